@@ -1,7 +1,6 @@
 //! The way to a task's three actors, for each other and for other tasks.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tokio::sync::Notify;
@@ -14,6 +13,7 @@ use crate::runtime::access::Access;
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Address, Panics, Spare, tell};
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
+use crate::runtime::ordered::Ordered;
 use crate::runtime::places::KnownPlaces;
 use crate::runtime::state::{Served, StateRequest};
 
@@ -25,7 +25,7 @@ use crate::runtime::state::{Served, StateRequest};
 pub(crate) struct Link {
     pub(crate) actors: Rc<Actors>,
     transport: Rc<dyn Transport<PeerMessage>>,
-    outgoing: Rc<RefCell<BTreeMap<PeerId, Messages<PeerMessage>>>>,
+    outgoing: Rc<RefCell<Ordered<PeerId, Messages<PeerMessage>>>>,
 }
 
 /// The addresses of a task's actors, and the state that these share.
@@ -51,8 +51,8 @@ pub(crate) struct Actors {
     pub(crate) resets: Cell<u64>,
     /// Whether the cluster has parameter servers.
     pub(crate) has_servers: Cell<bool>,
-    /// The tasks to which this one has sent something for a step.
-    partners: RefCell<BTreeSet<PeerId>>,
+    /// By peer, as far as any: whether this task has sent it something for a step.
+    partners: RefCell<Vec<bool>>,
     /// Messages broadcast to all tasks, sent again to a task that was lost meanwhile.
     pub(crate) parting: RefCell<Vec<ParameterServerMessage>>,
     /// Where the chief has the variables that workers share.
@@ -103,16 +103,17 @@ impl Link {
         if to == self.local() {
             self.actors.dispatch(to, message);
         } else {
-            self.outgoing.borrow_mut().entry(to).or_default().push(message);
+            self.outgoing.borrow_mut().get_or_default(to).push(message);
         }
     }
 
     /// Hop 7 of a step: sends all messages that have waited since the last flush.
     pub(crate) fn flush(&self) {
-        if self.outgoing.borrow().is_empty() {
+        let mut outgoing = self.outgoing.borrow_mut();
+        if outgoing.is_empty() {
             return;
         }
-        for (to, messages) in self.outgoing.take() {
+        for (to, messages) in outgoing.drain() {
             if self.is_not_missed(to, &messages) {
                 continue;
             }
@@ -142,16 +143,21 @@ impl Link {
     /// chief's leaving goes to all.
     fn is_not_missed(&self, to: PeerId, messages: &[PeerMessage]) -> bool {
         use ParameterServerMessage::{Leave, Stopping, TrainingOver};
-        let partners = &self.actors.partners;
+        let mut partners = self.actors.partners.borrow_mut();
+        let index = to.0 as usize;
         match messages {
             [PeerMessage::ParameterServer(Leave { worker: 1.. })]
                 if self.actors.has_servers.get() =>
             {
-                self.name(to).job() != "ps" && !partners.borrow().contains(&to)
+                let is_partner = partners.get(index).is_some_and(|is_partner| *is_partner);
+                self.name(to).job() != "ps" && !is_partner
             }
             [PeerMessage::ParameterServer(Leave { .. } | TrainingOver | Stopping)] => false,
             _ => {
-                partners.borrow_mut().insert(to);
+                if partners.len() <= index {
+                    partners.resize(index + 1, false);
+                }
+                partners[index] = true;
                 false
             }
         }

@@ -86,7 +86,7 @@ impl Master {
             next_graph: 0,
             next_step: 0,
             registering: BTreeMap::new(),
-            steps: Ordered::new(),
+            steps: Ordered::default(),
             alarm: None,
             reset: None,
             next_reset: 0,

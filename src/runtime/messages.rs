@@ -73,8 +73,9 @@ pub struct SessionId(pub u64);
 /// A session whose variables are its own: its master's id, as in [`StepId`], and its number there.
 pub type Scope = (u64, SessionId);
 
-/// The values of a few outputs.
-pub type Values = SmallVec<[Tensor; 3]>;
+/// The values of a few outputs. Two are in place: an envelope of four messages then fits what an
+/// allocator keeps at hand (1 KiB).
+pub type Values = SmallVec<[Tensor; 2]>;
 
 /// A message between tasks, for one of the receiver's actors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -239,4 +240,4 @@ pub type Arrival = (CrossingId, Option<Tensor>);
 pub type Arrivals = SmallVec<[Arrival; 1]>;
 
 /// The same values, encoded for the way.
-pub type PackedArrivals = SmallVec<[(CrossingId, Option<Packed>); 1]>;
+pub type PackedArrivals = Vec<(CrossingId, Option<Packed>)>;

@@ -32,11 +32,13 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, Waiting, WaitingList, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
-use crate::runtime::messages::{MasterMessage, ParameterServerMessage, Values};
+use crate::runtime::messages::{MasterMessage, ParameterServerMessage};
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::resources::Resources;
 use crate::runtime::parameter_server::variable_store::VariableStore;
-use crate::runtime::state::{Action, Commit, Served, StateRequest, Ticket, VariableId};
+use crate::runtime::state::{
+    Action, Commit, Served, StateRequest, StateValues, Ticket, VariableId,
+};
 use joins::Joins;
 use snapshots::Snapshots;
 use trainings::Binding;
@@ -173,7 +175,7 @@ impl ParameterServer {
     fn await_value(&mut self, request: StateRequest, variable: VariableId) {
         let stored = self.store.get_mut(variable);
         if stored.is_initialized() {
-            return self.answer(request.ticket, Ok(Values::new()));
+            return self.answer(request.ticket, Ok(StateValues::new()));
         }
         stored.waiting.push_back(request);
     }
@@ -189,9 +191,9 @@ impl ParameterServer {
         waited.into_iter().for_each(|request| self.serve(request));
     }
 
-    fn read(&self, variable: VariableId, with_version: bool) -> Result<Values> {
+    fn read(&self, variable: VariableId, with_version: bool) -> Result<StateValues> {
         let stored = self.store.get(variable);
-        let mut outputs: Values = smallvec![stored.initialized()?.clone()];
+        let mut outputs: StateValues = smallvec![stored.initialized()?.clone()];
         if with_version {
             outputs.push(version_to_tensor(stored.version()));
         }
@@ -274,7 +276,7 @@ impl ParameterServer {
         }
     }
 
-    fn answer(&mut self, ticket: Ticket, outcome: Result<Values>) {
+    fn answer(&mut self, ticket: Ticket, outcome: Result<StateValues>) {
         self.served.push(Served { ticket, outcome });
     }
 

@@ -11,7 +11,11 @@ use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
 use crate::runtime::error::Result;
-use crate::runtime::messages::{Origin, Scope, StepId, Values};
+use crate::runtime::messages::{Origin, Scope, StepId};
+
+/// The values that an operation on state takes or gives: a learning rate, a gradient and what the
+/// mode needs; the end of a step gives three.
+pub(crate) type StateValues = SmallVec<[Tensor; 3]>;
 
 /// A variable of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +41,7 @@ pub(crate) struct Ticket {
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) ticket: Ticket,
-    pub(crate) outcome: Result<Values>,
+    pub(crate) outcome: Result<StateValues>,
 }
 
 /// An operation on a task's state.
@@ -117,7 +121,7 @@ pub(crate) struct OnResource {
     pub(crate) scope: Option<Scope>,
     pub(crate) spec: Arc<ResourceSpec>,
     pub(crate) action: ResourceAction,
-    pub(crate) inputs: Values,
+    pub(crate) inputs: StateValues,
     pub(crate) taken: Option<Taken>,
 }
 

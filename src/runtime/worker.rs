@@ -4,6 +4,7 @@ pub(super) mod executor;
 mod kernels;
 mod losses;
 pub(super) mod plan;
+mod receivers;
 mod registration;
 mod rendezvous;
 mod state_request;
@@ -36,6 +37,7 @@ use crate::runtime::ordered::Ordered;
 use crate::runtime::state::{Served, Taken};
 use crate::runtime::worker::executor::{Executor, Memos, Ready};
 use crate::runtime::worker::plan::Plan;
+use crate::runtime::worker::receivers::Receivers;
 use crate::runtime::worker::registration::Binding;
 use crate::runtime::worker::rendezvous::Rendezvous;
 
@@ -59,8 +61,7 @@ pub(crate) struct Worker {
 struct Graph {
     master: PeerId,
     plan: Arc<Plan>,
-    /// By position of the send: the receiving peer.
-    receivers: Vec<PeerId>,
+    receivers: Receivers,
     /// By position of the receive: the sending peer, if it was known.
     senders: Vec<Option<PeerId>>,
     memos: Memos,
@@ -97,7 +98,7 @@ impl Worker {
             devices,
             binding: BTreeMap::new(),
             graphs: BTreeMap::new(),
-            steps: Ordered::new(),
+            steps: Ordered::default(),
             ready: Ready::default(),
             rendezvous: Rendezvous::default(),
             registrations: 0,
@@ -270,18 +271,7 @@ impl Worker {
         if let Err(error) = running.executor.run_ready(whole, &mut graph.memos, &mut ready) {
             return self.fail(part, error);
         }
-        let mut arrivals: BTreeMap<(PeerId, &[u32]), Arrivals> = BTreeMap::new();
-        for (send, value) in ready.sends.drain(..) {
-            let to = &graph.plan.partition.sends[send as usize];
-            let receiver = (graph.receivers[send as usize], to.devices.as_slice());
-            arrivals.entry(receiver).or_default().push((to.crossing, value));
-        }
-        for ((peer, devices), arrivals) in arrivals {
-            self.link.send(
-                peer,
-                WorkerMessage::Tensors { step: part.step, devices: devices.into(), arrivals },
-            );
-        }
+        graph.receivers.send(&mut ready.sends, part.step, &self.link);
         let requests_made = ready.state_requests.len();
         if requests_made > 0 {
             if let Some(origin) = running.origin {

@@ -14,9 +14,9 @@
 //! Packets are not modelled: no loss, no retransmission, no slow start. The start of large messages
 //! and the incast law stand in for them.
 //!
-//! Most messages are alone on their links and never become part of a flow: the network *reserves*
-//! their links and schedules their arrival at once. It takes that back ([`Network::revoke`]) if
-//! another message starts on one of the links meanwhile.
+//! Most messages are alone on their links and never become part of a flow: when one starts, the
+//! network *reserves* its links and schedules its arrival at once. It takes that back
+//! ([`Network::revoke`]) if another message starts on one of the links meanwhile.
 
 mod cards;
 mod connections;
@@ -150,10 +150,9 @@ impl<T> Network<T> {
             self.messages.push(message);
             (self.messages.len() - 1) as MessageId
         };
-        if start == now {
-            self.start(id);
-        } else if self.has_to_wait(connection) || !self.reserve(id) {
-            self.schedule(start, EventKind::Start(id));
+        match start == now {
+            true => self.start(id),
+            false => self.schedule(start, EventKind::Start(id)),
         }
     }
 

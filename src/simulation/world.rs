@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::cluster::{DeviceName, TaskName};
 use crate::runtime::{PeerMessage, Traffic};
-use crate::transport::{Messages, envelope_size};
+use crate::transport::Messages;
 use crate::units::Time;
 
 use super::audit::{Audit, Digest, EventKind};
@@ -232,8 +232,7 @@ impl World {
         if !self.is_alive(from, incarnation) {
             return;
         }
-        let size = envelope_size(&messages);
-        self.traffic[from].count(&messages);
+        let size = self.traffic[from].count(&messages);
         if self.faults.are_expected() {
             self.links.note_dialer(from, to);
         }

@@ -120,7 +120,7 @@ fn messages() -> Vec<PeerMessage> {
         WorkerMessage::PackedTensors {
             step,
             devices: smallvec![1],
-            arrivals: smallvec![
+            arrivals: vec![
                 (CrossingId(1), Some(Packed::Exact(value))),
                 (CrossingId(2), Some(Packed::Bf16(Tensor::full([3], half::bf16::ONE)))),
                 (CrossingId(3), Some(int8(5, 2, 3))),
@@ -166,7 +166,7 @@ fn every_message_comes_back_as_it_was() {
 #[test]
 fn encoding_a_value_reads_it_whole_and_writes_what_is_sent() {
     let traffic = |packed: Packed| {
-        let arrivals = smallvec![(CrossingId(1), Some(packed)), (CrossingId(2), None)];
+        let arrivals = vec![(CrossingId(1), Some(packed)), (CrossingId(2), None)];
         let (step, devices) = (StepId { master: 1, number: 7, trains: true }, smallvec![0]);
         let message = WorkerMessage::PackedTensors { step, devices, arrivals };
         PeerMessage::from(message).coding_traffic()
@@ -183,7 +183,7 @@ fn compressed_values_that_do_not_fit_their_scales_are_refused() {
         let message = PeerMessage::from(WorkerMessage::PackedTensors {
             step,
             devices,
-            arrivals: smallvec![(CrossingId(1), Some(packed))],
+            arrivals: vec![(CrossingId(1), Some(packed))],
         });
         let bytes = encode_envelope(&vec![message], WireLimits::default()).unwrap();
         decode_envelope::<PeerMessage>(&bytes, WireLimits::default())

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{MasterMessage, PeerMessage, StepId, WorkerMessage};
-use crate::transport::{ENVELOPE_HEADER, Payload, envelope_size};
+use crate::transport::{ENVELOPE_HEADER, Payload};
+use crate::units::Bytes;
 
 /// What a task has sent to others \[bytes\].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,14 +17,22 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counts `messages`, which are sent together.
-    pub(crate) fn count(&mut self, messages: &[PeerMessage]) {
-        self.total += envelope_size(messages).0;
-        let of_steps = messages.iter().filter(|message| message.is_of_training());
-        let sizes: u64 = of_steps.map(|message| message.wire_size().0).sum();
-        if sizes > 0 {
-            self.steps += sizes + ENVELOPE_HEADER.0;
+    /// Counts `messages`, which are sent together. Returns the length of their envelope.
+    pub(crate) fn count(&mut self, messages: &[PeerMessage]) -> Bytes {
+        let (mut all, mut of_steps) = (0, 0);
+        for message in messages {
+            let Bytes(size) = message.wire_size();
+            all += size;
+            if message.is_of_training() {
+                of_steps += size;
+            }
         }
+        let envelope = ENVELOPE_HEADER.0 + all;
+        self.total += envelope;
+        if of_steps > 0 {
+            self.steps += ENVELOPE_HEADER.0 + of_steps;
+        }
+        Bytes(envelope)
     }
 }
 

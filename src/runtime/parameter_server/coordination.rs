@@ -15,9 +15,9 @@ use crate::sync::{Coordinator, Counted, Effect, Ended, Membership, Version};
 use crate::tensor::Tensor;
 
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{StepId, Values};
+use crate::runtime::messages::StepId;
 use crate::runtime::parameter_server::done::Done;
-use crate::runtime::state::{Commit, Served, Taken, Ticket};
+use crate::runtime::state::{Commit, Served, StateValues, Taken, Ticket};
 
 use votes::{Told, Vote, late};
 
@@ -35,7 +35,7 @@ pub(super) struct Coordination {
     /// By worker that is stopped if it is late: the beginning of its step.
     begun: BTreeMap<u32, Ticket>,
     votes: BTreeMap<u32, Vote>,
-    commits: BTreeMap<u32, (Ticket, Values)>,
+    commits: BTreeMap<u32, (Ticket, StateValues)>,
     /// The last request for a fence, and whether it has been answered that the fence is up.
     fence: Option<(Ticket, bool)>,
     /// By worker: the last of its votes that counts.
@@ -50,7 +50,7 @@ pub(super) struct Coordination {
 type Answers = SmallVec<[Served; 1]>;
 
 /// The values that answer a worker's step.
-fn outputs(counted: Counted) -> Values {
+fn outputs(counted: Counted) -> StateValues {
     smallvec![
         Tensor::scalar(counted.global_step),
         Tensor::scalar(counted.staleness),
@@ -255,11 +255,11 @@ impl Coordination {
                 }
                 Effect::Count { worker, place } => {
                     served.extend(self.answer_vote(worker, Some(place)));
-                    served.extend(self.end_begun(worker, Ok(Values::new())));
+                    served.extend(self.end_begun(worker, Ok(StateValues::new())));
                 }
                 Effect::Drop { worker } => {
                     served.extend(self.answer_vote(worker, None));
-                    served.extend(self.end_begun(worker, Ok(Values::new())));
+                    served.extend(self.end_begun(worker, Ok(StateValues::new())));
                 }
                 Effect::Stop { worker } => {
                     served.extend(self.end_begun(worker, Err(late(worker))));

@@ -13,8 +13,8 @@ use crate::sync::{Answer, QueueState};
 use crate::tensor::Tensor;
 
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{Scope, StepId, Values};
-use crate::runtime::state::{OnResource, Served, Ticket};
+use crate::runtime::messages::{Scope, StepId};
+use crate::runtime::state::{OnResource, Served, StateValues, Ticket};
 use accumulators::{Accumulator, on_accumulator, reduced};
 
 /// A resource's name: the session, if the resource is its own; container; shared name.
@@ -35,7 +35,7 @@ struct Resource {
 }
 
 enum State {
-    Queue(QueueState<Waiter, Values>),
+    Queue(QueueState<Waiter, StateValues>),
     Accumulator(Accumulator),
 }
 
@@ -178,11 +178,11 @@ impl Resource {
 }
 
 fn on_queue(
-    queue: &mut QueueState<Waiter, Values>,
+    queue: &mut QueueState<Waiter, StateValues>,
     name: &str,
     ticket: Ticket,
     action: &ResourceAction,
-    inputs: Values,
+    inputs: StateValues,
 ) -> Result<Vec<Served>> {
     let stacks = matches!(action, ResourceAction::DequeueMany(_) | ResourceAction::DequeueUpTo(_));
     let who = Waiter { ticket, stacks };
@@ -209,7 +209,7 @@ fn told(ticket: Ticket, value: Tensor) -> Vec<Served> {
 }
 
 /// The elements whose components are the rows of `components`.
-fn elements(components: &[Tensor]) -> Result<Vec<Values>> {
+fn elements(components: &[Tensor]) -> Result<Vec<StateValues>> {
     let rows = components[0].shape().dims()[0];
     if components.iter().any(|component| component.shape().dims()[0] != rows) {
         let shapes: Vec<String> =
@@ -223,9 +223,9 @@ fn elements(components: &[Tensor]) -> Result<Vec<Values>> {
         .collect())
 }
 
-fn answered(answer: Answer<Waiter, Values>, name: &str) -> Served {
+fn answered(answer: Answer<Waiter, StateValues>, name: &str) -> Served {
     match answer {
-        Answer::Done(who) => Served { ticket: who.ticket, outcome: Ok(Values::new()) },
+        Answer::Done(who) => Served { ticket: who.ticket, outcome: Ok(StateValues::new()) },
         Answer::Taken(who, elements) => {
             let outcome = if who.stacks {
                 stacked(&elements)
@@ -248,7 +248,7 @@ fn answered(answer: Answer<Waiter, Values>, name: &str) -> Served {
 }
 
 /// The elements stacked: one tensor for each component, whose rows are the elements.
-fn stacked(elements: &[Values]) -> Values {
+fn stacked(elements: &[StateValues]) -> StateValues {
     let component =
         |index: usize| elements.iter().map(|element| &element[index]).collect::<Vec<_>>();
     let components = elements.first().map_or(0, |element| element.len());

@@ -13,10 +13,10 @@ use super::ParameterServer;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, ParameterServerMessage, Scope, Values};
+use crate::runtime::messages::{GraphHandle, ParameterServerMessage, Scope};
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::variable_store::Cleared;
-use crate::runtime::state::{Bound, Ticket};
+use crate::runtime::state::{Bound, StateValues, Ticket};
 
 /// How long a worker whose task has fallen silent is still waited for: longer than it takes to
 /// connect again.
@@ -226,7 +226,7 @@ impl ParameterServer {
                 );
             }
             for offered in held.into_iter().filter(|offered| !offered.goes_on) {
-                self.answer(offered.ticket, Ok(Values::new()));
+                self.answer(offered.ticket, Ok(StateValues::new()));
             }
         }
     }

@@ -21,11 +21,10 @@ use crate::runtime::compute::{Asker, Calculation, Work};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::Values;
 use crate::runtime::parameter_server::done::Done;
 use crate::runtime::parameter_server::updating::{Tickets, Updates, Updating};
 use crate::runtime::parameter_server::variable_store::{Offered, Rounds, Stored};
-use crate::runtime::state::{ApplyGradient, Served, Ticket, VariableId};
+use crate::runtime::state::{ApplyGradient, Served, StateValues, Ticket, VariableId};
 
 impl ParameterServer {
     /// Applies a gradient at once, or offers it to the round of its variable.
@@ -35,12 +34,12 @@ impl ParameterServer {
             return self.answer(ticket, Err(error));
         }
         if self.members.is_over() {
-            return self.answer(ticket, Ok(Values::new()));
+            return self.answer(ticket, Ok(StateValues::new()));
         }
         match treatment(stored, &apply) {
             Treatment::Apply(correction) => {
                 if self.is_applied(ticket, &apply) {
-                    return self.answer(ticket, Ok(Values::new()));
+                    return self.answer(ticket, Ok(StateValues::new()));
                 }
                 self.apply_alone(ticket, &apply, correction);
             }
@@ -101,11 +100,11 @@ impl ParameterServer {
         let rounds = stored.rounds.as_mut().expect("they have been entered");
         if apply.taken.is_some_and(|taken| rounds.applied.done(ticket, taken).is_some()) {
             // An earlier attempt of the step has done this part of it.
-            return self.answer(ticket, Ok(Values::new()));
+            return self.answer(ticket, Ok(StateValues::new()));
         }
         if let Some(verdict) = &apply.verdict {
             if verdict.epoch < rounds.epoch {
-                return self.answer(ticket, Ok(Values::new()));
+                return self.answer(ticket, Ok(StateValues::new()));
             }
             for (round, contributors) in &verdict.closed {
                 if !rounds.gradients.can_close_on(*round, contributors) {
@@ -169,14 +168,14 @@ impl ParameterServer {
             Some(Offer::Held) if !goes_on => {}
             // The gradient does not count, or its round ended without it: this task had lost the
             // worker for a while.
-            None | Some(Offer::Held | Offer::Stale) => self.answer(ticket, Ok(Values::new())),
+            None | Some(Offer::Held | Offer::Stale) => self.answer(ticket, Ok(StateValues::new())),
             Some(Offer::Departed) => {
                 let message = format!(
                     "worker {worker} has left this training; reset its container to begin another"
                 );
                 self.answer(ticket, Err(Error::new(Code::FailedPrecondition, message)));
             }
-            Some(Offer::Replaced(_)) if goes_on => self.answer(ticket, Ok(Values::new())),
+            Some(Offer::Replaced(_)) if goes_on => self.answer(ticket, Ok(StateValues::new())),
             Some(Offer::Replaced(older)) => {
                 let error = taken_over(replica, ticket, older.ticket);
                 self.answer(older.ticket, Err(error));
@@ -300,7 +299,7 @@ impl ParameterServer {
     pub(super) fn updated(&mut self, mut updates: Box<Updates>) {
         for Updating { variables, update, tickets, .. } in updates.0.drain(..) {
             let waited = self.store.put_back(&variables, update.values);
-            tickets.into_iter().for_each(|ticket| self.answer(ticket, Ok(Values::new())));
+            tickets.into_iter().for_each(|ticket| self.answer(ticket, Ok(StateValues::new())));
             waited.into_iter().for_each(|request| self.serve(request));
             self.apply_rounds(variables[0]);
         }

@@ -30,7 +30,7 @@ use crate::tensor::{DType, Shape, Tensor};
 
 use crate::runtime::error::Result;
 use crate::runtime::messages::{Arrival, StepId, Values};
-use crate::runtime::state::{StateRequest, Ticket};
+use crate::runtime::state::{StateRequest, StateValues, Ticket};
 use crate::runtime::worker::plan::{Plan, slots_of};
 use crate::runtime::worker::state_request::action;
 
@@ -142,7 +142,7 @@ impl Executor {
     }
 
     /// Takes the parameter server's outputs for a node.
-    pub(crate) fn served(&mut self, node: u32, outputs: Values) {
+    pub(crate) fn served(&mut self, node: u32, outputs: StateValues) {
         for (slot, value) in slots_of(self.plan.node(node)).zip(outputs) {
             self.progress.put(&self.plan, slot, value);
         }
@@ -441,15 +441,25 @@ impl Progress {
 }
 
 /// The inputs of an operation on state, which are checked to fit it.
-fn state_inputs(plan: &Plan, frame: &mut Frame, node: u32, memos: &mut Memos) -> Result<Values> {
-    let inputs: Values = plan.node(node).inputs.iter().map(|slot| frame.take(*slot)).collect();
+fn state_inputs(
+    plan: &Plan,
+    frame: &mut Frame,
+    node: u32,
+    memos: &mut Memos,
+) -> Result<StateValues> {
+    let inputs: StateValues = plan.node(node).inputs.iter().map(|slot| frame.take(*slot)).collect();
     let types = inputs.iter().map(|input| (input.dtype(), input.shape()));
     let types: SmallVec<[(DType, Shape); 3]> = types.collect();
     infer_types(&mut memos[node as usize], plan, node, &types)?;
     Ok(inputs)
 }
 
-fn state_request(plan: &Plan, step: StepId, node: u32, inputs: Values) -> Result<StateRequest> {
+fn state_request(
+    plan: &Plan,
+    step: StepId,
+    node: u32,
+    inputs: StateValues,
+) -> Result<StateRequest> {
     let action = action(plan, node, inputs);
     let action = action
         .map_err(|error| error.in_operation(&*plan.node(node).name).on(&plan.partition.task))?;

@@ -13,6 +13,7 @@ use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{GraphHandle, MasterMessage, Scope, StepId};
 use crate::runtime::state::Bound;
 use crate::runtime::worker::plan::Plan;
+use crate::runtime::worker::receivers::Receivers;
 
 use super::{Graph, Worker};
 
@@ -91,7 +92,7 @@ impl Worker {
         };
         let outcome = outcome.and_then(|bound| {
             self.check_device(&partition)?;
-            let receivers = self.receivers(&partition)?;
+            let receivers = Receivers::of(&partition, &self.link)?;
             self.refuse_hollow(partition.nodes.iter().filter_map(|node| match &node.op {
                 Op::Const(value) => Some(value),
                 _ => None,
@@ -134,15 +135,5 @@ impl Worker {
         let message =
             format!("there is no {}; the devices of the task are {there}", name(partition.device));
         Err(Error::new(Code::InvalidArgument, message).on(&partition.task))
-    }
-
-    fn receivers(&self, partition: &Partition) -> Result<Vec<PeerId>> {
-        let resolve = |task| {
-            let unknown = || {
-                format!("{} does not know the task {task}, to which it has to send", partition.task)
-            };
-            self.link.resolve(task).ok_or_else(|| Error::new(Code::Unavailable, unknown()))
-        };
-        partition.sends.iter().map(|send| resolve(&send.to)).collect()
     }
 }

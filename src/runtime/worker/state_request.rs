@@ -12,15 +12,16 @@ use crate::tensor::{DType, Tensor, TensorError};
 
 use crate::runtime::codec::{verdict_from_tensor, version_from_tensor};
 use crate::runtime::error::Result;
-use crate::runtime::messages::Values;
-use crate::runtime::state::{Action, ApplyGradient, Begin, Commit, OnResource, VariableId};
+use crate::runtime::state::{
+    Action, ApplyGradient, Begin, Commit, OnResource, StateValues, VariableId,
+};
 use crate::runtime::worker::plan::Plan;
 
 /// The request of node `node` of `plan` to the parameter server, given its inputs.
 ///
 /// # Errors
 /// If an input has no numbers, though these decide what is done.
-pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
+pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Action> {
     let node = plan.node(node);
     let variable = |i: usize| plan.variables[node.variables[i] as usize];
     let mut inputs = inputs.into_iter();

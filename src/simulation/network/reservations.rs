@@ -34,9 +34,9 @@ impl<T> Network<T> {
         self.drop_stale_events();
     }
 
-    /// Reserves the links of message `id` and schedules its arrival, if the links are free.
-    pub(super) fn reserve(&mut self, id: MessageId) -> bool {
-        let start = self.messages[id as usize].start;
+    /// If the links of message `id`, which starts now, are free, reserves them and schedules its
+    /// arrival.
+    fn reserve(&mut self, id: MessageId) -> bool {
         let Connection { route, latency, .. } = *self.connection(id);
         let free = |link: &LinkId| {
             self.reservations[*link as usize].until <= self.now && self.flows.is_idle(*link)
@@ -45,11 +45,11 @@ impl<T> Network<T> {
             return false;
         }
         if route.is_empty() {
-            self.schedule(start, EventKind::Arrive(id));
+            self.schedule(self.now, EventKind::Arrive(id));
             return true;
         }
         let transfer = self.size(id).0 as f64 / self.flows.capacity(&route);
-        let until = start.after(Duration::from_nanos(transfer.round() as u64));
+        let until = self.now.after(Duration::from_nanos(transfer.round() as u64));
         for link in &*route {
             self.reservations[*link as usize] = Reservation { message: id, until };
         }
@@ -57,20 +57,15 @@ impl<T> Network<T> {
         true
     }
 
-    /// Takes back the reservation of message `id`: its remaining bytes join its connection's flow,
-    /// or, if it has not started, its start is scheduled.
+    /// Takes back the reservation of message `id`: its remaining bytes join its connection's flow.
     pub(super) fn revoke(&mut self, id: MessageId) {
         let start = self.messages[id as usize].start;
         let route = self.connection(id).route;
         for link in &*route {
             self.reservations[*link as usize].until = Time::ZERO;
         }
-        if start > self.now {
-            self.schedule(start, EventKind::Start(id));
-        } else {
-            let sent = self.flows.capacity(&route) * self.now.since(start).as_nanos() as f64;
-            self.messages[id as usize].event = u64::MAX;
-            self.queue(id, (self.size(id).0 as f64 - sent).max(0.0));
-        }
+        let sent = self.flows.capacity(&route) * self.now.since(start).as_nanos() as f64;
+        self.messages[id as usize].event = u64::MAX;
+        self.queue(id, (self.size(id).0 as f64 - sent).max(0.0));
     }
 }

@@ -70,7 +70,7 @@ fn a_message_alone_takes_its_cost_its_transfer_and_the_latency() {
 }
 
 #[test]
-fn a_message_alone_is_one_event() {
+fn a_message_alone_starts_and_arrives_and_its_last_byte_is_no_event() {
     let spec = NetworkSpec {
         latency: Duration::from_micros(5),
         message_cost: Duration::from_micros(1),
@@ -78,6 +78,8 @@ fn a_message_alone_is_one_event() {
     };
     let mut network = Network::new(&spec, vec![0, 1]);
     network.send(Time(0), 0, 1, Bytes(100), 'a');
+    assert_eq!(network.next_event(), Some(Time(1_000)));
+    assert_eq!(network.advance(Time(1_000)), None);
     assert_eq!(network.next_event(), Some(Time(6_100)));
     assert_eq!(network.advance(Time(6_100)).map(|delivery| delivery.payload), Some('a'));
     assert_eq!(network.next_event(), None);

@@ -5,8 +5,7 @@ use smallvec::smallvec;
 use super::{Answers, Coordination};
 use crate::graph::Replica;
 use crate::runtime::error::{Code, Error};
-use crate::runtime::messages::Values;
-use crate::runtime::state::{Served, Ticket};
+use crate::runtime::state::{Served, StateValues, Ticket};
 use crate::sync::{Membership, Version};
 
 impl Coordination {
@@ -56,7 +55,7 @@ impl Coordination {
                 );
                 Err(Error::new(Code::Aborted, message))
             }
-            outcome => outcome.map(|()| Values::new()),
+            outcome => outcome.map(|()| StateValues::new()),
         };
         let mut answers: Answers = smallvec![Served { ticket, outcome }];
         answers.extend(self.answer(lifted.unwrap_or_default()));
@@ -91,6 +90,6 @@ impl Coordination {
     pub(super) fn answer_fence(&mut self) -> Option<Served> {
         let (ticket, is_told) = self.fence.as_mut()?;
         let was_told = std::mem::replace(is_told, true);
-        (!was_told).then(|| Served { ticket: *ticket, outcome: Ok(Values::new()) })
+        (!was_told).then(|| Served { ticket: *ticket, outcome: Ok(StateValues::new()) })
     }
 }

@@ -7,8 +7,7 @@ use crate::graph::Replica;
 use crate::planted::{self, Bug};
 use crate::runtime::codec::verdict_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::Values;
-use crate::runtime::state::{Begin, Served, Taken, Ticket};
+use crate::runtime::state::{Begin, Served, StateValues, Taken, Ticket};
 use crate::sync::{Contribution, Counted, Membership, Place, Verdict, Version};
 
 /// A worker's vote.
@@ -62,7 +61,7 @@ impl Coordination {
         if let Some(told) = self.told_before(members, worker, &vote) {
             self.told.insert(worker, Told { vote, ..told });
             let mut answers: Answers = smallvec![self.tell(ticket, Some(told.place), told.counted)];
-            answers.extend(self.end_begun(worker, Ok(Values::new())));
+            answers.extend(self.end_begun(worker, Ok(StateValues::new())));
             return answers;
         }
         let before = self.votes.insert(worker, vote).map(|vote| vote.ticket);
@@ -87,7 +86,11 @@ impl Coordination {
     }
 
     /// The answer to the beginning of the worker's step, if it waits for one.
-    pub(super) fn end_begun(&mut self, worker: u32, outcome: Result<Values>) -> Option<Served> {
+    pub(super) fn end_begun(
+        &mut self,
+        worker: u32,
+        outcome: Result<StateValues>,
+    ) -> Option<Served> {
         self.begun.remove(&worker).map(|ticket| Served { ticket, outcome })
     }
 

@@ -10,14 +10,13 @@ use crate::tensor::{DType, Shape, Tensor};
 
 use super::told;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::Values;
 use crate::runtime::parameter_server::done::Done;
-use crate::runtime::state::{Served, Taken, Ticket};
+use crate::runtime::state::{Served, StateValues, Taken, Ticket};
 
 /// An accumulator of gradients: each a value or, if sparse, the numbers of rows and the rows.
 #[derive(Default)]
 pub(super) struct Accumulator {
-    pub(super) gradients: AccumulatorState<Ticket, Values>,
+    pub(super) gradients: AccumulatorState<Ticket, StateValues>,
     /// The staleness of the gradient of each training's last step: a gradient that is sent again is
     /// not added twice.
     applied: Done<i64>,
@@ -29,7 +28,7 @@ pub(super) fn on_accumulator(
     spec: &ResourceSpec,
     (ticket, taken): (Ticket, Option<Taken>),
     action: &ResourceAction,
-    mut inputs: Values,
+    mut inputs: StateValues,
 ) -> Result<Vec<Served>> {
     let Accumulator { gradients: accumulator, applied } = accumulator;
     Ok(match action {
@@ -53,7 +52,7 @@ pub(super) fn on_accumulator(
         }
         ResourceAction::SetGlobalStep => {
             accumulator.set_global_step(inputs[0].item::<i64>()?);
-            vec![Served { ticket, outcome: Ok(Values::new()) }]
+            vec![Served { ticket, outcome: Ok(StateValues::new()) }]
         }
         ResourceAction::NumAccumulated => told(ticket, Tensor::scalar(accumulator.count() as i32)),
         other => panic!("{other:?} is no operation on an accumulator"),
@@ -69,7 +68,7 @@ fn required(number: i32, name: &str) -> Result<usize> {
 }
 
 /// Refuses a gradient that does not fit the accumulator's type or the gradients it holds.
-fn check(held: &[Values], gradient: &[Tensor], spec: &ResourceSpec) -> Result<()> {
+fn check(held: &[StateValues], gradient: &[Tensor], spec: &ResourceSpec) -> Result<()> {
     let refused = |problem: String| Err(Error::new(Code::InvalidArgument, problem));
     let name = &spec.shared_name;
     let (ResourceKind::SparseConditionalAccumulator { whole, .. }, [indices, rows]) =
@@ -104,7 +103,10 @@ fn check(held: &[Values], gradient: &[Tensor], spec: &ResourceSpec) -> Result<()
 
 /// The answer to an operation that takes gradients: their mean or their sum, added in the order of
 /// arrival.
-pub(super) fn reduced((ticket, gradients): (Ticket, Vec<Values>), spec: &ResourceSpec) -> Served {
+pub(super) fn reduced(
+    (ticket, gradients): (Ticket, Vec<StateValues>),
+    spec: &ResourceSpec,
+) -> Served {
     let outcome = match &spec.kind {
         ResourceKind::ConditionalAccumulator { reduction, .. } => {
             smallvec![dense(&gradients, *reduction)]
@@ -117,7 +119,7 @@ pub(super) fn reduced((ticket, gradients): (Ticket, Vec<Values>), spec: &Resourc
     Served { ticket, outcome: Ok(outcome) }
 }
 
-fn dense(gradients: &[Values], reduction: Reduction) -> Tensor {
+fn dense(gradients: &[StateValues], reduction: Reduction) -> Tensor {
     let first = &gradients[0][0];
     if gradients.iter().any(|gradient| gradient[0].is_hollow()) {
         return Tensor::hollow(first.dtype(), first.shape());
@@ -131,13 +133,13 @@ fn dense(gradients: &[Values], reduction: Reduction) -> Tensor {
 
 /// The numbers of the rows present, and the rows. If the rows have no numbers, as many rows as all
 /// gradients have together.
-fn sparse(gradients: &[Values], reduction: Reduction) -> Values {
+fn sparse(gradients: &[StateValues], reduction: Reduction) -> StateValues {
     let first = gradients[0][1].shape();
     let row = &first.dims()[1..];
     let shape = |rows: usize| {
         Shape::new(&std::iter::once(rows).chain(row.iter().copied()).collect::<Vec<_>>())
     };
-    let numbers = |gradient: &Values| match gradient[0].dtype() {
+    let numbers = |gradient: &StateValues| match gradient[0].dtype() {
         DType::I32 => gradient[0].slice::<i32>().iter().copied().map(i64::from).collect(),
         _ => gradient[0].slice::<i64>().to_vec(),
     };

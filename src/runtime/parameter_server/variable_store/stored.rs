@@ -13,9 +13,8 @@ use crate::tensor::Tensor;
 
 use crate::runtime::codec::version_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::Values;
 use crate::runtime::parameter_server::done::Done;
-use crate::runtime::state::{ApplyGradient, StateRequest, Ticket};
+use crate::runtime::state::{ApplyGradient, StateRequest, StateValues, Ticket};
 
 /// A variable and the operations that wait for it.
 pub(in crate::runtime::parameter_server) struct Stored {
@@ -173,7 +172,7 @@ impl Stored {
     ///
     /// # Errors
     /// If it has no value yet, or no row with such an id.
-    pub(in crate::runtime::parameter_server) fn gather(&self, ids: &Tensor) -> Result<Values> {
+    pub(in crate::runtime::parameter_server) fn gather(&self, ids: &Tensor) -> Result<StateValues> {
         let rows =
             gather_rows(self.initialized()?, ids).map_err(|error| self.no_such_row(&error))?;
         Ok(smallvec![rows, version_to_tensor(self.version())])

@@ -75,7 +75,7 @@ fn a_value_that_is_sent_in_fewer_bits_costs_both_ends_its_memory_traffic() {
     });
     let value = Packed::Bf16(Tensor::full([1_000], half::bf16::ONE));
     let (step, devices) = (StepId { master: 1, number: 1, trains: true }, smallvec![0]);
-    let arrivals = smallvec![(CrossingId(1), Some(value))];
+    let arrivals = vec![(CrossingId(1), Some(value))];
     let message = WorkerMessage::PackedTensors { step, devices, arrivals };
     world.send(A, 0, B, vec![message.into()]);
     let coding = Duration::from_micros(4 + 2);

@@ -1,0 +1,77 @@
+//! The receivers of the values that a partition sends: what goes to one of them at a time travels
+//! as one message.
+
+use smallvec::SmallVec;
+
+use crate::partition::{CrossingId, Partition};
+use crate::tensor::Tensor;
+use crate::transport::PeerId;
+
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::link::Link;
+use crate::runtime::messages::{Arrivals, StepId, WorkerMessage};
+use crate::runtime::ordered::Ordered;
+
+/// Devices of a task that receive the same values.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Receiver {
+    peer: PeerId,
+    devices: SmallVec<[u32; 1]>,
+}
+
+/// The receivers of a partition.
+pub(super) struct Receivers {
+    /// In order.
+    all: Vec<Receiver>,
+    /// By position of the send: its receiver's place in `all`, and its edge.
+    of_send: Vec<(u32, CrossingId)>,
+    /// The values to send, by the place of their receiver; empty between uses.
+    outgoing: Ordered<u32, Arrivals>,
+}
+
+impl Receivers {
+    /// The receivers of `partition`.
+    ///
+    /// # Errors
+    /// It sends to a task that is not in the cluster.
+    pub(super) fn of(partition: &Partition, link: &Link) -> Result<Self> {
+        let mut receivers = Vec::new();
+        for send in &partition.sends {
+            let unknown = || {
+                let (task, to) = (&partition.task, &send.to);
+                let message =
+                    format!("{task} does not know the task {to}, to which it has to send");
+                Error::new(Code::Unavailable, message)
+            };
+            let peer = link.resolve(&send.to).ok_or_else(unknown)?;
+            receivers.push(Receiver { peer, devices: SmallVec::from_slice(&send.devices) });
+        }
+        let mut all = receivers.clone();
+        all.sort();
+        all.dedup();
+        let place = |receiver| all.binary_search(receiver).expect("all has each of them") as u32;
+        let crossings = partition.sends.iter().map(|send| send.crossing);
+        let of_send = receivers.iter().map(place).zip(crossings).collect();
+        Ok(Self { all, of_send, outgoing: Ordered::default() })
+    }
+
+    /// Sends `values` of a step, each with the position of its send, and empties the list.
+    pub(super) fn send(
+        &mut self,
+        values: &mut Vec<(u32, Option<Tensor>)>,
+        step: StepId,
+        link: &Link,
+    ) {
+        if values.is_empty() {
+            return;
+        }
+        for (send, value) in values.drain(..) {
+            let (place, crossing) = self.of_send[send as usize];
+            self.outgoing.get_or_default(place).push((crossing, value));
+        }
+        for (place, arrivals) in self.outgoing.drain() {
+            let Receiver { peer, devices } = self.all[place as usize].clone();
+            link.send(peer, WorkerMessage::Tensors { step, devices, arrivals });
+        }
+    }
+}
