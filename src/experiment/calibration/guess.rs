@@ -11,8 +11,8 @@ use super::machine::Machine;
 use super::messages::{RoundTrip, round_trips};
 use crate::clock::{Clock, WallClock};
 use crate::deployment::{DeploymentError, block_on};
-use crate::graph::OpDef;
-use crate::operations::{Broadcast, Product};
+use crate::graph::{Known, OpDef, Padding, Sliding};
+use crate::operations::{Broadcast, Channels, Convolution, Pool, Product, Window};
 use crate::tensor::{DType, Tensor};
 
 /// What an operation costs before anything is known of it \[s\].
@@ -26,6 +26,9 @@ const HAND_OVERS: usize = 200;
 /// The widths of the square matrices that are multiplied, and the elements that are added.
 const WIDTHS: [usize; 3] = [128, 256, 512];
 const ELEMENTS: [usize; 2] = [1 << 18, 1 << 22];
+/// The images `[batch, height, width, channels]` that are convolved and pooled, and the filter.
+const IMAGES: [usize; 4] = [32, 12, 12, 24];
+const FILTER: [usize; 4] = [5, 5, 24, 48];
 
 /// The machine as its parts are measured by themselves.
 ///
@@ -42,9 +45,12 @@ pub(super) fn machine() -> Result<Machine, DeploymentError> {
     let bandwidth =
         if on_the_way > 0.0 { large.size as f64 / on_the_way } else { FASTEST }.min(FASTEST);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let (rate, memory) = (rate(), memory());
     Ok(Machine {
-        rate: rate(),
-        memory: memory(),
+        rate,
+        memory,
+        convolution: convolution((rate, memory)),
+        reduction: pool((rate, memory)),
         send,
         receive,
         wake,
@@ -107,6 +113,47 @@ fn memory() -> f64 {
         12.0 * elements as f64 / seconds(&Broadcast::AddN, &[&values, &values])
     };
     ELEMENTS.map(of).iter().sum::<f64>() / ELEMENTS.len() as f64
+}
+
+/// The share of the machine's rates that a convolution and its two gradients reach.
+fn convolution(rates: (f64, f64)) -> f64 {
+    let of = Convolution { sliding: Padding::Same.into(), channels: Channels::All };
+    let [batch, height, width, channels] = IMAGES;
+    let (x, filter) = (Tensor::full(IMAGES, 0.5f32), Tensor::full(FILTER, 0.5f32));
+    let y = Tensor::full([batch, height, width, FILTER[3]], 0.5f32);
+    debug_assert_eq!(channels, FILTER[2], "a filter takes all channels of the images");
+    share(
+        rates,
+        &[
+            (Window::Convolution(of), &[&x, &filter], &y),
+            (Window::InputGradient(of, Some([height, width])), &[&y, &filter], &x),
+            (Window::FilterGradient(of), &[&x, &y, &filter], &filter),
+        ],
+    )
+}
+
+/// The share of the machine's rates that a pool and its gradient reach.
+fn pool(rates: (f64, f64)) -> f64 {
+    let sliding = Sliding { strides: [2, 2], ..Padding::Valid.into() };
+    let of = Pool { size: [2, 2], sliding };
+    let [batch, height, width, channels] = IMAGES;
+    let x = Tensor::full(IMAGES, 0.5f32);
+    let y = Tensor::full([batch, height / 2, width / 2, channels], 0.5f32);
+    share(rates, &[(Window::MaxPool(of), &[&x], &y), (Window::MaxPoolGrad(of), &[&x, &y, &y], &x)])
+}
+
+/// The time that kernels would take at the rates of arithmetic and of memory traffic, over the time
+/// that they take; each with its inputs and its output.
+fn share((rate, memory): (f64, f64), kernels: &[(Window, &[&Tensor], &Tensor)]) -> f64 {
+    let known = |tensor: &Tensor| -> Known { (tensor.dtype(), tensor.shape()) };
+    let (mut least, mut taken) = (0.0, 0.0);
+    for (op, inputs, output) in kernels {
+        let types: SmallVec<[Known; 3]> = inputs.iter().map(|input| known(input)).collect();
+        let cost = op.cost(&types, &[known(output)]);
+        least += (cost.flops as f64 / rate).max(cost.bytes as f64 / memory);
+        taken += seconds(op, inputs);
+    }
+    (least / taken).min(1.0)
 }
 
 /// The median time of a kernel on one thread \[s\].

@@ -1,10 +1,12 @@
 //! A machine, as the simulation models it: what its kernels, its messages and its threads cost.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::experiment::scenario::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork};
+use crate::kernels::KernelKind;
 use crate::simulation::{Cluster, Hosts};
 use crate::units::{BytesPerSecond, FlopsPerSecond, SecondsPerByte, Span};
 
@@ -15,6 +17,10 @@ pub struct Machine {
     pub rate: f64,
     /// The rate of memory traffic of one thread \[bytes/s\].
     pub memory: f64,
+    /// The share of these that convolutions reach.
+    pub convolution: f64,
+    /// The share of these that reductions, pools and losses reach.
+    pub reduction: f64,
     /// The cost of sending any envelope, and of each of its bytes.
     pub send: (f64, f64),
     /// The cost of receiving any envelope, and of each of its bytes.
@@ -42,10 +48,22 @@ impl Machine {
     /// The parameters that the fit may change.
     pub(super) fn parameters(&self) -> Vec<f64> {
         let Self { rate, memory, send, receive, wake, polling, operation, hand_over, .. } = *self;
-        let Self { latency, bandwidth, .. } = *self;
+        let Self { convolution, reduction, latency, bandwidth, .. } = *self;
         vec![
-            rate, memory, send.0, send.1, receive.0, receive.1, wake, polling, operation,
-            hand_over, latency, bandwidth,
+            rate,
+            memory,
+            convolution,
+            reduction,
+            send.0,
+            send.1,
+            receive.0,
+            receive.1,
+            wake,
+            polling,
+            operation,
+            hand_over,
+            latency,
+            bandwidth,
         ]
     }
 
@@ -54,6 +72,8 @@ impl Machine {
         let &[
             rate,
             memory,
+            convolution,
+            reduction,
             s0,
             s1,
             r0,
@@ -71,7 +91,8 @@ impl Machine {
         let (send, receive, cores) = ((s0, s1), (r0, r1), self.cores);
         let of_threads =
             Self { send, receive, wake, polling, operation, hand_over, ..self.clone() };
-        Self { rate, memory, latency, bandwidth, cores, ..of_threads }
+        let (convolution, reduction) = (convolution.min(1.0), reduction.min(1.0));
+        Self { rate, memory, convolution, reduction, latency, bandwidth, cores, ..of_threads }
     }
 
     /// Puts all tasks of `cluster` on this machine.
@@ -105,6 +126,10 @@ impl Machine {
             compute: MeasuredCompute {
                 rate: Some(FlopsPerSecond(self.rate)),
                 memory: Some(BytesPerSecond(self.memory)),
+                efficiency: BTreeMap::from([
+                    (KernelKind::Convolution, self.convolution),
+                    (KernelKind::Reduction, self.reduction),
+                ]),
             },
         }
     }
@@ -119,6 +144,13 @@ impl Machine {
         let gigabits = self.bandwidth * 8e-9;
         let (rate, memory) = (self.rate / 1e9, self.memory / 1e9);
         let latency = time(self.latency);
+        let efficiency = format!(
+            "{{ convolution = {:.4}, reduction = {:.4} }}",
+            self.convolution, self.reduction
+        );
+        let compute = format!(
+            "{{ rate = \"{rate:.3}GFLOP/s\", memory = \"{memory:.3}GB/s\", efficiency = {efficiency} }}"
+        );
         let lines = [
             ("send", cost(self.send)),
             ("receive", cost(self.receive)),
@@ -128,7 +160,7 @@ impl Machine {
             ("operation", time(self.operation)),
             ("hand_over", time(self.hand_over)),
             ("loopback", format!("{{ latency = {latency}, bandwidth = \"{gigabits:.3}Gbps\" }}")),
-            ("compute", format!("{{ rate = \"{rate:.3}GFLOP/s\", memory = \"{memory:.3}GB/s\" }}")),
+            ("compute", compute),
         ];
         for (key, value) in lines {
             let _writing_to_a_string_never_fails = writeln!(text, "{key} = {value}");
@@ -153,6 +185,8 @@ mod tests {
         Machine {
             rate: 40e9,
             memory: 8e9,
+            convolution: 0.5,
+            reduction: 0.25,
             send: (9e-6, 0.5e-9),
             receive: (8e-6, 0.25e-9),
             wake: 25e-6,

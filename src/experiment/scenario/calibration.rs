@@ -1,5 +1,6 @@
 //! `[calibration]`: what messages cost a task's message thread, and other measured values.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -7,8 +8,10 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 
+use super::compute::check_efficiency;
 use super::mistakes::Mistakes;
 use super::read_file;
+use crate::kernels::KernelKind;
 use crate::simulation::{ComputeSpec, Loopback, MessageCost, MessageThread, NetworkSpec};
 use crate::units::{BytesPerSecond, FlopsPerSecond, SecondsPerByte, Span};
 
@@ -61,13 +64,15 @@ pub struct MeasuredNetwork {
 }
 
 /// What was measured of the devices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MeasuredCompute {
     /// The rate of arithmetic.
     pub rate: Option<FlopsPerSecond>,
     /// The rate of memory traffic.
     pub memory: Option<BytesPerSecond>,
+    /// The share of these rates that kernels of a kind reach; without an entry all of it.
+    pub efficiency: BTreeMap<KernelKind, f64>,
 }
 
 impl Calibration {
@@ -96,6 +101,7 @@ impl Calibration {
         };
         compute.rate = self.compute.rate.unwrap_or(compute.rate);
         compute.memory = self.compute.memory.unwrap_or(compute.memory);
+        compute.efficiency.extend(&self.compute.efficiency);
     }
 
     fn check(&self, found: &mut Mistakes) {
@@ -111,6 +117,7 @@ impl Calibration {
         for (key, rate) in rates {
             found.above_0(rate.unwrap_or(1.0), &format!("calibration.{key}"));
         }
+        check_efficiency(&self.compute.efficiency, "calibration.compute.efficiency", found);
     }
 }
 

@@ -131,6 +131,19 @@ fn of_job(task: &TaskName, all: &ComputeSpec) -> ComputeSpec {
     }
 }
 
+/// Notes the kinds of kernels whose efficiency is no share.
+pub(super) fn check_efficiency(
+    efficiency: &BTreeMap<KernelKind, f64>,
+    key: &str,
+    found: &mut Mistakes,
+) {
+    for (kind, share) in efficiency {
+        found.unless(*share > 0.0 && *share <= 1.0, key, || {
+            format!("{kind:?}: {share} must be above 0 and at most 1").to_lowercase()
+        });
+    }
+}
+
 /// What is given of the speed of a device.
 struct Speed {
     rate: Option<FlopsPerSecond>,
@@ -149,10 +162,8 @@ impl SpeedFile {
         {
             rate.into_iter().for_each(|rate| found.above_0(rate, &key(name)));
         }
-        for (kind, share) in self.efficiency.iter().flatten() {
-            found.unless(*share > 0.0 && *share <= 1.0, key("efficiency"), || {
-                format!("{kind:?}: {share} must be above 0 and at most 1").to_lowercase()
-            });
+        if let Some(efficiency) = &self.efficiency {
+            check_efficiency(efficiency, &key("efficiency"), found);
         }
         let are_both = self.straggler.is_some() && self.step_time.is_some();
         found.unless(!are_both, key("step_time"), || {
