@@ -148,9 +148,8 @@ impl Machine {
             "{{ convolution = {:.4}, reduction = {:.4} }}",
             self.convolution, self.reduction
         );
-        let compute = format!(
-            "{{ rate = \"{rate:.3}GFLOP/s\", memory = \"{memory:.3}GB/s\", efficiency = {efficiency} }}"
-        );
+        let rates = format!("rate = \"{rate:.3}GFLOP/s\", memory = \"{memory:.3}GB/s\"");
+        let compute = format!("{{ {rates}, efficiency = {efficiency} }}");
         let lines = [
             ("send", cost(self.send)),
             ("receive", cost(self.receive)),

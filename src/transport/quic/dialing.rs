@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quinn::ConnectionError;
+use quinn::{Connection, ConnectionError};
 
 use super::super::Payload;
 use super::super::certificates::task_domain;
@@ -18,9 +18,9 @@ use super::{receiving, sending};
 /// between.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// The time limit of the first attempt. It doubles with each attempt, up to the limit of silence.
-/// Short attempts come first, because a lost first packet is resent at growing intervals: a new
-/// attempt reaches a newly started task sooner.
+/// The time limit of the first attempt's TLS handshake. It doubles with each attempt, up to the
+/// limit of silence. Short attempts come first, because a lost first packet is resent at growing
+/// intervals: a new attempt reaches a newly started task sooner.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Gets the messages for `peer` sent: over its connection, or after dialing.
@@ -38,8 +38,7 @@ pub(super) fn attend_to<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) {
 async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
     let (mut wait, mut patience) = (FIRST_WAIT, FIRST_PATIENCE.min(node.silence));
     while !node.is_closed.get() && !peer.end_dialing() {
-        let attempt = tokio::time::timeout(patience, connect(&node, &peer)).await;
-        if let Err(refusal) = attempt.unwrap_or(Err(Refusal::Silent)) {
+        if let Err(refusal) = connect(&node, &peer, patience).await {
             match refusal {
                 Refusal::Silent | Refusal::Connection(ConnectionError::TimedOut) => {
                     let address = peer.address.as_deref().unwrap_or_default();
@@ -57,16 +56,15 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
     }
 }
 
-async fn connect<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) -> Result<(), Refusal> {
-    let address = resolve(peer.address.as_deref().ok_or(Refusal::NoAddress)?, node).await?;
-    let is_loopback = address.ip().to_canonical().is_loopback();
-    if is_loopback {
-        node.socket.admit_loopback();
-    }
-    let domain = task_domain(&peer.name).map_err(|_| Refusal::Name(peer.name.clone()))?;
-    let connecting =
-        node.endpoint.connect_with(node.client_config(is_loopback), address, domain.as_ref())?;
-    let connection = connecting.await?;
+/// Connects to `peer`: a handshake that takes at most `patience`, then the introductions. These are
+/// not cut short: the peer may have begun to send.
+async fn connect<M: Payload>(
+    node: &Rc<Node<M>>,
+    peer: &Rc<Peer<M>>,
+    patience: Duration,
+) -> Result<(), Refusal> {
+    let handshake = tokio::time::timeout(patience, shake_hands(node, peer)).await;
+    let connection = handshake.unwrap_or(Err(Refusal::Silent))?;
     let said = node.hello(peer.epoch());
     let greeted = async {
         let control = introduce(&connection, &said).await?;
@@ -89,6 +87,18 @@ async fn connect<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) -> Result<(
     sending::start(node, peer, &link, control);
     receiving::start(node, peer, &link, from_peer);
     Ok(())
+}
+
+async fn shake_hands<M: Payload>(node: &Node<M>, peer: &Peer<M>) -> Result<Connection, Refusal> {
+    let address = resolve(peer.address.as_deref().ok_or(Refusal::NoAddress)?, node).await?;
+    let is_loopback = address.ip().to_canonical().is_loopback();
+    if is_loopback {
+        node.socket.admit_loopback();
+    }
+    let domain = task_domain(&peer.name).map_err(|_| Refusal::Name(peer.name.clone()))?;
+    let connecting =
+        node.endpoint.connect_with(node.client_config(is_loopback), address, domain.as_ref())?;
+    Ok(connecting.await?)
 }
 
 /// An address of `host_and_port` that this task's socket can reach.

@@ -232,7 +232,9 @@ async fn everybody_talks_to_everybody_at_once(kind: Kind) -> Result<()> {
         }
     }
     for inbox in &ends.inboxes {
-        inbox.until(600).await;
+        let all = tokio::time::timeout(Duration::from_secs(20), inbox.until(600)).await;
+        let losses = inbox.losses.borrow().clone();
+        assert!(all.is_ok(), "{} of 600 came, and these are lost: {losses:?}", inbox.count());
         let mut numbers = inbox.numbers();
         numbers.sort_unstable();
         assert!(
