@@ -1,6 +1,5 @@
 //! `checkpoint`: lists, verifies and merges the checkpoints of a training.
 
-mod date;
 mod listing;
 
 use std::io::{self, Write};

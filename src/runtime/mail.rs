@@ -54,10 +54,6 @@ pub(crate) enum MasterMail {
 
 /// The mail of a task's worker.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "mail is moved into its mailbox; a box would be memory a step"
-)]
 pub(crate) enum WorkerMail {
     /// A task's master: an order. Another task's worker: values.
     FromPeer { from: PeerId, message: WorkerMessage },

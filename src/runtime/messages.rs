@@ -90,10 +90,6 @@ pub enum PeerMessage {
 
 /// A message to another task's master: an answer to what it has ordered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the end of a partition's step is what nearly every message is; boxing it allocates"
-)]
 pub enum MasterMessage {
     /// Worker: the partition is ready, or the error.
     GraphRegistered {

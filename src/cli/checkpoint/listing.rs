@@ -1,10 +1,10 @@
 //! Prints lists of checkpoints, and of the variables of one.
 
 use std::io::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use super::date;
 use crate::checkpoint::{Index, Listed};
 use crate::units::Bytes;
 
@@ -31,7 +31,7 @@ impl Row {
             name: listed.name,
             global_step: listed.global_step,
             seconds: listed.time.map(|time| time.as_secs_f64()),
-            saved: listed.time.map_or_else(|| "-".to_owned(), date::render),
+            saved: listed.time.map_or_else(|| "-".to_owned(), date_of),
             variables: listed.variables,
             bytes: listed.bytes,
             problem: listed.problem.map(|problem| problem.to_string()),
@@ -99,7 +99,7 @@ impl Contents {
         Self {
             global_step: index.global_step,
             seconds: index.time.as_secs_f64(),
-            saved: date::render(index.time),
+            saved: date_of(index.time),
             files: index.shards.iter().map(file).collect(),
             variables: variables.collect(),
         }
@@ -124,6 +124,16 @@ impl Contents {
             ]
         });
         write_columns(["variable", "type", "task", "bytes", "part of"], variables, out)
+    }
+}
+
+/// `2026-11-21T16:00:00Z`. Shorter times (before the year 2001) count from the beginning of a
+/// simulation, not from the epoch: `12.500000s`.
+fn date_of(time: Duration) -> String {
+    const YEARS_2001_TO_9999: std::ops::Range<u64> = 1_000_000_000..253_402_300_800;
+    match YEARS_2001_TO_9999.contains(&time.as_secs()) {
+        true => humantime::format_rfc3339_seconds(UNIX_EPOCH + time).to_string(),
+        false => format!("{:.6}s", time.as_secs_f64()),
     }
 }
 

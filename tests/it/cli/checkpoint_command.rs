@@ -68,7 +68,7 @@ fn list_has_a_line_for_each_checkpoint() {
     let lines: Vec<&str> = said.out.lines().collect();
     assert_eq!(lines.len(), 3);
     assert!(lines[0].starts_with("step  saved                 variables  bytes"), "{}", lines[0]);
-    assert!(lines[1].starts_with("100   2023-11-14 22:15:00Z  7  "), "{}", lines[1]);
+    assert!(lines[1].starts_with("100   2023-11-14T22:15:00Z  7  "), "{}", lines[1]);
     assert!(lines[2].starts_with("200 ") && lines[2].ends_with("whole"), "{}", lines[2]);
     let told: Value = serde_json::from_str(&checkpoint("list", &folder, &["--json"]).out).unwrap();
     assert_eq!(
@@ -82,7 +82,7 @@ fn list_has_a_line_for_each_checkpoint() {
 fn show_lists_the_variables_of_the_newest_or_of_a_step() {
     let folder = trained("checkpoint_show");
     let said = checkpoint("show", &folder, &[]);
-    assert!(said.out.starts_with("step 200, saved 2023-11-14 22:16:40Z\n"), "{}", said.out);
+    assert!(said.out.starts_with("step 200, saved 2023-11-14T22:16:40Z\n"), "{}", said.out);
     for line in [
         "mlp/w/Adam    f32[2,2]  ps:0  16B",
         "table/part_1  f32[2,2]  ps:1  16B    table from row 3 on",

@@ -107,7 +107,7 @@ async fn train(worker: &Server, mode: Mode) -> Result<()> {
         Ok((train, [g.fence(replica)?, g.lift_fence(replica)?]))
     })?;
     let session = Session::new(&worker.target(), &g).await?;
-    session.run().target(&g.initializer()).await?;
+    session.run().target(g.initializer()).await?;
     let step = tokio::time::timeout(Duration::from_millis(50), async {
         session.run().target(train.as_ref()).await?;
         session.run().target(&fences[0]).await?;
@@ -245,9 +245,9 @@ fn in_mode(op: &Op, which: usize) -> Op {
             let (rule, is_sparse) = (rule.clone(), *is_sparse);
             Op::ApplyGradient { rule, is_sparse, replica: Some(other) }
         }
-        Op::CommitStep(_) if which % 3 == 0 => Op::BeginStep(other),
+        Op::CommitStep(_) if which.is_multiple_of(3) => Op::BeginStep(other),
         Op::BeginStep(_) | Op::CommitStep(_) => Op::CommitStep(other),
-        Op::Fence(_) | Op::LiftFence(_) if which % 3 == 0 => Op::LiftFence(other),
+        Op::Fence(_) | Op::LiftFence(_) if which.is_multiple_of(3) => Op::LiftFence(other),
         Op::Fence(_) | Op::LiftFence(_) => Op::Fence(other),
         op => op.clone(),
     }
@@ -304,7 +304,7 @@ pub(crate) fn stands(envelopes: &[Vec<u8>]) {
         let v = g.with_container("its own", |g| g.variable("v", &one))?;
         let session = Session::new(&ps.target(), &g).await?;
         let step = async {
-            session.run().target(&g.initializer()).await?;
+            session.run().target(g.initializer()).await?;
             session.run().target(&v.assign_add(&one)?).await?;
             session.run().fetch(&v.read()).await?.scalar::<f32>(0)
         };

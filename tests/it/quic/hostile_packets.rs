@@ -60,7 +60,7 @@ fn flood(target: SocketAddr, handshakes: &[Vec<u8>], until: Instant) -> u64 {
             if sent.is_multiple_of(2) {
                 packet[1..5].copy_from_slice(&1u32.to_be_bytes());
             }
-            let is_handshake = sent as usize % (RATE as usize / HANDSHAKES) == 0;
+            let is_handshake = (sent as usize).is_multiple_of(RATE as usize / HANDSHAKES);
             let turn = sent as usize / (RATE as usize / HANDSHAKES) % handshakes.len();
             let bytes = if is_handshake { &handshakes[turn][..] } else { &packet };
             let _dropped_where_there_is_no_room = noise.send_to(bytes, target);
