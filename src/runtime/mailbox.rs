@@ -121,19 +121,24 @@ impl<A: Receive> ActorFuture<A> for Inlet<A::Message> {
         context: &mut Context<A>,
         task: &mut task::Context<'_>,
     ) -> Poll<()> {
-        while let Some(message) = self.next() {
-            let turn = catch_unwind(AssertUnwindSafe(|| actor.receive(message, context)));
-            if let Err(panic) = turn {
-                self.1.note(A::ROLE, &*panic);
-                context.terminate(); // what it holds may be half changed
-                return Poll::Ready(());
+        let turns = catch_unwind(AssertUnwindSafe(|| {
+            while let Some(message) = self.next() {
+                actor.receive(message, context);
+                if context.state() != ActorState::Running {
+                    return Poll::Ready(());
+                }
             }
-            if context.state() != ActorState::Running {
-                return Poll::Ready(());
-            }
+            Poll::Pending
+        }));
+        let state = turns.unwrap_or_else(|panic| {
+            self.1.note(A::ROLE, &*panic);
+            context.terminate(); // what it holds may be half changed
+            Poll::Ready(())
+        });
+        if state.is_pending() {
+            self.0.waker.set(Some(task.waker().clone()));
         }
-        self.0.waker.set(Some(task.waker().clone()));
-        Poll::Pending
+        state
     }
 }
 

@@ -224,7 +224,7 @@ impl Timeline<'_> {
 
     /// A training ends early only where it has lost what it can't go on without, and says whom.
     fn check_error(&self, error: &Error, saved: &Saved, found: &mut Breaches) {
-        let how = || format!("{:?}: {error}", error.code);
+        let how = || error.to_string();
         let is_mutual = matches!(error.code, Code::Stalled | Code::Internal);
         found.unless(!is_mutual, Promise::Ends, how);
         if is_mutual {

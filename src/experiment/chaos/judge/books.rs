@@ -58,12 +58,20 @@ fn check_rounds(rounds: &BTreeMap<u64, Vec<&StepStats>>, found: &mut Breaches) {
     for (round, steps) in rounds {
         let workers: BTreeSet<&TaskName> = steps.iter().map(|step| &step.worker).collect();
         found.unless(workers.len() == steps.len(), Promise::Counts, || {
-            format!("a worker is in global step {round} twice: {steps:?}")
+            format!("a worker is in global step {round} twice: {}", listed(steps))
         });
         found.unless(steps.iter().all(|step| step.staleness == 0), Promise::Counts, || {
-            format!("a gradient of global step {round} is stale: {steps:?}")
+            format!("a gradient of global step {round} is stale: {}", listed(steps))
         });
     }
+}
+
+/// `worker:0 step 3 (staleness 1), …`: the gradients of a global step.
+fn listed(steps: &[&StepStats]) -> String {
+    let one = |step: &&StepStats| {
+        format!("{} step {} (staleness {})", step.worker, step.local_step, step.staleness)
+    };
+    steps.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether the report shows that gradients were left out.
