@@ -271,7 +271,7 @@ impl Dataset {
 }
 
 impl DataError {
-    /// Whether it is of a file whose content is not what it should be.
+    /// Whether the file was read, and its content is wrong.
     pub(crate) fn is_corrupt(&self) -> bool {
         matches!(self, Self::Malformed { .. } | Self::Label { .. } | Self::Empty { .. })
     }

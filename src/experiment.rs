@@ -214,7 +214,7 @@ impl Experiment {
     /// The runs, ready for `world` on this machine alone.
     ///
     /// # Errors
-    /// As [`Self::trials`]; if one may take more memory than it may.
+    /// As [`Self::trials`]; if a run may need more memory than `memory_limit`.
     pub(crate) fn trials_in(&self, world: World) -> Result<Vec<Trial>, ExperimentError> {
         let trials = self.trials()?;
         trials.iter().try_for_each(|trial| memory::check(trial, world))?;
@@ -224,7 +224,7 @@ impl Experiment {
     /// The runs, ready for one task on this machine.
     ///
     /// # Errors
-    /// As [`Self::trials`]; if the task may take more memory than it may.
+    /// As [`Self::trials`]; if the task may need more memory than `memory_limit`.
     pub(crate) fn trials_of_task(&self) -> Result<Vec<Trial>, ExperimentError> {
         // The others are on machines of their own.
         let trials = self.trials_of(|_, _| Ok(()))?;

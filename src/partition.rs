@@ -53,6 +53,21 @@ pub struct Partition {
 }
 
 impl Partition {
+    /// No operations, on device `device` of `task`.
+    pub fn empty(task: TaskName, device: u32) -> Self {
+        Self {
+            task,
+            device,
+            nodes: Vec::new(),
+            slots: 0,
+            variables: Vec::new(),
+            feeds: Vec::new(),
+            fetches: Vec::new(),
+            sends: Vec::new(),
+            receives: Vec::new(),
+        }
+    }
+
     /// The replicas whose training operations it has, each once.
     pub(crate) fn replicas(&self) -> Vec<Replica> {
         let mut replicas: Vec<Replica> = Vec::new();

@@ -26,7 +26,7 @@ pub(crate) fn is_in(bug: Bug) -> bool {
     }
 }
 
-/// The bug of this thread, to be planted in a thread that works for it.
+/// The bug that is planted in this thread; a thread that it starts plants it, too.
 #[cfg(test)]
 pub(crate) fn planted() -> Option<Bug> {
     PLANTED.get()

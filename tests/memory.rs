@@ -231,17 +231,7 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         arrivals: [(CrossingId(number as u32), value())].into_iter().collect(),
     };
     let register = |master| {
-        let partition = Partition {
-            task: TaskName::new("ps", 0),
-            device: 0,
-            nodes: Vec::new(),
-            slots: 0,
-            variables: Vec::new(),
-            feeds: Vec::new(),
-            fetches: Vec::new(),
-            sends: Vec::new(),
-            receives: Vec::new(),
-        };
+        let partition = Partition::empty(TaskName::new("ps", 0), 0);
         let (graph, partition) = (graph(master), Arc::new(partition));
         WorkerMessage::RegisterGraph { graph, partition, isolated: None }
     };

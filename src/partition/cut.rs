@@ -215,17 +215,7 @@ enum Control {
 impl PartitionBuilder {
     fn new(device: &DeviceName) -> Self {
         Self {
-            partition: Partition {
-                task: device.task().clone(),
-                device: device.index(),
-                nodes: Vec::new(),
-                slots: 0,
-                variables: Vec::new(),
-                feeds: Vec::new(),
-                fetches: Vec::new(),
-                sends: Vec::new(),
-                receives: Vec::new(),
-            },
+            partition: Partition::empty(device.task().clone(), device.index()),
             values: BTreeMap::new(),
             fed: BTreeMap::new(),
             nodes: BTreeMap::new(),

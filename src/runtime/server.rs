@@ -1,5 +1,7 @@
 //! A server: one task's three actors, started, joined and stopped (TensorFlow: `tf.train.Server`).
 
+mod training;
+
 use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -21,7 +23,7 @@ use crate::runtime::mail::{
 };
 use crate::runtime::mailbox::{Address, tell};
 use crate::runtime::master::Master;
-use crate::runtime::messages::{ParameterServerMessage, PeerMessage, Places};
+use crate::runtime::messages::PeerMessage;
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::processor::Processor;
 use crate::runtime::worker::Worker;
@@ -279,96 +281,6 @@ impl Server {
     pub fn devices(&self) -> impl Iterator<Item = DeviceName> {
         (0..self.world.devices.len() as u32)
             .map(|index| DeviceName::cpu(self.def.task.clone(), index))
-    }
-
-    /// Tells the parameter server which tasks train, so that it knows which worker a lost task was.
-    pub(crate) fn know_replicas(&self, tasks: &[TaskName]) {
-        let tasks = tasks.iter().filter_map(|task| self.link.resolve(task)).collect();
-        tell(&self.actors.parameter_server, ParameterServerMail::Replicas(tasks));
-    }
-
-    /// Whether the chief has said that the training is over.
-    pub(crate) fn is_training_over(&self) -> bool {
-        self.actors.training_over.get()
-    }
-
-    /// Ends this task's training after the step that is under way; the other tasks go on. If this
-    /// is a parameter server, they save its variables and end the training.
-    pub fn request_stop(&self) {
-        self.actors.stop_requested.set(true);
-        if self.task().job() == "ps" {
-            self.tell_all(&ParameterServerMessage::Stopping);
-        }
-    }
-
-    /// The other task that was asked to stop and ends the training by that, if there is one.
-    pub(crate) fn stopping(&self) -> Option<TaskName> {
-        let peer = self.actors.stopping.get().filter(|peer| *peer != self.link.local())?;
-        Some(self.link.name(peer)).filter(|_| !self.is_training_over())
-    }
-
-    /// Whether [`Server::request_stop`] was called.
-    pub(crate) fn is_stop_requested(&self) -> bool {
-        self.actors.stop_requested.get()
-    }
-
-    /// Waits until the chief has said that the training is over.
-    pub(crate) async fn training_is_over(&self) {
-        while !self.is_training_over() {
-            self.actors.end_of_training.notified().await;
-        }
-    }
-
-    /// Whether the chief has left the training.
-    pub(crate) fn has_chief_left(&self) -> bool {
-        self.actors.chief_has_left.get()
-    }
-
-    /// The number of times that variables of the task have been cleared.
-    pub(crate) fn resets(&self) -> u64 {
-        self.actors.resets.get()
-    }
-
-    /// Begins to train: announcements of an earlier end no longer hold.
-    pub(crate) fn begin_training(&self) {
-        self.actors.parting.borrow_mut().clear();
-        self.actors.chief_has_left.set(false);
-        self.actors.training_over.set(false);
-    }
-
-    /// Sends all tasks `message`, which is about the end of the training, and keeps it for lost
-    /// tasks.
-    pub(crate) fn broadcast(&self, message: &ParameterServerMessage) {
-        self.actors.parting.borrow_mut().push(message.clone());
-        self.tell_all(message);
-    }
-
-    /// Sends `message` to all tasks of the cluster.
-    pub(crate) fn tell_all(&self, message: &ParameterServerMessage) {
-        for task in self.def.cluster.tasks() {
-            if let Some(peer) = self.link.resolve(&task) {
-                self.link.send(peer, message.clone());
-            }
-        }
-        self.link.flush();
-    }
-
-    /// Tells the workers that ask for it where this task's graph has the shared variables.
-    pub(crate) fn publish_places(&self, places: Places) {
-        for asked_by in self.actors.places.publish(places) {
-            self.link.tell_places(asked_by);
-        }
-        self.link.flush();
-    }
-
-    /// Where the graph of the program of `chief` has the shared variables, once that is built.
-    pub(crate) async fn places_of(&self, chief: &TaskName) -> Places {
-        if let Some(peer) = self.link.resolve(chief) {
-            self.actors.places.ask(peer);
-            self.link.send(peer, ParameterServerMessage::AskForPlaces);
-            self.link.flush();
-        }
-        self.actors.places.told().await
     }
 
     /// Makes the actors write what they wait for, once they have dealt with all earlier messages.

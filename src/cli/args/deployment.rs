@@ -221,7 +221,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_name = "TASK")]
     pub(crate) task: TaskName,
 
-    /// The training's name: the task's --run-name, or else the scenario's name.
+    /// The training's name: what --run-name of its tasks says, or else the scenario's name.
     #[arg(long, alias = "run_name", value_name = "NAME")]
     pub(crate) run_name: String,
 

@@ -36,17 +36,7 @@ const CLIENT_3: PeerId = PeerId(5);
 const STRANGER: PeerId = PeerId(6);
 
 fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
-    let partition = Partition {
-        task: TaskName::new("ps", 0),
-        device: 0,
-        nodes: Vec::new(),
-        slots: 0,
-        variables: Vec::new(),
-        feeds: Vec::new(),
-        fetches: Vec::new(),
-        sends: Vec::new(),
-        receives: Vec::new(),
-    };
+    let partition = Partition::empty(TaskName::new("ps", 0), 0);
     WorkerMessage::RegisterGraph { graph, partition: Arc::new(partition), isolated }.into()
 }
 

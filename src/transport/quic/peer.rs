@@ -34,8 +34,8 @@ struct PeerState<M> {
     epoch: u64,
     /// The latest incarnation that has connected. No earlier one does after it.
     incarnation: Option<u64>,
-    /// The latest incarnation that others have met. What they say ends the links to an earlier one,
-    /// but refuses nobody: only an incarnation itself can prove that it is there.
+    /// The latest incarnation that other tasks say they have met. It ends the links to an earlier
+    /// one. It refuses no connection: others may be wrong, and who connects proves what it is.
     heard: Option<u64>,
     is_dialing: bool,
     /// The reason why it has not been reached.

@@ -50,7 +50,7 @@ pub(in crate::runtime::parameter_server) struct Rounds {
     pub(in crate::runtime::parameter_server) is_past: bool,
     /// The gradients of the round under way, and of later ones.
     pub(in crate::runtime::parameter_server) gradients: Accumulator<Offered>,
-    /// The last steps whose gradients have been in a round, if workers wait for theirs.
+    /// The last steps whose gradients have been in a round; kept where workers wait for rounds.
     pub(in crate::runtime::parameter_server) applied: Done<()>,
 }
 
