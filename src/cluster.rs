@@ -10,6 +10,7 @@
 //! | [`DeviceName`] | `Device::name()` |
 //! | [`ClusterSpec`] | `tf.train.ClusterSpec` |
 //! | [`TaskConfig`] | `ClusterResolver`, such as `TFConfigClusterResolver` |
+//! | [`Role`] | `TaskType` |
 //! | [`RunConfig`] | `tf.estimator.RunConfig` |
 //! | [`Flags`] | the flags of `mnist_replica.py` |
 //! | [`Slurm`] | `SlurmClusterResolver` |
@@ -55,6 +56,7 @@ mod device_spec;
 mod flags;
 mod job_name;
 mod json;
+mod role;
 mod run_config;
 mod slurm;
 mod spec;
@@ -70,6 +72,7 @@ pub use device_name::DeviceName;
 pub use device_spec::{DeviceConflict, DeviceNameError, DeviceNameProblem, DeviceSpec};
 pub use flags::Flags;
 pub use job_name::JobNameError;
+pub use role::Role;
 pub use run_config::RunConfig;
 pub use slurm::Slurm;
 pub use spec::ClusterSpec;

@@ -63,6 +63,13 @@ pub struct Batch {
     pub labels: Tensor,
 }
 
+impl Batch {
+    /// The number of samples.
+    pub fn samples(&self) -> usize {
+        self.labels.shape().dims()[0]
+    }
+}
+
 /// Some samples of a [`SparseSplit`], to be fed to a graph.
 ///
 /// Each sample has as many places as the batch's sample with the most features. Unused places have

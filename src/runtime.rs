@@ -14,6 +14,7 @@
 //! whether they are real: that is what lets one program run in two worlds.
 
 mod access;
+mod checkpoint_news;
 mod codec;
 mod compression;
 mod compute;
@@ -32,6 +33,7 @@ mod server;
 mod state;
 mod worker;
 
+pub(crate) use checkpoint_news::Watched;
 pub use compression::Encoding;
 pub(crate) use compute::leaves_message_thread;
 pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};

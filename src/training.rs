@@ -3,6 +3,8 @@
 
 mod checkpointing;
 mod checkpoints;
+mod estimator;
+mod evaluator;
 mod fetched;
 pub mod hooks;
 mod monitored_session;
@@ -10,6 +12,7 @@ mod places;
 mod record;
 mod recording;
 mod recovery;
+mod restoring;
 mod scaffold;
 mod session;
 mod session_creator;
@@ -20,6 +23,10 @@ mod trainer;
 mod weights;
 
 pub use checkpointing::{Checkpointing, Consistency};
+pub use estimator::{
+    BestExporter, EstimatorSpec, EvalSpec, Evaluated, Exporter, LatestExporter, Phase, TrainSpec,
+    train_and_evaluate,
+};
 pub use fetched::{FetchKey, Fetched};
 pub use hooks::{
     CheckpointSaver, CheckpointSaverListener, FeedFn, FinalOps, FinalValues, GlobalStepWaiter,
@@ -32,7 +39,7 @@ pub use record::{Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, Step
 pub use recording::{Recording, SharedRecording, Watch};
 pub use scaffold::Scaffold;
 pub use session::{Session, SessionRun};
-pub use settings::{Settings, Stop};
+pub use settings::{Evaluating, Settings, Stop};
 pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};
 pub(crate) use trainer::step_graph;

@@ -262,6 +262,8 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         MasterMessage::GraphRegistered { graph: graph(unknown), outcome: Ok(()) }.into(),
         ParameterServerMessage::Leave { worker: number as u32 }.into(),
         ParameterServerMessage::AskForPlaces.into(),
+        ParameterServerMessage::WatchCheckpoints.into(),
+        ParameterServerMessage::CheckpointSaved.into(),
         ParameterServerMessage::Places(places).into(),
     ]
 }

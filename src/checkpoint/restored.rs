@@ -56,6 +56,11 @@ impl Restored {
         }
     }
 
+    /// The length of all values \[bytes\].
+    pub fn bytes(&self) -> u64 {
+        self.variables.values().map(|value| value.byte_len() as u64).sum()
+    }
+
     /// All variables, each partitioned one as a whole.
     pub fn into_whole(self) -> BTreeMap<String, Tensor> {
         let wholes: Vec<_> =

@@ -141,6 +141,18 @@ impl Saver {
         Ok(Found { checkpoint: None, rejected })
     }
 
+    /// The step of the checkpoint that was saved last, by the indexes alone: it may be damaged.
+    ///
+    /// # Errors
+    /// If the store can't be listed.
+    pub fn newest(&self) -> Result<Option<u64>, CheckpointError> {
+        let files = reader::list(&*self.store)?;
+        let reader = self.reader(&files);
+        let indexes = steps(&self.names, &files).filter_map(|step| reader.index(step).ok());
+        let newest = indexes.max_by_key(|index| (index.save, index.global_step));
+        Ok(newest.map(|index| index.global_step))
+    }
+
     /// The checkpoint of a step.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use super::output::{Out, exit_code};
 use super::progress::Progress;
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
+use crate::cluster::Role;
 use crate::deployment::{
     self, Control, Event, ExitCode, Member, Part, Proof, Seat, StopRequest, TaskOutcome,
     require_role,
@@ -22,10 +23,6 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
     let scenario = &experiment.scenarios()?[0].1;
     let config = require_role(&args.role.flags(Some(scenario)), scenario.addresses())?;
     super::cluster::warn(&config);
-    if config.task().job() == "evaluator" {
-        eprintln!("the chief looks at the test split: there is nothing for an evaluator to do");
-        return Ok(ExitCode::Done);
-    }
     let trial = only(experiment.trials_of_task()?)?;
     let run = args.run_name.as_deref().unwrap_or(&trial.scenario);
     let (mut socket, mut control) = (None, None);
@@ -62,14 +59,16 @@ fn attend(
     let launcher = control.as_ref().map(Control::try_clone).transpose()?.map(Control::into_stream);
     let stop = StopRequest::listen(launcher)?;
     let clock = WallClock::new();
-    let is_chief = seat.is_chief();
+    let reports = seat.is_chief() || seat.task().role() == Role::Evaluator;
+    let has_evaluator = seat.cluster().evaluator().is_some();
+    let is_measured_elsewhere = has_evaluator && seat.is_chief();
     let task = seat.task().clone();
     let recording = match &mut control {
         Some(control) => {
             control.tell(&Event::Hello { now: clock.now().0 });
             SharedRecording::showing(control.try_clone()?)
         }
-        None if is_chief => SharedRecording::showing(Progress::of(trial)),
+        None if reports => SharedRecording::showing(Progress::of(trial)),
         None => SharedRecording::default(),
     };
     let busy_poll = args.busy_poll.0;
@@ -80,7 +79,7 @@ fn attend(
         if let Some(control) = beating {
             actix_rt::spawn(control.beat());
         }
-        let task = trial.deployed_checkpoints().and_then(|checkpoints| {
+        let task = trial.deployed_checkpoints(has_evaluator).and_then(|checkpoints| {
             let stores = (checkpoints, Stores::Lasting);
             trial.task((host.server, host.clock), stores, &recording)
         });
@@ -99,14 +98,18 @@ fn attend(
     }
     let observed = Observed { ended, sent: [(task, sent)].into(), events: None, digest: None };
     let code = match control {
-        None if is_chief => report(args, trial, &recording, &observed)?,
+        None if reports => report(args, trial, &recording, &observed)?,
         _ if recording.is_unsaved() => ExitCode::Unwritable,
         _ => ExitCode::Done,
     };
+    if code == ExitCode::TargetNotReached && is_measured_elsewhere {
+        return Ok(stopped.unwrap_or(ExitCode::Done)); // the evaluator knows
+    }
     Ok(stopped.unwrap_or(code))
 }
 
-/// Writes and prints the report of this task, the chief.
+/// Writes and prints the report of this task: the chief has the training's, an evaluator its
+/// measurements.
 fn report(
     args: &TaskArgs,
     trial: &Trial,

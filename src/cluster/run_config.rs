@@ -26,6 +26,7 @@ const EVALUATOR: &str = "evaluator";
 pub struct RunConfig {
     task: TaskName,
     cluster: ClusterSpec,
+    listed: ClusterSpec,
     dynamic: bool,
     master: String,
     evaluation_master: String,
@@ -99,6 +100,8 @@ impl RunConfig {
     fn of_valid(mut config: TaskConfig) -> Self {
         let task = config.own_task().unwrap_or_else(|| TaskName::new(WORKER, 0));
         let evaluates = task.job() == EVALUATOR;
+        let is_outside = evaluates && !config.cluster.contains(&task);
+        let listed = if is_outside { ClusterSpec::default() } else { config.cluster.clone() };
         config.cluster =
             if evaluates { ClusterSpec::default() } else { config.cluster.without(EVALUATOR) };
         config.rpc_layer.get_or_insert_with(|| "grpc".to_owned());
@@ -115,6 +118,7 @@ impl RunConfig {
             master: master.unwrap_or_default(),
             evaluation_master,
             cluster: config.cluster,
+            listed,
             dynamic: config.dynamic,
             model_dir: config.model_dir,
             warnings: config.warnings,
@@ -130,6 +134,12 @@ impl RunConfig {
     /// process.
     pub fn cluster_spec(&self) -> &ClusterSpec {
         &self.cluster
+    }
+
+    /// The tasks that reach one another: the cluster that trains, with its evaluator if the
+    /// configuration lists it. Empty for a single process and for an evaluator that is not listed.
+    pub fn peers(&self) -> &ClusterSpec {
+        &self.listed
     }
 
     /// Whether tasks come and go; [`Self::cluster_spec`] then has only those that this task's

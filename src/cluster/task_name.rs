@@ -22,12 +22,6 @@ impl TaskName {
         Self { job: job.into(), index }
     }
 
-    /// Whether the task is one of a job that trains: `worker`, `chief`, or `master` as TensorFlow
-    /// called the chief before. The tasks of other jobs take no steps, in either world.
-    pub fn trains(&self) -> bool {
-        matches!(self.job(), "worker" | "chief" | "master")
-    }
-
     /// The job's name.
     pub fn job(&self) -> &str {
         &self.job

@@ -63,8 +63,8 @@ impl Seat {
         run: &str,
     ) -> Result<Self, DeploymentError> {
         let task = config.task().clone();
-        let is_alone = config.cluster_spec().is_empty();
-        let known = if is_alone { alone(&task) } else { config.cluster_spec().clone() };
+        let is_alone = config.peers().is_empty();
+        let known = if is_alone { alone(&task) } else { config.peers().clone() };
         Ok(Self {
             cluster: roster(config, of_scenario)?,
             renewal: proof.as_ref().and_then(|proof| proof.renewal(&task)),
@@ -91,7 +91,7 @@ impl Seat {
 
     /// Whether the task leads the training and reports it.
     pub fn is_chief(&self) -> bool {
-        self.cluster.tasks().find(TaskName::trains).as_ref() == Some(&self.task)
+        self.cluster.chief().as_ref() == Some(&self.task)
     }
 
     /// The configuration of the transport. It takes the socket, so it can be called once.
@@ -131,14 +131,11 @@ fn identity(
 fn roster(config: &RunConfig, of_scenario: ClusterSpec) -> Result<ClusterSpec, DeploymentError> {
     let task = config.task();
     if !config.is_dynamic() {
-        return Ok(if config.cluster_spec().is_empty() {
-            alone(task)
-        } else {
-            config.cluster_spec().clone()
-        });
+        let listed = config.peers();
+        return Ok(if listed.is_empty() { alone(task) } else { listed.clone() });
     }
     let strangers: Vec<TaskName> =
-        config.cluster_spec().tasks().filter(|known| !of_scenario.contains(known)).collect();
+        config.peers().tasks().filter(|known| !of_scenario.contains(known)).collect();
     if of_scenario.contains(task) && strangers.is_empty() {
         return Ok(of_scenario);
     }

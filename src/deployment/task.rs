@@ -99,7 +99,7 @@ where
     let network = Network::new(Rc::clone(&quic), cluster.clone(), known.clone());
     let server = start(&member, network.transport());
     network.attach(&server);
-    if *is_dynamic && server.task().job() == "ps" {
+    if *is_dynamic && server.task().is_parameter_server() {
         actix_rt::spawn(pass_on_the_end(Rc::clone(&server)));
     }
     let host = Host { server: Rc::clone(&server), clock: Rc::new(member.clock) };

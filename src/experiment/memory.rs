@@ -5,7 +5,6 @@ use std::fs;
 
 use super::scenario::Scenario;
 use super::{ExperimentError, Trial};
-use crate::cluster::TaskName;
 use crate::kernels::Numerics;
 use crate::models::Extent;
 use crate::report::World;
@@ -66,7 +65,7 @@ pub(super) fn check(trial: &Trial, world: World) -> Result<(), ExperimentError> 
 pub(super) fn check_task(trial: &Trial) -> Result<(), ExperimentError> {
     let of_all = estimate(trial, World::Deployment);
     let tasks = trial.cluster.spec.tasks().count() as f64;
-    let workers = trial.cluster.spec.tasks().filter(TaskName::trains).count().max(1) as f64;
+    let workers = trial.cluster.spec.workers().count().max(1) as f64;
     // A worker has a share of the batches; of the variables it has a copy and a gradient, and a
     // parameter server what is left without the workers'.
     let own = Estimate {
@@ -115,7 +114,7 @@ fn of_tasks(tasks: f64) -> f64 {
 
 fn estimate(trial: &Trial, world: World) -> Estimate {
     let tasks = trial.cluster.spec.tasks().count() as f64;
-    let workers = trial.cluster.spec.tasks().filter(TaskName::trains).count() as f64;
+    let workers = trial.cluster.spec.workers().count() as f64;
     let (processes, of_tasks) = match world {
         World::Simulation => (1.0, of_tasks(tasks)),
         World::Deployment => (tasks, tasks * PROCESS),

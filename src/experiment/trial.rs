@@ -17,7 +17,7 @@ use crate::data::{Dataset, Source};
 use crate::kernels::Numerics;
 use crate::models::Model;
 use crate::report;
-use crate::runtime::{Error, Result as TaskResult, Server};
+use crate::runtime::{Code, Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
 use crate::training::{Checkpointing, Recording, Settings, SharedRecording, Task, TaskParts};
@@ -170,10 +170,20 @@ impl Trial {
     /// The run's checkpoints in deployment: in a folder of its own below the scenario's.
     ///
     /// # Errors
-    /// If the location can't be opened as a store.
-    pub(crate) fn deployed_checkpoints(&self) -> Result<Option<Checkpointing>, Error> {
+    /// If the location can't be opened as a store; if `are_read`, by an evaluator, and there is no
+    /// place that another process can read.
+    pub(crate) fn deployed_checkpoints(
+        &self,
+        are_read: bool,
+    ) -> Result<Option<Checkpointing>, Error> {
         let Some(checkpoint) = &self.checkpoint else { return Ok(None) };
         let Some(directory) = &checkpoint.directory else {
+            if are_read {
+                let message = "the evaluator reads checkpoints in another process than the \
+                               chief's; give `checkpoint.directory`, a folder or URL that both \
+                               see";
+                return Err(Error::new(Code::InvalidArgument, message));
+            }
             return Ok(Some(checkpoint.in_store(Arc::new(Memory::default()))));
         };
         let run = folder_of(&self.name);

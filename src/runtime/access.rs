@@ -86,7 +86,7 @@ impl Access {
 
     fn of(cluster: ClusterSpec) -> Self {
         Self {
-            workers: cluster.tasks().filter(TaskName::trains).collect(),
+            workers: cluster.workers().collect(),
             cluster,
             transport: None,
             serves_sessions: Cell::new(false),

@@ -6,10 +6,11 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::trace_span;
 
-use crate::cluster::TaskName;
+use crate::cluster::{Role, TaskName};
 use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
 
 use crate::runtime::access::Access;
+use crate::runtime::checkpoint_news::CheckpointNews;
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Address, Panics, Spare, tell};
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
@@ -57,6 +58,8 @@ pub(crate) struct Actors {
     pub(crate) parting: RefCell<Vec<ParameterServerMessage>>,
     /// Where the chief has the variables that workers share.
     pub(crate) places: KnownPlaces,
+    /// Who is told of checkpoints, and what this task has heard of them.
+    pub(crate) news: CheckpointNews,
     /// The lists that the worker and the parameter server send each other.
     pub(crate) requests: Spare<StateRequest>,
     pub(crate) served: Spare<Served>,
@@ -137,10 +140,10 @@ impl Link {
         }
     }
 
-    /// Whether `messages` say only that a worker leaves, to a task that does not wait for it. A
-    /// parameter server waits for it, and so does a task that this one has sent something for a
-    /// step; sending the message to all would take a connection between any two workers. The
-    /// chief's leaving goes to all.
+    /// Whether `messages` say only that a worker leaves, to a task that does not wait for it.
+    /// Parameter servers and helpers wait for it, and so does a task that this one has sent
+    /// something for a step; sending the message to all would take a connection between any two
+    /// workers. The chief's leaving goes to all.
     fn is_not_missed(&self, to: PeerId, messages: &[PeerMessage]) -> bool {
         use ParameterServerMessage::{Leave, Stopping, TrainingOver};
         let mut partners = self.actors.partners.borrow_mut();
@@ -150,7 +153,7 @@ impl Link {
                 if self.actors.has_servers.get() =>
             {
                 let is_partner = partners.get(index).is_some_and(|is_partner| *is_partner);
-                self.name(to).job() != "ps" && !is_partner
+                matches!(self.name(to).role(), Role::Worker | Role::Evaluator) && !is_partner
             }
             [PeerMessage::ParameterServer(Leave { .. } | TrainingOver | Stopping)] => false,
             _ => {
@@ -183,6 +186,7 @@ impl Actors {
             partners: RefCell::default(),
             parting: RefCell::default(),
             places: KnownPlaces::default(),
+            news: CheckpointNews::default(),
             requests: Spare::default(),
             served: Spare::default(),
         }
@@ -212,10 +216,15 @@ impl Actors {
                 self.end_of_training.notify_waiters();
             }
             ParameterServerMessage::Reset { .. } => self.resets.set(self.resets.get() + 1),
-            ParameterServerMessage::Leave { worker: 0 } => self.chief_has_left.set(true),
+            ParameterServerMessage::Leave { worker: 0 } => {
+                self.chief_has_left.set(true);
+                self.news.come();
+            }
             ParameterServerMessage::Stopping => self.stopping.set(Some(from)),
             ParameterServerMessage::Leave { .. }
             | ParameterServerMessage::AskForPlaces
+            | ParameterServerMessage::WatchCheckpoints
+            | ParameterServerMessage::CheckpointSaved
             | ParameterServerMessage::Places(_) => {}
         }
     }
@@ -230,6 +239,7 @@ impl Inbox<PeerMessage> for Actors {
 
     fn lost(&self, peer: PeerId, loss: Loss) {
         tracing::debug!(peer = peer.0, %loss, "lost a peer");
+        self.news.lose(peer);
         tell(&self.master, MasterMail::Lost { peer, loss });
         // The worker tells the parameter server, after the steps that it fails.
         let masters = self.access.lose(peer);

@@ -206,6 +206,11 @@ pub enum ParameterServerMessage {
     /// Parameter server: it was asked to stop, and its variables go with it; save them, and end the
     /// training.
     Stopping,
+    /// Evaluator, to the chief's task: say of each checkpoint that it is saved. Answered at once by
+    /// `CheckpointSaved`.
+    WatchCheckpoints,
+    /// Chief's task: there may be a checkpoint that the receiver has not seen.
+    CheckpointSaved,
 }
 
 /// The variables that workers share, by name, each with the task that a graph places it on.

@@ -247,6 +247,11 @@ impl ParameterServer {
             ParameterServerMessage::Stopping => {} // the task's program ends the training
             ParameterServerMessage::AskForPlaces => self.link.tell_places(from),
             ParameterServerMessage::Places(places) => self.link.actors.places.hear(from, places),
+            ParameterServerMessage::WatchCheckpoints => {
+                self.link.actors.news.watched_by(from);
+                self.link.send(from, ParameterServerMessage::CheckpointSaved);
+            }
+            ParameterServerMessage::CheckpointSaved => self.link.actors.news.hear(from),
             ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {
                 for (task, incarnation) in &incarnations {
                     self.link.has_restarted(task, *incarnation);

@@ -123,7 +123,7 @@ impl Server {
     pub fn new(def: ServerDef, world: ServerWorld) -> Self {
         let access = Access::new(&def.cluster, &world.transport);
         let actors = Rc::new(Actors::new(access));
-        actors.has_servers.set(def.cluster.num_tasks("ps").is_ok_and(|count| count > 0));
+        actors.has_servers.set(def.cluster.has_parameter_servers());
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
         assert!(!world.devices.is_empty(), "a task has at least one device");
         let of_task = |task: TaskName| {

@@ -90,7 +90,7 @@ impl Device {
     }
 
     fn is_server(&self) -> bool {
-        self.name.task().job() == "ps"
+        self.name.task().is_parameter_server()
     }
 
     /// The time of a parameter server's piece of work, whose cost is `roofline`; both in seconds.

@@ -321,7 +321,7 @@ fn devices_of(task: &TaskName, cluster: &Cluster) -> Vec<Device> {
     let spec = match cluster.own_compute.get(task) {
         Some(own) => own.clone(),
         // The laws of all are of worker steps, which parameter servers don't take.
-        None if task.job() == "ps" => {
+        None if task.is_parameter_server() => {
             ComputeSpec { straggler: None, step_time: None, ..cluster.compute.clone() }
         }
         None => cluster.compute.clone(),

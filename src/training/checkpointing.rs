@@ -36,6 +36,9 @@ pub struct Checkpointing {
     /// The rate at which a simulation lets a checkpoint be written \[bytes/s\]; `None` writes it
     /// in no time. A deployment takes what it takes.
     pub write_rate: Option<BytesPerSecond>,
+    /// The rate at which a simulation lets a checkpoint be read \[bytes/s\]; `None` reads it in no
+    /// time.
+    pub read_rate: Option<BytesPerSecond>,
 }
 
 impl Checkpointing {
@@ -43,7 +46,7 @@ impl Checkpointing {
     pub fn new(store: Arc<dyn Store>) -> Self {
         let every = SecondOrStepTimer::every_time(Duration::from_secs(600));
         let (retention, consistency) = (Retention::default(), Consistency::default());
-        Self { store, every, retention, consistency, write_rate: None }
+        Self { store, every, retention, consistency, write_rate: None, read_rate: None }
     }
 
     /// The defaults of [`Checkpointing::new`] in a folder, or at a URL such as `s3://bucket/run-7`.

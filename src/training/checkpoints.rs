@@ -20,6 +20,7 @@ pub(super) struct Checkpoints {
     /// Whether the saver has still to take over the checkpoints: there was no room to say so.
     must_take_over: Arc<AtomicBool>,
     write_rate: Option<BytesPerSecond>,
+    read_rate: Option<BytesPerSecond>,
 }
 
 impl Checkpoints {
@@ -29,6 +30,7 @@ impl Checkpoints {
             saver: Arc::new(Mutex::new(saver)),
             must_take_over: Arc::default(),
             write_rate: checkpointing.write_rate,
+            read_rate: checkpointing.read_rate,
         }
     }
 
@@ -65,8 +67,35 @@ impl Checkpoints {
                 );
                 Err(Error::new(Code::DataLoss, message))
             }
-            (checkpoint, _) => Ok(checkpoint),
+            (Some(checkpoint), _) => self.read(task, checkpoint).await.map(Some),
+            (None, None) => Ok(None),
         }
+    }
+
+    /// The newest whole checkpoint, unless it is that of the step `known`. Whoever saves goes on
+    /// saving.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(super) async fn newer(&self, task: &Task, known: Option<u64>) -> Result<Option<Restored>> {
+        let look = move |saver: &mut Saver| {
+            if saver.newest()? == known { Ok(None) } else { saver.latest().map(Some) }
+        };
+        let found = self.with_saver(task, look).await?.map_err(try_again_if_transient)?;
+        let Some(found) = found else { return Ok(None) };
+        for rejected in &found.rejected {
+            tracing::warn!("passed over a checkpoint: {rejected}");
+        }
+        match found.checkpoint.filter(|checkpoint| Some(checkpoint.global_step) != known) {
+            Some(checkpoint) => self.read(task, checkpoint).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Lets the time pass that reading `checkpoint` takes in a simulation.
+    async fn read(&self, task: &Task, checkpoint: Restored) -> Result<Restored> {
+        task.take_simulated_time(span_of(checkpoint.bytes(), self.read_rate)).await;
+        Ok(checkpoint)
     }
 
     /// Writes `snapshot`.
@@ -83,9 +112,8 @@ impl Checkpoints {
             saver.save(&snapshot, at)
         };
         let saved = self.with_saver(task, saving).await??;
-        if let Some(rate) = self.write_rate.filter(|_| saved.is_new) {
-            let span = Duration::try_from_secs_f64(saved.bytes as f64 / rate.0);
-            task.take_simulated_time(span.unwrap_or(Duration::MAX)).await;
+        if saved.is_new {
+            task.take_simulated_time(span_of(saved.bytes, self.write_rate)).await;
         }
         Ok(saved)
     }
@@ -98,6 +126,12 @@ impl Checkpoints {
         let saver = Arc::clone(&self.saver);
         task.blocking(move || work(&mut saver.lock().unwrap_or_else(PoisonError::into_inner))).await
     }
+}
+
+/// The time that so many bytes take at `rate`; none without one.
+fn span_of(bytes: u64, rate: Option<BytesPerSecond>) -> Duration {
+    let seconds = rate.map_or(0.0, |rate| bytes as f64 / rate.0);
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 /// The session makes another try if the store may only have failed for a moment.

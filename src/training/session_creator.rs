@@ -9,11 +9,11 @@ use std::time::Duration;
 use crate::graph::Graph;
 use crate::runtime::{Code, Error, Result};
 use crate::sync::Departed;
-use crate::tensor::{DType, Shape, Tensor};
 
-use super::checkpoints::{Checkpoints, part_as_slice};
+use super::checkpoints::Checkpoints;
 use super::places::{places, unless_misplaced};
 use super::recovery::{OPERATION_TIMEOUT, given_up, lost_values, workers_have_left};
+use super::restoring::restore;
 use super::scaffold::{Finalized, Known};
 use super::session::Session;
 use super::task::Task;
@@ -35,22 +35,6 @@ pub(super) struct SessionCreator {
     pub(super) max_wait: Duration,
     /// The number of resets of the task's variables when the last session was made.
     pub(super) resets: Cell<u64>,
-}
-
-/// The value of `variable` in `checkpoint`, even if it was partitioned in another way then.
-fn saved_value(
-    checkpoint: &Restored,
-    variable: &Known,
-    (dtype, shape): (DType, Shape),
-) -> Result<Tensor> {
-    let slice = variable.part.as_ref().and_then(part_as_slice);
-    let name = match &variable.part {
-        Some(part) if slice.is_none() && !checkpoint.variables.contains_key(&variable.name) => {
-            &part.first
-        }
-        _ => &variable.name,
-    };
-    Ok(checkpoint.tensor(name, (dtype, shape), slice.as_ref())?)
 }
 
 /// A session whose variables have their values.
@@ -215,16 +199,7 @@ impl SessionCreator {
         let step = checkpoint.global_step;
         tracing::warn!(checkpoint = checkpoint.name, global_step = step, "restoring");
         let session = self.session(self.task.patience().recovery).await?;
-        let mut run = session.run();
-        for variable in &self.scaffold.shared {
-            let (place, assign) =
-                variable.restore.as_ref().expect("a training with checkpoints can restore");
-            let wanted = variable.read.tensor_type();
-            let shape = wanted.shape.known().expect("the shape of a variable is known");
-            let value = saved_value(&checkpoint, variable, (wanted.dtype, shape))?;
-            run = run.feed(place, value).target(assign);
-        }
-        run.await?;
+        restore(&session, &self.scaffold.shared, &checkpoint).await?;
         self.task.recorder().restored(step);
         self.ready(session, step, Some(step)).await
     }

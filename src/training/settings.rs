@@ -25,8 +25,24 @@ pub struct Settings {
     pub batch: usize,
     /// The conditions that end the training.
     pub stop: Stop,
+    /// How often an evaluator measures.
+    pub evaluator: Evaluating,
     /// How long tasks wait for one another.
     pub patience: Patience,
+}
+
+/// How often the task of the job `evaluator` measures the newest checkpoint. A scenario's
+/// `[evaluator]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Evaluating {
+    /// The time before it begins. Default: none.
+    #[serde(deserialize_with = "Span::duration")]
+    pub start_delay: Duration,
+    /// The least time between the beginnings of two measurements. Default: none, so that each
+    /// checkpoint is measured that is the newest when the evaluator is free.
+    #[serde(deserialize_with = "Span::duration")]
+    pub throttle: Duration,
 }
 
 /// The conditions that end a training; the first that is met ends it. A scenario's `[stop]`.

@@ -3,13 +3,16 @@
 mod minimize;
 
 use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::checkpoint::Stores;
 use crate::clock::Clock;
-use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
+use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, Role, TaskName};
 use crate::graph::Replica;
 use crate::runtime::{
     Code, Error, ParameterServerMessage, Patience, Places, Result, Server, ServerTarget,
@@ -63,7 +66,7 @@ impl Task {
     /// If the data can't be divided among the workers.
     pub fn new(parts: TaskParts) -> Result<Self> {
         let cluster = &parts.server.server_def().cluster;
-        let workers: Vec<TaskName> = cluster.tasks().filter(TaskName::trains).collect();
+        let workers: Vec<TaskName> = cluster.workers().collect();
         let position = workers.iter().position(|worker| worker == parts.server.task());
         let of_worker = |worker| Replica {
             worker: worker as u32,
@@ -96,6 +99,11 @@ impl Task {
     /// The task's job.
     pub fn job(&self) -> &str {
         self.name().job()
+    }
+
+    /// What the task does in the training, by its job.
+    pub fn role(&self) -> Role {
+        self.name().role()
     }
 
     /// The task's index in the job.
@@ -202,7 +210,7 @@ impl Task {
 
     /// In a simulation, lets the time pass that work takes which [`Task::blocking`] did at once.
     pub(super) async fn take_simulated_time(&self, span: Duration) {
-        if self.inner.parts.clock.is_virtual() {
+        if self.inner.parts.clock.is_virtual() && !span.is_zero() {
             self.sleep(span).await;
         }
     }
@@ -219,12 +227,29 @@ impl Task {
         (!self.inner.parts.clock.sees_stalls()).then_some(limit)
     }
 
+    /// Waits for `done`, but no longer than `limit`, if there is one. `None` if that passed.
+    pub(super) async fn within<T>(
+        &self,
+        limit: Option<Duration>,
+        done: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut done = pin!(done);
+        let mut passed = pin!(async {
+            match limit {
+                Some(limit) => self.sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        });
+        poll_fn(|context| match done.as_mut().poll(context) {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending => passed.as_mut().poll(context).map(|()| None),
+        })
+        .await
+    }
+
     /// The chief's name: the worker that initialises the variables and evaluates on the test split.
     pub(super) fn chief(&self) -> TaskName {
-        self.cluster()
-            .tasks()
-            .find(TaskName::trains)
-            .expect("a task that trains is of a cluster with workers")
+        self.cluster().chief().expect("a task that trains is of a cluster with workers")
     }
 
     /// The worker's next batch of its share of the data; batches never run out.
@@ -291,13 +316,14 @@ impl Task {
         self.inner.parts.server.resets()
     }
 
-    /// The work of a parameter server: serves until every worker has left the training.
+    /// The work of a parameter server and of a helper: serves until every worker has left the
+    /// training.
     ///
     /// # Errors
     /// If the server stops before; if no worker comes, or comes back, as long as `network.recovery`
     /// says.
     pub async fn join(&self) -> Result<()> {
-        let workers = self.cluster().tasks().filter(TaskName::trains).count() as u32;
+        let workers = self.cluster().workers().count() as u32;
         self.inner.parts.server.join(workers, self.patience()).await
     }
 
@@ -329,6 +355,11 @@ impl Task {
                 .server
                 .broadcast(&ParameterServerMessage::Leave { worker: replica.worker });
         }
+    }
+
+    /// The task's server, which knows how the training of the whole cluster stands.
+    pub(super) fn server(&self) -> &Server {
+        &self.inner.parts.server
     }
 
     pub(super) fn recorder(&self) -> &dyn Recorder {

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use crate::graph::{
-    Graph, GraphDef, GraphError, Output, Target, accuracy, sparse_softmax_cross_entropy,
-};
+use crate::cluster::{Role, TaskName};
+use crate::graph::{Graph, GraphDef, GraphError, Output, accuracy, sparse_softmax_cross_entropy};
 use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::{Code, Error, Result};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 use crate::units::Time;
 
+use super::estimator::{EstimatorSpec, EvalSpec};
+use super::evaluator::Evaluator;
 use super::hooks::{InMemoryEvaluator, StopAtStep, StopAtTime};
 use super::monitored_session::MonitoredSession;
 use super::task::Task;
-use crate::data::Batch;
 use crate::models::Model;
 use crate::models::{self, Network};
 use crate::optimizer::TrainOp;
@@ -24,16 +24,10 @@ use crate::optimizer::TrainOp;
 /// # Errors
 /// Any error of a step.
 pub async fn train(task: Task) -> Result<()> {
-    if task.job() == "ps" {
-        return task.join().await;
-    }
-    if task.replica().is_none() {
-        let message = format!(
-            "{} is of no job that this program knows: `ps` serves, `worker` and `chief` train; \
-             remove it from the cluster",
-            task.name()
-        );
-        return Err(Error::new(Code::InvalidArgument, message).on(task.name()));
+    match task.role() {
+        Role::ParameterServer | Role::Helper => return task.join().await,
+        Role::Evaluator => return evaluate(&task).await,
+        Role::Worker => {}
     }
     check_that_somebody_holds_variables(&task)?;
     let (g, model) = build_graph(&task)?;
@@ -45,8 +39,8 @@ pub async fn train(task: Task) -> Result<()> {
     if let Some(time) = stop.time {
         builder = builder.hook(StopAtTime::new(time));
     }
-    if let Some(data) = &model.data {
-        builder = builder.hook(data.evaluator(&task)?);
+    if let (Some(data), None) = (&model.data, task.cluster().evaluator()) {
+        builder = builder.hook(in_memory_evaluator(&task, data)?);
     }
     if let Some(checkpointing) = task.checkpointing() {
         builder = builder.checkpointing(checkpointing.clone());
@@ -56,12 +50,20 @@ pub async fn train(task: Task) -> Result<()> {
     session.close_after(trained).await
 }
 
+/// Measures the training's checkpoints until it has ended.
+async fn evaluate(task: &Task) -> Result<()> {
+    let g = Graph::new();
+    g.set_random_seed(task.seed());
+    let (ends, _) = g.with_device(&task.device().to_string(), |g| network(g, task))?;
+    let spec = EvalSpec::of(task).steps(None).stop_at_accuracy(task.settings().stop.accuracy);
+    Evaluator::open(task, (g, ends), spec).await?.run().await
+}
+
 /// Fails if workers would share variables that no task holds: a `ReplicaDeviceSetter` without
 /// parameter servers leaves each worker's on its own task, as TensorFlow's does.
 fn check_that_somebody_holds_variables(task: &Task) -> Result<()> {
-    let has_servers = task.cluster().num_tasks("ps").is_ok_and(|count| count > 0);
     let workers = task.replica().map_or(1, |replica| replica.workers);
-    if has_servers || workers == 1 {
+    if task.cluster().has_parameter_servers() || workers == 1 {
         return Ok(());
     }
     let message = format!(
@@ -111,22 +113,11 @@ fn build_graph(task: &Task) -> Result<(Graph, Built)> {
     Ok((g, model))
 }
 
-/// A model in a graph, with the operations that train and measure it.
+/// A model in a graph, with the operation that trains it.
 struct Built {
     train_op: TrainOp,
-    /// Operations that run with each training step besides.
-    updates: Vec<Target>,
-    data: Option<Fed>,
-}
-
-/// The inputs and outputs of a model with data.
-struct Fed {
-    features: Output,
-    /// The feature ids, if the data is sparse.
-    ids: Option<Output>,
-    labels: Output,
-    loss: Output,
-    accuracy: Output,
+    /// The ends of a model with data.
+    data: Option<EstimatorSpec>,
 }
 
 fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
@@ -140,8 +131,16 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     };
     if let Some(pairs) = without_data {
         let train_op = task.apply_gradients(settings.optimizer.clone(), &pairs)?;
-        return Ok(Built { train_op, updates: Vec::new(), data: None });
+        return Ok(Built { train_op, data: None });
     }
+    let (data, loss) = network(g, task)?;
+    let train_op = task.minimize(settings.optimizer.clone(), &loss)?;
+    Ok(Built { train_op, data: Some(data) })
+}
+
+/// The scenario's network, with its loss and its accuracy.
+fn network(g: &Graph, task: &Task) -> Result<(EstimatorSpec, Output), GraphError> {
+    let settings = task.settings();
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
@@ -155,13 +154,13 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     let Network { logits, ids, updates } = network;
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;
-    let train_op = task.minimize(settings.optimizer.clone(), &loss)?;
-    Ok(Built { train_op, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
+    let ends = EstimatorSpec::new(&features, &labels, &loss).metric("accuracy", &accuracy);
+    Ok((EstimatorSpec { ids, updates, ..ends }, loss))
 }
 
 /// The number of the cluster's parameter servers.
 fn servers(task: &Task) -> usize {
-    task.cluster().tasks().filter(|name| name.job() == "ps").count()
+    task.cluster().tasks().filter(TaskName::is_parameter_server).count()
 }
 
 impl Built {
@@ -170,36 +169,29 @@ impl Built {
         let mut run = session.run().target(&self.train_op).fetch(&self.train_op.global_step());
         if let Some(data) = &self.data {
             run = run.feed_with(|| Ok(data.feeds(task.next_batch()?).collect())).fetch(&data.loss);
-        }
-        for update in &self.updates {
-            run = run.target(update);
+            for update in &data.updates {
+                run = run.target(update);
+            }
         }
         run.await.map(drop)
     }
 }
 
-impl Fed {
-    /// The parts of a batch, each with the placeholder that it feeds.
-    fn feeds(&self, batch: Batch) -> impl Iterator<Item = (Output, Tensor)> {
-        let always = [(self.features.clone(), batch.features), (self.labels.clone(), batch.labels)];
-        always.into_iter().chain(self.ids.clone().zip(batch.ids))
-    }
-
-    /// The evaluator on the test split: as often as the scenario says if it has a target accuracy,
-    /// else at the end.
-    fn evaluator(&self, task: &Task) -> Result<InMemoryEvaluator> {
-        let mut evaluator = InMemoryEvaluator::new(&self.loss, &self.accuracy);
-        if task.is_chief() {
-            for (place, value) in self.feeds(task.dataset()?.test.whole()) {
-                evaluator = evaluator.feed(&place, value);
-            }
+/// The chief's look at the test split: as often as the scenario says if it has a target accuracy,
+/// else at the end.
+fn in_memory_evaluator(task: &Task, data: &EstimatorSpec) -> Result<InMemoryEvaluator> {
+    let (_, accuracy) = &data.metrics[0];
+    let mut evaluator = InMemoryEvaluator::new(&data.loss, accuracy);
+    if task.is_chief() {
+        for (place, value) in data.feeds(task.dataset()?.test.whole()) {
+            evaluator = evaluator.feed(&place, value);
         }
-        let stop = &task.settings().stop;
-        Ok(match stop.accuracy {
-            Some(target) => evaluator.every_steps(stop.evaluate_every).stop_at_accuracy(target),
-            None => evaluator,
-        })
     }
+    let stop = &task.settings().stop;
+    Ok(match stop.accuracy {
+        Some(target) => evaluator.every_steps(stop.evaluate_every).stop_at_accuracy(target),
+        None => evaluator,
+    })
 }
 
 /// Fails if the chief should have ended the training long ago: the chief is gone, and no other task

@@ -1,6 +1,7 @@
 //! Experiments as a library's user asks for them: in simulation, for real, with tasks of one's own.
 
 mod checkpoints;
+mod evaluator;
 mod own_server;
 mod partitioners;
 mod processors;

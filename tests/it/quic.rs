@@ -2,7 +2,7 @@
 
 mod hostile_packets;
 mod large_kernels;
-mod over_quic;
+pub(crate) mod over_quic;
 mod own_operation;
 mod quic_losses;
 pub(crate) mod transport_contract;

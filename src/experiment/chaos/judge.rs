@@ -206,14 +206,14 @@ impl Timeline<'_> {
     fn may_end_it(&self) -> bool {
         let has_checkpoints = self.trial.has_checkpoints();
         self.crashes().any(|(task, restart_after)| {
-            restart_after.is_none() || (task.job() == "ps" && !has_checkpoints)
+            restart_after.is_none() || (task.is_parameter_server() && !has_checkpoints)
         })
     }
 
     /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
     /// is of all workers, and none of them dies.
     fn keeps_weights(&self) -> bool {
-        let is_worker = |(task, _): (&TaskName, _)| task.job() != "ps";
+        let is_worker = |(task, _): (&TaskName, _)| !task.is_parameter_server();
         self.trial.mode.needs_all_workers() && !self.may_end_it() && !self.crashes().any(is_worker)
     }
 

@@ -36,6 +36,9 @@ pub struct Checkpoint {
     /// The rate at which a simulation lets a checkpoint be written. Default: it is written in no
     /// time.
     pub write_rate: Option<BytesPerSecond>,
+    /// The rate at which a simulation lets a checkpoint be read, by a chief that restores it and by
+    /// an evaluator. Default: it is read in no time.
+    pub read_rate: Option<BytesPerSecond>,
 }
 
 impl Checkpoint {
@@ -53,6 +56,7 @@ impl Checkpoint {
             || "give `every_steps` or `every`, not both".to_owned(),
         );
         found.above_0(self.write_rate.map_or(1.0, |rate| rate.0), "checkpoint.write_rate");
+        found.above_0(self.read_rate.map_or(1.0, |rate| rate.0), "checkpoint.read_rate");
         found.at_least_1(self.every_steps.unwrap_or(1), "checkpoint.every_steps");
         found.unless(self.directory.as_deref() != Some(""), "checkpoint.directory", || {
             "name a folder or an URL".to_owned()
@@ -69,6 +73,7 @@ impl Checkpoint {
         };
         let retention = Retention { max_to_keep: Some(self.keep), keep_every: self.keep_every };
         let consistency = if self.fuzzy { Consistency::Fuzzy } else { Consistency::Consistent };
-        Checkpointing { store, every, retention, consistency, write_rate: self.write_rate }
+        let (write_rate, read_rate) = (self.write_rate, self.read_rate);
+        Checkpointing { store, every, retention, consistency, write_rate, read_rate }
     }
 }

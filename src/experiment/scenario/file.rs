@@ -16,11 +16,12 @@ use super::network::{NetworkFile, check_cards, network};
 use super::program::{ProgramFile, program};
 use super::run::{RunFile, runs};
 use super::{Checkpoint, Scenario, Tasks};
+use crate::cluster::TaskName;
 use crate::kernels::Numerics;
 use crate::models::Model;
 use crate::runtime::Patience;
 use crate::simulation::MessageThread;
-use crate::training::Stop;
+use crate::training::{Evaluating, Stop};
 use crate::units::Bytes;
 
 #[derive(Default, Deserialize)]
@@ -37,6 +38,7 @@ pub(super) struct ScenarioFile {
     pub(super) run: Option<Vec<RunFile>>,
     fault: Vec<FaultFile>,
     checkpoint: Option<Checkpoint>,
+    evaluator: Option<Evaluating>,
     hosts: Option<HostsFile>,
     calibration: Option<CalibrationFile>,
 }
@@ -51,7 +53,7 @@ pub(super) fn build(
     let mut found = Mistakes::default();
     let cluster = cluster(file.cluster, &mut found);
     let count = |job: &str| cluster.get(job).map(Tasks::count);
-    let (servers, workers) = (count("ps").unwrap_or(1), count("worker").unwrap_or(0));
+    let (servers, workers) = (count("ps").unwrap_or(1), workers(&cluster));
     stop(&file.stop, &mut found);
     let numerics = file.compute.numerics;
     if let Some(checkpoint) = &file.checkpoint {
@@ -68,8 +70,11 @@ pub(super) fn build(
         found.above_0(recovery.as_secs_f64(), "network.recovery");
         settings.patience = Patience::new(recovery);
     }
+    let is_null = matches!(settings.model, Model::Null(_) | Model::Count);
+    settings.evaluator = file.evaluator.unwrap_or_default();
+    let evaluators = (count("evaluator"), file.evaluator.is_some(), count("master").is_some());
+    check_evaluator(evaluators, file.checkpoint.is_some(), is_null, &mut found);
     if settings.stop.accuracy.is_some() {
-        let is_null = matches!(settings.model, Model::Null(_) | Model::Count);
         found.unless(numerics == Numerics::Real && !is_null, "stop.accuracy", || {
             "neither `numerics = \"shapes\"` nor the models `null` and `count` have an accuracy; \
              stop by `steps` or `time`"
@@ -129,12 +134,12 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
             ("worker".to_owned(), Tasks::Count(2)),
         ]);
     };
-    if !file.contains_key("worker") {
+    let has_workers = file.keys().any(|job| TaskName::new(job.as_str(), 0).trains());
+    if !has_workers {
         let meant = most_like("worker", file.keys().map(String::as_str));
         let meant = meant.map(|job| format!("; is `{job}` meant to be it?")).unwrap_or_default();
         found.note("cluster", format!("no `worker` job, so nobody trains{meant}"));
     }
-    let has_workers = file.contains_key("worker");
     let mut cluster = BTreeMap::new();
     for (job, tasks) in file {
         let named = job.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -146,9 +151,6 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
         if let Some(meant) = mistaken_job(&job).filter(|meant| has_workers || *meant != "worker") {
             found.note(&path, format!("the tasks of `{job}` would not train; is `{meant}` meant?"));
         }
-        found.unless(job != "evaluator", &path, || {
-            "the chief looks at the test split: there is nothing for an evaluator to do".to_owned()
-        });
         found.unless(tasks.count() >= 1, &path, || {
             "a job has at least 1 task; remove it, or give it one".to_owned()
         });
@@ -164,9 +166,41 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
     cluster
 }
 
+/// The number of tasks that train.
+fn workers(cluster: &BTreeMap<String, Tasks>) -> u32 {
+    let trains = |(job, _): &(&String, &Tasks)| TaskName::new(job.as_str(), 0).trains();
+    cluster.iter().filter(trains).map(|(_, tasks)| tasks.count()).sum()
+}
+
+/// Checks that an evaluator has something to measure, and that there is one if it has settings:
+/// `count` of them, the settings, and the legacy job `master` beside it.
+fn check_evaluator(
+    (count, has_settings, has_master): (Option<u32>, bool, bool),
+    has_checkpoints: bool,
+    is_null: bool,
+    found: &mut Mistakes,
+) {
+    found.unless(count.is_some() || !has_settings, "evaluator", || {
+        "the cluster has no evaluator; add `evaluator = 1` to `[cluster]`".to_owned()
+    });
+    let Some(count) = count else { return };
+    let path = "cluster.evaluator";
+    found.unless(count <= 1, path, || format!("there can be one evaluator at most, not {count}"));
+    found.unless(has_checkpoints, path, || {
+        "an evaluator measures checkpoints, and there are none; add `[checkpoint]`".to_owned()
+    });
+    found.unless(!is_null, path, || {
+        "the models `null` and `count` have nothing to measure; remove it".to_owned()
+    });
+    found.unless(!has_master, path, || {
+        "beside the job `master`, an evaluator is not supported; rename `master` to `chief`"
+            .to_owned()
+    });
+}
+
 /// The job that is meant by `job`, if that is most likely a slip of the pen.
 fn mistaken_job(job: &str) -> Option<&'static str> {
-    const JOBS: [&str; 4] = ["ps", "worker", "chief", "master"];
+    const JOBS: [&str; 5] = ["ps", "worker", "chief", "master", "evaluator"];
     if JOBS.contains(&job) {
         return None;
     }

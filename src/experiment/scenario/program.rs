@@ -11,7 +11,7 @@ use crate::data::Source;
 use crate::models::{Embedding, Lookups, Model, Null, NullGradient, Published};
 use crate::optimizer::{GradientDescent, Optimizer};
 use crate::runtime::Patience;
-use crate::training::{Settings, Stop};
+use crate::training::{Evaluating, Settings, Stop};
 use crate::units::Bytes;
 
 /// The number of variables that the model `null` reads and updates, as in TensorFlow's null step.
@@ -100,7 +100,8 @@ pub(super) fn program(
     });
     let partitioner = file.partitioner.map(|typed| typed.partitioner(found));
     let patience = Patience::default();
-    (Settings { model, partitioner, optimizer, batch, stop, patience }, dataset)
+    let evaluator = Evaluating::default();
+    (Settings { model, partitioner, optimizer, batch, stop, evaluator, patience }, dataset)
 }
 
 /// The optimizer of the model `count`, which has no other.

@@ -19,7 +19,7 @@ use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule, Optimize
 use crate::runtime::Patience;
 use crate::simulation::{Fault, FaultKind, Law, Racks, Trigger};
 use crate::sync::Mode;
-use crate::training::Stop;
+use crate::training::{Evaluating, Stop};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Time};
 
 /// The scenario in `text`, in a file called `sims/example.toml`.
@@ -145,6 +145,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             optimizer,
             batch: 32,
             stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
+            evaluator: Evaluating::default(),
             patience: Patience::new(Duration::from_secs(60)),
         },
         dataset: Source::Digits,

@@ -93,7 +93,12 @@ impl ParameterServerMessage {
                 };
                 places.iter().map(place).sum()
             }
-            Self::Leave { .. } | Self::TrainingOver | Self::AskForPlaces | Self::Stopping => 0,
+            Self::Leave { .. }
+            | Self::TrainingOver
+            | Self::AskForPlaces
+            | Self::Stopping
+            | Self::WatchCheckpoints
+            | Self::CheckpointSaved => 0,
         }
     }
 }

@@ -135,7 +135,7 @@ fn messages() -> Vec<PeerMessage> {
     to_masters.chain(to_workers).chain(to_parameter_servers).collect()
 }
 
-fn to_parameter_servers() -> [ParameterServerMessage; 5] {
+fn to_parameter_servers() -> [ParameterServerMessage; 8] {
     [
         ParameterServerMessage::Reset {
             number: 1,
@@ -147,6 +147,9 @@ fn to_parameter_servers() -> [ParameterServerMessage; 5] {
         ParameterServerMessage::TrainingOver,
         ParameterServerMessage::AskForPlaces,
         ParameterServerMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 1))]),
+        ParameterServerMessage::Stopping,
+        ParameterServerMessage::WatchCheckpoints,
+        ParameterServerMessage::CheckpointSaved,
     ]
 }
 
@@ -157,7 +160,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 14, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 17, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

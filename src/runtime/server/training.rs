@@ -3,6 +3,7 @@
 
 use crate::cluster::TaskName;
 
+use crate::runtime::checkpoint_news::Watched;
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{ParameterServerMessage, Places};
@@ -25,7 +26,8 @@ impl Server {
     /// is a parameter server, they save its variables and end the training.
     pub fn request_stop(&self) {
         self.actors.stop_requested.set(true);
-        if self.task().job() == "ps" {
+        self.actors.news.come();
+        if self.task().is_parameter_server() {
             self.tell_all(&ParameterServerMessage::Stopping);
         }
     }
@@ -98,5 +100,37 @@ impl Server {
             self.link.flush();
         }
         self.actors.places.told().await
+    }
+
+    /// Asks the task of `chief` to say of each checkpoint that it is saved.
+    pub(crate) fn watch_checkpoints(&self, chief: &TaskName) {
+        if let Some(peer) = self.link.resolve(chief) {
+            self.actors.news.watch(peer);
+            self.link.send(peer, ParameterServerMessage::WatchCheckpoints);
+            self.link.flush();
+        }
+    }
+
+    /// Tells the tasks that watch this task's checkpoints that there is another one.
+    pub(crate) fn tell_of_checkpoint(&self) {
+        for watcher in self.actors.news.watchers() {
+            self.link.send(watcher, ParameterServerMessage::CheckpointSaved);
+        }
+        self.link.flush();
+    }
+
+    /// How this task's watch over the chief's checkpoints stands.
+    pub(crate) fn watched(&self) -> Watched {
+        self.actors.news.watched()
+    }
+
+    /// The number of times that there was news of checkpoints, or of the end of the training.
+    pub(crate) fn news(&self) -> u64 {
+        self.actors.news.count()
+    }
+
+    /// Waits until there is more news than `seen`.
+    pub(crate) async fn news_after(&self, seen: u64) {
+        self.actors.news.after(seen).await;
     }
 }

@@ -99,6 +99,7 @@ impl CheckpointSaver {
             tracing::warn!("after the checkpoint: {unfinished}");
         }
         self.last_saved = Some(step);
+        context.task.server().tell_of_checkpoint();
         for listener in &mut self.listeners {
             if listener.after_save(step) {
                 context.request_stop();

@@ -47,6 +47,12 @@ impl Builder {
         self
     }
 
+    /// Adds hooks, in their order.
+    pub fn hooks(mut self, hooks: impl IntoIterator<Item = Box<dyn Hook>>) -> Self {
+        self.hooks.extend(hooks);
+        self
+    }
+
     /// Adds a hook that runs only on the chief, before the others.
     pub fn chief_only_hook(mut self, hook: impl Hook + 'static) -> Self {
         self.chief_only.push(Box::new(hook));

@@ -120,13 +120,3 @@ fn a_worker_beyond_those_of_the_scenario_is_refused_where_it_is_told_of_some_tas
     let said = task("role_beyond", &[], &[("TF_CONFIG", &config.to_string())]);
     assert_refused(&said, &["worker:7", "--set cluster.worker=N"]);
 }
-
-#[test]
-fn an_evaluator_has_nothing_to_do_and_no_error() {
-    let config = json!({
-        "cluster": {"ps": ["a:1"], "worker": ["b:1"]},
-        "task": {"type": "evaluator", "index": 0},
-    });
-    let said = task("role_evaluator", &[], &[("TF_CONFIG", &config.to_string())]);
-    assert_eq!(said.code, 0, "{}", said.err);
-}

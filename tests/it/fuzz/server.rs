@@ -180,6 +180,8 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
         ParameterServerMessage::Leave { worker: 0 },
         ParameterServerMessage::TrainingOver,
         ParameterServerMessage::AskForPlaces,
+        ParameterServerMessage::WatchCheckpoints,
+        ParameterServerMessage::CheckpointSaved,
         ParameterServerMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 0))]),
     ];
     let besides = besides.map(PeerMessage::from);

@@ -23,7 +23,7 @@ pub(super) async fn quic_cluster(
 }
 
 /// Started servers of all tasks of a network.
-pub(super) fn servers(
+pub(crate) fn servers(
     (cluster, ends): (ClusterSpec, Vec<Rc<Quic<PeerMessage>>>),
 ) -> (Vec<Server>, Vec<Rc<Quic<PeerMessage>>>) {
     let clock = Rc::new(WallClock::new());
@@ -42,7 +42,7 @@ pub(super) fn servers(
     (servers, ends)
 }
 
-pub(super) async fn stop(servers: Vec<Server>, ends: Vec<Rc<Quic<PeerMessage>>>) -> Result<()> {
+pub(crate) async fn stop(servers: Vec<Server>, ends: Vec<Rc<Quic<PeerMessage>>>) -> Result<()> {
     servers.iter().for_each(Server::stop);
     for end in &ends {
         end.shut_down(Duration::from_secs(5)).await;

@@ -79,6 +79,6 @@ pub(super) fn tells_of_losses(trial: &Trial, simulated: &Simulated) -> bool {
     let steps = &simulated.recording.steps;
     let applied = steps.iter().filter(|step| step.applied).count();
     let last = steps.iter().map(|step| step.global_step).max().unwrap_or(0);
-    let workers = trial.cluster.spec.tasks().filter(TaskName::trains).count();
+    let workers = trial.cluster.spec.workers().count();
     applied < steps.len() || applied < last as usize * workers
 }

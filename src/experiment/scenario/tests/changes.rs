@@ -89,7 +89,7 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
             "netwrok.latency=1ms",
             "`netwrok.latency=1ms`: unknown field `netwrok`, expected one of `name`, `seed`, \
              `memory_limit`, `cluster`, `network`, `compute`, `program`, `stop`, `run`, `fault`, \
-             `checkpoint`, `hosts`, `calibration`; did you mean `network`?",
+             `checkpoint`, `evaluator`, `hosts`, `calibration`; did you mean `network`?",
         ),
         ("run.0.mode=asinc", asinc.as_str()),
         (

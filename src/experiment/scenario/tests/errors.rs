@@ -201,11 +201,6 @@ fn each_contradiction_of_the_cluster_says_what_to_write_instead() {
             "3: cluster.PS: the tasks of `PS` would not train; is `ps` meant?",
         ),
         (
-            "[cluster]\nworker = 2\nevaluator = 1",
-            "3: cluster.evaluator: the chief looks at the test split: there is nothing for an \
-             evaluator to do",
-        ),
-        (
             "[cluster]\nworker = [\"a:1\", \"b\"]",
             "2: cluster.worker[1]: `b` is no `host:port`; write, for example, `10.0.0.1:2222`",
         ),
@@ -234,6 +229,38 @@ fn each_contradiction_of_the_cluster_says_what_to_write_instead() {
         (
             "[compute]\nslow = { \"wroker:0\" = 2 }",
             "2: compute.slow.\"wroker:0\": the cluster has no job `wroker`; it has ps, worker",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(example(text).unwrap_err().to_string(), format!("sims/example.toml:{expected}"));
+    }
+}
+
+#[test]
+fn an_evaluator_without_anything_to_measure_is_told_what_to_add() {
+    let cases = [
+        (
+            "[cluster]\nworker = 2\nevaluator = 1",
+            "3: cluster.evaluator: an evaluator measures checkpoints, and there are none; add \
+             `[checkpoint]`",
+        ),
+        (
+            "[cluster]\nworker = 2\nevaluator = 2\n[checkpoint]",
+            "3: cluster.evaluator: there can be one evaluator at most, not 2",
+        ),
+        (
+            "[cluster]\nworker = 2\nevaluator = 1\n[checkpoint]\n[program]\nmodel = \"null\"",
+            "3: cluster.evaluator: the models `null` and `count` have nothing to measure; remove \
+             it",
+        ),
+        (
+            "[cluster]\nworker = 2\nmaster = 1\nevaluator = 1\n[checkpoint]",
+            "4: cluster.evaluator: beside the job `master`, an evaluator is not supported; rename \
+             `master` to `chief`",
+        ),
+        (
+            "[evaluator]\nthrottle = \"1s\"",
+            "1: evaluator: the cluster has no evaluator; add `evaluator = 1` to `[cluster]`",
         ),
     ];
     for (text, expected) in cases {

@@ -1,0 +1,88 @@
+//! The role of a task, by its job: the one rule by which jobs train, hold variables or evaluate.
+
+use super::{ClusterSpec, TaskName};
+
+/// What a task does in a training (TensorFlow: `TaskType`). It is the same in a simulation, in a
+/// deployment and in a scenario's `[cluster]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Computes gradients: the jobs `chief`, `master` (its name before TensorFlow 1.4) and
+    /// `worker`. The first of them all, in this order, is the chief.
+    Worker,
+    /// Holds variables: the job `ps`.
+    ParameterServer,
+    /// Measures the training's checkpoints: the job `evaluator`.
+    Evaluator,
+    /// Hosts what a program places on it: any other job.
+    Helper,
+}
+
+impl TaskName {
+    /// The task's role.
+    pub fn role(&self) -> Role {
+        match self.job() {
+            "chief" | "master" | "worker" => Role::Worker,
+            "ps" => Role::ParameterServer,
+            "evaluator" => Role::Evaluator,
+            _ => Role::Helper,
+        }
+    }
+
+    /// Whether the task computes gradients.
+    pub fn trains(&self) -> bool {
+        self.role() == Role::Worker
+    }
+
+    /// Whether the task holds variables.
+    pub fn is_parameter_server(&self) -> bool {
+        self.role() == Role::ParameterServer
+    }
+}
+
+impl ClusterSpec {
+    /// The tasks that compute gradients; a replica's index is its position here.
+    pub fn workers(&self) -> impl Iterator<Item = TaskName> {
+        self.tasks().filter(TaskName::trains)
+    }
+
+    /// The task that initializes, saves and reports: the first that computes gradients. The jobs'
+    /// names sort as TensorFlow ranks them: `chief`, `master`, `worker`.
+    pub fn chief(&self) -> Option<TaskName> {
+        self.workers().next()
+    }
+
+    /// The task that measures the training's checkpoints, if there is one.
+    pub fn evaluator(&self) -> Option<TaskName> {
+        self.tasks().find(|task| task.role() == Role::Evaluator)
+    }
+
+    /// Whether a task holds variables.
+    pub fn has_parameter_servers(&self) -> bool {
+        self.tasks().any(|task| task.is_parameter_server())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chief_is_the_first_that_trains_and_only_three_jobs_train() {
+        let chief = |jobs: &[(&str, u32)]| {
+            ClusterSpec::simulated(jobs.iter().copied()).unwrap().chief().map(|it| it.to_string())
+        };
+        let named = |name: &str| Some(name.to_owned());
+        assert_eq!(chief(&[("aux", 1), ("worker", 2), ("ps", 1)]), named("worker:0"));
+        assert_eq!(chief(&[("worker", 2), ("chief", 1)]), named("chief:0"));
+        assert_eq!(chief(&[("worker", 2), ("master", 1)]), named("master:0"));
+        assert_eq!(chief(&[("aux", 1), ("evaluator", 1), ("ps", 2)]), None);
+    }
+
+    #[test]
+    fn a_cluster_knows_its_evaluator_and_its_parameter_servers() {
+        let cluster = ClusterSpec::simulated([("evaluator", 1), ("worker", 1)]).unwrap();
+        assert_eq!(cluster.evaluator(), Some(TaskName::new("evaluator", 0)));
+        assert!(!cluster.has_parameter_servers());
+        assert_eq!(TaskName::new("data", 3).role(), Role::Helper);
+    }
+}

@@ -1,0 +1,109 @@
+//! Who is told of a training's checkpoints, and what a task has heard of them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use tokio::sync::Notify;
+
+use crate::transport::PeerId;
+
+/// How a task's watch over the chief's checkpoints stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Watched {
+    /// The chief has not answered yet.
+    #[default]
+    Asked,
+    /// The chief tells of each checkpoint.
+    Answered,
+    /// The chief is lost since; it has to be asked again.
+    Lost,
+}
+
+/// The news of checkpoints that a task tells and hears.
+#[derive(Default)]
+pub(crate) struct CheckpointNews {
+    /// The tasks that are told of this task's checkpoints, also after a loss: they may be back.
+    watchers: RefCell<BTreeSet<PeerId>>,
+    /// The chief, once this task has asked it.
+    chief: Cell<Option<PeerId>>,
+    watched: Cell<Watched>,
+    count: Cell<u64>,
+    came: Notify,
+}
+
+impl CheckpointNews {
+    /// `watcher` has asked this task.
+    pub(super) fn watched_by(&self, watcher: PeerId) {
+        self.watchers.borrow_mut().insert(watcher);
+    }
+
+    /// The tasks to be told.
+    pub(super) fn watchers(&self) -> BTreeSet<PeerId> {
+        self.watchers.borrow().clone()
+    }
+
+    /// `chief` is asked.
+    pub(super) fn watch(&self, chief: PeerId) {
+        self.chief.set(Some(chief));
+        self.watched.set(Watched::Asked);
+    }
+
+    /// `from` says that there is a checkpoint, which counts if it was asked.
+    pub(super) fn hear(&self, from: PeerId) {
+        if self.chief.get() == Some(from) {
+            self.watched.set(Watched::Answered);
+            self.come();
+        }
+    }
+
+    /// `peer` is lost.
+    pub(super) fn lose(&self, peer: PeerId) {
+        if self.chief.get() == Some(peer) {
+            self.watched.set(Watched::Lost);
+            self.come();
+        }
+    }
+
+    /// There is news.
+    pub(super) fn come(&self) {
+        self.count.set(self.count.get() + 1);
+        self.came.notify_waiters();
+    }
+
+    pub(super) fn watched(&self) -> Watched {
+        self.watched.get()
+    }
+
+    /// The number of times that there was news.
+    pub(super) fn count(&self) -> u64 {
+        self.count.get()
+    }
+
+    /// Waits until there is more news than `seen`.
+    pub(super) async fn after(&self, seen: u64) {
+        while self.count.get() == seen {
+            self.came.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_chief_that_was_asked_is_heard_and_its_loss_has_it_asked_again() {
+        let (news, chief, other) = (CheckpointNews::default(), PeerId(1), PeerId(2));
+        news.hear(chief);
+        assert_eq!((news.count(), news.watched()), (0, Watched::Asked), "nobody was asked");
+        news.watch(chief);
+        news.hear(other);
+        assert_eq!((news.count(), news.watched()), (0, Watched::Asked));
+        news.hear(chief);
+        assert_eq!((news.count(), news.watched()), (1, Watched::Answered));
+        news.lose(other);
+        assert_eq!((news.count(), news.watched()), (1, Watched::Answered));
+        news.lose(chief);
+        assert_eq!((news.count(), news.watched()), (2, Watched::Lost));
+    }
+}

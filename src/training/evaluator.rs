@@ -1,0 +1,255 @@
+//! `Evaluator`: measures the newest checkpoint of a training, again and again, while the training
+//! goes on.
+
+use std::time::Duration;
+
+use crate::checkpoint::Restored;
+use crate::graph::{Graph, Output};
+use crate::runtime::{Code, Error, Result, SessionOptions, Watched};
+use crate::units::Time;
+
+use super::checkpoints::Checkpoints;
+use super::estimator::{EstimatorSpec, EvalSpec, Evaluated, no_checkpoints};
+use super::record::Evaluation;
+use super::restoring::restore;
+use super::scaffold::{Finalized, Scaffold};
+use super::session::Session;
+use super::summary::SummaryWriter;
+use super::task::Task;
+
+/// The least time between two looks at the store, where nobody tells of new checkpoints.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Measures checkpoints (TensorFlow: `_TrainingExecutor.run_evaluator`).
+///
+/// TensorFlow's looks for a checkpoint every so often; here the chief tells it of each, and of the
+/// end. An evaluator that the training's cluster does not list has to look.
+pub(super) struct Evaluator {
+    task: Task,
+    session: Session,
+    model: Finalized,
+    ends: EstimatorSpec,
+    spec: EvalSpec,
+    checkpoints: Checkpoints,
+    events: Option<SummaryWriter>,
+    /// The step of the checkpoint that was measured last.
+    last: Option<u64>,
+    /// The time when that began.
+    began: Option<Time>,
+    is_target_reached: bool,
+}
+
+impl Evaluator {
+    /// An evaluator of the model in a graph, whose variables are this task's own.
+    ///
+    /// # Errors
+    /// If the training keeps no checkpoints, or the graph has a mistake.
+    pub(super) async fn open(
+        task: &Task,
+        (graph, ends): (Graph, EstimatorSpec),
+        spec: EvalSpec,
+    ) -> Result<Self> {
+        let checkpoints = Checkpoints::new(task.checkpointing().ok_or_else(no_checkpoints)?);
+        let model = graph.with_device(&task.device().to_string(), |graph| {
+            Ok(Scaffold::new().finalize(graph, true)?)
+        })?;
+        let options = SessionOptions { isolate_session_state: true, ..SessionOptions::default() };
+        let session = Session::with_options(&task.target(), &graph, options).await?;
+        model.initialize_own(&session).await?;
+        let events = spec
+            .summary_dir
+            .as_ref()
+            .map(|folder| SummaryWriter::create(task, folder))
+            .transpose()?;
+        Ok(Self {
+            task: task.clone(),
+            session,
+            model,
+            ends,
+            spec,
+            checkpoints,
+            events,
+            last: None,
+            began: None,
+            is_target_reached: false,
+        })
+    }
+
+    /// Measures until the training has ended and its last checkpoint is measured, or until this
+    /// task is to stop.
+    ///
+    /// # Errors
+    /// If the chief is gone for longer than tasks wait for one another; if there was no whole
+    /// checkpoint at the end; any error of a step.
+    pub(super) async fn run(mut self) -> Result<()> {
+        let chief = self.task.cluster().chief();
+        if let Some(chief) = &chief {
+            self.task.server().watch_checkpoints(chief);
+        }
+        self.pause_until(self.task.now().after(self.spec.start_delay)).await;
+        loop {
+            let (seen, is_over) = (self.task.server().news(), self.is_over());
+            if !self.is_stopped() {
+                self.look().await?;
+            }
+            if is_over || self.is_at_last_step(chief.is_none()) {
+                break;
+            }
+            self.pause_until(self.began.unwrap_or(Time::ZERO).after(self.spec.throttle)).await;
+            match &chief {
+                Some(chief) if !self.is_over() => self.wait_for_news(seen, chief).await?,
+                Some(_) => {}
+                None => self.task.sleep(self.spec.throttle.max(LOOK_AGAIN)).await,
+            }
+        }
+        self.task.begin_training(); // what ended is not the end of another training
+        match self.last {
+            None if !self.is_stopped() => {
+                let message = "the training has ended, and there is no whole checkpoint of it that \
+                               could be measured; do all tasks see `checkpoint.directory`?";
+                Err(Error::new(Code::NotFound, message).on(self.task.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether no further checkpoint will come.
+    fn is_over(&self) -> bool {
+        self.task.has_chief_left() || self.is_stopped()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.task.server().is_stop_requested()
+    }
+
+    /// Whether an evaluator that nobody tells of the end is done.
+    fn is_at_last_step(&self, is_alone: bool) -> bool {
+        let reached = |last| self.spec.last_step.is_some_and(|step| last >= step);
+        is_alone && (self.is_target_reached || self.last.is_some_and(reached))
+    }
+
+    /// Waits until `time`, or until the training is over.
+    async fn pause_until(&self, time: Time) {
+        loop {
+            let (left, seen) = (time.since(self.task.now()), self.task.server().news());
+            if left.is_zero() || self.is_over() {
+                return;
+            }
+            self.task.within(Some(left), self.task.server().news_after(seen)).await;
+        }
+    }
+
+    /// Waits until there is more news than `seen`. A chief that is lost is asked again.
+    async fn wait_for_news(&self, seen: u64, chief: &crate::cluster::TaskName) -> Result<()> {
+        let (server, patience) = (self.task.server(), self.task.patience());
+        let limit = match server.watched() {
+            Watched::Answered => None,
+            Watched::Asked => self.task.limit(patience.first),
+            Watched::Lost => {
+                server.watch_checkpoints(chief);
+                Some(patience.recovery)
+            }
+        };
+        let Some(()) = self.task.within(limit, server.news_after(seen)).await else {
+            let message = format!(
+                "{chief}, the chief, whose checkpoints are measured, is gone for {:.0?}; start \
+                 both again",
+                limit.unwrap_or_default()
+            );
+            return Err(Error::new(Code::Unavailable, message).on(chief));
+        };
+        Ok(())
+    }
+
+    /// Whether it is time for another measurement.
+    pub(super) fn is_due(&self) -> bool {
+        let next = self.began.map(|began| began.after(self.spec.throttle));
+        next.is_none_or(|next| self.task.now() >= next)
+    }
+
+    /// Measures the newest checkpoint, unless that is done.
+    ///
+    /// # Errors
+    /// If it does not fit the model, or can't be measured.
+    pub(super) async fn look(&mut self) -> Result<()> {
+        let began = self.task.now();
+        let Some(checkpoint) = self.checkpoints.newer(&self.task, self.last).await? else {
+            return Ok(());
+        };
+        self.began = Some(began);
+        restore(&self.session, &self.model.shared, &checkpoint).await?;
+        let evaluated = self.measure(checkpoint.global_step).await?;
+        self.last = Some(evaluated.global_step);
+        self.report(&evaluated)?;
+        self.export(checkpoint, evaluated).await
+    }
+
+    /// The means over the input's batches, each counted by its samples.
+    async fn measure(&self, global_step: u64) -> Result<Evaluated> {
+        let outputs: Vec<&Output> = std::iter::once(&self.ends.loss)
+            .chain(self.ends.metrics.iter().map(|(_, value)| value))
+            .collect();
+        let (mut sums, mut samples) = (vec![0.0; outputs.len()], 0.0);
+        let steps = self.spec.steps.map_or(usize::MAX, |steps| steps as usize);
+        for batch in (self.spec.input)(&self.task)?.take(steps) {
+            let weight = batch.samples() as f64;
+            let mut run = self.session.run();
+            for (place, value) in self.ends.feeds(batch) {
+                run = run.feed(&place, value);
+            }
+            let fetched = outputs.iter().fold(run, |run, output| run.fetch(output)).await?;
+            for (index, sum) in sums.iter_mut().enumerate() {
+                *sum += weight * f64::from(fetched.scalar::<f32>(index)?);
+            }
+            samples += weight;
+        }
+        if samples == 0.0 {
+            let message = "the input of the evaluation has no samples";
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
+        let mut means = sums.into_iter().map(|sum| sum / samples);
+        let loss = means.next().expect("the loss is the first");
+        let names = self.ends.metrics.iter().map(|(name, _)| name.clone());
+        Ok(Evaluated { global_step, loss, metrics: names.zip(means).collect() })
+    }
+
+    /// Reports what was measured, and ends the training if that is the target.
+    fn report(&mut self, evaluated: &Evaluated) -> Result<()> {
+        let Evaluated { global_step, loss, metrics } = evaluated;
+        tracing::info!(global_step, loss, ?metrics, "measured a checkpoint");
+        if let Some(events) = &self.events {
+            let metrics = metrics.iter().map(|(name, value)| (name.as_str(), *value as f32));
+            let values: Vec<(&str, f32)> =
+                std::iter::once(("loss", *loss as f32)).chain(metrics).collect();
+            events.scalars(&values, *global_step)?;
+        }
+        let Some(accuracy) = evaluated.metric("accuracy") else { return Ok(()) };
+        self.task.report_evaluation(Evaluation {
+            global_step: *global_step,
+            at: self.task.now(),
+            loss: *loss as f32,
+            accuracy,
+        });
+        if self.spec.target.is_some_and(|target| accuracy >= target) && !self.is_target_reached {
+            self.is_target_reached = true;
+            self.task.finish_training();
+        }
+        Ok(())
+    }
+
+    /// Hands the checkpoint to the exporters, beside the actors.
+    async fn export(&mut self, checkpoint: Restored, evaluated: Evaluated) -> Result<()> {
+        let mut exporters = std::mem::take(&mut self.spec.exporters);
+        if exporters.is_empty() {
+            return Ok(());
+        }
+        let exporting = move || {
+            let mut all = exporters.iter_mut();
+            let exported = all.try_for_each(|exporter| exporter.export(&checkpoint, &evaluated));
+            (exporters, exported)
+        };
+        let (exporters, exported) = self.task.blocking(exporting).await?;
+        self.spec.exporters = exporters;
+        exported
+    }
+}

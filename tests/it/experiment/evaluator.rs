@@ -1,0 +1,248 @@
+//! The evaluator: what it measures of a training's checkpoints, when, and how it ends.
+
+#[path = "../../../sims/train_and_evaluate.rs"]
+mod program;
+
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trainyard::checkpoint::{Memory, Stores};
+use trainyard::clock::WallClock;
+use trainyard::data::Dataset;
+use trainyard::experiment::{Experiment, Trial};
+use trainyard::prelude::*;
+use trainyard::sync::Mode;
+use trainyard::training::{
+    Checkpointing, EvalSpec, Evaluation, Recording, SecondOrStepTimer, SharedRecording, TaskParts,
+    TrainSpec, train, train_and_evaluate,
+};
+use trainyard::units::Time;
+
+use crate::quic::over_quic::{servers, stop};
+use crate::support::binary::{folder, scenario, trainyard, trainyard_in};
+use crate::support::fixture::{all, assert_error, on_actix, quic_network};
+
+const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/train_and_evaluate.toml");
+
+/// A synchronous training of 40 steps, a checkpoint every 10.
+fn small(more: &str) -> String {
+    format!(
+        "name = 'small'\n[cluster]\nps = 1\nworker = 2\nevaluator = 1\n[compute]\n\
+         step_time = {{ law = 'constant', value = '100ms' }}\n[stop]\nsteps = 40\n[[run]]\n\
+         name = 'sync'\nmode = 'sync'\n[checkpoint]\nevery_steps = 10\n{more}"
+    )
+}
+
+fn trial(text: &str) -> Trial {
+    Experiment::parse(text).unwrap().trials().unwrap().remove(0)
+}
+
+/// The recording of the built-in trainer.
+fn recorded(text: &str) -> Recording {
+    let simulated = trial(text).simulate(&train);
+    simulated.outcome.result.unwrap();
+    simulated.recording
+}
+
+fn steps(recording: &Recording) -> Vec<u64> {
+    recording.evaluations.iter().map(|evaluation| evaluation.global_step).collect()
+}
+
+#[test]
+fn it_measures_each_checkpoint_and_the_last_as_the_chief_itself_would() {
+    let evaluated = recorded(&small(""));
+    assert_eq!(steps(&evaluated), [0, 10, 20, 30, 40]);
+    let without = small("").replace("evaluator = 1\n", "");
+    let by_chief = recorded(&without).evaluations;
+    let numbers = |evaluation: &Evaluation| (evaluation.loss, evaluation.accuracy);
+    assert_eq!(by_chief.len(), 1, "the chief measures at the end");
+    assert_eq!(evaluated.evaluations.last().map(numbers), by_chief.last().map(numbers));
+}
+
+#[test]
+fn it_costs_the_training_no_time_and_a_repeat_is_the_same() {
+    let (one, other) = (trial(&small("")).simulate(&train), trial(&small("")).simulate(&train));
+    assert_eq!(one.outcome.digest.0, other.outcome.digest.0);
+    let without = trial(&small("").replace("evaluator = 1\n", "")).simulate(&train);
+    let weights = |recording: &Recording| recording.ending.unwrap().weights_digest;
+    assert_eq!(weights(&one.recording), weights(&without.recording));
+    let ended = |recording: &Recording| recording.steps.iter().map(|step| step.ended).max();
+    let late = ended(&one.recording).unwrap().since(ended(&without.recording).unwrap());
+    assert!(late < Duration::from_millis(1), "{late:?}");
+}
+
+#[test]
+fn a_checkpoint_takes_the_time_to_be_read_that_the_scenario_says() {
+    let at = |more: &str| -> Vec<Time> {
+        recorded(&small(more)).evaluations.iter().map(|evaluation| evaluation.at).collect()
+    };
+    // Weights, biases and the global step.
+    let bytes = (64 * 10 + 10) * 4 + 8;
+    let (fast, slow) = (at(""), at(&format!("read_rate = '{}B/s'\n", bytes * 20)));
+    for (fast, slow) in fast.iter().zip(&slow) {
+        let later = slow.since(*fast).as_secs_f64();
+        assert!((later - 0.05).abs() < 1e-3, "{later}");
+    }
+}
+
+#[test]
+fn it_waits_before_the_first_measurement_and_between_two_but_not_before_the_last() {
+    let paced = recorded(&small("[evaluator]\nstart_delay = '500ms'\nthrottle = '1500ms'\n"));
+    // Checkpoints every second: at 0.5 s that of step 0, at 2 s that of 10 or 20, then of 30.
+    let at: Vec<f64> = paced.evaluations.iter().map(|it| it.at.as_secs_f64()).collect();
+    assert!((at[0] - 0.5).abs() < 0.01, "{at:?}");
+    assert!(at.len() >= 3 && at.len() < 5, "{at:?}");
+    let pauses: Vec<f64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses[..pauses.len() - 1].iter().all(|pause| *pause > 1.49), "{pauses:?}");
+    assert_eq!(paced.evaluations.last().unwrap().global_step, 40);
+    let ended = paced.steps.iter().map(|step| step.ended).max().unwrap().as_secs_f64();
+    assert!(at.last().unwrap() - ended < 0.1, "the last is measured at once: {at:?}, {ended}");
+}
+
+#[test]
+fn it_ends_the_training_at_the_target() {
+    let text = small("").replace("steps = 40", "steps = 4000\naccuracy = 0.8");
+    let trial = trial(&text);
+    let simulated = trial.simulate(&train);
+    let run = trial.report(&simulated).unwrap();
+    assert!(run.seconds_to_target.is_some() && run.global_steps < 1000, "{}", run.global_steps);
+    assert!(run.test_accuracy.unwrap() >= 0.8);
+}
+
+#[test]
+fn one_that_restarts_measures_the_newest_checkpoint_and_goes_on() {
+    let crash = "[[fault]]\nat = '1500ms'\ncrash = 'evaluator:0'\nrestart_after = '1s'\n";
+    assert_eq!(steps(&recorded(&small(crash))), [0, 10, 20, 30, 40]);
+    let late = crash.replace("'1s'", "'100s'");
+    assert_eq!(steps(&recorded(&small(&late))), [0, 10, 40], "it learns of the end even so");
+}
+
+#[test]
+fn a_chief_that_comes_back_is_watched_again_and_one_that_does_not_is_named() {
+    let crash = |after: &str| format!("[[fault]]\nat = '1500ms'\ncrash = 'worker:0'\n{after}");
+    let evaluated = recorded(&small(&crash("restart_after = '1s'\n")));
+    assert_eq!(evaluated.evaluations.last().unwrap().global_step, 40);
+    let alone = small(&crash("")).replace("worker = 2", "worker = 1");
+    let simulated = trial(&alone).simulate(&train);
+    let error = simulated.outcome.result.unwrap_err();
+    assert_eq!(error.code, Code::Unavailable, "{error}");
+    assert!(error.to_string().contains("worker:0, the chief, whose checkpoints"), "{error}");
+}
+
+#[test]
+fn it_measures_the_center_where_each_worker_has_a_copy() {
+    let text = small("").replace("mode = 'sync'", "mode = { local_sgd = { every = 2 } }");
+    let evaluated = recorded(&text);
+    assert_eq!(steps(&evaluated).last(), Some(&40));
+    let without = recorded(&text.replace("evaluator = 1\n", ""));
+    let last = |recording: &Recording| recording.evaluations.last().unwrap().accuracy;
+    assert_eq!(last(&evaluated), last(&without));
+}
+
+#[test]
+fn a_helper_hosts_until_all_have_left_and_takes_no_steps() {
+    let text = small("").replace("[cluster]\n", "[cluster]\naux = 1\nchief = 1\n");
+    let recording = recorded(&text);
+    let workers: std::collections::BTreeSet<String> =
+        recording.steps.iter().map(|step| step.worker.to_string()).collect();
+    let trained: Vec<&str> = workers.iter().map(String::as_str).collect();
+    assert_eq!(trained, ["chief:0", "worker:0", "worker:1"]);
+}
+
+#[test]
+fn the_example_reaches_its_target_in_simulation() {
+    let report = Experiment::load(SCENARIO).unwrap().simulate(program::trainer).unwrap();
+    for name in ["sync", "async"] {
+        let run = report.run(name).unwrap();
+        assert!(run.seconds_to_target.is_some() && run.global_steps < 2000, "{name}");
+    }
+}
+
+/// The example's model, measured without a pause.
+async fn deployed(task: Task) -> Result<()> {
+    let pace = EvalSpec::new().start_delay(Duration::ZERO).throttle(Duration::ZERO);
+    let (train, model) = (TrainSpec::new().max_steps(30), program::model);
+    train_and_evaluate(&task, |g, phase| model(g, phase, &task), train, pace).await
+}
+
+#[test]
+fn the_examples_model_is_trained_and_measured_over_quic() {
+    let recording = SharedRecording::default();
+    on_actix(async {
+        let jobs = [("evaluator", 1), ("ps", 1), ("worker", 2)];
+        let (servers, ends) = servers(quic_network(&jobs).await);
+        let (store, settings) = (Arc::new(Memory::default()), trial(&small("")).settings);
+        let dataset = Arc::new(Dataset::digits().unwrap());
+        let every = SecondOrStepTimer::every_steps(10);
+        let mut tasks = Vec::new();
+        for server in servers {
+            let checkpointing = Checkpointing { every, ..Checkpointing::new(store.clone()) };
+            tasks.push(Task::new(TaskParts {
+                server: Rc::new(server),
+                clock: Rc::new(WallClock::new()),
+                mode: Mode::Sync { backups: 0, cancel: false },
+                seed: 7,
+                settings: settings.clone(),
+                dataset: Some(dataset.clone()),
+                checkpointing: Some(checkpointing),
+                stores: Stores::in_memory(),
+                recorder: Rc::new(recording.clone()),
+            })?);
+        }
+        all(tasks.iter().map(|task| deployed(task.clone()))).await?;
+        stop(Vec::new(), ends).await
+    });
+    let recording = recording.finish();
+    let measured = steps(&recording);
+    assert_eq!(measured.last(), Some(&30), "{measured:?}");
+    assert!(measured.iter().all(|step| step % 10 == 0), "{measured:?}");
+}
+
+#[test]
+fn a_worker_that_trains_alone_measures_its_checkpoints_itself() {
+    let text = small("").replace("evaluator = 1\n", "").replace("worker = 2", "worker = 1");
+    let simulated = trial(&text).simulate(&deployed);
+    simulated.outcome.result.unwrap();
+    assert_eq!(steps(&simulated.recording), [0, 10, 20, 30]);
+}
+
+#[test]
+fn without_checkpoints_there_is_nothing_to_measure() {
+    let text = "[cluster]\nps = 1\nworker = 1\n";
+    let simulated = trial(text).simulate(&deployed);
+    let outcome = simulated.outcome.result;
+    assert_error(outcome, Code::FailedPrecondition, &["keeps none; add `[checkpoint]`"]);
+}
+
+#[test]
+fn a_launched_evaluator_reads_what_the_chief_saves_in_another_process() {
+    let place = folder("launched_evaluator_checkpoints");
+    let text = small(&format!("directory = '{}'\n", place.display()));
+    let path = scenario("launched_evaluator", &text);
+    let out = folder("launched_evaluator_out");
+    let said = trainyard(&["launch", &path, "--json", "--out", out.to_str().unwrap()]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let rows = fs::read_to_string(out.join("evaluations.csv")).unwrap();
+    let last = rows.lines().last().unwrap();
+    assert!(last.split(',').any(|cell| cell == "40"), "{rows}");
+    let nowhere = scenario("launched_evaluator_nowhere", &small(""));
+    let said = trainyard(&["launch", &nowhere]);
+    assert!(said.code != 0 && said.err.contains("give `checkpoint.directory`"), "{}", said.err);
+}
+
+#[test]
+fn an_evaluator_that_the_cluster_does_not_list_ends_at_the_last_step() {
+    let place = folder("lone_evaluator_checkpoints");
+    let text = small(&format!("directory = '{}'\n", place.display()));
+    let with_evaluator = scenario("lone_evaluator_first", &text);
+    assert_eq!(trainyard(&["launch", &with_evaluator]).code, 0, "it leaves checkpoints");
+    let path = scenario("lone_evaluator", &text);
+    let role = r#"{"cluster": {"ps": ["a:1"], "worker": ["b:1"]},
+                   "task": {"type": "evaluator", "index": 0}}"#;
+    let said = trainyard_in(Path::new("."), &["task", &path, "--json"], &[("TF_CONFIG", role)]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("test_accuracy"), "{}", said.out);
+}
