@@ -15,6 +15,7 @@ mod launch;
 mod logging;
 mod output;
 mod progress;
+mod serve;
 mod sim;
 mod status;
 mod task;
@@ -43,6 +44,7 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
     let outcome = match &args.command {
         Command::Sim(args) => sim::run(args, &trainer),
         Command::Task(args) => task::run(args, &trainer),
+        Command::Serve(args) => serve::run(args),
         Command::Launch(launched) => launch::run(launched, args.verbose, &trainer),
         Command::Calibrate(args) => calibrate::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -7,10 +7,12 @@
 //! ([`Experiment::launch`](crate::experiment::Experiment::launch)). [`ask()`] asks a running task
 //! for its status, and [`examine_machine`] finds settings of this machine that harm a training.
 //! Processes exchange [`Message`]s, whoever started them: a server made by
-//! [`Server::quic`](crate::runtime::Server::quic) is one of them.
+//! [`Server::quic`](crate::runtime::Server::quic) is one of them. A [`Client`] is no task: it has
+//! sessions on servers in other processes, such as one that [`serve()`] runs.
 
 mod ask;
 mod busy_poll;
+mod client;
 mod control;
 mod error;
 mod exit_code;
@@ -20,12 +22,14 @@ mod network;
 mod renewal;
 mod role;
 mod seat;
+mod serve;
 mod server;
 mod stop;
 mod task;
 
 pub use ask::{Question, ask};
 pub(crate) use busy_poll::block_on;
+pub use client::{Client, run_client};
 pub(crate) use control::{Control, Event, Part};
 pub use error::DeploymentError;
 pub(crate) use error::of_certificate;
@@ -33,9 +37,10 @@ pub use exit_code::ExitCode;
 pub(crate) use launch::folder::{self, Folder};
 pub(crate) use launch::{Ended, Launch, launch};
 pub use machine::{Finding, examine_machine};
-pub use network::{Message, Standing};
+pub use network::{Message, SessionStanding, Standing};
 pub use role::{RoleFlags, find_role, require_role};
 pub use seat::{Proof, Seat};
+pub use serve::serve;
 pub use server::Certificates;
 pub use stop::StopRequest;
 pub use task::{Member, TaskOutcome, run};

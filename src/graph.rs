@@ -29,6 +29,7 @@ mod output;
 mod partitioned_variable;
 mod partitioner;
 mod prune;
+mod received;
 mod resource;
 mod scopes;
 mod shape_inference;
@@ -80,6 +81,7 @@ pub use partitioned_variable::{
 };
 pub use partitioner::Partitioner;
 pub(crate) use prune::prune;
+pub(crate) use received::ReceivedOperation;
 pub use resource::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulator};
 pub use shape_inference::OutputTypes;
 pub(crate) use shape_inference::{agree, infer, one, refused};
@@ -88,11 +90,11 @@ pub use variable::Variable;
 pub(crate) use variable_part::VariablePart;
 
 /// An operation of a graph: its position in [`GraphDef::operations`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OpId(pub u32);
 
 /// One output of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Edge {
     /// The operation.
     pub op: OpId,
@@ -137,6 +139,8 @@ pub struct Operation {
 pub struct GraphDef {
     /// The operations; an [`OpId`] is a position in it.
     pub operations: Vec<Operation>,
+    /// The lines that built the operations, by their positions, if another process built them.
+    built_elsewhere: Vec<Arc<str>>,
 }
 
 impl GraphDef {

@@ -149,7 +149,7 @@ pub struct Receive {
 }
 
 /// The feeds, fetches and targets of a step.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Request {
     /// The edges that are fed.
     pub feeds: Vec<Edge>,

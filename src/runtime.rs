@@ -5,6 +5,8 @@
 //!
 //! - the *master* (`master`, `step_plan`): sessions; prunes, places, partitions, registers, starts
 //!   and collects steps
+//! - the *remote master* (`remote`): stands in for the master of another server, for the sessions
+//!   that this process has there
 //! - the *worker* (`worker`, `plan`, `executor`, `rendezvous`): registered partitions, and kernels
 //!   on the device
 //! - the *parameter server* (`parameter_server`, `variable_store`, `coordination`): variables, and
@@ -28,9 +30,11 @@ mod ordered;
 mod parameter_server;
 mod places;
 mod processor;
+mod remote;
 mod reply;
 mod server;
 mod state;
+mod target;
 mod worker;
 
 pub(crate) use checkpoint_news::Watched;
@@ -38,16 +42,20 @@ pub use compression::Encoding;
 pub(crate) use compute::leaves_message_thread;
 pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};
 pub use error::{Code, Error, Result};
-pub(crate) use mail::{MasterMail, ResetContainers, RunStep, StepDone, stopped};
-pub use mail::{Patience, SessionOptions, Waiting, WaitingList};
+pub(crate) use mail::{
+    CLOSED, MasterMail, ResetContainers, RunStep, SessionList, StepDone, stopped,
+};
+pub use mail::{Patience, SessionOptions, SessionStatus, Waiting, WaitingList};
 pub(crate) use mailbox::{messages_sent, panic_text, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
-    Arrival, Arrivals, GraphHandle, MasterMessage, Origin, Packed, PackedArrivals,
-    ParameterServerMessage, PeerMessage, Places, Scope, SessionId, StepId, Traffic, Values,
-    WorkerMessage,
+    Arrival, Arrivals, ClientMessage, GraphHandle, MasterMessage, Origin, Packed, PackedArrivals,
+    ParameterServerMessage, PeerMessage, Places, Scope, SentOperation, SessionAction,
+    SessionAnswer, SessionCall, SessionId, StepId, Traffic, Values, WorkerMessage,
 };
 pub use processor::Processor;
 pub(crate) use processor::{attempt, is_computing};
+pub(crate) use remote::ClientEnd;
 pub(crate) use reply::Answer;
-pub use server::{Host, Server, ServerDef, ServerTarget, ServerWorld};
+pub use server::{Host, Server, ServerDef, ServerWorld};
+pub use target::ServerTarget;

@@ -18,7 +18,7 @@ pub(crate) use checkpoint::{
 };
 pub(crate) use deployment::{
     CalibrateArgs, CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs,
-    NewArgs, StatusArgs, TaskArgs,
+    NewArgs, ServeArgs, StatusArgs, TaskArgs,
 };
 
 /// Distributed training in the shape of TensorFlow's runtime, simulated or real.
@@ -46,8 +46,11 @@ pub(crate) enum Command {
     /// Run one task of a scenario; its cluster and role come from the flags, a file, TF_CONFIG or
     /// SLURM.
     Task(TaskArgs),
-    /// Show a running task's status: its cluster and devices, who waits for what, which peers it
-    /// can't reach.
+    /// Run one task without a program: clients in other processes run their graphs on it. Its
+    /// cluster and role come from the flags, a file, TF_CONFIG or SLURM.
+    Serve(ServeArgs),
+    /// Show a running task's status: its cluster and devices, the sessions on it, who waits for
+    /// what, which peers it can't reach.
     Status(StatusArgs),
     /// Make the certificates by which the tasks of a run recognise each other.
     Certs(CertsArgs),

@@ -1,11 +1,11 @@
-//! `status`: prints the status of a running task: its cluster, its devices, its waiting actors, the
-//! peers that it can't reach.
+//! `status`: prints the status of a running task: its cluster, its devices, its sessions, its
+//! waiting actors, the peers that it can't reach.
 
 use std::io::{self, Write};
 
 use super::args::StatusArgs;
 use super::failure::Failure;
-use crate::deployment::{ExitCode, Question, Standing, ask};
+use crate::deployment::{ExitCode, Question, SessionStanding, Standing, ask};
 
 /// Runs the command.
 pub(super) fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
@@ -28,13 +28,27 @@ fn write_json(standing: &Standing, mut out: impl Write) -> io::Result<()> {
 }
 
 fn write_text(standing: &Standing, mut out: impl Write) -> io::Result<()> {
-    let state = if standing.is_training_over { "its training is over" } else { "it trains" };
+    let state = match standing {
+        Standing { serves_sessions: true, .. } => "it serves sessions",
+        Standing { is_training_over: true, .. } => "its training is over",
+        _ => "it trains",
+    };
     writeln!(out, "{}: {state}, {} bytes sent", standing.task, standing.bytes_sent)?;
     for device in &standing.devices {
         writeln!(out, "device   {device}")?;
     }
     for (task, address) in &standing.cluster {
         writeln!(out, "{task:<8} {}", address.as_deref().unwrap_or("address not known"))?;
+    }
+    for session in &standing.sessions {
+        let SessionStanding { number, operations, steps, running, .. } = session;
+        let client = session.client.as_deref().unwrap_or("its own program");
+        let away = if session.is_away { ", which is away" } else { "" };
+        writeln!(
+            out,
+            "session {number} of {client}{away}: {operations} operations, {steps} steps, \
+             {running} under way"
+        )?;
     }
     for (task, why) in &standing.unreached {
         writeln!(out, "can't reach {task}: {why}")?;
@@ -63,6 +77,14 @@ mod tests {
                 ("worker:0".to_owned(), None),
             ],
             bytes_sent: 5,
+            sessions: vec![SessionStanding {
+                number: 7,
+                client: Some("client:0".to_owned()),
+                is_away: true,
+                operations: 12,
+                steps: 5,
+                running: 1,
+            }],
             waiting: vec![pair("master of worker:1", "ps:0")],
             unreached: vec![pair("ps:0", "it has not answered yet")],
             ..Standing::default()
@@ -73,6 +95,8 @@ mod tests {
                         device   /job:worker/task:1/device:CPU:0\n\
                         ps:0     a:1\n\
                         worker:0 address not known\n\
+                        session 7 of client:0, which is away: 12 operations, 5 steps, 1 under \
+                        way\n\
                         can't reach ps:0: it has not answered yet\n\
                         master of worker:1 waits for ps:0\n";
         assert_eq!(String::from_utf8(text).unwrap(), expected);

@@ -2,7 +2,6 @@
 //! it can't reach.
 
 use std::cell::RefCell;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,12 +10,10 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::DeploymentError;
+use super::client::bind;
 use super::network::{Message, Standing};
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::transport::{
-    CLIENT, Identity, Inbox, Loss, Messages, Obstacle, PeerId, Quic, QuicConfig, QuicError, RunId,
-    Transport,
-};
+use crate::transport::{Identity, Inbox, Loss, Messages, Obstacle, PeerId, RunId, Transport};
 
 /// The time limit of the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -52,35 +49,17 @@ pub fn ask(question: &Question<'_>) -> Result<Standing, DeploymentError> {
 }
 
 async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
-    let wrong =
-        |mistakes: String| DeploymentError::Cluster { origin: "the flags".to_owned(), mistakes };
     let (own, task) = (args.client, args.task);
-    if own.job() != CLIENT {
-        let mistakes = "who asks is no task of the cluster: use the certificate of a client, which \
-                        `trainyard certs issue DIR --task client:0` makes";
-        return Err(wrong(format!("--as {own}: {mistakes}")));
-    }
-    // Nobody connects to the asker: its own address only has to be valid.
-    let own_address = "asker.invalid:1".to_owned();
-    let jobs = [
-        (own.job(), [(own.index(), own_address)]),
-        (task.job(), [(task.index(), args.address.to_owned())]),
-    ];
-    let cluster = ClusterSpec::sparse(jobs).map_err(|error| wrong(error.to_string()))?;
-    let identity = Identity::load(args.certificates, own)?;
-    let bind = |listen: SocketAddr| {
-        let run = RunId::new(args.run);
-        let config = QuicConfig::new(cluster.clone(), own.clone(), run, identity.clone());
-        Quic::<Message>::bind(QuicConfig { listen: Some(listen), ..config })
-    };
-    let quic = match bind((Ipv6Addr::UNSPECIFIED, 0).into()).await {
-        // A machine without IPv6.
-        Err(QuicError::Bind { .. }) => bind((Ipv4Addr::UNSPECIFIED, 0).into()).await?,
-        bound => bound?,
-    };
+    let address = [(task.index(), args.address.to_owned())];
+    ClusterSpec::sparse([(task.job(), address)]).map_err(|error| DeploymentError::Cluster {
+        origin: "the flags".to_owned(),
+        mistakes: error.to_string(),
+    })?;
+    let identity = Identity::load(args.certificates, own);
+    let quic = bind(own, &RunId::new(args.run), identity?).await?;
     let (reply, told) = oneshot::channel();
     quic.listen(Rc::new(Ear { reply: RefCell::new(Some(reply)) }));
-    let peer = quic.resolve(task).expect("it is in the cluster");
+    let peer = quic.know(task, args.address).expect("a new client knows no other task");
     quic.send(peer, vec![Message::Ask]);
     let told = timeout(PATIENCE, told).await;
     let obstacles: Vec<Obstacle> = quic.waiting_for().into_iter().map(|(_, it)| it).collect();

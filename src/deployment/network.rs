@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::runtime::{PeerMessage, Server, Traffic, WaitingList};
+use crate::runtime::{PeerMessage, Server, SessionList, SessionStatus, Traffic, WaitingList};
 use crate::transport::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Quic, Transport};
 use crate::units::Bytes;
 
@@ -41,12 +41,46 @@ pub struct Standing {
     pub is_training_over: bool,
     /// The data sent to other tasks \[bytes\].
     pub bytes_sent: u64,
+    /// Whether clients may have sessions on it.
+    pub serves_sessions: bool,
+    /// The sessions on it.
+    pub sessions: Vec<SessionStanding>,
     /// The actors that wait, each with the thing it waits for.
     pub waiting: Vec<(String, String)>,
     /// The tasks that it has messages for but can't reach, each with the reason.
     pub unreached: Vec<(String, String)>,
     /// The peers that it refused or that refused it, each with the reason.
     pub refused: Vec<(String, String)>,
+}
+
+/// The status of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStanding {
+    /// Its number at its server.
+    pub number: u64,
+    /// Its client; none if it is the program of the task itself.
+    pub client: Option<String>,
+    /// Whether the connection of its client is lost.
+    pub is_away: bool,
+    /// The number of operations of its graph.
+    pub operations: u64,
+    /// The number of its steps that have begun.
+    pub steps: u64,
+    /// The number of those that are under way.
+    pub running: u64,
+}
+
+impl From<SessionStatus> for SessionStanding {
+    fn from(status: SessionStatus) -> Self {
+        Self {
+            number: status.number,
+            client: status.client.map(|client| client.to_string()),
+            is_away: status.is_away,
+            operations: status.operations as u64,
+            steps: status.steps,
+            running: status.running as u64,
+        }
+    }
 }
 
 impl Payload for Message {
@@ -104,14 +138,17 @@ impl Network {
     /// The task's status.
     async fn standing(&self, server: &Server) -> Standing {
         let list: WaitingList = Arc::new(Mutex::new(Vec::new()));
+        let sessions: SessionList = SessionList::default();
         server.inquire(&list);
+        server.list_sessions(&sessions);
         for _ in 0..LOOKS {
-            if Arc::strong_count(&list) == 1 {
+            if Arc::strong_count(&list) == 1 && Arc::strong_count(&sessions) == 1 {
                 break; // all actors have written, and let go of it
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
         let waiting = list.lock().expect("nobody panics while writing what it waits for").clone();
+        let sessions = sessions.lock().expect("nobody panics while writing its sessions").clone();
         let cluster = self.roster.tasks().map(|task| {
             let address = self.known.task_address(&task).ok().map(str::to_owned);
             (task.to_string(), address)
@@ -123,6 +160,8 @@ impl Network {
             cluster: cluster.collect(),
             is_training_over: server.is_training_over(),
             bytes_sent: self.sent.get().total,
+            serves_sessions: server.serves_sessions(),
+            sessions: sessions.into_iter().map(SessionStanding::from).collect(),
             waiting: waiting.into_iter().map(|waiting| (waiting.who, waiting.what)).collect(),
             unreached: self
                 .quic
@@ -207,10 +246,7 @@ impl Inbox<Message> for Sorter {
     }
 
     fn lost(&self, peer: PeerId, loss: Loss) {
-        let Some(network) = self.network.upgrade() else { return };
-        if network.roster.contains(&network.quic.name(peer)) {
-            self.inbox.lost(peer, loss);
-        }
+        self.inbox.lost(peer, loss);
     }
 }
 

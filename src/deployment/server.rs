@@ -8,8 +8,8 @@ use super::network::Network;
 use super::renewal::Renewal;
 use crate::clock::WallClock;
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::runtime::{ComputeModel, Processor, Server, ServerDef, ServerWorld};
-use crate::transport::{Identity, Quic, QuicConfig, RunId};
+use crate::runtime::{ComputeModel, Patience, Processor, Server, ServerDef, ServerWorld};
+use crate::transport::{CLIENT, Identity, Quic, QuicConfig, RunId};
 
 /// The proof of identity between a task and its peers: a folder of certificates, as `trainyard
 /// certs issue` writes it, and the name of their training.
@@ -17,13 +17,34 @@ use crate::transport::{Identity, Quic, QuicConfig, RunId};
 pub struct Certificates {
     folder: PathBuf,
     run: RunId,
+    client: TaskName,
 }
 
 impl Certificates {
     /// The certificates in `folder`, for the training called `run` (as in `trainyard task
     /// --run-name`): tasks of different trainings do not talk.
     pub fn new(folder: impl AsRef<Path>, run: &str) -> Self {
-        Self { folder: folder.as_ref().to_owned(), run: RunId::new(run) }
+        let (folder, client) = (folder.as_ref().to_owned(), TaskName::new(CLIENT, 0));
+        Self { folder, run: RunId::new(run), client }
+    }
+
+    /// The same, for `client:N`: which certificate a program takes that is no task. Without this,
+    /// that of `client:0`.
+    #[must_use]
+    pub fn of_client(self, number: u32) -> Self {
+        Self { client: TaskName::new(CLIENT, number), ..self }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    pub(super) fn client(&self) -> &TaskName {
+        &self.client
     }
 }
 
@@ -56,7 +77,7 @@ impl Server {
             devices: devices.into(),
         };
         let server = Rc::new(Self::new(ServerDef { cluster: cluster.clone(), task }, world));
-        server.serve_sessions();
+        server.serve_sessions(Patience::default().recovery);
         server.start().expect("a new server can be started");
         network.attach(&server);
         Ok(server)

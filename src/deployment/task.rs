@@ -125,7 +125,7 @@ where
 }
 
 /// The task's server, started.
-fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Server> {
+pub(super) fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Server> {
     let device = |_| Rc::new(Processor::default()) as Rc<dyn ComputeModel>;
     let devices = (0..member.devices.get()).map(device).collect();
     let transport = member.encoding.over(transport);

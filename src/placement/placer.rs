@@ -127,7 +127,7 @@ fn no_device(
     let operation = graph.operation(id);
     PlacementError::NoDevice {
         operation: operation.to_string(),
-        built_at: operation.built_at.to_string(),
+        built_at: graph.built_at(id),
         asked: Box::new(asked),
         available: devices.to_vec(),
     }
@@ -169,7 +169,7 @@ impl Groups {
         let asked =
             self.asked[b].unify(&self.asked[a]).map_err(|conflict| PlacementError::Conflict {
                 operation: graph.operation(id).to_string(),
-                built_at: graph.operation(id).built_at.to_string(),
+                built_at: graph.built_at(id),
                 with: graph.operation(with).name.to_string(),
                 conflict: conflict.to_string(),
             })?;

@@ -3,7 +3,7 @@
 //! | peer | may |
 //! |---|---|
 //! | a task of the cluster | order graphs of its own master, send values, reset; leave as the worker that it is |
-//! | a client | the same orders and values, where the server serves sessions |
+//! | a client | call for sessions, and give the same orders and values, where the server serves sessions |
 //! | any other | nothing |
 //!
 //! A master's id belongs to the peer that first registered a graph under it, until that peer is
@@ -12,11 +12,16 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::transport::{CLIENT, PeerId, Transport};
 
-use crate::runtime::messages::{ParameterServerMessage, PeerMessage, Scope, WorkerMessage};
+use crate::runtime::error::{Code, Error};
+use crate::runtime::mail::Patience;
+use crate::runtime::messages::{
+    ClientMessage, MasterMessage, ParameterServerMessage, PeerMessage, Scope, WorkerMessage,
+};
 
 /// The most masters of one peer: its server has one at a time.
 const MASTERS: usize = 8;
@@ -28,7 +33,8 @@ pub(crate) struct Access {
     workers: Vec<TaskName>,
     /// Names the peers; weak, since the transport holds the actors.
     transport: Option<Weak<dyn Transport<PeerMessage>>>,
-    serves_sessions: Cell<bool>,
+    /// How long sessions outlive the connection of their client, if clients may have any.
+    serves_sessions: Cell<Option<Duration>>,
     /// The peers that have sent something.
     peers: RefCell<BTreeMap<PeerId, Peer>>,
     /// By master's id: its peer.
@@ -89,16 +95,31 @@ impl Access {
             workers: cluster.workers().collect(),
             cluster,
             transport: None,
-            serves_sessions: Cell::new(false),
+            serves_sessions: Cell::new(None),
             peers: RefCell::default(),
             masters: RefCell::default(),
             refused: RefCell::default(),
         }
     }
 
-    /// Lets clients run graphs from now on.
-    pub(crate) fn serve_sessions(&self) {
-        self.serves_sessions.set(true);
+    /// Lets clients run graphs from now on; their sessions outlive their connections by `limit`.
+    pub(crate) fn serve_sessions(&self, limit: Duration) {
+        self.serves_sessions.set(Some(limit));
+    }
+
+    /// Whether clients may run graphs.
+    pub(crate) fn serves_sessions(&self) -> bool {
+        self.serves_sessions.get().is_some()
+    }
+
+    /// How long sessions outlive the connection of their client.
+    pub(crate) fn client_limit(&self) -> Duration {
+        self.serves_sessions.get().unwrap_or(Patience::default().recovery)
+    }
+
+    /// Whether `peer` has sent something, and is a client.
+    pub(crate) fn is_client(&self, peer: PeerId) -> bool {
+        self.peers.borrow().get(&peer).is_some_and(|peer| peer.role == Role::Client)
     }
 
     /// Notes that `master` is `peer`'s.
@@ -139,7 +160,19 @@ impl Access {
         if self.refused.borrow_mut().insert((peer.name.clone(), refusal)) {
             tracing::warn!(from = %peer.name, why = %refusal, "a message is refused");
         }
+        drop(peers);
+        self.answer_refused(from, message, refusal);
         false
+    }
+
+    /// Tells a client that its call is refused; nothing else waits for an answer.
+    fn answer_refused(&self, from: PeerId, message: &PeerMessage, refusal: Refusal) {
+        let PeerMessage::Master(MasterMessage::Called(call)) = message else { return };
+        let Some(transport) = self.transport.as_ref().and_then(Weak::upgrade) else { return };
+        let here = transport.name(transport.local());
+        let error = Error::new(Code::Unauthenticated, refusal.to_string()).on(&here);
+        let answer = ClientMessage::Answered { number: call.number, outcome: Err(error) };
+        transport.send(from, vec![answer.into()]);
     }
 
     fn meet(&self, from: PeerId) -> Option<Peer> {
@@ -157,11 +190,12 @@ impl Access {
         use ParameterServerMessage::Reset;
         let is_of_session = match message {
             PeerMessage::Master(_) | PeerMessage::Worker(_) => true,
+            PeerMessage::Client(_) => false,
             PeerMessage::ParameterServer(message) => matches!(message, Reset { .. }),
         };
         match role {
             Role::Task(_) => Ok(()),
-            Role::Client if is_of_session && self.serves_sessions.get() => Ok(()),
+            Role::Client if is_of_session && self.serves_sessions() => Ok(()),
             Role::Client => Err(Refusal::Client),
             Role::Stranger => Err(Refusal::Stranger),
         }

@@ -16,6 +16,7 @@ use crate::runtime::mailbox::{Address, Panics, Spare, tell};
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
 use crate::runtime::ordered::Ordered;
 use crate::runtime::places::KnownPlaces;
+use crate::runtime::remote::RemoteMasters;
 use crate::runtime::state::{Served, StateRequest};
 
 /// The way from one of a task's actors to all others, of this task and of the cluster.
@@ -60,6 +61,8 @@ pub(crate) struct Actors {
     pub(crate) places: KnownPlaces,
     /// Who is told of checkpoints, and what this task has heard of them.
     pub(crate) news: CheckpointNews,
+    /// The masters of other servers that programs of this task have sessions on.
+    pub(crate) remotes: RemoteMasters,
     /// The lists that the worker and the parameter server send each other.
     pub(crate) requests: Spare<StateRequest>,
     pub(crate) served: Spare<Served>,
@@ -187,6 +190,7 @@ impl Actors {
             parting: RefCell::default(),
             places: KnownPlaces::default(),
             news: CheckpointNews::default(),
+            remotes: RemoteMasters::default(),
             requests: Spare::default(),
             served: Spare::default(),
         }
@@ -205,6 +209,7 @@ impl Actors {
                 self.note(from, &message);
                 tell(&self.parameter_server, ParameterServerMail::FromPeer { from, message });
             }
+            PeerMessage::Client(message) => self.remotes.deliver(from, message),
         }
     }
 
@@ -240,6 +245,7 @@ impl Inbox<PeerMessage> for Actors {
     fn lost(&self, peer: PeerId, loss: Loss) {
         tracing::debug!(peer = peer.0, %loss, "lost a peer");
         self.news.lose(peer);
+        self.remotes.lost(peer, loss);
         tell(&self.master, MasterMail::Lost { peer, loss });
         // The worker tells the parameter server, after the steps that it fails.
         let masters = self.access.lose(peer);

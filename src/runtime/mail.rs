@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::cluster::DeviceSpec;
+use crate::cluster::{DeviceSpec, TaskName};
 use crate::graph::{GraphDef, Replica, VariableSpec};
 use crate::partition::Request;
 use crate::sync::Departed;
@@ -16,19 +16,21 @@ use crate::units::Time;
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{
-    GraphHandle, MasterMessage, Origin, ParameterServerMessage, Scope, SessionId, StepId, Values,
-    WorkerMessage,
+    ClientMessage, GraphHandle, MasterMessage, Origin, ParameterServerMessage, Scope, SessionId,
+    StepId, Values, WorkerMessage,
 };
 use crate::runtime::parameter_server::updating::Updates;
 use crate::runtime::reply::Reply;
 use crate::runtime::state::{Bound, Served, StateRequest};
 use crate::runtime::worker::executor::Batch;
 
-/// The mail of a task's master.
+/// The mail of a task's master, or of what stands in for the master of another server.
 #[derive(Debug)]
 pub(crate) enum MasterMail {
-    /// Another task, or this one's own worker or parameter server: an answer.
+    /// Another task, or this one's own worker or parameter server: an answer. A client: a call.
     FromPeer { from: PeerId, message: MasterMessage },
+    /// The master of another server, of which this is a client: an answer.
+    FromMaster(ClientMessage),
     /// Session: begin.
     CreateSession { options: SessionOptions, reply: Reply<Result<SessionId>> },
     /// Session: the graph has grown to this.
@@ -46,8 +48,12 @@ pub(crate) enum MasterMail {
     AlarmRings,
     /// The clock: the reset has reached its deadline.
     ResetDeadlineReached,
+    /// The clock: the time is over in which the peer might have come back as this client.
+    ClientIsGone { peer: PeerId, client: u64 },
     /// The server: say what you wait for.
     Inquire(WaitingList),
+    /// The server: list the sessions.
+    ListSessions(SessionList),
     /// The server stops: everything that runs is cancelled.
     Stop,
 }
@@ -209,6 +215,36 @@ impl fmt::Display for Waiting {
 
 /// The list to which actors write what they wait for.
 pub type WaitingList = Arc<Mutex<Vec<Waiting>>>;
+
+/// A session, as its master knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionStatus {
+    /// The session's number at its master.
+    pub number: u64,
+    /// The client; none if it is a program of the server's own process.
+    pub client: Option<TaskName>,
+    /// Whether the client's connection is lost.
+    pub is_away: bool,
+    /// The number of its graph's operations.
+    pub operations: usize,
+    /// The number of its steps that have begun.
+    pub steps: u64,
+    /// The number of those that are under way.
+    pub running: usize,
+}
+
+/// The list to which a master writes its sessions.
+pub(crate) type SessionList = Arc<Mutex<Vec<SessionStatus>>>;
+
+/// The text that TensorFlow's users look for when a session is closed during a step.
+pub(crate) const CLOSED: &str = "the step was cancelled by an explicit call to `Session::close`";
+
+/// The error of a step in a session that its master does not know.
+pub(crate) fn no_session() -> Error {
+    let message = "the session is closed, by its program, by a reset of its server, or because its \
+                   client was away; make a new one";
+    Error::new(Code::Aborted, message)
+}
 
 /// The error that a task answers once its actors have stopped.
 pub(crate) fn stopped() -> Error {

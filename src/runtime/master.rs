@@ -1,5 +1,6 @@
 //! The master service of a task: sessions, and the steps that their programs run.
 
+mod clients;
 mod deadlines;
 mod losses;
 mod reset;
@@ -21,7 +22,10 @@ use crate::transport::{Loss, PeerId};
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
-use crate::runtime::mail::{MasterMail, RunStep, SessionOptions, Waiting, WaitingList};
+use crate::runtime::mail::{
+    MasterMail, RunStep, SessionList, SessionOptions, SessionStatus, Waiting, WaitingList,
+    no_session,
+};
 use crate::runtime::mailbox::Receive;
 use crate::runtime::master::step_plan::{Accepted, Part, Progress, Ready, StepPlan, plan};
 use crate::runtime::messages::{
@@ -29,6 +33,7 @@ use crate::runtime::messages::{
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::reply::Reply;
+use clients::Client;
 use deadlines::Alarm;
 use reset::Reset;
 use steps::Step;
@@ -53,6 +58,7 @@ pub(crate) struct Master {
     alarm: Option<Alarm>,
     reset: Option<Reset>,
     next_reset: u64,
+    clients: BTreeMap<PeerId, Client>,
 }
 
 /// A partition that a task is making ready, by the session and request that it is for.
@@ -64,6 +70,10 @@ struct Registration {
 
 struct Session {
     options: SessionOptions,
+    /// Its client; none for a program of this process.
+    client: Option<PeerId>,
+    /// The number of its steps that have begun.
+    steps: u64,
     graph: Arc<GraphDef>,
     plans: BTreeMap<Arc<Request>, StepPlan>,
     /// The tasks with a part in the session's plans that have been lost. Their state may be gone,
@@ -90,16 +100,19 @@ impl Master {
             alarm: None,
             reset: None,
             next_reset: 0,
+            clients: BTreeMap::new(),
         }
     }
 
-    fn create_session(&mut self, options: SessionOptions) -> SessionId {
+    fn create_session(&mut self, options: SessionOptions, client: Option<PeerId>) -> SessionId {
         let id = SessionId(self.next_session);
         self.next_session += 1;
         self.sessions.insert(
             id,
             Session {
                 options,
+                client,
+                steps: 0,
                 graph: Arc::default(),
                 plans: BTreeMap::new(),
                 lost: BTreeMap::new(),
@@ -113,11 +126,10 @@ impl Master {
         let step = StepId { master: self.id, number: self.next_step, trains: run.origin.is_some() };
         self.next_step += 1;
         let _span = trace_span!("run_step", session = run.session.0, step = step.number).entered();
-        if !self.sessions.contains_key(&run.session) {
-            let message =
-                "the session is closed, by its program or by a reset of its server; make a new one";
-            return answer(run.reply, Err(Error::new(Code::Aborted, message)));
-        }
+        let Some(session) = self.sessions.get_mut(&run.session) else {
+            return answer(run.reply, Err(no_session()));
+        };
+        session.steps += 1;
         if let Some(deadline) = run.deadline {
             self.limit(deadline, context);
         }
@@ -151,6 +163,11 @@ impl Master {
                 .map(|partition| self.peer_of(&partition.task))
                 .collect::<Result<Vec<_>>>()?;
             self.check_reachable(id, peers.iter().copied())?;
+            if session.client.is_some() {
+                // What goes to another task is checked there, too; what stays here is not.
+                let checked = partitions.iter().try_for_each(|partition| partition.check());
+                checked.map_err(|why| Error::new(Code::InvalidArgument, why))?;
+            }
             Ok((partitions, peers, fed_fetches))
         });
         let (partitions, peers, fed_fetches) = match planned {
@@ -253,6 +270,9 @@ impl Master {
         let isolated =
             self.sessions.contains_key(&session).then(|| self.scope_of(session)).flatten();
         let Some(closed) = self.sessions.remove(&session) else { return };
+        if let Some(client) = closed.client {
+            self.forget_session(client, session);
+        }
         let running: Vec<StepId> = self
             .steps
             .iter()
@@ -278,6 +298,7 @@ impl Master {
         for session in sessions {
             self.close_session(session, &stopped);
         }
+        self.answer_all_clients(&stopped);
         context.stop();
     }
 
@@ -306,6 +327,19 @@ impl Master {
         }
     }
 
+    fn list_sessions(&self, list: &SessionList) {
+        let status = |(id, session): (&SessionId, &Session)| SessionStatus {
+            number: id.0,
+            client: session.client.map(|client| self.link.name(client)),
+            is_away: session.client.is_some_and(|client| self.is_away(client)),
+            operations: session.graph.operations.len(),
+            steps: session.steps,
+            running: self.steps.iter().filter(|(_, step)| step.session == *id).count(),
+        };
+        let mut list = list.lock().expect("nobody panics while writing its sessions");
+        list.extend(self.sessions.iter().map(status));
+    }
+
     fn on_message(&mut self, from: PeerId, message: MasterMessage, context: &mut Context<Self>) {
         match message {
             MasterMessage::GraphRegistered { graph, outcome } => {
@@ -317,6 +351,7 @@ impl Master {
             MasterMessage::ResetDone { number, variables, departed } => {
                 self.reset_done(from, number, (variables, departed), context);
             }
+            MasterMessage::Called(call) => self.called(from, *call, context),
         }
     }
 }
@@ -343,7 +378,7 @@ impl Receive for Master {
     fn receive(&mut self, message: MasterMail, context: &mut Context<Self>) {
         match message {
             MasterMail::CreateSession { options, reply } => {
-                answer(reply, Ok(self.create_session(options)))
+                answer(reply, Ok(self.create_session(options, None)))
             }
             MasterMail::ExtendSession { session, graph } => {
                 if let Some(session) = self.sessions.get_mut(&session) {
@@ -358,6 +393,11 @@ impl Receive for Master {
             MasterMail::AlarmRings => self.alarm_rings(context),
             MasterMail::Inquire(list) => self.inquire(&list),
             MasterMail::ResetDeadlineReached => self.reset_deadline_reached(),
+            MasterMail::ClientIsGone { peer, client } => self.client_is_gone(peer, client),
+            MasterMail::ListSessions(list) => self.list_sessions(&list),
+            MasterMail::FromMaster(message) => {
+                tracing::debug!(?message, "an answer for a client; dropped");
+            }
             MasterMail::Stop => self.stop(context),
         }
         self.link.flush();

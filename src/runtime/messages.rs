@@ -3,8 +3,10 @@
 //! What the actors and programs of one task tell each other stays in its process: see
 //! [`mail`](super::mail).
 
+mod operation;
 mod packed;
 mod payload;
+mod session;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -22,8 +24,10 @@ use crate::units::Time;
 
 use crate::runtime::error::Result;
 
+pub use operation::SentOperation;
 pub use packed::Packed;
 pub(crate) use packed::{unpacked, written};
+pub use session::{ClientMessage, SessionAction, SessionAnswer, SessionCall};
 pub use traffic::Traffic;
 
 /// One run of a session's graph, by the master that began it and its number there.
@@ -86,9 +90,11 @@ pub enum PeerMessage {
     Worker(WorkerMessage),
     /// For the parameter server.
     ParameterServer(ParameterServerMessage),
+    /// For a client, which may be a task.
+    Client(ClientMessage),
 }
 
-/// A message to another task's master: an answer to what it has ordered.
+/// A message to another task's master: an answer to what it has ordered, or a client's call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum MasterMessage {
     /// Worker: the partition is ready, or the error.
@@ -118,6 +124,11 @@ pub enum MasterMessage {
         /// The departed workers of the training, if one goes on.
         departed: Departed,
     },
+    /// Client: a call for one of its sessions. Answered by [`ClientMessage::Answered`].
+    Called(
+        /// The call.
+        Box<SessionCall>,
+    ),
 }
 
 /// A message to another task's worker: a master's order, or another worker's values.
@@ -225,6 +236,12 @@ impl From<MasterMessage> for PeerMessage {
 impl From<WorkerMessage> for PeerMessage {
     fn from(message: WorkerMessage) -> Self {
         Self::Worker(message)
+    }
+}
+
+impl From<ClientMessage> for PeerMessage {
+    fn from(message: ClientMessage) -> Self {
+        Self::Client(message)
     }
 }
 

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
@@ -19,13 +20,15 @@ use crate::runtime::compute::{ComputeModel, Devices};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::{Actors, Link};
 use crate::runtime::mail::{
-    MasterMail, ParameterServerMail, Patience, Waiting, WaitingList, WorkerMail, stopped,
+    MasterMail, ParameterServerMail, Patience, SessionList, Waiting, WaitingList, WorkerMail,
+    stopped,
 };
-use crate::runtime::mailbox::{Address, tell};
+use crate::runtime::mailbox::tell;
 use crate::runtime::master::Master;
 use crate::runtime::messages::PeerMessage;
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::processor::Processor;
+use crate::runtime::target::ServerTarget;
 use crate::runtime::worker::Worker;
 
 /// The world that a server lives in: its transport, its clock and its devices.
@@ -75,14 +78,6 @@ pub struct Host {
     pub server: Rc<Server>,
     /// Its clock.
     pub clock: Rc<dyn Clock>,
-}
-
-/// A server as a session reaches it (TensorFlow: `server.target`).
-#[derive(Clone)]
-pub struct ServerTarget {
-    task: TaskName,
-    pub(crate) master: Address<MasterMail>,
-    pub(crate) clock: Rc<dyn Clock>,
 }
 
 impl ServerDef {
@@ -227,9 +222,15 @@ impl Server {
     }
 
     /// Lets clients, which are no tasks of the cluster, run graphs here (a certificate of
-    /// `client:N`). A task of a training lets them only ask for its status.
-    pub fn serve_sessions(&self) {
-        self.actors.access.serve_sessions();
+    /// `client:N`). A task of a training lets them only ask for its status. The sessions of a
+    /// client whose connection is lost end once it has been away for `limit`.
+    pub fn serve_sessions(&self, limit: Duration) {
+        self.actors.access.serve_sessions(limit);
+    }
+
+    /// Whether clients may run graphs here.
+    pub fn serves_sessions(&self) -> bool {
+        self.actors.access.serves_sessions()
     }
 
     /// The messages that were refused: the peer, and the reason, each once.
@@ -244,6 +245,7 @@ impl Server {
             self.world.transport.close();
         }
         if before != Phase::Stopped {
+            self.actors.remotes.stop();
             tell(&self.actors.master, MasterMail::Stop);
             tell(&self.actors.worker, WorkerMail::Stop);
             tell(&self.actors.parameter_server, ParameterServerMail::Stop);
@@ -263,8 +265,29 @@ impl Server {
 
     /// The target that a session connects to.
     pub fn target(&self) -> ServerTarget {
+        let (clock, master) = (Rc::clone(&self.world.clock), self.actors.master.clone());
+        ServerTarget::new(self.def.task.clone(), master, clock, None)
+    }
+
+    /// The target of a session on the server of `task`, of which this task is then a client: its
+    /// master plans and runs the steps.
+    ///
+    /// # Errors
+    /// If the cluster has no such task, or its address is not known here.
+    pub fn target_of(&self, task: &TaskName) -> Result<ServerTarget> {
+        if *task == self.def.task {
+            return Ok(self.target());
+        }
+        let unknown = || {
+            let message = format!("{} does not know the task {task}", self.def.task);
+            Error::new(Code::NotFound, message)
+        };
+        let peer = self.link.resolve(task).ok_or_else(unknown)?;
+        let place = (&self.world.transport, &self.world.clock);
+        let (patience, panics) = (Patience::default(), &self.actors.panics);
+        let master = self.actors.remotes.reach(peer, place, patience, panics);
         let clock = Rc::clone(&self.world.clock);
-        ServerTarget { task: self.def.task.clone(), master: self.actors.master.clone(), clock }
+        Ok(ServerTarget::new(task.clone(), master, clock, None))
     }
 
     /// The cluster, and the server's task in it.
@@ -289,6 +312,12 @@ impl Server {
         tell(&self.actors.master, MasterMail::Inquire(Arc::clone(list)));
         tell(&self.actors.worker, WorkerMail::Inquire(Arc::clone(list)));
         tell(&self.actors.parameter_server, ParameterServerMail::Inquire(Arc::clone(list)));
+        self.actors.remotes.inquire(list);
+    }
+
+    /// Makes the master write its sessions.
+    pub(crate) fn list_sessions(&self, list: &SessionList) {
+        tell(&self.actors.master, MasterMail::ListSessions(Arc::clone(list)));
     }
 }
 
@@ -299,17 +328,5 @@ fn broken(what: &str) -> Error {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-impl ServerTarget {
-    pub(crate) fn task(&self) -> &TaskName {
-        &self.task
-    }
-}
-
-impl std::fmt::Display for ServerTarget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "trainyard://{}", self.task)
     }
 }

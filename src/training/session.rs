@@ -12,16 +12,13 @@ use tracing::trace_span;
 use crate::graph::{Graph, Output, Target};
 use crate::partition::Request;
 use crate::runtime::{
-    Answer, Code, Error, MasterMail, Origin, ResetContainers, Result, RunStep, ServerTarget,
-    SessionId, SessionOptions, StepDone, Values, stopped, tell,
+    Answer, CLOSED, Code, Error, MasterMail, Origin, ResetContainers, Result, RunStep,
+    ServerTarget, SessionId, SessionOptions, StepDone, Values, stopped, tell,
 };
 use crate::sync::Departed;
 use crate::tensor::Tensor;
 
 use super::fetched::{Edges, Fetched};
-
-/// The text that TensorFlow's users look for when a session is closed during a step.
-const CLOSED: &str = "the step was cancelled by an explicit call to `Session::close`";
 
 /// Runs steps of one graph through one server's master (TensorFlow: `tf.Session`).
 ///

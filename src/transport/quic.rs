@@ -194,6 +194,11 @@ impl<M: Payload> Quic<M> {
         self.node.renew(identity)
     }
 
+    /// Makes `task` known at `address`, `host:port`; none if it is known at another.
+    pub fn know(&self, task: &TaskName, address: &str) -> Option<PeerId> {
+        self.node.know(task, address)
+    }
+
     /// The address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr

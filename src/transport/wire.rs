@@ -27,11 +27,11 @@ use super::{Messages, Payload};
 pub(crate) use control::{decode, encode};
 pub use decoder::FrameDecoder;
 pub(crate) use tensors::TENSOR_HEADER;
-pub(crate) use tensors::header as tensor_header;
+pub(crate) use tensors::{header as tensor_header, tensors_left};
 use tensors::{passing_in, passing_out};
 
 /// The version of the frames and their contents; peers with another version are refused.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// The length of a frame's header \[bytes\].
 pub(crate) const FRAME_HEADER: usize = 12;
 /// The most tensors that an envelope can have.

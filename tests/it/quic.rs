@@ -1,5 +1,6 @@
 //! The transports, and who may use them.
 
+mod clients;
 mod hostile_packets;
 mod large_kernels;
 pub(crate) mod over_quic;

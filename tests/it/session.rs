@@ -8,6 +8,7 @@ mod monitored_session;
 mod peer_to_peer;
 mod places;
 mod queues;
+mod remote;
 mod servers;
 mod session_creation;
 mod sessions;

@@ -1,6 +1,7 @@
 //! The arguments of the commands that deploy: one task, all of them, their certificates, their
 //! machine.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -110,6 +111,37 @@ pub(crate) struct TaskArgs {
     /// Started by `launch`: stdin is the socket to listen on, stdout the way to the launcher.
     #[arg(long, hide = true)]
     pub(crate) launched: bool,
+}
+
+/// The arguments of `serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) role: RoleArgs,
+
+    /// The folder of the task's certificate, as `certs issue` writes it.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) certs: Option<PathBuf>,
+
+    /// The cluster's name: clients and tasks with another do not talk to this one.
+    #[arg(long, alias = "run_name", value_name = "NAME", default_value = "trainyard")]
+    pub(crate) run_name: String,
+
+    /// The number of the task's devices.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) devices: NonZeroU32,
+
+    /// How long a client may be silent before its connection is lost.
+    #[arg(long, value_name = "DURATION", default_value = "5s")]
+    pub(crate) silence: Span,
+
+    /// How long the sessions of a client outlive its connection.
+    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    pub(crate) recovery: Span,
+
+    /// How long an idle server polls for messages before it sleeps, as in `100us`.
+    #[arg(long, value_name = "DURATION", default_value = "0s")]
+    pub(crate) busy_poll: Span,
 }
 
 /// The arguments of `launch`.

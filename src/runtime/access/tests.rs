@@ -9,6 +9,7 @@ use crate::partition::Partition;
 use crate::runtime::messages::{GraphHandle, SessionId, StepId};
 
 const STEP: StepId = StepId { master: 7, number: 0, trains: true };
+const LIMIT: Duration = Duration::from_secs(1);
 const GRAPH: GraphHandle = GraphHandle { master: 7, number: 0 };
 
 /// The rights of a task of two parameter servers, two workers and an evaluator, which has met them
@@ -106,7 +107,7 @@ fn a_client_runs_graphs_only_where_sessions_are_served() {
     let access = access();
     let over = || PeerMessage::from(ParameterServerMessage::TrainingOver);
     assert!(!access.admits(CLIENT_3, &register(GRAPH, None)));
-    access.serve_sessions();
+    access.serve_sessions(LIMIT);
     assert!(access.admits(CLIENT_3, &register(GRAPH, None)));
     assert!(access.admits(CLIENT_3, &run(STEP, GRAPH)));
     for of_a_training in [over(), leave(0), ParameterServerMessage::AskForPlaces.into()] {
@@ -118,7 +119,7 @@ fn a_client_runs_graphs_only_where_sessions_are_served() {
 #[test]
 fn a_stranger_sends_nothing_and_its_refusal_is_told_once() {
     let access = access();
-    access.serve_sessions();
+    access.serve_sessions(LIMIT);
     for _ in 0..3 {
         assert!(!access.admits(STRANGER, &register(GRAPH, None)));
         assert!(!access.admits(STRANGER, &ParameterServerMessage::TrainingOver.into()));

@@ -37,7 +37,8 @@ impl Master {
         self.fail_registrations_at(peer, loss);
         let error = self.lost_error(peer, loss, "a reset waited for it to clear its containers");
         self.reset_lost(peer, error, context);
-        if loss != Loss::Stopped {
+        self.client_lost(peer, loss, context);
+        if loss != Loss::Stopped && !self.link.actors.access.is_client(peer) {
             let parting = self.link.actors.parting.borrow();
             parting.iter().for_each(|message| self.link.send(peer, message.clone()));
         }

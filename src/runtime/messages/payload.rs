@@ -1,6 +1,9 @@
 //! The size of each message between tasks on the wire.
 
-use super::{MasterMessage, Packed, ParameterServerMessage, PeerMessage, WorkerMessage};
+use super::{
+    ClientMessage, MasterMessage, Packed, ParameterServerMessage, PeerMessage, SessionAction,
+    SessionAnswer, WorkerMessage,
+};
 use crate::cluster::TaskName;
 use crate::tensor::Tensor;
 use crate::transport::Payload;
@@ -25,6 +28,7 @@ impl Payload for PeerMessage {
             Self::Master(message) => message.content_size(),
             Self::Worker(message) => message.content_size(),
             Self::ParameterServer(message) => message.content_size(),
+            Self::Client(message) => message.content_size(),
         };
         Bytes(MESSAGE_HEADER + content)
     }
@@ -35,7 +39,9 @@ impl Payload for PeerMessage {
             Self::Worker(WorkerMessage::PackedTensors { arrivals, .. }) => {
                 arrivals.iter().filter_map(|(_, value)| value.as_ref()).try_for_each(Packed::check)
             }
-            Self::Master(_) | Self::Worker(_) | Self::ParameterServer(_) => Ok(()),
+            Self::Master(_) | Self::Worker(_) | Self::ParameterServer(_) | Self::Client(_) => {
+                Ok(())
+            }
         }
     }
 }
@@ -55,8 +61,41 @@ impl MasterMessage {
             Self::GraphDone { outcome: Err(error), .. }
             | Self::GraphRegistered { outcome: Err(error), .. } => error.message.len() as u64,
             Self::GraphRegistered { outcome: Ok(()), .. } | Self::ResetDone { .. } => 0,
+            Self::Called(call) => call.action.content_size(),
         }
     }
+}
+
+impl SessionAction {
+    fn content_size(&self) -> u64 {
+        match self {
+            Self::Extend { operations, .. } => operations.len() as u64 * NODE_SIZE,
+            Self::Run { request, feeds, .. } => {
+                let edges = request.feeds.len() + request.fetches.len() + request.targets.len();
+                edges as u64 * CROSSING_SIZE + feeds.iter().map(tensor_size).sum::<u64>()
+            }
+            Self::Create { device_filters, .. } => texts(device_filters),
+            Self::Reset { containers, device_filters, .. } => {
+                texts(containers) + texts(device_filters)
+            }
+            Self::Close { .. } | Self::Return => 0,
+        }
+    }
+}
+
+impl ClientMessage {
+    fn content_size(&self) -> u64 {
+        let Self::Answered { outcome, .. } = self;
+        match outcome {
+            Ok(SessionAnswer::Fetched(values)) => values.iter().map(tensor_size).sum(),
+            Ok(_) => 0,
+            Err(error) => error.message.len() as u64,
+        }
+    }
+}
+
+fn texts(texts: &[String]) -> u64 {
+    texts.iter().map(|text| STRING_HEADER + text.len() as u64).sum()
 }
 
 impl WorkerMessage {

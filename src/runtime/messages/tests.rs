@@ -1,6 +1,7 @@
 //! Messages as bytes and back; decoded bytes that are no valid message are refused, or safe to run.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use smallvec::smallvec;
@@ -8,7 +9,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::graph::{
-    Edge, Graph, Op, Output, Target, accuracy, dense, sparse_softmax_cross_entropy,
+    Edge, Graph, Op, OpId, Output, Target, accuracy, dense, sparse_softmax_cross_entropy,
 };
 use crate::optimizer::{Adam, IntoOptimizer};
 use crate::partition::{CrossingId, Partition, Request, Sent};
@@ -121,7 +122,7 @@ fn messages() -> Vec<PeerMessage> {
             step,
             devices: smallvec![1],
             arrivals: vec![
-                (CrossingId(1), Some(Packed::Exact(value))),
+                (CrossingId(1), Some(Packed::Exact(value.clone()))),
                 (CrossingId(2), Some(Packed::Bf16(Tensor::full([3], half::bf16::ONE)))),
                 (CrossingId(3), Some(int8(5, 2, 3))),
                 (CrossingId(4), None),
@@ -129,10 +130,71 @@ fn messages() -> Vec<PeerMessage> {
         },
         WorkerMessage::AbortStep(step),
     ];
-    let to_masters = to_masters.into_iter().map(PeerMessage::from);
+    let calls = calls(value.clone()).into_iter().map(|action| {
+        MasterMessage::Called(Box::new(SessionCall { client: 1, number: 9, settled: 8, action }))
+    });
+    let to_masters = to_masters.into_iter().chain(calls).map(PeerMessage::from);
     let to_workers = registered.chain(to_workers).map(PeerMessage::from);
     let to_parameter_servers = to_parameter_servers().into_iter().map(PeerMessage::from);
-    to_masters.chain(to_workers).chain(to_parameter_servers).collect()
+    let to_tasks = to_masters.chain(to_workers).chain(to_parameter_servers);
+    to_tasks.chain(answers(error())).collect()
+}
+
+/// The answers of a master to a client.
+fn answers(error: Error) -> [PeerMessage; 5] {
+    let outcomes = [
+        Ok(SessionAnswer::Created((3, SessionId(9)))),
+        Ok(SessionAnswer::Fetched(smallvec![Tensor::scalar(1f32)])),
+        Ok(SessionAnswer::Reset(Departed::default())),
+        Ok(SessionAnswer::Done),
+        Err(error),
+    ];
+    outcomes.map(|outcome| ClientMessage::Answered { number: 9, outcome }.into())
+}
+
+/// What a client wants of a master.
+fn calls(value: Tensor) -> [SessionAction; 6] {
+    let session = (3, SessionId(9));
+    let g = Graph::new();
+    g.with_device("/job:ps/task:1", |g| g.constant(value.clone()).add(&g.constant(1f32))).unwrap();
+    let operations = SentOperation::of(&g.snapshot().unwrap(), 0, 100);
+    let request = Request { fetches: vec![Edge { op: OpId(2), output: 0 }], ..Request::default() };
+    let timeout = Some(Duration::from_millis(3));
+    let filters = || vec!["/job:ps".to_owned()];
+    [
+        SessionAction::Create { device_filters: filters(), isolate_session_state: true },
+        SessionAction::Extend { session, known: 0, operations },
+        SessionAction::Run { session, request, feeds: smallvec![value], timeout, origin: None },
+        SessionAction::Close { session },
+        SessionAction::Reset {
+            containers: vec!["a".to_owned()],
+            within_training: false,
+            device_filters: filters(),
+            timeout,
+        },
+        SessionAction::Return,
+    ]
+}
+
+#[test]
+fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_others_are_read() {
+    let value = Tensor::scalar(1f32);
+    let [_, extend, ..] = calls(value);
+    let call = SessionCall { client: 1, number: 9, settled: 8, action: extend };
+    let message: PeerMessage = MasterMessage::Called(Box::new(call)).into();
+    let mut bytes = encode_envelope(&vec![message], WireLimits::default()).unwrap();
+    // The number of the operation `Add` stands after its name, the length of what is encoded, and
+    // the number of the kind `Defined`.
+    let name = bytes.windows(4).position(|four| four == b"\x03Add").unwrap();
+    bytes[name + 6] = 250;
+    let mut read = decode_envelope::<PeerMessage>(&bytes, WireLimits::default()).unwrap();
+    let Some(PeerMessage::Master(MasterMessage::Called(call))) = read.pop() else { panic!() };
+    let SessionAction::Extend { operations, .. } = call.action else { panic!() };
+    let outcomes: Vec<_> = operations.into_iter().map(SentOperation::receive).collect();
+    assert!(outcomes[0].is_ok() && outcomes[1].is_ok());
+    let error = outcomes[2].as_ref().unwrap_err();
+    assert!(error.message.contains("no operation number"), "{error}");
+    assert_eq!(error.operation.as_deref(), Some("Add"));
 }
 
 fn to_parameter_servers() -> [ParameterServerMessage; 8] {
@@ -160,7 +222,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 17, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 19, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

@@ -52,12 +52,15 @@ impl PeerMessage {
                 | WorkerMessage::AbortStep(step),
             ) => Some(*step),
             Self::Master(
-                MasterMessage::GraphRegistered { .. } | MasterMessage::ResetDone { .. },
+                MasterMessage::GraphRegistered { .. }
+                | MasterMessage::ResetDone { .. }
+                | MasterMessage::Called(_),
             )
             | Self::Worker(
                 WorkerMessage::RegisterGraph { .. } | WorkerMessage::DeregisterGraphs { .. },
             )
-            | Self::ParameterServer(_) => None,
+            | Self::ParameterServer(_)
+            | Self::Client(_) => None,
         }
     }
 }

@@ -81,14 +81,24 @@ impl<M: Payload> Node<M> {
         self.peers.borrow().iter().find(|peer| peer.name == *name).map(Rc::clone)
     }
 
+    /// The peer `name` at `address`; added if it was not known. None if it is known at another.
+    pub(super) fn know(&self, name: &TaskName, address: &str) -> Option<PeerId> {
+        if let Some(known) = self.find(name) {
+            return (known.address.as_deref() == Some(address)).then_some(known.id);
+        }
+        Some(self.add(name, Some(address.to_owned())).id)
+    }
+
+    fn add(&self, name: &TaskName, address: Option<String>) -> Rc<Peer<M>> {
+        let mut peers = self.peers.borrow_mut();
+        let peer = Rc::new(Peer::new(PeerId(peers.len() as u32), name.clone(), address));
+        peers.push(Rc::clone(&peer));
+        peer
+    }
+
     /// The peer `name`, which has proved its name; added if it was not known.
     pub(super) fn find_or_add(&self, name: &TaskName) -> Rc<Peer<M>> {
-        self.find(name).unwrap_or_else(|| {
-            let mut peers = self.peers.borrow_mut();
-            let peer = Rc::new(Peer::new(PeerId(peers.len() as u32), name.clone(), None));
-            peers.push(Rc::clone(&peer));
-            peer
-        })
+        self.find(name).unwrap_or_else(|| self.add(name, None))
     }
 
     pub(super) fn hello(&self, epoch: u64) -> Hello {

@@ -39,6 +39,11 @@ pub(super) fn passing_in<T>(tensors: Vec<Tensor>, read: impl FnOnce() -> T) -> (
     (value, IN.take().map_or(0, |left| left.len()))
 }
 
+/// The number of tensors of the envelope that is being read that no message has taken yet.
+pub(crate) fn tensors_left() -> usize {
+    IN.with_borrow(|tensors| tensors.as_ref().map_or(0, |left| left.len()))
+}
+
 impl Serialize for Tensor {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_hollow() {

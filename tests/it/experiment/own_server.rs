@@ -1,7 +1,6 @@
 //! A server over QUIC that a program makes in one call talks to `trainyard task`.
 
 use std::fs;
-use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,13 +9,8 @@ use trainyard::deployment::{Certificates, Question, ask};
 use trainyard::prelude::*;
 use trainyard::transport::Authority;
 
-use crate::support::binary::{Running, folder};
+use crate::support::binary::{Running, folder, free_address};
 use crate::support::fixture::on_actix;
-
-/// A port that is free now.
-fn free_address() -> String {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
-}
 
 #[test]
 fn a_program_puts_a_variable_on_a_parameter_server_that_the_command_line_runs() {

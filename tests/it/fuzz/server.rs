@@ -1,6 +1,6 @@
 //! A server and its peer: what trainings send, to be sent again with other bytes, in any order.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use trainyard::optimizer::{Adam, IntoOptimizer};
 use trainyard::partition::Partition;
 use trainyard::prelude::*;
 use trainyard::runtime::{
-    ComputeModel, ParameterServerMessage, PeerMessage, Processor, ServerDef, ServerWorld,
-    WorkerMessage,
+    ClientMessage, ComputeModel, MasterMessage, ParameterServerMessage, PeerMessage, Processor,
+    Scope, ServerDef, ServerWorld, SessionAction, SessionAnswer, WorkerMessage,
 };
 use trainyard::sync::Mode;
 use trainyard::tensor::Shape;
 use trainyard::transport::wire::{WireLimits, decode_envelope, encode_envelope};
-use trainyard::transport::{Inbox, Messages, PeerId, Transport};
+use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
 pub(crate) const PS: PeerId = PeerId(0);
 pub(crate) const WORKER: PeerId = PeerId(1);
@@ -160,6 +160,27 @@ async fn use_resources(worker: &Server) -> Result<()> {
     Session::reset(&worker.target(), &[]).await
 }
 
+/// A session of the worker on the parameter server's master: it grows, runs, closes and resets.
+async fn use_another_master(worker: &Server) -> Result<()> {
+    let target = worker.target_of(&tasks()[0])?;
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [None])?;
+    let v = g.variable("of_a_client", &g.constant(1f32))?;
+    let sum = v.read().add(&x)?;
+    let options = SessionOptions {
+        device_filters: vec!["/job:ps".parse()?],
+        operation_timeout: Some(Duration::from_secs(5)),
+        ..SessionOptions::default()
+    };
+    let session = Session::with_options(&target, &g, options.clone()).await?;
+    session.run().target(g.initializer()).await?;
+    session.run().feed(&x, Tensor::full([2], 1f32)).fetch(&sum).await?;
+    session.run().target(&v.assign_add(&g.constant(2f32))?).await?;
+    session.close();
+    Session::reset_with_options(&target, &["nowhere"], options).await.unwrap_err();
+    Ok(())
+}
+
 /// What a worker's programs send to a parameter server, and what they could send besides.
 pub(crate) fn corpus() -> Vec<Vec<u8>> {
     let network = Rc::new(Network::default());
@@ -173,6 +194,7 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
         ] {
             train(&worker, mode).await?;
         }
+        use_another_master(&worker).await?;
         use_resources(&worker).await
     });
     let mut all = network.sent.take();
@@ -277,11 +299,49 @@ fn with_action(op: &Op, which: usize) -> Op {
 
 /// Whether a graph asks for more memory than this test has: those who may run graphs may do that.
 fn is_large(message: &PeerMessage) -> bool {
-    let PeerMessage::Worker(WorkerMessage::RegisterGraph { partition, .. }) = message else {
-        return false;
+    let text = match message {
+        PeerMessage::Worker(WorkerMessage::RegisterGraph { partition, .. }) => {
+            format!("{:?} {:?}", partition.nodes, partition.variables)
+        }
+        PeerMessage::Master(MasterMessage::Called(call)) => match &call.action {
+            SessionAction::Extend { operations, .. } => format!("{operations:?}"),
+            _ => return false,
+        },
+        _ => return false,
     };
-    let text = format!("{:?} {:?}", partition.nodes, partition.variables);
     text.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > 5)
+}
+
+/// The worker's end: notes the session that the parameter server has begun last.
+#[derive(Default)]
+struct Begun(Cell<Option<Scope>>);
+
+impl Inbox<PeerMessage> for Begun {
+    fn deliver(&self, _: PeerId, messages: Messages<PeerMessage>) {
+        for message in messages {
+            let PeerMessage::Client(ClientMessage::Answered { outcome, .. }) = message else {
+                continue;
+            };
+            if let Ok(SessionAnswer::Created(scope)) = outcome {
+                self.0.set(Some(scope));
+            }
+        }
+    }
+
+    fn lost(&self, _: PeerId, _: Loss) {}
+}
+
+impl Begun {
+    /// A call for a session of another life of the server is one for the session of this.
+    fn readdress(&self, message: &mut PeerMessage) {
+        let PeerMessage::Master(MasterMessage::Called(call)) = message else { return };
+        if let SessionAction::Extend { session, .. }
+        | SessionAction::Run { session, .. }
+        | SessionAction::Close { session } = &mut call.action
+        {
+            *session = self.0.get().unwrap_or(*session);
+        }
+    }
 }
 
 /// Sends `envelopes` from the worker to a new parameter server, whose own session then takes a
@@ -291,11 +351,14 @@ pub(crate) fn stands(envelopes: &[Vec<u8>]) {
         let network = Rc::new(Network::default());
         let ps = network.start(PS);
         let inbox = network.inboxes.borrow()[0].clone().expect("it has started");
+        let begun = Rc::new(Begun::default());
+        network.inboxes.borrow_mut()[1] = Some(Rc::clone(&begun) as Rc<dyn Inbox<PeerMessage>>);
         for bytes in envelopes {
-            let Ok(messages) = decode_envelope::<PeerMessage>(bytes, LIMITS) else { continue };
+            let Ok(mut messages) = decode_envelope::<PeerMessage>(bytes, LIMITS) else { continue };
             if messages.iter().any(is_large) {
                 continue;
             }
+            messages.iter_mut().for_each(|message| begun.readdress(message));
             inbox.deliver(WORKER, messages);
             for _ in 0..8 {
                 tokio::task::yield_now().await;

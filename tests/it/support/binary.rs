@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -72,6 +73,11 @@ impl Drop for Running {
             self.child.wait().unwrap();
         }
     }
+}
+
+/// An address that is free now.
+pub(crate) fn free_address() -> String {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 /// An empty folder for the test called `test`.

@@ -1,0 +1,24 @@
+//! `serve`: one task without a program, in this process, over QUIC: clients run their graphs on it.
+
+use super::args::ServeArgs;
+use super::failure::Failure;
+use crate::cluster::ClusterSpec;
+use crate::deployment::{self, ExitCode, Member, Proof, Seat, StopRequest, require_role};
+
+/// Runs the command, until a signal ends it.
+pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let config = require_role(&args.role.flags(None), None)?;
+    super::cluster::warn(&config);
+    let proof = args.certs.as_deref().map(Proof::Folder);
+    let mut seat = Seat::new(&config, ClusterSpec::default(), proof, &args.run_name)?;
+    seat.silence = Some(args.silence.0);
+    let (task, cluster) = (seat.task().clone(), seat.cluster().to_string());
+    let stop = StopRequest::on_signals()?;
+    let (devices, busy_poll) = (args.devices, args.busy_poll.0);
+    let member = Member { devices, busy_poll, ..Member::new(seat) };
+    let ready = || {
+        eprintln!("{task} of {cluster} serves sessions as `{}`; a signal ends it", args.run_name);
+    };
+    let ended = deployment::serve(member, args.recovery.0, stop, ready)?;
+    ended.map_err(|error| Failure::Task { run: args.run_name.clone(), error })
+}

@@ -1,0 +1,58 @@
+//! A task without a program: it serves the sessions of clients until it is asked to stop.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::network::Network;
+use super::stop::{Either, StopRequest, either};
+use super::task::start;
+use super::{DeploymentError, ExitCode, Member, busy_poll};
+use crate::runtime::Error;
+use crate::transport::Quic;
+
+/// The time limit for telling clients that the server stops.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// Serves as `member` until it is asked to stop. Clients' sessions outlive their connections by
+/// `limit`. Calls `ready` once it listens.
+///
+/// # Errors
+/// If the task can't take part in the cluster. The inner error is that of a server that can't go
+/// on.
+pub fn serve(
+    member: Member,
+    limit: Duration,
+    stop: StopRequest,
+    ready: impl FnOnce(),
+) -> Result<Result<ExitCode, Error>, DeploymentError> {
+    busy_poll::block_on(member.busy_poll, attend(member, limit, stop, ready))
+}
+
+async fn attend(
+    mut member: Member,
+    limit: Duration,
+    mut stop: StopRequest,
+    ready: impl FnOnce(),
+) -> Result<Result<ExitCode, Error>, DeploymentError> {
+    let quic = Quic::bind(member.seat.network()).await?;
+    if let Some(renewal) = member.seat.renewal.take() {
+        actix_rt::spawn(renewal.watch(Rc::downgrade(&quic)));
+    }
+    let (cluster, known) = (member.seat.cluster.clone(), member.seat.known.clone());
+    let network = Network::new(Rc::clone(&quic), cluster, known);
+    let server = start(&member, network.transport());
+    server.serve_sessions(limit);
+    network.attach(&server);
+    ready();
+    let mut breaks = Box::pin(server.breaks());
+    let ended = match either(&mut breaks, &mut stop).await {
+        Either::First(broken) => Err(broken),
+        Either::Second(code) => Ok(code),
+    };
+    server.stop();
+    tokio::task::yield_now().await; // its actors tell the clients
+    if !quic.shut_down(FLUSH).await {
+        tracing::debug!("not all of the last messages are known to have arrived");
+    }
+    Ok(ended)
+}

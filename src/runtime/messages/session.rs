@@ -1,0 +1,117 @@
+//! What a client tells the master of another server about its sessions there, and the answers.
+//!
+//! A client numbers its calls. If the connection is lost it sends those again that are not
+//! answered, under their old numbers: the master carries each out once, and keeps its answer until
+//! the client says that it has arrived.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::partition::Request;
+use crate::sync::Departed;
+
+use crate::runtime::error::Result;
+
+use super::{Origin, Scope, SentOperation, Values};
+
+/// A client's call of a master.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionCall {
+    /// The client's id, which differs between clients and between lives of one client.
+    pub client: u64,
+    /// Counts the client's calls of this master.
+    pub number: u64,
+    /// The answers to all calls below this number have arrived.
+    pub settled: u64,
+    /// What the master is to do.
+    pub action: SessionAction,
+}
+
+/// What a client wants of a master.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "the call is boxed as a whole")]
+pub enum SessionAction {
+    /// Begin a session. Answered by its [`Scope`].
+    Create {
+        /// As in [`SessionOptions`](crate::runtime::SessionOptions), each as it is written.
+        device_filters: Vec<String>,
+        /// As in [`SessionOptions`](crate::runtime::SessionOptions).
+        isolate_session_state: bool,
+    },
+    /// Add operations to a session's graph.
+    Extend {
+        /// The session.
+        session: Scope,
+        /// The number of operations that the graph has so far.
+        known: u32,
+        /// Those that follow.
+        operations: Vec<SentOperation>,
+    },
+    /// Run a step. Answered by the fetched values.
+    Run {
+        /// The session.
+        session: Scope,
+        /// The feeds, fetches and targets.
+        request: Request,
+        /// The values, in the order of the request's feeds.
+        feeds: Values,
+        /// The time that the step may take.
+        timeout: Option<Duration>,
+        /// The step's origin, if it is a training step; its training is a number of the client's.
+        origin: Option<Origin>,
+    },
+    /// End a session; its running steps are cancelled.
+    Close {
+        /// The session.
+        session: Scope,
+    },
+    /// Clear containers on the cluster's tasks; ends all sessions of the master. Answered by the
+    /// departed workers of the training, if one goes on.
+    Reset {
+        /// Their names; if there are none, the default container.
+        containers: Vec<String>,
+        /// Whether a training goes on with other values.
+        within_training: bool,
+        /// As in [`SessionOptions`](crate::runtime::SessionOptions), each as it is written.
+        device_filters: Vec<String>,
+        /// The time that the reset may take.
+        timeout: Option<Duration>,
+    },
+    /// Nothing: the client is still there, though its connection was lost.
+    Return,
+}
+
+/// A message to a client, from the master that it has called.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ClientMessage {
+    /// The call has been carried out, or the error.
+    Answered {
+        /// The call's number.
+        number: u64,
+        /// What came of it.
+        outcome: Result<SessionAnswer>,
+    },
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum SessionAnswer {
+    /// Of `Create`: the session.
+    Created(
+        /// The master's id, and the session's number there.
+        Scope,
+    ),
+    /// Of `Run`: the values, in the order of the request's fetches.
+    Fetched(
+        /// The values.
+        Values,
+    ),
+    /// Of `Reset`: the departed workers of the training, if one goes on.
+    Reset(
+        /// The workers.
+        Departed,
+    ),
+    /// Of any other call.
+    Done,
+}

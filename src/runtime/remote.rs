@@ -1,0 +1,306 @@
+//! A master in another process, as the sessions of this one use it (TensorFlow:
+//! `GrpcRemoteMaster`): takes the mail that a master takes, and has it carried out there.
+//!
+//! It is a client of the other server: its calls are numbered, and those that are not answered are
+//! sent again once a lost connection is back. It gives up when the other server stays away for too
+//! long, or has started anew; then nobody can say whether a step that was under way was carried
+//! out, and its error says so.
+
+mod calls;
+mod end;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::{Actor, ActorContext, Context};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::clock::Clock;
+use crate::graph::GraphDef;
+use crate::transport::{Loss, PeerId, Transport};
+use crate::units::Time;
+
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::mail::{
+    MasterMail, Patience, ResetContainers, RunStep, SessionOptions, Waiting, WaitingList,
+    no_session,
+};
+use crate::runtime::mailbox::{Address, Receive};
+use crate::runtime::messages::{PeerMessage, Scope, SentOperation, SessionAction, SessionId};
+use crate::runtime::reply::Reply;
+
+use calls::{Calls, Waiter};
+pub(crate) use end::{ClientEnd, RemoteMasters};
+
+/// The number of operations that are added to a graph in one call.
+const OPERATIONS: usize = 1 << 10;
+
+/// Stands in for the master of a server in another process.
+pub(crate) struct RemoteMaster {
+    transport: Rc<dyn Transport<PeerMessage>>,
+    clock: Rc<dyn Clock>,
+    own: Address<MasterMail>,
+    peer: PeerId,
+    /// This client's id there.
+    id: u64,
+    patience: Patience,
+    calls: Calls,
+    sessions: BTreeMap<SessionId, RemoteSession>,
+    next_session: u64,
+    /// Whether it has ever answered.
+    has_answered: bool,
+    /// The time since when there is no way to it, if there is none.
+    cut_off: Option<Time>,
+    is_watching: bool,
+}
+
+/// A session on the other server.
+struct RemoteSession {
+    scope: Scope,
+    graph: Arc<GraphDef>,
+    /// How much of the graph has been sent \[operations\].
+    sent: usize,
+    is_extending: bool,
+    /// The steps that wait until the graph is there.
+    held: Vec<RunStep>,
+    /// The error that ended the session, or its graph.
+    over: Option<Error>,
+}
+
+impl RemoteMaster {
+    pub(crate) fn new(
+        transport: Rc<dyn Transport<PeerMessage>>,
+        clock: Rc<dyn Clock>,
+        (peer, own): (PeerId, Address<MasterMail>),
+        patience: Patience,
+    ) -> Self {
+        let local = transport.name(transport.local());
+        let id = format!("{local} {} {} client", clock.now().0, clock.birth());
+        Self {
+            id: xxh3_64(id.as_bytes()),
+            transport,
+            clock,
+            own,
+            peer,
+            patience,
+            calls: Calls::default(),
+            sessions: BTreeMap::new(),
+            next_session: 0,
+            has_answered: false,
+            cut_off: None,
+            is_watching: false,
+        }
+    }
+
+    fn create_session(
+        &mut self,
+        options: &SessionOptions,
+        reply: Reply<Result<SessionId>>,
+        context: &mut Context<Self>,
+    ) {
+        let deadline = options.operation_timeout.map(|limit| self.clock.now().after(limit));
+        let device_filters = options.device_filters.iter().map(ToString::to_string).collect();
+        let isolate_session_state = options.isolate_session_state;
+        let action = SessionAction::Create { device_filters, isolate_session_state };
+        self.call(action, Waiter::Session(reply), deadline, context);
+    }
+
+    /// Notes the session that the other master has begun.
+    fn created(
+        &mut self,
+        scope: Scope,
+        reply: Reply<Result<SessionId>>,
+        context: &mut Context<Self>,
+    ) {
+        let id = SessionId(self.next_session);
+        self.next_session += 1;
+        if !reply.send(Ok(id)) {
+            let action = SessionAction::Close { session: scope };
+            return self.call(action, Waiter::Nobody, None, context); // nobody would close it
+        }
+        let session = RemoteSession {
+            scope,
+            graph: Arc::default(),
+            sent: 0,
+            is_extending: false,
+            held: Vec::new(),
+            over: None,
+        };
+        self.sessions.insert(id, session);
+    }
+
+    /// Sends the operations of a session's graph that the other master does not have yet.
+    fn extend(&mut self, id: SessionId, context: &mut Context<Self>) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.is_extending || session.over.is_some() {
+            return;
+        }
+        let operations = SentOperation::of(&session.graph, session.sent, OPERATIONS);
+        if !operations.is_empty() {
+            let (scope, known) = (session.scope, session.sent as u32);
+            session.is_extending = true;
+            session.sent += operations.len();
+            let action = SessionAction::Extend { session: scope, known, operations };
+            return self.call(action, Waiter::Extension(id), None, context);
+        }
+        for step in std::mem::take(&mut session.held) {
+            self.run_step(step, context);
+        }
+    }
+
+    /// The other master has the operations that were sent last, or refuses them.
+    fn extended(&mut self, id: SessionId, outcome: Result<()>, context: &mut Context<Self>) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.is_extending = false;
+        match outcome {
+            Ok(()) => self.extend(id, context),
+            Err(error) => session.end(error),
+        }
+    }
+
+    fn run_step(&mut self, run: RunStep, context: &mut Context<Self>) {
+        let Some(session) = self.sessions.get_mut(&run.session) else {
+            return answer(run.reply, Err(no_session()));
+        };
+        if let Some(error) = &session.over {
+            return answer(run.reply, Err(error.clone()));
+        }
+        if session.is_extending {
+            return session.held.push(run);
+        }
+        let now = self.clock.now();
+        let action = SessionAction::Run {
+            session: session.scope,
+            request: (*run.request).clone(),
+            feeds: run.feeds,
+            timeout: run.deadline.map(|deadline| deadline.since(now)),
+            origin: run.origin,
+        };
+        self.call(action, Waiter::Step(run.session, run.reply), run.deadline, context);
+    }
+
+    fn close_session(&mut self, id: SessionId, error: &Error, context: &mut Context<Self>) {
+        let Some(mut session) = self.sessions.remove(&id) else { return };
+        session.end(error.clone());
+        self.calls.withdraw(id, error);
+        let action = SessionAction::Close { session: session.scope };
+        self.call(action, Waiter::Nobody, None, context);
+    }
+
+    fn reset(&mut self, asked: ResetContainers, context: &mut Context<Self>) {
+        let ResetContainers { containers, within_training, device_filters, deadline, reply } =
+            asked;
+        let now = self.clock.now();
+        let action = SessionAction::Reset {
+            containers,
+            within_training,
+            device_filters: device_filters.iter().map(ToString::to_string).collect(),
+            timeout: deadline.map(|deadline| deadline.since(now)),
+        };
+        self.call(action, Waiter::Reset(reply), deadline, context);
+    }
+
+    /// The connection is lost. What was under way is asked for again, unless the other server has
+    /// gone for good.
+    fn lost(&mut self, loss: Loss, context: &mut Context<Self>) {
+        if loss != Loss::Silent {
+            let name = self.transport.name(self.peer);
+            return self
+                .give_up(&Error::new(Code::Unavailable, format!("{name} was lost, {loss}")));
+        }
+        if self.calls.is_empty() && !self.sessions.is_empty() {
+            return self.call(SessionAction::Return, Waiter::Nobody, None, context);
+        }
+        for message in self.calls.again(self.id) {
+            self.send(message);
+        }
+    }
+
+    /// Ends all sessions and all that is under way with `error`.
+    fn give_up(&mut self, error: &Error) {
+        let error = error.clone().on(&self.transport.name(self.peer));
+        self.cut_off = None;
+        for session in self.sessions.values_mut() {
+            let message = format!("{}; make a new session", error.message);
+            session.end(Error { message, ..error.clone() });
+        }
+        self.calls.give_up(&error);
+    }
+
+    fn inquire(&self, list: &WaitingList) {
+        let local = self.transport.name(self.transport.local());
+        let mut list = list.lock().expect("nobody panics while writing what it waits for");
+        for what in self.calls.under_way() {
+            let to = self.transport.name(self.peer);
+            list.push(Waiting { who: format!("client {local}"), what: format!("{to} to {what}") });
+        }
+    }
+}
+
+impl RemoteSession {
+    /// Ends the held steps whose deadline `is_late` with `error`.
+    fn time_out(&mut self, is_late: impl Fn(Time) -> bool, error: &Error) {
+        for index in (0..self.held.len()).rev() {
+            if self.held[index].deadline.is_some_and(&is_late) {
+                answer(self.held.remove(index).reply, Err(error.clone()));
+            }
+        }
+    }
+
+    /// Ends the session, and the steps that are not under way yet.
+    fn end(&mut self, error: Error) {
+        for step in self.held.drain(..) {
+            answer(step.reply, Err(error.clone()));
+        }
+        self.over.get_or_insert(error);
+    }
+}
+
+fn answer<T>(reply: Reply<Result<T>>, outcome: Result<T>) {
+    if !reply.send(outcome) {
+        tracing::debug!("nobody waits for the answer any more");
+    }
+}
+
+impl Actor for RemoteMaster {
+    type Context = Context<Self>;
+}
+
+impl Receive for RemoteMaster {
+    type Message = MasterMail;
+    const ROLE: &'static str = "the client's end of a session";
+
+    fn receive(&mut self, message: MasterMail, context: &mut Context<Self>) {
+        match message {
+            MasterMail::CreateSession { options, reply } => {
+                self.create_session(&options, reply, context);
+            }
+            MasterMail::ExtendSession { session, graph } => {
+                if let Some(known) = self.sessions.get_mut(&session) {
+                    known.graph = graph;
+                }
+                self.extend(session, context);
+            }
+            MasterMail::RunStep(run) => self.run_step(run, context),
+            MasterMail::CloseSession { session, error } => {
+                self.close_session(session, &error, context);
+            }
+            MasterMail::Reset(asked) => self.reset(asked, context),
+            MasterMail::FromMaster(message) => self.answered(message, context),
+            MasterMail::Lost { loss, .. } => self.lost(loss, context),
+            MasterMail::AlarmRings => self.look(context),
+            MasterMail::Inquire(list) => self.inquire(&list),
+            MasterMail::Stop => {
+                self.give_up(&Error::new(Code::Cancelled, "the client has closed its connection"));
+                context.stop();
+            }
+            // These are of a server's own master.
+            MasterMail::FromPeer { .. }
+            | MasterMail::ClientIsGone { .. }
+            | MasterMail::ListSessions(_)
+            | MasterMail::ResetDeadlineReached => {}
+        }
+    }
+}

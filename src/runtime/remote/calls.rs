@@ -1,0 +1,208 @@
+//! The calls of a client that are not answered yet, and who waits for each.
+
+use std::collections::BTreeMap;
+
+use actix::Context;
+
+use crate::sync::Departed;
+use crate::units::Time;
+
+use super::{RemoteMaster, answer};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::mail::StepDone;
+use crate::runtime::messages::{
+    ClientMessage, MasterMessage, SessionAction, SessionAnswer, SessionCall, SessionId,
+};
+use crate::runtime::reply::Reply;
+
+/// The calls that are not answered, by number.
+#[derive(Default)]
+pub(super) struct Calls {
+    open: BTreeMap<u64, Call>,
+    next: u64,
+}
+
+/// A call, kept to be sent again.
+struct Call {
+    action: SessionAction,
+    waiter: Waiter,
+    deadline: Option<Time>,
+    /// Whether the connection was lost since it was sent first.
+    is_again: bool,
+}
+
+/// Who waits for an answer.
+pub(super) enum Waiter {
+    /// A program, for a new session.
+    Session(Reply<Result<SessionId>>),
+    /// The steps that are held until this session's graph is there.
+    Extension(SessionId),
+    /// A program, for a step of a session.
+    Step(SessionId, Reply<Result<StepDone>>),
+    /// A program, for a reset.
+    Reset(Reply<Result<Departed>>),
+    Nobody,
+}
+
+impl Waiter {
+    /// What the other master is to do.
+    fn wish(&self) -> &'static str {
+        match self {
+            Self::Session(_) => "begin a session",
+            Self::Extension(_) => "take a graph",
+            Self::Step(..) => "run a step",
+            Self::Reset(_) => "clear containers",
+            Self::Nobody => "end a session",
+        }
+    }
+
+    /// Passes `error` on; false if this waiter is to be told otherwise.
+    fn fail(self, error: Error) -> bool {
+        match self {
+            Self::Session(reply) => answer(reply, Err(error)),
+            Self::Step(_, reply) => answer(reply, Err(error)),
+            Self::Reset(reply) => answer(reply, Err(error)),
+            Self::Nobody => {}
+            Self::Extension(_) => return false,
+        }
+        true
+    }
+}
+
+impl Call {
+    /// `error`, with what is known of the call's effects.
+    fn explained(&self, error: &Error, may_have_run: bool) -> Error {
+        let mut error = error.clone();
+        if may_have_run && matches!(self.waiter, Waiter::Step(..) | Waiter::Reset(_)) {
+            error.message.push_str(
+                "; it was under way then, and it is not known whether it was carried out",
+            );
+        }
+        error
+    }
+}
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    fn add(&mut self, call: Call) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.open.insert(number, call);
+        number
+    }
+
+    fn message(&self, client: u64, number: u64, action: SessionAction) -> MasterMessage {
+        let settled = self.open.keys().next().copied().unwrap_or(self.next);
+        MasterMessage::Called(Box::new(SessionCall { client, number, settled, action }))
+    }
+
+    /// The messages of all open calls, to be sent again as those of `client`.
+    pub(super) fn again(&mut self, client: u64) -> Vec<MasterMessage> {
+        self.open.values_mut().for_each(|call| call.is_again = true);
+        let message =
+            |(number, call): (&u64, &Call)| self.message(client, *number, call.action.clone());
+        self.open.iter().map(message).collect()
+    }
+
+    /// Ends the steps of a closed session with `error`.
+    pub(super) fn withdraw(&mut self, session: SessionId, error: &Error) {
+        for call in self.open.values_mut() {
+            if matches!(call.waiter, Waiter::Step(of, _) if of == session) {
+                std::mem::replace(&mut call.waiter, Waiter::Nobody).fail(error.clone());
+            }
+        }
+    }
+
+    /// Ends all calls with `error`.
+    pub(super) fn give_up(&mut self, error: &Error) {
+        for (_, call) in std::mem::take(&mut self.open) {
+            let error = call.explained(error, true);
+            call.waiter.fail(error);
+        }
+    }
+
+    /// Ends the calls whose deadline `is_late` with `error`.
+    pub(super) fn time_out(&mut self, is_late: impl Fn(Time) -> bool, error: &Error) {
+        for call in self.open.values_mut() {
+            if call.deadline.is_some_and(&is_late) {
+                let error = call.explained(error, true);
+                std::mem::replace(&mut call.waiter, Waiter::Nobody).fail(error);
+                call.deadline = None;
+            }
+        }
+    }
+
+    /// What the other master is to do, for each call.
+    pub(super) fn under_way(&self) -> impl Iterator<Item = &'static str> {
+        self.open.values().map(|call| call.waiter.wish())
+    }
+}
+
+impl RemoteMaster {
+    /// Has the other master do something.
+    pub(super) fn call(
+        &mut self,
+        action: SessionAction,
+        waiter: Waiter,
+        deadline: Option<Time>,
+        context: &mut Context<Self>,
+    ) {
+        let call = Call { action: action.clone(), waiter, deadline, is_again: false };
+        let number = self.calls.add(call);
+        let message = self.calls.message(self.id, number, action);
+        self.send(message);
+        self.watch(context);
+    }
+
+    pub(super) fn send(&self, message: MasterMessage) {
+        self.transport.send(self.peer, vec![message.into()]);
+    }
+
+    /// The other master has answered.
+    pub(super) fn answered(&mut self, message: ClientMessage, context: &mut Context<Self>) {
+        let ClientMessage::Answered { number, outcome } = message;
+        (self.has_answered, self.cut_off) = (true, None);
+        let Some(call) = self.calls.open.remove(&number) else {
+            return tracing::debug!(number, "an answer that nobody waits for; dropped");
+        };
+        let lost = call.is_again;
+        let outcome = outcome.map_err(|error| {
+            let is_unknown = lost && error.code == Code::Aborted;
+            call.explained(&error, is_unknown)
+        });
+        self.pass_on(call.waiter, outcome, context);
+    }
+
+    fn pass_on(
+        &mut self,
+        waiter: Waiter,
+        outcome: Result<SessionAnswer>,
+        context: &mut Context<Self>,
+    ) {
+        use SessionAnswer::{Created, Done, Fetched, Reset};
+        match (waiter, outcome) {
+            (Waiter::Session(reply), Ok(Created(scope))) => self.created(scope, reply, context),
+            (Waiter::Step(_, reply), Ok(Fetched(fetches))) => {
+                answer(reply, Ok(StepDone { fetches, computed: None }));
+            }
+            (Waiter::Reset(reply), Ok(Reset(departed))) => answer(reply, Ok(departed)),
+            (Waiter::Extension(session), Ok(Done)) => self.extended(session, Ok(()), context),
+            (Waiter::Extension(session), Err(error)) => {
+                self.extended(session, Err(error), context);
+            }
+            (waiter, Err(error)) => drop(waiter.fail(error)),
+            (Waiter::Nobody, Ok(_)) => {}
+            (waiter, Ok(other)) => {
+                let message = format!("the master answers {other:?} to {}", waiter.wish());
+                let error = Error::new(Code::Internal, message);
+                match waiter {
+                    Waiter::Extension(session) => self.extended(session, Err(error), context),
+                    waiter => drop(waiter.fail(error)),
+                }
+            }
+        }
+    }
+}

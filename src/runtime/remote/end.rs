@@ -1,0 +1,133 @@
+//! The ends of a process's sessions on other servers: one stand-in for each master, and, for a
+//! program that is no task, its end of the network.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::clock::Clock;
+use crate::cluster::TaskName;
+use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
+
+use super::RemoteMaster;
+use crate::runtime::mail::{MasterMail, Patience, WaitingList};
+use crate::runtime::mailbox::{Address, Panics, tell};
+use crate::runtime::messages::{ClientMessage, PeerMessage};
+use crate::runtime::target::ServerTarget;
+
+/// The masters of other servers that this process has sessions on.
+#[derive(Default)]
+pub(crate) struct RemoteMasters(RefCell<BTreeMap<PeerId, Address<MasterMail>>>);
+
+impl RemoteMasters {
+    /// The stand-in for the master of `peer`; a new one if there is none.
+    pub(crate) fn reach(
+        &self,
+        peer: PeerId,
+        (transport, clock): (&Rc<dyn Transport<PeerMessage>>, &Rc<dyn Clock>),
+        patience: Patience,
+        panics: &Rc<Panics>,
+    ) -> Address<MasterMail> {
+        let mut masters = self.0.borrow_mut();
+        let address = masters.entry(peer).or_insert_with(|| {
+            let address = Address::new();
+            let (transport, clock) = (Rc::clone(transport), Rc::clone(clock));
+            let own = (peer, address.clone());
+            address.run(RemoteMaster::new(transport, clock, own, patience), panics);
+            address
+        });
+        address.clone()
+    }
+
+    /// Takes a message of the master of `from`.
+    pub(crate) fn deliver(&self, from: PeerId, message: ClientMessage) {
+        match self.0.borrow().get(&from) {
+            Some(master) => tell(master, MasterMail::FromMaster(message)),
+            None => tracing::debug!(?from, "an answer that nobody waits for; dropped"),
+        }
+    }
+
+    /// The way to `peer` has broken.
+    pub(crate) fn lost(&self, peer: PeerId, loss: Loss) {
+        if let Some(master) = self.0.borrow().get(&peer) {
+            tell(master, MasterMail::Lost { peer, loss });
+        }
+    }
+
+    /// Makes each write what it waits for.
+    pub(crate) fn inquire(&self, list: &WaitingList) {
+        for master in self.0.borrow().values() {
+            tell(master, MasterMail::Inquire(WaitingList::clone(list)));
+        }
+    }
+
+    /// Ends all sessions on other servers.
+    pub(crate) fn stop(&self) {
+        for master in self.0.take().values() {
+            tell(master, MasterMail::Stop);
+        }
+    }
+}
+
+/// A program's end of the network, if the program is no task. Its sessions end when it is dropped.
+pub(crate) struct ClientEnd {
+    masters: Rc<RemoteMasters>,
+    transport: Rc<dyn Transport<PeerMessage>>,
+    clock: Rc<dyn Clock>,
+    patience: Patience,
+    panics: Rc<Panics>,
+}
+
+/// Takes answers, and nothing else: nobody gives a client orders.
+struct Answers(Rc<RemoteMasters>);
+
+impl ClientEnd {
+    pub(crate) fn new(
+        transport: Rc<dyn Transport<PeerMessage>>,
+        clock: Rc<dyn Clock>,
+        patience: Patience,
+    ) -> Rc<Self> {
+        let masters = Rc::new(RemoteMasters::default());
+        transport.listen(Rc::new(Answers(Rc::clone(&masters))));
+        Rc::new(Self { masters, transport, clock, patience, panics: Rc::default() })
+    }
+
+    /// The server of `task`; none if it is not known here.
+    pub(crate) fn target(self: &Rc<Self>, task: &TaskName) -> Option<ServerTarget> {
+        let peer = self.transport.resolve(task)?;
+        let place = (&self.transport, &self.clock);
+        let master = self.masters.reach(peer, place, self.patience, &self.panics);
+        let clock = Rc::clone(&self.clock);
+        let connection: Rc<dyn Any> = Rc::<Self>::clone(self);
+        Some(ServerTarget::new(task.clone(), master, clock, Some(connection)))
+    }
+}
+
+impl ClientEnd {
+    /// Ends all sessions.
+    pub(crate) fn stop(&self) {
+        self.masters.stop();
+    }
+}
+
+impl Drop for ClientEnd {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Inbox<PeerMessage> for Answers {
+    fn deliver(&self, from: PeerId, messages: Messages<PeerMessage>) {
+        for message in messages {
+            match message {
+                PeerMessage::Client(message) => self.0.deliver(from, message),
+                other => tracing::warn!(?from, ?other, "a client takes no orders; dropped"),
+            }
+        }
+    }
+
+    fn lost(&self, peer: PeerId, loss: Loss) {
+        self.0.lost(peer, loss);
+    }
+}
