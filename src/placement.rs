@@ -8,6 +8,7 @@
 //! | slots and variables pinned to a task take a turn of the round robin | only what it places does |
 //! | greedy balancing weighs resource variables as 0 bytes | as the bytes of their value |
 
+mod md5;
 mod placer;
 mod replica_device_setter;
 mod strategy;
@@ -17,4 +18,4 @@ mod tests;
 pub use placer::PlacementError;
 pub(crate) use placer::place;
 pub use replica_device_setter::ReplicaDeviceSetter;
-pub use strategy::{GreedyByBytes, PsStrategy, RoundRobin};
+pub use strategy::{Greedy, GreedyByBytes, PsStrategy, RandomByName, RoundRobin};

@@ -26,6 +26,16 @@ impl OperationRequest<'_> {
         self.variable().filter(|spec| !spec.is_local)
     }
 
+    /// The size of the operation's outputs, as far as their shapes are known \[bytes\].
+    pub fn byte_size(&self) -> u64 {
+        let of_type = |output: &TensorType| {
+            let elements = output.shape.known().map_or(0, |shape| shape.elements());
+            (elements * output.dtype.size()) as u64
+        };
+        let of_outputs = || self.outputs.iter().map(of_type).sum();
+        self.variable().map_or_else(of_outputs, VariableSpec::byte_size)
+    }
+
     /// The variable that the operation declares, if it declares one.
     pub fn variable(&self) -> Option<&VariableSpec> {
         match self.op {

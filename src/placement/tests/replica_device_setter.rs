@@ -2,8 +2,8 @@
 
 use super::{Built, asked, asked_of, variable};
 use crate::cluster::{ClusterSpec, DeviceSpec};
-use crate::graph::{Graph, Output};
-use crate::placement::{GreedyByBytes, ReplicaDeviceSetter, RoundRobin};
+use crate::graph::{Graph, OperationRequest, Output};
+use crate::placement::{Greedy, GreedyByBytes, RandomByName, ReplicaDeviceSetter, RoundRobin};
 
 fn setter() -> ReplicaDeviceSetter {
     ReplicaDeviceSetter::new(&ClusterSpec::simulated([("ps", 2), ("worker", 3)]).unwrap())
@@ -141,4 +141,62 @@ fn a_workers_own_variables_stay_with_the_worker_and_take_no_turn() {
             Ok([v, own, w].map(|variable| asked(g, variable.op_id())))
         });
     assert_eq!(devices.unwrap(), ["/job:ps/task:0", "/job:worker/task:2", "/job:ps/task:1"]);
+}
+
+#[test]
+fn a_number_of_tasks_stands_for_a_cluster() {
+    let of_two = ReplicaDeviceSetter::of_tasks(2);
+    assert_eq!(v_w_sum(of_two, "", ""), ["/job:ps/task:0", "/job:ps/task:1", "/job:worker"]);
+    assert_eq!(v_w_sum(ReplicaDeviceSetter::of_tasks(0), "/cpu:0", "")[0], "/device:CPU:0");
+    let without_job = ReplicaDeviceSetter::of_tasks(1).ps_device(spec("/cpu:0"));
+    assert_eq!(v_w_sum(without_job, "", "")[..2], ["/device:CPU:0", "/device:CPU:0"]);
+}
+
+/// TensorFlow's `testPS2TasksUseCpuForPS` and the tests after it, with `merge_devices=False`.
+#[test]
+fn devices_that_are_not_merged_stay_as_the_inner_scope_asks_for_them() {
+    let devices = v_w_sum(setter().merge_devices(false), "/job:ps", "/cpu:0");
+    assert_eq!(devices, ["/job:ps", "/job:ps/task:0", "/device:CPU:0"]);
+}
+
+#[test]
+fn the_kinds_that_go_to_parameter_servers_can_be_others() {
+    let g = Graph::new();
+    let setter = setter().ps_ops(["Const", "Variable"]);
+    let devices: Built<_> = g.with_device_fn(setter, |g| {
+        let v = variable(g, "v", [1, 2])?;
+        let own = g.local_variable("own", &g.constant(0f32))?;
+        let c = g.constant(1f32);
+        let sum = c.add(&c)?;
+        Ok([asked(g, v.op_id()), asked(g, own.op_id()), asked_of(g, &c), asked_of(g, &sum)])
+    });
+    let [v, own, c, sum] = devices.unwrap();
+    assert!(v.starts_with("/job:ps/task:") && c.starts_with("/job:ps/task:"), "{v} {c}");
+    assert_eq!([own, sum], ["/job:worker", "/job:worker"]);
+    let nothing = v_w_sum(self::setter().ps_ops([""; 0]), "", "");
+    assert_eq!(nothing, ["/job:worker"; 3]);
+}
+
+/// TensorFlow's contrib `device_setter_test.py`: the choices of `RandomStrategy(2, seed=0)` for the
+/// variables `Variable`, `Variable_1`, `Variable_2` and `Variable_3`.
+#[test]
+fn random_choices_are_tensorflows() {
+    let g = Graph::new();
+    let names = ["Variable", "Variable_1", "Variable_2", "Variable_3"];
+    let setter = setter().strategy(RandomByName { seed: 0 });
+    let built: Built<Vec<_>> = g.with_device_fn(setter, |g| {
+        names.iter().map(|name| Ok(variable(g, name, [2, 2])?.device().task())).collect()
+    });
+    assert_eq!(built.unwrap(), [1, 0, 1, 1].map(Some));
+}
+
+#[test]
+fn a_load_and_a_rule_of_ones_own_choose_the_task() {
+    let by_rows = Greedy::new(|request: &OperationRequest<'_>| {
+        request.variable().map_or(0.0, |spec| spec.shape.dims()[0] as f64)
+    });
+    let shapes = [[3, 1], [1, 9], [1, 9], [1, 9], [1, 9]];
+    assert_eq!(tasks(setter().strategy(by_rows), &shapes, false), [0, 1, 1, 1, 0]);
+    let last = |_: &OperationRequest<'_>, servers: u32| servers - 1;
+    assert_eq!(tasks(setter().strategy(last), &shapes, false), [1; 5]);
 }
