@@ -13,6 +13,7 @@ mod record;
 mod recording;
 mod recovery;
 mod restoring;
+mod run_settings;
 mod scaffold;
 mod session;
 mod session_creator;
@@ -37,6 +38,7 @@ pub use hooks::{
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats};
 pub use recording::{Recording, SharedRecording, Watch};
+pub use run_settings::RunSettings;
 pub use scaffold::Scaffold;
 pub use session::{Session, SessionRun};
 pub use settings::{Evaluating, Settings, Stop};

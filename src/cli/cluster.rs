@@ -28,12 +28,8 @@ pub(super) fn warn(config: &RunConfig) {
 fn print(config: &RunConfig) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let chief = config.chief().map_or_else(|| "unknown".to_owned(), |chief| chief.to_string());
-    writeln!(
-        out,
-        "task     {}{}",
-        config.task(),
-        if config.is_chief() { ", the chief" } else { "" }
-    )?;
+    let task = config.task_type().map_or_else(|| "none".to_owned(), |_| config.task().to_string());
+    writeln!(out, "task     {task}{}", if config.is_chief() { ", the chief" } else { "" })?;
     writeln!(out, "chief    {chief}")?;
     writeln!(out, "master   {:?}", config.master())?;
     for task in config.cluster_spec().tasks() {

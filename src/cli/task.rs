@@ -6,7 +6,7 @@ use super::output::{Out, exit_code};
 use super::progress::Progress;
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
-use crate::cluster::Role;
+use crate::cluster::{Role, RunConfig};
 use crate::deployment::{
     self, Control, Event, ExitCode, Member, Part, Proof, Seat, StopRequest, TaskOutcome,
     require_role,
@@ -34,9 +34,9 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
     let mut seat = Seat::new(&config, trial.cluster.spec.clone(), proof, run)?;
     (seat.socket, seat.silence) = (socket, trial.silence);
     if args.built_in {
-        return attend(args, &trial, seat, control, &train);
+        return attend(args, &trial, (config, seat), control, &train);
     }
-    attend(args, &trial, seat, control, trainer)
+    attend(args, &trial, (config, seat), control, trainer)
 }
 
 /// The only one of `trials`; an error if there are several.
@@ -52,7 +52,7 @@ fn only(mut trials: Vec<Trial>) -> Result<Trial, Failure> {
 fn attend(
     args: &TaskArgs,
     trial: &Trial,
-    seat: Seat,
+    (config, seat): (RunConfig, Seat),
     mut control: Option<Control>,
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
@@ -81,7 +81,7 @@ fn attend(
         }
         let task = trial.deployed_checkpoints(has_evaluator).and_then(|checkpoints| {
             let stores = (checkpoints, Stores::Lasting);
-            trial.task((host.server, host.clock), stores, &recording)
+            trial.task((host.server, host.clock), stores, &recording, Some(config))
         });
         let running = task.map(trainer);
         async { running?.await }

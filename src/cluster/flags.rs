@@ -14,7 +14,7 @@ pub struct Flags {
     pub worker_hosts: Option<String>,
     /// `--job-name`: `ps` or `worker`.
     pub job_name: Option<String>,
-    /// `--task-index`: the index within the job.
+    /// `--task-index`: the index within the job; 0 if left out.
     pub task_index: Option<u32>,
 }
 
@@ -47,7 +47,7 @@ impl TaskConfig {
         Self {
             cluster: validator.finish(),
             task_type: flags.job_name.clone().filter(|name| !name.is_empty()),
-            task_index: flags.task_index,
+            task_index: flags.task_index.or_else(|| flags.job_name.as_ref().map(|_| 0)),
             paths: Paths {
                 cluster: "--worker-hosts",
                 task_type: "--job-name",

@@ -25,6 +25,8 @@ const EVALUATOR: &str = "evaluator";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunConfig {
     task: TaskName,
+    /// Whether the configuration names the task.
+    names_task: bool,
     cluster: ClusterSpec,
     listed: ClusterSpec,
     dynamic: bool,
@@ -98,14 +100,18 @@ impl RunConfig {
     }
 
     fn of_valid(mut config: TaskConfig) -> Self {
-        let task = config.own_task().unwrap_or_else(|| TaskName::new(WORKER, 0));
+        let lead = || config.cluster.chief().unwrap_or_else(|| TaskName::new(WORKER, 0));
+        let (own, is_local) = (config.own_task(), config.cluster.is_empty());
+        let names_task = own.is_some() || is_local;
+        let task = own.unwrap_or_else(lead);
         let evaluates = task.job() == EVALUATOR;
         let is_outside = evaluates && !config.cluster.contains(&task);
         let listed = if is_outside { ClusterSpec::default() } else { config.cluster.clone() };
         config.cluster =
             if evaluates { ClusterSpec::default() } else { config.cluster.without(EVALUATOR) };
         config.rpc_layer.get_or_insert_with(|| "grpc".to_owned());
-        let master = if evaluates { Ok(String::new()) } else { config.master(Some(&task)) };
+        let has_no_master = evaluates || (!names_task && config.session_master.is_none());
+        let master = if has_no_master { Ok(String::new()) } else { config.master(Some(&task)) };
         let evaluation_master = if evaluates || config.cluster.is_empty() {
             config.eval_session_master.unwrap_or_default()
         } else {
@@ -113,6 +119,7 @@ impl RunConfig {
         };
         Self {
             task,
+            names_task,
             // Only the chief of a dynamic cluster has no address: its configuration lists no task,
             // not even itself.
             master: master.unwrap_or_default(),
@@ -125,7 +132,18 @@ impl RunConfig {
         }
     }
 
-    /// This task; `worker:0` when there is no cluster.
+    /// The job of this task; `None` if the configuration has a cluster and names no task of it.
+    pub fn task_type(&self) -> Option<&str> {
+        self.names_task.then(|| self.task.job())
+    }
+
+    /// The index of this task in its job; 0 if the configuration names no task.
+    pub fn task_id(&self) -> u32 {
+        if self.names_task { self.task.index() } else { 0 }
+    }
+
+    /// This task; `worker:0` when there is no cluster, the chief when the configuration names no
+    /// task.
     pub fn task(&self) -> &TaskName {
         &self.task
     }
@@ -164,7 +182,7 @@ impl RunConfig {
 
     /// Whether this is the task that initializes and saves.
     pub fn is_chief(&self) -> bool {
-        self.chief().is_some_and(|chief| chief == self.task)
+        !self.names_task || self.chief().is_some_and(|chief| chief == self.task)
     }
 
     /// The number of parameter servers; `None` if the configuration does not list them.
@@ -289,6 +307,11 @@ fn check_evaluator(config: &TaskConfig, problems: &mut Problems) {
 /// Checks that the task is in the cluster, unless its role permits that it is not listed.
 fn check_task(config: &TaskConfig, problems: &mut Problems) {
     let Paths { cluster, task_type, task_index } = config.paths;
+    // A client of a cluster, as TensorFlow's `ClusterConfig` has it: no task, and chief.
+    let is_client = config.task_type.is_none() && config.task_index.is_none();
+    if is_client && config.paths == Paths::default() && !config.dynamic {
+        return;
+    }
     for (path, missing) in
         [(task_type, config.task_type.is_none()), (task_index, config.task_index.is_none())]
     {

@@ -88,24 +88,21 @@ pub fn require_role(
     args: &RoleFlags,
     listed: Option<Result<ClusterSpec, ConfigErrors>>,
 ) -> Result<RunConfig, DeploymentError> {
-    find_role(args, listed)?.ok_or_else(|| mistaken("the cluster", NOTHING))
+    let config = find_role(args, listed)?.ok_or_else(|| mistaken("the cluster", NOTHING))?;
+    if config.task_type().is_none() {
+        let missing = "task: is missing; with a cluster, every task needs its type and its index";
+        return Err(mistaken("TF_CONFIG", missing));
+    }
+    Ok(config)
 }
 
 /// The role of the task that the flags name, in `cluster`.
 fn of_task(cluster: ClusterSpec, args: &Flags) -> Result<RunConfig, DeploymentError> {
-    let missing: Vec<&str> =
-        [("--job-name", args.job_name.is_none()), ("--task-index", args.task_index.is_none())]
-            .into_iter()
-            .filter_map(|(flag, is_missing)| is_missing.then_some(flag))
-            .collect();
-    let (Some(job), Some(index)) = (&args.job_name, args.task_index) else {
-        let which = missing.join(" and ");
-        return Err(mistaken(
-            "the flags",
-            format!("{which}: missing; with a cluster, every task must be told which it is"),
-        ));
+    let Some(job) = &args.job_name else {
+        let missing = "--job-name: missing; with a cluster, every task must be told which it is";
+        return Err(mistaken("the flags", missing));
     };
-    let task = TaskName::new(job.as_str(), index);
+    let task = TaskName::new(job.as_str(), args.task_index.unwrap_or(0));
     RunConfig::of_task(cluster, &task).map_err(|error| mistaken("the cluster and the flags", error))
 }
 

@@ -12,7 +12,7 @@ use super::summary::{self, Observed};
 use super::{ExperimentError, Trainer};
 use crate::checkpoint::{Memory, Retention, Store, Stores, open_store};
 use crate::clock::{Clock, WallClock};
-use crate::cluster::ClusterSpec;
+use crate::cluster::{ClusterSpec, RunConfig};
 use crate::data::{Dataset, Source};
 use crate::kernels::Numerics;
 use crate::models::Model;
@@ -138,7 +138,7 @@ impl Trial {
         let stores = Stores::in_memory();
         let start = |host: Host| {
             let place = (Rc::clone(&host.server), Rc::clone(&host.clock));
-            let task = self.task(place, (checkpointing.clone(), stores.clone()), &recording);
+            let task = self.task(place, (checkpointing.clone(), stores.clone()), &recording, None);
             let running = task.map(|task| program(host, task));
             async { running?.await }
         };
@@ -147,12 +147,13 @@ impl Trial {
         Simulated { recording: recording.finish(), outcome, took }
     }
 
-    /// The task on `server`, in either world.
+    /// The task on `server`, in either world; `config` is what the environment says of it.
     pub(crate) fn task(
         &self,
         (server, clock): (Rc<Server>, Rc<dyn Clock>),
         (checkpointing, stores): (Option<Checkpointing>, Stores),
         recording: &SharedRecording,
+        config: Option<RunConfig>,
     ) -> TaskResult<Task> {
         Task::new(TaskParts {
             server,
@@ -164,6 +165,7 @@ impl Trial {
             checkpointing,
             stores,
             recorder: Rc::new(recording.clone()),
+            config,
         })
     }
 

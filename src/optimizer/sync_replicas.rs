@@ -30,7 +30,7 @@ use crate::graph::{
 use crate::operations::Array;
 use crate::tensor::{DType, Shape};
 
-use super::{Optimizer, as_gradients, gradients_of};
+use super::{ExponentialMovingAverage, Optimizer, as_gradients, gradients_of};
 
 /// An optimizer that applies the mean of R gradients (TensorFlow:
 /// `tf.train.SyncReplicasOptimizer`).
@@ -65,6 +65,7 @@ pub struct SyncReplicas {
     inner: Optimizer,
     replicas_to_aggregate: u32,
     total_num_replicas: u32,
+    averages: Option<(ExponentialMovingAverage, Vec<Variable>)>,
 }
 
 /// The operations of a training with [`SyncReplicas`]. A step runs the worker's;
@@ -101,7 +102,27 @@ impl SyncReplicas {
     ) -> Self {
         assert!(replicas_to_aggregate > 0, "an update is of at least one gradient");
         assert!(total_num_replicas > 0, "there is a worker");
-        Self { inner: inner.into(), replicas_to_aggregate, total_num_replicas }
+        Self { inner: inner.into(), replicas_to_aggregate, total_num_replicas, averages: None }
+    }
+
+    /// Has `inner` apply the mean of `replicas` gradients of as many workers, TensorFlow's default.
+    ///
+    /// # Panics
+    /// If that is 0.
+    pub fn of_all(inner: impl Into<Optimizer>, replicas: u32) -> Self {
+        Self::new(inner, replicas, replicas)
+    }
+
+    /// Moves the `averages` of `variables` after each update, by the chief's operation
+    /// (TensorFlow: `variable_averages`, `variables_to_average`).
+    #[must_use]
+    pub fn variable_averages(
+        mut self,
+        averages: &ExponentialMovingAverage,
+        variables: &[Variable],
+    ) -> Self {
+        self.averages = Some((averages.clone(), variables.to_vec()));
+        self
     }
 
     /// Creates the operations of a training that makes `loss` small.
@@ -183,9 +204,13 @@ impl SyncReplicas {
         let tokens_per_step =
             tokens_of_an_update(self.replicas_to_aggregate, self.total_num_replicas);
         let update_op = update.target();
-        global_step.graph().with_control_dependencies(&[update_op], |_| {
+        let handed_out = global_step.graph().with_control_dependencies(&[update_op], |_| {
             tokens.enqueue_many(&[&copies(&update.global_step(), tokens_per_step, global_step)?])
-        })
+        })?;
+        match &self.averages {
+            Some((averages, variables)) => averages.apply(variables, &handed_out),
+            None => Ok(handed_out),
+        }
     }
 }
 

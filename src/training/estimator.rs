@@ -4,11 +4,12 @@
 mod exporter;
 mod spec;
 
-use crate::cluster::Role;
+use crate::cluster::{Role, RunConfig};
 use crate::graph::{Graph, GraphError};
 use crate::placement::ReplicaDeviceSetter;
-use crate::runtime::{Code, Error, Result};
+use crate::runtime::{Code, Error, Result, SessionOptions};
 
+use super::checkpointing::Checkpointing;
 use super::evaluator::Evaluator;
 use super::hooks::StopAtStep;
 use super::monitored_session::MonitoredSession;
@@ -47,8 +48,8 @@ pub use spec::{EstimatorSpec, EvalSpec, Evaluated, Phase, TrainSpec};
 /// ```
 ///
 /// # Errors
-/// If the scenario has no checkpoints, or the model no training operation; any error of a step; if
-/// the evaluator's chief is gone, or it has found no whole checkpoint.
+/// If the training keeps no checkpoints, or the model has no training operation; any error of a
+/// step; if the evaluator's chief is gone, or it has found no whole checkpoint.
 pub async fn train_and_evaluate(
     task: &Task,
     model: impl Fn(&Graph, Phase) -> Result<EstimatorSpec, GraphError>,
@@ -85,9 +86,13 @@ async fn run_worker(
     g.set_random_seed(task.seed());
     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
     let ends = g.with_device_fn(setter, |g| model(g, Phase::Train))?;
-    let Some(checkpointing) = task.checkpointing() else { return Err(no_checkpoints()) };
-    let mut builder = MonitoredSession::builder(task, g).checkpointing(checkpointing.clone());
+    let checkpointing = checkpointing(task)?;
+    let mut builder = MonitoredSession::builder(task, g).checkpointing(checkpointing);
     builder = builder.hooks(train.hooks);
+    if let (None, Some(config)) = (&task.run_settings().session, task.run_config()) {
+        let device_filters = config.device_filters();
+        builder = builder.config(SessionOptions { device_filters, ..SessionOptions::default() });
+    }
     if let Some(steps) = train.max_steps {
         builder = builder.hook(StopAtStep::last_step(steps));
     }
@@ -155,9 +160,21 @@ impl Training {
     }
 }
 
-/// The error of a training that is to be evaluated and keeps no checkpoints.
-pub(super) fn no_checkpoints() -> Error {
-    let message = "an evaluator measures checkpoints, and the scenario keeps none; add \
-                   `[checkpoint]`";
-    Error::new(Code::FailedPrecondition, message)
+/// The training's checkpoints: the scenario's, else in the settings' `model_dir`, else in that of
+/// `TF_CONFIG`.
+///
+/// # Errors
+/// If there is none of these, or it can't be opened.
+pub(super) fn checkpointing(task: &Task) -> Result<Checkpointing> {
+    if let Some(checkpointing) = task.checkpointing() {
+        return Ok(checkpointing.clone());
+    }
+    let settings = task.run_settings();
+    let of_environment = || task.run_config().and_then(RunConfig::model_dir);
+    let Some(location) = settings.model_dir.as_deref().or_else(of_environment) else {
+        let message = "an evaluator measures checkpoints, and the scenario keeps none; add \
+                       `[checkpoint]`, or give a `model_dir`";
+        return Err(Error::new(Code::FailedPrecondition, message));
+    };
+    Ok(settings.checkpointing(task.stores().open(location)?))
 }

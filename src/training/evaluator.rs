@@ -9,7 +9,7 @@ use crate::runtime::{Code, Error, Result, SessionOptions, Watched};
 use crate::units::Time;
 
 use super::checkpoints::Checkpoints;
-use super::estimator::{EstimatorSpec, EvalSpec, Evaluated, no_checkpoints};
+use super::estimator::{EstimatorSpec, EvalSpec, Evaluated, checkpointing};
 use super::record::Evaluation;
 use super::restoring::restore;
 use super::scaffold::{Finalized, Scaffold};
@@ -49,7 +49,7 @@ impl Evaluator {
         (graph, ends): (Graph, EstimatorSpec),
         spec: EvalSpec,
     ) -> Result<Self> {
-        let checkpoints = Checkpoints::new(task.checkpointing().ok_or_else(no_checkpoints)?);
+        let checkpoints = Checkpoints::new(&checkpointing(task)?);
         let model = graph.with_device(&task.device().to_string(), |graph| {
             Ok(Scaffold::new().finalize(graph, true)?)
         })?;

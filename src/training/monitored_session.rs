@@ -5,6 +5,7 @@ mod builder;
 mod run;
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use tracing::trace_span;
 
@@ -46,6 +47,7 @@ pub struct MonitoredSession {
     /// The step of the checkpoint that the variables were last restored from, if any.
     restored: Option<u64>,
     stop_requested: Cell<bool>,
+    stop_grace_period: Option<Duration>,
     tries: Tries,
 }
 
@@ -97,7 +99,7 @@ impl MonitoredSession {
 
     async fn end(&mut self, reached: u64) -> Result<()> {
         self.settle().await?;
-        let unsaved = self.end_hooks().await?;
+        let unsaved = self.end_hooks_in_time().await?;
         let digest = self.weights_digest().await?;
         if self.global_step < reached {
             let message = format!(
@@ -137,6 +139,17 @@ impl MonitoredSession {
                 Ok(_) => return Ok(()),
             }
         }
+    }
+
+    /// Ends the hooks as [`MonitoredSession::end_hooks`], within the grace period.
+    async fn end_hooks_in_time(&mut self) -> Result<Option<Error>> {
+        let (task, limit) = (self.task.clone(), self.stop_grace_period);
+        let Some(ended) = task.within(limit, self.end_hooks()).await else {
+            let limit = limit.unwrap_or_default();
+            let message = format!("the hooks did not end within the grace period of {limit:?}");
+            return Err(Error::new(Code::DeadlineExceeded, message).on(task.name()));
+        };
+        ended
     }
 
     /// Ends the hooks. Returns the error of one that could not save what it should: that ends

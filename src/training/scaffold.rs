@@ -2,6 +2,8 @@
 //! default.
 
 use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use crate::cluster::TaskName;
 use crate::graph::{Graph, Output, Target, Variable, VariablePart};
@@ -9,11 +11,12 @@ use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 
 use super::hooks::HookFuture;
-use super::session::Session;
+use super::session::{Session, SessionRun};
 
 /// Makes a model ready for its training (TensorFlow: `tf.train.Scaffold`). Each part that the
-/// program does not give has a default: every variable without a value gets its initial one.
-#[derive(Default)]
+/// program does not give has a default: every variable without a value gets its initial one, and
+/// checkpoints hold every variable that workers share. A clone has the same parts.
+#[derive(Clone, Default)]
 pub struct Scaffold {
     init_op: Option<Target>,
     init_feeds: Vec<(Output, Tensor)>,
@@ -21,14 +24,93 @@ pub struct Scaffold {
     ready_op: Option<Output>,
     ready_for_local_init_op: Option<Output>,
     local_init_op: Option<Target>,
+    pub(super) summaries: Vec<(String, Output)>,
+    saver: Option<Vec<(String, Variable)>>,
 }
 
-type InitFn = Box<dyn for<'a> Fn(&'a Session) -> HookFuture<'a>>;
+type InitFn = Rc<dyn for<'a> Fn(&'a Session) -> HookFuture<'a>>;
 
 impl Scaffold {
     /// A scaffold with all parts by default.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Takes the parts of `other` that this scaffold does not have (TensorFlow:
+    /// `copy_from_scaffold`).
+    #[must_use]
+    pub fn copy_from_scaffold(self, other: &Self) -> Self {
+        let other = other.clone();
+        let has_feeds = self.init_op.is_some() || !self.init_feeds.is_empty();
+        Self {
+            init_feeds: if has_feeds { self.init_feeds } else { other.init_feeds },
+            init_op: self.init_op.or(other.init_op),
+            init_fn: self.init_fn.or(other.init_fn),
+            ready_op: self.ready_op.or(other.ready_op),
+            ready_for_local_init_op: self.ready_for_local_init_op.or(other.ready_for_local_init_op),
+            local_init_op: self.local_init_op.or(other.local_init_op),
+            summaries: if self.summaries.is_empty() { other.summaries } else { self.summaries },
+            saver: self.saver.or(other.saver),
+        }
+    }
+
+    /// Feeds `feeds` when the variables get their initial values (TensorFlow: `init_feed_dict`).
+    #[must_use]
+    pub fn init_feed_dict(mut self, feeds: Vec<(Output, Tensor)>) -> Self {
+        self.init_feeds = feeds;
+        self
+    }
+
+    /// Writes the value of `scalar` under `tag` with the session's summaries (TensorFlow:
+    /// `summary_op`, of all that `tf.summary.scalar` has made).
+    #[must_use]
+    pub fn summary(mut self, tag: &str, scalar: &Output) -> Self {
+        self.summaries.push((tag.to_owned(), scalar.clone()));
+        self
+    }
+
+    /// Has checkpoints hold `variables` alone, each under its name here, and the global step
+    /// (TensorFlow: `saver`, a `tf.train.Saver` with this `var_list`). After a checkpoint is
+    /// restored, the other variables get their initial values.
+    ///
+    /// [`ExponentialMovingAverage::variables_to_restore`] makes such a list; another name than the
+    /// variable's own is that of the variable in checkpoints of another program.
+    ///
+    /// [`ExponentialMovingAverage::variables_to_restore`]:
+    ///     crate::optimizer::ExponentialMovingAverage::variables_to_restore
+    #[must_use]
+    pub fn saver<N: Into<String>>(
+        mut self,
+        variables: impl IntoIterator<Item = (N, Variable)>,
+    ) -> Self {
+        let named = variables.into_iter().map(|(name, variable)| (name.into(), variable));
+        self.saver = Some(named.collect());
+        self
+    }
+
+    /// The names under which checkpoints have variables.
+    ///
+    /// # Errors
+    /// If the list has a name or a variable twice, or part of a variable under another name.
+    pub(super) fn saved_names(&self) -> Result<SavedNames> {
+        let Some(listed) = &self.saver else { return Ok(SavedNames(None)) };
+        let mut names = BTreeMap::new();
+        let mut taken = BTreeSet::new();
+        for (name, variable) in listed {
+            let own = variable.name();
+            let renames_part = variable.part().is_some() && *name != own;
+            let is_new = taken.insert(name.clone());
+            if renames_part || !is_new || names.insert(own.clone(), name.clone()).is_some() {
+                let why = if renames_part {
+                    "is one part of a variable, which keeps its name"
+                } else {
+                    "is listed twice, or its name is"
+                };
+                let message = format!("the saver's list: `{own}`, as `{name}`, {why}");
+                return Err(Error::new(Code::InvalidArgument, message));
+            }
+        }
+        Ok(SavedNames(Some(names)))
     }
 
     /// Runs `op`, fed `feeds`, instead of the variables' initializers, if there is no checkpoint.
@@ -44,7 +126,7 @@ impl Scaffold {
         mut self,
         init: impl for<'a> Fn(&'a Session) -> HookFuture<'a> + 'static,
     ) -> Self {
-        self.init_fn = Some(Box::new(init));
+        self.init_fn = Some(Rc::new(init));
         self
     }
 
@@ -75,10 +157,18 @@ impl Scaffold {
     /// # Errors
     /// If the graph has a mistake.
     pub(super) fn finalize(self, graph: &Graph, can_restore: bool) -> Result<Finalized> {
+        let names = self.saved_names()?;
         let known = |(variable, initializer): (Variable, Target)| -> Result<Known> {
             let (is_initialized, read) = (variable.is_initialized(), variable.read());
-            let restore = can_restore.then(|| graph.restore_op(&variable)).transpose()?;
             let (name, spec) = (variable.name(), variable.spec());
+            let saved = names.of(&name).filter(|_| can_restore);
+            let restore = match saved {
+                Some(saved) => {
+                    let (place, assign) = graph.restore_op(&variable)?;
+                    Some(Restoring { saved, place, assign })
+                }
+                None => None,
+            };
             let (container, part) = (spec.container.to_string(), variable.part());
             let task = variable.task();
             Ok(Known { name, task, part, is_initialized, initializer, read, restore, container })
@@ -116,14 +206,62 @@ pub(super) struct Known {
     pub(super) is_initialized: Output,
     initializer: Target,
     pub(super) read: Output,
-    /// The placeholder for a checkpoint's value, and the assignment to the variable.
-    pub(super) restore: Option<(Output, Target)>,
+    /// How it is restored. None if checkpoints don't hold it.
+    pub(super) restore: Option<Restoring>,
     pub(super) container: String,
     /// Its place in the whole, if the variable is one part of a partitioned one.
     pub(super) part: Option<VariablePart>,
 }
 
+/// How a variable is restored.
+pub(super) struct Restoring {
+    /// Its name in checkpoints.
+    pub(super) saved: String,
+    /// The placeholder for a checkpoint's value.
+    pub(super) place: Output,
+    pub(super) assign: Target,
+}
+
+/// The names under which checkpoints have variables: by the variables' own, or all by their own.
+pub(super) struct SavedNames(Option<BTreeMap<String, String>>);
+
+impl SavedNames {
+    /// All variables, each by its own name.
+    pub(super) fn own() -> Self {
+        Self(None)
+    }
+
+    /// The name of the variable called `own`, if checkpoints hold it; the global step always.
+    pub(super) fn of(&self, own: &str) -> Option<String> {
+        match &self.0 {
+            Some(names) if own != "global_step" => names.get(own).cloned(),
+            _ => Some(own.to_owned()),
+        }
+    }
+}
+
 impl Finalized {
+    /// Gives those of `missing` that no checkpoint holds their first values.
+    pub(super) async fn initialize_unsaved(
+        &self,
+        session: &Session,
+        missing: &[&Known],
+    ) -> Result<()> {
+        let unsaved: Vec<&&Known> =
+            missing.iter().filter(|variable| variable.restore.is_none()).collect();
+        if unsaved.is_empty() {
+            return Ok(());
+        }
+        let run = self.fed(session.run());
+        unsaved.iter().fold(run, |run, variable| run.target(&variable.initializer)).await.map(drop)
+    }
+
+    /// `run` with the feeds of the first values.
+    fn fed<'a>(&self, run: SessionRun<'a>) -> SessionRun<'a> {
+        let feeds = self.given.init_feeds.iter();
+        feeds.fold(run, |run, (place, value)| run.feed(place, value.clone()))
+    }
+
     /// Gives `missing`, some of the shared variables, their first values.
     pub(super) async fn initialize(&self, session: &Session, missing: &[&Known]) -> Result<()> {
         self.is_half_initialized.set(true);
@@ -133,19 +271,13 @@ impl Finalized {
     }
 
     async fn give_first_values(&self, session: &Session, missing: &[&Known]) -> Result<()> {
-        let mut run = session.run();
+        let run = self.fed(session.run());
         match &self.given.init_op {
-            Some(init_op) => {
-                run = run.target(init_op);
-                for (place, value) in &self.given.init_feeds {
-                    run = run.feed(place, value.clone());
-                }
-            }
+            Some(init_op) => run.target(init_op).await?,
             None => {
-                run = missing.iter().fold(run, |run, variable| run.target(&variable.initializer))
+                missing.iter().fold(run, |run, variable| run.target(&variable.initializer)).await?
             }
-        }
-        run.await?;
+        };
         match &self.given.init_fn {
             Some(init) => init(session).await,
             None => Ok(()),

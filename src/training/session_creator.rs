@@ -7,7 +7,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use crate::graph::Graph;
-use crate::runtime::{Code, Error, Result};
+use crate::runtime::{Code, Error, Result, SessionOptions};
 use crate::sync::Departed;
 
 use super::checkpoints::Checkpoints;
@@ -29,6 +29,8 @@ pub(super) struct SessionCreator {
     pub(super) task: Task,
     pub(super) graph: Graph,
     pub(super) scaffold: Finalized,
+    /// The options of its sessions.
+    pub(super) options: SessionOptions,
     /// The training's checkpoints, if it keeps any.
     pub(super) checkpoints: Option<Checkpoints>,
     /// The time limit of a worker's wait for the chief.
@@ -113,7 +115,8 @@ impl SessionCreator {
     }
 
     async fn session(&self, timeout: Duration) -> Result<Session> {
-        let session = Session::new(&self.task.target(), &self.graph).await?;
+        let options = self.options.clone();
+        let session = Session::with_options(&self.task.target(), &self.graph, options).await?;
         session.set_timeout(self.task.limit(timeout));
         Ok(session)
     }
@@ -200,6 +203,10 @@ impl SessionCreator {
         tracing::warn!(checkpoint = checkpoint.name, global_step = step, "restoring");
         let session = self.session(self.task.patience().recovery).await?;
         restore(&session, &self.scaffold.shared, &checkpoint).await?;
+        if self.scaffold.shared.iter().any(|variable| variable.restore.is_none()) {
+            let found = self.find(&session).await?;
+            self.scaffold.initialize_unsaved(&session, &found.missing).await?;
+        }
         self.task.recorder().restored(step);
         self.ready(session, step, Some(step)).await
     }
@@ -287,7 +294,8 @@ impl SessionCreator {
 
     /// Sets the limit of a session's operations back to the usual one.
     pub(super) fn renew_timeout(&self, session: &Session) {
-        session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
+        let own = self.options.operation_timeout;
+        session.set_timeout(own.or_else(|| self.task.limit(OPERATION_TIMEOUT)));
     }
 
     async fn own_values(

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::checkpoint::Stores;
 use crate::clock::Clock;
-use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, Role, TaskName};
+use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, Role, RunConfig, TaskName};
 use crate::graph::Replica;
 use crate::runtime::{
     Code, Error, ParameterServerMessage, Patience, Places, Result, Server, ServerTarget,
@@ -22,6 +22,7 @@ use crate::units::Time;
 
 use super::checkpointing::Checkpointing;
 use super::record::{Evaluation, Recorder};
+use super::run_settings::RunSettings;
 use super::settings::Settings;
 use crate::data::{Batch, Batches, Dataset};
 
@@ -29,6 +30,15 @@ use crate::data::{Batch, Batches, Dataset};
 #[derive(Clone)]
 pub struct Task {
     inner: Rc<Inner>,
+    own: Rc<Own>,
+}
+
+/// What a program has changed of its task.
+#[derive(Clone, Default)]
+struct Own {
+    settings: RunSettings,
+    target: Option<ServerTarget>,
+    is_chief: Option<bool>,
 }
 
 /// The parts of a task, put together in each world by the code that starts the program.
@@ -51,6 +61,8 @@ pub struct TaskParts {
     pub stores: Stores,
     /// Receives the training's record.
     pub recorder: Rc<dyn Recorder>,
+    /// What the environment says of the task; none for what follows from its server.
+    pub config: Option<RunConfig>,
 }
 
 struct Inner {
@@ -88,7 +100,39 @@ impl Task {
         };
         parts.server.know_replicas(&workers);
         let batches = RefCell::new(batches);
-        Ok(Self { inner: Rc::new(Inner { parts, replica, batches }) })
+        Ok(Self { inner: Rc::new(Inner { parts, replica, batches }), own: Rc::default() })
+    }
+
+    /// The same task with `settings` for its sessions.
+    #[must_use]
+    pub fn with_settings(&self, settings: RunSettings) -> Self {
+        self.with(|own| own.settings = settings)
+    }
+
+    /// What the task's sessions do where nothing else says so.
+    pub fn run_settings(&self) -> &RunSettings {
+        &self.own.settings
+    }
+
+    /// What the environment says of the task, if it was given anything: in a simulation, nothing.
+    pub fn run_config(&self) -> Option<&RunConfig> {
+        self.inner.parts.config.as_ref()
+    }
+
+    /// The same task, whose sessions connect to `target`.
+    pub(super) fn with_target(&self, target: &ServerTarget) -> Self {
+        self.with(|own| own.target = Some(target.clone()))
+    }
+
+    /// The same task as the chief, or as another worker.
+    pub(super) fn as_chief(&self, is_chief: bool) -> Self {
+        self.with(|own| own.is_chief = Some(is_chief))
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Own)) -> Self {
+        let mut own = Own::clone(&self.own);
+        change(&mut own);
+        Self { inner: Rc::clone(&self.inner), own: Rc::new(own) }
     }
 
     /// The task's name.
@@ -128,7 +172,7 @@ impl Task {
 
     /// The address that sessions connect to.
     pub fn target(&self) -> ServerTarget {
-        self.inner.parts.server.target()
+        self.own.target.clone().unwrap_or_else(|| self.inner.parts.server.target())
     }
 
     /// Its replica, if the task trains.
@@ -139,12 +183,13 @@ impl Task {
     /// Whether it is the chief: the worker that initialises the variables and evaluates on the test
     /// split.
     pub fn is_chief(&self) -> bool {
-        self.inner.replica.is_some_and(|replica| replica.worker == 0)
+        let is_first = || self.inner.replica.is_some_and(|replica| replica.worker == 0);
+        self.own.is_chief.unwrap_or_else(is_first)
     }
 
-    /// The seed of the run.
+    /// The seed of the run, unless the program's settings have another.
     pub fn seed(&self) -> u64 {
-        self.inner.parts.seed
+        self.own.settings.tf_random_seed.unwrap_or(self.inner.parts.seed)
     }
 
     /// The training's settings, from the scenario.

@@ -1,5 +1,6 @@
 //! Sessions, servers, hooks and programs on them.
 
+mod arguments;
 mod errors;
 mod hooks;
 mod hostile_peer;

@@ -33,7 +33,7 @@ pub(crate) struct RoleArgs {
     #[arg(long, alias = "job_name", value_name = "JOB")]
     pub(crate) job_name: Option<String>,
 
-    /// The index of this task within its job.
+    /// The index of this task within its job. Default: 0.
     #[arg(long, alias = "task_index", value_name = "N")]
     pub(crate) task_index: Option<u32>,
 

@@ -263,10 +263,8 @@ fn every_mistake_is_reported_at_once_and_none_twice() {
 
 #[test]
 fn what_is_missing_or_unreadable_is_one_mistake() {
-    let missing = problems(RunConfig::from_tf_config(Some(r#"{"cluster": {"worker": ["a:1"]}}"#)));
-    let expected =
-        ["task.type", "task.index"].map(|path| (path.to_owned(), ConfigProblem::Missing));
-    assert_eq!(missing, expected);
+    let missing = only_problem(json!({"cluster": {"worker": ["a:1"]}, "task": {"index": 0}}));
+    assert_eq!(missing, ("task.type".to_owned(), ConfigProblem::Missing));
     let task = json!({"type": "ps", "index": 1});
     assert_eq!(only_problem(json!({"cluster": null, "task": task})).0, "cluster");
     assert_eq!(only_problem(json!({"cluster": {"ps": ["a:1"]}, "task": "ps"})).0, "task");
@@ -282,6 +280,19 @@ fn what_is_missing_or_unreadable_is_one_mistake() {
     let twice =
         RunConfig::from_tf_config(Some(r#"{"task": {}, "task": {}}"#)).unwrap_err().to_string();
     assert!(twice.contains("the key `task` is repeated"), "{twice}");
+}
+
+/// TensorFlow's `ClusterConfig` of a client: task type `None`, task id 0, chief.
+#[test]
+fn a_cluster_without_a_task_is_seen_by_a_client_that_is_chief() {
+    let config = run(json!({"cluster": with_chief()}));
+    assert_eq!((config.task_type(), config.task_id(), config.is_chief()), (None, 0, true));
+    assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (Some(2), Some(4)));
+    assert_eq!((config.master(), config.chief()), ("", Some(TaskName::new("chief", 0))));
+    let told = run(json!({"cluster": with_chief(), "session_master": "s:1"}));
+    assert_eq!(told.master(), "s:1");
+    let own = run(task(with_chief(), "worker", 2));
+    assert_eq!((own.task_type(), own.task_id(), own.is_chief()), (Some("worker"), 2, false));
 }
 
 #[test]
@@ -306,6 +317,8 @@ fn the_flags_of_the_example_trainer_say_the_same_as_tf_config() {
     let same = run(task(cluster, "worker", 1));
     assert_eq!(RunConfig::from_flags(&flags(Some("worker"), Some(1))), Ok(same));
     assert_eq!(RunConfig::from_flags(&Flags::default()), RunConfig::from_tf_config(None));
+    let first = RunConfig::from_flags(&flags(Some("worker"), None)).unwrap();
+    assert_eq!(first.task(), &TaskName::new("worker", 0), "TensorFlow's default index is 0");
 
     let missing = problems(RunConfig::from_flags(&flags(None, None)));
     assert_eq!(

@@ -8,6 +8,7 @@ use crate::runtime::{Code, Error, Result};
 use super::super::checkpointing::{Checkpointing, Consistency};
 use super::super::checkpoints::{Checkpoints, part_as_slice};
 use super::super::record::FailedCheckpoint;
+use super::super::scaffold::SavedNames;
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
 use crate::checkpoint::{SavedVariable, Shard, Snapshot};
@@ -27,6 +28,7 @@ pub struct CheckpointSaver {
     /// Lifts the fence behind which the variables are read. None if no worker has to be held.
     lift_fence: Option<Target>,
     consistency: Consistency,
+    names: SavedNames,
     last_saved: Option<u64>,
 }
 
@@ -59,12 +61,17 @@ pub trait CheckpointSaverListener {
 impl CheckpointSaver {
     /// A saver with the settings of `checkpointing`.
     pub fn new(checkpointing: &Checkpointing) -> Self {
-        Self::of(Checkpoints::new(checkpointing), checkpointing)
+        Self::of(Checkpoints::new(checkpointing), checkpointing, SavedNames::own())
     }
 
     /// A saver to `checkpoints`, which already knows the damaged ones among them.
-    pub(in crate::training) fn of(checkpoints: Checkpoints, checkpointing: &Checkpointing) -> Self {
+    pub(in crate::training) fn of(
+        checkpoints: Checkpoints,
+        checkpointing: &Checkpointing,
+        names: SavedNames,
+    ) -> Self {
         Self {
+            names,
             checkpoints,
             timer: checkpointing.every,
             listeners: Vec::new(),
@@ -174,16 +181,13 @@ impl Hook for CheckpointSaver {
         let before: Vec<&Target> = fence.iter().collect();
         graph.with_control_dependencies(&before, |graph| {
             let saving = |(variable, _): (Variable, _)| {
+                let name = self.names.of(&variable.name())?;
                 let task =
                     variable.task().map_or_else(|| "any".to_owned(), |task| task.to_string());
-                Saving {
-                    name: variable.name(),
-                    read: variable.read_again(),
-                    task,
-                    part: variable.part(),
-                }
+                let (read, part) = (variable.read_again(), variable.part());
+                Some(Saving { name, read, task, part })
             };
-            self.variables = graph.initializers().into_iter().map(saving).collect();
+            self.variables = graph.initializers().into_iter().filter_map(saving).collect();
             self.step = Some(graph.global_step()?.read_again());
             Ok(())
         })?;

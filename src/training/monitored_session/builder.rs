@@ -1,18 +1,23 @@
 //! The builder of a monitored session.
 
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::graph::Graph;
-use crate::runtime::{Error, Result};
+use crate::checkpoint::Stores;
+use crate::graph::{Graph, Output};
+use crate::runtime::{Error, Result, ServerTarget, SessionOptions};
 
 use super::super::checkpointing::Checkpointing;
 use super::super::checkpoints::Checkpoints;
-use super::super::hooks::{CheckpointSaver, Hook, Hooks};
+use super::super::hooks::{
+    CheckpointSaver, Hook, Hooks, SecondOrStepTimer, StepCounter, SummarySaver,
+};
 use super::super::record::Beginning;
 use super::super::recovery::{Tries, given_up, is_mendable};
 use super::super::scaffold::Scaffold;
 use super::super::session_creator::{Created, SessionCreator};
+use super::super::summary::SummaryWriter;
 use super::super::task::Task;
 use super::MonitoredSession;
 
@@ -25,12 +30,29 @@ pub struct Builder {
     hooks: Vec<Box<dyn Hook>>,
     chief_only: Vec<Box<dyn Hook>>,
     checkpointing: Option<Checkpointing>,
+    /// How often a checkpoint is written, if not as `checkpointing` says.
+    checkpoint_every: Option<SecondOrStepTimer>,
+    /// The folder of the checkpoints, if they are in one of this machine's.
+    checkpoint_dir: Option<PathBuf>,
+    summary_dir: Option<PathBuf>,
+    save_summaries: Option<SecondOrStepTimer>,
+    log_step_count: Option<u64>,
+    session: SessionOptions,
     max_wait: Duration,
+    stop_grace_period: Option<Duration>,
 }
 
 impl Builder {
     pub(super) fn new(task: &Task, graph: Graph) -> Self {
+        let settings = task.run_settings();
         Self {
+            save_summaries: settings.save_summary_steps.map(SecondOrStepTimer::every_steps),
+            log_step_count: settings.log_step_count_steps,
+            session: settings.session.clone().unwrap_or_default(),
+            checkpoint_every: None,
+            checkpoint_dir: None,
+            summary_dir: None,
+            stop_grace_period: None,
             task: task.clone(),
             graph,
             scaffold: Scaffold::default(),
@@ -65,14 +87,84 @@ impl Builder {
         self
     }
 
+    /// Connects to the server at `target` instead of the task's own.
+    pub fn master(mut self, target: &ServerTarget) -> Self {
+        self.task = self.task.with_target(target);
+        self
+    }
+
+    /// Whether this worker is the chief, if it is not for the cluster to say. There must be one.
+    pub fn is_chief(mut self, is_chief: bool) -> Self {
+        self.task = self.task.as_chief(is_chief);
+        self
+    }
+
+    /// Opens sessions with `options`.
+    pub fn config(mut self, options: SessionOptions) -> Self {
+        self.session = options;
+        self
+    }
+
+    /// Writes a checkpoint every `steps` global steps, where it keeps any.
+    ///
+    /// # Panics
+    /// If that is every 0 steps.
+    pub fn save_checkpoint_steps(mut self, steps: u64) -> Self {
+        self.checkpoint_every = Some(SecondOrStepTimer::every_steps(steps));
+        self
+    }
+
+    /// Writes a checkpoint every `seconds`, where it keeps any.
+    pub fn save_checkpoint_secs(mut self, seconds: u64) -> Self {
+        self.checkpoint_every = Some(SecondOrStepTimer::every_time(Duration::from_secs(seconds)));
+        self
+    }
+
+    /// Writes the scaffold's summaries, and the steps a second, into `folder`, on the chief.
+    /// Default: the folder of the checkpoints, if they are kept in one and this is no simulation;
+    /// else nothing is written.
+    pub fn summary_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.summary_dir = Some(folder.into());
+        self
+    }
+
+    /// Writes the scaffold's summaries every `steps` global steps, 100 by default; `None` does not.
+    pub fn save_summaries_steps(mut self, steps: impl Into<Option<u64>>) -> Self {
+        self.save_summaries = steps.into().map(SecondOrStepTimer::every_steps);
+        self
+    }
+
+    /// Writes the scaffold's summaries every `seconds`.
+    pub fn save_summaries_secs(mut self, seconds: u64) -> Self {
+        self.save_summaries = Some(SecondOrStepTimer::every_time(Duration::from_secs(seconds)));
+        self
+    }
+
+    /// Tells the steps a second every `steps` global steps, 100 by default; `None` does not.
+    pub fn log_step_count_steps(mut self, steps: impl Into<Option<u64>>) -> Self {
+        self.log_step_count = steps.into();
+        self
+    }
+
+    /// Sets how long the hooks may take to end, all together. TensorFlow's stops its threads so;
+    /// here what runs beside a training belongs to hooks.
+    pub fn stop_grace_period(mut self, period: Duration) -> Self {
+        self.stop_grace_period = Some(period);
+        self
+    }
+
     /// Keeps checkpoints in a folder, or at a URL such as `s3://bucket/run-7`. The chief begins at
-    /// the newest complete one, and writes one every 600 seconds, at the beginning and at the end.
+    /// the newest complete one, and writes one every 600 seconds, or as often as the task's
+    /// [`RunSettings`](crate::training::RunSettings) say, at the beginning and at the end.
     ///
     /// # Errors
     /// If `location` can't be opened as a store.
     pub fn checkpoint_dir(self, location: &str) -> Result<Self> {
-        let store = self.task.stores().open(location)?;
-        Ok(self.checkpointing(Checkpointing::new(store)))
+        let stores = self.task.stores();
+        let checkpointing = self.task.run_settings().checkpointing(stores.open(location)?);
+        let is_folder = matches!(stores, Stores::Lasting) && !location.contains("://");
+        let checkpoint_dir = is_folder.then(|| PathBuf::from(location));
+        Ok(Self { checkpoint_dir, ..self }.checkpointing(checkpointing))
     }
 
     /// Keeps checkpoints with the settings of `checkpointing`.
@@ -109,14 +201,24 @@ impl Builder {
                 .recorder()
                 .beginning(Beginning { parameters: sizes.map(|size| size as u64).sum() });
         }
+        if let (Some(checkpointing), Some(every)) = (&mut self.checkpointing, self.checkpoint_every)
+        {
+            checkpointing.every = every;
+        }
         let checkpoints = self.checkpointing.as_ref().map(Checkpoints::new);
-        let mut hooks = self.assemble_hooks(checkpoints.as_ref());
+        let mut hooks = self.assemble_hooks(checkpoints.as_ref())?;
         hooks.begin(&self.task, &self.graph)?;
         let (task, graph) = (self.task, self.graph);
         let scaffold = self.scaffold.finalize(&graph, self.checkpointing.is_some())?;
-        let (max_wait, resets) = (self.max_wait, Cell::new(task.resets()));
-        let creator =
-            SessionCreator { task: task.clone(), graph, scaffold, checkpoints, max_wait, resets };
+        let creator = SessionCreator {
+            task: task.clone(),
+            graph,
+            scaffold,
+            options: self.session,
+            checkpoints,
+            max_wait: self.max_wait,
+            resets: Cell::new(task.resets()),
+        };
         let mut tries = Tries::default();
         let Created { session, global_step, restored } =
             create(&task, &creator, &mut tries).await?;
@@ -132,6 +234,7 @@ impl Builder {
             global_step,
             restored,
             stop_requested: Cell::new(false),
+            stop_grace_period: self.stop_grace_period,
             tries,
         };
         match opened.tell_of_the_session().await {
@@ -141,17 +244,44 @@ impl Builder {
         Ok(opened)
     }
 
-    /// The hooks in their order (TensorFlow: those of the chief alone, the saver, the program's).
-    fn assemble_hooks(&mut self, checkpoints: Option<&Checkpoints>) -> Hooks {
+    /// The hooks in TensorFlow's order: those of the chief alone, the counter of steps, the
+    /// summaries, the saver, the program's.
+    fn assemble_hooks(&mut self, checkpoints: Option<&Checkpoints>) -> Result<Hooks> {
         let mut list = Vec::new();
         if self.task.is_chief() {
             list.append(&mut self.chief_only);
+            self.add_summary_hooks(&mut list)?;
             if let (Some(checkpointing), Some(checkpoints)) = (&self.checkpointing, checkpoints) {
-                list.push(Box::new(CheckpointSaver::of(checkpoints.clone(), checkpointing)));
+                let (checkpoints, names) = (checkpoints.clone(), self.scaffold.saved_names()?);
+                list.push(Box::new(CheckpointSaver::of(checkpoints, checkpointing, names)));
             }
         }
         list.append(&mut self.hooks);
-        Hooks::new(list)
+        Ok(Hooks::new(list))
+    }
+
+    /// Adds the hooks that write into the folder of summaries, if there is one.
+    fn add_summary_hooks(&self, list: &mut Vec<Box<dyn Hook>>) -> Result<()> {
+        let Some(folder) = self.summary_dir.as_ref().or(self.checkpoint_dir.as_ref()) else {
+            return Ok(());
+        };
+        let summaries = &self.scaffold.summaries;
+        let timer = self.save_summaries.filter(|_| !summaries.is_empty());
+        if self.log_step_count.is_none() && timer.is_none() {
+            return Ok(());
+        }
+        let writer = SummaryWriter::create(&self.task, folder)?;
+        if let Some(steps) = self.log_step_count {
+            let counter = StepCounter::new(SecondOrStepTimer::every_steps(steps));
+            list.push(Box::new(counter.writer(&writer)));
+        }
+        if let Some(timer) = timer {
+            let saver = SummarySaver::new(&writer, timer);
+            let add =
+                |saver: SummarySaver, (tag, scalar): &(String, Output)| saver.scalar(tag, scalar);
+            list.push(Box::new(summaries.iter().fold(saver, add)));
+        }
+        Ok(())
     }
 }
 

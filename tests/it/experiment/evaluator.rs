@@ -190,6 +190,7 @@ fn the_examples_model_is_trained_and_measured_over_quic() {
                 checkpointing: Some(checkpointing),
                 stores: Stores::in_memory(),
                 recorder: Rc::new(recording.clone()),
+                config: None,
             })?);
         }
         all(tasks.iter().map(|task| deployed(task.clone()))).await?;

@@ -382,3 +382,28 @@ fn a_hook_of_another_graph_than_the_session_is_refused() {
         &["of another graph than the session"],
     );
 }
+
+/// TensorFlow: `variable_averages`, which the chief's operation moves after each update.
+#[test]
+fn the_chiefs_update_moves_the_averages_too() {
+    on_actix(async {
+        let servers = cluster(0, 1);
+        let g = Graph::new();
+        let (v, step) = (g.variable("v", &g.constant(4f32))?, g.global_step()?);
+        let average = ExponentialMovingAverage::new(0.75);
+        let optimizer = SyncReplicas::of_all(GradientDescent::new(1.0), 1)
+            .variable_averages(&average, std::slice::from_ref(&v));
+        let op = optimizer.apply_gradients(&[(v.clone(), g.constant(2f32))], &step)?;
+        assert_eq!(op.tokens_of_an_update(), 1, "as many replicas as gradients");
+        let followed = average.average(&v).expect("the operation has made it").read();
+        let session = Session::new(&servers[0].target(), &g).await?;
+        session.run().target(g.initializer()).await?;
+        session.run().target(&g.local_initializers()[0].1).await?;
+        session.run().target(op.chief_init()).await?;
+        session.run().target(&op).target(op.sync_op()).await?;
+        let found = session.run().fetch(&v.read()).fetch(&followed).await?;
+        // 0.75 of 4, and 0.25 of 2.
+        assert_eq!((found.scalar::<f32>(0)?, found.scalar::<f32>(1)?), (2.0, 3.5));
+        Ok(())
+    });
+}

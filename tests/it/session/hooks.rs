@@ -140,7 +140,7 @@ struct Value {
 }
 
 /// The events of a file: its version, then by step and tag the values.
-fn events(file: &Path) -> (String, Vec<(i64, String, f32)>) {
+pub(super) fn events(file: &Path) -> (String, Vec<(i64, String, f32)>) {
     let bytes = std::fs::read(file).unwrap();
     let mut rest = &bytes[..];
     let mut events = Vec::new();

@@ -288,5 +288,6 @@ pub(crate) fn real_worker(server: Server) -> Result<Task> {
         checkpointing: None,
         stores: Stores::in_memory(),
         recorder: Rc::new(SharedRecording::default()),
+        config: None,
     })
 }

@@ -1,0 +1,168 @@
+//! `RunSettings`: what a program's sessions do where nothing else says so.
+
+use std::time::Duration;
+
+use crate::checkpoint::{Retention, Store};
+use crate::cluster::DeviceSpec;
+use crate::runtime::SessionOptions;
+
+use super::checkpointing::Checkpointing;
+use super::hooks::SecondOrStepTimer;
+
+/// What a program's sessions do where their builder, and the scenario, say nothing else
+/// (TensorFlow: the arguments of `tf.estimator.RunConfig`; its half that says which task this is is
+/// [`RunConfig`](crate::cluster::RunConfig)).
+///
+/// ```
+/// # use trainyard::prelude::*;
+/// # use trainyard::training::RunSettings;
+/// # fn of_program(task: Task) {
+/// let settings = RunSettings::new().save_checkpoints_steps(500).keep_checkpoint_max(3);
+/// let task = task.with_settings(settings);
+/// # let _ = task;
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct RunSettings {
+    pub(super) tf_random_seed: Option<u64>,
+    pub(super) save_summary_steps: Option<u64>,
+    pub(super) save_checkpoints: SecondOrStepTimer,
+    pub(super) retention: Retention,
+    pub(super) log_step_count_steps: Option<u64>,
+    pub(super) session: Option<SessionOptions>,
+    pub(super) model_dir: Option<String>,
+}
+
+impl Default for RunSettings {
+    /// As [`RunSettings::new`].
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RunSettings {
+    /// TensorFlow's defaults: a checkpoint every 600 seconds, of which the last 5 stay, summaries
+    /// and the steps a second every 100 steps. The seed is the run's.
+    pub fn new() -> Self {
+        Self {
+            tf_random_seed: None,
+            save_summary_steps: Some(100),
+            save_checkpoints: SecondOrStepTimer::every_time(Duration::from_secs(600)),
+            retention: Retention::default(),
+            log_step_count_steps: Some(100),
+            session: None,
+            model_dir: None,
+        }
+    }
+
+    /// Sets what [`Task::seed`](super::Task::seed) says, of which graphs draw.
+    #[must_use]
+    pub fn tf_random_seed(mut self, seed: u64) -> Self {
+        self.tf_random_seed = Some(seed);
+        self
+    }
+
+    /// Writes summaries every `steps` global steps; `None` writes none.
+    #[must_use]
+    pub fn save_summary_steps(mut self, steps: impl Into<Option<u64>>) -> Self {
+        self.save_summary_steps = steps.into();
+        self
+    }
+
+    /// Writes a checkpoint every `steps` global steps.
+    ///
+    /// # Panics
+    /// If that is every 0 steps.
+    #[must_use]
+    pub fn save_checkpoints_steps(mut self, steps: u64) -> Self {
+        self.save_checkpoints = SecondOrStepTimer::every_steps(steps);
+        self
+    }
+
+    /// Writes a checkpoint every `seconds`. Of this and the steps, the later call counts;
+    /// TensorFlow refuses both.
+    #[must_use]
+    pub fn save_checkpoints_secs(mut self, seconds: u64) -> Self {
+        self.save_checkpoints = SecondOrStepTimer::every_time(Duration::from_secs(seconds));
+        self
+    }
+
+    /// Keeps the last `checkpoints`; 0 keeps all.
+    #[must_use]
+    pub fn keep_checkpoint_max(mut self, checkpoints: usize) -> Self {
+        self.retention.max_to_keep = Some(checkpoints);
+        self
+    }
+
+    /// Of the older ones, keeps one for each span of so many hours.
+    #[must_use]
+    pub fn keep_checkpoint_every_n_hours(mut self, hours: f64) -> Self {
+        let span = Duration::try_from_secs_f64(hours * 3600.0).unwrap_or(Duration::MAX);
+        self.retention.keep_every = Some(span);
+        self
+    }
+
+    /// Tells the steps a second every `steps` global steps; `None` does not.
+    #[must_use]
+    pub fn log_step_count_steps(mut self, steps: impl Into<Option<u64>>) -> Self {
+        self.log_step_count_steps = steps.into();
+        self
+    }
+
+    /// Opens sessions with `options`.
+    #[must_use]
+    pub fn session_config(mut self, options: SessionOptions) -> Self {
+        self.session = Some(options);
+        self
+    }
+
+    /// Has sessions see only the devices that match one of `filters`, and their own task's.
+    #[must_use]
+    pub fn device_filters(mut self, filters: impl IntoIterator<Item = DeviceSpec>) -> Self {
+        self.session.get_or_insert_default().device_filters = filters.into_iter().collect();
+        self
+    }
+
+    /// Keeps the checkpoints of `train_and_evaluate` in a folder, or at a URL, if the scenario has
+    /// no `[checkpoint]`. Default: `model_dir` of `TF_CONFIG`.
+    #[must_use]
+    pub fn model_dir(mut self, location: &str) -> Self {
+        self.model_dir = Some(location.to_owned());
+        self
+    }
+
+    /// Checkpoints in `store`, as often and for as long as these settings say.
+    pub(super) fn checkpointing(&self, store: std::sync::Arc<dyn Store>) -> Checkpointing {
+        let (every, retention) = (self.save_checkpoints, self.retention);
+        Checkpointing { every, retention, ..Checkpointing::new(store) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::checkpoint::Memory;
+    use crate::units::Time;
+
+    #[test]
+    fn checkpoints_are_written_and_kept_as_the_settings_say() {
+        let of = |settings: RunSettings| settings.checkpointing(Arc::new(Memory::default()));
+        let is_due = |checkpointing: &Checkpointing, step, seconds| {
+            let mut timer = checkpointing.every;
+            timer.triggered(0, Time::ZERO);
+            timer.should_trigger(step, Time::ZERO.after(Duration::from_secs(seconds)))
+        };
+        let usual = of(RunSettings::new());
+        assert_eq!([599, 600].map(|seconds| is_due(&usual, 1, seconds)), [false, true]);
+        assert_eq!((usual.retention.max_to_keep, usual.retention.keep_every), (Some(5), None));
+        let settings = RunSettings::new().save_checkpoints_steps(7).keep_checkpoint_max(2);
+        let own = of(settings.keep_checkpoint_every_n_hours(0.5));
+        assert_eq!([6, 7].map(|step| is_due(&own, step, 9999)), [false, true]);
+        let half_an_hour = Some(Duration::from_secs(1800));
+        assert_eq!((own.retention.max_to_keep, own.retention.keep_every), (Some(2), half_an_hour));
+        let timed = of(RunSettings::new().save_checkpoints_steps(7).save_checkpoints_secs(3));
+        assert_eq!([2, 3].map(|seconds| is_due(&timed, 9, seconds)), [false, true]);
+    }
+}

@@ -1,0 +1,291 @@
+//! The arguments of a monitored session, of a scaffold and of a run's settings: the effect of each
+//! is TensorFlow's.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trainyard::checkpoint::{Memory, Retention, Saver};
+use trainyard::prelude::*;
+use trainyard::training::{Builder, Hook, HookContext, HookFuture, RunSettings, Scaffold};
+
+use super::hooks::events;
+use crate::support::alone::{Counting, Seen, alone, every_steps, workers};
+use crate::support::binary::folder;
+use crate::support::fixture::{assert_error, cluster, on_actix};
+use crate::support::simulated::real_worker;
+
+/// The steps at which `tag` was written by a training of 30 steps, with `build`'s session.
+fn written(test: &str, tag: &str, build: fn(Builder, PathBuf) -> Builder) -> Vec<i64> {
+    let folder = folder(test);
+    alone(|_, task| {
+        let folder = folder.clone();
+        async move {
+            let model = Counting::new(&task)?;
+            let scaffold = Scaffold::new().summary("v", &model.v.read());
+            let builder = build(model.builder(&task).scaffold(scaffold), folder);
+            let mut session = builder.open().await?;
+            model.steps(&mut session, 30).await?;
+            session.close().await
+        }
+    });
+    let file = folder.join("events.out.tfevents.0000000000.worker-0");
+    if !file.exists() {
+        return Vec::new();
+    }
+    let of_tag = events(&file).1.into_iter().filter(|(_, of, _)| of == tag);
+    of_tag.map(|(step, _, _)| step).collect()
+}
+
+/// The numbers are those of TensorFlow's `basic_session_run_hooks_test.py`.
+#[test]
+fn summaries_and_the_steps_a_second_are_written_as_often_as_the_session_is_told() {
+    let every_8 = written("arguments_summaries", "v", |builder, folder| {
+        builder.summary_dir(folder).save_summaries_steps(8)
+    });
+    assert_eq!(every_8, [1, 9, 17, 25]);
+    let by_default =
+        written("arguments_default", "v", |builder, folder| builder.summary_dir(folder));
+    assert_eq!(by_default, [1], "every 100 steps");
+    let none = written("arguments_none", "v", |builder, folder| {
+        builder.summary_dir(folder).save_summaries_steps(None)
+    });
+    assert_eq!(none, [0i64; 0]);
+    assert_eq!(written("arguments_no_folder", "v", |builder, _| builder), [0i64; 0]);
+    let by_time = written("arguments_by_time", "v", |builder, folder| {
+        builder.summary_dir(folder).save_summaries_secs(1000)
+    });
+    assert_eq!(by_time, [1]);
+}
+
+#[test]
+fn the_steps_a_second_are_told_every_so_many_steps() {
+    // Between two tasks a step takes some time, without which there is no rate.
+    let counted = |test: &str, every: Option<u64>| {
+        let folder = folder(test);
+        let seen = folder.clone();
+        workers(2, move |_, task| {
+            let folder = folder.clone();
+            async move {
+                let settings = RunSettings::new().log_step_count_steps(every);
+                let task = task.with_settings(settings);
+                let model = Counting::new(&task)?;
+                let mut session = model.builder(&task).summary_dir(folder).open().await?;
+                model.steps(&mut session, 15).await?;
+                session.close().await
+            }
+        });
+        let file = |task: &str| seen.join(format!("events.out.tfevents.0000000000.{task}"));
+        assert!(!file("worker-1").exists(), "only the chief writes");
+        let path = file("worker-0");
+        if path.exists() { events(&path).1 } else { Vec::new() }
+    };
+    let told = counted("arguments_counted", Some(10));
+    assert!(
+        !told.is_empty() && told.iter().all(|(_, tag, _)| tag == "global_step/sec"),
+        "{told:?}"
+    );
+    assert!(counted("arguments_uncounted", None).is_empty());
+}
+
+#[test]
+fn a_checkpoint_is_saved_as_often_as_the_session_is_told() {
+    let saved = |build: fn(Builder) -> Builder| {
+        let store = Memory::default();
+        alone(|_, task| {
+            let checkpointing = every_steps(&store, 100);
+            async move {
+                let model = Counting::new(&task)?;
+                let builder = build(model.builder(&task).checkpointing(checkpointing));
+                let mut session = builder.open().await?;
+                model.steps(&mut session, 9).await?;
+                session.close().await
+            }
+        });
+        let saver = Saver::new(Arc::new(store), Retention::default());
+        let steps = saver.checkpoints().unwrap().into_iter().map(|listed| listed.global_step);
+        steps.collect::<Vec<u64>>()
+    };
+    assert_eq!(saved(|builder| builder), [0, 9]);
+    assert_eq!(saved(|builder| builder.save_checkpoint_steps(4)), [0, 4, 8, 9]);
+    assert_eq!(saved(|builder| builder.save_checkpoint_secs(1000)), [0, 9]);
+}
+
+#[test]
+fn the_seed_of_the_settings_is_what_graphs_draw_from() {
+    let drawn = |seed: Option<u64>| {
+        let values = Seen::default();
+        alone(|_, task| {
+            let values = values.clone();
+            async move {
+                let settings = RunSettings::new();
+                let task = match seed {
+                    Some(seed) => task.with_settings(settings.tf_random_seed(seed)),
+                    None => task,
+                };
+                let g = Graph::new();
+                g.set_random_seed(task.seed());
+                let w = g.variable("w", &g.glorot_uniform("w", [2, 2]))?;
+                let session = Session::new(&task.target(), &g).await?;
+                session.run().target(g.initializer()).await?;
+                values.add(session.run().fetch(&w.read()).await?[0].clone());
+                Ok(())
+            }
+        });
+        values.all().remove(0)
+    };
+    assert_eq!(drawn(Some(1)), drawn(Some(1)));
+    assert_ne!(drawn(Some(1)), drawn(Some(2)));
+    assert_eq!(drawn(None), drawn(Some(7)), "the run's own seed is 7");
+}
+
+#[test]
+fn another_worker_can_be_the_chief() {
+    workers(2, |_, task| async move {
+        let model = Counting::new(&task)?;
+        let is_chief = task.index() == 1;
+        let session = model.builder(&task).is_chief(is_chief).open().await?;
+        let v = session.raw().run().fetch(&model.v.read()).await?.scalar::<f32>(0)?;
+        assert_eq!(v, 0.0);
+        session.close().await
+    });
+}
+
+#[test]
+fn a_session_is_on_the_server_that_it_is_told() {
+    on_actix(async {
+        let mut servers = cluster(0, 2).into_iter();
+        let (own, elsewhere) = (servers.next().unwrap(), servers.next().unwrap());
+        let task = real_worker(own)?;
+        let model = Counting::new(&task)?;
+        let told = model.builder(&task).master(&elsewhere.target()).is_chief(true);
+        let session = told.open().await?;
+        elsewhere.stop();
+        let lost = session.raw().run().fetch(&model.v.read()).await.map(drop);
+        assert_error(lost, Code::Unavailable, &["worker:1"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn the_options_of_a_session_are_those_that_the_builder_or_the_settings_give() {
+    let filters = || vec!["/job:nowhere".parse().unwrap()];
+    workers(2, move |_, task| async move {
+        if task.index() == 0 {
+            let session = Counting::new(&task)?.builder(&task).open().await?;
+            return session.close().await;
+        }
+        let model = Counting::new(&task)?;
+        let options = SessionOptions { device_filters: filters(), ..SessionOptions::default() };
+        let opened = model.builder(&task).config(options).open().await.map(drop);
+        assert_error(opened, Code::InvalidArgument, &["/job:worker/task:0"]);
+        let task = task.with_settings(RunSettings::new().device_filters(filters()));
+        let opened = model.builder(&task).open().await.map(drop);
+        assert_error(opened, Code::InvalidArgument, &["/job:worker/task:0"]);
+        Ok(())
+    });
+}
+
+/// A hook that never ends.
+struct Endless;
+
+impl Hook for Endless {
+    fn end<'a>(&'a mut self, _: &'a HookContext<'_>) -> HookFuture<'a> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[test]
+fn hooks_that_do_not_end_within_the_grace_period_are_given_up() {
+    alone(|_, task| async move {
+        let model = Counting::new(&task)?;
+        let grace = Duration::from_secs(3);
+        let builder = model.builder(&task).hook(Endless).stop_grace_period(grace);
+        let closed = builder.open().await?.close().await;
+        assert_error(closed, Code::DeadlineExceeded, &["grace period of 3s"]);
+        assert!((task.now().as_secs_f64() - 3.0).abs() < 0.1);
+        Ok(())
+    });
+}
+
+/// Trains two variables by a step, with what `scaffold` makes of them; gives what they were at the
+/// beginning of that life.
+fn life(
+    store: &Memory,
+    scaffold: impl Fn(&Counting, &Variable) -> Scaffold + Sync,
+) -> (u64, f32, f32) {
+    let seen = Seen::default();
+    alone(|_, task| {
+        let (store, seen, scaffold) = (store.clone(), seen.clone(), &scaffold);
+        let built = (|| -> Result<_> {
+            let model = Counting::new(&task)?;
+            let other = model.graph.variable("other", &model.graph.constant(5f32))?;
+            let scaffold = scaffold(&model, &other);
+            let builder = model.builder(&task).scaffold(scaffold);
+            let more = other.assign_add(&model.graph.constant(1f32))?;
+            Ok((builder.checkpointing(every_steps(&store, 100)), model, other, more))
+        })();
+        async move {
+            let (builder, model, other, more) = built?;
+            let mut session = builder.open().await?;
+            let raw = session.raw().run().fetch(&model.v.read()).fetch(&other.read()).await?;
+            seen.add((session.global_step(), raw.scalar(0)?, raw.scalar(1)?));
+            session.run().target(&model.train_op).target(&more).await?;
+            session.close().await
+        }
+    });
+    seen.all()[0]
+}
+
+#[test]
+fn variables_that_the_saver_does_not_list_begin_anew_after_a_restore() {
+    let store = Memory::default();
+    let all = |_: &Counting, _: &Variable| Scaffold::new();
+    let only_v = |model: &Counting, _: &Variable| Scaffold::new().saver([("v", model.v.clone())]);
+    assert_eq!(life(&store, all), (0, 0.0, 5.0));
+    assert_eq!(life(&store, all), (1, 1.0, 6.0));
+    assert_eq!(life(&store, only_v), (2, 2.0, 5.0), "a partial restore");
+    assert_eq!(life(&store, only_v), (3, 3.0, 5.0));
+}
+
+#[test]
+fn a_variable_is_saved_and_restored_under_the_name_that_the_saver_gives_it() {
+    let store = Memory::default();
+    let renamed = |model: &Counting, other: &Variable| {
+        Scaffold::new().saver([("old/v", model.v.clone()), ("v", other.clone())])
+    };
+    assert_eq!(life(&store, renamed), (0, 0.0, 5.0));
+    assert_eq!(life(&store, renamed), (1, 1.0, 6.0));
+    let swapped = |model: &Counting, other: &Variable| {
+        Scaffold::new().saver([("v", model.v.clone()), ("old/v", other.clone())])
+    };
+    assert_eq!(life(&store, swapped), (2, 7.0, 2.0), "by the names in the checkpoint");
+}
+
+#[test]
+fn a_saver_that_lists_a_variable_or_a_name_twice_is_refused() {
+    alone(|_, task| async move {
+        let model = Counting::new(&task)?;
+        for names in [["a", "b"], ["a", "a"]] {
+            let twice = Scaffold::new().saver(names.map(|name| (name, model.v.clone())));
+            let opened = model.builder(&task).scaffold(twice).open().await.map(drop);
+            assert_error(opened, Code::InvalidArgument, &["listed twice", "`v`"]);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_scaffold_copies_what_it_does_not_have_and_feeds_the_initial_values() {
+    alone(|_, task| async move {
+        let model = Counting::new(&task)?;
+        let x = model.scalar("x")?;
+        let fed = model.graph.variable("fed", &(&x + &model.graph.constant(1f32)))?;
+        let first = Scaffold::new().init_feed_dict(vec![(x.clone(), Tensor::scalar(7f32))]);
+        let copied = Scaffold::new().copy_from_scaffold(&first);
+        let session = model.builder(&task).scaffold(copied).open().await?;
+        let value = session.raw().run().fetch(&fed.read()).await?.scalar::<f32>(0)?;
+        assert_eq!(value, 8.0);
+        session.close().await
+    });
+}
