@@ -21,13 +21,14 @@
 //!
 //! | TensorFlow | here |
 //! |---|---|
-//! | axes, paddings and shapes are inputs | attributes: the values that they are computed from must be known at import |
+//! | axes, paddings and shapes are inputs | attributes, or inputs where they depend on the size of the batch; axes, and numbers of elements that are no sizes, must be known at import |
 //! | any value can be fed | feeding one that shapes were computed from changes nothing |
 //! | `_class` colocates | not read; operations on a variable run on its device |
 //! | `ApplyAdam` reads powers of β that all variables share | each variable has its own, set when its slot is |
 //! | two unknown sizes are compared in the step | both are taken to be the batch's; a step where they differ fails |
 //! | random operations are seeded by `seed` and `seed2` | by these, the graph's seed and the name; the numbers differ from TensorFlow's |
-//! | `StopGradient` ends a gradient | in the graph that TensorFlow wrote; `gradients` here passes through it |
+//! | one branch of a `Switch` and a `Merge` is run | both are, and the result of one is chosen; a branch may change no variable |
+//! | attributes that a version does not know are ignored | refused by name, since they may change numbers |
 //! | a collection says which variables are trainable | those that an optimizer updates; if there is none, all of f32 |
 
 mod error;

@@ -5,13 +5,19 @@
 //! the executor and the cost model ask the definition, and know no operation by its name.
 
 mod array;
+mod atan2;
 mod binary;
 mod broadcast;
 mod cast;
 mod chain;
+mod choose;
 mod comparison;
+mod cumprod;
 mod dispatch;
+mod dynamic;
+mod guards;
 mod indexed;
+mod library;
 mod log_sum_exp;
 mod loss;
 mod norm;
@@ -21,6 +27,7 @@ mod product;
 mod random;
 mod reduce;
 mod registry;
+mod roll;
 mod rows;
 mod sparse;
 #[cfg(test)]
@@ -33,16 +40,23 @@ mod wire;
 use crate::graph::Defined;
 
 pub use array::Array;
+pub use atan2::Atan2;
 pub use binary::Binary;
 pub use broadcast::Broadcast;
 pub use cast::Cast;
 pub(crate) use chain::{Link, follows, run as run_chain};
+pub use choose::Choose;
 pub use comparison::{Compare, Logical};
+pub use cumprod::Cumprod;
 pub use dispatch::KernelError;
 #[cfg(test)]
 pub(crate) use dispatch::call;
 pub(crate) use dispatch::cost as cost_of;
+pub(crate) use dynamic::subscripts;
+pub use dynamic::{Change, Dynamic};
+pub use guards::Guard;
 pub use indexed::Indexed;
+pub use library::Library;
 pub use log_sum_exp::LogSumExp;
 pub use loss::LossFunction;
 pub use norm::Norm;
@@ -51,6 +65,7 @@ pub use product::Product;
 pub use random::Random;
 pub use reduce::{Reduce, ReduceGrad};
 pub use registry::register_operation;
+pub use roll::Roll;
 pub use rows::Rows;
 pub use sparse::Sparse;
 #[cfg(test)]
@@ -78,6 +93,13 @@ fn built_in() -> Vec<Defined> {
         window::kinds(),
         log_sum_exp::kinds(),
         order::kinds(),
+        dynamic::kinds(),
+        guards::kinds(),
+        library::kinds(),
+        cumprod::kinds(),
+        choose::kinds(),
+        roll::kinds(),
+        atan2::kinds(),
     ]
     .concat()
 }

@@ -68,6 +68,9 @@ pub enum NodeProblem {
         /// The type or value that it must have.
         needs: &'static str,
     },
+    /// An attribute is there that nothing here knows, so that ignoring it could change numbers.
+    #[error("its attribute `{0}` is not known here, and may change what it computes")]
+    UnknownAttribute(String),
     /// An input must be known when the graph is built, and is not.
     #[error(
         "its input {input} must be known before a step runs: feed no value that it is computed from"

@@ -4,8 +4,10 @@
 use super::known::{Element, Known};
 use super::node::Node;
 use super::tensor::dtype;
+use super::value::Value;
 use super::wire::Value as Attribute;
 use crate::graph::Subscript;
+use crate::operations::Binary;
 use crate::tensor::DType;
 
 /// The most integers in the result of a fold.
@@ -15,11 +17,11 @@ const MOST: i64 = 256;
 pub(super) fn fold(node: &Node<'_>) -> Option<Vec<Known>> {
     match node.def.op.as_str() {
         "Shape" | "ShapeN" => {
-            return node.inputs.iter().map(|input| shape(node, input.output.as_ref()?)).collect();
+            return node.inputs.iter().map(|input| shape(node, input)).collect();
         }
         "Size" => return size(node).map(|size| vec![size]),
         "Rank" => {
-            let rank = node.inputs.first()?.output.as_ref()?.tensor_type().shape.rank();
+            let rank = shape(node, node.inputs.first()?)?.elements.len();
             return Some(vec![Known::scalar(DType::I32, Element::Known(rank as i64))]);
         }
         _ => {}
@@ -28,6 +30,7 @@ pub(super) fn fold(node: &Node<'_>) -> Option<Vec<Known>> {
         node.inputs.iter().map(|input| input.known.as_ref()).collect::<Option<_>>()?;
     match node.def.op.as_str() {
         "BroadcastGradientArgs" => return broadcast_gradient_args(&inputs),
+        "ListDiff" => return list_diff(&inputs),
         "ConcatOffset" => return concat_offsets(&inputs),
         _ => {}
     }
@@ -45,6 +48,7 @@ pub(super) fn knows(kind: &str) -> bool {
         "ConcatOffset",
         "DynamicStitch",
         "InvertPermutation",
+        "BroadcastArgs",
     ];
     KINDS.contains(&kind)
 }
@@ -59,13 +63,20 @@ fn out_type(node: &Node<'_>, name: &str) -> Option<DType> {
     }
 }
 
-fn shape(node: &Node<'_>, value: &crate::graph::Output) -> Option<Known> {
-    Some(Known::shape_of(value, out_type(node, "out_type")?))
+fn shape(node: &Node<'_>, value: &Value) -> Option<Known> {
+    let dtype = out_type(node, "out_type")?;
+    match (&value.output, &value.known) {
+        (Some(output), _) => Some(Known::shape_of(output, dtype)),
+        (None, Some(known)) => {
+            let dims = known.dims.iter().map(|dim| Element::Known(*dim as i64));
+            Some(Known::vector(dtype, dims.collect()))
+        }
+        (None, None) => None,
+    }
 }
 
 fn size(node: &Node<'_>) -> Option<Known> {
-    let value = node.inputs.first()?.output.as_ref()?;
-    let shape = shape(node, value)?;
+    let shape = shape(node, node.inputs.first()?)?;
     Some(Known::scalar(shape.dtype, product(&shape)))
 }
 
@@ -74,12 +85,13 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
     let kind = node.def.op.as_str();
     match (kind, inputs) {
         ("Identity" | "StopGradient" | "PreventGradient" | "Snapshot", [x]) => Some((*x).clone()),
+        ("Cast", [_]) if node.def.must_be("Truncate", false).is_err() => None,
         ("Cast", [x]) => Some(Known { dtype: out_type(node, "DstT")?, ..(*x).clone() }),
         ("Reshape", [x, shape]) => reshape(x, shape),
         ("ExpandDims", [x, _]) if x.dims.is_empty() => {
             Some(Known { dims: vec![1], ..(*x).clone() })
         }
-        ("Squeeze", [x]) if x.elements.len() == 1 => {
+        ("Squeeze", [x]) if x.dims == [1] => {
             Some(Known { dims: vec![], like: None, ..(*x).clone() })
         }
         ("Pack", [first, ..]) if node.def.int("axis", 0).ok()? == 0 => {
@@ -90,7 +102,9 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
         ("Transpose", [x, order]) => transpose(x, order),
         ("StridedSlice", [x, begin, end, strides]) => strided_slice(node, x, [begin, end, strides]),
         ("Slice", [x, begin, size]) => slice(x, begin, size),
-        ("GatherV2" | "Gather", [x, indices, ..]) => gather(x, indices),
+        ("GatherV2" | "Gather", [x, indices, ..]) if node.def.int("batch_dims", 0).ok()? == 0 => {
+            gather(x, indices)
+        }
         ("Range", [start, limit, delta]) => range(start, limit, delta),
         ("Fill", [dims, value]) => {
             let one = value.elements.first()?.clone();
@@ -105,6 +119,7 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
         }
         ("Prod", [x, axes]) => reduce(node, x, axes, product),
         ("DynamicStitch", parts) => stitch(parts),
+        ("BroadcastArgs", [a, b]) => Some(broadcast_args(a, b)),
         ("InvertPermutation", [x]) => {
             let order = x.sizes()?;
             let place = |i: usize| {
@@ -245,11 +260,8 @@ fn product(x: &Known) -> Element {
     if let Some(like) = &x.like {
         return Element::Size(like.clone());
     }
-    let mut others = x.elements.iter().filter(|element| element.known() != Some(1));
-    match (others.next(), others.next()) {
-        (Some(one), None) => one.clone(),
-        _ => Element::Unknown,
-    }
+    let others = x.elements.iter().filter(|element| element.known() != Some(1)).cloned();
+    others.reduce(|a, b| computed(Binary::Mul, &a, &b)).unwrap_or(Element::Known(1))
 }
 
 /// A reduction of all elements of a vector or scalar, or of no axes.
@@ -289,14 +301,8 @@ fn stitch(parts: &[&Known]) -> Option<Known> {
 }
 
 fn elementwise(kind: &str, a: &Known, b: &Known) -> Option<Known> {
-    let compute = arithmetic(kind)?;
-    let element = |a: &Element, b: &Element| match (a.known(), b.known()) {
-        (Some(a), Some(b)) => compute(a, b).map_or(Element::Unknown, Element::Known),
-        (None, Some(1)) if matches!(kind, "Mul" | "FloorDiv" | "Maximum") => a.clone(),
-        (Some(1), None) if matches!(kind, "Mul" | "Maximum") => b.clone(),
-        (None, Some(0)) if matches!(kind, "Add" | "AddV2" | "Sub") => a.clone(),
-        _ => Element::Unknown,
-    };
+    let binary = arithmetic(kind)?;
+    let element = |a: &Element, b: &Element| computed(binary, a, b);
     let (all, others) = (a.elements.as_slice(), b.elements.as_slice());
     let elements = match (all, others) {
         ([a], others) => others.iter().map(|b| element(a, b)).collect(),
@@ -304,24 +310,46 @@ fn elementwise(kind: &str, a: &Known, b: &Known) -> Option<Known> {
         _ if a.dims == b.dims => all.iter().zip(others).map(|(a, b)| element(a, b)).collect(),
         _ => return None,
     };
-    let larger = |x: &Known| (x.elements.len(), x.dims.len());
-    let dims = if larger(a) >= larger(b) { &a.dims } else { &b.dims };
+    let is_as_large = a.dims.len() == b.dims.len() && b.elements.len() == 1;
+    let dims = if a.dims.len() > b.dims.len() || is_as_large { &a.dims } else { &b.dims };
     Some(Known { dtype: a.dtype, dims: dims.clone(), elements, like: None })
 }
 
-fn arithmetic(kind: &str) -> Option<fn(i64, i64) -> Option<i64>> {
+fn arithmetic(kind: &str) -> Option<Binary> {
     Some(match kind {
-        "Add" | "AddV2" => i64::checked_add,
-        "Sub" => i64::checked_sub,
-        "Mul" => i64::checked_mul,
-        "FloorDiv" => floor_div,
-        "FloorMod" => {
-            |a, b| floor_div(a, b).and_then(|quotient| a.checked_sub(quotient.checked_mul(b)?))
-        }
-        "Maximum" => |a, b| Some(a.max(b)),
-        "Minimum" => |a, b| Some(a.min(b)),
+        "Add" | "AddV2" => Binary::Add,
+        "Sub" => Binary::Sub,
+        "Mul" => Binary::Mul,
+        "FloorDiv" => Binary::FloorDiv,
+        "FloorMod" => Binary::FloorMod,
+        "Maximum" => Binary::Maximum,
+        "Minimum" => Binary::Minimum,
         _ => return None,
     })
+}
+
+/// One integer from two.
+fn computed(binary: Binary, a: &Element, b: &Element) -> Element {
+    match (binary, a.known(), b.known()) {
+        (_, Some(a), Some(b)) => integer(binary, a, b).map_or(Element::Unknown, Element::Known),
+        (Binary::Mul | Binary::FloorDiv, None, Some(1))
+        | (Binary::Add | Binary::Sub, None, Some(0)) => a.clone(),
+        (Binary::Mul, Some(1), None) | (Binary::Add, Some(0), None) => b.clone(),
+        _ => Element::of(binary, a, b),
+    }
+}
+
+fn integer(binary: Binary, a: i64, b: i64) -> Option<i64> {
+    match binary {
+        Binary::Add => a.checked_add(b),
+        Binary::Sub => a.checked_sub(b),
+        Binary::Mul => a.checked_mul(b),
+        Binary::FloorDiv => floor_div(a, b),
+        Binary::FloorMod => floor_div(a, b).and_then(|q| a.checked_sub(q.checked_mul(b)?)),
+        Binary::Maximum => Some(a.max(b)),
+        Binary::Minimum => Some(a.min(b)),
+        _ => None,
+    }
 }
 
 fn floor_div(a: i64, b: i64) -> Option<i64> {
@@ -338,12 +366,58 @@ fn concat_offsets(inputs: &[&Known]) -> Option<Vec<Known>> {
     for shape in shapes {
         let element = |at: usize| if at == axis { before.clone() } else { Element::Known(0) };
         offsets.push(Known::vector(shape.dtype, (0..shape.elements.len()).map(element).collect()));
-        before = match (before.known(), shape.elements.get(axis)?.known()) {
-            (Some(before), Some(size)) => Element::Known(before.checked_add(size)?),
-            _ => Element::Unknown,
-        };
+        before = computed(Binary::Add, &before, shape.elements.get(axis)?);
     }
     Some(offsets)
+}
+
+/// The shape that two shapes broadcast to.
+fn broadcast_args(a: &Known, b: &Known) -> Known {
+    let rank = a.elements.len().max(b.elements.len());
+    let element = |(a, b): (Element, Element)| match (a.known(), b.known()) {
+        (Some(1), _) => b,
+        (_, Some(1)) | (Some(_), _) => a,
+        (None, Some(_)) => b,
+        (None, None) => computed(Binary::Maximum, &a, &b),
+    };
+    let both = padded(a, rank).into_iter().zip(padded(b, rank));
+    Known::vector(a.dtype, both.map(element).collect())
+}
+
+/// The sizes of a shape, with a 1 for each outer axis that it lacks.
+fn padded(x: &Known, rank: usize) -> Vec<Element> {
+    let ones = std::iter::repeat_n(Element::Known(1), rank - x.elements.len());
+    ones.chain(x.elements.iter().cloned()).collect()
+}
+
+/// The integers of the first that the second has not, and their positions.
+fn list_diff(inputs: &[&Known]) -> Option<Vec<Known>> {
+    let [x, y] = inputs else { return None };
+    let others = y.ints()?;
+    let ints = x.ints()?;
+    let left = || (0..).zip(&ints).filter(|(_, value)| !others.contains(value));
+    let values = left().map(|(_, value)| Element::Known(*value)).collect();
+    let places = left().map(|(place, _)| Element::Known(place)).collect();
+    Some(vec![Known::vector(x.dtype, values), Known::vector(DType::I32, places)])
+}
+
+/// Whether the axes that two shapes are broadcast along depend on the step: a size that is unknown
+/// may be 1 there.
+pub(super) fn depends_on_the_step(a: &Known, b: &Known) -> bool {
+    let rank = a.elements.len().max(b.elements.len());
+    let is_open = |(a, b): (Element, Element)| match (a.known(), b.known()) {
+        (None, None) => !is_same_size(&a, &b),
+        (None, Some(other)) | (Some(other), None) => other != 1,
+        (Some(_), Some(_)) => false,
+    };
+    padded(a, rank).into_iter().zip(padded(b, rank)).any(is_open)
+}
+
+fn is_same_size(a: &Element, b: &Element) -> bool {
+    match (a, b) {
+        (Element::Dim(a, of_a), Element::Dim(b, of_b)) => a.edge() == b.edge() && of_a == of_b,
+        _ => false,
+    }
 }
 
 /// The axes over which the gradients of two broadcast operands are summed. A size that is unknown
@@ -351,11 +425,7 @@ fn concat_offsets(inputs: &[&Known]) -> Option<Vec<Known>> {
 fn broadcast_gradient_args(inputs: &[&Known]) -> Option<Vec<Known>> {
     let [a, b] = inputs else { return None };
     let rank = a.elements.len().max(b.elements.len());
-    let padded = |x: &Known| {
-        let ones = std::iter::repeat_n(Element::Known(1), rank - x.elements.len());
-        ones.chain(x.elements.iter().cloned()).collect::<Vec<_>>()
-    };
-    let (one, other) = (padded(a), padded(b));
+    let (one, other) = (padded(a, rank), padded(b, rank));
     let summed = |x: &[Element], y: &[Element]| {
         let is_spread = |axis: &usize| x[*axis].known() == Some(1) && y[*axis].known() != Some(1);
         let axes = (0..rank).filter(is_spread).map(|axis| Element::Known(axis as i64));

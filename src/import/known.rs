@@ -1,8 +1,10 @@
 //! Integers that the importer knows before a step runs: shapes, and numbers computed from them.
 
+use std::sync::Arc;
+
 use super::NodeProblem;
 use crate::graph::{Graph, GraphError, Name, NewOperation, Op, Output, Subscript};
-use crate::operations::Array;
+use crate::operations::{Array, Binary};
 use crate::tensor::{DType, Tensor};
 
 /// The most elements that are followed one by one.
@@ -17,9 +19,22 @@ pub(super) enum Element {
     Dim(Output, usize),
     /// The number of elements of a value, known only in the step.
     Size(Output),
+    /// What arithmetic makes of two others.
+    Of(Arc<Arithmetic>),
     /// An integer known only in the step, which no operation here computes.
     Unknown,
 }
+
+/// Arithmetic on two integers, of which at least one is known only in the step.
+#[derive(Debug)]
+pub(super) struct Arithmetic {
+    binary: Binary,
+    operands: [Element; 2],
+    depth: usize,
+}
+
+/// The deepest arithmetic that is followed.
+const DEEPEST: usize = 50;
 
 /// Integers in a shape of rank 0 or more.
 #[derive(Clone, Debug)]
@@ -34,6 +49,20 @@ pub(super) struct Known {
 impl Element {
     pub(super) fn known(&self) -> Option<i64> {
         if let Self::Known(value) = self { Some(*value) } else { None }
+    }
+
+    /// What `binary` makes of `a` and `b`, of which one is not known.
+    pub(super) fn of(binary: Binary, a: &Self, b: &Self) -> Self {
+        let depth = |element: &Self| match element {
+            Self::Of(arithmetic) => arithmetic.depth,
+            _ => 0,
+        };
+        let is_unknown = |element: &Self| matches!(element, Self::Unknown);
+        let depth = 1 + depth(a).max(depth(b));
+        if is_unknown(a) || is_unknown(b) || depth > DEEPEST {
+            return Self::Unknown;
+        }
+        Self::Of(Arc::new(Arithmetic { binary, operands: [a.clone(), b.clone()], depth }))
     }
 }
 
@@ -191,6 +220,13 @@ impl Maker<'_> {
                 self.add(Array::StridedSlice(vec![Subscript::At(*axis as i64)]), &[&shape])?
             }
             Element::Size(value) => self.add(Array::Size(self.dtype), &[value])?,
+            Element::Of(arithmetic) => {
+                let [a, b] = &arithmetic.operands;
+                let (Some(a), Some(b)) = (self.scalar(a)?, self.scalar(b)?) else {
+                    return Ok(None);
+                };
+                self.add(arithmetic.binary, &[&a, &b])?
+            }
             Element::Unknown => return Ok(None),
         }))
     }

@@ -1,10 +1,15 @@
-//! A node's attributes, each read as the type that it must have.
+//! A node's attributes, each read as the type that it must have. An attribute that nobody has read
+//! is refused by its name: it may change what the node computes.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::Deref;
 
 use super::error::{ImportError, NodeProblem};
 use super::known::Known;
 use super::tensor;
-use super::value::Value;
-use super::wire::{NodeDef, Value as Attribute};
+use super::value::{Branch, Value};
+use super::wire::{ListValue, NodeDef, Value as Attribute};
 use crate::graph::{Edge, OpId};
 use crate::tensor::{DType, PartialShape, Tensor};
 
@@ -13,14 +18,98 @@ pub(super) fn fail(node: &NodeDef, problem: NodeProblem) -> ImportError {
     ImportError::Node { node: node.name.clone(), kind: node.op.clone(), problem }
 }
 
-impl NodeDef {
-    fn value(&self, name: &str) -> Option<&Attribute> {
-        self.attr.get(name)?.value.as_ref()
+/// A node of the wire, which notes the attributes that are read.
+pub(super) struct Def<'a> {
+    def: &'a NodeDef,
+    read: RefCell<BTreeSet<String>>,
+}
+
+impl Deref for Def<'_> {
+    type Target = NodeDef;
+
+    fn deref(&self) -> &NodeDef {
+        self.def
+    }
+}
+
+/// Attributes that change no number: how many inputs there are, locks, names, hints for speed. The
+/// types of a node follow from its inputs.
+const HARMLESS: &[&str] = &[
+    "N",
+    "num",
+    "num_split",
+    "shape",
+    "use_locking",
+    "validate_shape",
+    "validate_indices",
+    "use_cudnn_on_gpu",
+    "allowed_devices",
+    "debug_name",
+    "container",
+    "shared_name",
+    "grad_a",
+    "grad_b",
+    "grad_x",
+    "grad_y",
+    "message",
+    "parallel_iterations",
+    "swap_memory",
+    "output_shapes",
+    "sorted",
+    "summarize",
+    "first_n",
+];
+
+/// Whether the value is a type, a list of types or an empty list.
+fn is_of_types(value: Option<&Attribute>) -> bool {
+    match value {
+        None | Some(Attribute::Type(_)) => true,
+        Some(Attribute::List(list)) => {
+            let others = ListValue { types: Vec::new(), ..list.clone() };
+            others == ListValue::default()
+        }
+        Some(_) => false,
+    }
+}
+
+impl<'a> Def<'a> {
+    pub(super) fn new(def: &'a NodeDef) -> Self {
+        Self { def, read: RefCell::default() }
+    }
+
+    fn value(&self, name: &str) -> Option<&'a Attribute> {
+        self.read.borrow_mut().insert(name.to_owned());
+        self.def.attr.get(name)?.value.as_ref()
+    }
+
+    /// Checks that every attribute that could change a number has been read.
+    pub(super) fn check_all_read(&self) -> Result<(), NodeProblem> {
+        let read = self.read.borrow();
+        let is_known = |(name, value): &(&String, &super::wire::AttrValue)| {
+            name.starts_with('_')
+                || is_of_types(value.value.as_ref())
+                || HARMLESS.contains(&name.as_str())
+                || read.contains(*name)
+        };
+        match self.def.attr.iter().find(|attribute| !is_known(attribute)) {
+            Some((name, _)) => Err(NodeProblem::UnknownAttribute(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the truth value `name` is `needed`, which is also its default.
+    pub(super) fn must_be(&self, name: &'static str, needed: bool) -> Result<(), NodeProblem> {
+        match self.flag_or(name, needed)? == needed {
+            true => Ok(()),
+            false => Err(NodeProblem::unsupported(format!(
+                "its attribute `{name}` must be {needed}: the other has no operation here"
+            ))),
+        }
     }
 
     /// The attribute `name` as `read` reads it; `None` if there is no such attribute.
-    fn read<'a, T>(
-        &'a self,
+    fn read<T>(
+        &self,
         name: &str,
         needs: &'static str,
         read: fn(&'a Attribute) -> Option<T>,
@@ -44,7 +133,7 @@ impl NodeDef {
     }
 
     /// Integers; empty if there is no such attribute.
-    pub(super) fn ints(&self, name: &str) -> Result<&[i64], NodeProblem> {
+    pub(super) fn ints(&self, name: &str) -> Result<&'a [i64], NodeProblem> {
         let list = self.read(name, "a list of integers", |value| match value {
             Attribute::List(list) => Some(list.i.as_slice()),
             _ => None,
@@ -54,13 +143,18 @@ impl NodeDef {
 
     /// A truth value; false if there is no such attribute.
     pub(super) fn flag(&self, name: &str) -> Result<bool, NodeProblem> {
+        self.flag_or(name, false)
+    }
+
+    /// A truth value; `default` if there is no such attribute.
+    pub(super) fn flag_or(&self, name: &str, default: bool) -> Result<bool, NodeProblem> {
         let read =
             |value: &Attribute| if let Attribute::B(value) = value { Some(*value) } else { None };
-        Ok(self.read(name, "a truth value", read)?.unwrap_or(false))
+        Ok(self.read(name, "a truth value", read)?.unwrap_or(default))
     }
 
     /// A text; empty if there is no such attribute.
-    pub(super) fn text(&self, name: &str) -> Result<&str, NodeProblem> {
+    pub(super) fn text(&self, name: &str) -> Result<&'a str, NodeProblem> {
         let text = self.read(name, "a text", |value| match value {
             Attribute::S(text) => std::str::from_utf8(text).ok(),
             _ => None,
@@ -95,6 +189,17 @@ impl NodeDef {
         }
     }
 
+    /// The texts of a tensor of texts, in one; `None` if it is of another type.
+    pub(super) fn text_of_tensor(&self, name: &str) -> Option<String> {
+        match self.value(name) {
+            Some(Attribute::Tensor(tensor)) if tensor.dtype == tensor::TEXT => {
+                let texts = tensor.string_val.iter().map(|text| String::from_utf8_lossy(text));
+                Some(texts.collect::<Vec<_>>().join(" "))
+            }
+            _ => None,
+        }
+    }
+
     /// A tensor.
     pub(super) fn tensor(&self, name: &str) -> Result<Tensor, NodeProblem> {
         match self.value(name) {
@@ -106,19 +211,22 @@ impl NodeDef {
 
 /// A node, with the values of its inputs.
 pub(super) struct Node<'a> {
-    pub(super) def: &'a NodeDef,
+    pub(super) def: &'a Def<'a>,
     pub(super) inputs: Vec<Value>,
     /// The operations that must run before it: its control inputs.
     pub(super) controls: Vec<OpId>,
     /// The operations that must run before it if the importer computes it: its control inputs, and
     /// the operations that compute its inputs.
     pub(super) needs: Vec<OpId>,
+    /// The branches in which TensorFlow runs it.
+    pub(super) branches: Vec<Branch>,
 }
 
 impl<'a> Node<'a> {
     /// The node without its inputs, waiting for `controls`.
     pub(super) fn with_controls(&self, controls: Vec<OpId>) -> Self {
-        Self { def: self.def, inputs: Vec::new(), controls, needs: Vec::new() }
+        let branches = self.branches.clone();
+        Self { def: self.def, inputs: Vec::new(), controls, needs: Vec::new(), branches }
     }
 
     /// Input `i`.

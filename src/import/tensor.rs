@@ -16,6 +16,9 @@ const MAX_EXPANDED: usize = 1 << 26;
 /// The number that TensorFlow adds to an element type's number for a reference to it.
 const REFERENCE: i32 = 100;
 
+/// TensorFlow's number of the type of texts.
+pub(super) const TEXT: i32 = 7;
+
 /// The element type of TensorFlow's number `dtype`; `None` if it does not exist here.
 pub(super) fn dtype(dtype: i32) -> Option<DType> {
     match dtype % REFERENCE {

@@ -290,7 +290,7 @@ proptest! {
             inputs.push(format!("c{i}"));
         }
         let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-        let list = Value::List(ListValue { i: vec![number; 4] });
+        let list = Value::List(ListValue { i: vec![number; 4], ..ListValue::default() });
         let attributed =
             node(kind, "y", &inputs).with("T", Value::Type(F32)).with("dtype", Value::Type(F32));
         nodes.push(match attribute {

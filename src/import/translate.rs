@@ -1,6 +1,9 @@
 //! The translation of nodes to operations: one at a time, each after the nodes that it needs.
 
 mod array;
+mod condition;
+mod einsum;
+mod images;
 mod indexed;
 mod math;
 mod norm;
@@ -12,12 +15,14 @@ mod window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 
-use super::node::Node;
+use super::known::Known;
+use super::node::{Def, Node};
 use super::order::parse_input;
-use super::value::Value;
+use super::value::{Branch, Value};
 use super::wire::{GraphDef, NodeDef};
 use super::{NodeProblem, fold};
 use crate::graph::{Graph, Name, NewOperation, Op, OpId, Output, Target};
+use crate::tensor::Tensor;
 use state::Roles;
 
 /// The outputs of a node.
@@ -35,6 +40,8 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         indexed::find,
         sparse::find,
         window::find,
+        images::find,
+        condition::find,
         norm::find,
         state::find,
     ];
@@ -62,7 +69,7 @@ fn of_inputs<const N: usize>(positions: [usize; N], op: impl Into<Op>) -> Transl
 
 /// The translation to the operation that `op` makes of the attributes, with the same inputs.
 fn with_attributes<O: Into<Op>>(
-    op: impl Fn(&NodeDef) -> Result<O, NodeProblem> + 'static,
+    op: impl Fn(&Def<'_>) -> Result<O, NodeProblem> + 'static,
 ) -> Translate {
     Box::new(move |importer, node| {
         let inputs = importer.inputs(node)?;
@@ -77,6 +84,8 @@ pub(super) struct Importer<'a> {
     names: BTreeSet<&'a str>,
     values: BTreeMap<String, Vec<Value>>,
     operations: BTreeMap<String, OpId>,
+    /// By node: the branches that it is in, if it is in one.
+    branches: BTreeMap<String, Vec<Branch>>,
     /// By node without an operation: the operations that must run before its users.
     folded: BTreeMap<String, Vec<OpId>>,
     roles: Roles,
@@ -92,8 +101,17 @@ impl<'a> Importer<'a> {
     ) -> Self {
         let names = def.node.iter().map(|node| node.name.as_str()).collect();
         let (values, operations) = (BTreeMap::new(), BTreeMap::new());
-        let folded = BTreeMap::new();
-        Self { graph, names, values, operations, folded, roles: Roles::of(nodes), built_at }
+        let (folded, branches) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            graph,
+            names,
+            values,
+            operations,
+            branches,
+            folded,
+            roles: Roles::of(nodes),
+            built_at,
+        }
     }
 
     pub(super) fn finish(self) -> (BTreeMap<String, Vec<Value>>, BTreeMap<String, OpId>) {
@@ -102,16 +120,33 @@ impl<'a> Importer<'a> {
 
     /// Adds `def`, whose inputs have been added. A device name that is malformed here is ignored.
     pub(super) fn add(&mut self, def: &NodeDef) -> Result<(), NodeProblem> {
+        let def = &Def::new(def);
         let node = self.node(def)?;
         let graph = self.graph.clone();
         let is_device = def.device.parse::<crate::cluster::DeviceSpec>().is_ok();
         let device = if is_device { def.device.as_str() } else { "" };
         let mut values = graph.with_device(device, |_| Ok(self.translate(&node)))??;
+        def.check_all_read()?;
         let after = node.known_after();
+        if let [value] = values.as_mut_slice()
+            && value.constant.is_none()
+            && let Some(computed) = self.computed(&node)
+        {
+            value.known = value.known.take().or_else(|| Known::of(&computed));
+            value.constant = Some(computed);
+        }
         for value in &mut values {
+            if !matches!(node.def.op.as_str(), "Switch" | "Merge") {
+                value.branches.clone_from(&node.branches);
+            }
             if value.constant.is_some() || value.known.is_some() {
                 value.after.clone_from(&after);
             }
+        }
+        if let Some(first) = values.first().filter(|first| !first.branches.is_empty()) {
+            self.branches.insert(def.name.clone(), first.branches.clone());
+        } else if !node.branches.is_empty() && values.is_empty() {
+            self.branches.insert(def.name.clone(), node.branches.clone());
         }
         self.values.insert(def.name.clone(), values);
         if !self.operations.contains_key(&def.name) {
@@ -120,12 +155,16 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn node<'n>(&self, def: &'n NodeDef) -> Result<Node<'n>, NodeProblem> {
+    fn node<'n>(&self, def: &'n Def<'n>) -> Result<Node<'n>, NodeProblem> {
         let (mut inputs, mut controls, mut needs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut branches: Vec<Branch> = Vec::new();
         for input in &def.input {
             let missing = || NodeProblem::NoSuchInput(input.clone());
             match parse_input(input) {
-                (name, None) => controls.extend(self.run_for(name)),
+                (name, None) => {
+                    controls.extend(self.run_for(name));
+                    branches.extend(self.branches.get(name).into_iter().flatten().cloned());
+                }
                 (name, Some(output)) => {
                     needs.extend(self.run_for(name));
                     let values = self.values.get(name);
@@ -138,11 +177,18 @@ impl<'a> Importer<'a> {
                 }
             }
         }
+        branches.extend(inputs.iter().flat_map(|value: &Value| value.branches.iter().cloned()));
+        let mut once: Vec<Branch> = Vec::new();
+        for branch in branches {
+            if !once.contains(&branch) {
+                once.push(branch);
+            }
+        }
         needs.extend(&controls);
         needs.sort();
         needs.dedup();
         needs.retain(|id| !self.is_free(*id));
-        Ok(Node { def, inputs, controls, needs })
+        Ok(Node { def, inputs, controls, needs, branches: once })
     }
 
     /// The operations that must run before an operation that waits for the node `name`.
@@ -164,6 +210,17 @@ impl<'a> Importer<'a> {
     /// Computes arithmetic on shapes at once. Translates the other nodes, and those whose result is
     /// known only in the step.
     fn translate(&mut self, node: &Node<'_>) -> Values {
+        if node.def.op == "BroadcastGradientArgs"
+            && let [Some(a), Some(b)] = [node.known(0).ok(), node.known(1).ok()]
+            && fold::depends_on_the_step(a, b)
+        {
+            let known = fold::fold(node).unwrap_or_default().into_iter().zip([&a.like, &b.like]);
+            let with = |(known, like): (Known, &Option<Output>)| Value {
+                summed_to: like.clone(),
+                ..Value::from(known)
+            };
+            return Ok(known.map(with).collect());
+        }
         let Some(known) = fold::fold(node) else {
             let unknown = || NodeProblem::NotConstant { input: node.unknown_input() };
             return find(&node.def.op).ok_or_else(unknown)?(self, node);
@@ -194,6 +251,23 @@ impl<'a> Importer<'a> {
         node.value(i)?.output(self.graph, &node.def.name, i)
     }
 
+    /// `value` for a step; an output of a helper, or of `node` itself.
+    fn value(&self, node: &Node<'_>, value: &Value) -> Result<Output, NodeProblem> {
+        value.output(self.graph, &node.def.name, 0)
+    }
+
+    /// A scalar of the type of `x`.
+    fn scalar(
+        &self,
+        node: &Node<'_>,
+        part: &str,
+        x: &Output,
+        value: f64,
+    ) -> Result<Output, NodeProblem> {
+        let value = Tensor::scalar_of(x.tensor_type().dtype, value);
+        self.helper(node, part, Op::Const(value), &[])
+    }
+
     /// All inputs as values for a step.
     fn inputs(&self, node: &Node<'_>) -> Result<Vec<Output>, NodeProblem> {
         (0..node.inputs.len()).map(|i| self.input(node, i)).collect()
@@ -213,6 +287,11 @@ impl<'a> Importer<'a> {
         inputs: &[Output],
         variables: &[OpId],
     ) -> Result<OpId, NodeProblem> {
+        if !node.branches.is_empty() && op.is_stateful() && op != Op::ReadVariable {
+            return Err(NodeProblem::unsupported(
+                "it changes a variable in a branch of a condition: both branches are computed here",
+            ));
+        }
         let inputs: Vec<_> = inputs.iter().map(Output::edge).collect();
         let id = self.graph.add(NewOperation {
             name: Name::Exactly(&node.def.name),
@@ -225,6 +304,30 @@ impl<'a> Importer<'a> {
         })?;
         self.operations.insert(node.def.name.clone(), id);
         Ok(id)
+    }
+
+    /// The value of a node that an operation of the library computes from constants alone.
+    fn computed(&self, node: &Node<'_>) -> Option<Tensor> {
+        /// The most elements that are computed.
+        const MOST: usize = 16;
+        let id = self.operations.get(&node.def.name)?;
+        let constants: Vec<&Tensor> =
+            node.inputs.iter().map(|input| input.constant.as_ref()).collect::<Option<_>>()?;
+        let is_small = |x: &&Tensor| x.shape().elements() <= MOST && !x.is_hollow();
+        let inputs: Vec<_> = node.inputs.iter().filter_map(|i| i.output.as_ref()).collect();
+        let edges: Vec<_> = inputs.iter().map(|input| input.edge()).collect();
+        let op = self.graph.with_operation(*id, |operation| match &operation.op {
+            Op::Defined(op) if operation.inputs.as_slice() == edges => {
+                let shape = operation.outputs.first()?.shape.known()?;
+                (shape.elements() <= MOST).then(|| op.clone())
+            }
+            _ => None,
+        })?;
+        if constants.is_empty() || edges.len() != constants.len() || !constants.iter().all(is_small)
+        {
+            return None;
+        }
+        op.definition().compute(&constants).ok()?.into_iter().next()
     }
 
     fn outputs_of(&self, id: OpId) -> Vec<Value> {

@@ -2,8 +2,15 @@
 
 use super::NodeProblem;
 use super::known::Known;
-use crate::graph::{Graph, Name, NewOperation, Op, OpId, Output};
+use crate::graph::{Edge, Graph, Name, NewOperation, Op, OpId, Output};
 use crate::tensor::Tensor;
+
+/// A branch of a condition: TensorFlow runs what is in it only where the condition is as said.
+#[derive(Clone, PartialEq)]
+pub(super) struct Branch {
+    pub(super) condition: Edge,
+    pub(super) holds: bool,
+}
 
 /// One output of a node.
 #[derive(Clone, Default)]
@@ -14,6 +21,16 @@ pub(super) struct Value {
     pub(super) constant: Option<Tensor>,
     /// Its integers, as far as they are known.
     pub(super) known: Option<Known>,
+    /// Its text, if it is one: a message.
+    pub(super) text: Option<String>,
+    /// The branches that it is computed in.
+    pub(super) branches: Vec<Branch>,
+    /// The value that it is a gradient for, where the axes to sum over are those that this value
+    /// was broadcast along, and are known only in the step.
+    pub(super) summed_to: Option<Output>,
+    /// The value that it is, with each axis apart as many times as it was repeated: the first half
+    /// of the gradient of `Tile`, whose shape has too many dimensions for here.
+    pub(super) tiled: Option<(Output, Vec<i64>)>,
     /// The operations that must run before a user that takes the constant or known value without
     /// the output: the control inputs of the constants that it was computed from.
     pub(super) after: Vec<OpId>,

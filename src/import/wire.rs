@@ -55,11 +55,21 @@ pub(super) enum Value {
     Tensor(TensorProto),
 }
 
-/// A list; only lists of integers are read.
+/// A list of values of one kind.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct ListValue {
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub(super) s: Vec<Vec<u8>>,
     #[prost(int64, repeated, tag = "3")]
     pub(super) i: Vec<i64>,
+    #[prost(float, repeated, tag = "4")]
+    pub(super) f: Vec<f32>,
+    #[prost(bool, repeated, tag = "5")]
+    pub(super) b: Vec<bool>,
+    #[prost(int32, repeated, tag = "6")]
+    pub(super) types: Vec<i32>,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) shape: Vec<TensorShapeProto>,
 }
 
 /// A shape; -1 for an unknown dimension.
@@ -92,6 +102,8 @@ pub(super) struct TensorProto {
     pub(super) double_val: Vec<f64>,
     #[prost(int32, repeated, tag = "7")]
     pub(super) int_val: Vec<i32>,
+    #[prost(bytes = "vec", repeated, tag = "8")]
+    pub(super) string_val: Vec<Vec<u8>>,
     #[prost(int64, repeated, tag = "10")]
     pub(super) int64_val: Vec<i64>,
     #[prost(bool, repeated, tag = "11")]

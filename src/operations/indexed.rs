@@ -23,16 +23,21 @@ use crate::tensor::{PartialShape, Shape, Tensor};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Indexed {
     /// `(params, indices)`: the slices at the indices along an axis, which the indices' shape
-    /// replaces (TensorFlow `GatherV2` without batch dimensions).
+    /// replaces (TensorFlow `GatherV2`).
     Gather {
         /// The axis.
         axis: usize,
+        /// The number of first axes that both have, each of whose elements is gathered from by
+        /// itself.
+        batch: usize,
     },
     /// `(gradient, params, indices)`: zeros of the shape of `params`, whose values are not used,
     /// and each slice of the gradient added where it was gathered.
     GatherGrad {
         /// The axis.
         axis: usize,
+        /// The number of first axes that both have.
+        batch: usize,
     },
     /// `(params, indices)`: the slices at the indices.
     GatherNd,
@@ -61,8 +66,10 @@ impl Indexed {
     /// The requirements on its inputs.
     fn needs(&self) -> String {
         match self {
-            Self::Gather { axis } => format!("an axis {axis} and i32 or i64 indices"),
-            Self::GatherGrad { axis } => {
+            Self::Gather { axis, batch } => {
+                format!("an axis {axis} and i32 or i64 indices whose first {batch} axes are alike")
+            }
+            Self::GatherGrad { axis, .. } => {
                 let gathered = format!("the gradient of what was gathered along axis {axis}");
                 format!("{gathered}, that, and i32 or i64 indices")
             }
@@ -85,8 +92,8 @@ impl Indexed {
 /// One of each kind.
 pub(super) fn kinds() -> Vec<Defined> {
     vec![
-        Indexed::Gather { axis: 0 }.into(),
-        Indexed::GatherGrad { axis: 0 }.into(),
+        Indexed::Gather { axis: 0, batch: 0 }.into(),
+        Indexed::GatherGrad { axis: 0, batch: 0 }.into(),
         Indexed::GatherNd.into(),
         Indexed::ScatterNd(Shape::SCALAR).into(),
         Indexed::TensorScatterAdd.into(),
@@ -110,8 +117,14 @@ impl OpDef for Indexed {
 
     fn attributes(&self, given: &mut Attributes) -> Defined {
         match self {
-            Self::Gather { axis } => Self::Gather { axis: given.size("axis", *axis) },
-            Self::GatherGrad { axis } => Self::GatherGrad { axis: given.size("axis", *axis) },
+            Self::Gather { axis, batch } => Self::Gather {
+                axis: given.size("axis", *axis),
+                batch: given.size("batch_dims", *batch),
+            },
+            Self::GatherGrad { axis, batch } => Self::GatherGrad {
+                axis: given.size("axis", *axis),
+                batch: given.size("batch_dims", *batch),
+            },
             Self::ScatterNd(shape) => Self::ScatterNd(given.shape("shape", *shape)),
             Self::OneHot { depth, axis, on, off } => Self::OneHot {
                 depth: given.size("depth", *depth),
@@ -126,9 +139,11 @@ impl OpDef for Indexed {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let outputs = match (self, inputs) {
-            (Self::Gather { axis }, [params, indices]) => gather(*axis, *params, *indices),
-            (Self::GatherGrad { axis }, [dy, params, indices]) => {
-                gather_grad(*axis, *dy, *params, *indices)
+            (Self::Gather { axis, batch }, [params, indices]) => {
+                gather([*axis, *batch], *params, *indices)
+            }
+            (Self::GatherGrad { axis, batch }, [dy, params, indices]) => {
+                gather_grad([*axis, *batch], *dy, *params, *indices)
             }
             (Self::GatherNd, [params, indices]) => {
                 slices_at(params.shape, *indices).and_then(|dims| typed(params.dtype, &dims))
@@ -157,13 +172,13 @@ impl OpDef for Indexed {
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
         let dy = of.only_arrived()?;
         Ok(match self {
-            Self::Gather { axis } => {
+            Self::Gather { axis, batch } => {
                 let (params, indices) = (of.input(0), of.input(1));
-                let back = Self::GatherGrad { axis: *axis };
+                let back = Self::GatherGrad { axis: *axis, batch: *batch };
                 vec![of.for_input(0, || dy.with(&[&params, &indices], back))?, None]
             }
-            Self::GatherGrad { axis } => {
-                let again = Self::Gather { axis: *axis };
+            Self::GatherGrad { axis, batch } => {
+                let again = Self::Gather { axis: *axis, batch: *batch };
                 vec![of.for_input(0, || dy.with(&[&of.input(2)], again))?, None, None]
             }
             Self::GatherNd => {
@@ -209,17 +224,15 @@ impl OpDef for Indexed {
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         Ok(match (self, inputs) {
-            (Self::Gather { axis }, [params, indices]) => {
-                let (size, width) = along(params.shape(), *axis);
-                let positions = positions(indices, size)?;
+            (Self::Gather { axis, batch }, [params, indices]) => {
+                let (size, width, positions) = gather_places([*axis, *batch], params, indices)?;
                 let mut dims = params.shape().dims().to_vec();
-                dims.splice(axis..=axis, indices.shape().dims().iter().copied());
+                dims.splice(axis..=axis, indices.shape().dims()[*batch..].iter().copied());
                 let shape = Shape::new(&dims);
                 smallvec![gathered(params, size, &positions, width, shape)]
             }
-            (Self::GatherGrad { axis }, [dy, params, indices]) => {
-                let (size, width) = along(params.shape(), *axis);
-                let positions = positions(indices, size)?;
+            (Self::GatherGrad { axis, batch }, [dy, params, indices]) => {
+                let (size, width, positions) = gather_places([*axis, *batch], params, indices)?;
                 let mut out = Tensor::zeros(dy.dtype(), params.shape());
                 by_number!(dy.dtype(), N => {
                     indexed::scatter_add(dy.slice::<N>(), size, &positions, width, out.make_mut());
@@ -271,14 +284,45 @@ fn zeros_like(x: &Output) -> Result<Output, GraphError> {
 const ND: &str =
     "i32 or i64 indices whose last dimension, of known size, is a position along the first axes";
 
-fn gather(axis: usize, params: TensorType, indices: TensorType) -> Option<OutputTypes> {
-    let (before, after) = (params.shape.dims().get(..axis)?, params.shape.dims().get(axis + 1..)?);
-    let dims: Dims = [before, indices.shape.dims(), after].concat().into();
-    is_index(indices.dtype).then(|| typed(params.dtype, &dims))?
+fn gather(
+    [axis, batch]: [usize; 2],
+    params: TensorType,
+    indices: TensorType,
+) -> Option<OutputTypes> {
+    let dims = params.shape.dims();
+    let (before, after) = (dims.get(..axis)?, dims.get(axis + 1..)?);
+    let of_batch = |shape: &PartialShape| shape.dims().get(..batch).map(PartialShape::new);
+    of_batch(&params.shape)?.merge(&of_batch(&indices.shape)?)?;
+    let dims: Dims = [before, &indices.shape.dims()[batch..], after].concat().into();
+    (is_index(indices.dtype) && batch <= axis).then(|| typed(params.dtype, &dims))?
+}
+
+/// The size and the width of what is gathered from, and the positions of the slices in it. With
+/// batch axes, all axes up to the gathered one are as one.
+fn gather_places(
+    [axis, batch]: [usize; 2],
+    params: &Tensor,
+    indices: &Tensor,
+) -> Result<(usize, usize, Vec<usize>), ComputeError> {
+    let (size, width) = along(params.shape(), axis);
+    let positions = positions(indices, size)?;
+    if batch == 0 {
+        return Ok((size, width, positions));
+    }
+    let shape = params.shape();
+    let dims = shape.dims();
+    let (batches, outer): (usize, usize) =
+        (dims[..batch].iter().product(), dims[batch..axis].iter().product());
+    let each = positions.len().checked_div(batches).unwrap_or(0);
+    let place = |i: usize| {
+        let (slice, at) = (i / each, i % each);
+        slice * size + positions[slice / outer * each + at]
+    };
+    Ok((batches * outer * size, width, (0..batches * outer * each).map(place).collect()))
 }
 
 fn gather_grad(
-    axis: usize,
+    axis: [usize; 2],
     dy: TensorType,
     params: TensorType,
     indices: TensorType,

@@ -8,7 +8,7 @@ use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
     Output, OutputTypes, Outputs, ShardStrategy, Sharding, TensorType, agree, bytes, one,
 };
-use crate::kernels::indexed::positions;
+use crate::kernels::indexed::IndexOutOfRange;
 use crate::kernels::{gather_rows, sparse};
 use crate::tensor::{DType, Element, PartialShape, Shape, Tensor};
 
@@ -18,9 +18,19 @@ pub enum Sparse {
     /// `(x [n])`: its distinct values, in the order in which they first occur, and for each element
     /// of `x` its index among them (i32 \[n\]).
     Unique,
+    /// `(x [n], y [m])`: the elements of `x` that `y` has not, in their order, and their positions
+    /// in `x` (i32; TensorFlow `tf.setdiff1d`).
+    ListDiff,
+    /// `(condition)`: the positions where it holds, a row each, in row-major order (i64
+    /// \[count, dimensions\]).
+    Where,
+    /// `(x [sets, n], y [sets, m])`: of each row the distinct elements of `x` that `y` has not,
+    /// ascending, as a sparse value: positions (i64 \[count, 2\]), elements, shape (i64 \[2\];
+    /// TensorFlow `DenseToDenseSetOperation` with `a-b`).
+    SetDifference,
     /// `(x [ids…, row…], ids […])`: row `i` of the result is the sum of the rows of `x` whose id is
-    /// `i`, in their order. The result has this many rows; with `None`, `(…, like [rows, …])`, as
-    /// many as `like`, whose values are not used.
+    /// `i`, in their order; rows with an id below 0 are left out. The result has this many rows;
+    /// with `None`, `(…, like [rows, …])`, as many as `like`, whose values are not used.
     UnsortedSegmentSum(Option<usize>),
     /// `(ids [n])`: for each shard of a table the ids of its rows, as the shard numbers them; then
     /// for each shard the positions of these in `ids` (i32). TensorFlow has it as arithmetic on ids
@@ -39,6 +49,9 @@ pub(super) fn kinds() -> Vec<Defined> {
     let sharding = Sharding { table: "".into(), rows: 0, shards: 0, strategy };
     vec![
         Sparse::Unique.into(),
+        Sparse::ListDiff.into(),
+        Sparse::Where.into(),
+        Sparse::SetDifference.into(),
         Sparse::UnsortedSegmentSum(None).into(),
         Sparse::ShardIds(sharding).into(),
         Sparse::Stitch.into(),
@@ -50,6 +63,9 @@ impl OpDef for Sparse {
     fn kind(&self) -> &'static str {
         match self {
             Self::Unique => "Unique",
+            Self::ListDiff => "ListDiff",
+            Self::Where => "Where",
+            Self::SetDifference => "SetDifference",
             Self::UnsortedSegmentSum(_) => "UnsortedSegmentSum",
             Self::ShardIds(_) => "ShardIds",
             Self::Stitch => "DynamicStitch",
@@ -71,7 +87,12 @@ impl OpDef for Sparse {
                     strategy: if is_mod { ShardStrategy::Mod } else { ShardStrategy::Div },
                 })
             }
-            Self::Unique | Self::Stitch | Self::StitchGrad => self.clone(),
+            Self::Unique
+            | Self::ListDiff
+            | Self::Where
+            | Self::SetDifference
+            | Self::Stitch
+            | Self::StitchGrad => self.clone(),
         }
         .into()
     }
@@ -79,6 +100,17 @@ impl OpDef for Sparse {
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let (outputs, needs) = match (self, inputs) {
             (Self::Unique, [x]) => (unique_types(*x), "a vector of i32 or i64"),
+            (Self::ListDiff, [x, y]) => (
+                unique_types(*x)
+                    .filter(|_| y.dtype == x.dtype && is_vector(*y))
+                    .map(|types| smallvec![types[0], TensorType::new(DType::I32, [None])]),
+                "two vectors of i32 or i64",
+            ),
+            (Self::Where, [x]) => (
+                (x.dtype == DType::Bool).then(|| one(DType::I64, [None, Some(x.shape.rank())])),
+                "truth values",
+            ),
+            (Self::SetDifference, [x, y]) => (difference_types(*x, *y), "two lists of sets"),
             (Self::UnsortedSegmentSum(Some(rows)), [x, ids]) => {
                 (segment_sum(*x, *ids, Some(*rows)), "f32 rows and an i32 or i64 for each")
             }
@@ -105,7 +137,7 @@ impl OpDef for Sparse {
         let mut gradients = vec![None; of.inputs()];
         match self {
             Self::UnsortedSegmentSum(_) => {
-                gradients[0] = of.for_input(0, || dy.gather(&of.input(1), 0))?;
+                gradients[0] = of.for_input(0, || dy.rows_or_zeros(&of.input(1)))?;
             }
             Self::Stitch => {
                 let shards = of.inputs() / 2;
@@ -115,7 +147,14 @@ impl OpDef for Sparse {
                     *gradient = Some(parts.sibling(shard));
                 }
             }
-            Self::Unique | Self::ShardIds(_) | Self::StitchGrad => return Err(of.no_gradient()),
+            Self::Unique
+            | Self::ListDiff
+            | Self::Where
+            | Self::SetDifference
+            | Self::ShardIds(_)
+            | Self::StitchGrad => {
+                return Err(of.no_gradient());
+            }
         }
         Ok(gradients)
     }
@@ -125,9 +164,11 @@ impl OpDef for Sparse {
         match self {
             // The outputs are as large as the ids at most, and are counted so: how large, the
             // values decide.
-            Self::Unique | Self::ShardIds(_) => {
-                Cost::moved(2 * bytes(inputs) + 4 * inputs[0].1.elements())
-            }
+            Self::Unique
+            | Self::ListDiff
+            | Self::Where
+            | Self::SetDifference
+            | Self::ShardIds(_) => Cost::moved(2 * bytes(inputs) + 4 * inputs[0].1.elements()),
             Self::UnsortedSegmentSum(_) => {
                 let elements = inputs[0].1.elements();
                 let moved = Cost::moved(bytes(&inputs[..2]) + 4 * elements + bytes(outputs));
@@ -148,11 +189,17 @@ impl OpDef for Sparse {
                 let rows = rows.unwrap_or_else(|| like[0].shape().dims()[0]);
                 let dims = x.shape();
                 let row = &dims.dims()[ids.shape().rank()..];
-                let positions = positions(ids, rows)?;
-                let mut out = Tensor::uninitialised::<f32>(Shape::new(&[&[rows], row].concat()));
-                sparse::segment_sum(x.slice(), &positions, row.iter().product(), out.make_mut());
-                smallvec![out]
+                smallvec![sum_of_segments(x, ids, rows, row)?]
             }
+            (Self::ListDiff, [x, y]) => match x.dtype() {
+                DType::I32 => list_diff::<i32>(x, y),
+                _ => list_diff::<i64>(x, y),
+            },
+            (Self::Where, [x]) => smallvec![places(x)?],
+            (Self::SetDifference, [x, y]) => match x.dtype() {
+                DType::I32 => set_difference::<i32>(x, y)?,
+                _ => set_difference::<i64>(x, y)?,
+            },
             (Self::ShardIds(sharding), [ids]) => match ids.dtype() {
                 DType::I32 => shard_ids::<i32>(ids, sharding, |row| row as i32)?,
                 _ => shard_ids::<i64>(ids, sharding, |row| row as i64)?,
@@ -186,6 +233,57 @@ fn unique_types(x: TensorType) -> Option<OutputTypes> {
     let values = TensorType::new(x.dtype, [None]);
     (is_index(x.dtype) && is_vector(x))
         .then(|| smallvec![values, TensorType::new(DType::I32, x.shape)])
+}
+
+fn difference_types(x: TensorType, y: TensorType) -> Option<OutputTypes> {
+    let (&[sets, _], &[others, _]) = (x.shape.dims(), y.shape.dims()) else { return None };
+    agree(sets, others)?;
+    (is_index(x.dtype) && x.dtype == y.dtype).then(|| {
+        smallvec![
+            TensorType::new(DType::I64, [None, Some(2)]),
+            TensorType::new(x.dtype, [None]),
+            TensorType::new(DType::I64, [Some(2)]),
+        ]
+    })
+}
+
+/// The positions of the elements that hold.
+fn places(x: &Tensor) -> Result<Tensor, ComputeError> {
+    let shape = x.shape();
+    let dims = shape.dims();
+    let mut rows: Vec<i64> = Vec::new();
+    for at in (0..).zip(x.slice::<bool>()).filter(|(_, holds)| **holds).map(|(at, _)| at) {
+        let mut rest: usize = at;
+        let first = rows.len();
+        rows.resize(first + dims.len(), 0);
+        for (axis, dim) in dims.iter().enumerate().rev() {
+            rows[first + axis] = (rest % dim) as i64;
+            rest /= dim;
+        }
+    }
+    let count = x.slice::<bool>().iter().filter(|holds| **holds).count();
+    Ok(Tensor::new([count, dims.len()], &rows)?)
+}
+
+fn set_difference<T: Element + Into<i64> + Ord>(
+    x: &Tensor,
+    y: &Tensor,
+) -> Result<Outputs, ComputeError> {
+    let (sets, size) = x.shape().rows_and_columns();
+    let (_, others) = y.shape().rows_and_columns();
+    let (mut places, mut values, mut most) = (Vec::new(), Vec::new(), 0);
+    for set in 0..sets {
+        let row: std::collections::BTreeSet<T> =
+            x.slice::<T>()[set * size..][..size].iter().copied().collect();
+        let other = &y.slice::<T>()[set * others..][..others];
+        let left = row.into_iter().filter(|value| !other.contains(value));
+        let first = values.len();
+        values.extend(left);
+        most = most.max(values.len() - first);
+        places.extend((0..(values.len() - first) as i64).flat_map(|at| [set as i64, at]));
+    }
+    let places = Tensor::new([values.len(), 2], &places)?;
+    Ok(smallvec![places, vector(&values), vector(&[sets as i64, most as i64])])
 }
 
 fn segment_sum(x: TensorType, ids: TensorType, rows: Option<usize>) -> Option<OutputTypes> {
@@ -245,6 +343,41 @@ fn unique<T: Element + Into<i64>>(x: &Tensor) -> Outputs {
     smallvec![vector(&values), vector(&index)]
 }
 
+fn list_diff<T: Element + Into<i64> + Ord>(x: &Tensor, y: &Tensor) -> Outputs {
+    let others: std::collections::BTreeSet<&T> = y.slice::<T>().iter().collect();
+    let left = x.slice::<T>().iter().enumerate().filter(|(_, value)| !others.contains(value));
+    let (positions, values): (Vec<i32>, Vec<T>) = left.map(|(at, x)| (at as i32, *x)).unzip();
+    smallvec![vector(&values), vector(&positions)]
+}
+
+/// The sum of the rows of each id. Rows whose id is below 0 go to one row more, which is cut off.
+fn sum_of_segments(
+    x: &Tensor,
+    ids: &Tensor,
+    rows: usize,
+    row: &[usize],
+) -> Result<Tensor, ComputeError> {
+    let ids: Vec<i64> = match ids.dtype() {
+        DType::I32 => ids.slice::<i32>().iter().map(|id| i64::from(*id)).collect(),
+        _ => ids.slice::<i64>().to_vec(),
+    };
+    let position = |(place, id): (usize, &i64)| match usize::try_from(*id) {
+        Err(_) => Ok(rows),
+        Ok(position) if position < rows => Ok(position),
+        Ok(_) => Err(IndexOutOfRange { index: *id, place, size: rows }),
+    };
+    let positions = ids.iter().enumerate().map(position).collect::<Result<Vec<_>, _>>()?;
+    let shape = |rows: usize| Shape::new(&[&[rows], row].concat());
+    let width = row.iter().product();
+    let has_more = positions.contains(&rows);
+    let mut out = Tensor::uninitialised::<f32>(shape(rows + usize::from(has_more)));
+    sparse::segment_sum(x.slice(), &positions, width, out.make_mut());
+    if !has_more {
+        return Ok(out);
+    }
+    Ok(Tensor::new(shape(rows), &out.slice::<f32>()[..rows * width])?)
+}
+
 fn shard_ids<T: Element + Into<i64>>(
     ids: &Tensor,
     sharding: &Sharding,
@@ -268,16 +401,39 @@ impl Output {
         Ok((values, index))
     }
 
+    /// The elements of a vector of i32 or i64 that `others` has not, in their order, and their
+    /// positions (i32; TensorFlow `tf.setdiff1d`).
+    ///
+    /// # Errors
+    /// If they are not two such vectors of one type.
+    #[track_caller]
+    pub fn list_diff(&self, others: &Self) -> Result<(Self, Self), GraphError> {
+        let values = self.with(&[others], Sparse::ListDiff)?;
+        let positions = values.sibling(1);
+        Ok((values, positions))
+    }
+
     /// Sums rows by id: row `i` of the result (f32 \[rows, row…\]) is the sum of the rows here that
-    /// have the id `i`, in their order (TensorFlow `tf.math.unsorted_segment_sum`). The shape of
-    /// the ids is that of the first dimensions here. A step fails if an id is outside `0..rows`;
-    /// TensorFlow instead leaves out negative ids.
+    /// have the id `i`, in their order; rows with an id below 0 are left out (TensorFlow
+    /// `tf.math.unsorted_segment_sum`). The shape of the ids is that of the first dimensions here.
+    /// A step fails if an id is `rows` or above.
     ///
     /// # Errors
     /// If there is not one id, i32 or i64, for each row of f32.
     #[track_caller]
     pub fn unsorted_segment_sum(&self, ids: &Self, rows: usize) -> Result<Self, GraphError> {
         self.with(&[ids], Sparse::UnsortedSegmentSum(Some(rows)))
+    }
+
+    /// The rows with these ids, and zeros for an id below 0.
+    fn rows_or_zeros(&self, ids: &Self) -> Result<Self, GraphError> {
+        let zero = ids.scalar_alike(0.0);
+        let rows = self.gather(&ids.maximum(&zero)?, 0)?;
+        let mut is_row = ids.greater_equal(&zero)?;
+        for _ in 1..self.tensor_type().shape.rank() {
+            is_row = is_row.expand_dims(-1)?;
+        }
+        is_row.select(&rows, &rows.scalar_alike(0.0))
     }
 
     /// The sums of the rows that have the same id, as many as there are `rows_like`.

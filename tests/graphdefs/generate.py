@@ -13,6 +13,7 @@ import json
 import os
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # its order of additions is another
 
 import numpy as np
 import tensorflow as tf

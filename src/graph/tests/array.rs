@@ -113,7 +113,7 @@ fn what_surrounds_a_value_adds_to_its_size() {
 
 #[test]
 fn indices_give_their_shape_to_what_they_find() {
-    let gather = || Indexed::Gather { axis: 1 };
+    let gather = || Indexed::Gather { axis: 1, batch: 0 };
     assert_indexed(
         gather(),
         &[

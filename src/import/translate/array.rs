@@ -1,11 +1,14 @@
 //! Operations that move elements: TensorFlow's other inputs become attributes.
 
+mod band;
+
 use super::{Importer, Node, NodeProblem, Translate, Values, plain, with_attributes};
 use crate::graph::{Mirror, Op, Output, Subscript};
 use crate::import::known::Known;
 use crate::import::node::axis;
 use crate::import::tensor::{known_shape, partial_shape};
-use crate::operations::{Array, Binary, Cast};
+use crate::import::value::Value;
+use crate::operations::{self, Array, Binary, Cast, Change, Cumprod, Dynamic, Roll};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -31,12 +34,10 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "Unpack" => of_first(|node, x| {
             Ok(Array::Unstack { axis: axis(node.def.int("axis", 0)?, x.rank())? })
         }),
-        "Slice" => of_first(slice),
-        "StridedSlice" => {
-            of_first(|node, x| Ok(Array::StridedSlice(subscripts(node, 1, x.rank())?)))
-        }
+        "Slice" => Box::new(slice),
+        "StridedSlice" => Box::new(strided_slice),
         "StridedSliceGrad" => Box::new(strided_slice_grad),
-        "Pad" | "PadV2" => of_first(pad),
+        "Pad" | "PadV2" => Box::new(pad),
         "MirrorPad" => of_first(|node, _| {
             let (paddings, mirror) = mirrored(node)?;
             Ok(Array::MirrorPad { paddings, mirror })
@@ -51,6 +52,20 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "Cumsum" => of_first(|node, x| {
             let (exclusive, reverse) = (node.def.flag("exclusive")?, node.def.flag("reverse")?);
             Ok(Array::Cumsum { axis: axis(node.int(1)?, x.rank())?, exclusive, reverse })
+        }),
+        "Roll" => Box::new(|importer, node| {
+            let x = importer.input(node, 0)?;
+            let axis = axis(node.int(2)?, x.tensor_type().shape.rank())?;
+            importer.emit(node, Roll { axis, shift: node.int(1)? }, &[x])
+        }),
+        "MatrixBandPart" => Box::new(band::part),
+        "MatrixDiag" | "MatrixDiagV2" | "MatrixDiagV3" => Box::new(band::diagonal),
+        "MatrixDiagPart" | "MatrixDiagPartV2" | "MatrixDiagPartV3" => Box::new(band::diagonal_part),
+        "Cumprod" => Box::new(|importer, node| {
+            let x = importer.input(node, 0)?;
+            let (exclusive, reverse) = (node.def.flag("exclusive")?, node.def.flag("reverse")?);
+            let axis = axis(node.int(1)?, x.tensor_type().shape.rank())?;
+            importer.emit(node, Cumprod { axis, exclusive, reverse }, &[x])
         }),
         "ZerosLike" => plain(Array::ZerosLike),
         "OnesLike" => Box::new(ones_like),
@@ -93,19 +108,69 @@ fn count(shape: &Shape) -> usize {
     shape.elements()
 }
 
-/// Reshapes to known dimensions, or to another value's shape if that is the shape input.
+/// The change of input 0 by sizes that a step knows: all inputs of the node.
+fn dynamic(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+    change: Change,
+    dims: &[Option<usize>],
+) -> Values {
+    let inputs = importer.inputs(node)?;
+    let too_many = || NodeProblem::unsupported("its result has more dimensions than a shape here");
+    let shape = PartialShape::checked(dims).ok_or_else(too_many)?;
+    importer.emit(node, Dynamic { change, shape }, &inputs)
+}
+
+/// The sizes that input `i` says, as far as they are known; as many as it has elements.
+fn sizes_known(node: &Node<'_>, i: usize) -> Result<Vec<Option<usize>>, NodeProblem> {
+    if let Ok(known) = node.known(i) {
+        return Ok(known.dims_or_unknown().iter().map(|dim| usize::try_from(*dim).ok()).collect());
+    }
+    let sizes = node.value(i)?.output.as_ref().map(|sizes| sizes.tensor_type().shape);
+    match sizes.as_ref().map(PartialShape::dims) {
+        Some(&[Some(count)]) => Ok(vec![None; count]),
+        _ => Err(NodeProblem::NotConstant { input: i }),
+    }
+}
+
+/// Reshapes to known dimensions, to another value's shape, or to sizes of the step.
 fn reshape(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let (x, shape) = (importer.input(node, 0)?, node.known(1)?);
+    let x = importer.input(node, 0)?;
+    let Ok(shape) = node.known(1) else {
+        return dynamic(importer, node, Change::Reshape, &sizes_known(node, 1)?);
+    };
     let dims = shape.dims_or_unknown();
+    if let Some(value) = tiled(&x, &dims) {
+        return Ok(vec![value]);
+    }
+    let open = dims.iter().filter(|dim| **dim == -1).count();
     match &shape.like {
-        Some(like) if dims.contains(&-1) => {
+        Some(like) if open > 0 && shape.ints().is_none() => {
             importer.emit(node, Array::ReshapeLike, &[x, like.clone()])
         }
-        _ if dims.iter().filter(|dim| **dim == -1).count() > 1 => {
-            Err(NodeProblem::NotConstant { input: 1 })
+        _ if open > 1 || (open == 1 && shape.ints().is_none() && !follows(&dims)) => {
+            dynamic(importer, node, Change::Reshape, &sizes_known(node, 1)?)
         }
         _ => importer.emit(node, Array::Reshape(partial_shape(&dims)?), &[x]),
     }
+}
+
+/// `x` reshaped to more dimensions than there are here, a number of repetitions and a size for each
+/// axis: [`sum_of_tiles`](super::reduction) takes it.
+fn tiled(x: &Output, dims: &[i64]) -> Option<Value> {
+    let shape = x.tensor_type().shape;
+    let fits = |(pair, dim): (&[i64], &Option<usize>)| {
+        pair[0] >= 0 && dim.is_none_or(|dim| pair[1] < 0 || (pair[0] * pair[1]) as usize == dim)
+    };
+    let is_tiled = dims.len() > crate::tensor::MAX_RANK
+        && dims.len() == 2 * shape.rank()
+        && dims.chunks_exact(2).zip(shape.dims()).all(fits);
+    is_tiled.then(|| Value { tiled: Some((x.clone(), dims.to_vec())), ..Value::default() })
+}
+
+/// Whether the one open dimension of `dims` follows from the others: the others are not 0.
+fn follows(dims: &[i64]) -> bool {
+    !dims.contains(&0)
 }
 
 fn squeeze(node: &Node<'_>, x: PartialShape) -> Result<Array, NodeProblem> {
@@ -156,45 +221,101 @@ fn split_v(node: &Node<'_>, x: PartialShape) -> Result<Array, NodeProblem> {
     Ok(Array::Split { axis, sizes: sizes(&given)? })
 }
 
-fn slice(node: &Node<'_>, _: PartialShape) -> Result<Array, NodeProblem> {
-    let size = partial_shape(&node.ints(2)?)?.dims().to_vec();
-    Ok(Array::Slice { begin: sizes(&node.ints(1)?)?, size })
+/// `(x, begin, size)`
+fn slice(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let x = importer.input(node, 0)?;
+    if let (Ok(begin), Ok(size)) = (node.ints(1), node.ints(2)) {
+        let size = partial_shape(&size)?.dims().to_vec();
+        return importer.emit(node, Array::Slice { begin: sizes(&begin)?, size }, &[x]);
+    }
+    let rank = x.tensor_type().shape.rank();
+    let dims = sizes_known(node, 2).unwrap_or_else(|_| vec![None; rank]);
+    dynamic(importer, node, Change::Slice, &dims)
+}
+
+/// TensorFlow's masks of a slice, in the order of its attributes.
+fn masks(node: &Node<'_>) -> Result<[i64; 5], NodeProblem> {
+    let mask = |name| node.def.int(name, 0);
+    Ok([
+        mask("begin_mask")?,
+        mask("end_mask")?,
+        mask("ellipsis_mask")?,
+        mask("new_axis_mask")?,
+        mask("shrink_axis_mask")?,
+    ])
+}
+
+/// `(x, begin, end, strides)`
+fn strided_slice(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let x = importer.input(node, 0)?;
+    let (masks, shape) = (masks(node)?, x.tensor_type().shape);
+    if (1..4).all(|i| node.ints(i).is_ok()) {
+        let subscripts = subscripts(node, 1, masks, shape.rank())?;
+        return importer.emit(node, Array::StridedSlice(subscripts), &[x]);
+    }
+    let dims = strided_dims(node, masks, shape)?;
+    dynamic(importer, node, Change::StridedSlice(masks), &dims)
+}
+
+/// The dimensions of a slice whose begin or end only the step knows: an axis that is taken whole
+/// keeps its size.
+fn strided_dims(
+    node: &Node<'_>,
+    masks: [i64; 5],
+    shape: PartialShape,
+) -> Result<Vec<Option<usize>>, NodeProblem> {
+    let entries = sizes_known(node, 1)?.len();
+    let subscripts = places([vec![0; entries], vec![0; entries], vec![1; entries]], masks, &shape)?;
+    let (mut dims, mut left) = (Vec::new(), shape.dims().iter());
+    for subscript in subscripts {
+        match subscript {
+            Subscript::NewAxis => dims.push(Some(1)),
+            Subscript::At(_) => drop(left.next()),
+            Subscript::Every { begin: None, end: None, .. } => {
+                dims.push(left.next().copied().flatten());
+            }
+            Subscript::Every { .. } => dims.push(left.next().and(None)),
+        }
+    }
+    Ok(dims.into_iter().chain(left.copied()).collect())
+}
+
+fn places(
+    bounds: [Vec<i64>; 3],
+    masks: [i64; 5],
+    shape: &PartialShape,
+) -> Result<Vec<Subscript>, NodeProblem> {
+    operations::subscripts(bounds, masks, shape.rank())
+        .map_err(|problem| NodeProblem::unsupported(problem.to_string()))
 }
 
 /// The subscripts of the inputs `first`, `first + 1` and `first + 2` and of the masks, for a value
 /// of `rank`.
-fn subscripts(node: &Node<'_>, first: usize, rank: usize) -> Result<Vec<Subscript>, NodeProblem> {
-    let [begin, end, strides] = [node.ints(first)?, node.ints(first + 1)?, node.ints(first + 2)?];
-    let masks = ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"];
-    let masks = masks.iter().map(|name| node.def.int(name, 0)).collect::<Result<Vec<_>, _>>()?;
-    let is_set = |mask: usize, i: usize| i < 63 && masks[mask] >> i & 1 == 1;
-    let entries = begin.len();
-    if end.len() != entries || strides.len() != entries {
-        return Err(NodeProblem::unsupported("begin, end and strides must be of one length"));
-    }
-    let of_axes = (0..entries).filter(|i| !is_set(2, *i) && !is_set(3, *i)).count();
-    let mut subscripts = Vec::with_capacity(entries);
-    for i in 0..entries {
-        subscripts.extend(match i {
-            _ if is_set(2, i) => vec![Subscript::ALL; rank.saturating_sub(of_axes)],
-            _ if is_set(3, i) => vec![Subscript::NewAxis],
-            _ if is_set(4, i) => vec![Subscript::At(begin[i])],
-            _ => {
-                let (begin, end) =
-                    ((!is_set(0, i)).then_some(begin[i]), (!is_set(1, i)).then_some(end[i]));
-                vec![Subscript::Every { begin, end, stride: strides[i] }]
-            }
-        });
-    }
-    Ok(subscripts)
+fn subscripts(
+    node: &Node<'_>,
+    first: usize,
+    masks: [i64; 5],
+    rank: usize,
+) -> Result<Vec<Subscript>, NodeProblem> {
+    let bounds = [node.ints(first)?, node.ints(first + 1)?, node.ints(first + 2)?];
+    operations::subscripts(bounds, masks, rank)
+        .map_err(|problem| NodeProblem::unsupported(problem.to_string()))
 }
 
 /// `(shape, begin, end, strides, gradient)`
 fn strided_slice_grad(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (shape, gradient) = (node.known(0)?, importer.input(node, 4)?);
-    let subscripts = subscripts(node, 1, shape.elements.len())?;
+    let masks = masks(node)?;
     let like = like(importer, node, shape)?;
-    importer.emit(node, Array::StridedSliceGrad(subscripts), &[gradient, like])
+    if (1..4).all(|i| node.ints(i).is_ok()) {
+        let subscripts = subscripts(node, 1, masks, shape.elements.len())?;
+        return importer.emit(node, Array::StridedSliceGrad(subscripts), &[gradient, like]);
+    }
+    let [begin, end, strides] =
+        [importer.input(node, 1)?, importer.input(node, 2)?, importer.input(node, 3)?];
+    let shape = like.tensor_type().shape;
+    let back = Dynamic { change: Change::StridedSliceGrad(masks), shape };
+    importer.emit(node, back, &[gradient, begin, end, strides, like])
 }
 
 /// A value whose shape is `shape`.
@@ -205,13 +326,20 @@ pub(super) fn like(
 ) -> Result<Output, NodeProblem> {
     match (&shape.like, shape.ints()) {
         (Some(like), _) => Ok(like.clone()),
+        (None, None) => {
+            let sizes =
+                shape.materialise(importer.graph, &format!("{}/sizes_", node.def.name), 0)?;
+            let zero = importer.helper(node, "like", Op::Const(Tensor::scalar(0f32)), &[])?;
+            let dims = shape.dims_or_unknown();
+            let spread = Dynamic { change: Change::BroadcastTo, shape: partial_shape(&dims)? };
+            importer.helper(node, "like", spread, &[&zero, &sizes])
+        }
         (None, Some(dims)) => importer.helper(
             node,
             "like",
             Op::Fill { shape: known_shape(&dims)?, value: Tensor::scalar(0f32) },
             &[],
         ),
-        _ => Err(NodeProblem::NotConstant { input: 0 }),
     }
 }
 
@@ -220,12 +348,18 @@ fn paddings(node: &Node<'_>) -> Result<Vec<(usize, usize)>, NodeProblem> {
     Ok(both.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
 }
 
-fn pad(node: &Node<'_>, _: PartialShape) -> Result<Array, NodeProblem> {
+/// `(x, paddings)` or `(x, paddings, value)`
+fn pad(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let x = importer.input(node, 0)?;
+    let kind = x.tensor_type();
+    if node.ints(1).is_err() && node.inputs.len() == 2 {
+        return dynamic(importer, node, Change::Pad, &vec![None; kind.shape.rank()]);
+    }
     let value = match node.inputs.len() {
-        0..=2 => Tensor::zeros(node.def.dtype("T")?, Shape::SCALAR),
+        0..=2 => Tensor::zeros(kind.dtype, Shape::SCALAR),
         _ => node.constant(2)?.clone(),
     };
-    Ok(Array::Pad { paddings: paddings(node)?, value })
+    importer.emit(node, Array::Pad { paddings: paddings(node)?, value }, &[x])
 }
 
 fn mirrored(node: &Node<'_>) -> Result<(Vec<(usize, usize)>, Mirror), NodeProblem> {
@@ -239,66 +373,88 @@ fn mirrored(node: &Node<'_>) -> Result<(Vec<(usize, usize)>, Mirror), NodeProble
     Ok((paddings(node)?, mirror))
 }
 
-/// Repeats a value. The multiples may be known only in the step if they are another value's shape
-/// and the value has one element.
+/// `(x, multiples)`
 fn tile(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let (x, multiples) = (importer.input(node, 0)?, node.known(1)?);
-    let has_one = x.tensor_type().shape.known().is_some_and(|shape| shape.elements() == 1);
-    match (multiples.ints(), &multiples.like) {
-        (Some(ints), _) => importer.emit(node, Array::Tile(sizes(&ints)?), &[x]),
-        (None, Some(like)) if has_one => spread_like(importer, node, &x, like),
-        _ => Err(NodeProblem::NotConstant { input: 1 }),
+    let x = importer.input(node, 0)?;
+    if let Ok(ints) = node.ints(1) {
+        return importer.emit(node, Array::Tile(sizes(&ints)?), &[x]);
     }
+    let shape = x.tensor_type().shape;
+    let multiples = sizes_known(node, 1).unwrap_or_else(|_| vec![None; shape.rank()]);
+    let tiled = shape.dims().iter().zip(multiples);
+    let tiled = tiled.map(|(dim, times)| dim.zip(times).and_then(|(dim, n)| dim.checked_mul(n)));
+    dynamic(importer, node, Change::Tile, &tiled.collect::<Vec<_>>())
 }
 
+/// `(x, sizes)`
 fn broadcast_to(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let (x, shape) = (importer.input(node, 0)?, node.known(1)?);
-    match (shape.ints(), &shape.like) {
-        (Some(dims), _) => importer.emit(node, Array::BroadcastTo(partial_shape(&dims)?), &[x]),
-        (None, Some(like)) => spread_like(importer, node, &x, like),
-        (None, None) => Err(NodeProblem::NotConstant { input: 1 }),
+    let x = importer.input(node, 0)?;
+    let like = node.known(1).ok().and_then(|shape| shape.like.clone());
+    match (node.ints(1), like) {
+        (Ok(dims), _) => importer.emit(node, Array::BroadcastTo(known_shape(&dims)?.into()), &[x]),
+        (Err(_), Some(like)) => spread_like(importer, node, &x, &like),
+        (Err(_), None) => dynamic(importer, node, Change::BroadcastTo, &sizes_known(node, 1)?),
     }
 }
 
 /// Repeats `x` to the shape of `like`, by adding it to zeros of that shape.
 fn spread_like(importer: &mut Importer<'_>, node: &Node<'_>, x: &Output, like: &Output) -> Values {
-    let dtype = x.tensor_type().dtype;
-    let zeros = match like.tensor_type().dtype == dtype {
-        true => importer.helper(node, "zeros", Array::ZerosLike, &[like])?,
-        false => {
-            let cast = importer.helper(node, "cast", Cast(dtype), &[like])?;
-            importer.helper(node, "zeros", Array::ZerosLike, &[&cast])?
-        }
-    };
+    if x.tensor_type().dtype == DType::Bool {
+        let sizes = importer.helper(node, "sizes", Array::Shape(DType::I32), &[like])?;
+        let spread = Dynamic { change: Change::BroadcastTo, shape: like.tensor_type().shape };
+        return importer.emit(node, spread, &[x.clone(), sizes]);
+    }
+    let zeros = zeros(importer, node, x, like)?;
     importer.emit(node, Binary::Add, &[zeros, x.clone()])
+}
+
+/// Zeros of the type of `x` and the shape of `like`.
+pub(super) fn zeros(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    x: &Output,
+    like: &Output,
+) -> Result<Output, NodeProblem> {
+    let dtype = x.tensor_type().dtype;
+    if like.tensor_type().dtype == dtype {
+        return importer.helper(node, "zeros", Array::ZerosLike, &[like]);
+    }
+    let cast = importer.helper(node, "cast", Cast(dtype), &[like])?;
+    importer.helper(node, "zeros", Array::ZerosLike, &[&cast])
 }
 
 /// `(start, limit, delta)`
 fn range(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let [start, limit, delta] =
-        [node.constant(0)?, node.constant(1)?, node.constant(2)?].map(Tensor::clone);
-    importer.emit(node, Array::Range { start, limit, delta }, &[])
+    if let (Ok(start), Ok(limit), Ok(delta)) =
+        (node.constant(0), node.constant(1), node.constant(2))
+    {
+        let [start, limit, delta] = [start, limit, delta].map(Tensor::clone);
+        return importer.emit(node, Array::Range { start, limit, delta }, &[]);
+    }
+    dynamic(importer, node, Change::Range, &[None])
 }
 
 /// `(shape, value)`
 fn fill(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let shape = node.known(0)?;
-    match (shape.ints(), &shape.like) {
-        (Some(dims), _) => {
+    let value = importer.input(node, 1)?;
+    let like = node.known(0).ok().and_then(|shape| shape.like.clone());
+    match (node.ints(0), like) {
+        (Ok(dims), _) => {
             let shape = known_shape(&dims)?;
             if let Some(value) =
                 node.value(1)?.constant.clone().filter(|value| value.shape().rank() == 0)
             {
                 return importer.emit(node, Op::Fill { shape, value }, &[]);
             }
-            let value = importer.input(node, 1)?;
             importer.emit(node, Array::BroadcastTo(shape.into()), &[value])
         }
-        (None, Some(like)) => {
-            let value = importer.input(node, 1)?;
-            spread_like(importer, node, &value, like)
+        (Err(_), Some(like)) => spread_like(importer, node, &value, &like),
+        (Err(_), None) => {
+            let shape = PartialShape::checked(&sizes_known(node, 0)?);
+            let shape = shape.ok_or(NodeProblem::NotConstant { input: 0 })?;
+            let sizes = importer.input(node, 0)?;
+            importer.emit(node, Dynamic { change: Change::BroadcastTo, shape }, &[value, sizes])
         }
-        (None, None) => Err(NodeProblem::NotConstant { input: 0 }),
     }
 }
 

@@ -1,14 +1,18 @@
 //! Arithmetic: functions of each element, products of matrices, losses.
 
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain, with_attributes};
-use crate::graph::Op;
+use crate::graph::{Op, Output};
 use crate::operations::{
-    Binary, Broadcast, Cast, Compare, Logical, Product, Rows, Unary, UnaryGrad,
+    Array, Atan2, Binary, Broadcast, Cast, Compare, Guard, Library, Logical, Product, Rows, Unary,
+    UnaryGrad,
 };
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, PartialShape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
-    let same_inputs = unary(kind).map(Op::from).or_else(|| binary(kind).map(Op::from));
+    let same_inputs = unary(kind)
+        .map(Op::from)
+        .or_else(|| binary(kind).map(Op::from))
+        .or_else(|| library(kind).map(Op::from));
     if let Some(op) = same_inputs.or_else(|| compared(kind)) {
         return Some(plain(op));
     }
@@ -20,14 +24,20 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         return Some(of_inputs(if is_result_first { [1, 0] } else { [0, 1] }, op));
     }
     Some(match kind {
-        "Identity" | "Snapshot" | "PreventGradient" | "StopGradient" => {
-            Box::new(super::state::identity)
-        }
+        "Identity" | "Snapshot" | "PreventGradient" => Box::new(super::state::identity),
         "IdentityN" => Box::new(|importer, node| {
             importer.emit(node, Op::NoOp, &[])?;
             Ok(node.inputs.clone())
         }),
         "NoOp" => plain(Op::NoOp),
+        "DivNoNan" => Box::new(divide_no_nan),
+        "Xdivy" => Box::new(|importer, node| zero_times(importer, node, None)),
+        "Xlogy" => Box::new(|importer, node| zero_times(importer, node, Some(Unary::Log))),
+        "Xlog1py" => Box::new(|importer, node| zero_times(importer, node, Some(Unary::Log1p))),
+        "Atan2" => plain(Atan2),
+        "Polygamma" => Box::new(polygamma),
+        "TruncateMod" => Box::new(truncated_remainder),
+        "Einsum" => Box::new(super::einsum::einsum),
         "AddN" => plain(Broadcast::AddN),
         "LeakyRelu" => with_attributes(|def| Ok(Unary::LeakyRelu(def.float("alpha", 0.2)?))),
         "LeakyReluGrad" => {
@@ -37,7 +47,18 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "SelectV2" => plain(Broadcast::Select),
         "IsNan" => of_inputs([0, 0], Compare::NotEqual),
         "IsFinite" => Box::new(is_finite),
-        "Cast" => with_attributes(|def| Ok(Cast(def.dtype("DstT")?))),
+        "Cast" => with_attributes(|def| {
+            def.must_be("Truncate", false)?;
+            Ok(Cast(def.dtype("DstT")?))
+        }),
+        "Equal" => equality(Compare::Equal),
+        "NotEqual" => equality(Compare::NotEqual),
+        "StopGradient" => plain(Guard::StopGradient),
+        "CheckNumerics" => with_attributes(|def| {
+            Ok(Guard::CheckNumerics { message: def.text("message")?.to_owned() })
+        }),
+        "Print" => Box::new(print),
+        "Assert" => Box::new(assertion),
         "MatMul" => with_attributes(|def| {
             Ok(Product::MatMul {
                 transpose_a: def.flag("transpose_a")?,
@@ -85,12 +106,31 @@ fn unary(kind: &str) -> Option<Unary> {
     })
 }
 
+fn library(kind: &str) -> Option<Library> {
+    Some(match kind {
+        "Tan" => Library::Tan,
+        "Sinh" => Library::Sinh,
+        "Cosh" => Library::Cosh,
+        "Asin" => Library::Asin,
+        "Acos" => Library::Acos,
+        "Atan" => Library::Atan,
+        "Asinh" => Library::Asinh,
+        "Acosh" => Library::Acosh,
+        "Atanh" => Library::Atanh,
+        "Erfc" => Library::Erfc,
+        "Lgamma" => Library::Lgamma,
+        "Digamma" => Library::Digamma,
+        _ => return None,
+    })
+}
+
 fn binary(kind: &str) -> Option<Binary> {
     Some(match kind {
         "Add" | "AddV2" => Binary::Add,
         "Sub" => Binary::Sub,
         "Mul" => Binary::Mul,
         "RealDiv" | "Div" => Binary::Div,
+        "TruncateDiv" => Binary::Div,
         "FloorDiv" => Binary::FloorDiv,
         "FloorMod" => Binary::FloorMod,
         "Pow" => Binary::Pow,
@@ -103,8 +143,6 @@ fn binary(kind: &str) -> Option<Binary> {
 
 fn compared(kind: &str) -> Option<Op> {
     Some(match kind {
-        "Equal" => Compare::Equal.into(),
-        "NotEqual" => Compare::NotEqual.into(),
         "Less" => Compare::Less.into(),
         "LessEqual" => Compare::LessEqual.into(),
         "Greater" => Compare::Greater.into(),
@@ -116,18 +154,120 @@ fn compared(kind: &str) -> Option<Op> {
     })
 }
 
-/// Refuses a vector as a condition for whole rows, which TensorFlow's first `Select` takes.
+/// A comparison whose operands must broadcast.
+fn equality(compare: Compare) -> Translate {
+    with_attributes(move |def| def.must_be("incompatible_shape_error", true).map(|()| compare))
+}
+
+/// A choice between two values of one shape; a vector as condition chooses whole rows.
 fn select(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let inputs = importer.inputs(node)?;
+    let mut inputs = importer.inputs(node)?;
     let ranks: Vec<usize> = inputs.iter().map(|input| input.tensor_type().shape.rank()).collect();
     match ranks.as_slice() {
-        [condition, x, _] if *condition == 0 || condition == x => {
-            importer.emit(node, Broadcast::Select, &inputs)
+        [condition, x, _] if *condition == 0 || condition == x => {}
+        [1, x, _] if *x > 1 => {
+            let dims: Vec<_> = std::iter::once(None).chain(vec![Some(1); x - 1]).collect();
+            let column = Array::Reshape(PartialShape::new(&dims));
+            inputs[0] = importer.helper(node, "rows", column, &[&inputs[0]])?;
         }
-        _ => Err(NodeProblem::unsupported(
-            "a condition for whole rows does not exist here; use SelectV2",
-        )),
+        _ => {
+            return Err(NodeProblem::unsupported(
+                "its condition must be a scalar, of the shape of the values, or one a row",
+            ));
+        }
     }
+    importer.emit(node, Broadcast::Select, &inputs)
+}
+
+/// `(x, data…)`: the same value; the data is printed.
+fn print(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    if !node.branches.is_empty() {
+        return Err(NodeProblem::unsupported(
+            "it prints in a branch of a condition: both branches are computed here",
+        ));
+    }
+    let message = node.def.text("message")?.to_owned();
+    let data = (0..node.inputs.len()).filter(|i| *i == 0 || node.inputs[*i].text.is_none());
+    let inputs = data.map(|i| importer.input(node, i)).collect::<Result<Vec<_>, _>>()?;
+    importer.emit(node, Guard::Print { message }, &inputs)
+}
+
+/// `(condition, data…)`: the texts of the data are the error's message.
+fn assertion(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let texts: Vec<&str> = node.inputs.iter().filter_map(|input| input.text.as_deref()).collect();
+    let message = texts.join(" ");
+    let mut condition = importer.input(node, 0)?;
+    for branch in &node.branches {
+        let other = importer.other_branch(node, branch)?;
+        condition = importer.helper(node, "or", Logical::Or, &[&condition, &other])?;
+    }
+    importer.emit(node, Guard::Assert { message }, &[condition])
+}
+
+/// `a / b`, and 0 where `b` is 0: by a divisor of 1 there, and the gradient's rules of each part.
+fn divide_no_nan(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let (a, b) = (importer.input(node, 0)?, importer.input(node, 1)?);
+    guarded(importer, node, &b, |importer, zero, is_zero| {
+        let one = importer.scalar(node, "one", &b, 1.0)?;
+        let divisor = importer.helper(node, "divisor", Broadcast::Select, &[is_zero, &one, &b])?;
+        let quotient = importer.helper(node, "quotient", Binary::Div, &[&a, &divisor])?;
+        Ok([is_zero.clone(), zero.clone(), quotient])
+    })
+}
+
+/// `a · function(b)` or `a / b`, and 0 where `a` is 0.
+fn zero_times(importer: &mut Importer<'_>, node: &Node<'_>, function: Option<Unary>) -> Values {
+    let (a, b) = (importer.input(node, 0)?, importer.input(node, 1)?);
+    guarded(importer, node, &a, |importer, zero, is_zero| {
+        let product = match function {
+            None => importer.helper(node, "quotient", Binary::Div, &[&a, &b])?,
+            Some(function) => {
+                let value = importer.helper(node, "function", function, &[&b])?;
+                importer.helper(node, "product", Binary::Mul, &[&a, &value])?
+            }
+        };
+        Ok([is_zero.clone(), zero.clone(), product])
+    })
+}
+
+/// A choice that depends on where `x` is 0.
+fn guarded(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+    x: &Output,
+    choice: impl FnOnce(&Importer<'_>, &Output, &Output) -> Result<[Output; 3], NodeProblem>,
+) -> Values {
+    let zero = importer.scalar(node, "zero", x, 0.0)?;
+    let is_zero = importer.helper(node, "is_zero", Compare::Equal, &[x, &zero])?;
+    let inputs = choice(importer, &zero, &is_zero)?;
+    importer.emit(node, Broadcast::Select, &inputs)
+}
+
+/// `(n, x)`: the n-th derivative of the digamma function, of which the first exists here.
+fn polygamma(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let order = node.constant(0)?;
+    let is_one = match order.dtype() {
+        DType::F32 => order.slice::<f32>().iter().all(|n| *n == 1.0),
+        _ => order.slice::<f64>().iter().all(|n| *n == 1.0),
+    };
+    if !is_one || order.shape().rank() > 0 {
+        return Err(NodeProblem::unsupported("only the first derivative exists here"));
+    }
+    let x = importer.input(node, 1)?;
+    importer.emit(node, Library::Trigamma, &[x])
+}
+
+/// The remainder of integers with the sign of the first, or of floats.
+fn truncated_remainder(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let (a, b) = (importer.input(node, 0)?, importer.input(node, 1)?);
+    if a.tensor_type().dtype.is_float() {
+        return Err(NodeProblem::unsupported(
+            "a truncated remainder of floats does not exist here",
+        ));
+    }
+    let quotient = importer.helper(node, "quotient", Binary::Div, &[&a, &b])?;
+    let whole = importer.helper(node, "whole", Binary::Mul, &[&quotient, &b])?;
+    importer.emit(node, Binary::Sub, &[a, whole])
 }
 
 /// Whether each element is neither NaN nor infinite.
@@ -146,7 +286,7 @@ fn is_finite(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 }
 
 /// Checks that the data format of `def` is the one that exists here.
-pub(super) fn channels_last(def: &super::NodeDef) -> Result<(), NodeProblem> {
+pub(super) fn channels_last(def: &super::Def<'_>) -> Result<(), NodeProblem> {
     match def.text("data_format")? {
         "" | "NHWC" | "NDHWC" => Ok(()),
         other => Err(NodeProblem::unsupported(format!(

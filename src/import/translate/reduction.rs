@@ -3,8 +3,7 @@
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain};
 use crate::graph::{Axes, Output, Reduction};
 use crate::import::node::axis;
-use crate::operations::Order;
-use crate::operations::{LossFunction, Reduce};
+use crate::operations::{Array, Binary, Broadcast, LossFunction, Order, Reduce};
 use crate::tensor::DType;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -25,7 +24,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         }),
         "Softmax" => plain(LossFunction::Softmax),
         "LogSoftmax" => plain(LossFunction::LogSoftmax),
-        "SoftmaxCrossEntropyWithLogits" => plain(LossFunction::SoftmaxCrossEntropyWithLogits),
+        "SoftmaxCrossEntropyWithLogits" => Box::new(cross_entropy),
         "SparseSoftmaxCrossEntropyWithLogits" => {
             plain(LossFunction::SparseSoftmaxCrossEntropyWithLogits)
         }
@@ -49,12 +48,53 @@ fn reduction(kind: &str) -> Option<Reduction> {
 
 /// `(x, axes)`
 fn reduce(importer: &mut Importer<'_>, node: &Node<'_>, reduction: Reduction) -> Values {
+    if let (Reduction::Sum, Some((x, sizes))) = (reduction, &node.value(0)?.tiled) {
+        return sum_of_tiles(importer, node, x, sizes);
+    }
     let x = importer.input(node, 0)?;
+    if let (Reduction::Sum, Some(to)) = (reduction, &node.value(1)?.summed_to)
+        && node.def.flag("keep_dims")?
+        && to.tensor_type().dtype == x.tensor_type().dtype
+        && to.tensor_type().shape.rank() == x.tensor_type().shape.rank()
+        && x.tensor_type().dtype.is_float()
+    {
+        return importer.emit(node, Broadcast::SumToLike, &[x, to.clone()]);
+    }
     let rank = x.tensor_type().shape.rank();
     let axes: Axes =
         node.ints(1)?.into_iter().map(|at| axis(at, rank)).collect::<Result<_, _>>()?;
     let reduce = Reduce { reduction, axes, keep_dims: node.def.flag("keep_dims")? };
     importer.emit(node, reduce, &[x])
+}
+
+/// The sum over the axes that count the repetitions: every other one.
+fn sum_of_tiles(importer: &mut Importer<'_>, node: &Node<'_>, x: &Output, sizes: &[i64]) -> Values {
+    let axes = node.ints(1)?;
+    let multiples = sizes.iter().step_by(2).map(|times| usize::try_from(*times).ok());
+    let is_every_other = (0..sizes.len() as i64).step_by(2).eq(axes);
+    match multiples.collect::<Option<Vec<_>>>() {
+        Some(multiples) if is_every_other && !node.def.flag("keep_dims")? => {
+            importer.emit(node, Array::TileGrad(multiples), std::slice::from_ref(x))
+        }
+        _ => Err(NodeProblem::unsupported("its input has too many dimensions")),
+    }
+}
+
+/// `(logits, labels)`, of which one may have a row or a column for all.
+fn cross_entropy(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let (mut logits, mut labels) = (importer.input(node, 0)?, importer.input(node, 1)?);
+    let spread = |importer: &Importer<'_>, x: &Output, like: &Output| {
+        let is_one = |(x, like): (&Option<usize>, &Option<usize>)| *x == Some(1) && x != like;
+        let (own, other) = (x.tensor_type().shape, like.tensor_type().shape);
+        if !own.dims().iter().zip(other.dims()).any(is_one) {
+            return Ok(x.clone());
+        }
+        let zeros = super::array::zeros(importer, node, x, like)?;
+        importer.helper(node, "spread", Binary::Add, &[&zeros, x])
+    };
+    logits = spread(importer, &logits, &labels)?;
+    labels = spread(importer, &labels, &logits)?;
+    importer.emit(node, LossFunction::SoftmaxCrossEntropyWithLogits, &[logits, labels])
 }
 
 /// `(x, axis)`

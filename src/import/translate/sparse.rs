@@ -3,7 +3,7 @@
 use super::state::variable_at;
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs};
 use crate::graph::Op;
-use crate::import::known::Element;
+use crate::import::known::{Element, Known};
 use crate::import::value::Value;
 use crate::operations::Sparse;
 use crate::optimizer::GradientDescentRule;
@@ -17,7 +17,23 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             }
             _ => of_inputs([0], Sparse::Unique)(importer, node),
         }),
+        "ListDiff" => Box::new(|importer, node| match node.def.optional_dtype("out_idx")? {
+            Some(DType::I64) => {
+                Err(NodeProblem::unsupported("the positions that ListDiff gives are i32 here"))
+            }
+            _ => of_inputs([0, 1], Sparse::ListDiff)(importer, node),
+        }),
+        "Where" => of_inputs([0], Sparse::Where),
+        "DenseToDenseSetOperation" => {
+            Box::new(|importer, node| match node.def.text("set_operation")? {
+                "a-b" => of_inputs([0, 1], Sparse::SetDifference)(importer, node),
+                other => Err(NodeProblem::unsupported(format!(
+                    "the operation {other} on sets does not exist here"
+                ))),
+            })
+        }
         "UnsortedSegmentSum" => Box::new(segment_sum),
+        "SegmentSum" => Box::new(sum_of_sorted),
         "ResourceGather" => Box::new(gather),
         "ScatterSub" | "ResourceScatterSub" => {
             Box::new(|importer, node| scatter(importer, node, 1.0))
@@ -47,8 +63,21 @@ fn segment_sum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
             let like = like.clone();
             importer.emit(node, Sparse::UnsortedSegmentSum(None), &[data, ids, like])
         }
+        [element] => {
+            let rows = Known::vector(DType::I32, vec![element.clone()]);
+            let like = super::array::like(importer, node, &rows)?;
+            importer.emit(node, Sparse::UnsortedSegmentSum(None), &[data, ids, like])
+        }
         _ => Err(NodeProblem::NotConstant { input: 2 }),
     }
+}
+
+/// `(data, ids)`: the ids are known before a step, and the last one is the greatest.
+fn sum_of_sorted(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let ids = node.ints(1)?;
+    let rows = ids.last().map_or(Some(0), |last| usize::try_from(*last + 1).ok());
+    let inputs = [importer.input(node, 0)?, importer.input(node, 1)?];
+    importer.emit(node, Sparse::UnsortedSegmentSum(rows), &inputs)
 }
 
 /// `(handle, ids)`: the rows of the variable; the variable itself does not travel.

@@ -1,19 +1,20 @@
-//! Placeholders, constants, random values and variables, by reference or by handle; updates of
-//! variables.
+//! Placeholders, constants, random values and variables, by reference or by handle.
+
+mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
-use crate::graph::{Name, NewOperation, Op, OpId, Output, RandomLaw, UpdateRule, VariableSpec};
+use crate::graph::{Name, NewOperation, Op, OpId, RandomLaw, VariableSpec};
 use crate::import::known::Known;
+use crate::import::node::Def;
 use crate::import::order::parse_input;
 use crate::import::tensor::known_shape;
 use crate::import::value::Value;
 use crate::import::wire::NodeDef;
 use crate::operations::{Random, Unary};
-use crate::optimizer::{AdagradRule, AdamRule, GradientDescentRule, MomentumRule};
 use crate::tensor::{DType, Shape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -40,7 +41,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             let id = importer.emit_on(node, Op::IsVariableInitialized, &[], &[variable])?;
             Ok(importer.outputs_of(id))
         }),
-        _ => return update(kind),
+        _ => return update::find(kind),
     })
 }
 
@@ -53,6 +54,10 @@ pub(super) struct Roles {
     powers: BTreeMap<String, [Option<Tensor>; 2]>,
     /// By slot: the powers of β that are kept with it.
     kept: BTreeMap<OpId, [OpId; 2]>,
+    /// The variables that count their updates.
+    counted: BTreeSet<String>,
+    /// By variable: the number of updates that is kept with it.
+    counts: BTreeMap<OpId, OpId>,
 }
 
 impl Roles {
@@ -60,16 +65,19 @@ impl Roles {
         let mut roles = Self::default();
         for node in nodes
             .iter()
-            .filter(|node| update(&node.op).is_some() || super::sparse::is_update(&node.op))
+            .filter(|node| update::is_known(&node.op) || super::sparse::is_update(&node.op))
         {
             let input = |i: usize| node.input.get(i).map(|input| parse_input(input).0.to_owned());
             roles.updated.extend(input(0));
+            if node.op.ends_with("ApplyAdagradDA") {
+                roles.counted.extend(input(0));
+            }
             if let ("ApplyAdam" | "ResourceApplyAdam", Some(slot), Some(beta1), Some(beta2)) =
                 (node.op.as_str(), input(1), input(6), input(7))
             {
                 let constant = |name: String| {
                     let is_it = |node: &&&NodeDef| node.name == name && node.op == "Const";
-                    nodes.iter().find(is_it).and_then(|node| node.tensor("value").ok())
+                    nodes.iter().find(is_it).and_then(|node| Def::new(node).tensor("value").ok())
                 };
                 roles.powers.insert(slot, [constant(beta1), constant(beta2)]);
             }
@@ -97,7 +105,11 @@ pub(super) fn identity(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     Ok(values.into_iter().map(|value| Value { constant: constant.clone(), ..value }).collect())
 }
 
+/// A constant; a text has no operation, since only messages are made of texts.
 fn constant(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    if let Some(text) = node.def.text_of_tensor("value") {
+        return Ok(vec![Value { text: Some(text), ..Value::default() }]);
+    }
     let tensor = node.def.tensor("value")?;
     let (known, constant) = (Known::of(&tensor), Some(tensor.clone()));
     let values = importer.emit(node, Op::Const(tensor), &[])?;
@@ -138,16 +150,21 @@ fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     importer.operations.remove(&def.name);
     if importer.roles.powers.contains_key(&def.name) {
         let powers = [
-            power(importer, node, id, &spec, "beta1_power")?,
-            power(importer, node, id, &spec, "beta2_power")?,
+            beside(importer, node, id, &spec, "beta1_power")?,
+            beside(importer, node, id, &spec, "beta2_power")?,
         ];
         importer.roles.kept.insert(id, powers);
+    }
+    if importer.roles.counted.contains(&def.name) {
+        let spec = VariableSpec { dtype: DType::I64, ..spec };
+        let count = beside(importer, node, id, &spec, "updates")?;
+        importer.roles.counts.insert(id, count);
     }
     Ok(vec![Value { variable: Some((id, None)), ..Value::default() }])
 }
 
-/// A variable for a power of β beside the slot `slot`.
-fn power(
+/// A scalar variable, such as a power of β, beside the slot `slot`.
+fn beside(
     importer: &Importer<'_>,
     node: &Node<'_>,
     slot: OpId,
@@ -209,74 +226,4 @@ impl Importer<'_> {
             ..NewOperation::of(Op::Assign)
         })?)
     }
-}
-
-/// The positions of an update's inputs: the variable and its slots come first.
-struct Update {
-    slots: usize,
-    rate: usize,
-    gradient: usize,
-    is_sparse: bool,
-    rule: fn(&Node<'_>) -> Result<UpdateRule, NodeProblem>,
-}
-
-impl Update {
-    fn dense(
-        slots: usize,
-        rate: usize,
-        gradient: usize,
-        rule: fn(&Node<'_>) -> Result<UpdateRule, NodeProblem>,
-    ) -> Self {
-        Self { slots, rate, gradient, is_sparse: false, rule }
-    }
-}
-
-/// Momentum; its factor is the last input.
-fn momentum(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
-    let momentum = node.float(node.inputs.len().saturating_sub(1))?;
-    Ok(MomentumRule { momentum, use_nesterov: node.def.flag("use_nesterov")? }.into())
-}
-
-/// Adagrad with its defaults: the graph's own initializer sets the accumulator's initial value.
-fn adagrad(_: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
-    Ok(AdagradRule::default().into())
-}
-
-fn adam(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
-    let (beta1, beta2, epsilon) = (node.float(6)?, node.float(7)?, node.float(8)?);
-    Ok(AdamRule { beta1, beta2, epsilon, lazy: false }.into())
-}
-
-/// The translation of the update `kind`; `None` if it does not exist here.
-fn update(kind: &str) -> Option<Translate> {
-    let update = match kind.strip_prefix("Resource").unwrap_or(kind) {
-        "ApplyGradientDescent" => Update::dense(0, 1, 2, |_| Ok(GradientDescentRule.into())),
-        "ApplyMomentum" => Update::dense(1, 2, 3, momentum),
-        "SparseApplyMomentum" => Update { is_sparse: true, ..Update::dense(1, 2, 3, momentum) },
-        "ApplyAdagrad" => Update::dense(1, 2, 3, adagrad),
-        "SparseApplyAdagrad" => Update { is_sparse: true, ..Update::dense(1, 2, 3, adagrad) },
-        "ApplyAdam" => Update::dense(2, 5, 9, adam),
-        _ => return None,
-    };
-    Some(Box::new(move |importer, node| apply(importer, node, &update)))
-}
-
-/// Applies an update. A gradient of some rows is followed by their ids.
-fn apply(importer: &mut Importer<'_>, node: &Node<'_>, update: &Update) -> Values {
-    let mut variables =
-        (0..=update.slots).map(|i| variable_at(node, i)).collect::<Result<Vec<_>, _>>()?;
-    let kept = variables.get(1).and_then(|slot| importer.roles.kept.get(slot));
-    variables.extend(kept.into_iter().flatten());
-    let mut inputs: Vec<Output> =
-        vec![importer.input(node, update.rate)?, importer.input(node, update.gradient)?];
-    if update.is_sparse {
-        inputs.push(importer.input(node, update.gradient + 1)?);
-    }
-    let op = Op::ApplyGradient {
-        rule: (update.rule)(node)?,
-        is_sparse: update.is_sparse,
-        replica: None,
-    };
-    let id = importer.emit_on(node, op, &inputs, &variables)?;
-    Ok(vec![Value { variable: Some((variables[0], Some(id))), ..Value::default() }])
 }

@@ -2,9 +2,9 @@
 //! values or sizes.
 
 use super::math::channels_last;
-use super::{Node, NodeProblem, Translate};
+use super::{Importer, Node, NodeProblem, Translate, Values};
 use crate::graph::{Padding, Sliding};
-use crate::operations::{Channels, Convolution, Pool, Window};
+use crate::operations::{Array, Channels, Convolution, Pool, Window};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     use Channels::{All, Each};
@@ -87,8 +87,40 @@ fn convolution(channels: Channels) -> Translate {
     Box::new(move |importer, node| {
         let inputs = importer.inputs(node)?;
         let convolution = Convolution { sliding: sliding(node)?, channels };
-        importer.emit(node, Window::Convolution(convolution), &inputs)
+        let depth = |i: usize, axis: usize| inputs[i].tensor_type().shape.dims().get(axis).copied();
+        match (depth(0, 3).flatten(), depth(1, 2).flatten()) {
+            (Some(of_image), Some(of_filter))
+                if channels == Channels::All && of_filter > 0 && of_image > of_filter =>
+            {
+                grouped(importer, node, convolution, of_image / of_filter)
+            }
+            _ => importer.emit(node, Window::Convolution(convolution), &inputs),
+        }
     })
+}
+
+/// Convolves each group of the image's channels with its own part of the filter.
+fn grouped(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+    convolution: Convolution,
+    groups: usize,
+) -> Values {
+    let split = |importer: &Importer<'_>, i: usize| {
+        let x = importer.input(node, i)?;
+        let depth = x.tensor_type().shape.dims().get(3).copied().flatten();
+        let unfit = || NodeProblem::unsupported(format!("{groups} groups of its channels"));
+        let each = depth.filter(|depth| depth.is_multiple_of(groups)).ok_or_else(unfit)? / groups;
+        let first = Array::Split { axis: 3, sizes: vec![each; groups] };
+        importer.helper(node, "group", first, &[&x])
+    };
+    let (image, filter) = (split(importer, 0)?, split(importer, 1)?);
+    let parts = (0..groups as u32).map(|group| {
+        let inputs = [&image.sibling(group), &filter.sibling(group)];
+        importer.helper(node, "convolution", Window::Convolution(convolution), &inputs)
+    });
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    importer.emit(node, Array::Concat { axis: 3 }, &parts)
 }
 
 /// `(sizes of x, filter, dy)`

@@ -44,7 +44,7 @@ proptest! {
         for axis in 0..dims.len() {
             let (params, indices) =
                 (numbered(DType::F32, &dims), indices(&of_indices, &any, |_| dims[axis], wide));
-            let found = indexed(Indexed::Gather { axis }, &[&params, &indices]);
+            let found = indexed(Indexed::Gather { axis, batch: 0 }, &[&params, &indices]);
             let positions = read(&indices);
             let from = |at: &[usize]| {
                 let (before, rest) = at.split_at(axis);
@@ -57,7 +57,8 @@ proptest! {
 
             let mut sums = vec![0f32; params.shape().elements()];
             origins.iter().zip(found.slice::<f32>()).for_each(|(to, dy)| sums[*to] += dy);
-            let back = indexed(Indexed::GatherGrad { axis }, &[&found, &params, &indices]);
+            let back = Indexed::GatherGrad { axis, batch: 0 };
+            let back = indexed(back, &[&found, &params, &indices]);
             prop_assert_eq!(back.slice::<f32>(), &sums[..]);
         }
     }
@@ -130,8 +131,14 @@ fn an_index_outside_its_axis_is_an_error_that_names_it_its_place_and_the_size() 
         call(&op.into(), &[&params, &indices]).unwrap_err().to_string()
     };
     let out = |index, place, size| IndexOutOfRange { index, place, size }.to_string();
-    assert_eq!(error(Indexed::Gather { axis: 1 }, positions(&[0, 3, 4, -1])), out(4, 2, 4));
-    assert_eq!(error(Indexed::Gather { axis: 0 }, positions(&[0, -1, 2, 1])), out(-1, 1, 3));
+    assert_eq!(
+        error(Indexed::Gather { axis: 1, batch: 0 }, positions(&[0, 3, 4, -1])),
+        out(4, 2, 4)
+    );
+    assert_eq!(
+        error(Indexed::Gather { axis: 0, batch: 0 }, positions(&[0, -1, 2, 1])),
+        out(-1, 1, 3)
+    );
     let text = error(Indexed::GatherNd, positions(&[2, 3, 3, 0]));
     assert!(
         text.contains("index 3") && text.contains("place 2") && text.contains("3 positions"),

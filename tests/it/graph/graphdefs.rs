@@ -1,6 +1,8 @@
 //! TensorFlow's graphs, imported and run, held to what TensorFlow computed for them (see
 //! `tests/graphdefs`).
 
+mod random;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

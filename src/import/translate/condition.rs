@@ -1,0 +1,70 @@
+//! Conditions of TensorFlow's first kind, `Switch` and `Merge`. Both branches are computed here,
+//! and the result is chosen; so a branch may change no variable.
+
+use super::{Importer, Node, NodeProblem, Translate, Values};
+use crate::graph::Output;
+use crate::import::value::{Branch, Value};
+use crate::operations::{Choose, Logical};
+
+pub(super) fn find(kind: &str) -> Option<Translate> {
+    Some(match kind {
+        "Switch" => Box::new(switch),
+        "Merge" => Box::new(merge),
+        _ => return None,
+    })
+}
+
+/// `(x, condition)`: `x` in the branch where the condition does not hold, and in the other.
+fn switch(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let condition = importer.input(node, 1)?.edge();
+    let x = node.value(0)?;
+    if x.variable.is_some() && x.output.is_none() {
+        return Err(NodeProblem::unsupported(
+            "a variable in a branch of a condition: read it outside",
+        ));
+    }
+    let in_branch = |holds| {
+        let mut branches = node.branches.clone();
+        branches.push(Branch { condition, holds });
+        Value { branches, ..x.clone() }
+    };
+    Ok(vec![in_branch(false), in_branch(true)])
+}
+
+/// The value of the branch that TensorFlow runs, and the input that it is.
+fn merge(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let [a, b] = node.inputs.as_slice() else {
+        return Err(NodeProblem::unsupported("it must have the values of two branches"));
+    };
+    let is_of_both = |branch: &&Branch| {
+        b.branches.contains(&Branch { holds: !branch.holds, ..(*branch).clone() })
+    };
+    let split = a.branches.iter().find(is_of_both).ok_or_else(|| {
+        NodeProblem::unsupported("its inputs must be of two branches of one condition")
+    })?;
+    let shared = a.branches.iter().filter(|branch| b.branches.contains(branch)).cloned();
+    let shared: Vec<Branch> = shared.collect();
+    let condition = Output::new(importer.graph.clone(), split.condition);
+    let second_holds = match split.holds {
+        false => condition,
+        true => importer.helper(node, "not", Logical::Not, &[&condition])?,
+    };
+    let (a, b) = (importer.input(node, 0)?, importer.input(node, 1)?);
+    let values = importer.emit(node, Choose, &[second_holds, a, b])?;
+    Ok(values.into_iter().map(|value| Value { branches: shared.clone(), ..value }).collect())
+}
+
+impl Importer<'_> {
+    /// Whether TensorFlow would run the other branch.
+    pub(super) fn other_branch(
+        &self,
+        node: &Node<'_>,
+        branch: &Branch,
+    ) -> Result<Output, NodeProblem> {
+        let condition = Output::new(self.graph.clone(), branch.condition);
+        if !branch.holds {
+            return Ok(condition);
+        }
+        self.helper(node, "not", Logical::Not, &[&condition])
+    }
+}

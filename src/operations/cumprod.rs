@@ -1,0 +1,108 @@
+//! Products of all elements up to each along an axis.
+
+use smallvec::smallvec;
+
+use super::types::{is_number, outputs};
+use super::{Array, Compare};
+use crate::graph::{
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
+    Output, OutputTypes, Outputs, TensorType, bytes,
+};
+use crate::kernels::by_number;
+use crate::kernels::number::Number;
+use crate::tensor::Tensor;
+
+/// `(x)`: the products of all elements up to each along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cumprod {
+    /// The axis.
+    pub axis: usize,
+    /// Whether each product leaves out the element itself.
+    pub exclusive: bool,
+    /// Whether the products begin at the end.
+    pub reverse: bool,
+}
+
+/// One of each kind.
+pub(super) fn kinds() -> Vec<Defined> {
+    vec![Cumprod { axis: 0, exclusive: false, reverse: false }.into()]
+}
+
+impl OpDef for Cumprod {
+    fn kind(&self) -> &'static str {
+        "Cumprod"
+    }
+
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        Self {
+            axis: given.size("axis", self.axis),
+            exclusive: given.flag("exclusive", self.exclusive),
+            reverse: given.flag("reverse", self.reverse),
+        }
+        .into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let fits = |x: &TensorType| self.axis < x.shape.rank() && is_number(x.dtype);
+        let result = match inputs {
+            [x] if fits(x) => Some(*x),
+            _ => None,
+        };
+        outputs(result, &format!("numbers, and an axis {}", self.axis), inputs)
+    }
+
+    /// As TensorFlow's: not a number's where an element is 0.
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        let (x, products) = (of.input(0), of.only_arrived()?.mul(&of.output(0))?);
+        let Self { axis, exclusive, reverse } = *self;
+        let sums = products.with(&[], Array::Cumsum { axis, exclusive, reverse: !reverse })?;
+        let (zero, one) = (x.scalar_alike(0.0), x.scalar_alike(1.0));
+        let is_zero = x.with(&[&zero], Compare::Equal)?;
+        let quotient = sums.div(&is_zero.select(&one, &x)?)?;
+        Ok(vec![Some(is_zero.select(&zero, &quotient)?)])
+    }
+
+    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
+        Cost::work(inputs[0].1.elements(), bytes(inputs) + bytes(outputs))
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        let x = inputs[0];
+        Ok(by_number!(x.dtype(), N => {
+            let mut out = Tensor::uninitialised::<N>(x.shape());
+            self.run::<N>(x.slice(), x.shape().dims(), out.make_mut());
+            smallvec![out]
+        }))
+    }
+}
+
+impl Cumprod {
+    fn run<T: Number>(&self, x: &[T], dims: &[usize], out: &mut [T]) {
+        let (size, inner): (usize, usize) =
+            (dims[self.axis], dims[self.axis + 1..].iter().product());
+        for column in 0..x.len().checked_div(size).unwrap_or(0) {
+            let first = column / inner * size * inner + column % inner;
+            let mut product = T::ONE;
+            for step in 0..size {
+                let place = if self.reverse { size - 1 - step } else { step };
+                let at = first + place * inner;
+                let before = product;
+                product = product.times(x[at]);
+                out[at] = if self.exclusive { before } else { product };
+            }
+        }
+    }
+}
+
+impl Output {
+    /// The products along `axis` up to each element; with `exclusive` without the element itself,
+    /// with `reverse` from the end (TensorFlow `tf.math.cumprod`). Integers wrap.
+    ///
+    /// # Errors
+    /// If there is no such axis, or the elements can't be multiplied.
+    #[track_caller]
+    pub fn cumprod(&self, axis: isize, exclusive: bool, reverse: bool) -> Result<Self, GraphError> {
+        let axis = self.axis(axis)?;
+        self.with(&[], Cumprod { axis, exclusive, reverse })
+    }
+}

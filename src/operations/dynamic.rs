@@ -1,0 +1,293 @@
+//! Operations on arrays whose sizes are values of the step, such as those that follow the size of a
+//! batch. A kernel reads the sizes, and is then the kernel of [`Array`] with these as attributes.
+
+use smallvec::SmallVec;
+
+use super::Array;
+use super::types::is_index;
+use crate::graph::{
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
+    Output, OutputTypes, Outputs, Subscript, TensorType, bytes, one,
+};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
+
+/// A change of shape or order by sizes (i32 or i64 vectors) that only a step knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dynamic {
+    /// The change.
+    pub change: Change,
+    /// The result's shape, as far as it is known when the graph is built.
+    pub shape: PartialShape,
+}
+
+/// The changes, each with its inputs. TensorFlow's operations of these names take the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// `(x, sizes)`: the same elements in the shape of these sizes, one of which may be −1.
+    Reshape,
+    /// `(x, sizes)`: repeated to fill a shape.
+    BroadcastTo,
+    /// `(x, multiples)`: repeated along each axis.
+    Tile,
+    /// `(x, begin, sizes)`: the part that begins at a position; −1 is the rest of an axis.
+    Slice,
+    /// `(x, paddings)`: with zeros before and after each axis.
+    Pad,
+    /// `(start, limit, delta)`: the values below a limit.
+    Range,
+    /// `(x, begin, end, strides)`, with TensorFlow's five masks in their order: `begin_mask`,
+    /// `end_mask`, `ellipsis_mask`, `new_axis_mask`, `shrink_axis_mask`.
+    StridedSlice([i64; 5]),
+    /// `(gradient, begin, end, strides, x)`: zeros of the shape of `x`, with the gradient where
+    /// the slice was taken.
+    StridedSliceGrad([i64; 5]),
+}
+
+/// The most elements of a value whose sizes a step brings: more than a task has memory for.
+const MOST: usize = 1 << 36;
+
+const MASKS: [&str; 5] =
+    ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"];
+
+/// One of each kind.
+pub(super) fn kinds() -> Vec<Defined> {
+    let all = [
+        Change::Reshape,
+        Change::BroadcastTo,
+        Change::Tile,
+        Change::Slice,
+        Change::Pad,
+        Change::Range,
+        Change::StridedSlice([0; 5]),
+        Change::StridedSliceGrad([0; 5]),
+    ];
+    all.map(|change| Dynamic { change, shape: PartialShape::new(&[]) }.into()).into()
+}
+
+impl OpDef for Dynamic {
+    fn kind(&self) -> &'static str {
+        match self.change {
+            Change::Reshape => "DynamicReshape",
+            Change::BroadcastTo => "DynamicBroadcastTo",
+            Change::Tile => "DynamicTile",
+            Change::Slice => "DynamicSlice",
+            Change::Pad => "DynamicPad",
+            Change::Range => "DynamicRange",
+            Change::StridedSlice(_) => "DynamicStridedSlice",
+            Change::StridedSliceGrad(_) => "DynamicStridedSliceGrad",
+        }
+    }
+
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        let mut masks = |own: [i64; 5]| {
+            let mut named = own.iter().zip(MASKS).map(|(own, name)| given.int(name, *own));
+            [(); 5].map(|()| named.next().expect("there are five masks"))
+        };
+        let change = match self.change {
+            Change::StridedSlice(own) => Change::StridedSlice(masks(own)),
+            Change::StridedSliceGrad(own) => Change::StridedSliceGrad(masks(own)),
+            change => change,
+        };
+        Self { change, shape: given.dims("shape", self.shape) }.into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let (count, what) = self.sizes();
+        let are_sizes = |sizes: &[TensorType]| {
+            sizes.len() == count && sizes.iter().all(|sizes| is_index(sizes.dtype))
+        };
+        let fits = match (self.change, inputs) {
+            (Change::Range, [start, limit, delta]) => {
+                let is_like = |x: &TensorType| x.dtype == start.dtype && x.shape.rank() == 0;
+                start.is_number() && [*start, *limit, *delta].iter().all(is_like)
+            }
+            (Change::StridedSliceGrad(_), [dy, sizes @ .., x]) => {
+                dy.dtype == x.dtype && x.is_number() && are_sizes(sizes)
+            }
+            (Change::Range | Change::StridedSliceGrad(_), _) | (_, []) => false,
+            (_, [_, sizes @ ..]) => are_sizes(sizes),
+        };
+        match (fits, self.change, inputs) {
+            (false, ..) => Err(GraphProblem::needs(what, inputs)),
+            (_, Change::StridedSliceGrad(_), [.., x]) => Ok(one(x.dtype, x.shape)),
+            _ => Ok(one(inputs[0].dtype, self.shape)),
+        }
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        let mut gradients = vec![None; of.inputs()];
+        let dy = of.only_arrived()?;
+        let back = || match self.change {
+            Change::Reshape => dy.with(&[&of.input(0)], Array::ReshapeLike),
+            Change::BroadcastTo => dy.with(&[&of.input(0)], Array::BroadcastToGrad),
+            Change::StridedSlice(masks) => {
+                let x = of.input(0);
+                let shape = x.tensor_type().shape;
+                let inputs = [&of.input(1), &of.input(2), &of.input(3), &x];
+                dy.with(&inputs, Self { change: Change::StridedSliceGrad(masks), shape })
+            }
+            _ => Err(of.no_gradient()),
+        };
+        if self.change != Change::Range {
+            gradients[0] = of.for_input(0, back)?;
+        }
+        Ok(gradients)
+    }
+
+    fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
+        match self.change {
+            Change::Reshape => Cost::default(),
+            // How large the result is, the sizes decide.
+            _ => Cost::moved(2 * bytes(&inputs[..1])),
+        }
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        let (array, values) = self.fixed(inputs)?;
+        let types: SmallVec<[TensorType; 2]> =
+            values.iter().map(|x| TensorType::new(x.dtype(), x.shape())).collect();
+        let refused = |problem: GraphProblem| ComputeError::new(problem.to_string());
+        let inferred = array.infer(&types).map_err(refused)?;
+        let shape = if matches!(self.change, Change::StridedSliceGrad(_)) {
+            types[1].shape
+        } else {
+            self.shape
+        };
+        if inferred[0].shape.merge(&shape).is_none() {
+            let found = inferred[0].shape;
+            return Err(ComputeError::new(format!(
+                "its sizes make the shape {found}, where the graph was built for {shape}"
+            )));
+        }
+        let dims = inferred[0].shape;
+        let count = dims.dims().iter().flatten();
+        if count.fold(1usize, |count, dim| count.saturating_mul(*dim)) > MOST {
+            return Err(ComputeError::new(format!("its sizes make a value too large: {dims}")));
+        }
+        array.compute(&values)
+    }
+}
+
+impl Dynamic {
+    /// The number of inputs that are sizes, and all inputs in words.
+    fn sizes(&self) -> (usize, &'static str) {
+        match self.change {
+            Change::Reshape | Change::BroadcastTo => {
+                (1, "a value, and an i32 or i64 for each size")
+            }
+            Change::Tile => (1, "a value, and an i32 or i64 for each axis"),
+            Change::Pad => (1, "a value, and two i32 or i64 for each axis"),
+            Change::Slice => (2, "a value, and two i32 or i64 vectors"),
+            Change::Range => (0, "three numbers of one type"),
+            Change::StridedSlice(_) => (3, "a value, and three i32 or i64 vectors"),
+            Change::StridedSliceGrad(_) => {
+                (3, "a gradient, three i32 or i64 vectors, and what the slice was taken of")
+            }
+        }
+    }
+
+    /// The change with the sizes that have come, and its other inputs.
+    fn fixed<'a>(
+        &self,
+        inputs: &[&'a Tensor],
+    ) -> Result<(Array, SmallVec<[&'a Tensor; 2]>), ComputeError> {
+        let x = inputs[0];
+        let ints = |i: usize| integers(inputs[i]);
+        let sizes = |i: usize| ints(i).iter().map(|size| natural(*size)).collect::<Result<_, _>>();
+        let array = match self.change {
+            Change::Reshape => Array::Reshape(reshaped(x.shape(), &ints(1))?),
+            Change::BroadcastTo => {
+                let sizes: Vec<usize> = sizes(1)?;
+                Array::BroadcastTo(checked(
+                    &sizes.iter().map(|size| Some(*size)).collect::<Vec<_>>(),
+                )?)
+            }
+            Change::Tile => Array::Tile(sizes(1)?),
+            Change::Slice => {
+                let rest =
+                    |size: &i64| if *size == -1 { Ok(None) } else { natural(*size).map(Some) };
+                Array::Slice {
+                    begin: sizes(1)?,
+                    size: ints(2).iter().map(rest).collect::<Result<_, _>>()?,
+                }
+            }
+            Change::Pad => {
+                let both: Vec<usize> = sizes(1)?;
+                let paddings = both.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+                Array::Pad { paddings, value: Tensor::zeros(x.dtype(), Shape::SCALAR) }
+            }
+            Change::Range => {
+                let [start, limit, delta] = [0, 1, 2].map(|i| inputs[i].clone());
+                return Ok((Array::Range { start, limit, delta }, SmallVec::new()));
+            }
+            Change::StridedSlice(masks) => Array::StridedSlice(subscripts(
+                [ints(1), ints(2), ints(3)],
+                masks,
+                x.shape().rank(),
+            )?),
+            Change::StridedSliceGrad(masks) => {
+                let rank = inputs[4].shape().rank();
+                let subscripts = subscripts([ints(1), ints(2), ints(3)], masks, rank)?;
+                let values = [x, inputs[4]].into_iter().collect();
+                return Ok((Array::StridedSliceGrad(subscripts), values));
+            }
+        };
+        Ok((array, std::iter::once(x).collect()))
+    }
+}
+
+fn integers(sizes: &Tensor) -> Vec<i64> {
+    match sizes.dtype() {
+        DType::I32 => sizes.slice::<i32>().iter().map(|size| i64::from(*size)).collect(),
+        _ => sizes.slice::<i64>().to_vec(),
+    }
+}
+
+fn natural(size: i64) -> Result<usize, ComputeError> {
+    usize::try_from(size).map_err(|_| ComputeError::new(format!("the size {size} is below 0")))
+}
+
+fn checked(dims: &[Option<usize>]) -> Result<PartialShape, ComputeError> {
+    let too_many = || ComputeError::new(format!("no value here has the shape {dims:?}"));
+    PartialShape::checked(dims).ok_or_else(too_many)
+}
+
+/// The shape of these sizes, with the one that is −1 filled in.
+fn reshaped(from: Shape, sizes: &[i64]) -> Result<PartialShape, ComputeError> {
+    let known = |size: &i64| if *size == -1 { Ok(None) } else { natural(*size).map(Some) };
+    let dims = sizes.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+    let others: usize = dims.iter().flatten().product();
+    let filled = |dim: &Option<usize>| dim.or_else(|| from.elements().checked_div(others));
+    checked(&dims.iter().map(filled).collect::<Vec<_>>())
+}
+
+/// The subscripts of TensorFlow's `StridedSlice`, for a value of `rank`.
+///
+/// # Errors
+/// If the three vectors are not of one length.
+pub(crate) fn subscripts(
+    [begin, end, strides]: [Vec<i64>; 3],
+    masks: [i64; 5],
+    rank: usize,
+) -> Result<Vec<Subscript>, ComputeError> {
+    let is_set = |mask: usize, i: usize| i < 63 && masks[mask] >> i & 1 == 1;
+    let entries = begin.len();
+    if end.len() != entries || strides.len() != entries {
+        return Err(ComputeError::new("begin, end and strides must be of one length"));
+    }
+    let of_axes = (0..entries).filter(|i| !is_set(2, *i) && !is_set(3, *i)).count();
+    let mut subscripts = Vec::with_capacity(entries);
+    for i in 0..entries {
+        subscripts.extend(match i {
+            _ if is_set(2, i) => vec![Subscript::ALL; rank.saturating_sub(of_axes)],
+            _ if is_set(3, i) => vec![Subscript::NewAxis],
+            _ if is_set(4, i) => vec![Subscript::At(begin[i])],
+            _ => {
+                let (begin, end) =
+                    ((!is_set(0, i)).then_some(begin[i]), (!is_set(1, i)).then_some(end[i]));
+                vec![Subscript::Every { begin, end, stride: strides[i] }]
+            }
+        });
+    }
+    Ok(subscripts)
+}
