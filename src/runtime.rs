@@ -49,9 +49,9 @@ pub use mail::{Patience, SessionOptions, SessionStatus, Waiting, WaitingList};
 pub(crate) use mailbox::{messages_sent, panic_text, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
-    Arrival, Arrivals, ClientMessage, GraphHandle, MasterMessage, Origin, Packed, PackedArrivals,
-    ParameterServerMessage, PeerMessage, Places, Scope, SentOperation, SessionAction,
-    SessionAnswer, SessionCall, SessionId, StepId, Traffic, Values, WorkerMessage,
+    Arrival, Arrivals, ClientMessage, GraphHandle, MasterMessage, OperationTime, Origin, Packed,
+    PackedArrivals, ParameterServerMessage, PeerMessage, Places, Scope, SentOperation,
+    SessionAction, SessionAnswer, SessionCall, SessionId, StepId, Traffic, Values, WorkerMessage,
 };
 pub use processor::Processor;
 pub(crate) use processor::{attempt, is_computing};

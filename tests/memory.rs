@@ -240,6 +240,7 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         graph: graph(master),
         feeds: value().into_iter().collect(),
         origin: None,
+        is_traced: false,
     };
     let done = MasterMessage::GraphDone {
         step: step(unknown),

@@ -38,6 +38,12 @@ impl DeviceSpec {
         Self { job: Some(job.into()), ..Self::default() }
     }
 
+    /// The same name for any device of the task.
+    #[must_use]
+    pub(crate) fn on_any_device(&self) -> Self {
+        Self { device_type: None, device_index: None, ..self.clone() }
+    }
+
     /// The same name with the index of the task set.
     #[must_use]
     pub fn with_task(self, index: u32) -> Self {

@@ -23,6 +23,8 @@ pub struct Seat {
     pub(crate) socket: Option<UdpSocket>,
     /// The time after which a silent peer is lost, if it is not the transport's own.
     pub(crate) silence: Option<Duration>,
+    /// The task whose master the program's sessions connect to, if it is another's.
+    pub(super) master: Option<TaskName>,
     /// Whether the cluster has no other task.
     is_alone: bool,
     run: RunId,
@@ -67,6 +69,7 @@ impl Seat {
         let known = if is_alone { alone(&task) } else { config.peers().clone() };
         Ok(Self {
             cluster: roster(config, of_scenario)?,
+            master: master(config, &known)?,
             renewal: proof.as_ref().and_then(|proof| proof.renewal(&task)),
             identity: identity(proof, &task, is_alone)?,
             run: RunId::new(run),
@@ -104,6 +107,30 @@ impl Seat {
         let roster = self.cluster.clone();
         QuicConfig { roster, socket: self.socket.take(), listen, silence, ..config }
     }
+}
+
+/// The task at the address of the configuration's session master, if that is another's.
+///
+/// # Errors
+/// If no task that is `known` has that address.
+fn master(config: &RunConfig, known: &ClusterSpec) -> Result<Option<TaskName>, DeploymentError> {
+    let target = config.master();
+    if target.is_empty() {
+        return Ok(None);
+    }
+    let address = target.split_once("://").map_or(target, |(_, address)| address);
+    let address = address.split_once('/').map_or(address, |(address, _)| address);
+    let mut tasks = known.tasks();
+    let found = tasks.find(|task| known.task_address(task).is_ok_and(|its| its == address));
+    let strange = || DeploymentError::Cluster {
+        origin: format!("the session master `{target}`"),
+        mistakes:
+            "no task of this cluster has that address; sessions on another cluster's servers \
+                   are those of a `Client`"
+                .to_owned(),
+    };
+    let task = found.ok_or_else(strange)?;
+    Ok(Some(task).filter(|task| task != config.task()))
 }
 
 /// The identity that `task` proves its name with. If it `is_alone`, it may make one itself.

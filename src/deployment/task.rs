@@ -130,9 +130,12 @@ pub(super) fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) 
     let devices = (0..member.devices.get()).map(device).collect();
     let transport = member.encoding.over(transport);
     let world = runtime::ServerWorld { transport, clock: Rc::new(member.clock), devices };
-    let Seat { cluster, task, .. } = &member.seat;
+    let Seat { cluster, task, master, .. } = &member.seat;
     let server = Server::new(ServerDef { cluster: cluster.clone(), task: task.clone() }, world);
     server.start().expect("a new server can be started");
+    if let Some(master) = master {
+        server.set_session_master(master).expect("it has an address in the cluster");
+    }
     Rc::new(server)
 }
 

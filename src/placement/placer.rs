@@ -59,7 +59,8 @@ impl Placement {
 /// Places the operations `pruned` of `graph` on `devices`; those that request nothing on `default`.
 ///
 /// Operations on a variable are placed with it. An operation without inputs and without a request
-/// is placed with its users.
+/// is placed with its users. With `is_soft`, what asks for a device that its task does not have is
+/// placed on another of that task (TensorFlow: `allow_soft_placement`).
 ///
 /// # Errors
 /// The first operation that can't be placed.
@@ -68,6 +69,7 @@ pub(crate) fn place(
     pruned: &[OpId],
     devices: &[DeviceName],
     default: &DeviceName,
+    is_soft: bool,
 ) -> Result<Placement, PlacementError> {
     let mut groups = Groups::new(graph);
     for id in pruned {
@@ -79,9 +81,12 @@ pub(crate) fn place(
     let mut placement = Placement { devices: vec![None; graph.operations.len()] };
     for id in pruned {
         let asked = groups.asked(*id);
-        let candidates = || devices.iter().filter(|device| asked.matches(device));
-        let chosen = candidates().find(|device| *device == default).or_else(|| candidates().next());
-        let Some(chosen) = chosen else {
+        let choose = |asked: &DeviceSpec| {
+            let candidates = || devices.iter().filter(|device| asked.matches(device));
+            candidates().find(|device| *device == default).or_else(|| candidates().next())
+        };
+        let relaxed = || is_soft.then(|| choose(&asked.on_any_device())).flatten();
+        let Some(chosen) = choose(asked).or_else(relaxed) else {
             return Err(no_device(graph, *id, asked.clone(), devices));
         };
         placement.devices[id.0 as usize] = Some(chosen.clone());

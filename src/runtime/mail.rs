@@ -16,8 +16,8 @@ use crate::units::Time;
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{
-    ClientMessage, GraphHandle, MasterMessage, Origin, ParameterServerMessage, Scope, SessionId,
-    StepId, Values, WorkerMessage,
+    ClientMessage, GraphHandle, MasterMessage, OperationTime, Origin, ParameterServerMessage,
+    Scope, SessionId, StepId, Values, WorkerMessage,
 };
 use crate::runtime::parameter_server::updating::Updates;
 use crate::runtime::reply::Reply;
@@ -133,6 +133,8 @@ pub(crate) struct RunStep {
     pub(crate) deadline: Option<Time>,
     /// The step's origin, if it is a training step.
     pub(crate) origin: Option<Origin>,
+    /// Whether the times of its operations are recorded.
+    pub(crate) is_traced: bool,
     pub(crate) reply: Reply<Result<StepDone>>,
 }
 
@@ -184,6 +186,8 @@ pub(crate) struct StepDone {
     pub(crate) fetches: Values,
     /// When kernels of the master's own task began and ended.
     pub(crate) computed: Option<(Time, Time)>,
+    /// When its operations ran, if that was asked for.
+    pub(crate) times: Vec<OperationTime>,
 }
 
 /// The options of a session.
@@ -194,6 +198,11 @@ pub struct SessionOptions {
     pub device_filters: Vec<DeviceSpec>,
     /// Share no variables with other sessions.
     pub isolate_session_state: bool,
+    /// Run an operation on another device of its task if it asks for a device that the task does
+    /// not have, such as `/gpu:0`. The job and the task that it asks for are kept.
+    pub allow_soft_placement: bool,
+    /// Write the device of each operation of a step to the log, when the master places it.
+    pub log_device_placement: bool,
     /// The time that a step may take before it fails and says who had not answered.
     pub operation_timeout: Option<Duration>,
 }

@@ -27,7 +27,9 @@ use crate::runtime::mail::{
     no_session,
 };
 use crate::runtime::mailbox::Receive;
-use crate::runtime::master::step_plan::{Accepted, Part, Progress, Ready, StepPlan, plan};
+use crate::runtime::master::step_plan::{
+    Accepted, Part, Progress, Ready, StepPlan, log_placement, plan,
+};
 use crate::runtime::messages::{
     GraphHandle, MasterMessage, Scope, SessionId, StepId, WorkerMessage,
 };
@@ -156,7 +158,10 @@ impl Master {
         let request = Arc::clone(&accepted.run.request);
         let session = &self.sessions[&id];
         let devices = self.visible_devices(&session.options.device_filters);
-        let planned = plan(&session.graph, &request, &devices, &self.default_device);
+        let (is_soft, is_logged) =
+            (session.options.allow_soft_placement, session.options.log_device_placement);
+        let devices = (&devices[..], &self.default_device);
+        let planned = plan(&session.graph, &request, devices, is_soft);
         let planned = planned.and_then(|(partitions, fed_fetches)| {
             let peers = partitions
                 .iter()
@@ -174,6 +179,9 @@ impl Master {
             Ok(planned) => planned,
             Err(error) => return refuse(accepted, error),
         };
+        if is_logged {
+            log_placement(&partitions);
+        }
         let isolated = self.scope_of(id);
         let mut ready = Ready { parts: Vec::new(), fed_fetches };
         for (partition, peer) in partitions.into_iter().zip(&peers) {
@@ -348,6 +356,7 @@ impl Master {
             MasterMessage::GraphDone { step, graph, outcome, computed } => {
                 self.collect(from, (step, graph), outcome, computed);
             }
+            MasterMessage::Traced { step, graph, times } => self.traced(from, (step, graph), times),
             MasterMessage::ResetDone { number, variables, departed } => {
                 self.reset_done(from, number, (variables, departed), context);
             }

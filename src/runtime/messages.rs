@@ -60,6 +60,20 @@ pub(crate) struct StepPart {
     pub(crate) device: u32,
 }
 
+/// When an operation of a step ran (TensorFlow: `NodeExecStats`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationTime {
+    /// The operation's name.
+    pub operation: Arc<str>,
+    /// The device that it ran on: `/job:ps/task:0/device:CPU:0`.
+    pub device: Arc<str>,
+    /// When it was given to the device or to the parameter server, on the clock of its task. In a
+    /// simulation all tasks have one clock.
+    pub began: Time,
+    /// When its outputs were there.
+    pub ended: Time,
+}
+
 /// A partition that a worker keeps ready to run, by the master that registered it and its number
 /// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -115,6 +129,16 @@ pub enum MasterMessage {
         /// When its first kernel began and its last one ended, if it ran any.
         computed: Option<(Time, Time)>,
     },
+    /// Worker: when the operations of a partition ran, just before its `GraphDone`, if that was
+    /// asked for.
+    Traced {
+        /// The step.
+        step: StepId,
+        /// The partition.
+        graph: GraphHandle,
+        /// The operations in the order in which they ended.
+        times: Vec<OperationTime>,
+    },
     /// Parameter server: the containers are cleared.
     ResetDone {
         /// The number of the master's reset.
@@ -160,6 +184,8 @@ pub enum WorkerMessage {
         feeds: Values,
         /// The step's origin, if it is a training step.
         origin: Option<Origin>,
+        /// Whether the times of its operations are recorded.
+        is_traced: bool,
     },
     /// Worker: values of a step for the receiver's rendezvous.
     Tensors {

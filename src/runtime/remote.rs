@@ -102,8 +102,12 @@ impl RemoteMaster {
     ) {
         let deadline = options.operation_timeout.map(|limit| self.clock.now().after(limit));
         let device_filters = options.device_filters.iter().map(ToString::to_string).collect();
-        let isolate_session_state = options.isolate_session_state;
-        let action = SessionAction::Create { device_filters, isolate_session_state };
+        let action = SessionAction::Create {
+            device_filters,
+            isolate_session_state: options.isolate_session_state,
+            allow_soft_placement: options.allow_soft_placement,
+            log_device_placement: options.log_device_placement,
+        };
         self.call(action, Waiter::Session(reply), deadline, context);
     }
 
@@ -177,6 +181,7 @@ impl RemoteMaster {
             feeds: run.feeds,
             timeout: run.deadline.map(|deadline| deadline.since(now)),
             origin: run.origin,
+            is_traced: run.is_traced,
         };
         self.call(action, Waiter::Step(run.session, run.reply), run.deadline, context);
     }

@@ -2,7 +2,7 @@
 
 mod training;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -62,6 +62,8 @@ pub struct Server {
     actors: Rc<Actors>,
     link: Link,
     phase: Cell<Phase>,
+    /// What its program's sessions connect to, if it is another task's master.
+    session_master: RefCell<Option<ServerTarget>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +140,8 @@ impl Server {
         let parameter_server = ParameterServer::new(link(), clock, devices);
         actors.parameter_server.run(parameter_server, &actors.panics);
         let link = link();
-        Self { def, world, actors, link, phase: Cell::new(Phase::New) }
+        let (phase, session_master) = (Cell::new(Phase::New), RefCell::new(None));
+        Self { def, world, actors, link, phase, session_master }
     }
 
     /// A started server that is a cluster by itself: the job `localhost` with one task, in this
@@ -288,6 +291,21 @@ impl Server {
         let master = self.actors.remotes.reach(peer, place, patience, panics);
         let clock = Rc::clone(&self.world.clock);
         Ok(ServerTarget::new(task.clone(), master, clock, None))
+    }
+
+    /// Has the sessions of this task's program connect to the master of `task` (TensorFlow:
+    /// `RunConfig.master`).
+    ///
+    /// # Errors
+    /// As [`Server::target_of`].
+    pub fn set_session_master(&self, task: &TaskName) -> Result<()> {
+        self.session_master.replace(Some(self.target_of(task)?));
+        Ok(())
+    }
+
+    /// What the sessions of this task's program connect to.
+    pub(crate) fn session_target(&self) -> ServerTarget {
+        self.session_master.borrow().clone().unwrap_or_else(|| self.target())
     }
 
     /// The cluster, and the server's task in it.

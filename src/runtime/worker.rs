@@ -8,6 +8,7 @@ mod receivers;
 mod registration;
 mod rendezvous;
 mod state_request;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -35,11 +36,12 @@ use crate::runtime::messages::{
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::state::{Served, Taken};
-use crate::runtime::worker::executor::{Executor, Memos, Ready};
+use crate::runtime::worker::executor::{AtOnce, Executor, Memos, Ready};
 use crate::runtime::worker::plan::Plan;
 use crate::runtime::worker::receivers::Receivers;
 use crate::runtime::worker::registration::Binding;
 use crate::runtime::worker::rendezvous::Rendezvous;
+use crate::runtime::worker::trace::Trace;
 
 /// Runs the partitions that masters give to its task.
 pub(crate) struct Worker {
@@ -88,6 +90,8 @@ struct Step {
     origin: Option<Origin>,
     executor: Executor,
     computed: Option<(Time, Time)>,
+    /// The times of its operations, if they are recorded.
+    trace: Option<Box<Trace>>,
 }
 
 impl Worker {
@@ -113,8 +117,8 @@ impl Worker {
             WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 self.deregister(&graphs, isolated)
             }
-            WorkerMessage::RunGraph { step, graph, feeds, origin } => {
-                self.run_graph(from, step, graph, feeds, origin)
+            WorkerMessage::RunGraph { step, graph, feeds, origin, is_traced } => {
+                self.run_graph(from, (step, graph), feeds, (origin, is_traced))
             }
             WorkerMessage::Tensors { step, devices, arrivals } => {
                 self.receive(from, step, &devices, &arrivals)
@@ -166,10 +170,9 @@ impl Worker {
     fn run_graph(
         &mut self,
         master: PeerId,
-        step: StepId,
-        graph: GraphHandle,
+        (step, graph): (StepId, GraphHandle),
         feeds: Values,
-        origin: Option<Origin>,
+        (origin, is_traced): (Option<Origin>, bool),
     ) {
         let _span = trace_span!("run_graph", step = step.number).entered();
         self.rendezvous.regain(step.master);
@@ -191,7 +194,8 @@ impl Worker {
         for arrival in self.rendezvous.take(part) {
             executor.receive(arrival);
         }
-        self.steps.insert(part, Step { graph, master, origin, executor, computed: None });
+        let trace = is_traced.then(Box::default);
+        self.steps.insert(part, Step { graph, master, origin, executor, computed: None, trace });
         self.run_ready(part);
     }
 
@@ -245,7 +249,12 @@ impl Worker {
             let part = StepPart { step: ticket.step, device: ticket.device };
             let Some(step) = self.steps.get_mut(&part) else { continue };
             match outcome {
-                Ok(outputs) => step.executor.served(ticket.node, outputs),
+                Ok(outputs) => {
+                    step.executor.served(ticket.node, outputs);
+                    if let Some(trace) = &mut step.trace {
+                        trace.end(&[ticket.node], self.clock.now());
+                    }
+                }
                 Err(error) => {
                     self.fail_node(part, ticket.node, error);
                     continue;
@@ -268,11 +277,15 @@ impl Worker {
         let mut ready = std::mem::take(&mut self.ready);
         let device = &self.devices[part.device as usize];
         let whole = running.origin.is_some() && device.takes_steps_whole();
-        if let Err(error) = running.executor.run_ready(whole, &mut graph.memos, &mut ready) {
+        let at_once = AtOnce { whole, singly: running.trace.is_some() };
+        if let Err(error) = running.executor.run_ready(at_once, &mut graph.memos, &mut ready) {
             return self.fail(part, error);
         }
         graph.receivers.send(&mut ready.sends, part.step, &self.link);
         let requests_made = ready.state_requests.len();
+        if let Some(trace) = &mut running.trace {
+            trace.begin(&ready, self.clock.now());
+        }
         if requests_made > 0 {
             if let Some(origin) = running.origin {
                 let taken = Taken { task: running.master, origin };
@@ -300,6 +313,10 @@ impl Worker {
     fn finish(&mut self, part: StepPart) {
         let mut done = self.steps.remove(&part).expect("a step that finishes runs");
         let (step, graph, outcome) = (part.step, done.graph, Ok(done.executor.fetches()));
+        if let Some(trace) = done.trace {
+            let times = trace.times(&done.executor.plan().partition);
+            self.link.send(done.master, MasterMessage::Traced { step, graph, times });
+        }
         self.link.send(
             done.master,
             MasterMessage::GraphDone { step, graph, outcome, computed: done.computed },

@@ -6,6 +6,8 @@ use crate::graph::{Edge, Output};
 use crate::runtime::{Code, Error, Result, Values};
 use crate::tensor::{Element, Tensor};
 
+use super::run_metadata::RunMetadata;
+
 /// The outputs that a step fetches, in order; usually few enough to need no allocation.
 pub(super) type Edges = SmallVec<[Edge; 8]>;
 
@@ -14,6 +16,7 @@ pub(super) type Edges = SmallVec<[Edge; 8]>;
 pub struct Fetched {
     pub(super) values: Values,
     pub(super) edges: Edges,
+    pub(super) metadata: RunMetadata,
 }
 
 /// The key of a fetch: the [`Output`] itself, or its position among those of the step.
@@ -51,6 +54,11 @@ impl Fetched {
     /// The value of `fetch`, if the step fetched it.
     pub fn get(&self, fetch: impl FetchKey) -> Option<&Tensor> {
         self.values.get(fetch.position(&self.edges)?)
+    }
+
+    /// When the operations of the step ran, if its options asked for that; else it is empty.
+    pub fn metadata(&self) -> &RunMetadata {
+        &self.metadata
     }
 
     /// The only element of the value of `fetch`.
@@ -97,6 +105,7 @@ mod tests {
         let fetched = Fetched {
             values: smallvec![Tensor::scalar(0.5f32), Tensor::scalar(0.9f32)],
             edges: [&loss, &accuracy].map(Output::edge).into_iter().collect(),
+            metadata: RunMetadata::default(),
         };
         assert_eq!(fetched.scalar::<f32>(&accuracy), Ok(0.9));
         assert_eq!((&fetched[0], &fetched[&loss]), (&0.5f32.into(), &0.5f32.into()));

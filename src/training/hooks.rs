@@ -154,7 +154,7 @@ pub enum TraceLevel {
     /// Nothing.
     #[default]
     None,
-    /// When its kernels ran.
+    /// When each of its operations ran, on which device.
     Full,
 }
 

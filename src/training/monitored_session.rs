@@ -266,6 +266,7 @@ impl MonitoredSession {
                 self.session.set_timeout(Some(timeout));
             }
             let started = self.task.now();
+            asked.options = RunOptions { timeout: None, ..options };
             let done = self.session.run_step(asked).await;
             if options.timeout.is_some() {
                 self.creator.renew_timeout(&self.session);

@@ -1,5 +1,7 @@
 //! A session: a program's way to run steps of its graph on a server's cluster.
 
+mod callable;
+
 use std::cell::{Cell, RefCell};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -17,8 +19,13 @@ use crate::runtime::{
 };
 use crate::sync::Departed;
 use crate::tensor::Tensor;
+use crate::units::Time;
 
 use super::fetched::{Edges, Fetched};
+use super::hooks::{RunOptions, TraceLevel};
+use super::run_metadata::RunMetadata;
+
+pub use callable::Callable;
 
 /// Runs steps of one graph through one server's master (TensorFlow: `tf.Session`).
 ///
@@ -171,6 +178,7 @@ impl Session {
             feeds: Values::new(),
             foreign: None,
             origin: None,
+            options: RunOptions::default(),
             answer,
         }
     }
@@ -183,22 +191,33 @@ impl Session {
     /// Hop 1 of a step: hands it to the master. Returns the request, to be used again, and the
     /// answer.
     fn begin(&self, step: Asked) -> Result<(Request, Answer<Result<StepDone>>)> {
-        let Asked { request: mut asked, feeds, foreign, origin, answer, .. } = step;
         let _span = trace_span!("session", session = self.id.0).entered();
-        if let Some(name) = foreign {
-            let message = format!("`{name}` belongs to another graph than the session");
-            return Err(Error::new(Code::InvalidArgument, message));
-        }
+        step.check_graph()?;
+        let Asked { request: mut asked, feeds, options, origin, answer, .. } = step;
         self.extend()?;
-        let deadline = self.timeout.get().map(|limit| self.target.clock.now().after(limit));
-        let request = self.request(&asked);
-        let run =
-            RunStep { session: self.id, request, feeds, deadline, origin, reply: answer.reply() };
-        tell(&self.target.master, MasterMail::RunStep(run));
+        self.send(RunStep {
+            session: self.id,
+            request: self.request(&asked),
+            feeds,
+            deadline: self.deadline(options.timeout),
+            origin,
+            is_traced: options.trace == TraceLevel::Full,
+            reply: answer.reply(),
+        });
         asked.feeds.clear();
         asked.fetches.clear();
         asked.targets.clear();
         Ok((asked, answer))
+    }
+
+    fn send(&self, run: RunStep) {
+        tell(&self.target.master, MasterMail::RunStep(run));
+    }
+
+    /// When a step has to have ended that begins now, with `own` as its own limit.
+    fn deadline(&self, own: Option<Duration>) -> Option<Time> {
+        let limit = own.or(self.timeout.get());
+        limit.map(|limit| self.target.clock.now().after(limit))
     }
 
     /// Tells the master of operations that were added since the last step.
@@ -239,6 +258,7 @@ pub(super) struct Asked {
     foreign: Option<String>,
     /// The step's origin, if it is a training step.
     pub(super) origin: Option<Origin>,
+    pub(super) options: RunOptions,
     answer: Answer<Result<StepDone>>,
 }
 
@@ -292,6 +312,13 @@ impl Asked {
         self.request.targets.push(target.op_id());
     }
 
+    /// Checks that all that it asks for belongs to the session's graph.
+    fn check_graph(&self) -> Result<()> {
+        let Some(name) = &self.foreign else { return Ok(()) };
+        let message = format!("`{name}` belongs to another graph than the session");
+        Err(Error::new(Code::InvalidArgument, message))
+    }
+
     fn check(&mut self, graph: &Graph, name: impl FnOnce() -> String) {
         if !graph.same_as(&self.graph) {
             self.foreign.get_or_insert_with(name);
@@ -324,6 +351,13 @@ impl SessionRun<'_> {
         self.asked.target(target.as_ref());
         self
     }
+
+    /// Takes the step with `options`: a time limit of its own, and a record of when each of its
+    /// operations ran ([`Fetched::metadata`]).
+    pub fn options(mut self, options: RunOptions) -> Self {
+        self.asked.options = self.asked.options.merged(options);
+        self
+    }
 }
 
 impl<'a> IntoFuture for SessionRun<'a> {
@@ -351,7 +385,11 @@ impl Future for RunFuture<'_> {
             return Poll::Pending;
         };
         let edges = std::mem::take(&mut self.edges);
-        Poll::Ready(done.map(|done| Fetched { values: done.fetches, edges }))
+        let fetched = |done: StepDone| {
+            let metadata = RunMetadata { operations: done.times };
+            Fetched { values: done.fetches, edges, metadata }
+        };
+        Poll::Ready(done.map(fetched))
     }
 }
 

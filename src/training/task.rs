@@ -170,9 +170,10 @@ impl Task {
         self.inner.parts.server.devices()
     }
 
-    /// The address that sessions connect to.
+    /// The server that sessions connect to: the task's own, unless its configuration names the
+    /// master of another (TensorFlow: `RunConfig.master`).
     pub fn target(&self) -> ServerTarget {
-        self.own.target.clone().unwrap_or_else(|| self.inner.parts.server.target())
+        self.own.target.clone().unwrap_or_else(|| self.inner.parts.server.session_target())
     }
 
     /// Its replica, if the task trains.

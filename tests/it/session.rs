@@ -10,6 +10,7 @@ mod peer_to_peer;
 mod places;
 mod queues;
 mod remote;
+mod run_options;
 mod servers;
 mod session_creation;
 mod sessions;

@@ -13,7 +13,7 @@ fn devices() -> Vec<DeviceName> {
 fn tasks<const N: usize>(g: &Graph, ops: [OpId; N]) -> Result<[String; N], PlacementError> {
     let def = snapshot(g);
     let all: Vec<OpId> = def.iter().map(|(id, _)| id).collect();
-    let placement = place(&def, &all, &devices(), &cpu("worker", 1))?;
+    let placement = place(&def, &all, &devices(), &cpu("worker", 1), false)?;
     Ok(ops.map(|op| placement.device(op).task().to_string()))
 }
 
@@ -122,7 +122,7 @@ fn what_a_step_does_not_need_cannot_fail_it() -> Built {
     let g = Graph::new();
     let x = g.zeros([2]);
     g.with_device("/job:nowhere", |_| Ok(x.relu()))?;
-    let placement = place(&snapshot(&g), &[id(&x)], &devices(), &cpu("ps", 0)).unwrap();
+    let placement = place(&snapshot(&g), &[id(&x)], &devices(), &cpu("ps", 0), false).unwrap();
     assert_eq!(placement.device(id(&x)), &cpu("ps", 0));
     Ok(())
 }

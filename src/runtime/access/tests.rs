@@ -42,7 +42,8 @@ fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
 }
 
 fn run(step: StepId, graph: GraphHandle) -> PeerMessage {
-    WorkerMessage::RunGraph { step, graph, feeds: smallvec![], origin: None }.into()
+    WorkerMessage::RunGraph { step, graph, feeds: smallvec![], origin: None, is_traced: false }
+        .into()
 }
 
 fn leave(worker: u32) -> PeerMessage {

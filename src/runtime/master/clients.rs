@@ -50,6 +50,9 @@ pub(super) struct Client {
     away: Option<SpawnHandle>,
 }
 
+/// A client's step: its request and feeds, its time limit, its origin, and whether it is traced.
+type ClientStep = (Request, Values, Option<Duration>, Option<Origin>, bool);
+
 /// A call, and who waits for its answer.
 #[derive(Clone, Copy)]
 struct Caller {
@@ -79,7 +82,7 @@ impl Client {
     fn keep(&mut self, number: u64, outcome: Result<SessionAnswer>) {
         self.calls.insert(number, Some(outcome));
         let size = |outcome: &Option<Result<SessionAnswer>>| match outcome {
-            Some(Ok(SessionAnswer::Fetched(values))) => {
+            Some(Ok(SessionAnswer::Fetched(values, _))) => {
                 values.iter().map(|value| value.byte_len() as u64).sum()
             }
             _ => 0,
@@ -133,14 +136,26 @@ impl Master {
 
     fn carry_out(&mut self, caller: Caller, action: SessionAction, context: &mut Context<Self>) {
         let done = match action {
-            SessionAction::Create { device_filters, isolate_session_state } => {
-                self.create_for(caller.peer, &device_filters, isolate_session_state)
-            }
+            SessionAction::Create {
+                device_filters,
+                isolate_session_state,
+                allow_soft_placement,
+                log_device_placement,
+            } => filters(&device_filters).and_then(|device_filters| {
+                let options = SessionOptions {
+                    device_filters,
+                    isolate_session_state,
+                    allow_soft_placement,
+                    log_device_placement,
+                    ..SessionOptions::default()
+                };
+                self.create_for(caller.peer, options)
+            }),
             SessionAction::Extend { session, known, operations } => {
                 self.extend_for(caller.peer, session, known, operations)
             }
-            SessionAction::Run { session, request, feeds, timeout, origin } => {
-                let step = (request, feeds, timeout, origin);
+            SessionAction::Run { session, request, feeds, timeout, origin, is_traced } => {
+                let step = (request, feeds, timeout, origin, is_traced);
                 return match self.check_step(caller.peer, session, &step.0, &step.1) {
                     Ok(session) => self.run_for(caller, session, step, context),
                     Err(error) => self.answer_call(caller, Err(error)),
@@ -166,12 +181,7 @@ impl Master {
         self.answer_call(caller, done);
     }
 
-    fn create_for(
-        &mut self,
-        peer: PeerId,
-        device_filters: &[String],
-        isolate_session_state: bool,
-    ) -> Result<SessionAnswer> {
+    fn create_for(&mut self, peer: PeerId, options: SessionOptions) -> Result<SessionAnswer> {
         if self.clients[&peer].sessions.len() >= SESSIONS {
             let message = format!(
                 "{} has {SESSIONS} sessions here, and may not have more; close one first",
@@ -179,9 +189,6 @@ impl Master {
             );
             return Err(self.refusal(Code::FailedPrecondition, message));
         }
-        let device_filters = filters(device_filters)?;
-        let options =
-            SessionOptions { device_filters, isolate_session_state, ..SessionOptions::default() };
         let session = self.create_session(options, Some(peer));
         self.clients.get_mut(&peer).expect("it has just called").sessions.insert(session);
         Ok(SessionAnswer::Created((self.id, session)))
@@ -242,7 +249,7 @@ impl Master {
         &mut self,
         caller: Caller,
         session: SessionId,
-        (request, feeds, timeout, origin): (Request, Values, Option<Duration>, Option<Origin>),
+        (request, feeds, timeout, origin, is_traced): ClientStep,
         context: &mut Context<Self>,
     ) {
         let answer = Answer::<Result<StepDone>>::new();
@@ -254,10 +261,12 @@ impl Master {
         };
         let (request, origin) = (Arc::new(request), origin.map(training));
         let reply = answer.reply();
-        self.run_step(RunStep { session, request, feeds, deadline, origin, reply }, context);
+        let run = RunStep { session, request, feeds, deadline, origin, is_traced, reply };
+        self.run_step(run, context);
         let answered = answer.into_actor(self).map(move |done, master: &mut Self, _| {
             let done = done.unwrap_or_else(|| Err(stopped()));
-            master.answer_call(caller, done.map(|done| SessionAnswer::Fetched(done.fetches)));
+            let fetched = |done: StepDone| SessionAnswer::Fetched(done.fetches, done.times);
+            master.answer_call(caller, done.map(fetched));
             master.link.flush();
         });
         context.spawn(answered);

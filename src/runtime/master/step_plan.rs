@@ -166,8 +166,8 @@ impl Part {
 pub(super) fn plan(
     graph: &GraphDef,
     request: &Request,
-    devices: &[DeviceName],
-    default: &DeviceName,
+    (devices, default): (&[DeviceName], &DeviceName),
+    is_soft: bool,
 ) -> Result<Planned> {
     let mut fed = BTreeSet::new();
     if let Some(twice) = request.feeds.iter().find(|edge| !fed.insert(**edge)) {
@@ -187,12 +187,23 @@ pub(super) fn plan(
             );
         }
     }
-    let placement = place(graph, &pruned, devices, default)?;
+    let placement = place(graph, &pruned, devices, default, is_soft)?;
     let partitions = split(graph, &pruned, |id| placement.device(id), request);
     let feed_of = |edge: &Edge| request.feeds.iter().position(|feed| feed == edge);
     let fed_fetches =
         request.fetches.iter().zip(0..).filter_map(|(edge, i)| Some((i, feed_of(edge)? as u32)));
     Ok((partitions, fed_fetches.collect()))
+}
+
+/// Writes the device of each operation to the log, as TensorFlow does.
+pub(super) fn log_placement(partitions: &[Partition]) {
+    for partition in partitions {
+        let device = DeviceName::cpu(partition.task.clone(), partition.device);
+        for node in &partition.nodes {
+            let (name, kind) = (&node.name, node.op.kind());
+            tracing::info!(target: "trainyard::placement", "{name}: ({kind}): {device}");
+        }
+    }
 }
 
 /// The partitions that the master of `master` would make for a step, were `tasks` the cluster.
@@ -207,7 +218,7 @@ pub(crate) fn partitions(
 ) -> Result<Vec<Partition>> {
     let device = |task: &TaskName| DeviceName::cpu(task.clone(), 0);
     let devices: Vec<DeviceName> = tasks.iter().map(device).collect();
-    Ok(plan(graph, request, &devices, &device(master))?.0)
+    Ok(plan(graph, request, (&devices, &device(master)), false)?.0)
 }
 
 /// Checks that `values` fit the feeds of `request`.

@@ -13,8 +13,10 @@ use crate::units::Time;
 use super::{Master, answer, refuse};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::StepDone;
-use crate::runtime::master::step_plan::{Accepted, Ready, check_feeds};
-use crate::runtime::messages::{GraphHandle, SessionId, StepId, Values, WorkerMessage};
+use crate::runtime::master::step_plan::{Accepted, Part, Ready, check_feeds};
+use crate::runtime::messages::{
+    GraphHandle, OperationTime, SessionId, StepId, Values, WorkerMessage,
+};
 use crate::runtime::reply::Reply;
 
 /// A begin and an end.
@@ -28,6 +30,7 @@ pub(super) struct Step {
     plan: Arc<Ready>,
     fetches: SmallVec<[Option<Tensor>; 2]>,
     computed: Option<Span>,
+    times: Vec<OperationTime>,
     /// The time by which the step must have ended.
     pub(super) deadline: Option<Time>,
     reply: Reply<Result<StepDone>>,
@@ -68,7 +71,13 @@ impl Master {
                 part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
             self.link.send(
                 part.peer,
-                WorkerMessage::RunGraph { step, graph: part.graph, feeds, origin: run.origin },
+                WorkerMessage::RunGraph {
+                    step,
+                    graph: part.graph,
+                    feeds,
+                    origin: run.origin,
+                    is_traced: run.is_traced,
+                },
             );
         }
         let mut fetches = smallvec![None; run.request.fetches.len()];
@@ -79,7 +88,16 @@ impl Master {
         let (session, deadline, reply) = (run.session, run.deadline, run.reply);
         self.steps.insert(
             step,
-            Step { session, outstanding, plan, fetches, computed: None, deadline, reply },
+            Step {
+                session,
+                outstanding,
+                plan,
+                fetches,
+                computed: None,
+                times: Vec::new(),
+                deadline,
+                reply,
+            },
         );
         self.end_if_done(step);
     }
@@ -133,6 +151,21 @@ impl Master {
         self.end_if_done(step);
     }
 
+    /// Takes the times of a partition's operations.
+    pub(super) fn traced(
+        &mut self,
+        from: PeerId,
+        (step, graph): (StepId, GraphHandle),
+        times: Vec<OperationTime>,
+    ) {
+        let Some(running) = self.steps.get_mut(&step) else { return };
+        let is_awaited = running.outstanding.contains(&graph);
+        let is_its = |part: &Part| part.graph == graph && part.peer == from;
+        if is_awaited && running.plan.parts.iter().any(is_its) {
+            running.times.extend(times);
+        }
+    }
+
     fn end_if_done(&mut self, step: StepId) {
         if !self.running(step).outstanding.is_empty() {
             return;
@@ -142,7 +175,8 @@ impl Master {
             .fetches
             .into_iter()
             .map(|value| value.expect("every partition brings its fetches"));
-        answer(done.reply, Ok(StepDone { fetches: fetches.collect(), computed: done.computed }));
+        let (fetches, computed, times) = (fetches.collect(), done.computed, done.times);
+        answer(done.reply, Ok(StepDone { fetches, computed, times }));
     }
 
     /// Ends a step with its first error, which is the root cause: errors that follow elsewhere are

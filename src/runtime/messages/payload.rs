@@ -61,6 +61,7 @@ impl MasterMessage {
             Self::GraphDone { outcome: Err(error), .. }
             | Self::GraphRegistered { outcome: Err(error), .. } => error.message.len() as u64,
             Self::GraphRegistered { outcome: Ok(()), .. } | Self::ResetDone { .. } => 0,
+            Self::Traced { times, .. } => times.len() as u64 * NODE_SIZE,
             Self::Called(call) => call.action.content_size(),
         }
     }
@@ -87,7 +88,9 @@ impl ClientMessage {
     fn content_size(&self) -> u64 {
         let Self::Answered { outcome, .. } = self;
         match outcome {
-            Ok(SessionAnswer::Fetched(values)) => values.iter().map(tensor_size).sum(),
+            Ok(SessionAnswer::Fetched(values, times)) => {
+                values.iter().map(tensor_size).sum::<u64>() + times.len() as u64 * NODE_SIZE
+            }
             Ok(_) => 0,
             Err(error) => error.message.len() as u64,
         }

@@ -13,7 +13,7 @@ use crate::sync::Departed;
 
 use crate::runtime::error::Result;
 
-use super::{Origin, Scope, SentOperation, Values};
+use super::{OperationTime, Origin, Scope, SentOperation, Values};
 
 /// A client's call of a master.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,6 +38,10 @@ pub enum SessionAction {
         device_filters: Vec<String>,
         /// As in [`SessionOptions`](crate::runtime::SessionOptions).
         isolate_session_state: bool,
+        /// As in [`SessionOptions`](crate::runtime::SessionOptions).
+        allow_soft_placement: bool,
+        /// As in [`SessionOptions`](crate::runtime::SessionOptions).
+        log_device_placement: bool,
     },
     /// Add operations to a session's graph.
     Extend {
@@ -60,6 +64,8 @@ pub enum SessionAction {
         timeout: Option<Duration>,
         /// The step's origin, if it is a training step; its training is a number of the client's.
         origin: Option<Origin>,
+        /// Whether the times of its operations are recorded.
+        is_traced: bool,
     },
     /// End a session; its running steps are cancelled.
     Close {
@@ -102,10 +108,12 @@ pub enum SessionAnswer {
         /// The master's id, and the session's number there.
         Scope,
     ),
-    /// Of `Run`: the values, in the order of the request's fetches.
+    /// Of `Run`: the values, in the order of the request's fetches, and when operations ran.
     Fetched(
         /// The values.
         Values,
+        /// The times, if they were recorded.
+        Vec<OperationTime>,
     ),
     /// Of `Reset`: the departed workers of the training, if one goes on.
     Reset(

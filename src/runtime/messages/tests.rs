@@ -98,6 +98,7 @@ fn messages() -> Vec<PeerMessage> {
             outcome: Err(error()),
             computed: Some((Time(1), Time(u64::MAX))),
         },
+        MasterMessage::Traced { step, graph, times: vec![time()] },
         MasterMessage::ResetDone { number: 1, variables: 12, departed },
     ];
     let registered = some_partitions().into_iter().map(|partition| WorkerMessage::RegisterGraph {
@@ -112,6 +113,7 @@ fn messages() -> Vec<PeerMessage> {
             graph,
             origin: Some(Origin { training: 5, number: 6, is_again: true }),
             feeds: smallvec![value.clone(), Tensor::scalar(true)],
+            is_traced: true,
         },
         WorkerMessage::Tensors {
             step,
@@ -140,11 +142,16 @@ fn messages() -> Vec<PeerMessage> {
     to_tasks.chain(answers(error())).collect()
 }
 
+fn time() -> OperationTime {
+    let device = "/job:ps/task:1/device:CPU:0".into();
+    OperationTime { operation: "a".into(), device, began: Time(1), ended: Time(2) }
+}
+
 /// The answers of a master to a client.
 fn answers(error: Error) -> [PeerMessage; 5] {
     let outcomes = [
         Ok(SessionAnswer::Created((3, SessionId(9)))),
-        Ok(SessionAnswer::Fetched(smallvec![Tensor::scalar(1f32)])),
+        Ok(SessionAnswer::Fetched(smallvec![Tensor::scalar(1f32)], Vec::new())),
         Ok(SessionAnswer::Reset(Departed::default())),
         Ok(SessionAnswer::Done),
         Err(error),
@@ -162,9 +169,21 @@ fn calls(value: Tensor) -> [SessionAction; 6] {
     let timeout = Some(Duration::from_millis(3));
     let filters = || vec!["/job:ps".to_owned()];
     [
-        SessionAction::Create { device_filters: filters(), isolate_session_state: true },
+        SessionAction::Create {
+            device_filters: filters(),
+            isolate_session_state: true,
+            allow_soft_placement: false,
+            log_device_placement: true,
+        },
         SessionAction::Extend { session, known: 0, operations },
-        SessionAction::Run { session, request, feeds: smallvec![value], timeout, origin: None },
+        SessionAction::Run {
+            session,
+            request,
+            feeds: smallvec![value],
+            timeout,
+            origin: None,
+            is_traced: true,
+        },
         SessionAction::Close { session },
         SessionAction::Reset {
             containers: vec!["a".to_owned()],
@@ -222,7 +241,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 19, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 20, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

@@ -44,7 +44,9 @@ impl PeerMessage {
     /// The step that it is a part of, if it is of one.
     fn step(&self) -> Option<StepId> {
         match self {
-            Self::Master(MasterMessage::GraphDone { step, .. })
+            Self::Master(
+                MasterMessage::GraphDone { step, .. } | MasterMessage::Traced { step, .. },
+            )
             | Self::Worker(
                 WorkerMessage::RunGraph { step, .. }
                 | WorkerMessage::Tensors { step, .. }

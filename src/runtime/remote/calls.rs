@@ -185,8 +185,8 @@ impl RemoteMaster {
         use SessionAnswer::{Created, Done, Fetched, Reset};
         match (waiter, outcome) {
             (Waiter::Session(reply), Ok(Created(scope))) => self.created(scope, reply, context),
-            (Waiter::Step(_, reply), Ok(Fetched(fetches))) => {
-                answer(reply, Ok(StepDone { fetches, computed: None }));
+            (Waiter::Step(_, reply), Ok(Fetched(fetches, times))) => {
+                answer(reply, Ok(StepDone { fetches, computed: None, times }));
             }
             (Waiter::Reset(reply), Ok(Reset(departed))) => answer(reply, Ok(departed)),
             (Waiter::Extension(session), Ok(Done)) => self.extended(session, Ok(()), context),

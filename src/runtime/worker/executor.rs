@@ -53,6 +53,15 @@ pub(crate) struct Ready {
     pub(crate) kernels: Option<Box<Batch>>,
 }
 
+/// How many kernels the device is given at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AtOnce {
+    /// None before everything fetched has arrived.
+    pub(crate) whole: bool,
+    /// One after the other, so that the time of each is known.
+    pub(crate) singly: bool,
+}
+
 /// One step of one partition.
 pub(crate) struct Executor {
     step: StepId,
@@ -175,14 +184,13 @@ impl Executor {
         progress.held_back = held_back;
     }
 
-    /// Hop 4 of a step: adds to `ready` all that can be done now. If the device takes the step
-    /// `whole`, no kernel can be before everything fetched has arrived.
+    /// Hop 4 of a step: adds to `ready` all that can be done now.
     ///
     /// # Errors
     /// If the inputs that a step brought don't fit an operation.
     pub(crate) fn run_ready(
         &mut self,
-        whole: bool,
+        at_once: AtOnce,
         memos: &mut Memos,
         ready: &mut Ready,
     ) -> Result<()> {
@@ -195,8 +203,8 @@ impl Executor {
                 let inputs = state_inputs(plan, &mut batch.frame, node, memos)?;
                 ready.state_requests.push(state_request(plan, self.step, node, inputs)?);
             }
-            if !whole || progress.to_fetch == 0 {
-                ready.kernels = progress.batch(plan, self.step, memos)?;
+            if !at_once.whole || progress.to_fetch == 0 {
+                ready.kernels = progress.batch(plan, self.step, at_once.singly, memos)?;
             }
         }
         Ok(())
@@ -282,6 +290,7 @@ impl Progress {
         &mut self,
         plan: &Plan,
         step: StepId,
+        singly: bool,
         memos: &mut Memos,
     ) -> Result<Option<Box<Batch>>> {
         if self.kernels.is_empty() {
@@ -306,7 +315,7 @@ impl Progress {
             }
             self.make_users_ready(plan, node);
             let enough = total.flops >= SEND_AFTER.flops || total.bytes >= SEND_AFTER.bytes;
-            if enough && plan.nodes[node as usize].feeds_send {
+            if singly || (enough && plan.nodes[node as usize].feeds_send) {
                 break;
             }
         }

@@ -33,6 +33,9 @@ impl Worker {
         }
         match std::mem::replace(&mut batch.outcome, Ok(())) {
             Ok(()) => {
+                if let Some(trace) = &mut running.trace {
+                    trace.end(&batch.nodes, now);
+                }
                 running.executor.computed(batch);
                 self.run_ready(part);
             }

@@ -13,6 +13,7 @@ use super::super::fetched::Fetched;
 use super::super::hooks::{RunArgs, RunOptions, RunValues};
 use super::super::record::StepStats;
 use super::super::recovery::is_mendable;
+use super::super::run_metadata::RunMetadata;
 use super::super::session::Asked;
 use super::MonitoredSession;
 
@@ -157,10 +158,11 @@ impl<'a> MonitoredRun<'a> {
             computed: done.computed,
         };
         monitored.after_run(&done.fetches, run).await?;
+        let metadata = RunMetadata { operations: done.times };
         let mut own = done.fetches;
         own.truncate(fetches.len());
         let edges = fetches.iter().map(Output::edge).collect();
-        Ok(Fetched { values: own, edges })
+        Ok(Fetched { values: own, edges, metadata })
     }
 }
 
