@@ -84,6 +84,11 @@ impl Partition {
         }
         replicas
     }
+
+    /// Whether it counts training steps: its task has the global step.
+    pub(crate) fn counts_steps(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.op, Op::CommitStep(_)))
+    }
 }
 
 /// One operation of a partition.

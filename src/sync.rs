@@ -8,6 +8,8 @@
 //!   worker, at a shard and at the task of the global step (`Protocol`).
 //! - The [`Coordinator`], one for each training, beside the global step, decides when a worker's
 //!   step counts and when the worker goes on.
+//! - A [`View`] is who takes part in rounds. It is decided beside the global step, and each task
+//!   keeps what it was told (its [`Participation`]).
 //! - An [`Accumulator`], one for each variable of a synchronous training, beside that variable,
 //!   collects the gradients of a round until the round's update can be applied; it is the barrier.
 //!
@@ -27,9 +29,11 @@ mod fence;
 mod fifo_queue;
 mod membership;
 mod modes;
+mod participation;
 mod protocol;
 mod rounds;
 mod sparse_sum;
+mod view;
 
 pub use accumulator::{Accumulator, Offer, Round};
 pub use conditional_accumulator::AccumulatorState;
@@ -40,9 +44,12 @@ pub use effect::Effect;
 pub use fifo_queue::{Answer, QueueState};
 pub use membership::{Epoch, Joined, Membership};
 pub use modes::Mode;
+pub use participation::Participation;
 pub(crate) use protocol::{Arrived, Correction, Treatment};
 pub use protocol::{Contribution, Copies, Exchange, Place, Verdict, Version};
 pub use sparse_sum::SparseSum;
+pub(crate) use view::Views;
+pub use view::{Fate, Progress, View};
 
 #[cfg(test)]
 mod tests;

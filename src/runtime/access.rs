@@ -76,6 +76,8 @@ pub(crate) enum Refusal {
     Worker,
     #[error("it trains, and says that the training's variables go with it")]
     NoServer,
+    #[error("it trains, and says who takes part in the rounds of the parameter servers")]
+    NoRounds,
 }
 
 impl Access {
@@ -240,11 +242,16 @@ impl Access {
     }
 
     fn check_worker(&self, role: Role, message: &PeerMessage) -> Result<(), Refusal> {
-        use ParameterServerMessage::{Leave, Stopping};
+        use ParameterServerMessage::{Flush, Install, Leave, Stopping};
         let worker = match (message, role) {
             (PeerMessage::ParameterServer(Leave { worker }), _) => worker,
             (PeerMessage::ParameterServer(Stopping), Role::Task(Some(_))) => {
                 return Err(Refusal::NoServer);
+            }
+            (PeerMessage::ParameterServer(Flush { .. } | Install(_)), Role::Task(Some(_)))
+                if self.cluster.has_parameter_servers() =>
+            {
+                return Err(Refusal::NoRounds);
             }
             _ => return Ok(()),
         };

@@ -53,6 +53,9 @@ pub(crate) struct Actors {
     pub(crate) resets: Cell<u64>,
     /// Whether the cluster has parameter servers.
     pub(crate) has_servers: Cell<bool>,
+    /// The tasks that hold variables: the parameter servers or, if there are none, those
+    /// that train.
+    pub(crate) holders: RefCell<Vec<PeerId>>,
     /// By peer, as far as any: whether this task has sent it something for a step.
     partners: RefCell<Vec<bool>>,
     /// Messages broadcast to all tasks, sent again to a task that was lost meanwhile.
@@ -186,6 +189,7 @@ impl Actors {
             chief_has_left: Cell::new(false),
             resets: Cell::new(0),
             has_servers: Cell::new(false),
+            holders: RefCell::default(),
             partners: RefCell::default(),
             parting: RefCell::default(),
             places: KnownPlaces::default(),
@@ -227,6 +231,9 @@ impl Actors {
             }
             ParameterServerMessage::Stopping => self.stopping.set(Some(from)),
             ParameterServerMessage::Leave { .. }
+            | ParameterServerMessage::Flush { .. }
+            | ParameterServerMessage::Flushed { .. }
+            | ParameterServerMessage::Install(_)
             | ParameterServerMessage::AskForPlaces
             | ParameterServerMessage::WatchCheckpoints
             | ParameterServerMessage::CheckpointSaved

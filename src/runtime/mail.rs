@@ -95,6 +95,8 @@ pub(crate) enum ParameterServerMail {
         scope: Option<Scope>,
         variables: Vec<VariableSpec>,
         replicas: Vec<Replica>,
+        /// Whether it counts their steps.
+        counts: bool,
     },
     /// The program: these tasks train; the first is worker 0.
     Replicas(Vec<PeerId>),

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::cluster::TaskName;
 use crate::partition::{CrossingId, Partition};
-use crate::sync::Departed;
+use crate::sync::{Departed, Progress, View};
 use crate::tensor::Tensor;
 use crate::units::Time;
 
@@ -233,6 +233,23 @@ pub enum ParameterServerMessage {
         /// The worker's replica index in the training.
         worker: u32,
     },
+    /// Task of the global step: who takes part in rounds is about to change. Make no more rounds
+    /// until the new view comes. Answered by `Flushed`.
+    Flush {
+        /// The number of the view.
+        number: u32,
+        /// The workers that take no part by it.
+        out: Vec<u32>,
+    },
+    /// Task with variables: it makes no more rounds.
+    Flushed {
+        /// The number of the view.
+        number: u32,
+        /// How far the gradients of the workers that are out have come, if it has such rounds.
+        progress: Vec<(u32, Progress)>,
+    },
+    /// Task of the global step: all have answered; go on with these workers.
+    Install(View),
     /// Chief: the training is over; stop waiting for it.
     TrainingOver,
     /// Program of a worker, to the chief's task: tell where the chief's graph has the variables.

@@ -120,7 +120,15 @@ impl Server {
     pub fn new(def: ServerDef, world: ServerWorld) -> Self {
         let access = Access::new(&def.cluster, &world.transport);
         let actors = Rc::new(Actors::new(access));
-        actors.has_servers.set(def.cluster.has_parameter_servers());
+        let has_servers = def.cluster.has_parameter_servers();
+        actors.has_servers.set(has_servers);
+        let is_holder = |task: &TaskName| match has_servers {
+            true => task.is_parameter_server(),
+            false => task.trains(),
+        };
+        let holders = def.cluster.tasks().filter(is_holder);
+        let holders = holders.filter_map(|task| world.transport.resolve(&task));
+        actors.holders.replace(holders.collect());
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
         assert!(!world.devices.is_empty(), "a task has at least one device");
         let of_task = |task: TaskName| {

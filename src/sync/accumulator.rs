@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Membership, Place};
+use super::{Participation, Place, Progress};
 
 /// Collects the gradients of one variable until a round is complete.
 ///
@@ -12,6 +12,8 @@ use super::{Membership, Place};
 #[derive(Debug)]
 pub struct Accumulator<G> {
     replicas: u32,
+    /// The round that it began with.
+    first: u64,
     /// The round under way, and so the variable's version.
     round: u64,
     /// The gradients of this round and of later ones, each with its worker.
@@ -26,14 +28,14 @@ pub struct Accumulator<G> {
 #[derive(Debug, Default)]
 struct Complete {
     contributors: usize,
-    /// The membership's revision at that check.
+    /// The participation's revision at that check.
     revision: u64,
 }
 
 /// The workers whose gradients make a round.
 #[derive(Debug)]
 enum Contributors {
-    /// Every worker that has not left.
+    /// Every worker that takes part.
     Everyone,
     /// The workers that the coordinator names, by place; kept for the round under way and for later
     /// ones.
@@ -50,7 +52,7 @@ pub enum Offer<G> {
     /// The gradient is held and replaces this one, which the worker offered earlier for the same
     /// place: the worker has restarted, or has given up that step.
     Replaced(G),
-    /// The worker has left; the gradient is dropped.
+    /// The worker takes no part; the gradient is dropped.
     Departed,
 }
 
@@ -76,10 +78,11 @@ impl Contributors {
 
 impl<G> Accumulator<G> {
     /// Creates an accumulator for a variable that has had `round` updates before. All workers
-    /// `0..replicas` contribute to every round unless they leave.
+    /// `0..replicas` contribute to every round that they take part in.
     pub fn of_all(replicas: u32, round: u64) -> Self {
         Self {
             replicas,
+            first: round,
             round,
             offered: BTreeMap::new(),
             contributors: Contributors::Everyone,
@@ -99,26 +102,27 @@ impl<G> Accumulator<G> {
     }
 
     /// Offers `worker`'s gradient for `place`. Behind a barrier of all workers the round is the
-    /// version of the worker's step: the least version that it read, if its variables differ.
+    /// version of the worker's step: the least version that it read, if its variables differ. There
+    /// it is refused if the worker takes no part; of a voter the place counts.
     ///
     /// # Panics
     /// If the worker does not exist or, behind a barrier, the version does not exist yet.
     pub fn offer(
         &mut self,
-        members: &Membership,
+        part: &Participation,
         worker: u32,
         place: Place,
         gradient: G,
     ) -> Offer<G> {
         self.assert_is_replica(worker);
-        let exists =
-            place.round <= self.round || matches!(self.contributors, Contributors::Named(_));
+        let is_barrier = matches!(self.contributors, Contributors::Everyone);
+        let exists = place.round <= self.round || !is_barrier;
         assert!(
             exists,
             "a gradient comes of a version that exists: {}, not {}",
             place.round, self.round
         );
-        if !members.is_live(worker) {
+        if is_barrier && (!part.has(worker) || part.is_leaving(worker)) {
             Offer::Departed
         } else if place.round < self.round {
             Offer::Stale
@@ -126,6 +130,11 @@ impl<G> Accumulator<G> {
             let before = self.offered.insert(place, (worker, gradient));
             before.map_or(Offer::Held, |(_, gradient)| Offer::Replaced(gradient))
         }
+    }
+
+    /// Whether the coordinator has closed a round that is not made here yet.
+    pub fn lags_behind(&self) -> bool {
+        matches!(&self.contributors, Contributors::Named(closed) if !closed.is_empty())
     }
 
     /// Whether `contributors` can be those of `round`: they are all workers, and the same ones as
@@ -161,8 +170,8 @@ impl<G> Accumulator<G> {
     /// Takes the round under way if all its gradients are here, and begins the next one.
     ///
     /// Call it until it returns `None`: the next round can be complete too.
-    pub fn take_ready(&mut self, members: &Membership) -> Option<Round<G>> {
-        if !self.is_ready(members) {
+    pub fn take_ready(&mut self, part: &Participation) -> Option<Round<G>> {
+        if part.is_held() || !self.is_ready(part) {
             return None;
         }
         self.complete = Complete::default();
@@ -182,16 +191,42 @@ impl<G> Accumulator<G> {
         self.offered.retain(|_, (_, gradient)| !is_void(gradient));
     }
 
+    /// Removes and returns the gradients of `worker` that are held behind a barrier.
+    pub fn withdraw_of(&mut self, worker: u32) -> Vec<G> {
+        self.complete = Complete::default();
+        if !matches!(self.contributors, Contributors::Everyone) {
+            return Vec::new();
+        }
+        let is_own = |offered: &(u32, G)| offered.0 == worker;
+        let (own, others) =
+            std::mem::take(&mut self.offered).into_iter().partition(|(_, one)| is_own(one));
+        self.offered = others;
+        let own: BTreeMap<Place, (u32, G)> = own;
+        own.into_values().map(|(_, gradient)| gradient).collect()
+    }
+
+    /// Behind a barrier: how many rounds have been made here and, with the one under way, how many
+    /// of these have the gradient of `worker`, if it has taken part in all.
+    pub fn progress(&self, worker: u32) -> Option<Progress> {
+        if !matches!(self.contributors, Contributors::Everyone) {
+            return None;
+        }
+        let made = self.round - self.first;
+        let place = Place { round: self.round, index: worker };
+        let own = made + u64::from(self.offered.contains_key(&place));
+        Some(Progress { least: own, most: own, made })
+    }
+
     /// The workers whose gradients the round under way lacks, by ascending index; empty if it waits
     /// for the coordinator to close it.
-    pub fn waiting_for(&self, members: &Membership) -> Vec<u32> {
+    pub fn waiting_for(&self, part: &Participation) -> Vec<u32> {
         let all = 0..self.contributors.of(self.round, self.replicas);
-        let missing = all.filter_map(|index| self.missing(members, index));
+        let missing = all.filter_map(|index| self.missing(part, index));
         missing.collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
     /// The contributor in place `index` of the round under way, if its gradient is still missing.
-    fn missing(&self, members: &Membership, index: usize) -> Option<u32> {
+    fn missing(&self, part: &Participation, index: usize) -> Option<u32> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
         let worker = match &self.contributors {
@@ -199,11 +234,11 @@ impl<G> Accumulator<G> {
             Contributors::Named(closed) => closed[&self.round][index],
         };
         let place = Place { round: self.round, index: index as u32 };
-        let is_missing = members.is_live(worker) && !self.offered.contains_key(&place);
+        let is_missing = part.has(worker) && !self.offered.contains_key(&place);
         is_missing.then_some(worker)
     }
 
-    fn is_ready(&mut self, members: &Membership) -> bool {
+    fn is_ready(&mut self, part: &Participation) -> bool {
         let can_be = match &self.contributors {
             Contributors::Everyone => !self.offered.is_empty(),
             Contributors::Named(closed) => closed.contains_key(&self.round),
@@ -211,12 +246,12 @@ impl<G> Accumulator<G> {
         if !can_be {
             return false;
         }
-        if self.complete.revision != members.revision() {
-            self.complete = Complete { contributors: 0, revision: members.revision() };
+        if self.complete.revision != part.revision() {
+            self.complete = Complete { contributors: 0, revision: part.revision() };
         }
         for index in self.complete.contributors..self.contributors.of(self.round, self.replicas) {
             self.complete.contributors = index;
-            if self.missing(members, index).is_some() {
+            if self.missing(part, index).is_some() {
                 return false;
             }
         }
@@ -231,6 +266,7 @@ impl<G> Accumulator<G> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::{Fate, View};
 
     std::thread_local! {
         /// The number of looks at a contributor so far.
@@ -256,15 +292,16 @@ mod tests {
         Place { round, index }
     }
 
-    /// An accumulator with the membership that it is asked under.
+    /// An accumulator with the participation that it is asked under.
     struct Tried<G> {
         accumulator: Accumulator<G>,
-        members: Membership,
+        part: Participation,
     }
 
     impl<G> Tried<G> {
         fn of_all(replicas: u32) -> Self {
-            Self { accumulator: Accumulator::of_all(replicas, 0), members: Membership::default() }
+            let part = Participation::default();
+            Self { accumulator: Accumulator::of_all(replicas, 0), part }
         }
 
         fn of_voters(replicas: u32) -> Self {
@@ -272,23 +309,25 @@ mod tests {
         }
 
         fn offer(&mut self, worker: u32, place: Place, gradient: G) -> Offer<G> {
-            self.accumulator.offer(&self.members, worker, place, gradient)
+            self.accumulator.offer(&self.part, worker, place, gradient)
         }
 
         fn take_ready(&mut self) -> Option<Round<G>> {
-            self.accumulator.take_ready(&self.members)
+            self.accumulator.take_ready(&self.part)
         }
 
         fn waiting_for(&self) -> Vec<u32> {
-            self.accumulator.waiting_for(&self.members)
+            self.accumulator.waiting_for(&self.part)
         }
 
         fn leave(&mut self, worker: u32) {
-            self.members.leave(worker);
+            self.part.leave(worker);
         }
 
-        fn rejoin(&mut self, worker: u32) {
-            self.members.join(worker, u32::MAX, 1);
+        /// The task of the global step takes `out` out of the rounds from now on.
+        fn install<const N: usize>(&mut self, number: u32, out: [u32; N]) {
+            let out = out.into_iter().map(|worker| (worker, Fate::Counts)).collect();
+            self.part.install((0, None), View { number, out, ..View::default() });
         }
 
         fn close_on(&mut self, round: u64, contributors: &[u32]) {
@@ -340,7 +379,7 @@ mod tests {
     fn a_worker_that_leaves_is_not_waited_for_but_what_it_offered_counts() {
         let mut accumulator = offered(Tried::of_all(3), [(0, "a"), (1, "b")]);
         accumulator.leave(1);
-        accumulator.leave(2);
+        accumulator.install(1, [2]);
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a"), (1, "b")]);
         assert_eq!(accumulator.offer(1, at(1, 1), "dead"), Offer::Departed);
         accumulator.offer(0, at(1, 0), "a");
@@ -348,15 +387,29 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_comes_back_is_waited_for_again() {
+    fn a_worker_that_is_let_in_again_is_waited_for_again() {
         let mut accumulator = offered(Tried::of_all(2), [(0, "a")]);
-        accumulator.leave(1);
+        accumulator.install(1, [1]);
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
-        accumulator.rejoin(1);
+        accumulator.install(2, []);
         accumulator.offer(0, at(1, 0), "a");
         assert_eq!((accumulator.take_ready(), accumulator.waiting_for()), (None, vec![1]));
         assert_eq!(accumulator.offer(1, at(1, 1), "b"), Offer::Held);
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a"), (1, "b")]);
+    }
+
+    #[test]
+    fn no_round_is_made_and_no_gradient_of_who_is_taken_out_is_held_while_the_view_changes() {
+        let mut accumulator = offered(Tried::of_all(2), [(1, "b")]);
+        accumulator.part.flush((0, None), 1, vec![1]);
+        accumulator.offer(0, at(0, 0), "a");
+        assert_eq!(accumulator.take_ready(), None);
+        let progress = Progress { least: 1, most: 1, made: 0 };
+        assert_eq!(accumulator.accumulator.progress(1), Some(progress));
+        assert_eq!(accumulator.offer(1, at(0, 1), "late"), Offer::Departed);
+        assert_eq!(accumulator.accumulator.withdraw_of(1), ["b"]);
+        accumulator.install(1, [1]);
+        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
     }
 
     #[test]

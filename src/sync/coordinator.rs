@@ -110,6 +110,11 @@ impl Coordinator {
         self.fence.is_none() && (members.is_over() || !self.policy.holds_commits())
     }
 
+    /// Whether the shards hold all workers.
+    pub(crate) fn is_barrier(&self) -> bool {
+        self.policy.is_barrier()
+    }
+
     /// Whether a step that is taken again is a new contribution.
     pub(crate) fn takes_steps_again(&self) -> bool {
         self.policy.takes_steps_again()

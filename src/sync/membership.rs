@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::Departed;
+use super::{Departed, Participation};
 
 /// The number of a training on the same servers, from its beginning or restore to the next one. A
 /// message of an older epoch is dropped on arrival, so that nobody has to track what else was under
@@ -27,8 +27,6 @@ pub struct Membership {
     epoch: Epoch,
     is_over: bool,
     members: BTreeMap<u32, Member>,
-    /// A counter that rises whenever a worker departs or comes back.
-    revision: u64,
     /// The number of silences so far.
     silences: u64,
 }
@@ -86,7 +84,7 @@ pub enum Joined {
 
 impl Default for Membership {
     fn default() -> Self {
-        Self { epoch: Epoch(1), is_over: false, members: BTreeMap::new(), revision: 0, silences: 0 }
+        Self { epoch: Epoch(1), is_over: false, members: BTreeMap::new(), silences: 0 }
     }
 }
 
@@ -101,9 +99,9 @@ impl Membership {
         self.is_over
     }
 
-    /// A number that changes with each departure and return.
-    pub(super) fn revision(&self) -> u64 {
-        self.revision
+    /// The task that `worker` runs at, if the program has named it.
+    pub(crate) fn task_of(&self, worker: u32) -> Option<u32> {
+        self.members.get(&worker)?.task
     }
 
     /// Notes that worker `i` runs at `tasks[i]`, as the program says.
@@ -125,7 +123,6 @@ impl Membership {
         member.halfway = member.halfway.filter(|before| *before == master);
         member.state = State::Training;
         member.masters.insert(master);
-        self.revision += u64::from(had_departed);
         match had_departed {
             _ if begins_anew => Joined::Anew,
             true => Joined::Back,
@@ -204,7 +201,6 @@ impl Membership {
         let found = self.workers(is_lost);
         for worker in &found {
             self.members.entry(*worker).or_default().state = State::Expected;
-            self.revision += 1;
         }
         found
     }
@@ -236,7 +232,6 @@ impl Membership {
         if was_waited_for || state == State::Left {
             member.state = state;
         }
-        self.revision += u64::from(was_waited_for);
         was_waited_for
     }
 
@@ -260,7 +255,6 @@ impl Membership {
     /// Waits for all workers again.
     pub fn expect_all(&mut self) {
         self.is_over = false;
-        self.revision += 1;
         for member in self.members.values_mut() {
             *member = Member { task: member.task, ..Member::default() };
         }
@@ -301,15 +295,25 @@ impl Membership {
     }
 
     /// Whether `worker` has left in good order.
-    pub(super) fn has_left(&self, worker: u32) -> bool {
+    pub(crate) fn has_left(&self, worker: u32) -> bool {
         self.state(worker) == State::Left
     }
 
     /// Whether none of `workers` is live and some have left: those that are only lost may come
     /// back.
     pub fn all_departed(&self, workers: u32) -> bool {
-        self.departed(u32::MAX).count() >= workers as usize
-            && self.members.values().any(|member| member.state == State::Left)
+        self.departed(u32::MAX).count() >= workers as usize && self.have_some_left()
+    }
+
+    fn have_some_left(&self) -> bool {
+        self.members.values().any(|member| member.state == State::Left)
+    }
+
+    /// Whether all of `workers` have departed, as far as this task or those know who told it of
+    /// their `part`: a worker may have died before this task began.
+    pub(crate) fn all_are_gone(&self, workers: u32, part: &Participation) -> bool {
+        let is_gone = |worker| !self.is_live(worker) || !part.has(worker);
+        (0..workers).all(is_gone) && self.have_some_left()
     }
 }
 

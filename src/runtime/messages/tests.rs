@@ -18,7 +18,7 @@ use crate::runtime::error::{Code, Error};
 use crate::runtime::master::step_plan::partitions;
 use crate::runtime::state::{Bound, VariableId};
 use crate::runtime::worker::plan::Plan;
-use crate::sync::{Departed, Epoch, Mode};
+use crate::sync::{Departed, Epoch, Fate, Mode, Progress, View};
 use crate::tensor::DType;
 use crate::transport::wire::{WireLimits, decode_envelope, encode_envelope};
 
@@ -216,7 +216,7 @@ fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_othe
     assert_eq!(error.operation.as_deref(), Some("Add"));
 }
 
-fn to_parameter_servers() -> [ParameterServerMessage; 8] {
+fn to_parameter_servers() -> [ParameterServerMessage; 11] {
     [
         ParameterServerMessage::Reset {
             number: 1,
@@ -225,6 +225,16 @@ fn to_parameter_servers() -> [ParameterServerMessage; 8] {
             incarnations: vec![(TaskName::new("ps", 1), 7)],
         },
         ParameterServerMessage::Leave { worker: 3 },
+        ParameterServerMessage::Flush { number: 2, out: vec![3, 5] },
+        ParameterServerMessage::Flushed {
+            number: 2,
+            progress: vec![(3, Progress { least: 1, most: 2, made: 1 })],
+        },
+        ParameterServerMessage::Install(View {
+            number: 2,
+            out: [(3, Fate::Dropped)].into(),
+            back: [(4, 1)].into(),
+        }),
         ParameterServerMessage::TrainingOver,
         ParameterServerMessage::AskForPlaces,
         ParameterServerMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 1))]),
@@ -241,7 +251,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 20, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 23, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

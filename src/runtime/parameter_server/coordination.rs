@@ -36,6 +36,9 @@ pub(super) struct Coordination {
     begun: BTreeMap<u32, Ticket>,
     votes: BTreeMap<u32, Vote>,
     commits: BTreeMap<u32, (Ticket, StateValues)>,
+    /// While a worker is to be let in: the global step from which on the others are held between
+    /// two steps, and their answers.
+    rest: Option<(i64, Vec<Effect>)>,
     /// The last request for a fence, and whether it has been answered that the fence is up.
     fence: Option<(Ticket, bool)>,
     /// By worker: the last of its votes that counts.
@@ -71,6 +74,7 @@ impl Coordination {
             begun: BTreeMap::new(),
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
+            rest: None,
             fence: None,
             told: BTreeMap::new(),
             closed: BTreeMap::new(),
@@ -120,6 +124,7 @@ impl Coordination {
             return smallvec![Served { ticket, outcome: Ok(outputs(before)) }];
         }
         let before = self.global_step;
+        let rests_from = self.rest.as_ref().map(|(from, _)| *from);
         let step = Ended {
             worker: replica.worker,
             is_again: commit.taken.is_some_and(|taken| taken.origin.is_again),
@@ -130,15 +135,38 @@ impl Coordination {
         if let Some(taken) = taken {
             self.committed.note(ticket, taken, counted);
         }
-        if self.coordinator.releases_at_once(members) && self.commits.is_empty() {
+        let rests = rests_from.is_some_and(|from| self.global_step >= from);
+        if !rests && self.coordinator.releases_at_once(members) && self.commits.is_empty() {
             return smallvec![Served { ticket, outcome: Ok(outputs(counted)) }];
         }
         let before = self.commits.get(&replica.worker).map(|(ticket, _)| *ticket);
         let mut answers: Answers = Self::taken_over(replica, ticket, before).collect();
         self.commits.insert(replica.worker, (ticket, outputs(counted)));
         let effects = self.coordinator.commit(members, replica.worker);
-        answers.extend(self.answer(effects));
+        match &mut self.rest {
+            Some((_, held)) if rests => held.extend(effects),
+            _ => answers.extend(self.answer(effects)),
+        }
         answers
+    }
+
+    /// Has the workers of a barrier rest between two steps, from the next round on that nobody has
+    /// ended at the global step `now`.
+    pub(super) fn rest(&mut self, now: i64) {
+        if self.coordinator.is_barrier() {
+            self.rest.get_or_insert_with(|| (now.saturating_add(1), Vec::new()));
+        }
+    }
+
+    /// Lets the workers that rest go on.
+    pub(super) fn go_on(&mut self) -> Vec<Served> {
+        let held = self.rest.take().map(|(_, held)| held);
+        self.answer(held.unwrap_or_default())
+    }
+
+    /// Whether `worker` is held between two steps.
+    pub(super) fn is_at_rest(&self, worker: u32) -> bool {
+        self.commits.contains_key(&worker)
     }
 
     /// Forgets a step that has failed, and takes down its fence.
@@ -180,8 +208,10 @@ impl Coordination {
 
     /// Ends the training: answers all who wait.
     pub(super) fn finish(&mut self) -> Vec<Served> {
+        let mut served = self.go_on();
         let effects = self.coordinator.finish();
-        self.answer(effects)
+        served.extend(self.answer(effects));
+        served
     }
 
     /// The operations that wait for others.

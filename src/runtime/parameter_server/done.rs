@@ -65,6 +65,11 @@ impl<T: Copy> Done<T> {
         last.is_some_and(|last| last.operations.iter().any(|(operation, _)| *operation != own))
     }
 
+    /// Forgets what was done for `task`: a step that it takes again is another one.
+    pub(super) fn forget(&mut self, task: PeerId) {
+        self.0.remove(&task);
+    }
+
     /// Notes the operation's result.
     pub(super) fn note(&mut self, ticket: Ticket, taken: Taken, came: T) {
         let (training, step) = (taken.origin.training, taken.origin.number);

@@ -73,7 +73,7 @@ impl ParameterServer {
 
     pub(super) fn answer_joins(&mut self) {
         for join in std::mem::take(&mut self.joins.waiting) {
-            if self.members.all_departed(join.workers) {
+            if self.members.all_are_gone(join.workers, &self.part) {
                 answer(join.reply, Ok(()));
             } else {
                 self.joins.waiting.push(join);

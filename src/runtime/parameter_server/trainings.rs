@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix::{AsyncContext, Context, WrapFuture};
 
 use crate::graph::{Replica, VariableSpec};
-use crate::sync::Joined;
+use crate::sync::{Joined, Views};
 use crate::transport::{Loss, PeerId};
 
 use super::ParameterServer;
@@ -32,6 +32,8 @@ pub(super) struct Binding {
     pub(super) variables: Vec<VariableSpec>,
     /// The replicas whose training steps it is a part of.
     pub(super) replicas: Vec<Replica>,
+    /// Whether it counts their steps.
+    pub(super) counts: bool,
 }
 
 impl ParameterServer {
@@ -42,12 +44,18 @@ impl ParameterServer {
         if binding.from != self.link.local() {
             self.joins.has_come(binding.from);
         }
+        self.begin_views(&binding);
         let restarted = self.members.lose_earlier_life(task, master);
         self.go_on_without_all(restarted);
         for worker in self.members.find_again(task, master) {
             self.welcome_back(worker);
         }
-        let mut is_held_off = self.is_early(&binding);
+        if self.is_held_off(&binding) { self.held_off.push(binding) } else { self.bind(binding) }
+    }
+
+    /// Whether `binding` has to wait: for the end of a training, for a view, or for a fence.
+    fn is_held_off(&mut self, binding: &Binding) -> bool {
+        let mut is_held_off = self.is_early(binding) | self.is_kept_out(binding);
         for coordination in self.coordinations.values_mut() {
             for replica in &binding.replicas {
                 if let Some(answers) = coordination.hold_off(&self.members, *replica) {
@@ -56,7 +64,7 @@ impl ParameterServer {
                 }
             }
         }
-        if is_held_off { self.held_off.push(binding) } else { self.bind(binding) }
+        is_held_off
     }
 
     fn is_early(&self, binding: &Binding) -> bool {
@@ -70,13 +78,10 @@ impl ParameterServer {
         from == self.link.local() && self.link.actors.has_servers.get()
     }
 
-    /// Makes ready the partitions that waited for a fence or for the end of a training.
+    /// Makes ready the partitions that waited and need not wait any longer.
     pub(super) fn let_in(&mut self) {
-        if self.held_off.is_empty() || self.coordinations.values().any(Coordination::has_fence) {
-            return;
-        }
         for binding in std::mem::take(&mut self.held_off) {
-            if self.is_early(&binding) {
+            if self.is_held_off(&binding) {
                 self.held_off.push(binding);
             } else {
                 self.bind(binding);
@@ -85,7 +90,7 @@ impl ParameterServer {
     }
 
     fn bind(&mut self, binding: Binding) {
-        let Binding { from, graph, attempt, scope, variables, replicas } = binding;
+        let Binding { from, graph, attempt, scope, variables, replicas, .. } = binding;
         for replica in replicas {
             self.take_part(from, graph.master, replica);
         }
@@ -97,6 +102,8 @@ impl ParameterServer {
 
     /// `worker` takes no more steps: nothing waits for it from now on.
     pub(super) fn leave(&mut self, worker: u32) {
+        self.part.leave(worker);
+        self.views.iter_mut().for_each(|views| views.leave(worker));
         if self.members.leave(worker) {
             self.go_on_without(worker);
         }
@@ -118,6 +125,7 @@ impl ParameterServer {
         self.joins.is_gone(peer);
         self.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
+        self.tell_view_again(peer);
         if loss != Loss::Silent {
             let lost = self.members.lose(peer.0, masters);
             return self.go_on_without_all(lost);
@@ -150,6 +158,7 @@ impl ParameterServer {
     fn go_on_without_all(&mut self, workers: Vec<u32>) {
         for worker in workers {
             tracing::info!(worker, "lost a worker; going on without it");
+            self.take_out(worker);
             self.go_on_without(worker);
         }
         self.answer_joins();
@@ -196,6 +205,8 @@ impl ParameterServer {
     pub(super) fn begin_anew(&mut self) {
         tracing::debug!(epoch = %self.members.epoch(), "another training begins");
         self.link.actors.training_over.set(false);
+        self.part.begin_anew();
+        self.views.iter_mut().for_each(Views::begin_anew);
         self.snapshots.finish();
         for (_, before) in std::mem::take(&mut self.coordinations) {
             self.refuse_waiting(before.waiting().collect());

@@ -17,6 +17,7 @@ use crate::tensor::Tensor;
 
 use super::ParameterServer;
 use super::coordination::{taken_over, two_operations};
+use super::views::taken_out;
 use crate::runtime::compute::{Asker, Calculation, Work};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::ParameterServerMail;
@@ -117,7 +118,7 @@ impl ParameterServer {
         let goes_on = !waits;
         let offer = place.map(|place| {
             let offered = Offered { ticket, apply, goes_on };
-            rounds.gradients.offer(&self.members, replica.worker, place, offered)
+            rounds.gradients.offer(&self.part, replica.worker, place, offered)
         });
         self.answer_offer(ticket, replica, goes_on, offer);
         self.apply_rounds(variable);
@@ -169,6 +170,9 @@ impl ParameterServer {
             // The gradient does not count, or its round ended without it: this task had lost the
             // worker for a while.
             None | Some(Offer::Held | Offer::Stale) => self.answer(ticket, Ok(StateValues::new())),
+            Some(Offer::Departed) if !self.members.has_left(worker) => {
+                self.answer(ticket, Err(taken_out(worker)));
+            }
             Some(Offer::Departed) => {
                 let message = format!(
                     "worker {worker} has left this training; reset its container to begin another"
@@ -200,7 +204,7 @@ impl ParameterServer {
                 return;
             }
             let Some(rounds) = &mut stored.rounds else { return };
-            let Some(round) = rounds.gradients.take_ready(&self.members) else { return };
+            let Some(round) = rounds.gradients.take_ready(&self.part) else { return };
             let offered: Vec<Offered> =
                 round.gradients.into_iter().map(|(_, offered)| offered).collect();
             if rounds.is_barrier() {

@@ -56,6 +56,7 @@ impl Worker {
             scope,
             variables,
             replicas: partition.replicas(),
+            counts: partition.counts_steps(),
         };
         self.binding.insert(graph, Binding { attempt, master: from, partition, scope });
         tell(&self.link.actors.parameter_server, bind);

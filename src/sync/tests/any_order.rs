@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use crate::sync::protocol::{Arrived, Treatment};
 use crate::sync::{
-    Accumulator, Contribution, Coordinator, Effect, Epoch, Membership, Mode, Offer, Place, Round,
-    Verdict, Version,
+    Accumulator, Contribution, Coordinator, Effect, Epoch, Fate, Membership, Mode, Offer,
+    Participation, Place, Progress, Round, Verdict, Version, View, Views,
 };
 
 /// The number of rounds after which a modelled training is over.
@@ -21,8 +21,10 @@ enum Message {
     Vote { worker: u32, version: u64 },
     Answer { worker: u32, verdict: Verdict },
     Gradient { worker: u32, version: u64, variable: usize, verdict: Verdict },
-    LeaveVariable { worker: u32, variable: usize },
     LeaveTraining { worker: u32 },
+    Flush { variable: usize, number: u32, out: Vec<u32> },
+    Flushed { variable: usize, number: u32, progress: Vec<(u32, Progress)> },
+    Install { variable: usize, view: View },
 }
 
 /// The state of a modelled worker.
@@ -51,8 +53,13 @@ struct Training {
     coordinator: Coordinator,
     /// The membership at the task of the global step.
     members: Membership,
-    /// The membership at the task of each variable.
-    members_of: Vec<Membership>,
+    /// The views, at the task of the global step.
+    views: Views,
+    /// Who takes part, as the task of each variable has been told.
+    parts: Vec<Participation>,
+    /// Behind a barrier: the contributors of each round so far, and those who may be missing.
+    made_of: BTreeMap<u64, BTreeSet<u32>>,
+    torn: BTreeSet<u32>,
     /// Each variable's accumulator; a gradient is the version that it was computed from.
     accumulators: Vec<Accumulator<u64>>,
     /// The number of rounds taken of each variable.
@@ -73,7 +80,10 @@ impl Training {
             mode,
             coordinator: Coordinator::new(mode, workers, &Membership::default()),
             members: Membership::default(),
-            members_of: (0..variables).map(|_| Membership::default()).collect(),
+            views: Views::default(),
+            parts: (0..variables).map(|_| Participation::default()).collect(),
+            made_of: BTreeMap::new(),
+            torn: BTreeSet::new(),
             accumulators: (0..variables).map(|_| accumulator()).collect(),
             versions: vec![0; variables],
             workers: vec![Worker::Idle; workers as usize],
@@ -124,16 +134,47 @@ impl Training {
             Message::Gradient { worker, version, variable, verdict } => {
                 self.offer(worker, version, variable, &verdict)
             }
-            Message::LeaveVariable { worker, variable } => {
-                self.members_of[variable].leave(worker);
-            }
             Message::LeaveTraining { worker } => {
                 self.members.leave(worker);
                 let effects = self.coordinator.leave(&self.members, worker);
                 self.carry_out(effects);
+                self.views.lose(worker);
+                if self.views.begin(true) {
+                    let (number, out) = self.views.proposed().expect("it has just begun");
+                    let flush = |variable| Message::Flush { variable, number, out: out.clone() };
+                    self.in_flight.extend((0..self.versions.len()).map(flush));
+                }
+            }
+            Message::Flush { variable, number, out } => {
+                let of = |worker: &u32| self.accumulators[variable].progress(*worker);
+                let progress = out.iter().filter_map(|worker| Some((*worker, of(worker)?)));
+                let progress = progress.collect();
+                self.parts[variable].flush((0, None), number, out);
+                self.in_flight.push(Message::Flushed { variable, number, progress });
+            }
+            Message::Flushed { variable, number, progress } => {
+                self.views.answer(variable as u32, number, &progress);
+                self.end_change();
+            }
+            Message::Install { variable, view } => {
+                for (worker, fate) in self.parts[variable].install((0, None), view) {
+                    if fate == Fate::Dropped {
+                        self.accumulators[variable].withdraw_of(worker);
+                    }
+                }
             }
         }
         self.apply_rounds();
+    }
+
+    fn end_change(&mut self) {
+        let mut variables = 0..self.versions.len();
+        if self.views.is_changing() && !variables.any(|task| self.views.waits_for(task as u32)) {
+            self.torn.extend(self.views.install());
+            let view = self.views.view();
+            let install = |variable| Message::Install { variable, view: view.clone() };
+            self.in_flight.extend((0..self.versions.len()).map(install));
+        }
     }
 
     fn offer(&mut self, worker: u32, version: u64, variable: usize, verdict: &Verdict) {
@@ -142,8 +183,8 @@ impl Training {
             .closed
             .iter()
             .for_each(|(round, contributors)| accumulator.close_on(*round, contributors));
-        let members = &self.members_of[variable];
-        let offer = verdict.place.map(|place| accumulator.offer(members, worker, place, version));
+        let part = &self.parts[variable];
+        let offer = verdict.place.map(|place| accumulator.offer(part, worker, place, version));
         match offer {
             Some(Offer::Held) if !goes_on(self.mode) => {}
             Some(Offer::Replaced(_)) => panic!("{worker} has one gradient for a place"),
@@ -189,10 +230,11 @@ impl Training {
     fn apply_rounds(&mut self) {
         for variable in 0..self.versions.len() {
             while let Some(Round { number, gradients }) =
-                self.accumulators[variable].take_ready(&self.members_of[variable])
+                self.accumulators[variable].take_ready(&self.parts[variable])
             {
                 assert_eq!(number, self.versions[variable], "rounds are consecutive");
                 self.check_round(number, &gradients);
+                self.check_contributors(number, &gradients);
                 self.versions[variable] += 1;
                 if !goes_on(self.mode) {
                     gradients.iter().for_each(|(worker, _)| self.taken(*worker, variable));
@@ -221,6 +263,19 @@ impl Training {
         }
     }
 
+    /// Behind a barrier each variable makes a round of the same workers, but for those who were
+    /// lost when some variable had applied their gradient and another did not have it.
+    fn check_contributors(&mut self, number: u64, gradients: &[(u32, u64)]) {
+        if self.mode.needs().vote {
+            return;
+        }
+        let workers: BTreeSet<u32> = gradients.iter().map(|(worker, _)| *worker).collect();
+        let known = self.made_of.entry(number).or_insert_with(|| workers.clone());
+        let mut differ = known.symmetric_difference(&workers);
+        let all_torn = differ.all(|worker| self.torn.contains(worker));
+        assert!(all_torn, "round {number} is of {known:?} and of {workers:?}");
+    }
+
     fn crash(&mut self, worker: u32) {
         self.workers[worker as usize] = Worker::Dead;
         let is_lost = |message: &Message| match message {
@@ -228,9 +283,6 @@ impl Training {
             _ => false,
         };
         self.in_flight.retain(|message| !is_lost(message));
-        let variables = 0..self.versions.len();
-        self.in_flight
-            .extend(variables.map(|variable| Message::LeaveVariable { worker, variable }));
         self.in_flight.push(Message::LeaveTraining { worker });
     }
 

@@ -83,10 +83,6 @@ impl Coordination {
         Some(self.answer(effects))
     }
 
-    pub(crate) fn has_fence(&self) -> bool {
-        self.coordinator.fence_owner().is_some()
-    }
-
     pub(super) fn answer_fence(&mut self) -> Option<Served> {
         let (ticket, is_told) = self.fence.as_mut()?;
         let was_told = std::mem::replace(is_told, true);

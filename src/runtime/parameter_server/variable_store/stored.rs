@@ -8,7 +8,7 @@ use crate::graph::{Replica, VariableSpec};
 use crate::kernels::gather_rows;
 use crate::kernels::indexed::{IndexOutOfRange, positions};
 use crate::optimizer::Delta;
-use crate::sync::{Accumulator, Epoch, Membership, Version};
+use crate::sync::{Accumulator, Epoch, Participation, Progress, Version};
 use crate::tensor::Tensor;
 
 use crate::runtime::codec::version_to_tensor;
@@ -125,12 +125,18 @@ impl Stored {
     /// The workers whose gradients the round under way lacks.
     pub(in crate::runtime::parameter_server) fn waiting_for(
         &self,
-        members: &Membership,
+        part: &Participation,
     ) -> Vec<u32> {
         match &self.rounds {
-            Some(rounds) if !rounds.is_past => rounds.gradients.waiting_for(members),
+            Some(rounds) if !rounds.is_past => rounds.gradients.waiting_for(part),
             _ => Vec::new(),
         }
+    }
+
+    /// Behind a barrier: how many rounds it has had, and how many of these and of the next have a
+    /// gradient of `worker`.
+    pub(in crate::runtime::parameter_server) fn progress(&self, worker: u32) -> Option<Progress> {
+        self.rounds.as_ref().filter(|rounds| !rounds.is_past)?.gradients.progress(worker)
     }
 
     /// Checks that `gradient` can update the variable.

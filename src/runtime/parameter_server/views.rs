@@ -1,0 +1,264 @@
+//! Views at a parameter server: the task of the global step decides who takes part in rounds, and
+//! tells the tasks that hold variables; [`Views`] and [`Participation`] have the rules.
+//!
+//! [`Participation`]: crate::sync::Participation
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::sync::{Fate, Progress, View, Views};
+use crate::transport::PeerId;
+
+use super::ParameterServer;
+use super::trainings::Binding;
+use crate::runtime::error::{Code, Error};
+use crate::runtime::messages::ParameterServerMessage;
+use crate::runtime::state::{Action, StateRequest};
+
+impl ParameterServer {
+    /// Decides the views of the training that `binding` counts the steps of, if it has rounds.
+    pub(super) fn begin_views(&mut self, binding: &Binding) {
+        let has_rounds = binding.replicas.iter().any(|replica| replica.mode.needs().rounds);
+        if !binding.counts || !has_rounds {
+            return;
+        }
+        self.has_barrier |= binding.replicas.iter().any(|replica| !replica.mode.needs().vote);
+        if self.views.is_some() {
+            return;
+        }
+        let mut views = Views::default();
+        self.members.all_that_departed().lost.into_iter().for_each(|worker| views.lose(worker));
+        self.views = Some(views);
+    }
+
+    /// `worker` is lost: takes it out of the view, if that is decided here.
+    pub(super) fn take_out(&mut self, worker: u32) {
+        if let Some(views) = &mut self.views {
+            views.lose(worker);
+        }
+    }
+
+    /// Whether `binding` has to wait until its worker is let in, or until the view has changed.
+    pub(super) fn is_kept_out(&mut self, binding: &Binding) -> bool {
+        let Some(views) = &mut self.views else { return false };
+        if self.members.is_over() {
+            return false;
+        }
+        let mut is_kept_out = false;
+        for replica in &binding.replicas {
+            if self.members.all_departed(replica.workers) {
+                continue; // another training begins
+            }
+            if self.members.has_left(replica.worker) {
+                views.lose(replica.worker);
+            }
+            is_kept_out |= views.is_out(replica.worker) || views.is_changing();
+        }
+        is_kept_out
+    }
+
+    /// Whether `request` has to wait for whole steps: a fence of a worker that is out, since others
+    /// are inside their steps; a read, for a checkpoint or the like, of a variable that has not had
+    /// the update of a round that is counted.
+    pub(super) fn waits_for_whole_steps(&self, request: &StateRequest) -> bool {
+        match &request.action {
+            _ if self.members.is_over() => false,
+            Action::PutUpFence { replica, .. } => {
+                self.views.as_ref().is_some_and(|views| views.is_out(replica.worker))
+            }
+            Action::Read { variable, .. } if !request.ticket.step.trains => {
+                let rounds = self.store.get(*variable).rounds.as_ref();
+                rounds.is_some_and(|rounds| !rounds.is_past && rounds.gradients.lags_behind())
+            }
+            _ => false,
+        }
+    }
+
+    /// Serves the requests that need not wait any longer.
+    pub(super) fn serve_deferred(&mut self) {
+        for request in std::mem::take(&mut self.deferred) {
+            self.serve(request);
+        }
+    }
+
+    /// Begins a change of the view if one is due, and ends the one under way once all have
+    /// answered.
+    pub(super) fn mind_views(&mut self) {
+        let Some(views) = &mut self.views else { return };
+        if views.is_whole() {
+            return;
+        }
+        let bindings = self.held_off.iter().flat_map(|binding| &binding.replicas);
+        let fences = self.deferred.iter().filter_map(|request| match &request.action {
+            Action::PutUpFence { replica, .. } => Some(replica),
+            _ => None,
+        });
+        let seeking: BTreeSet<u32> = bindings.chain(fences).map(|replica| replica.worker).collect();
+        views.seek(seeking.into_iter().filter(|worker| views.is_out(*worker)).collect());
+        let at_rest = self.are_others_at_rest();
+        let views = self.views.as_mut().expect("it was just there");
+        if views.begin(at_rest) {
+            self.flush_all();
+        }
+        self.end_change();
+        self.let_go_on();
+    }
+
+    /// Whether all workers that take part are between two steps; they need not be where nobody
+    /// reads variables while others change them.
+    fn are_others_at_rest(&self) -> bool {
+        let Some(views) = &self.views else { return true };
+        let mut others = self.members.training(u32::MAX).filter(|worker| !views.is_out(*worker));
+        let rests =
+            |worker: u32| self.coordinations.values().any(|training| training.is_at_rest(worker));
+        !self.has_barrier || others.all(rests)
+    }
+
+    /// Tells all tasks with variables, this one too, that the view is about to change.
+    fn flush_all(&mut self) {
+        let Some((number, out)) = self.views.as_ref().and_then(Views::proposed) else { return };
+        tracing::info!(number, ?out, "who takes part in rounds is about to change");
+        for holder in self.other_holders() {
+            let out = out.clone();
+            self.link.send(holder, ParameterServerMessage::Flush { number, out });
+        }
+        let own = self.link.local();
+        let progress = self.flush(own, number, out);
+        self.flushed(own, number, &progress);
+    }
+
+    fn other_holders(&self) -> Vec<PeerId> {
+        let holders = self.link.actors.holders.borrow();
+        holders.iter().copied().filter(|holder| *holder != self.link.local()).collect()
+    }
+
+    /// Makes no more rounds until the view of that number comes. Returns how far the gradients of
+    /// the workers that are `out` have come.
+    fn flush(&mut self, from: PeerId, number: u32, out: Vec<u32>) -> Vec<(u32, Progress)> {
+        let progress = |worker: &u32| {
+            let of_all = self.store.ids().filter_map(|id| self.store.get(id).progress(*worker));
+            Some((*worker, of_all.reduce(Progress::and)?))
+        };
+        let progress = out.iter().filter_map(progress).collect();
+        self.part.flush(self.life_of(from), number, out);
+        progress
+    }
+
+    fn life_of(&self, peer: PeerId) -> (u32, Option<u64>) {
+        let is_other = peer != self.link.local();
+        (peer.0, if is_other { self.link.incarnation(peer) } else { None })
+    }
+
+    pub(super) fn on_flush(&mut self, from: PeerId, number: u32, out: Vec<u32>) {
+        let progress = self.flush(from, number, out);
+        self.link.send(from, ParameterServerMessage::Flushed { number, progress });
+    }
+
+    pub(super) fn flushed(&mut self, from: PeerId, number: u32, progress: &[(u32, Progress)]) {
+        if let Some(views) = &mut self.views {
+            views.answer(from.0, number, progress);
+        }
+    }
+
+    /// Installs the new view here and everywhere, once all tasks have answered. The task of a
+    /// worker that is out is not waited for.
+    fn end_change(&mut self) {
+        let Some((views, (_, out))) = self
+            .views
+            .as_ref()
+            .and_then(|views| views.proposed().map(|proposed| (views, proposed)))
+        else {
+            return;
+        };
+        let has_servers = self.link.actors.has_servers.get();
+        let is_gone = |task: u32| {
+            !has_servers && out.iter().any(|worker| self.members.task_of(*worker) == Some(task))
+        };
+        let mut holders = self.other_holders();
+        holders.push(self.link.local());
+        if holders.iter().any(|holder| views.waits_for(holder.0) && !is_gone(holder.0)) {
+            return;
+        }
+        let views = self.views.as_mut().expect("it was just there");
+        for worker in views.install() {
+            tracing::warn!(
+                worker,
+                "a worker was lost in the midst of a step: its gradient counts for some variables \
+                 and not for others"
+            );
+        }
+        let view = views.view().clone();
+        for holder in self.other_holders() {
+            self.link.send(holder, ParameterServerMessage::Install(view.clone()));
+        }
+        self.install(self.link.local(), view);
+    }
+
+    /// Goes on with the workers of a new view.
+    pub(super) fn install(&mut self, from: PeerId, view: View) {
+        let out = self.part.install(self.life_of(from), view);
+        self.settle(&out);
+        self.answer_joins();
+        for id in self.store.ids() {
+            self.apply_rounds(id);
+        }
+    }
+
+    /// Drops what does not count of workers that are out; a step that one of them takes again is
+    /// another one.
+    fn settle(&mut self, out: &BTreeMap<u32, Fate>) {
+        for (worker, fate) in out {
+            let task = self.members.task_of(*worker).map(PeerId);
+            for id in self.store.ids() {
+                let Some(rounds) = &mut self.store.get_mut(id).rounds else { continue };
+                if let Some(task) = task.filter(|_| rounds.is_barrier()) {
+                    rounds.applied.forget(task);
+                }
+                let dropped = match fate {
+                    Fate::Dropped => rounds.gradients.withdraw_of(*worker),
+                    Fate::Counts => Vec::new(),
+                };
+                for offered in dropped {
+                    self.answer(offered.ticket, Err(taken_out(*worker)));
+                }
+            }
+        }
+    }
+
+    /// Lets those who rest go on, unless a worker is still to be let in.
+    fn let_go_on(&mut self) {
+        if self.views.as_ref().is_none_or(|views| !views.needs_rest()) {
+            for coordination in self.coordinations.values_mut() {
+                self.served.extend(coordination.go_on());
+            }
+        }
+    }
+
+    /// Tells `peer`, which was lost, again what it may not have heard.
+    pub(super) fn tell_view_again(&mut self, peer: PeerId) {
+        let Some(views) = &self.views else { return };
+        if !self.other_holders().contains(&peer) || views.is_whole() && views.view().number == 0 {
+            return;
+        }
+        if views.view().number > 0 {
+            self.link.send(peer, ParameterServerMessage::Install(views.view().clone()));
+        }
+        if let Some((number, out)) = views.proposed().filter(|_| views.waits_for(peer.0)) {
+            self.link.send(peer, ParameterServerMessage::Flush { number, out });
+        }
+    }
+
+    /// The tasks that have not answered a change of the view.
+    pub(super) fn view_waits_for(&self) -> Vec<PeerId> {
+        let Some(views) = &self.views else { return Vec::new() };
+        self.other_holders().into_iter().filter(|holder| views.waits_for(holder.0)).collect()
+    }
+}
+
+/// The error of a gradient whose worker is counted as lost.
+pub(super) fn taken_out(worker: u32) -> Error {
+    let message = format!(
+        "worker {worker} was counted as lost, and the others went on without its gradient; take \
+         the step again"
+    );
+    Error::new(Code::Aborted, message)
+}

@@ -1,0 +1,174 @@
+//! Who takes part in the rounds of a task's variables, as far as the task has been told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Fate, View};
+
+/// Who takes part in the rounds of a task's variables: all workers but those who have left, and
+/// those whom the task of the global step has taken out. A shard decides nothing by itself.
+#[derive(Debug, Default)]
+pub struct Participation {
+    /// The workers that have left in good order, unless they have been let in since.
+    left: BTreeSet<u32>,
+    /// By the task that decides: what it has told. Empty while nobody has ever been taken out.
+    told: BTreeMap<u32, Told>,
+    /// A counter that rises whenever somebody may take part who did not, or the reverse.
+    revision: u64,
+}
+
+/// What one task has told.
+#[derive(Debug, Default)]
+struct Told {
+    /// The incarnation of the task, if that is known.
+    incarnation: Option<u64>,
+    view: View,
+    /// The change of the view that is under way: its number, and who is out by it.
+    change: Option<(u32, Vec<u32>)>,
+}
+
+impl Participation {
+    /// Whether `worker` takes part in the rounds to come.
+    pub fn has(&self, worker: u32) -> bool {
+        !self.left.contains(&worker)
+            && self.told.values().all(|told| !told.view.out.contains_key(&worker))
+    }
+
+    /// Whether no round may be made, since a change of the view is under way.
+    pub fn is_held(&self) -> bool {
+        self.told.values().any(|told| told.change.is_some())
+    }
+
+    /// Whether `worker` is being taken out.
+    pub fn is_leaving(&self, worker: u32) -> bool {
+        let takes_out =
+            |told: &Told| told.change.as_ref().is_some_and(|(_, out)| out.contains(&worker));
+        self.told.values().any(takes_out)
+    }
+
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// `worker` has left in good order.
+    pub fn leave(&mut self, worker: u32) {
+        self.left.insert(worker);
+        self.revision += 1;
+    }
+
+    fn of(&mut self, decider: u32, incarnation: Option<u64>) -> &mut Told {
+        let told = self.told.entry(decider).or_default();
+        if told.incarnation.is_some() && incarnation.is_some() && told.incarnation != incarnation {
+            *told = Told::default();
+            self.revision += 1;
+        }
+        told.incarnation = incarnation.or(told.incarnation);
+        told
+    }
+
+    /// Begins the change of that number, told by `decider`; returns whether it is to be answered.
+    pub fn flush(
+        &mut self,
+        (decider, incarnation): (u32, Option<u64>),
+        number: u32,
+        out: Vec<u32>,
+    ) -> bool {
+        let told = self.of(decider, incarnation);
+        let newest = told.change.as_ref().map_or(told.view.number, |(number, _)| *number);
+        if number < newest || number == told.view.number {
+            return false;
+        }
+        told.change = Some((number, out));
+        true
+    }
+
+    /// Takes over a view; returns the workers that are out, unless it is old.
+    pub fn install(
+        &mut self,
+        (decider, incarnation): (u32, Option<u64>),
+        view: View,
+    ) -> BTreeMap<u32, Fate> {
+        let told = self.of(decider, incarnation);
+        if view.number <= told.view.number {
+            return BTreeMap::new();
+        }
+        told.change.take_if(|(number, _)| *number <= view.number);
+        let out = view.out.clone();
+        let before = std::mem::replace(&mut told.view, view);
+        let is_new = |(_, number): &(&u32, &u32)| **number > before.number;
+        let back: Vec<u32> =
+            told.view.back.iter().filter(is_new).map(|(worker, _)| *worker).collect();
+        for worker in back {
+            self.left.remove(&worker);
+        }
+        self.revision += 1;
+        out
+    }
+
+    /// `decider` has restarted as `incarnation`, and knows nothing of what it has told before.
+    pub fn forget_earlier_life(&mut self, decider: u32, incarnation: u64) {
+        let is_earlier = |told: &Told| told.incarnation.is_some_and(|own| own < incarnation);
+        if self.told.get(&decider).is_some_and(is_earlier) {
+            self.told.remove(&decider);
+            self.revision += 1;
+        }
+    }
+
+    /// Begins another training, in which all take part.
+    pub fn begin_anew(&mut self) {
+        self.left.clear();
+        for told in self.told.values_mut() {
+            told.view.out.clear();
+            told.change = None;
+        }
+        self.revision += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view<const N: usize>(number: u32, out: [u32; N]) -> View {
+        let out = out.into_iter().map(|worker| (worker, Fate::Dropped)).collect();
+        View { number, out, ..View::default() }
+    }
+
+    #[test]
+    fn rounds_are_held_from_the_flush_to_the_view_and_older_messages_change_nothing() {
+        let mut part = Participation::default();
+        let decider = (0, Some(1));
+        assert!(part.flush(decider, 2, vec![1]) && part.is_held() && part.is_leaving(1));
+        assert!(part.has(1), "until the view is told");
+        assert!(!part.flush(decider, 1, vec![]));
+        assert_eq!(part.install(decider, view(2, [1])).len(), 1);
+        assert!(!part.has(1) && !part.is_held());
+        assert!(!part.flush(decider, 2, vec![1]) && part.install(decider, view(1, [])).is_empty());
+        assert!(!part.has(1) && part.has(0));
+    }
+
+    #[test]
+    fn who_has_left_takes_part_again_once_it_is_let_in() {
+        let mut part = Participation::default();
+        part.leave(1);
+        assert!(!part.has(1));
+        part.install((0, None), view(1, []));
+        assert!(!part.has(1));
+        part.install((0, None), View { back: [(1, 2)].into(), ..view(2, []) });
+        assert!(part.has(1));
+        part.leave(1);
+        part.install((0, None), View { back: [(1, 2)].into(), ..view(3, []) });
+        assert!(!part.has(1), "it has left since");
+    }
+
+    #[test]
+    fn what_an_earlier_life_has_told_is_forgotten() {
+        let mut part = Participation::default();
+        part.install((0, Some(1)), view(7, [1, 2]));
+        part.install((0, Some(2)), view(1, [1]));
+        assert!(!part.has(1) && part.has(2));
+        part.forget_earlier_life(0, 2);
+        assert!(!part.has(1));
+        part.forget_earlier_life(0, 3);
+        assert!(part.has(1));
+    }
+}
