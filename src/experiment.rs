@@ -30,6 +30,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::cluster::TaskName;
 use crate::data::Dataset;
 use crate::report::{Report, World};
 use crate::runtime::Result as TaskResult;
@@ -183,13 +184,14 @@ impl Experiment {
     /// Every mistake in the scenario; an unknown run; data that can't be read; more tasks than a
     /// simulation has memory for.
     pub fn trials(&self) -> Result<Vec<Trial>, ExperimentError> {
-        self.trials_of(memory::check_tasks)
+        self.trials_of(memory::check_tasks, load)
     }
 
-    /// The runs whose cluster `fits`.
+    /// The runs whose cluster `fits`, with the data that `load` finds.
     fn trials_of(
         &self,
         fits: impl Fn(&Scenario, &str) -> Result<(), ExperimentError>,
+        load: impl Fn(&Scenario) -> Result<Option<Dataset>, ExperimentError>,
     ) -> Result<Vec<Trial>, ExperimentError> {
         let scenarios = self.scenarios()?;
         self.check_names(&scenarios[0].1)?;
@@ -221,13 +223,17 @@ impl Experiment {
         Ok(trials)
     }
 
-    /// The runs, ready for one task on this machine.
+    /// The runs, ready for `task` on this machine. A parameter server needs no data.
     ///
     /// # Errors
     /// As [`Self::trials`]; if the task may need more memory than `memory_limit`.
-    pub(crate) fn trials_of_task(&self) -> Result<Vec<Trial>, ExperimentError> {
-        // The others are on machines of their own.
-        let trials = self.trials_of(|_, _| Ok(()))?;
+    pub(crate) fn trials_of_task(&self, task: &TaskName) -> Result<Vec<Trial>, ExperimentError> {
+        // The other tasks are on machines of their own.
+        let anything_fits = |_: &Scenario, _: &str| Ok(());
+        let trials = match task.job() {
+            "ps" => self.trials_of(anything_fits, |_| Ok(None))?,
+            _ => self.trials_of(anything_fits, load)?,
+        };
         trials.iter().try_for_each(memory::check_task)?;
         Ok(trials)
     }

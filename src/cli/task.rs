@@ -23,7 +23,7 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
     let scenario = &experiment.scenarios()?[0].1;
     let config = require_role(&args.role.flags(Some(scenario)), scenario.addresses())?;
     super::cluster::warn(&config);
-    let trial = only(experiment.trials_of_task()?)?;
+    let trial = only(experiment.trials_of_task(config.task())?)?;
     let run = args.run_name.as_deref().unwrap_or(&trial.scenario);
     let (mut socket, mut control) = (None, None);
     let mut proof = args.certs.as_deref().map(Proof::Folder);
@@ -97,8 +97,9 @@ fn attend(
         result.map_err(|error| Failure::Task { run: run(), error })?;
     }
     let observed = Observed { ended, sent: [(task, sent)].into(), events: None, digest: None };
+    let has_begun = stopped.is_none() || !recording.steps.is_empty();
     let code = match control {
-        None if reports => report(args, trial, &recording, &observed)?,
+        None if reports && has_begun => report(args, trial, &recording, &observed)?,
         _ if recording.is_unsaved() => ExitCode::Unwritable,
         _ => ExitCode::Done,
     };

@@ -55,8 +55,13 @@ pub(super) fn load(
 }
 
 fn read(path: &Path, label: &str) -> Result<Table, DataError> {
-    let mut reader =
-        csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file::open_text(path)?);
+    // A line ends at its newline alone, and a carriage return before it is trimmed: a terminator of
+    // two bytes would be counted with the line after it.
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .terminator(csv::Terminator::Any(b'\n'))
+        .flexible(true)
+        .from_reader(file::open_text(path)?);
     let in_csv = |error: csv::Error| {
         let line = error
             .position()
@@ -75,7 +80,14 @@ fn read(path: &Path, label: &str) -> Result<Table, DataError> {
     let mut table = Table { width: header.len() - 1, features: Vec::new(), labels: Vec::new() };
     let mut row = StringRecord::new();
     while reader.read_record(&mut row).map_err(in_csv)? {
+        if row.iter().all(str::is_empty) {
+            continue;
+        }
         let line = row.position().map_or(0, csv::Position::line);
+        if row.len() != header.len() {
+            let problem = format!("{} fields, where the header has {}", row.len(), header.len());
+            return Err(DataError::malformed(path, &format!("line {line}"), problem));
+        }
         for (index, field) in row.iter().enumerate().filter(|(index, _)| *index != column) {
             let number = field.parse().ok().filter(|number: &f32| number.is_finite());
             let malformed = || {

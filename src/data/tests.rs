@@ -119,7 +119,9 @@ fn a_mistake_in_a_csv_file_is_told_with_line_and_column() {
     let number = error("x,y\n1,0\nno,1\n", "y");
     assert!(number.contains("line 3, column `x`: `no` is no number"), "{number}");
     assert!(error("x,y\n1,0\n", "z").contains("no column `z`; it has x, y"));
-    assert!(error("x,y\n1,0\n1\n", "y").contains("line 3"));
+    assert!(error("x,y\n1,0\n1\n", "y").contains("line 3: 1 fields, where the header has 2"));
+    let from_windows = error("x,y\r\n1,0\r\nno,1\r\n\r\n", "y");
+    assert!(from_windows.contains("line 3, column `x`: `no` is no"), "{from_windows}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Errors of an experiment that gives no report: a request that can't be run, or a run that failed.
 
+use std::fmt;
+
 use super::scenario::ScenarioError;
 use crate::data::DataError;
 use crate::deployment::DeploymentError;
@@ -8,7 +10,7 @@ use crate::runtime::{Code, Error};
 use crate::units::Bytes;
 
 /// The error of an experiment that gives no report.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ExperimentError {
     /// The scenario can't be read, or has mistakes.
@@ -66,6 +68,13 @@ pub enum ExperimentError {
 
 fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// As it is displayed: a test that ends with the error prints it so.
+impl fmt::Debug for ExperimentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl From<ExperimentError> for Error {

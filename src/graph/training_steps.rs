@@ -67,6 +67,11 @@ impl Graph {
         Ok(())
     }
 
+    /// Whether the graph has a training operation.
+    pub(crate) fn has_training_step(&self) -> bool {
+        self.state().def.operations.iter().any(|it| matches!(it.op, Op::CommitStep(_)))
+    }
+
     /// Makes a worker run `other` in place of `step` in the last of every `every` steps.
     pub(crate) fn every_nth_step(&self, step: &Target, every: u32, other: &Target) {
         self.state().every_nth.insert(step.op_id(), (every, other.op_id()));

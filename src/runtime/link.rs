@@ -56,6 +56,8 @@ pub(crate) struct Actors {
     /// The tasks that hold variables: the parameter servers or, if there are none, those
     /// that train.
     pub(crate) holders: RefCell<Vec<PeerId>>,
+    /// The training's chief, once it is known.
+    pub(crate) chief: Cell<Option<PeerId>>,
     /// By peer, as far as any: whether this task has sent it something for a step.
     partners: RefCell<Vec<bool>>,
     /// Messages broadcast to all tasks, sent again to a task that was lost meanwhile.
@@ -146,10 +148,10 @@ impl Link {
         }
     }
 
-    /// Whether `messages` say only that a worker leaves, to a task that does not wait for it.
-    /// Parameter servers and helpers wait for it, and so does a task that this one has sent
-    /// something for a step; sending the message to all would take a connection between any two
-    /// workers. The chief's leaving goes to all.
+    /// Whether `messages` say only that a worker leaves, to a task to which that is nothing.
+    /// Parameter servers and helpers wait for it, as does a task that this one has sent something
+    /// for a step; and the chief would look for it at the end. Sending the message to all would
+    /// take a connection between any two workers. The chief's leaving goes to all.
     fn is_not_missed(&self, to: PeerId, messages: &[PeerMessage]) -> bool {
         use ParameterServerMessage::{Leave, Stopping, TrainingOver};
         let mut partners = self.actors.partners.borrow_mut();
@@ -159,7 +161,10 @@ impl Link {
                 if self.actors.has_servers.get() =>
             {
                 let is_partner = partners.get(index).is_some_and(|is_partner| *is_partner);
-                matches!(self.name(to).role(), Role::Worker | Role::Evaluator) && !is_partner
+                let is_chief = self.actors.chief.get() == Some(to);
+                let trains_or_evaluates =
+                    matches!(self.name(to).role(), Role::Worker | Role::Evaluator);
+                trains_or_evaluates && !is_chief && !is_partner
             }
             [PeerMessage::ParameterServer(Leave { .. } | TrainingOver | Stopping)] => false,
             _ => {
@@ -190,6 +195,7 @@ impl Actors {
             resets: Cell::new(0),
             has_servers: Cell::new(false),
             holders: RefCell::default(),
+            chief: Cell::new(None),
             partners: RefCell::default(),
             parting: RefCell::default(),
             places: KnownPlaces::default(),

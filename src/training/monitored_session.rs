@@ -25,6 +25,9 @@ use super::weights::weights_digest;
 pub use builder::Builder;
 pub use run::{Feeds, MonitoredRun};
 
+/// The number of runs without a training step after which a program is told so.
+const MANY_RUNS: u64 = 200;
+
 /// A session for training (TensorFlow: `MonitoredTrainingSession`).
 ///
 /// The chief gives the variables their first values, or restores them from the newest checkpoint;
@@ -42,6 +45,8 @@ pub struct MonitoredSession {
     /// The number of training steps that have begun, failed ones included.
     begun: u64,
     local_step: u64,
+    /// The number of runs of the program that were no training step.
+    other_runs: u64,
     /// The global step that was seen last.
     global_step: u64,
     /// The step of the checkpoint that the variables were last restored from, if any.
@@ -225,7 +230,10 @@ impl MonitoredSession {
                 }
                 Err(error) if is_end(&error) => return Err(error),
                 Err(error) => {
-                    return Err(given_up(&root, &format!("it is not back in time: {error}")));
+                    return Err(given_up(
+                        &root,
+                        &format!("not back in `network.recovery`: {error}"),
+                    ));
                 }
             }
         }
@@ -343,6 +351,20 @@ impl MonitoredSession {
             }
         }
         Ok(())
+    }
+
+    /// Counts a run that was no training step, and warns where a program seems to have forgotten
+    /// its training operation: nothing would end its loop.
+    fn count_other_run(&mut self) {
+        self.other_runs += 1;
+        let is_idle = self.other_runs == MANY_RUNS && self.local_step == 0;
+        if is_idle && self.session.graph().has_training_step() {
+            tracing::warn!(
+                worker = %self.task.name(),
+                "{MANY_RUNS} runs, and none trained: a run trains if it has the training operation \
+                 among its targets, `session.run().target(&train_op)`"
+            );
+        }
     }
 
     fn count_training_step(&mut self, stats: &mut StepStats) {

@@ -1,6 +1,7 @@
 //! The settings of a training: the model, the optimizer, and when to stop.
 //!
-//! A program may use or ignore them; the built-in trainer uses nothing else.
+//! A program may use or ignore them, but for the time limit, which ends every monitored session;
+//! the built-in trainer uses nothing else.
 
 use std::time::Duration;
 
@@ -57,7 +58,8 @@ pub struct Stop {
     /// The distance between two evaluations by the chief on the test split \[global steps\].
     #[serde(default = "Stop::evaluate_every")]
     pub evaluate_every: u64,
-    /// The time limit: virtual, or of the wall clock when deployed.
+    /// The time limit: virtual, or of the wall clock when deployed. Monitored sessions of all
+    /// programs end at it.
     #[serde(default, deserialize_with = "Span::some_duration")]
     pub time: Option<Duration>,
 }

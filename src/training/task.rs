@@ -214,16 +214,15 @@ impl Task {
         &self.inner.parts.stores
     }
 
-    /// The training's data.
+    /// The training's data; a deployed parameter server has none.
     ///
     /// # Errors
-    /// If the scenario has no data.
+    /// If there is none.
     pub fn dataset(&self) -> Result<&Dataset> {
-        self.inner
-            .parts
-            .dataset
-            .as_deref()
-            .ok_or_else(|| Error::new(Code::NotFound, "the scenario has no data set"))
+        self.inner.parts.dataset.as_deref().ok_or_else(|| {
+            let message = "the scenario has no data set, or this task is a parameter server";
+            Error::new(Code::NotFound, message).on(self.name())
+        })
     }
 
     /// The time on the task's clock.

@@ -12,7 +12,7 @@ use crate::units::Time;
 
 use super::estimator::{EstimatorSpec, EvalSpec};
 use super::evaluator::Evaluator;
-use super::hooks::{InMemoryEvaluator, StopAtStep, StopAtTime};
+use super::hooks::{InMemoryEvaluator, StopAtStep};
 use super::monitored_session::MonitoredSession;
 use super::task::Task;
 use crate::models::Model;
@@ -35,9 +35,6 @@ pub async fn train(task: Task) -> Result<()> {
     let stop = &task.settings().stop;
     if let Some(steps) = stop.steps {
         builder = builder.hook(StopAtStep::last_step(steps));
-    }
-    if let Some(time) = stop.time {
-        builder = builder.hook(StopAtTime::new(time));
     }
     if let (Some(data), None) = (&model.data, task.cluster().evaluator()) {
         builder = builder.hook(in_memory_evaluator(&task, data)?);

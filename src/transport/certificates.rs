@@ -47,8 +47,8 @@ pub struct Authority {
 pub enum CertificateError {
     /// A file can't be read.
     #[error(
-        "can't read {path}: {source}; `trainyard certs new` makes an authority, `certs issue` a \
-         task's certificate"
+        "can't read {path}: {source}; `trainyard certs new` makes an authority, `certs issue DIR \
+         --task ps:0` a certificate (`client:0` for who asks)"
     )]
     Read {
         /// The file.

@@ -50,7 +50,7 @@ impl Master {
         let now = self.clock.now();
         let limited = self.limited();
         for (step, deadline, waits_for) in &limited {
-            if *deadline <= now || self.is_refused(waits_for) {
+            if *deadline <= now || self.is_refused(waits_for) || self.is_hopeless(waits_for) {
                 self.deadline_reached(*step);
             } else if step.number < alarm.since {
                 let left = deadline.since(now);
@@ -126,8 +126,27 @@ impl Master {
             let message = format!("{what} can't be done: there is no connection to {who}");
             return Error::new(Code::Unauthenticated, message);
         }
-        let message = format!("{what} took longer than it was given; no answer from {who}");
+        if self.is_hopeless(unanswered) {
+            let message =
+                format!("{what} is given up, since this task is to stop; it waited for {who}");
+            return Error::new(Code::Cancelled, message);
+        }
+        let hint = match self.are_reached(unanswered) {
+            true => "",
+            false => "; start what does not run, and ask the others with `trainyard status`",
+        };
+        let message = format!("{what} took longer than it was given; no answer from {who}{hint}");
         Error::new(Code::DeadlineExceeded, message)
+    }
+
+    /// Whether this task is to stop, and there is no way to one of `peers`.
+    fn is_hopeless(&self, peers: &[PeerId]) -> bool {
+        self.link.actors.stop_requested.get() && !self.are_reached(peers)
+    }
+
+    /// Whether there is a way to all `peers`.
+    fn are_reached(&self, peers: &[PeerId]) -> bool {
+        peers.iter().all(|peer| self.link.obstacle(*peer).is_none())
     }
 
     /// Whether there is no way to one of `peers` because of a certificate.

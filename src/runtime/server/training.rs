@@ -4,7 +4,7 @@
 use crate::cluster::TaskName;
 
 use crate::runtime::checkpoint_news::Watched;
-use crate::runtime::mail::ParameterServerMail;
+use crate::runtime::mail::{MasterMail, ParameterServerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{ParameterServerMessage, Places};
 
@@ -13,7 +13,8 @@ use super::Server;
 impl Server {
     /// Tells the parameter server which tasks train, so that it knows which worker a lost task was.
     pub(crate) fn know_replicas(&self, tasks: &[TaskName]) {
-        let tasks = tasks.iter().filter_map(|task| self.link.resolve(task)).collect();
+        let tasks: Vec<_> = tasks.iter().filter_map(|task| self.link.resolve(task)).collect();
+        self.actors.chief.set(tasks.first().copied());
         tell(&self.actors.parameter_server, ParameterServerMail::Replicas(tasks));
     }
 
@@ -27,6 +28,7 @@ impl Server {
     pub fn request_stop(&self) {
         self.actors.stop_requested.set(true);
         self.actors.news.come();
+        tell(&self.actors.master, MasterMail::AlarmRings);
         if self.task().is_parameter_server() {
             self.tell_all(&ParameterServerMessage::Stopping);
         }

@@ -11,7 +11,7 @@ use crate::runtime::{Error, Result, ServerTarget, SessionOptions};
 use super::super::checkpointing::Checkpointing;
 use super::super::checkpoints::Checkpoints;
 use super::super::hooks::{
-    CheckpointSaver, Hook, Hooks, SecondOrStepTimer, StepCounter, SummarySaver,
+    CheckpointSaver, Hook, Hooks, SecondOrStepTimer, StepCounter, StopAtTime, SummarySaver,
 };
 use super::super::record::Beginning;
 use super::super::recovery::{Tries, given_up, is_mendable};
@@ -231,6 +231,7 @@ impl Builder {
             hooks,
             begun: 0,
             local_step: 0,
+            other_runs: 0,
             global_step,
             restored,
             stop_requested: Cell::new(false),
@@ -255,6 +256,9 @@ impl Builder {
                 let (checkpoints, names) = (checkpoints.clone(), self.scaffold.saved_names()?);
                 list.push(Box::new(CheckpointSaver::of(checkpoints, checkpointing, names)));
             }
+        }
+        if let Some(limit) = self.task.settings().stop.time {
+            list.push(Box::new(StopAtTime::new(limit)));
         }
         list.append(&mut self.hooks);
         Ok(Hooks::new(list))

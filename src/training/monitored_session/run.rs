@@ -149,6 +149,8 @@ impl<'a> MonitoredRun<'a> {
         if let Some(stats) = &mut stats {
             monitored.count_training_step(stats);
             monitored.task.recorder().step(stats.clone());
+        } else {
+            monitored.count_other_run();
         }
         let run = RunValues {
             results: &[],

@@ -61,7 +61,7 @@ async fn introductions<M: Payload>(
     connection: &Connection,
 ) -> Result<(), Refusal> {
     let (hello, from_peer) = listen(connection, node.silence).await?;
-    hello.check(&node.run)?;
+    hello.check(&node.task, &node.run)?;
     check_name(node, connection, &hello)?;
     if !node.roster.contains(&hello.task) && hello.task.job() != CLIENT {
         return Err(Refusal::Stranger(hello.task));

@@ -45,7 +45,9 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
                     peer.note_trouble(format!("no answer from {address}"), false);
                 }
                 refusal => {
-                    node.note_refusal(peer.name.to_string(), refusal.to_string());
+                    if !peer.has_stopped() {
+                        node.note_refusal(peer.name.to_string(), refusal.to_string());
+                    }
                     peer.note_trouble(refusal.to_string(), refusal.is_of_a_certificate());
                 }
             }
@@ -69,7 +71,7 @@ async fn connect<M: Payload>(
     let greeted = async {
         let control = introduce(&connection, &said).await?;
         let (hello, from_peer) = listen(&connection, node.silence).await?;
-        hello.check(&node.run)?;
+        hello.check(&node.task, &node.run)?;
         if hello.task != peer.name {
             return Err(Refusal::Name(hello.task));
         }

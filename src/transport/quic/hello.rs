@@ -53,10 +53,14 @@ pub(super) struct Hello {
 /// The reason why there is no connection to a peer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    #[error("it is of the run `{theirs}`, this task of `{ours}`")]
-    Run { theirs: String, ours: RunId },
-    #[error("it speaks version {theirs} of the protocol, this task {VERSION}")]
-    Version { theirs: u32 },
+    // Either end may print these two, so they name both.
+    #[error(
+        "{0} takes part in the training `{1}`, and {2} in `{3}`: give both the same scenario's \
+         name, or the same --run-name"
+    )]
+    Run(TaskName, String, TaskName, RunId),
+    #[error("{0} speaks version {1} of the protocol, and {2} version {VERSION}")]
+    Version(TaskName, u32, TaskName),
     #[error("it says that it is {0}, but its certificate has another name")]
     Name(TaskName),
     #[error(
@@ -170,13 +174,14 @@ async fn hear(connection: &Connection) -> Result<(Hello, RecvStream), Refusal> {
 }
 
 impl Hello {
-    /// Checks that the sender may connect to a task of `run`.
-    pub(super) fn check(&self, run: &RunId) -> Result<(), Refusal> {
+    /// Checks that the sender may connect to `task` of `run`.
+    pub(super) fn check(&self, task: &TaskName, run: &RunId) -> Result<(), Refusal> {
+        let (sender, task) = (self.task.clone(), task.clone());
         if self.version != VERSION {
-            return Err(Refusal::Version { theirs: self.version });
+            return Err(Refusal::Version(sender, self.version, task));
         }
         if self.run != run.to_string() {
-            return Err(Refusal::Run { theirs: self.run.clone(), ours: run.clone() });
+            return Err(Refusal::Run(sender, self.run.clone(), task, run.clone()));
         }
         Ok(())
     }

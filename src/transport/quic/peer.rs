@@ -99,6 +99,12 @@ impl<M: Payload> Peer<M> {
         self.state.borrow().epoch
     }
 
+    /// Whether it has said that it stops, and has not come back.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.state.borrow().has_stopped
+    }
+
+    /// Whether messages wait for it that may still arrive.
     pub(super) fn is_owed(&self) -> bool {
         let state = self.state.borrow();
         !state.queue.is_empty() && !state.has_stopped

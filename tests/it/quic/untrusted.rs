@@ -229,7 +229,7 @@ fn another_version_another_run_and_another_name_are_refused_and_told_why() {
         let known = intruder(Some((&identity, &absent())), PROTOCOL);
         let cases = [
             (hello(9, "test", "worker:1", 1), "version 9"),
-            (hello(VERSION, "yesterday", "worker:1", 1), "run `yesterday`"),
+            (hello(VERSION, "yesterday", "worker:1", 1), "in the training `yesterday`"),
             (
                 hello(VERSION, "test", "worker:0", 1),
                 "says that it is worker:0, but its certificate",

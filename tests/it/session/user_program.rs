@@ -3,8 +3,11 @@
 #[path = "../../../sims/digits_trainer.rs"]
 mod digits_trainer;
 
+use std::time::Duration;
+
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
+use trainyard::units::Time;
 
 use crate::support::checkers::check;
 use crate::support::simulated::{Simulated, mean};
@@ -38,6 +41,35 @@ fn a_program_that_knows_nothing_of_it_trains_copies_and_ends_at_what_the_workers
         let local = trained.steps.iter().filter(|step| step.global_step == 0).count();
         assert!(local >= 3, "{mode}: each worker takes a step of its own before it exchanges");
     }
+}
+
+/// A trainer that forgets its training operation, and has nothing that stops it.
+async fn forgetful_trainer(task: Task) -> Result<()> {
+    if task.job() == "ps" {
+        return task.join().await;
+    }
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let (x, loss) = g.with_device_fn(setter, |g| {
+        let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+        let loss = dense(&x, 10)?.mean();
+        task.minimize(Adagrad::new(0.01), &loss)?;
+        Ok((x, loss))
+    })?;
+    let mut session = MonitoredSession::builder(&task, g).open().await?;
+    while !session.should_stop() {
+        session.run().feed(&x, task.next_batch()?.features).fetch(&loss).await?;
+    }
+    session.close().await
+}
+
+#[test]
+fn the_time_limit_of_the_scenario_ends_a_program_that_never_trains() {
+    let limit = Duration::from_millis(300);
+    let training = Simulated::new(1, 2, Mode::Async).digits().until(limit);
+    let trained = training.run_program(forgetful_trainer);
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+    assert!(trained.steps.is_empty() && trained.outcome.ended >= Time::ZERO.after(limit));
 }
 
 /// A literal port of TensorFlow's distributed trainer: the optimizer knows of no run.
