@@ -21,6 +21,7 @@ mod compare;
 mod error;
 mod files;
 mod launch;
+mod many;
 mod memory;
 pub mod scenario;
 mod summary;
@@ -39,6 +40,7 @@ use crate::training::Task;
 pub use error::ExperimentError;
 pub use files::Files;
 pub(crate) use launch::Launcher;
+pub(crate) use many::simulate_all;
 use scenario::{Change, Scenario, Sweep};
 pub(crate) use summary::Observed;
 pub(crate) use trial::folder_of;
@@ -67,6 +69,8 @@ pub struct Experiment {
     set: Vec<Change>,
     sweeps: Vec<Sweep>,
     seed: Option<u64>,
+    /// The number of seeds of each run.
+    seeds: u32,
     /// The runs that are wanted; empty for all.
     only: Vec<String>,
 }
@@ -95,7 +99,7 @@ impl Experiment {
 
     fn of(text: String) -> Self {
         let (removed, set, sweeps, only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { text, path: None, removed, set, sweeps, seed: None, only }
+        Self { text, path: None, removed, set, sweeps, seed: None, seeds: 1, only }
     }
 
     /// Changes one key, as in `stop.steps=500` or `run.0.mode=async`.
@@ -148,6 +152,13 @@ impl Experiment {
         self
     }
 
+    /// Runs each run with `seeds` seeds, at least one: the scenario's and those that follow it.
+    #[must_use]
+    pub fn seeds(mut self, seeds: u32) -> Self {
+        self.seeds = seeds.max(1);
+        self
+    }
+
     /// Runs only the run called `name`, and other runs that were named like this.
     #[must_use]
     pub fn only(mut self, name: impl Into<String>) -> Self {
@@ -175,7 +186,25 @@ impl Experiment {
         if let Some(seed) = self.seed {
             all.iter_mut().for_each(|(_, scenario)| scenario.reseed(seed));
         }
+        if self.seeds > 1 {
+            all = all.into_iter().flat_map(|one| self.seeded(one)).collect();
+        }
         Ok(all)
+    }
+
+    /// `scenario` once for each seed.
+    fn seeded(
+        &self,
+        (swept, scenario): (Vec<Change>, Scenario),
+    ) -> impl Iterator<Item = (Vec<Change>, Scenario)> {
+        let first = scenario.seed;
+        (0..u64::from(self.seeds)).map(move |number| {
+            let (mut swept, mut scenario) = (swept.clone(), scenario.clone());
+            let seed = first.wrapping_add(number);
+            swept.push(Change::of_seed(seed));
+            scenario.reseed(seed);
+            (swept, scenario)
+        })
     }
 
     /// The runs, ready for a world, in the scenario's order: at least one.
@@ -230,9 +259,9 @@ impl Experiment {
     pub(crate) fn trials_of_task(&self, task: &TaskName) -> Result<Vec<Trial>, ExperimentError> {
         // The other tasks are on machines of their own.
         let anything_fits = |_: &Scenario, _: &str| Ok(());
-        let trials = match task.job() {
-            "ps" => self.trials_of(anything_fits, |_| Ok(None))?,
-            _ => self.trials_of(anything_fits, load)?,
+        let trials = match task.is_parameter_server() {
+            true => self.trials_of(anything_fits, |_| Ok(None))?,
+            false => self.trials_of(anything_fits, load)?,
         };
         trials.iter().try_for_each(memory::check_task)?;
         Ok(trials)
@@ -253,24 +282,42 @@ impl Experiment {
         }
     }
 
-    /// Runs every run in simulation, one after the other, as `trainer`.
+    /// Runs every run in simulation, as `trainer`; as many at once as there are cores.
     ///
     /// # Errors
     /// As [`Self::trials`]; the first run that fails, with its root cause.
     pub fn simulate(&self, trainer: impl Trainer) -> Result<Report, ExperimentError> {
         let trials = self.trials_in(World::Simulation)?;
-        let mut report = report_of(&trials, World::Simulation);
-        for trial in &trials {
-            report.runs.push(trial.report(&trial.simulate(&trainer))?);
-        }
+        let mut report = self.report(&trials, World::Simulation)?;
+        let simulate = |trial: &Trial| trial.report(&trial.simulate(&trainer));
+        simulate_all(&trials, simulate, |_, run| {
+            report.runs.push(run?);
+            Ok::<_, ExperimentError>(())
+        })?;
         Ok(report)
     }
-}
 
-/// An empty report of `trials`, which must have at least one.
-pub(crate) fn report_of(trials: &[Trial], world: World) -> Report {
-    let Trial { scenario, cluster, .. } = &trials[0];
-    Report { scenario: scenario.clone(), seed: cluster.seed, world, runs: Vec::new() }
+    /// An empty report of `trials`, which must have at least one.
+    ///
+    /// # Errors
+    /// If the scenario can't be read.
+    pub(crate) fn report(&self, trials: &[Trial], world: World) -> Result<Report, ExperimentError> {
+        let Trial { scenario, cluster, .. } = &trials[0];
+        let changes: Vec<Change> = self.changes().cloned().collect();
+        let targets = trials.iter().map(|trial| trial.settings.stop.accuracy);
+        let target = targets.reduce(|one, other| one.filter(|_| one == other)).flatten();
+        Ok(Report {
+            format: Report::FORMAT,
+            trainyard: env!("CARGO_PKG_VERSION"),
+            command: Vec::new(),
+            scenario: scenario.clone(),
+            settings: scenario::keys(&self.text, &self.origin(), &changes)?,
+            target,
+            seed: cluster.seed,
+            world,
+            runs: Vec::new(),
+        })
+    }
 }
 
 /// The data that `scenario` trains on; none for a model without data.

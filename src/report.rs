@@ -8,14 +8,20 @@
 
 mod comparison;
 pub mod csv;
+mod estimate;
 pub mod events;
 pub mod json;
 mod model;
+mod series;
 mod statistics;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 pub use comparison::{Comparison, Figure, Phase, TimeSpent, summary};
-pub use model::{EvaluationRow, Gradients, NoSuchRun, Report, Run, StepRow, World};
+pub use estimate::Estimate;
+pub use model::{End, EvaluationRow, Gradients, NoSuchRun, Report, Run, StepRow, Swept, World};
+pub use series::Summary;
 pub use statistics::{Staleness, StepSeconds};
+pub use verdict::{Measure, Verdict};

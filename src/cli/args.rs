@@ -171,13 +171,17 @@ pub(crate) struct SimArgs {
     #[arg(long = "sweep", value_name = "PATH=A,B,C")]
     pub(crate) sweeps: Vec<Sweep>,
 
+    /// Run everything with N seeds, from the scenario's on, and print means with 95 % intervals.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seeds: NonZeroU32,
+
     /// Run everything this many times, and fail if a run's digests differ.
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) repeat: NonZeroU32,
 
     /// Run each run under faults drawn from N seeds, after those of the scenario, and check what is
     /// promised of every training. With 0, only those of the scenario.
-    #[arg(long, value_name = "N", conflicts_with_all = ["repeat", "out"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["repeat", "seeds", "out"])]
     pub(crate) chaos: Option<u64>,
 
     /// Write the report's files into this directory.

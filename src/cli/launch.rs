@@ -6,11 +6,11 @@ use tokio::runtime;
 
 use super::args::LaunchArgs;
 use super::failure::Failure;
-use super::output::{Out, exit_code};
+use super::output::{Out, command, exit_code};
 use super::progress::Progress;
 use crate::deployment::{Ended, ExitCode, Folder, StopRequest, folder};
 use crate::experiment::calibration::Machine;
-use crate::experiment::{Experiment, Launcher, Trainer, Trial, folder_of, report_of};
+use crate::experiment::{Experiment, Launcher, Trainer, Trial, folder_of};
 use crate::report::{Comparison, Run, World};
 use crate::training::Recording;
 
@@ -94,7 +94,8 @@ where
     /// Launches all runs, one after the other; each is in the report's files as soon as it is over.
     async fn run(&self, mut stop: StopRequest) -> Result<ExitCode, Failure> {
         let Self { args, experiment, trials, launcher, compare } = self;
-        let mut report = report_of(trials, World::Deployment);
+        let mut report = experiment.report(trials, World::Deployment)?;
+        report.command = command();
         let mut out = Out::create(args.out.as_deref())?;
         let logs = Logs::new(args.out.clone())?;
         for (at, trial) in trials.iter().enumerate() {
@@ -114,9 +115,8 @@ where
             out.append(&report, trial, &recording);
         }
         logs.remove();
-        let target = trials[0].settings.stop.accuracy;
-        out.print(args.json, &report, target)?;
-        Ok(exit_code(trials, &report.runs))
+        out.print(args.json, &report)?;
+        Ok(exit_code(&report.runs))
     }
 }
 

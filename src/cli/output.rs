@@ -7,7 +7,7 @@ use std::path::Path;
 use super::failure::Failure;
 use crate::deployment::ExitCode;
 use crate::experiment::{Files, Trial};
-use crate::report::{Report, Run, json, summary, table};
+use crate::report::{End, Report, Run, json, summary, table};
 use crate::training::Recording;
 
 /// The files of a report, if the user wants them. What can't be written loses no result: the table
@@ -40,26 +40,25 @@ impl Out {
     ///
     /// # Errors
     /// If it, or the files before, could not be written.
-    pub(super) fn print(
-        self,
-        as_json: bool,
-        report: &Report,
-        target: Option<f64>,
-    ) -> Result<(), Failure> {
-        print(as_json, report, target).map_err(Failure::writing("the result"))?;
+    pub(super) fn print(self, as_json: bool, report: &Report) -> Result<(), Failure> {
+        print(as_json, report).map_err(Failure::writing("the result"))?;
         self.failure.map_or(Ok(()), Err)
     }
 }
 
 /// Prints the report: as JSON, or as a table with a line of digests for each run.
-fn print(as_json: bool, report: &Report, target: Option<f64>) -> io::Result<()> {
+fn print(as_json: bool, report: &Report) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if as_json {
         return json::write(report, out);
     }
-    write!(out, "{}", table::render(report, target))?;
+    write!(out, "{}", table::render(report))?;
+    // Of many seeds they would be many lines; the JSON has them all.
+    let has_digests = report.runs.iter().all(|run| run.seed == report.seed);
     for run in &report.runs {
-        writeln!(out, "{}: {}", run.name, digests(run))?;
+        if has_digests {
+            writeln!(out, "{}: {}", run.name, digests(run))?;
+        }
         for (step, why) in &run.failed_checkpoints {
             writeln!(
                 out,
@@ -77,19 +76,29 @@ fn print(as_json: bool, report: &Report, target: Option<f64>) -> io::Result<()> 
     Ok(())
 }
 
-/// The exit code of a command whose `trials` have come to `runs`.
-pub(super) fn exit_code(trials: &[Trial], runs: &[Run]) -> ExitCode {
+/// The exit code of a command that has come to `runs`: of their ends, the worst.
+pub(super) fn exit_code(runs: &[Run]) -> ExitCode {
+    let worst = [
+        (End::Diverged, ExitCode::Diverged),
+        (End::Unsaved, ExitCode::Unwritable),
+        (End::TargetNotReached, ExitCode::TargetNotReached),
+    ];
     if runs.is_empty() {
-        ExitCode::NothingToRun
-    } else if runs.iter().any(Run::has_diverged) {
-        ExitCode::Diverged
-    } else if runs.iter().any(|run| run.is_unsaved) {
-        ExitCode::Unwritable
-    } else if trials.iter().zip(runs).any(|(trial, run)| trial.misses_target(run)) {
-        ExitCode::TargetNotReached
-    } else {
-        ExitCode::Done
+        return ExitCode::NothingToRun;
     }
+    let found = worst.into_iter().find(|(end, _)| runs.iter().any(|run| run.end == *end));
+    found.map_or(ExitCode::Done, |(_, code)| code)
+}
+
+/// The words of this command; the program by its name alone.
+pub(super) fn command() -> Vec<String> {
+    let mut words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(program) = words.first_mut() {
+        let name = Path::new(program.as_str()).file_name();
+        *program = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    }
+    words
 }
 
 /// The digests of a run; runs that are the same have the same.

@@ -5,9 +5,10 @@
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Trial;
 use crate::training::Watch;
@@ -48,6 +49,35 @@ impl Counter {
     /// Removes the line.
     pub(crate) fn finish(self) {
         self.line.finish();
+    }
+}
+
+/// The progress of several runs, some of them at once.
+pub(crate) struct Several {
+    total: usize,
+    begun: AtomicUsize,
+    lines: MultiProgress,
+}
+
+impl Several {
+    /// The progress of `total` runs.
+    pub(crate) fn new(total: usize) -> Self {
+        let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        Self { total, begun: AtomicUsize::new(0), lines }
+    }
+
+    /// The progress of `trial`, which begins now: of several, the line says which it is.
+    pub(crate) fn next(&self, trial: &Trial) -> Progress {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let run = match self.total {
+            1 => trial.name.clone(),
+            total => format!("[{number} of {total}] {}", trial.name),
+        };
+        let progress = Progress::new(run, trial.settings.stop.steps);
+        if let Line::Redrawn(bar) = &progress.line {
+            self.lines.add(bar.clone());
+        }
+        progress
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::args::TaskArgs;
 use super::failure::Failure;
-use super::output::{Out, exit_code};
+use super::output::{Out, command, exit_code};
 use super::progress::Progress;
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
@@ -11,8 +11,8 @@ use crate::deployment::{
     self, Control, Event, ExitCode, Member, Part, Proof, Seat, StopRequest, TaskOutcome,
     require_role,
 };
-use crate::experiment::{ExperimentError, Observed, Trainer, Trial, report_of};
-use crate::report::World;
+use crate::experiment::{ExperimentError, Observed, Trainer, Trial};
+use crate::report::{Report, World};
 use crate::runtime::Host;
 use crate::training::{Recording, SharedRecording, train};
 use crate::units::Time;
@@ -33,10 +33,12 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
     }
     let mut seat = Seat::new(&config, trial.cluster.spec.clone(), proof, run)?;
     (seat.socket, seat.silence) = (socket, trial.silence);
+    let mut report = experiment.report(std::slice::from_ref(&trial), World::Deployment)?;
+    report.command = command();
     if args.built_in {
-        return attend(args, &trial, (config, seat), control, &train);
+        return attend(args, (&trial, report), (config, seat), control, &train);
     }
-    attend(args, &trial, (config, seat), control, trainer)
+    attend(args, (&trial, report), (config, seat), control, trainer)
 }
 
 /// The only one of `trials`; an error if there are several.
@@ -51,7 +53,7 @@ fn only(mut trials: Vec<Trial>) -> Result<Trial, Failure> {
 /// Takes part in the run, to its end or until it is asked to stop, and reports the result.
 fn attend(
     args: &TaskArgs,
-    trial: &Trial,
+    (trial, empty): (&Trial, Report),
     (config, seat): (RunConfig, Seat),
     mut control: Option<Control>,
     trainer: &impl Trainer,
@@ -97,9 +99,10 @@ fn attend(
         result.map_err(|error| Failure::Task { run: run(), error })?;
     }
     let observed = Observed { ended, sent: [(task, sent)].into(), events: None, digest: None };
-    let has_begun = stopped.is_none() || !recording.steps.is_empty();
+    let has_begun = !(recording.steps.is_empty() && recording.evaluations.is_empty());
+    let has_begun = has_begun || stopped.is_none();
     let code = match control {
-        None if reports && has_begun => report(args, trial, &recording, &observed)?,
+        None if reports && has_begun => report(args, (trial, empty), &recording, &observed)?,
         _ if recording.is_unsaved() => ExitCode::Unwritable,
         _ => ExitCode::Done,
     };
@@ -113,16 +116,14 @@ fn attend(
 /// measurements.
 fn report(
     args: &TaskArgs,
-    trial: &Trial,
+    (trial, mut report): (&Trial, Report),
     recording: &Recording,
     observed: &Observed,
 ) -> Result<ExitCode, Failure> {
     let result = trial.summarise(recording, observed, observed.ended.since(Time::ZERO));
-    let mut report = report_of(std::slice::from_ref(trial), World::Deployment);
     report.runs.push(result);
     let mut out = Out::create(args.out.as_deref())?;
     out.append(&report, trial, recording);
-    let target = trial.settings.stop.accuracy;
-    out.print(args.json, &report, target)?;
-    Ok(exit_code(std::slice::from_ref(trial), &report.runs))
+    out.print(args.json, &report)?;
+    Ok(exit_code(&report.runs))
 }

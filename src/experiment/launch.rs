@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::summary::Observed;
-use super::{Experiment, ExperimentError, Trial, report_of};
+use super::{Experiment, ExperimentError, Trial};
 use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, launch};
 use crate::report::{Report, Run, World};
 use crate::training::{Recording, Watch};
@@ -113,7 +113,7 @@ impl Experiment {
         let failed = DeploymentError::system("run an event loop");
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let mut report = report_of(&trials, World::Deployment);
+        let mut report = self.report(&trials, World::Deployment)?;
         let mut stop = StopRequest::never();
         for trial in &trials {
             let place = logs.path().to_owned();

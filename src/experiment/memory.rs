@@ -77,6 +77,12 @@ pub(super) fn check_task(trial: &Trial) -> Result<(), ExperimentError> {
     fits(trial, own)
 }
 
+/// The number of simulations such as `trial` that will fit the limit together.
+pub(super) fn how_many_fit(trial: &Trial) -> usize {
+    let limit = trial.memory_limit.unwrap_or_else(of_machine);
+    (limit.0 as f64 / estimate(trial, World::Simulation).total().max(1.0)) as usize
+}
+
 fn fits(trial: &Trial, estimate: Estimate) -> Result<(), ExperimentError> {
     let limit = trial.memory_limit.unwrap_or_else(of_machine);
     if estimate.total() <= limit.0 as f64 {

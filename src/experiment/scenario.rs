@@ -209,6 +209,19 @@ pub fn expand(
     Ok(scenarios)
 }
 
+/// The keys of the scenario in `text` after `changes`, as JSON.
+///
+/// # Errors
+/// If it is no TOML, or a change does not fit it.
+pub(super) fn keys(
+    text: &str,
+    origin: &str,
+    changes: &[Change],
+) -> Result<serde_json::Value, ScenarioError> {
+    let table = change::keys(text, origin, changes)?;
+    Ok(serde_json::to_value(table).unwrap_or_default())
+}
+
 /// The text of the file at `path`.
 ///
 /// # Errors

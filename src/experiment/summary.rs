@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Trial;
 use crate::cluster::TaskName;
-use crate::report::{EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds};
+use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds};
 use crate::runtime::Traffic;
 use crate::simulation::Outcome;
 use crate::training::{Evaluation, Recording, Settings, StepStats};
@@ -38,10 +38,11 @@ impl From<&Outcome<()>> for Observed {
 pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall: Duration) -> Run {
     let (steps, settings) = (&recording.steps, &trial.settings);
     let global_steps = steps.iter().map(|step| step.global_step).max().unwrap_or(0);
-    let seconds = steps.iter().map(|step| step.ended).max().unwrap_or(observed.ended).as_secs_f64();
-    let samples = (steps.len() * settings.batch) as u64;
+    let ended = steps.iter().map(|step| step.ended).max().unwrap_or(observed.ended);
     let counted = steps.iter().filter(|step| step.applied).count() as u64;
     let applied = counted - trial.mode.left_over(counted, global_steps);
+    let batch = settings.batch as u64;
+    let rates = Rates::of(steps, (global_steps, applied));
     let durations: Vec<f64> =
         steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
     let by_task = |bytes: fn(&Traffic) -> u64| {
@@ -49,20 +50,27 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
     };
     let last = recording.evaluations.last();
     let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
+    let (final_loss, reached) =
+        (last.map(|last| f64::from(last.loss)), seconds_to_target(settings, recording));
     Run {
         name: trial.name.clone(),
+        run: trial.run_name().to_owned(),
+        seed: trial.cluster.seed,
+        settings: trial.swept(),
+        end: end(recording, final_loss, settings.stop.accuracy.is_some() && reached.is_none()),
         mode: trial.how.clone(),
         parameters: recording.beginning.map(|beginning| beginning.parameters),
         global_steps,
-        samples,
-        seconds,
+        samples: applied * batch,
+        seconds: ended.as_secs_f64(),
         wall_seconds: wall.as_secs_f64(),
-        steps_per_second: global_steps as f64 / seconds,
-        samples_per_second: samples as f64 / seconds,
+        start_seconds: rates.start.unwrap_or(ended).as_secs_f64(),
+        steps_per_second: rates.steps,
+        samples_per_second: rates.gradients * batch as f64,
         step_seconds: StepSeconds::of(&durations),
-        final_loss: last.map(|evaluation| f64::from(evaluation.loss)),
+        final_loss,
         test_accuracy: last.map(|evaluation| evaluation.accuracy),
-        seconds_to_target: seconds_to_target(settings, recording),
+        seconds_to_target: reached,
         staleness: Staleness::of(&staleness(steps)),
         gradients: Gradients {
             computed: steps.len() as u64,
@@ -80,8 +88,58 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
             .iter()
             .map(|failed| (failed.global_step, failed.why.clone()))
             .collect(),
-        is_unsaved: recording.is_unsaved(),
         comparison: None,
+    }
+}
+
+/// How a run ended. A loss that is not finite is worse than anything else.
+fn end(recording: &Recording, final_loss: Option<f64>, misses_target: bool) -> End {
+    if final_loss.is_some_and(|loss| !loss.is_finite()) {
+        End::Diverged
+    } else if recording.is_unsaved() {
+        End::Unsaved
+    } else if misses_target {
+        End::TargetNotReached
+    } else {
+        End::Done
+    }
+}
+
+/// What a training does a second. The first step of all is left out: the tasks of a graph make
+/// themselves ready in it.
+struct Rates {
+    /// When the first step began.
+    start: Option<Time>,
+    /// Global steps a second.
+    steps: f64,
+    /// Applied gradients a second.
+    gradients: f64,
+}
+
+impl Rates {
+    /// The rates of a training whose `steps` made `global_steps`, of `applied` gradients.
+    fn of(steps: &[StepStats], (global_steps, applied): (u64, u64)) -> Self {
+        let start = steps.iter().map(|step| step.started).min();
+        let first = steps.iter().map(|step| step.ended).min();
+        let last = steps.iter().map(|step| step.ended).max();
+        let (Some(first), Some(last)) = (first, last) else {
+            return Self { start, steps: 0.0, gradients: 0.0 };
+        };
+        let warm_up = || steps.iter().filter(|step| step.ended <= first);
+        let warm_steps = warm_up().map(|step| step.global_step).max().unwrap_or(0);
+        let warm_gradients = warm_up().filter(|step| step.applied).count() as u64;
+        let (since, warm_steps, warm_gradients) = match global_steps > warm_steps {
+            true => (first, warm_steps, warm_gradients),
+            // The first step is the only one.
+            false => (start.unwrap_or(first), 0, 0),
+        };
+        let seconds = last.since(since).as_secs_f64();
+        let rate = |number: u64| if seconds > 0.0 { number as f64 / seconds } else { 0.0 };
+        Self {
+            start,
+            steps: rate(global_steps - warm_steps),
+            gradients: rate(applied.saturating_sub(warm_gradients)),
+        }
     }
 }
 

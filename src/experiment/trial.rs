@@ -230,9 +230,15 @@ impl Trial {
         summary::of(self, recording, observed, took)
     }
 
-    /// Whether it has a target accuracy that `run` has not reached.
-    pub fn misses_target(&self, run: &report::Run) -> bool {
-        self.settings.stop.accuracy.is_some() && run.seconds_to_target.is_none()
+    /// The run's name in the scenario.
+    pub(super) fn run_name(&self) -> &str {
+        &self.origin.0
+    }
+
+    /// The values of the sweeps, but for the seed.
+    pub(super) fn swept(&self) -> report::Swept {
+        let swept = self.origin.1.iter().map(Change::key_and_value);
+        swept.filter(|(key, _)| key != Change::SEED).collect()
     }
 }
 

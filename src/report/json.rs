@@ -2,12 +2,24 @@
 
 use std::io::{self, Write};
 
-use super::Report;
+use serde::Serialize;
 
-/// Writes `report` as one JSON object and a newline.
+use super::{Report, Summary, Verdict};
+
+/// A report with what follows from it.
+#[derive(Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    summaries: Vec<Summary>,
+    verdicts: Vec<Verdict>,
+}
+
+/// Writes `report` as one JSON object and a newline, with its summaries and verdicts.
 ///
 /// Every key is always there, in a fixed order; an absent or non-finite value is `null`.
 pub fn write(report: &Report, mut out: impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut out, report)?;
+    let (summaries, verdicts) = (report.summaries(), report.verdicts());
+    serde_json::to_writer_pretty(&mut out, &Whole { report, summaries, verdicts })?;
     writeln!(out)
 }

@@ -10,21 +10,37 @@ use super::statistics::{Staleness, StepSeconds};
 use crate::cluster::TaskName;
 use crate::units::Time;
 
+/// The values of the keys that are swept, by the path of the key; without the seed's.
+pub type Swept = BTreeMap<String, serde_json::Value>;
+
 /// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
+    /// The version of this form: [`Report::FORMAT`].
+    pub format: u32,
+    /// The version of trainyard.
+    pub trainyard: &'static str,
+    /// The command that made it, by its words; empty for a program that is no command.
+    pub command: Vec<String>,
     /// The scenario's name.
     pub scenario: String,
     /// The seed of all randomness.
     pub seed: u64,
     /// The world that it ran in.
     pub world: World,
+    /// The scenario, as changed by the command.
+    pub settings: serde_json::Value,
+    /// The accuracy that all its runs are to reach; none if they differ in that, or have none.
+    pub target: Option<f64>,
     /// One result a run, in the scenario's order.
     pub runs: Vec<Run>,
 }
 
 impl Report {
+    /// The version of the form of `result.json`. Keys are added without a change of it.
+    pub const FORMAT: u32 = 2;
+
     /// The runs that were predicted, too: their names, and predicted beside measured.
     pub fn comparisons(&self) -> impl Iterator<Item = (&str, &Comparison)> {
         self.runs.iter().filter_map(|run| Some((&*run.name, run.comparison.as_ref()?)))
@@ -66,23 +82,34 @@ pub enum World {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Run {
-    /// The run's name in the scenario.
+    /// The run's name in the scenario with the swept values; no other run of the report has it.
     pub name: String,
+    /// The run's name in the scenario.
+    pub run: String,
+    /// The seed of all its randomness.
+    pub seed: u64,
+    /// The swept values.
+    pub settings: Swept,
+    /// How it ended.
+    pub end: End,
     /// The mode and compression of the run, in words.
     pub mode: String,
     /// The number of trainable values of the model; none if the run ended before it was known.
     pub parameters: Option<u64>,
     /// The number of updates of the variables.
     pub global_steps: u64,
-    /// The number of samples whose gradients were computed.
+    /// The number of samples whose gradients were applied.
     pub samples: u64,
     /// The duration of the run, in seconds: virtual in a simulation, wall clock in a deployment.
     pub seconds: f64,
     /// The duration of the run on the wall clock, in seconds.
     pub wall_seconds: f64,
-    /// Global steps per second of `seconds`.
+    /// The time until the first training step began, in seconds: variables get their values, and
+    /// workers find each other.
+    pub start_seconds: f64,
+    /// Global steps per second, after the first step.
     pub steps_per_second: f64,
-    /// Samples per second of `seconds`.
+    /// Samples of applied gradients per second, after the first step.
     pub samples_per_second: f64,
     /// The duration of a worker step, in seconds; none if there was no step.
     pub step_seconds: Option<StepSeconds>,
@@ -116,8 +143,6 @@ pub struct Run {
     pub weights_digest: Option<String>,
     /// The checkpoints that could not be written: the global step of each, and why.
     pub failed_checkpoints: Vec<(u64, String)>,
-    /// Whether one of them was to be the last: the run's end is in no checkpoint.
-    pub is_unsaved: bool,
     /// What was predicted of it beside what was measured; none if it was not asked for.
     pub comparison: Option<Comparison>,
 }
@@ -126,8 +151,23 @@ impl Run {
     /// Whether the training diverged: its last loss is not finite, so that the run has no result
     /// which others can be compared with.
     pub fn has_diverged(&self) -> bool {
-        self.final_loss.is_some_and(|loss| !loss.is_finite())
+        self.end == End::Diverged
     }
+}
+
+/// How a run ended that has a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum End {
+    /// As the scenario says.
+    Done,
+    /// Before it had reached the target accuracy.
+    TargetNotReached,
+    /// Its last loss is not finite.
+    Diverged,
+    /// Its last checkpoint could not be written.
+    Unsaved,
 }
 
 /// The numbers of gradients of a run.

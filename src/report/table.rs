@@ -1,13 +1,16 @@
 //! The comparison of an experiment's runs, as text for a terminal.
 
+use super::estimate::Estimate;
+use super::series::{Series, series};
 use super::{Report, Run, World};
 
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 11] = [
     "run",
     "to target [s]",
     "seconds",
     "steps",
     "steps/s",
+    "samples/s",
     "staleness (p99)",
     "dropped",
     "accuracy",
@@ -15,48 +18,70 @@ const COLUMNS: [&str; 10] = [
     "MB sent",
 ];
 
-/// The comparison table, one line for each run; under it, how much faster the fastest run was than
-/// each other.
+/// The columns of a report with several seeds.
+const COLUMNS_OF_SEEDS: [&str; 9] = [
+    "run",
+    "seeds",
+    "to target [s]",
+    "steps/s",
+    "samples/s",
+    "staleness",
+    "dropped",
+    "accuracy",
+    "loss",
+];
+
+/// The comparison table, one line for each run or, of several seeds, for their mean with its 95 %
+/// interval; under it, how much faster the fastest run was than each other.
 ///
-/// Steps are global steps; accuracy and loss are the last ones; what was sent is of the training's
-/// steps; a missing value is `-`. With
-/// `target`, the scenario's target accuracy, the runs are compared by the time they took to reach
-/// it; without it, by their global steps per second; one that diverged comes last, and is not
-/// compared. Ends with a newline.
-pub fn render(report: &Report, target: Option<f64>) -> String {
+/// Steps are global steps; samples are those of applied gradients; rates leave the first step out;
+/// accuracy and loss are the last ones; what was sent is of the training's steps; a missing value
+/// is `-`. One that diverged comes last, and is not compared. Ends with a newline.
+pub fn render(report: &Report) -> String {
     let clock = match report.world {
         World::Simulation => "simulation, virtual seconds",
         World::Deployment => "deployment, seconds of the wall clock",
     };
-    let mut text = format!(
-        "{}, seed {}{}: {clock}\n\n",
-        report.scenario,
-        report.seed,
-        parameters(&report.runs)
-    );
-    let rows: Vec<_> =
-        std::iter::once(COLUMNS.map(str::to_owned)).chain(report.runs.iter().map(cells)).collect();
-    let widths: [usize; COLUMNS.len()] = std::array::from_fn(|column| {
+    let all = series(report);
+    let has_seeds = all.iter().any(|series| series.runs.len() > 1);
+    let seed = match has_seeds {
+        true => "means and 95 % intervals over seeds".to_owned(),
+        false => format!("seed {}", report.seed),
+    };
+    let mut text = format!("{}, {seed}{}: {clock}\n\n", report.scenario, parameters(&report.runs));
+    text += &match has_seeds {
+        true => aligned(&COLUMNS_OF_SEEDS, all.iter().map(cells_of_seeds)),
+        false => aligned(&COLUMNS, report.runs.iter().map(cells)),
+    };
+    let mut lines: Vec<String> =
+        report.verdicts().iter().map(|verdict| verdict.render(report.target)).collect();
+    let are_unsure = report.world == World::Simulation && !has_seeds && !lines.is_empty();
+    lines.extend(report.target.iter().flat_map(|target| misses(*target, &all)));
+    lines.extend(report.runs.iter().filter(|run| run.has_diverged()).map(|run| {
+        format!("{} diverged: its loss is not finite at step {}", run.name, run.global_steps)
+    }));
+    if are_unsure {
+        lines.push("(of one seed: `--seeds 10` says how sure that is)".to_owned());
+    }
+    if !lines.is_empty() {
+        text += &format!("\n{}\n", lines.join("\n"));
+    }
+    text
+}
+
+/// A table with its columns aligned: the first to the left, the others to the right.
+fn aligned<const N: usize>(header: &[&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let rows: Vec<[String; N]> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
+    let widths: [usize; N] = std::array::from_fn(|column| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
     });
+    let mut text = String::new();
     for row in &rows {
         text += &format!("{:<width$}", row[0], width = widths[0]);
         for (cell, width) in row.iter().zip(widths).skip(1) {
             text += &format!("  {cell:>width$}");
         }
         text += "\n";
-    }
-    let (diverged, sound): (Vec<&Run>, Vec<&Run>) =
-        report.runs.iter().partition(|run| run.has_diverged());
-    let mut comparison = match target {
-        Some(target) => compare_times_to(target, &sound),
-        None => compare_speeds(&sound),
-    };
-    comparison.extend(diverged.iter().map(|run| {
-        format!("{} diverged: its loss is not finite at step {}", run.name, run.global_steps)
-    }));
-    if !comparison.is_empty() {
-        text += &format!("\n{}\n", comparison.join("\n"));
     }
     text
 }
@@ -95,6 +120,7 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
         number(Some(run.seconds), 3),
         run.global_steps.to_string(),
         number(Some(run.steps_per_second), 1),
+        number(Some(run.samples_per_second), 0),
         staleness.unwrap_or_else(|| "-".to_owned()),
         run.gradients.dropped.to_string(),
         number(run.test_accuracy, 4),
@@ -103,40 +129,46 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// "a reached 0.95 accuracy 1.83 times faster than b", and the runs that did not reach it.
-fn compare_times_to(target: f64, runs: &[&Run]) -> Vec<String> {
-    let mut reached: Vec<(&Run, f64)> =
-        runs.iter().filter_map(|run| Some((*run, run.seconds_to_target?))).collect();
-    reached.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let mut lines = Vec::new();
-    if let Some(((fastest, least), others)) = reached.split_first() {
-        for (other, seconds) in others {
-            let times = faster(seconds / least);
-            lines
-                .push(format!("{} reached {target} accuracy {times} {}", fastest.name, other.name));
-        }
-    }
-    let missed = runs.iter().filter(|run| run.seconds_to_target.is_none());
-    lines.extend(missed.map(|run| {
-        format!("{} did not reach {target} accuracy in {} global steps", run.name, run.global_steps)
-    }));
-    lines
-}
-
-/// "a made global steps 1.83 times faster than b".
-fn compare_speeds(runs: &[&Run]) -> Vec<String> {
-    let mut sorted: Vec<&Run> =
-        runs.iter().copied().filter(|run| run.steps_per_second > 0.0).collect();
-    sorted.sort_by(|a, b| b.steps_per_second.total_cmp(&a.steps_per_second));
-    let Some((fastest, others)) = sorted.split_first() else { return Vec::new() };
-    let line = |other: &&Run| {
-        let times = faster(fastest.steps_per_second / other.steps_per_second);
-        format!("{} made global steps {times} {}", fastest.name, other.name)
+fn cells_of_seeds(series: &Series<'_>) -> [String; COLUMNS_OF_SEEDS.len()] {
+    let cell = |estimate: Option<Estimate>, decimals: usize| {
+        estimate.map_or_else(|| "-".to_owned(), |estimate| estimate.render(decimals))
     };
-    others.iter().map(line).collect()
+    let summary = series.summary();
+    let reached = match summary.seconds_to_target.map_or(0, |reached| reached.values) {
+        reached if reached == 0 || reached == summary.seeds => String::new(),
+        reached => format!(" ({reached} of {})", summary.seeds),
+    };
+    [
+        series.name(),
+        summary.seeds.to_string(),
+        cell(summary.seconds_to_target, 3) + &reached,
+        cell(summary.steps_per_second, 1),
+        cell(summary.samples_per_second, 0),
+        cell(summary.staleness, 2),
+        cell(summary.dropped, 1),
+        cell(summary.test_accuracy, 4),
+        cell(summary.final_loss, 4),
+    ]
 }
 
-/// "1.83 times faster than"; if that would be 1.00 times, "as fast as".
-fn faster(ratio: f64) -> String {
-    if ratio >= 1.005 { format!("{ratio:.2} times faster than") } else { "as fast as".to_owned() }
+/// The series that did not reach `target`, or not with each of their seeds.
+fn misses(target: f64, all: &[Series<'_>]) -> Vec<String> {
+    let line = |series: &Series<'_>| {
+        let sound: Vec<&Run> = series.sound().collect();
+        let reached = sound.iter().filter(|run| run.seconds_to_target.is_some()).count();
+        let name = series.name();
+        match sound[..] {
+            [] => None,
+            _ if reached == sound.len() => None,
+            [only] => Some(format!(
+                "{name} did not reach {target} accuracy in {} global steps",
+                only.global_steps
+            )),
+            _ => Some(format!(
+                "{name} reached {target} accuracy with {reached} of {} seeds",
+                series.runs.len()
+            )),
+        }
+    };
+    all.iter().filter_map(line).collect()
 }

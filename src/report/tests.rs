@@ -9,14 +9,19 @@ use crate::units::Time;
 fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run {
     Run {
         name: name.to_owned(),
+        run: name.to_owned(),
+        seed: 7,
+        settings: Swept::new(),
+        end: End::Done,
         mode: "sync, 1 backup".to_owned(),
         parameters: Some(9_610),
         global_steps: 1200,
         samples: 307_200,
         seconds: 2.5,
         wall_seconds: 0.75,
+        start_seconds: 0.01,
         steps_per_second,
-        samples_per_second: 122_880.0,
+        samples_per_second: 256.0 * steps_per_second,
         step_seconds: StepSeconds::of(&[0.25, 0.75]),
         final_loss: Some(0.125),
         test_accuracy: Some(0.953),
@@ -37,7 +42,6 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         digest: Some("00112233aabbccdd".to_owned()),
         weights_digest: Some("0123456789abcdef".to_owned()),
         failed_checkpoints: vec![(40, "the disk is full".to_owned())],
-        is_unsaved: false,
         comparison: None,
     }
 }
@@ -64,7 +68,33 @@ fn bare_run() -> Run {
 fn report() -> Report {
     let runs =
         vec![run("sync", Some(1.83), 480.0), run("sync, 1 backup", Some(1.0), 960.0), bare_run()];
-    Report { scenario: "sync-vs-async".to_owned(), seed: 7, world: World::Simulation, runs }
+    Report {
+        format: Report::FORMAT,
+        trainyard: "0.1.0",
+        command: ["trainyard", "sim", "a.toml"].map(str::to_owned).into(),
+        scenario: "sync-vs-async".to_owned(),
+        seed: 7,
+        world: World::Simulation,
+        settings: serde_json::json!({"name": "sync-vs-async"}),
+        target: Some(0.95),
+        runs,
+    }
+}
+
+/// The report without a target.
+fn untargeted(report: Report) -> Report {
+    Report { target: None, ..report }
+}
+
+/// Runs of `name` with the seeds from 1, each with its time to the target.
+fn seeded(name: &str, times: &[f64]) -> Vec<Run> {
+    let of_seed = |(seed, time): (u64, &f64)| Run {
+        name: format!("{name} (seed={seed})"),
+        run: name.to_owned(),
+        seed,
+        ..run(name, Some(*time), 100.0)
+    };
+    (1..).zip(times).map(of_seed).collect()
 }
 
 fn json_of(report: &Report) -> String {
@@ -78,27 +108,29 @@ fn the_table_compares_the_runs_by_their_time_to_the_target() {
     let expected = "\
 sync-vs-async, seed 7: simulation, virtual seconds
 
-run             to target [s]  seconds  steps  steps/s  staleness (p99)  dropped  accuracy    \
-loss  MB sent
-sync                    1.830    2.500   1200    480.0         1.50 (3)     1200    \
-0.9530  0.1250     21.0
-sync, 1 backup          1.000    2.500   1200    960.0         1.50 (3)     1200    \
-0.9530  0.1250     21.0
-ssp 4                       -    2.500   1200      5.0                -        0         \
--       -      0.0
+run             to target [s]  seconds  steps  steps/s  samples/s  staleness (p99)  \
+dropped  accuracy    loss  MB sent
+sync                    1.830    2.500   1200    480.0     122880         1.50 (3)     \
+1200    0.9530  0.1250     21.0
+sync, 1 backup          1.000    2.500   1200    960.0     245760         1.50 (3)     \
+1200    0.9530  0.1250     21.0
+ssp 4                       -    2.500   1200      5.0       1280                -        \
+0         -       -      0.0
 
 sync, 1 backup reached 0.95 accuracy 1.83 times faster than sync
 ssp 4 did not reach 0.95 accuracy in 1200 global steps
+(of one seed: `--seeds 10` says how sure that is)
 ";
-    assert_eq!(table::render(&report(), Some(0.95)), expected);
+    assert_eq!(table::render(&report()), expected);
 }
 
 #[test]
-fn without_a_target_the_runs_are_compared_by_their_speed() {
-    let text = table::render(&report(), None);
+fn without_a_target_the_runs_are_compared_by_the_samples_of_applied_gradients_a_second() {
+    let text = table::render(&untargeted(report()));
     let expected = "
-sync, 1 backup made global steps 2.00 times faster than sync
-sync, 1 backup made global steps 192.00 times faster than ssp 4
+sync, 1 backup trained on 2.00 times as many samples a second as sync
+sync, 1 backup trained on 192.00 times as many samples a second as ssp 4
+(of one seed: `--seeds 10` says how sure that is)
 ";
     assert!(text.ends_with(expected), "{text}");
 }
@@ -106,31 +138,79 @@ sync, 1 backup made global steps 192.00 times faster than ssp 4
 #[test]
 fn runs_that_took_as_long_are_as_fast() {
     let runs = vec![run("a", Some(1.0), 1.0), run("b", Some(1.001), 1.0)];
-    let text = table::render(&Report { runs, ..report() }, Some(0.9));
-    assert!(text.ends_with("\na reached 0.9 accuracy as fast as b\n"), "{text}");
+    let text = table::render(&Report { runs, target: Some(0.9), ..report() });
+    assert!(text.contains("\na reached 0.9 accuracy as fast as b\n"), "{text}");
 }
 
 #[test]
 fn a_single_run_is_compared_with_nothing() {
     let alone =
         |seconds_to_target| Report { runs: vec![run("a", seconds_to_target, 1.0)], ..report() };
-    assert_eq!(table::render(&alone(Some(1.0)), Some(0.9)).lines().count(), 4);
-    assert_eq!(table::render(&alone(None), None).lines().count(), 4);
+    assert_eq!(table::render(&alone(Some(1.0))).lines().count(), 4);
+    assert_eq!(table::render(&untargeted(alone(None))).lines().count(), 4);
+}
+
+#[test]
+fn points_of_a_sweep_are_not_compared_with_each_other() {
+    let at = |name: &str, workers: u32, rate| Run {
+        name: format!("{name} (cluster.worker={workers})"),
+        run: name.to_owned(),
+        settings: Swept::from([("cluster.worker".to_owned(), workers.into())]),
+        ..run(name, None, rate)
+    };
+    let runs = vec![at("a", 4, 2.0), at("b", 4, 1.0), at("a", 64, 2.0), at("b", 64, 8.0)];
+    let report = untargeted(Report { runs, ..report() });
+    let found: Vec<_> = report.verdicts().into_iter().map(|it| (it.faster, it.slower)).collect();
+    let pair = |faster: &str, slower: &str, workers: u32| {
+        [faster, slower].map(|name| format!("{name} (cluster.worker={workers})")).into()
+    };
+    assert_eq!(found, [pair("a", "b", 4), pair("b", "a", 64)]);
+}
+
+#[test]
+fn seeds_are_one_row_with_its_uncertainty_and_are_compared_seed_by_seed() {
+    // The seeds differ by much, the runs with one seed always by a third.
+    let runs = [seeded("a", &[1.0, 2.0, 3.0]), seeded("b", &[1.5, 3.0, 4.5])].concat();
+    let text = table::render(&Report { runs, ..report() });
+    assert!(text.contains("means and 95 % intervals over seeds"), "{text}");
+    assert!(text.contains("2.000 ± 2.484"), "{text}");
+    let expected =
+        "\na reached 0.95 accuracy 1.50 times faster than b (1.50 to 1.50 with 3 seeds)\n";
+    assert!(text.ends_with(expected), "{text}");
+}
+
+#[test]
+fn runs_whose_interval_has_both_as_fast_are_told_to_be_alike() {
+    let runs = [seeded("a", &[1.0, 1.2, 1.1]), seeded("b", &[1.1, 1.1, 1.2])].concat();
+    let report = Report { runs, ..report() };
+    let [verdict] = &report.verdicts()[..] else { panic!("two runs") };
+    assert_eq!(verdict.is_sure, Some(false));
+    assert!(table::render(&report).contains("a and b can't be told apart"));
+}
+
+#[test]
+fn a_run_that_misses_the_target_with_one_seed_is_not_ranked() {
+    let mut runs = [seeded("a", &[1.0, 1.0]), seeded("b", &[2.0, 2.0])].concat();
+    runs[0].seconds_to_target = None;
+    let report = Report { runs, ..report() };
+    assert_eq!(report.verdicts(), []);
+    assert!(table::render(&report).contains("a reached 0.95 accuracy with 1 of 2 seeds"));
 }
 
 #[test]
 fn the_table_says_how_large_a_model_is_that_all_runs_train() {
     let same = Report { runs: vec![run("a", None, 1.0), run("b", None, 1.0)], ..report() };
     assert!(
-        table::render(&same, None)
-            .starts_with("sync-vs-async, seed 7, 9,610 parameters: simulation")
+        table::render(&same).starts_with("sync-vs-async, seed 7, 9,610 parameters: simulation")
     );
-    assert!(table::render(&report(), None).starts_with("sync-vs-async, seed 7: simulation"));
+    assert!(table::render(&report()).starts_with("sync-vs-async, seed 7: simulation"));
 }
 
 #[test]
 fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
-    let text = json_of(&report());
+    let whole = json_of(&report());
+    let (text, follows) = whole.split_once("\n  \"summaries\"").unwrap();
+    assert!(follows.contains("\n  \"verdicts\""));
     let keys_at = |depth: usize| {
         let indent = format!("\n{}\"", "  ".repeat(depth));
         let keys = text
@@ -139,13 +219,14 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
             .filter_map(|rest| rest.split_once("\": ").map(|(key, _)| key.to_owned()));
         keys.collect::<Vec<_>>()
     };
-    assert_eq!(keys_at(1), ["scenario", "seed", "world", "runs"]);
-    let of_a_run = "name mode parameters global_steps samples seconds wall_seconds \
-                    steps_per_second samples_per_second step_seconds final_loss test_accuracy \
-                     seconds_to_target staleness gradients bytes_sent step_bytes_sent \
-                     waiting_seconds events digest weights_digest failed_checkpoints is_unsaved \
-                     comparison";
-    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 24).collect::<Vec<_>>();
+    let of_all = "format trainyard command scenario seed world settings target runs";
+    assert_eq!(keys_at(1), of_all.split_whitespace().collect::<Vec<_>>());
+    let of_a_run = "name run seed settings end mode parameters global_steps samples seconds \
+                    wall_seconds start_seconds steps_per_second samples_per_second step_seconds \
+                    final_loss test_accuracy seconds_to_target staleness gradients bytes_sent \
+                    step_bytes_sent waiting_seconds events digest weights_digest \
+                    failed_checkpoints comparison";
+    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 28).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
                   worker:9 worker:10 ps:0 worker:10 worker:0";
@@ -170,24 +251,23 @@ fn the_json_reads_back_as_the_values_of_the_report() {
 
 #[test]
 fn a_diverged_loss_is_null_in_the_json_and_spelt_out_in_the_table() {
-    let diverged = Run { final_loss: Some(f64::NAN), ..run("a", None, 1.0) };
+    let diverged = Run { final_loss: Some(f64::NAN), end: End::Diverged, ..run("a", None, 1.0) };
     let report = Report { runs: vec![diverged], ..report() };
     let value: serde_json::Value = serde_json::from_str(&json_of(&report)).unwrap();
     assert_eq!(value["runs"][0]["final_loss"], serde_json::Value::Null);
-    assert!(table::render(&report, None).contains("NaN"));
+    assert!(table::render(&report).contains("NaN"));
 }
 
 #[test]
 fn a_run_that_diverged_is_last_and_no_other_is_compared_with_it() {
     for loss in [f64::NAN, f64::INFINITY] {
-        let fast = Run { final_loss: Some(loss), ..run("wild", Some(0.1), 9999.0) };
+        let fast =
+            Run { final_loss: Some(loss), end: End::Diverged, ..run("wild", Some(0.1), 9999.0) };
         let report = Report { runs: [vec![fast], report().runs].concat(), ..report() };
         for target in [None, Some(0.95)] {
-            let text = table::render(&report, target);
+            let text = table::render(&Report { target, ..report.clone() });
             assert_eq!(text.matches("wild").count(), 2, "its row, and that it diverged: {text}");
-            assert!(
-                text.trim_end().ends_with("wild diverged: its loss is not finite at step 1200")
-            );
+            assert!(text.contains("wild diverged: its loss is not finite at step 1200"));
         }
     }
 }

@@ -73,6 +73,21 @@ impl Change {
         Ok(Self { text: parsed.to_string(), path: parsed, value: None })
     }
 
+    /// The path to the seed of all randomness.
+    pub(crate) const SEED: &str = "seed";
+
+    /// The seed set to `seed`.
+    pub(crate) fn of_seed(seed: u64) -> Self {
+        let path = KeyPath::parse(Self::SEED).expect("it is one name");
+        Self::new(path, &seed.to_string())
+    }
+
+    /// The path and the new value; null for a removal.
+    pub(crate) fn key_and_value(&self) -> (String, serde_json::Value) {
+        let value = self.value.as_ref().and_then(|value| serde_json::to_value(value).ok());
+        (self.path.to_string(), value.unwrap_or_default())
+    }
+
     /// Whether it removes a key.
     pub(crate) fn removes(&self) -> bool {
         self.value.is_none()
@@ -177,6 +192,17 @@ fn rejected(change: &str, error: &toml::de::Error) -> ChangeError {
     let message = error.message().to_owned();
     let suggestion = suggestion(&message);
     ChangeError::Rejected { setting: change.to_owned(), suggestion, message }
+}
+
+/// The keys of the scenario in `text`, after `changes`.
+///
+/// # Errors
+/// If it is no TOML, or a change does not fit it.
+pub(super) fn keys(text: &str, origin: &str, changes: &[Change]) -> Result<Table, ScenarioError> {
+    let malformed = |error| ScenarioError::malformed(origin, text, &error);
+    let mut table: Table = text.parse().map_err(malformed)?;
+    changes.iter().try_for_each(|change| change.apply(&mut table))?;
+    Ok(table)
 }
 
 /// The scenario in `text`, after `changes`.

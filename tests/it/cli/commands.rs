@@ -209,6 +209,29 @@ fn json_has_the_keys_that_were_agreed_on() {
 }
 
 #[test]
+fn seeds_are_runs_of_their_own_and_one_row_with_its_uncertainty() {
+    let path = scenario("seeds", SMALL);
+    let said = trainyard(&["sim", &path, "--seeds", "3", "--json"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let runs = result["runs"].as_array().unwrap();
+    let names: Vec<_> = runs.iter().map(|run| run["name"].as_str().unwrap()).collect();
+    let of = |seed| ["sync", "async"].map(|run| format!("{run} (seed={seed})"));
+    assert_eq!(names, [3, 4, 5].map(of).concat());
+    assert_eq!((&runs[3]["run"], &runs[3]["seed"]), (&"async".into(), &4.into()));
+    assert_ne!(runs[0]["weights_digest"], runs[2]["weights_digest"]);
+    let alone = trainyard(&["sim", &path, "--seed", "4", "--json"]);
+    let alone: serde_json::Value = serde_json::from_str(&alone.out).unwrap();
+    assert_eq!(runs[3]["digest"], alone["runs"][1]["digest"], "as if it were the only one");
+    let loss = &result["summaries"][0]["final_loss"];
+    assert_eq!(loss["values"], 3);
+    assert!(loss["low"].as_f64() < loss["mean"].as_f64());
+    let table = trainyard(&["sim", &path, "--seeds", "3"]).out;
+    let rows: Vec<&str> = table.lines().filter(|line| line.contains(" ± ")).collect();
+    assert_eq!(rows.len(), 2, "{table}");
+}
+
+#[test]
 fn out_gets_the_result_and_a_row_and_events_for_each_step() {
     let path = scenario("out", SMALL);
     let out = folder("out_files").join("new").join("folder");

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use trainyard::checkpoint::{Entry, Memory, Store};
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
+use trainyard::report::End;
 use trainyard::training::{Checkpointing, SecondOrStepTimer, train};
 
 use crate::support::simulated::assert_near;
@@ -132,10 +133,10 @@ fn a_full_disk_loses_no_result_and_the_report_names_what_could_not_be_saved() {
         trial.report(&trial.simulate(&train)).unwrap()
     };
     let (whole, full) = (report(u32::MAX), report(9));
-    assert_eq!((whole.failed_checkpoints.len(), whole.is_unsaved), (0, false));
+    assert_eq!((whole.failed_checkpoints.len(), whole.end), (0, End::Done));
     let (_, why) = full.failed_checkpoints.last().expect("the last one failed");
     assert!(why.contains("no space is left"), "{why}");
-    assert!(full.is_unsaved && full.test_accuracy.is_some());
+    assert!(full.end == End::Unsaved && full.test_accuracy.is_some());
     assert_eq!(full.weights_digest, whole.weights_digest, "the training is none the worse");
 }
 
@@ -151,6 +152,6 @@ fn a_chief_that_is_started_again_goes_on_from_a_full_disk() {
     let every = SecondOrStepTimer::every_steps(10);
     trial.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store)) });
     let run = trial.report(&trial.simulate(&train)).unwrap();
-    assert_eq!((run.global_steps, run.is_unsaved), (40, true));
+    assert_eq!((run.global_steps, run.end), (40, End::Unsaved));
     assert!(run.gradients.dropped > 0, "steps after the last checkpoint are taken again");
 }

@@ -1,0 +1,101 @@
+//! Simulates several trials at once, as many as the machine has cores and memory for.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use super::{Trial, memory};
+
+/// Has `simulate` simulate each of `trials`, on threads of their own, and gives what comes of them
+/// to `done`, in the order of the trials. A simulation is one thread, beside its kernels.
+///
+/// # Errors
+/// The first error of `done`; simulations that have begun go on to their end then.
+pub(crate) fn simulate_all<T: Send, E>(
+    trials: &[Trial],
+    simulate: impl Fn(&Trial) -> T + Sync,
+    mut done: impl FnMut(&Trial, T) -> Result<(), E>,
+) -> Result<(), E> {
+    let next = AtomicUsize::new(0);
+    let simulate_some = |send: mpsc::Sender<(usize, T)>| {
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(trial) = trials.get(at)
+            && send.send((at, simulate(trial))).is_ok()
+        {}
+    };
+    std::thread::scope(|scope| {
+        // Nobody receives after an error, so that no thread begins another simulation.
+        let (send, receive) = mpsc::channel();
+        for _ in 0..at_once(trials) {
+            let send = send.clone();
+            scope.spawn(|| simulate_some(send));
+        }
+        drop(send);
+        let mut early = BTreeMap::new();
+        for (at, trial) in trials.iter().enumerate() {
+            while !early.contains_key(&at) {
+                let (at, result) = receive.recv().expect("no simulation panics");
+                early.insert(at, result);
+            }
+            done(trial, early.remove(&at).expect("it has come"))?;
+        }
+        Ok(())
+    })
+}
+
+/// The number of simulations at a time: one a core, but no more than fit the limit of memory
+/// together, if each needs as much as the largest.
+fn at_once(trials: &[Trial]) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let fit = trials.iter().map(memory::how_many_fit).min().unwrap_or(1);
+    cores.min(fit).clamp(1, trials.len().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+
+    /// A trial of each name.
+    fn trials(names: &[&str]) -> Vec<Trial> {
+        let run = |name: &&str| format!("[[run]]\nmode = \"async\"\nname = \"{name}\"\n");
+        let runs: String = names.iter().map(run).collect();
+        Experiment::parse(format!("[program]\nmodel = \"null\"\n{runs}")).unwrap().trials().unwrap()
+    }
+
+    fn work(rounds: u64) {
+        for round in 0..rounds {
+            std::hint::black_box(round);
+        }
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_trials_however_long_each_takes() {
+        let trials = trials(&["slow", "b", "c"]);
+        let simulate = |trial: &Trial| {
+            work(if trial.name == "slow" { 5_000_000 } else { 1 });
+            trial.name.clone()
+        };
+        let mut names = Vec::new();
+        let done = |_: &Trial, name| {
+            names.push(name);
+            Ok::<_, ()>(())
+        };
+        simulate_all(&trials, simulate, done).unwrap();
+        assert_eq!(names, ["slow", "b", "c"]);
+    }
+
+    #[test]
+    fn an_error_ends_it_before_all_have_begun() {
+        let names: Vec<String> = (0..50).map(|number| format!("run {number}")).collect();
+        let trials = trials(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let begun = AtomicUsize::new(0);
+        let simulate = |_: &Trial| {
+            work(100_000);
+            begun.fetch_add(1, Ordering::Relaxed)
+        };
+        let ended = simulate_all(&trials, simulate, |_, number| Err::<(), usize>(number));
+        assert!(ended.is_err() && begun.into_inner() < trials.len());
+    }
+}

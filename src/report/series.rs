@@ -1,0 +1,123 @@
+//! Series: the runs of a report that differ in nothing but the seed, and what they have in common.
+
+use serde::Serialize;
+
+use super::estimate::Estimate;
+use super::{Report, Run, Swept};
+
+/// Runs that differ in nothing but the seed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Series<'a> {
+    pub(super) runs: Vec<&'a Run>,
+}
+
+/// A series in numbers: each is the mean over its seeds. Only runs that did not diverge count.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The run's name in the scenario.
+    pub run: String,
+    /// The swept values.
+    pub settings: Swept,
+    /// The number of seeds.
+    pub seeds: u64,
+    /// The number of seeds with which it diverged.
+    pub diverged: u64,
+    /// The time to the target accuracy \[s\], of the seeds that reached it.
+    pub seconds_to_target: Option<Estimate>,
+    /// Global steps a second.
+    pub steps_per_second: Option<Estimate>,
+    /// Samples of applied gradients a second.
+    pub samples_per_second: Option<Estimate>,
+    /// The mean staleness \[global steps\].
+    pub staleness: Option<Estimate>,
+    /// Dropped gradients.
+    pub dropped: Option<Estimate>,
+    /// The last accuracy on the test split.
+    pub test_accuracy: Option<Estimate>,
+    /// The last loss on the test split.
+    pub final_loss: Option<Estimate>,
+}
+
+impl Report {
+    /// The runs in numbers, each with its uncertainty over the seeds, in the order of the runs.
+    pub fn summaries(&self) -> Vec<Summary> {
+        series(self).iter().map(Series::summary).collect()
+    }
+}
+
+/// The series of `report`, in the order of their first runs.
+pub(super) fn series(report: &Report) -> Vec<Series<'_>> {
+    let mut all: Vec<Series<'_>> = Vec::new();
+    for run in &report.runs {
+        let is_alike =
+            |known: &&mut Series<'_>| known.run() == run.run && known.settings() == &run.settings;
+        match all.iter_mut().find(is_alike) {
+            Some(known) => known.runs.push(run),
+            None => all.push(Series { runs: vec![run] }),
+        }
+    }
+    all
+}
+
+impl<'a> Series<'a> {
+    /// The run's name in the scenario.
+    pub(super) fn run(&self) -> &'a str {
+        &self.runs[0].run
+    }
+
+    /// The swept values.
+    pub(super) fn settings(&self) -> &'a Swept {
+        &self.runs[0].settings
+    }
+
+    /// The run's name and the swept values: `async (cluster.worker=4)`.
+    pub(super) fn name(&self) -> String {
+        if let [only] = self.runs[..] {
+            return only.name.clone();
+        }
+        let values: Vec<String> = self
+            .settings()
+            .iter()
+            .map(|(key, value)| match value.as_str() {
+                Some(text) => format!("{key}={text}"),
+                None => format!("{key}={value}"),
+            })
+            .collect();
+        match values.is_empty() {
+            true => self.run().to_owned(),
+            false => format!("{} ({})", self.run(), values.join(", ")),
+        }
+    }
+
+    /// The runs that did not diverge.
+    pub(super) fn sound(&self) -> impl Iterator<Item = &'a Run> + Clone {
+        self.runs.iter().copied().filter(|run| !run.has_diverged())
+    }
+
+    pub(super) fn has_diverged(&self) -> bool {
+        self.runs.iter().any(|run| run.has_diverged())
+    }
+
+    /// The estimate of what `of` says of each sound run.
+    pub(super) fn estimate(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Estimate> {
+        Estimate::of(&self.sound().filter_map(of).collect::<Vec<_>>())
+    }
+
+    /// The series in numbers.
+    pub(super) fn summary(&self) -> Summary {
+        Summary {
+            run: self.run().to_owned(),
+            settings: self.settings().clone(),
+            seeds: self.runs.len() as u64,
+            diverged: (self.runs.len() - self.sound().count()) as u64,
+            seconds_to_target: self.estimate(|run| run.seconds_to_target),
+            steps_per_second: self.estimate(|run| Some(run.steps_per_second)),
+            samples_per_second: self.estimate(|run| Some(run.samples_per_second)),
+            staleness: self.estimate(|run| Some(run.staleness.as_ref()?.mean)),
+            dropped: self.estimate(|run| Some(run.gradients.dropped as f64)),
+            test_accuracy: self.estimate(|run| run.test_accuracy),
+            final_loss: self.estimate(|run| run.final_loss),
+        }
+    }
+}

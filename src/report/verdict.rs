@@ -1,0 +1,147 @@
+//! Verdicts: which of two runs was faster, by how much, and how sure that is.
+//!
+//! Only runs that differ in nothing but the run are compared, never two points of a sweep. With a
+//! target accuracy they are compared by their time to it, else by the samples of applied gradients
+//! a second: a global step stands for one gradient in one mode, and for many in another. Of several
+//! seeds each is compared with the same seed of the other run, so that what both drew alike does
+//! not count as difference.
+
+use serde::Serialize;
+
+use super::estimate::Estimate;
+use super::series::{Series, series};
+use super::{Report, Run, Swept};
+
+/// What two runs are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Measure {
+    /// The time to the target accuracy.
+    TimeToTarget,
+    /// The samples of applied gradients a second.
+    SamplesPerSecond,
+}
+
+/// A comparison of two runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The swept values of both.
+    pub settings: Swept,
+    /// What they are compared by.
+    pub by: Measure,
+    /// The run that was faster, by its name in the scenario.
+    pub faster: String,
+    /// The other run.
+    pub slower: String,
+    /// How many times as fast: the geometric mean over the seeds, and its interval.
+    pub times: Estimate,
+    /// Whether the interval leaves out that both are as fast; none of a single seed.
+    pub is_sure: Option<bool>,
+}
+
+impl Measure {
+    /// A run's number; a greater one is better. None where the run has none.
+    fn speed(self, run: &Run) -> Option<f64> {
+        let speed = match self {
+            Self::TimeToTarget => 1.0 / run.seconds_to_target?,
+            Self::SamplesPerSecond => run.samples_per_second,
+        };
+        (speed.is_finite() && speed > 0.0).then_some(speed)
+    }
+
+    /// The mean logarithm of a series' speed; none where one of its runs has no speed.
+    fn mean_speed(self, series: &Series<'_>) -> Option<f64> {
+        let speeds: Option<Vec<f64>> =
+            series.runs.iter().map(|run| self.speed(run).map(f64::ln)).collect();
+        Some(Estimate::of(&speeds?)?.mean)
+    }
+}
+
+impl Report {
+    /// The fastest run beside each other one: by the time to the target if there is one, else by
+    /// the samples that they train on a second.
+    pub fn verdicts(&self) -> Vec<Verdict> {
+        let by = match self.target {
+            Some(_) => Measure::TimeToTarget,
+            None => Measure::SamplesPerSecond,
+        };
+        verdicts(&series(self), by)
+    }
+}
+
+/// The fastest of the series with the same swept values beside each other one. Series without a
+/// number for `by`, or that diverged with a seed, are not compared.
+fn verdicts(all: &[Series<'_>], by: Measure) -> Vec<Verdict> {
+    let mut found = Vec::new();
+    for (at, first) in all.iter().enumerate() {
+        if all[..at].iter().any(|earlier| earlier.settings() == first.settings()) {
+            continue;
+        }
+        let alike = all.iter().filter(|series| series.settings() == first.settings());
+        let mut comparable: Vec<(f64, &Series<'_>)> = alike
+            .filter(|series| !series.has_diverged())
+            .filter_map(|series| Some((by.mean_speed(series)?, series)))
+            .collect();
+        comparable.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let Some(((_, fastest), others)) = comparable.split_first() else { continue };
+        found.extend(others.iter().filter_map(|(_, other)| verdict(fastest, other, by)));
+    }
+    found
+}
+
+fn verdict(faster: &Series<'_>, slower: &Series<'_>, by: Measure) -> Option<Verdict> {
+    let of_a_seed = |run: &&Run| {
+        let other = slower.runs.iter().find(|other| other.seed == run.seed)?;
+        Some((by.speed(run)? / by.speed(other)?).ln())
+    };
+    let ratios: Vec<f64> = faster.runs.iter().filter_map(of_a_seed).collect();
+    let times = Estimate::of(&ratios)?.map(f64::exp);
+    Some(Verdict {
+        settings: faster.settings().clone(),
+        by,
+        faster: faster.name(),
+        slower: slower.name(),
+        times,
+        is_sure: times.low.map(|low| low > 1.0),
+    })
+}
+
+impl Verdict {
+    /// `a reached 0.95 accuracy 1.83 times faster than b`, with the interval if there is one.
+    pub(super) fn render(&self, target: Option<f64>) -> String {
+        let Self { faster, slower, times, .. } = self;
+        let interval = match (times.low, times.high) {
+            (Some(low), Some(high)) => {
+                format!(" ({low:.2} to {high:.2} with {} seeds)", times.values)
+            }
+            _ => String::new(),
+        };
+        let times = times.mean;
+        let is_as_fast = times < 1.005 && interval.is_empty();
+        match (self.by, target) {
+            _ if self.is_sure == Some(false) => format!(
+                "{faster} and {slower} can't be told apart by {}: {times:.2} times{interval}",
+                match self.by {
+                    Measure::TimeToTarget => "their time to the target",
+                    Measure::SamplesPerSecond => "the samples that they train on a second",
+                }
+            ),
+            (Measure::TimeToTarget, Some(target)) if is_as_fast => {
+                format!("{faster} reached {target} accuracy as fast as {slower}")
+            }
+            (Measure::TimeToTarget, target) => format!(
+                "{faster} reached {} accuracy {times:.2} times faster than {slower}{interval}",
+                target.map_or_else(|| "the target".to_owned(), |target| target.to_string())
+            ),
+            (Measure::SamplesPerSecond, _) if is_as_fast => {
+                format!("{faster} trained on as many samples a second as {slower}")
+            }
+            (Measure::SamplesPerSecond, _) => format!(
+                "{faster} trained on {times:.2} times as many samples a second as \
+                 {slower}{interval}"
+            ),
+        }
+    }
+}
