@@ -27,6 +27,7 @@
 //! | `ApplyAdam` reads powers of β that all variables share | each variable has its own, set when its slot is |
 //! | two unknown sizes are compared in the step | both are taken to be the batch's; a step where they differ fails |
 //! | random operations are seeded by `seed` and `seed2` | by these, the graph's seed and the name; the numbers differ from TensorFlow's |
+//! | `If` and `While` have functions that may have state | functions without state; a loop of `Enter` and `Exit` is refused |
 //! | one branch of a `Switch` and a `Merge` is run | both are, and the result of one is chosen; a branch may change no variable |
 //! | attributes that a version does not know are ignored | refused by name, since they may change numbers |
 //! | a collection says which variables are trainable | those that an optimizer updates; if there is none, all of f32 |

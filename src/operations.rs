@@ -12,6 +12,7 @@ mod cast;
 mod chain;
 mod choose;
 mod comparison;
+mod control;
 mod cumprod;
 mod dispatch;
 mod dynamic;
@@ -47,6 +48,7 @@ pub use cast::Cast;
 pub(crate) use chain::{Link, follows, run as run_chain};
 pub use choose::Choose;
 pub use comparison::{Compare, Logical};
+pub use control::{If, While, WhileGrad};
 pub use cumprod::Cumprod;
 pub use dispatch::KernelError;
 #[cfg(test)]
@@ -100,6 +102,7 @@ fn built_in() -> Vec<Defined> {
         choose::kinds(),
         roll::kinds(),
         atan2::kinds(),
+        control::kinds(),
     ]
     .concat()
 }

@@ -22,7 +22,11 @@ pub enum ImportError {
     #[error("two nodes are called `{0}`")]
     DuplicateName(String),
     /// An operation needs its own result.
-    #[error("the nodes {} need each other's results; a loop is not supported", .0.join(", "))]
+    #[error(
+        "the nodes {} need each other's results; of loops, `While` with functions is read here: \
+         write the graph after `tf.compat.v1.enable_control_flow_v2()`",
+        .0.join(", ")
+    )]
     Cycle(Vec<String>),
     /// The graph has no such node or output.
     #[error("the graph has no `{0}`")]

@@ -181,6 +181,14 @@ impl<'a> Def<'a> {
             .transpose()
     }
 
+    /// The name of a function.
+    pub(super) fn function(&self, name: &str) -> Result<&'a str, NodeProblem> {
+        match self.value(name) {
+            Some(Attribute::Function(function)) => Ok(&function.name),
+            _ => Err(NodeProblem::Attribute { name: name.to_owned(), needs: "a function" }),
+        }
+    }
+
     /// A shape.
     pub(super) fn shape(&self, name: &str) -> Result<PartialShape, NodeProblem> {
         match self.value(name) {

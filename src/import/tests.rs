@@ -52,7 +52,7 @@ fn ints(name: &str, values: &[i32]) -> NodeDef {
 }
 
 fn bytes(nodes: Vec<NodeDef>) -> Vec<u8> {
-    wire::GraphDef { node: nodes }.encode_to_vec()
+    wire::GraphDef { node: nodes, library: None }.encode_to_vec()
 }
 
 fn import(nodes: Vec<NodeDef>) -> Result<Imported, ImportError> {

@@ -2,6 +2,7 @@
 
 mod array;
 mod condition;
+mod control;
 mod einsum;
 mod images;
 mod indexed;
@@ -19,7 +20,7 @@ use super::known::Known;
 use super::node::{Def, Node};
 use super::order::parse_input;
 use super::value::{Branch, Value};
-use super::wire::{GraphDef, NodeDef};
+use super::wire::{FunctionDef, GraphDef, NodeDef};
 use super::{NodeProblem, fold};
 use crate::graph::{Graph, Name, NewOperation, Op, OpId, Output, Target};
 use crate::tensor::Tensor;
@@ -42,6 +43,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         window::find,
         images::find,
         condition::find,
+        control::find,
         norm::find,
         state::find,
     ];
@@ -80,6 +82,10 @@ fn with_attributes<O: Into<Op>>(
 /// A graph that is being added to another.
 pub(super) struct Importer<'a> {
     graph: &'a Graph,
+    /// The functions that nodes name.
+    library: &'a [FunctionDef],
+    /// How many functions it is in, one in the other.
+    depth: usize,
     /// The names of all nodes, which helper operations must not take.
     names: BTreeSet<&'a str>,
     values: BTreeMap<String, Vec<Value>>,
@@ -102,8 +108,11 @@ impl<'a> Importer<'a> {
         let names = def.node.iter().map(|node| node.name.as_str()).collect();
         let (values, operations) = (BTreeMap::new(), BTreeMap::new());
         let (folded, branches) = (BTreeMap::new(), BTreeMap::new());
+        let library = def.library.as_ref().map_or(&[][..], |library| library.function.as_slice());
         Self {
             graph,
+            library,
+            depth: 0,
             names,
             values,
             operations,

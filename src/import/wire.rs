@@ -1,8 +1,9 @@
 //! TensorFlow's protocol buffers on the wire, as far as a graph needs them: the fields' numbers and
 //! types.
 //!
-//! Field numbers are those of `graph.proto`, `node_def.proto`, `attr_value.proto`, `tensor.proto`
-//! and `tensor_shape.proto`. Fields that are not listed are skipped when they are read.
+//! Field numbers are those of `graph.proto`, `function.proto`, `op_def.proto`, `node_def.proto`,
+//! `attr_value.proto`, `tensor.proto` and `tensor_shape.proto`. Fields that are not listed are
+//! skipped when they are read.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,53 @@ use std::collections::BTreeMap;
 pub(super) struct GraphDef {
     #[prost(message, repeated, tag = "1")]
     pub(super) node: Vec<NodeDef>,
+    #[prost(message, optional, tag = "2")]
+    pub(super) library: Option<Library>,
+}
+
+/// The functions that nodes name.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Library {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) function: Vec<FunctionDef>,
+}
+
+/// A function: a node's input is an argument's name, or `node:output:index`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct FunctionDef {
+    #[prost(message, optional, tag = "1")]
+    pub(super) signature: Option<Signature>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) node_def: Vec<NodeDef>,
+    #[prost(btree_map = "string, string", tag = "4")]
+    pub(super) ret: BTreeMap<String, String>,
+}
+
+/// A function's name, arguments and results.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Signature {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) input_arg: Vec<Argument>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) output_arg: Vec<Argument>,
+}
+
+/// An argument or a result.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Argument {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(int32, tag = "3")]
+    pub(super) dtype: i32,
+}
+
+/// A function as an attribute.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct FunctionName {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
 }
 
 /// An operation; inputs are `name`, `name:output` or, for a control input, `^name`.
@@ -31,7 +79,7 @@ pub(super) struct NodeDef {
 /// The value of an attribute.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct AttrValue {
-    #[prost(oneof = "Value", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "Value", tags = "1, 2, 3, 4, 5, 6, 7, 8, 10")]
     pub(super) value: Option<Value>,
 }
 
@@ -53,6 +101,8 @@ pub(super) enum Value {
     Shape(TensorShapeProto),
     #[prost(message, tag = "8")]
     Tensor(TensorProto),
+    #[prost(message, tag = "10")]
+    Function(FunctionName),
 }
 
 /// A list of values of one kind.

@@ -5,6 +5,8 @@ Run with TensorFlow 2.21 in this folder: `python generate.py`. It writes, for ea
 
     {"cases": [{"name": ..., "steps": [{"feeds": {name: tensor}, "targets": [name], "fetches": {name: tensor}}]}]}
 
+A case of `control_NAME` has "gradients", too: those of `loss` by the feeds.
+
 A case uses a part of the graph; its steps run in order in one session. A tensor is
 `{"dtype": "f32", "shape": [...], "values": [...]}`, values in row-major order.
 """
@@ -336,6 +338,81 @@ def embedding():
             g.write()
 
 
+class ControlFlow:
+    """Graphs with functions, before TensorFlow differentiates them, and its gradients' numbers."""
+
+    def __init__(self):
+        self.graphs, self.cases = {}, []
+
+    def case(self, name, build, *feeds):
+        """`build` of placeholders, and tf.gradients of the sum of its first value's squares by them."""
+        with tf.Graph().as_default() as graph:
+            feeds = [np.asarray(value) for value in feeds]
+            inputs = [tf1.placeholder(value.dtype, value.shape, f"x{i}") for i, value in enumerate(feeds)]
+            built = build(*inputs)
+            built = list(built) if isinstance(built, (list, tuple)) else [built]
+            built = [tf.identity(value, f"y{i}") for i, value in enumerate(built)]
+            loss = tf.identity(tf1.reduce_sum(tf.square(built[0])), "loss")
+            definition = graph.as_graph_def()
+            floats = [x for x in inputs if x.dtype.is_floating]
+            found = [tf1.convert_to_tensor(g) for g in tf1.gradients(loss, floats)]
+            with tf1.Session(graph=graph) as session:
+                values, gradients = session.run([built + [loss], found], dict(zip(inputs, feeds)))
+        for node in list(definition.node) + [n for f in definition.library.function for n in f.node_def]:
+            for attribute in ["_class", "_output_shapes", "_num_original_outputs", "_lower_using_switch_merge",
+                              "_read_only_resource_inputs", "_stateful_parallelism"]:
+                node.attr.pop(attribute, None)
+        with open(f"control_{name}.pb", "wb") as file:
+            file.write(definition.SerializeToString(deterministic=True))
+        step = {"feeds": {x.name: tensor(v) for x, v in zip(inputs, feeds)}, "targets": [],
+                "fetches": {x.name: tensor(v) for x, v in zip(built + [loss], values)}}
+        told = {"name": name, "steps": [step],
+                "gradients": {x.name: tensor(v) for x, v in zip(floats, gradients)}}
+        with open(f"control_{name}.json", "w") as file:
+            json.dump({"cases": [told]}, file, separators=(",", ":"))
+        print(name, os.path.getsize(f"control_{name}.pb"), "bytes of graph")
+
+
+def control_flow():
+    tf1.enable_control_flow_v2()
+    c = ControlFlow()
+    x, w = values(41, 3, 4), values(42, 4, 4) / 2
+    branch = lambda x, p: tf.cond(p, lambda: tf.tanh(x) * 2, lambda: tf.square(x) - x)
+    c.case("cond_true", branch, x, np.array(True))
+    c.case("cond_false", branch, x, np.array(False))
+    nested = lambda x, p: tf.cond(p, lambda: tf.cond(tf1.reduce_sum(x) > 100.0, lambda: x, lambda: tf.sin(x)), lambda: x * x)
+    c.case("cond_nested", nested, x, np.array(True))
+
+    def power(x, w):
+        body = lambda i, v: [i + 1, tf.tanh(tf.matmul(v, w))]
+        return tf.while_loop(lambda i, v: i < 5, body, [0, x])[1]
+
+    c.case("while_power", power, x, w)
+
+    def until(x, w):
+        body = lambda v, s: [v * 0.7, s + v * w[0]]
+        return tf.while_loop(lambda v, s: tf1.reduce_max(tf.abs(v)) > 0.1, body, [x, tf.zeros_like(x)])[1]
+
+    c.case("while_until", until, x, w)
+
+    def rnn(x, w, u):
+        rows = tf.transpose(x, [1, 0, 2])
+
+        def body(t, h):
+            return [t + 1, tf.tanh(tf.matmul(tf.gather(rows, t), u) + tf.matmul(h, w))]
+
+        return tf.while_loop(lambda t, h: t < 3, body, [0, tf.zeros([2, 4])])[1]
+
+    c.case("while_rnn", rnn, values(43, 2, 3, 5), w, values(44, 5, 4) / 2)
+
+    def in_loop(x, w):
+        body = lambda i, v: [i + 1, tf.cond(tf.equal(i % 2, 0), lambda: tf.sin(tf.matmul(v, w)), lambda: v * 0.5 + x)]
+        return tf.while_loop(lambda i, v: i < 4, body, [0, x])[1]
+
+    c.case("cond_in_while", in_loop, x, w)
+    c.case("while_no_iteration", lambda x: tf.while_loop(lambda i, v: i < 0, lambda i, v: [i + 1, v * v], [0, x])[1], x)
+
+
 if __name__ == "__main__":
     elementwise()
     reductions()
@@ -344,3 +421,4 @@ if __name__ == "__main__":
     training()
     convnet()
     embedding()
+    control_flow()

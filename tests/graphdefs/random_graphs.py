@@ -10,9 +10,9 @@ TRAINYARD_GRAPHDEFS names:
 
 A graph has some of the operations below on values of one batch, whose size the graph knows or not;
 a loss, its gradients, and in half of the graphs an optimizer that takes three steps. Variables are
-by reference or by resource; attributes with default values are there or stripped. A graph whose
-numbers are not finite, or change by more than rounding when its inputs change in their last digits,
-is drawn again.
+by reference or by resource; attributes with default values are there or stripped. A graph is drawn
+again whose numbers are not finite, change by more than rounding when its inputs change in their last
+digits, or are others in double precision: of such numbers single precision knows too few digits.
 """
 
 import json
@@ -480,6 +480,23 @@ def is_steady(one, other):
     return True
 
 
+def in_double(definition):
+    """The same graph with double-precision numbers in place of single-precision ones."""
+    single, double = tf.float32.as_datatype_enum, tf.float64.as_datatype_enum
+    reference = single + 100
+    for node in definition.node:
+        for attribute in node.attr.values():
+            if attribute.type in (single, reference):
+                attribute.type += double - single
+            for i, kind in enumerate(attribute.list.type):
+                if kind == single:
+                    attribute.list.type[i] = double
+            if attribute.tensor.dtype == single:
+                value = tf.make_ndarray(attribute.tensor).astype(np.float64)
+                attribute.tensor.CopyFrom(tf.make_tensor_proto(value))
+    return definition
+
+
 class Steps:
     """What a graph is run with, and TensorFlow's numbers."""
 
@@ -496,6 +513,16 @@ class Steps:
         alter = lambda v: (v * factor).astype(v.dtype) if v.dtype.kind == "f" else v
         with tf1.Session() as session:
             return [session.run([fetches, targets], {x: alter(v) for x, v in feeds.items()})[0]
+                    for feeds, targets, fetches in self.steps]
+
+    def run_in_double(self):
+        """The fetched arrays of each step, computed in double precision."""
+        definition = in_double(tf1.get_default_graph().as_graph_def())
+        double = lambda v: v.astype(np.float64) if v.dtype.kind == "f" else v
+        with tf.Graph().as_default() as graph, tf1.Session(graph=graph) as session:
+            tf1.import_graph_def(definition, name="")
+            return [session.run([[x.name for x in fetches], [t.name for t in targets]],
+                                {x.name: double(v) for x, v in feeds.items()})[0]
                     for feeds, targets, fetches in self.steps]
 
     def told(self, found):
@@ -548,6 +575,8 @@ def draw(seed):
     one, other = steps.run(1.0), steps.run(1.0 + 2e-7)
     flat = lambda steps: [np.asarray(a) for step in steps for a in step]
     if not finite(flat(one)) or not is_steady(flat(one), flat(other)):
+        return None
+    if not is_steady(flat(one), flat(steps.run_in_double())):
         return None
     meta = tf1.train.export_meta_graph()
     if d.is_stripped:

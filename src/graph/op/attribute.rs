@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Axes;
+use crate::graph::Function;
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// The attributes given to an operation, and the list of all attributes that it has.
@@ -39,6 +40,8 @@ pub enum Attribute {
     Dims(PartialShape),
     /// A value.
     Tensor(Tensor),
+    /// A branch of a condition, or a part of a loop.
+    Function(Function),
 }
 
 macro_rules! attributes {
@@ -90,6 +93,7 @@ attributes! {
     shape Shape, Shape "The shape",
     dims PartialShape, Dims "The dimensions",
     tensor Tensor, Tensor "The value",
+    function Function, Function "The function",
 }
 
 impl Attributes {

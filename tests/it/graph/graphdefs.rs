@@ -106,11 +106,29 @@ async fn run(session: &Session, imported: &Imported, step: &Value) -> Result<Vec
 async fn check(bytes: &[u8], case: &Value) -> Result<Vec<String>> {
     let g = Graph::new();
     let imported = import::sub_graph(&g, bytes, &names(case))?;
+    let told = case["gradients"].as_object();
+    let inputs: Vec<&String> = told.into_iter().flat_map(|told| told.keys()).collect();
+    let by = inputs.iter().map(|name| imported.output(name)).collect::<Result<Vec<_>, _>>()?;
+    let built = match told {
+        Some(_) => gradients(&imported.output("loss:0")?, &by)?,
+        None => vec![],
+    };
     let server = Server::create_local();
     let session = Session::new(&server.target(), &g).await?;
     let mut wrong = Vec::new();
-    for step in case["steps"].as_array().unwrap() {
+    let steps = case["steps"].as_array().unwrap();
+    for step in steps {
         wrong.extend(run(&session, &imported, step).await?);
+    }
+    for (name, gradient) in inputs.iter().zip(built) {
+        let gradient = gradient.expect("the loss depends on every input");
+        let mut run = session.run().fetch(&gradient);
+        for (fed, value) in steps[0]["feeds"].as_object().unwrap() {
+            run = run.feed(&imported.output(fed)?, tensor(value));
+        }
+        let found = run.await?;
+        let expected = tensor(&case["gradients"][name.as_str()]);
+        wrong.extend(difference(&format!("the gradient by {name}"), &found[0], &expected));
     }
     Ok(wrong)
 }
@@ -148,4 +166,6 @@ groups! {
     train_adagrad train_adagrad_resource train_adam train_adam_resource
     embedding_gradient_descent embedding_gradient_descent_resource
     embedding_adagrad embedding_adagrad_resource
+    control_cond_true control_cond_false control_cond_nested control_cond_in_while
+    control_while_power control_while_until control_while_rnn control_while_no_iteration
 }

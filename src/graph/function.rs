@@ -1,0 +1,249 @@
+//! A part of a graph as a value: what a branch or the body of a loop computes from its inputs.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use smallvec::SmallVec;
+
+use super::error::{GraphError, GraphProblem};
+use super::op::Op;
+use super::shape_inference::infer;
+use super::state::NewOperation;
+use super::{Edge, Graph, OpId, Output, OutputTypes, TensorType};
+
+/// The deepest nesting of functions in functions that a message may have.
+const DEEPEST: u32 = 16;
+
+/// Operations without state that compute outputs from inputs (TensorFlow: `FunctionDef`).
+///
+/// Its values are numbered: the inputs, then the outputs of each operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Function {
+    inputs: Vec<TensorType>,
+    calls: Vec<Call>,
+    outputs: Vec<u32>,
+}
+
+/// An operation of a function; inputs are numbers of values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Call {
+    pub(crate) op: Op,
+    pub(crate) inputs: SmallVec<[u32; 3]>,
+}
+
+/// The types of a function's values, as far as they have been inferred.
+type Types = Vec<TensorType>;
+
+impl Function {
+    /// The function that a program builds from placeholders for inputs of these types.
+    ///
+    /// # Errors
+    /// Those of `build`, and if what it builds has state or needs values from elsewhere.
+    #[track_caller]
+    pub(crate) fn build(
+        inputs: &[TensorType],
+        build: impl FnOnce(&[Output]) -> Result<Vec<Output>, GraphError>,
+    ) -> Result<Self, GraphError> {
+        let graph = Graph::new();
+        let mut placeholders = Vec::with_capacity(inputs.len());
+        for TensorType { dtype, shape } in inputs {
+            let placeholder = Op::Placeholder { dtype: *dtype, shape: *shape };
+            placeholders.push(graph.output(graph.add(NewOperation::of(placeholder))?));
+        }
+        let outputs = build(&placeholders)?;
+        Self::of(&graph, &placeholders, &outputs)
+    }
+
+    /// The part of `graph` that computes `outputs` from `inputs`, which are placeholders.
+    ///
+    /// # Errors
+    /// If an operation has state, waits for another without its value, or is a placeholder that is
+    /// no input, or an output is of another graph.
+    #[track_caller]
+    pub(crate) fn of(
+        graph: &Graph,
+        inputs: &[Output],
+        outputs: &[Output],
+    ) -> Result<Self, GraphError> {
+        for output in outputs {
+            graph.check_own("function", output)?;
+        }
+        let def = graph.snapshot()?;
+        let mut numbers: BTreeMap<Edge, u32> =
+            (0..).zip(inputs).map(|(number, input)| (input.edge(), number)).collect();
+        let mut next = inputs.len() as u32;
+        let mut calls = Vec::new();
+        let needed = needed(&def, outputs);
+        for (id, operation) in def.iter().filter(|(id, _)| needed[id.0 as usize]) {
+            if numbers.contains_key(&Edge { op: id, output: 0 }) {
+                continue;
+            }
+            let refused = |problem| GraphError {
+                operation: operation.to_string(),
+                built_at: operation.built_at,
+                problem,
+            };
+            if !may_be_called(&operation.op) {
+                return Err(refused(GraphProblem::NotInFunction));
+            }
+            if !operation.device.is_empty() {
+                return Err(refused(GraphProblem::PlacedInFunction(operation.device.to_string())));
+            }
+            let number = |edge: &Edge| numbers[edge];
+            calls.push(Call {
+                op: operation.op.clone(),
+                inputs: operation.inputs.iter().map(number).collect(),
+            });
+            for output in 0..operation.outputs.len() as u32 {
+                numbers.insert(Edge { op: id, output }, next);
+                next += 1;
+            }
+        }
+        let types = inputs.iter().map(Output::tensor_type).collect();
+        let outputs = outputs.iter().map(|output| numbers[&output.edge()]).collect();
+        Ok(Self { inputs: types, calls, outputs })
+    }
+
+    /// Adds the function's operations to `graph`, on `inputs`.
+    pub(crate) fn add_to(
+        &self,
+        graph: &Graph,
+        inputs: &[Output],
+    ) -> Result<Vec<Output>, GraphError> {
+        let mut values: Vec<Edge> = inputs.iter().map(Output::edge).collect();
+        for call in &self.calls {
+            let inputs: Vec<Edge> = call.inputs.iter().map(|i| values[*i as usize]).collect();
+            let op =
+                graph.add(NewOperation { inputs: &inputs, ..NewOperation::of(call.op.clone()) })?;
+            let outputs = graph.with_operation(op, |operation| operation.outputs.len());
+            values.extend((0..outputs as u32).map(|output| Edge { op, output }));
+        }
+        let output = |i: &u32| Output::new(graph.clone(), values[*i as usize]);
+        Ok(self.outputs.iter().map(output).collect())
+    }
+
+    /// The types of its inputs when it was built.
+    pub(crate) fn inputs(&self) -> &[TensorType] {
+        &self.inputs
+    }
+
+    /// The operations, in the order in which they run.
+    pub(crate) fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// The numbers of the values that are its outputs.
+    pub(crate) fn outputs(&self) -> &[u32] {
+        &self.outputs
+    }
+
+    /// The types of all values, for inputs of these types. It also checks a function that another
+    /// process has made.
+    ///
+    /// # Errors
+    /// If an input does not fit, an operation has state or refers to a value that is not there.
+    pub(crate) fn types(&self, inputs: &[TensorType]) -> Result<Types, GraphProblem> {
+        let refuse = |needs: &str| Err(GraphProblem::needs(needs, inputs));
+        let fits = |(own, given): (&TensorType, &TensorType)| {
+            own.dtype == given.dtype && own.shape.merge(&given.shape).is_some()
+        };
+        if inputs.len() != self.inputs.len() || !self.inputs.iter().zip(inputs).all(fits) {
+            return refuse(&format!("inputs of the types {}", Listed(&self.inputs)));
+        }
+        let mut types: Types = inputs.to_vec();
+        for call in &self.calls {
+            let of = |i: &u32| types.get(*i as usize).copied();
+            let given: Option<SmallVec<[TensorType; 3]>> = call.inputs.iter().map(of).collect();
+            match given {
+                Some(given) if may_be_called(&call.op) => {
+                    types.extend(infer(&call.op, &given, &[])?);
+                }
+                _ => return refuse("a function whose operations have no state and known inputs"),
+            }
+        }
+        if self.outputs.iter().any(|output| *output as usize >= types.len()) {
+            return refuse("a function whose outputs are values of its own");
+        }
+        Ok(types)
+    }
+
+    /// The types of its outputs, for inputs of these types.
+    ///
+    /// # Errors
+    /// As [`types`](Self::types).
+    pub(crate) fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let types = self.types(inputs)?;
+        Ok(self.outputs.iter().map(|output| types[*output as usize]).collect())
+    }
+}
+
+/// Whether an operation may be in a function: it has a kernel or is a constant.
+fn may_be_called(op: &Op) -> bool {
+    matches!(op, Op::Const(_) | Op::Fill { .. } | Op::NoOp | Op::Identity | Op::Defined(_))
+}
+
+/// By operation: whether one of `outputs` is computed from it, or waits for it.
+fn needed(def: &super::GraphDef, outputs: &[Output]) -> Vec<bool> {
+    let mut needed = vec![false; def.operations.len()];
+    outputs.iter().for_each(|output| needed[output.edge().op.0 as usize] = true);
+    for id in (0..def.operations.len() as u32).rev().map(OpId) {
+        let operation = def.operation(id);
+        let before = operation.inputs.iter().map(|edge| edge.op);
+        if needed[id.0 as usize] {
+            let before = before.chain(operation.control_inputs.iter().copied());
+            before.for_each(|id| needed[id.0 as usize] = true);
+        }
+    }
+    needed
+}
+
+struct Listed<'a>(&'a [TensorType]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let types: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&types.join(", "))
+    }
+}
+
+thread_local! {
+    /// How many functions are being read, one in the other.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Counts a function that is being read.
+struct Deeper;
+
+impl Deeper {
+    fn enter() -> Option<Self> {
+        let depth = DEPTH.get();
+        (depth < DEEPEST).then(|| {
+            DEPTH.set(depth + 1);
+            Self
+        })
+    }
+}
+
+impl Drop for Deeper {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+impl<'de> Deserialize<'de> for Function {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// The fields of a function in a message.
+        #[derive(Deserialize)]
+        struct Fields {
+            inputs: Vec<TensorType>,
+            calls: Vec<Call>,
+            outputs: Vec<u32>,
+        }
+        let too_deep = || serde::de::Error::custom("functions in functions are nested too deeply");
+        let _deeper = Deeper::enter().ok_or_else(too_deep)?;
+        let Fields { inputs, calls, outputs } = Fields::deserialize(deserializer)?;
+        Ok(Self { inputs, calls, outputs })
+    }
+}

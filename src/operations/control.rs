@@ -1,0 +1,235 @@
+//! Conditions and loops, as operations whose branches and bodies are functions.
+//!
+//! An operation runs whole on one device, as one kernel: what its function computes is not placed
+//! by itself, and reads no variable. A branch or a body takes what it needs as inputs.
+//!
+//! | TensorFlow | here |
+//! |---|---|
+//! | a branch or a body may be placed on several tasks, and change variables | refused: read variables outside, and hand the values in |
+//! | a loop keeps what its gradient needs of each iteration | it keeps the loop's variables, and its gradient computes an iteration again |
+//! | the cost of a loop is that of its iterations | a simulation counts `expected` iterations, the maximum if one is given |
+
+mod build;
+mod gradient;
+mod run;
+
+use smallvec::SmallVec;
+
+use crate::graph::{
+    Attributes, Backprop, ComputeError, Cost, Defined, Function, GraphError, GraphProblem, Known,
+    OpDef, Output, OutputTypes, Outputs, TensorType,
+};
+use crate::tensor::{DType, Shape, Tensor};
+
+/// `(condition, inputs…)`: the outputs of one of two functions of the inputs. Only that one runs
+/// (TensorFlow `StatelessIf`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct If {
+    /// Runs where the condition, a scalar, holds.
+    pub then: Function,
+    /// Runs where it does not.
+    pub otherwise: Function,
+}
+
+/// `(variables…, constants…)`: the variables after the last iteration. While the condition holds,
+/// the body computes new variables (TensorFlow `StatelessWhile`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct While {
+    /// Computes whether there is another iteration, a scalar, from variables and constants.
+    pub condition: Function,
+    /// Computes the next variables from variables and constants.
+    pub body: Function,
+    /// The loop ends after so many iterations, whatever the condition says.
+    pub maximum: Option<usize>,
+}
+
+/// `(variables…, constants…, gradients…)`: the gradients of a loop by its variables and constants
+/// of real numbers, in this order; the gradients that it takes are those of its results of real
+/// numbers. It runs the loop again, and then its iterations back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WhileGrad {
+    /// The loop.
+    pub of: While,
+    /// One iteration back: `(variables…, constants…, gradients…)` to the gradients by variables
+    /// and constants of real numbers.
+    pub back: Function,
+}
+
+/// One of each kind.
+pub(super) fn kinds() -> Vec<Defined> {
+    let empty =
+        || While { condition: Function::default(), body: Function::default(), maximum: None };
+    vec![
+        If { then: Function::default(), otherwise: Function::default() }.into(),
+        empty().into(),
+        WhileGrad { of: empty(), back: Function::default() }.into(),
+    ]
+}
+
+fn is_truth(x: &TensorType) -> bool {
+    x.dtype == DType::Bool && x.shape.merge(&Shape::SCALAR.into()).is_some()
+}
+
+impl OpDef for If {
+    fn kind(&self) -> &'static str {
+        "If"
+    }
+
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        Self {
+            then: given.function("then_branch", self.then.clone()),
+            otherwise: given.function("else_branch", self.otherwise.clone()),
+        }
+        .into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let [condition, inputs @ ..] = inputs else {
+            return Err(GraphProblem::needs("a condition", inputs));
+        };
+        if !is_truth(condition) {
+            return Err(GraphProblem::needs("a bool scalar as condition", &[*condition]));
+        }
+        let (a, b) = (self.then.infer(inputs)?, self.otherwise.infer(inputs)?);
+        let shared = |(a, b): (&TensorType, &TensorType)| either(*a, *b);
+        let types: Option<OutputTypes> = a.iter().zip(&b).map(shared).collect();
+        let alike = types.filter(|_| a.len() == b.len());
+        alike.ok_or_else(|| {
+            let both: Vec<TensorType> = a.into_iter().chain(b).collect();
+            GraphProblem::needs("two branches whose outputs have the same types", &both)
+        })
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        gradient::of_if(self, of)
+    }
+
+    /// That of the more expensive branch.
+    fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
+        let [a, b] = [&self.then, &self.otherwise].map(|branch| run::cost(branch, &inputs[1..]));
+        if a.flops + a.bytes > b.flops + b.bytes { a } else { b }
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        let branch = if inputs[0].slice::<bool>()[0] { &self.then } else { &self.otherwise };
+        run::run(branch, &inputs[1..])
+    }
+}
+
+/// The type that both values have, with a dimension open where they differ; `None` if they differ
+/// in more.
+fn either(a: TensorType, b: TensorType) -> Option<TensorType> {
+    if a.dtype != b.dtype || a.shape.rank() != b.shape.rank() {
+        return None;
+    }
+    let dims = a.shape.dims().iter().zip(b.shape.dims());
+    let dims: SmallVec<[_; 6]> = dims.map(|(a, b)| if a == b { *a } else { None }).collect();
+    Some(TensorType::new(a.dtype, crate::tensor::PartialShape::new(&dims)))
+}
+
+impl While {
+    /// The number of variables; the other inputs are constants.
+    fn variables(&self) -> usize {
+        self.body.outputs().len()
+    }
+
+    fn read(&self, given: &mut Attributes) -> Self {
+        Self {
+            condition: given.function("cond", self.condition.clone()),
+            body: given.function("body", self.body.clone()),
+            maximum: given.maybe_size("maximum_iterations", self.maximum),
+        }
+    }
+
+    /// The iterations that the cost counts.
+    fn expected(&self) -> u64 {
+        self.maximum.map_or(1, |maximum| maximum as u64)
+    }
+}
+
+impl OpDef for While {
+    fn kind(&self) -> &'static str {
+        "While"
+    }
+
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        self.read(given).into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let condition = self.condition.infer(inputs)?;
+        if condition.len() != 1 || !is_truth(&condition[0]) {
+            return Err(GraphProblem::needs("a bool scalar as condition", &condition));
+        }
+        let next = self.body.infer(inputs)?;
+        let keeps = |(before, after): (&TensorType, &TensorType)| {
+            before.dtype == after.dtype && before.shape.merge(&after.shape).is_some()
+        };
+        if next.len() > inputs.len() || !inputs.iter().zip(&next).all(keeps) {
+            let needs = "variables that keep their types from one iteration to the next";
+            return Err(GraphProblem::needs(needs, inputs));
+        }
+        // A dimension that the body does not keep as it is known is open after the loop.
+        inputs
+            .iter()
+            .zip(&next)
+            .map(|(before, after)| either(*before, *after))
+            .collect::<Option<_>>()
+            .ok_or_else(|| GraphProblem::needs("variables that keep their types", inputs))
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        gradient::of_while(self, of)
+    }
+
+    fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
+        let each = run::cost(&self.body, inputs) + run::cost(&self.condition, inputs);
+        Cost { flops: each.flops * self.expected(), bytes: each.bytes * self.expected() }
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        let (variables, _) = run::iterate(self, inputs, |_| {})?;
+        Ok(variables.into_iter().collect())
+    }
+}
+
+impl OpDef for WhileGrad {
+    fn kind(&self) -> &'static str {
+        "WhileGrad"
+    }
+
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        let of = self.of.read(given);
+        Self { of, back: given.function("back", self.back.clone()) }.into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let count = self.of.body.inputs().len();
+        if count > inputs.len() {
+            return Err(GraphProblem::needs("the inputs of a loop, and gradients", inputs));
+        }
+        self.of.infer(&inputs[..count])?;
+        let gradients = self.back.infer(inputs)?;
+        let reals: OutputTypes =
+            inputs[..count].iter().copied().filter(TensorType::is_real).collect();
+        let variables = inputs[..self.of.variables()].iter().filter(|x| x.is_real()).count();
+        let fits = |(x, dx): (&TensorType, &TensorType)| {
+            x.dtype == dx.dtype && x.shape.merge(&dx.shape).is_some()
+        };
+        let fit = reals.len() == gradients.len()
+            && inputs.len() == count + variables
+            && reals.iter().zip(&gradients).all(fits);
+        if fit { Ok(reals) } else { Err(GraphProblem::needs("the gradients of a loop", inputs)) }
+    }
+
+    fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
+        let forward = self.of.cost(&inputs[..self.of.body.inputs().len()], &[]);
+        let back = run::cost(&self.back, inputs);
+        let times = self.of.expected();
+        forward + Cost { flops: back.flops * times, bytes: back.bytes * times }
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        run::iterate_back(self, inputs)
+    }
+}

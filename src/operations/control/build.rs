@@ -1,0 +1,93 @@
+//! The methods of `Graph` that build conditions and loops.
+
+use super::{If, While};
+use crate::graph::{Function, Graph, GraphError, GraphProblem, Output, TensorType};
+
+fn types(values: &[&Output]) -> Vec<TensorType> {
+    values.iter().map(|value| value.tensor_type()).collect()
+}
+
+/// What a branch or a body is built from, and what it gives.
+type Built = Result<Vec<Output>, GraphError>;
+
+impl Graph {
+    /// The outputs of `then` where `condition`, a bool scalar, holds, else those of `otherwise`
+    /// (TensorFlow `tf.cond`). Only one of them runs, whole, on one device. Each is built from the
+    /// `inputs`, which is all that it can use; its outputs are of the same types as the other's.
+    ///
+    /// ```
+    /// # use trainyard::prelude::*;
+    /// let g = Graph::new();
+    /// let x = g.placeholder("x", DType::F32, [None])?;
+    /// let is_large = x.sum().greater(&g.constant(1f32))?;
+    /// let y = g.cond(&is_large, &[&x], |x| Ok(vec![x[0].sqrt()]), |x| Ok(vec![x[0].square()]))?;
+    /// let dx = gradients(&y[0].sum(), &[x])?;
+    /// # Ok::<(), trainyard::graph::GraphError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the two, and if their outputs are of different types or they read a variable.
+    #[track_caller]
+    pub fn cond(
+        &self,
+        condition: &Output,
+        inputs: &[&Output],
+        then: impl FnOnce(&[Output]) -> Built,
+        otherwise: impl FnOnce(&[Output]) -> Built,
+    ) -> Built {
+        let kinds = types(inputs);
+        let then = Function::build(&kinds, then)?;
+        let count = then.outputs().len() as u32;
+        let op = If { then, otherwise: Function::build(&kinds, otherwise)? };
+        let first = condition.with(inputs, op)?;
+        Ok((0..count).map(|output| first.sibling(output)).collect())
+    }
+
+    /// The `variables` after the last iteration of a loop: as long as `condition` of them holds,
+    /// `body` computes the next ones (TensorFlow `tf.while_loop`). It runs whole, on one device.
+    /// Both are built from the variables and then the `constants`, which are the same in each
+    /// iteration; it is all that they can use. The loop ends after `maximum` iterations, if one is
+    /// given; a simulation counts the cost of so many.
+    ///
+    /// Its gradient computes each iteration again, so that memory holds the variables of each
+    /// iteration, and nothing else of it.
+    ///
+    /// ```
+    /// # use trainyard::prelude::*;
+    /// let g = Graph::new();
+    /// let (x, w) = (g.constant(1f32), g.constant(3f32));
+    /// let i = g.constant(0i32);
+    /// let condition = |v: &[Output]| v[0].less(&v[0].graph().constant(4i32));
+    /// let body = |v: &[Output]| {
+    ///     Ok(vec![v[0].add(&v[0].graph().constant(1i32))?, v[1].mul(&v[2])?])
+    /// };
+    /// let end = g.while_loop(&[&i, &x], &[&w], condition, body, None)?; // 3⁴
+    /// # Ok::<(), trainyard::graph::GraphError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the two; and if there is no variable, one changes its type, or they read a variable
+    /// of the graph.
+    #[track_caller]
+    pub fn while_loop(
+        &self,
+        variables: &[&Output],
+        constants: &[&Output],
+        condition: impl FnOnce(&[Output]) -> Result<Output, GraphError>,
+        body: impl FnOnce(&[Output]) -> Built,
+        maximum: Option<usize>,
+    ) -> Built {
+        let inputs: Vec<&Output> = variables.iter().chain(constants).copied().collect();
+        let kinds = types(&inputs);
+        let condition = Function::build(&kinds, |all| Ok(vec![condition(all)?]))?;
+        let body = Function::build(&kinds, body)?;
+        let count = body.outputs().len();
+        if count != variables.len() || count == 0 {
+            let needs = format!("a body of {} outputs, one a variable, from 1", variables.len());
+            let problem = GraphProblem::Inputs { needs, inputs: types(variables) };
+            return Err(GraphError::new("While", problem));
+        }
+        let first = inputs[0].with(&inputs[1..], While { condition, body, maximum })?;
+        Ok((0..count as u32).map(|output| first.sibling(output)).collect())
+    }
+}

@@ -1,0 +1,71 @@
+//! The gradients of conditions and loops: functions that are differentiated as graphs.
+
+use super::{If, While, WhileGrad};
+use crate::graph::{Backprop, Function, GraphError, Output, TensorType, gradients};
+
+/// The gradients by the inputs of real numbers, where they are in `kept`, of a function: it takes
+/// the inputs and the gradients of its outputs of real numbers.
+fn back(of: &Function) -> Result<Function, GraphError> {
+    let count = of.inputs().len();
+    let outputs = of.infer(of.inputs()).map_err(|problem| GraphError::new("gradients", problem))?;
+    let arriving = outputs.iter().copied().filter(TensorType::is_real);
+    let types: Vec<TensorType> = of.inputs().iter().copied().chain(arriving).collect();
+    Function::build(&types, |all| {
+        let (inputs, arrived) = all.split_at(count);
+        let graph = all.first().map(|x| x.graph().clone()).unwrap_or_default();
+        let values = of.add_to(&graph, inputs)?;
+        let real = values.iter().filter(|value| value.tensor_type().is_real());
+        let mut loss: Option<Output> = None;
+        for (value, dy) in real.zip(arrived) {
+            let term = value.mul(dy)?.sum();
+            loss = Some(match loss {
+                Some(loss) => loss.add(&term)?,
+                None => term,
+            });
+        }
+        let by: Vec<Output> =
+            inputs.iter().filter(|x| x.tensor_type().is_real()).cloned().collect();
+        let found = match loss {
+            Some(loss) => gradients(&loss, &by)?,
+            None => vec![None; by.len()],
+        };
+        let or_zeros = |(x, dx): (&Output, Option<Output>)| dx.unwrap_or_else(|| x.zeros_like());
+        Ok(by.iter().zip(found).map(or_zeros).collect())
+    })
+}
+
+/// The gradients that have arrived at the outputs of real numbers; zeros where none has.
+fn arrived(of: &Backprop<'_>) -> Vec<Output> {
+    let outputs = (0..of.outputs()).map(|i| (i, of.output(i)));
+    let real = outputs.filter(|(_, output)| output.tensor_type().is_real());
+    real.map(|(i, output)| of.arrived(i).unwrap_or_else(|| output.zeros_like())).collect()
+}
+
+/// The outputs of `first`'s operation as the gradients of the inputs from `skipped` on that are of
+/// real numbers.
+fn spread(of: &Backprop<'_>, first: &Output, skipped: usize) -> Vec<Option<Output>> {
+    let mut next = 0;
+    let gradient = |i: usize| {
+        if i < skipped || !of.input(i).tensor_type().is_real() {
+            return None;
+        }
+        next += 1;
+        of.wants(i).then(|| first.sibling(next - 1))
+    };
+    (0..of.inputs()).map(gradient).collect()
+}
+
+/// The same condition on the gradients of the branches.
+pub(super) fn of_if(op: &If, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+    let back = If { then: back(&op.then)?, otherwise: back(&op.otherwise)? };
+    let inputs: Vec<Output> = (1..of.inputs()).map(|i| of.input(i)).chain(arrived(of)).collect();
+    let first = of.input(0).with(&inputs.iter().collect::<Vec<_>>(), back)?;
+    Ok(spread(of, &first, 1))
+}
+
+pub(super) fn of_while(op: &While, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+    let back = WhileGrad { of: op.clone(), back: back(&op.body)? };
+    let inputs: Vec<Output> = (0..of.inputs()).map(|i| of.input(i)).chain(arrived(of)).collect();
+    let first = inputs[0].with(&inputs[1..].iter().collect::<Vec<_>>(), back)?;
+    Ok(spread(of, &first, 0))
+}

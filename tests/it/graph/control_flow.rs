@@ -1,0 +1,125 @@
+//! Conditions and loops of the builder: their numbers, gradients, errors, and where they run.
+
+use trainyard::prelude::*;
+
+use crate::support::fixture::on_actix;
+
+/// Fetches of a graph, with its placeholder `x` fed.
+async fn fetch(g: &Graph, x: (&Output, Tensor), values: &[&Output]) -> Result<Vec<Tensor>> {
+    let server = Server::create_local();
+    let session = Session::new(&server.target(), g).await?;
+    let mut run = session.run().feed(x.0, x.1);
+    for value in values {
+        run = run.fetch(value);
+    }
+    let fetched = run.await?;
+    Ok((0..values.len()).map(|i| fetched[i].clone()).collect())
+}
+
+fn vector(values: &[f32]) -> Tensor {
+    Tensor::new([values.len()], values).unwrap()
+}
+
+fn one() -> Tensor {
+    Tensor::scalar(1i32)
+}
+
+/// `x · 3ⁿ`, with `n` iterations.
+fn tripled(g: &Graph, x: &Output, n: i32) -> Result<Output> {
+    let start = g.constant(0i32);
+    let end = g.while_loop(
+        &[&start, x],
+        &[],
+        |v| v[0].less(&v[0].graph().constant(n)),
+        |v| {
+            let g = v[0].graph();
+            Ok(vec![v[0].add(&g.constant(one()))?, v[1].mul(&g.constant(3f32))?])
+        },
+        None,
+    )?;
+    Ok(end[1].clone())
+}
+
+#[test]
+fn only_the_branch_that_the_condition_chooses_runs_and_gives_a_gradient() {
+    on_actix(async {
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [None])?;
+        let is_large = x.sum().greater(&g.constant(3f32))?;
+        let failing = |v: &[Output]| {
+            let g = v[0].graph().clone();
+            Ok(vec![v[0].mul(&g.constant(f32::NAN))?.check_numerics("the other branch")?])
+        };
+        let y = g.cond(&is_large, &[&x], |v| Ok(vec![v[0].square()]), failing)?;
+        let dx = gradients(&y[0].sum(), std::slice::from_ref(&x))?[0].clone().unwrap();
+        let found = fetch(&g, (&x, vector(&[1.0, 4.0])), &[&y[0], &dx]).await?;
+        assert_eq!(found[0], vector(&[1.0, 16.0]));
+        assert_eq!(found[1], vector(&[2.0, 8.0]));
+        let error = fetch(&g, (&x, vector(&[1.0, 1.0])), &[&y[0]]).await.unwrap_err().to_string();
+        assert!(error.contains("CheckNumerics: the other branch"), "{error}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_loop_runs_as_long_as_its_condition_holds_and_its_gradient_goes_back_through_each_iteration() {
+    on_actix(async {
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [Some(2)])?;
+        let y = tripled(&g, &x, 4)?;
+        let none = tripled(&g, &x, 0)?;
+        let dx = gradients(&y.square().sum(), std::slice::from_ref(&x))?[0].clone().unwrap();
+        let found = fetch(&g, (&x, vector(&[1.0, -2.0])), &[&y, &none, &dx]).await?;
+        assert_eq!(found[0], vector(&[81.0, -162.0]));
+        assert_eq!(found[1], vector(&[1.0, -2.0]));
+        assert_eq!(found[2], vector(&[2.0 * 81.0 * 81.0, -4.0 * 81.0 * 81.0]));
+        Ok(())
+    });
+}
+
+#[test]
+fn what_a_branch_or_a_loop_cannot_do_is_refused_when_it_is_built() {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [Some(2)]).unwrap();
+    let condition = g.constant(true);
+    let outside = |_: &[Output]| Ok(vec![x.clone()]);
+    let error = g.cond(&condition, &[&x], outside, |v| Ok(vec![v[0].clone()])).unwrap_err();
+    assert!(error.to_string().contains("belongs to another graph"), "{error}");
+    let types =
+        g.cond(&condition, &[&x], |v| Ok(vec![v[0].clone()]), |v| Ok(vec![v[0].cast(DType::I32)]));
+    assert!(types.unwrap_err().to_string().contains("same types"));
+    let grows = g.while_loop(
+        &[&x],
+        &[],
+        |v| Ok(v[0].graph().constant(true)),
+        |v| Ok(vec![v[0].sum()]),
+        None,
+    );
+    assert!(grows.unwrap_err().to_string().contains("keep their types"));
+}
+
+#[test]
+fn a_branch_that_is_placed_on_another_task_is_refused() {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [Some(2)]).unwrap();
+    let elsewhere = |v: &[Output]| {
+        let on_ps = v[0].graph().with_device("/job:ps/task:0", |_| Ok(v[0].square()));
+        Ok(vec![on_ps?])
+    };
+    let error =
+        g.cond(&g.constant(true), &[&x], elsewhere, |v| Ok(vec![v[0].clone()])).unwrap_err();
+    assert!(error.to_string().contains("a branch or a loop runs whole"), "{error}");
+}
+
+#[test]
+fn a_loop_ends_after_the_iterations_that_it_may_take() {
+    on_actix(async {
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [Some(1)])?;
+        let always = |v: &[Output]| Ok(v[0].graph().constant(true));
+        let body = |v: &[Output]| Ok(vec![v[0].add(&v[0])?]);
+        let end = g.while_loop(&[&x], &[], always, body, Some(5))?;
+        assert_eq!(fetch(&g, (&x, vector(&[1.0])), &[&end[0]]).await?, [vector(&[32.0])]);
+        Ok(())
+    });
+}
