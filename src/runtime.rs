@@ -43,7 +43,7 @@ pub(crate) use compute::leaves_message_thread;
 pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};
 pub use error::{Code, Error, Result};
 pub(crate) use mail::{
-    CLOSED, MasterMail, ResetContainers, RunStep, SessionList, StepDone, stopped,
+    CLOSED, MasterMail, ResetContainers, RunPiece, RunStep, SessionList, StepDone, stopped,
 };
 pub use mail::{Patience, SessionOptions, SessionStatus, Waiting, WaitingList};
 pub(crate) use mailbox::{messages_sent, panic_text, tell};

@@ -42,7 +42,7 @@ pub use recording::{Recording, SharedRecording, Watch};
 pub use run_metadata::RunMetadata;
 pub use run_settings::RunSettings;
 pub use scaffold::Scaffold;
-pub use session::{Callable, Session, SessionRun};
+pub use session::{Callable, PartialRun, Session, SessionRun};
 pub use settings::{Evaluating, Settings, Stop};
 pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};

@@ -219,7 +219,9 @@ impl Access {
             WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 graphs.iter().map(|graph| graph.master).chain(of(isolated)).all(is_own)
             }
-            WorkerMessage::RunGraph { step, graph, .. } => {
+            WorkerMessage::RunGraph { step, graph, .. }
+            | WorkerMessage::RunInPieces { step, graph }
+            | WorkerMessage::Feed { step, graph, .. } => {
                 step.master == graph.master && is_own(step.master)
             }
             WorkerMessage::AbortStep(step) => is_own(step.master),

@@ -3,6 +3,7 @@
 mod clients;
 mod deadlines;
 mod losses;
+mod pieces;
 mod reset;
 pub(super) mod step_plan;
 mod steps;
@@ -356,6 +357,9 @@ impl Master {
             MasterMessage::GraphDone { step, graph, outcome, computed } => {
                 self.collect(from, (step, graph), outcome, computed);
             }
+            MasterMessage::Fetched { step, graph, fetches } => {
+                self.fetched(from, (step, graph), fetches);
+            }
             MasterMessage::Traced { step, graph, times } => self.traced(from, (step, graph), times),
             MasterMessage::ResetDone { number, variables, departed } => {
                 self.reset_done(from, number, (variables, departed), context);
@@ -395,6 +399,8 @@ impl Receive for Master {
                 }
             }
             MasterMail::RunStep(run) => self.run_step(run, context),
+            MasterMail::RunPiece(piece) => self.run_piece(piece),
+            MasterMail::GiveUpPieces { session, handle } => self.give_up_pieces(session, handle),
             MasterMail::CloseSession { session, error } => self.close_session(session, &error),
             MasterMail::Reset(asked) => self.reset(asked, context),
             MasterMail::FromPeer { from, message } => self.on_message(from, message, context),

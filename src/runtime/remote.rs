@@ -31,7 +31,7 @@ use crate::runtime::mailbox::{Address, Receive};
 use crate::runtime::messages::{PeerMessage, Scope, SentOperation, SessionAction, SessionId};
 use crate::runtime::reply::Reply;
 
-use calls::{Calls, Waiter};
+use calls::{Calls, MOST_LOSSES, Waiter};
 pub(crate) use end::{ClientEnd, RemoteMasters};
 
 /// The number of operations that are added to a graph in one call.
@@ -171,6 +171,11 @@ impl RemoteMaster {
         if let Some(error) = &session.over {
             return answer(run.reply, Err(error.clone()));
         }
+        if run.pieces.is_some() {
+            let message = "the master of another server runs no steps in pieces; use a session on \
+                           the task's own";
+            return answer(run.reply, Err(Error::new(Code::FailedPrecondition, message)));
+        }
         if session.is_extending {
             return session.held.push(run);
         }
@@ -214,6 +219,12 @@ impl RemoteMaster {
             let name = self.transport.name(self.peer);
             return self
                 .give_up(&Error::new(Code::Unavailable, format!("{name} was lost, {loss}")));
+        }
+        let name = self.transport.name(self.peer);
+        let message = format!("the connection to {name} was lost {MOST_LOSSES} times meanwhile");
+        let error = Error::new(Code::Unavailable, message).on(&name);
+        for session in self.calls.note_loss(&error) {
+            self.extended(session, Err(error.clone()), context);
         }
         if self.calls.is_empty() && !self.sessions.is_empty() {
             return self.call(SessionAction::Return, Waiter::Nobody, None, context);
@@ -303,6 +314,8 @@ impl Receive for RemoteMaster {
             }
             // These are of a server's own master.
             MasterMail::FromPeer { .. }
+            | MasterMail::RunPiece(_)
+            | MasterMail::GiveUpPieces { .. }
             | MasterMail::ClientIsGone { .. }
             | MasterMail::ListSessions(_)
             | MasterMail::ResetDeadlineReached => {}

@@ -3,6 +3,7 @@
 pub(super) mod executor;
 mod kernels;
 mod losses;
+mod pieces;
 pub(super) mod plan;
 mod receivers;
 mod registration;
@@ -38,6 +39,7 @@ use crate::runtime::messages::{
 use crate::runtime::ordered::Ordered;
 use crate::runtime::state::{Served, Taken};
 use crate::runtime::worker::executor::{AtOnce, Executor, Memos, Ready};
+use crate::runtime::worker::pieces::Pieces;
 use crate::runtime::worker::plan::Plan;
 use crate::runtime::worker::receivers::Receivers;
 use crate::runtime::worker::registration::Binding;
@@ -93,6 +95,17 @@ struct Step {
     computed: Option<(Time, Time)>,
     /// The times of its operations, if they are recorded.
     trace: Option<Box<Trace>>,
+    /// What has come and gone, of a step in pieces.
+    pieces: Option<Box<Pieces>>,
+}
+
+impl Step {
+    /// The fetches of a step in pieces that are there now and have not been told.
+    fn fetched(&mut self, step: StepId) -> Option<MasterMessage> {
+        let fetches = self.executor.fetched(&mut self.pieces.as_mut()?.told);
+        let graph = self.graph;
+        (!fetches.is_empty()).then_some(MasterMessage::Fetched { step, graph, fetches })
+    }
 }
 
 impl Worker {
@@ -119,8 +132,12 @@ impl Worker {
                 self.deregister(&graphs, isolated)
             }
             WorkerMessage::RunGraph { step, graph, feeds, origin, is_traced } => {
-                self.run_graph(from, (step, graph), feeds, (origin, is_traced))
+                self.run_graph(from, (step, graph), Some(feeds), (origin, is_traced))
             }
+            WorkerMessage::RunInPieces { step, graph } => {
+                self.run_graph(from, (step, graph), None, (None, false))
+            }
+            WorkerMessage::Feed { step, graph, feeds } => self.feed(from, (step, graph), feeds),
             WorkerMessage::Tensors { step, devices, arrivals } => {
                 self.receive(from, step, &devices, &arrivals)
             }
@@ -132,9 +149,14 @@ impl Worker {
         }
     }
 
-    /// An executor for `step` of `graph`, if the step can run on `feeds`.
-    fn executor(&mut self, step: StepId, graph: GraphHandle, feeds: &[Tensor]) -> Result<Executor> {
-        self.refuse_hollow(feeds)?;
+    /// An executor for `step` of `graph`, if the step can run on `feeds`, or takes them later.
+    fn executor(
+        &mut self,
+        step: StepId,
+        graph: GraphHandle,
+        feeds: Option<&[Tensor]>,
+    ) -> Result<Executor> {
+        self.refuse_hollow(feeds.into_iter().flatten())?;
         let gone = || {
             Error::new(
                 Code::Aborted,
@@ -150,7 +172,7 @@ impl Worker {
                 "step {number} runs here already; its master ordered it twice"
             ));
         }
-        if wanted.len() != feeds.len() {
+        if let Some(feeds) = feeds.filter(|feeds| feeds.len() != wanted.len()) {
             let (given, wanted) = (feeds.len(), wanted.len());
             return refused(format!("{given} values are fed to a graph that takes {wanted}"));
         }
@@ -168,12 +190,13 @@ impl Worker {
         }
     }
 
-    /// Hop 3 of a step: takes the order to run it, and runs everything that is ready.
+    /// Hop 3 of a step: takes the order to run it, and runs everything that is ready. Without feeds
+    /// it is a step in pieces.
     fn run_graph(
         &mut self,
         master: PeerId,
         (step, graph): (StepId, GraphHandle),
-        feeds: Values,
+        feeds: Option<Values>,
         (origin, is_traced): (Option<Origin>, bool),
     ) {
         let _span = trace_span!("run_graph", step = step.number).entered();
@@ -181,7 +204,7 @@ impl Worker {
         if self.rendezvous.is_aborted(step) {
             return;
         }
-        let mut executor = match self.executor(step, graph, &feeds) {
+        let mut executor = match self.executor(step, graph, feeds.as_deref()) {
             Ok(executor) => executor,
             Err(error) => {
                 let outcome = Err(error.on(&self.link.name(self.link.local())));
@@ -192,12 +215,14 @@ impl Worker {
             }
         };
         let part = StepPart { step, device: executor.plan().partition.device };
-        executor.feed(feeds);
+        let pieces = feeds.is_none().then(|| Box::new(Pieces::new(&executor.plan().partition)));
+        executor.feed(feeds.unwrap_or_default());
         for arrival in self.rendezvous.take(part) {
             executor.receive(arrival);
         }
         let trace = is_traced.then(Box::default);
-        self.steps.insert(part, Step { graph, master, origin, executor, computed: None, trace });
+        let computed = None;
+        self.steps.insert(part, Step { graph, master, origin, executor, computed, trace, pieces });
         self.run_ready(part);
     }
 
@@ -276,6 +301,9 @@ impl Worker {
     fn run_ready(&mut self, part: StepPart) {
         let Some(running) = self.steps.get_mut(&part) else { return };
         let graph = self.graphs.get_mut(&running.graph).expect("a graph outlives its steps");
+        if let Some(fetched) = running.fetched(part.step) {
+            self.link.send(running.master, fetched);
+        }
         let mut ready = std::mem::take(&mut self.ready);
         let device = &self.devices[part.device as usize];
         let whole = running.origin.is_some() && device.takes_steps_whole();
@@ -309,12 +337,21 @@ impl Worker {
             self.launch(batch, origin);
         } else if running.executor.is_finished() {
             self.finish(part);
+        } else if let Some(fetched) = running.fetched(part.step) {
+            self.link.send(running.master, fetched);
         }
     }
 
     fn finish(&mut self, part: StepPart) {
         let mut done = self.steps.remove(&part).expect("a step that finishes runs");
-        let (step, graph, outcome) = (part.step, done.graph, Ok(done.executor.fetches()));
+        let (step, graph) = (part.step, done.graph);
+        if let Some(fetched) = done.fetched(step) {
+            self.link.send(done.master, fetched);
+        }
+        let outcome = match done.pieces {
+            Some(_) => Ok(Values::new()),
+            None => Ok(done.executor.fetches()),
+        };
         if let Some(trace) = done.trace {
             let times = trace.times(&done.executor.plan().partition);
             self.link.send(done.master, MasterMessage::Traced { step, graph, times });

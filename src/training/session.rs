@@ -1,6 +1,7 @@
 //! A session: a program's way to run steps of its graph on a server's cluster.
 
 mod callable;
+mod partial_run;
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, IntoFuture};
@@ -26,6 +27,7 @@ use super::hooks::{RunOptions, TraceLevel};
 use super::run_metadata::RunMetadata;
 
 pub use callable::Callable;
+pub use partial_run::PartialRun;
 
 /// Runs steps of one graph through one server's master (TensorFlow: `tf.Session`).
 ///
@@ -41,6 +43,8 @@ pub struct Session {
     timeout: Cell<Option<Duration>>,
     /// How much of the graph the master has \[operations\].
     known: Cell<usize>,
+    /// Counts the steps in pieces.
+    partial_runs: Cell<u64>,
     /// Earlier requests, so that asking the same again allocates nothing.
     requests: RefCell<Vec<Arc<Request>>>,
     /// The parts of finished steps, kept to be used again.
@@ -76,6 +80,7 @@ impl Session {
             graph,
             timeout: Cell::new(options.operation_timeout),
             known: Cell::new(0),
+            partial_runs: Cell::new(0),
             requests: RefCell::default(),
             spare: RefCell::default(),
         })
@@ -202,6 +207,7 @@ impl Session {
             deadline: self.deadline(options.timeout),
             origin,
             is_traced: options.trace == TraceLevel::Full,
+            pieces: None,
             reply: answer.reply(),
         });
         asked.feeds.clear();

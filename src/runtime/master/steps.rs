@@ -12,7 +12,8 @@ use crate::units::Time;
 
 use super::{Master, answer, refuse};
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::StepDone;
+use crate::runtime::mail::{RunStep, StepDone};
+use crate::runtime::master::pieces::Pieces;
 use crate::runtime::master::step_plan::{Accepted, Part, Ready, check_feeds};
 use crate::runtime::messages::{
     GraphHandle, OperationTime, SessionId, StepId, Values, WorkerMessage,
@@ -27,13 +28,22 @@ pub(super) struct Step {
     pub(super) session: SessionId,
     /// The parts that have not ended yet.
     outstanding: SmallVec<[GraphHandle; 4]>,
-    plan: Arc<Ready>,
-    fetches: SmallVec<[Option<Tensor>; 2]>,
+    pub(super) plan: Arc<Ready>,
+    pub(super) fetches: SmallVec<[Option<Tensor>; 2]>,
     computed: Option<Span>,
     times: Vec<OperationTime>,
+    /// What has been fed and fetched, of a step in pieces.
+    pub(super) pieces: Option<Box<Pieces>>,
     /// The time by which the step must have ended.
     pub(super) deadline: Option<Time>,
     reply: Reply<Result<StepDone>>,
+}
+
+/// Tells a program that its step in pieces is set up.
+fn answer_set_up(set_up: Reply<()>) {
+    if !set_up.send(()) {
+        tracing::debug!("nobody waits for the step any more");
+    }
 }
 
 /// The span from the first begin to the last end.
@@ -66,6 +76,9 @@ impl Master {
             return refuse(accepted, error);
         }
         let Accepted { step, run } = accepted;
+        if run.pieces.is_some() {
+            return self.start_in_pieces(step, run, plan);
+        }
         for part in &plan.parts {
             let feeds: Values =
                 part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
@@ -95,10 +108,30 @@ impl Master {
                 fetches,
                 computed: None,
                 times: Vec::new(),
+                pieces: None,
                 deadline,
                 reply,
             },
         );
+        self.end_if_done(step);
+    }
+
+    /// Orders every partition to run as far as it will be fed.
+    fn start_in_pieces(&mut self, step: StepId, run: RunStep, plan: Arc<Ready>) {
+        for part in &plan.parts {
+            self.link.send(part.peer, WorkerMessage::RunInPieces { step, graph: part.graph });
+        }
+        let RunStep { session, request, deadline, pieces, reply, .. } = run;
+        let fetches = smallvec![None; request.fetches.len()];
+        let outstanding = plan.parts.iter().map(|part| part.graph).collect();
+        let pieces = pieces.map(|(handle, set_up)| {
+            answer_set_up(set_up);
+            Box::new(Pieces::new(handle, request))
+        });
+        let (computed, times) = (None, Vec::new());
+        let step_in_pieces =
+            Step { session, outstanding, plan, fetches, computed, times, pieces, deadline, reply };
+        self.steps.insert(step, step_in_pieces);
         self.end_if_done(step);
     }
 
@@ -128,8 +161,9 @@ impl Master {
                 "an answer that nobody waits for; dropped"
             );
         };
+        let wanted = if running.pieces.is_some() { 0 } else { part.fetches.len() };
         let values = match outcome {
-            Ok(values) if values.len() == part.fetches.len() => values,
+            Ok(values) if values.len() == wanted => values,
             Ok(values) => {
                 let message = format!(
                     "{} values came of {} that were asked for",
@@ -166,8 +200,10 @@ impl Master {
         }
     }
 
-    fn end_if_done(&mut self, step: StepId) {
-        if !self.running(step).outstanding.is_empty() {
+    pub(super) fn end_if_done(&mut self, step: StepId) {
+        let running = self.running(step);
+        let is_asked = running.pieces.as_ref().is_some_and(|pieces| !pieces.are_over());
+        if !running.outstanding.is_empty() || is_asked {
             return;
         }
         let done = self.take_step(step);
@@ -193,6 +229,9 @@ impl Master {
             .filter(|peer| !lost.is_some_and(|lost| lost.contains_key(peer)))
         {
             self.link.send(peer, WorkerMessage::AbortStep(step));
+        }
+        if let Some(pieces) = failed.pieces {
+            pieces.fail(&error);
         }
         answer(failed.reply, Err(error));
     }

@@ -61,6 +61,7 @@ impl MasterMessage {
             Self::GraphDone { outcome: Err(error), .. }
             | Self::GraphRegistered { outcome: Err(error), .. } => error.message.len() as u64,
             Self::GraphRegistered { outcome: Ok(()), .. } | Self::ResetDone { .. } => 0,
+            Self::Fetched { fetches, .. } => fetches.iter().map(numbered_size).sum(),
             Self::Traced { times, .. } => times.len() as u64 * NODE_SIZE,
             Self::Called(call) => call.action.content_size(),
         }
@@ -115,7 +116,8 @@ impl WorkerMessage {
                 .iter()
                 .map(|(_, value)| CROSSING_SIZE + value.as_ref().map_or(0, packed_size))
                 .sum(),
-            Self::AbortStep(_) => 0,
+            Self::Feed { feeds, .. } => feeds.iter().map(numbered_size).sum(),
+            Self::RunInPieces { .. } | Self::AbortStep(_) => 0,
         }
     }
 }
@@ -146,6 +148,10 @@ impl ParameterServerMessage {
             | Self::CheckpointSaved => 0,
         }
     }
+}
+
+fn numbered_size((_, value): &(u32, Tensor)) -> u64 {
+    CROSSING_SIZE + tensor_size(value)
 }
 
 fn tensor_size(tensor: &Tensor) -> u64 {

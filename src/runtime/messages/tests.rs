@@ -99,6 +99,7 @@ fn messages() -> Vec<PeerMessage> {
             computed: Some((Time(1), Time(u64::MAX))),
         },
         MasterMessage::Traced { step, graph, times: vec![time()] },
+        MasterMessage::Fetched { step, graph, fetches: vec![(1, value.clone())] },
         MasterMessage::ResetDone { number: 1, variables: 12, departed },
     ];
     let registered = some_partitions().into_iter().map(|partition| WorkerMessage::RegisterGraph {
@@ -115,6 +116,8 @@ fn messages() -> Vec<PeerMessage> {
             feeds: smallvec![value.clone(), Tensor::scalar(true)],
             is_traced: true,
         },
+        WorkerMessage::RunInPieces { step, graph },
+        WorkerMessage::Feed { step, graph, feeds: vec![(2, value.clone())] },
         WorkerMessage::Tensors {
             step,
             devices: smallvec![0, 3],
@@ -251,7 +254,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 23, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 26, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

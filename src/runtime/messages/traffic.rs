@@ -45,10 +45,14 @@ impl PeerMessage {
     fn step(&self) -> Option<StepId> {
         match self {
             Self::Master(
-                MasterMessage::GraphDone { step, .. } | MasterMessage::Traced { step, .. },
+                MasterMessage::GraphDone { step, .. }
+                | MasterMessage::Traced { step, .. }
+                | MasterMessage::Fetched { step, .. },
             )
             | Self::Worker(
                 WorkerMessage::RunGraph { step, .. }
+                | WorkerMessage::RunInPieces { step, .. }
+                | WorkerMessage::Feed { step, .. }
                 | WorkerMessage::Tensors { step, .. }
                 | WorkerMessage::PackedTensors { step, .. }
                 | WorkerMessage::AbortStep(step),

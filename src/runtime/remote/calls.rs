@@ -15,6 +15,9 @@ use crate::runtime::messages::{
 };
 use crate::runtime::reply::Reply;
 
+/// How often the connection may be lost before a call is given up.
+pub(super) const MOST_LOSSES: u32 = 8;
+
 /// The calls that are not answered, by number.
 #[derive(Default)]
 pub(super) struct Calls {
@@ -27,8 +30,8 @@ struct Call {
     action: SessionAction,
     waiter: Waiter,
     deadline: Option<Time>,
-    /// Whether the connection was lost since it was sent first.
-    is_again: bool,
+    /// How often the connection was lost since it was sent first.
+    losses: u32,
 }
 
 /// Who waits for an answer.
@@ -99,9 +102,27 @@ impl Calls {
         MasterMessage::Called(Box::new(SessionCall { client, number, settled, action }))
     }
 
+    /// Notes that the connection is lost, and ends the calls that have been lost too often: one of
+    /// them may be what ends the connection, such as a value that is too large to be sent. Returns
+    /// the sessions whose graphs are among them.
+    pub(super) fn note_loss(&mut self, error: &Error) -> Vec<SessionId> {
+        self.open.values_mut().for_each(|call| call.losses += 1);
+        let lost = self.open.iter().filter(|(_, call)| call.losses >= MOST_LOSSES);
+        let lost: Vec<u64> = lost.map(|(number, _)| *number).collect();
+        let calls = lost.iter().filter_map(|number| self.open.remove(number));
+        let mut extensions = Vec::new();
+        for call in calls.collect::<Vec<_>>() {
+            let error = call.explained(error, true);
+            match call.waiter {
+                Waiter::Extension(session) => extensions.push(session),
+                waiter => drop(waiter.fail(error)),
+            }
+        }
+        extensions
+    }
+
     /// The messages of all open calls, to be sent again as those of `client`.
-    pub(super) fn again(&mut self, client: u64) -> Vec<MasterMessage> {
-        self.open.values_mut().for_each(|call| call.is_again = true);
+    pub(super) fn again(&self, client: u64) -> Vec<MasterMessage> {
         let message =
             |(number, call): (&u64, &Call)| self.message(client, *number, call.action.clone());
         self.open.iter().map(message).collect()
@@ -150,7 +171,7 @@ impl RemoteMaster {
         deadline: Option<Time>,
         context: &mut Context<Self>,
     ) {
-        let call = Call { action: action.clone(), waiter, deadline, is_again: false };
+        let call = Call { action: action.clone(), waiter, deadline, losses: 0 };
         let number = self.calls.add(call);
         let message = self.calls.message(self.id, number, action);
         self.send(message);
@@ -168,7 +189,7 @@ impl RemoteMaster {
         let Some(call) = self.calls.open.remove(&number) else {
             return tracing::debug!(number, "an answer that nobody waits for; dropped");
         };
-        let lost = call.is_again;
+        let lost = call.losses > 0;
         let outcome = outcome.map_err(|error| {
             let is_unknown = lost && error.code == Code::Aborted;
             call.explained(&error, is_unknown)

@@ -13,6 +13,7 @@
 mod chain;
 mod frame;
 mod memo;
+mod pieces;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -63,6 +63,7 @@ impl Callable<'_> {
             deadline: session.deadline(None),
             origin: None,
             is_traced: false,
+            pieces: None,
             reply: answer.reply(),
         });
         let done = answer.await.unwrap_or_else(|| Err(stopped().on(session.target.task())))?;

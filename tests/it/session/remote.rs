@@ -205,21 +205,25 @@ fn second(at: f64) -> Time {
     Time::ZERO.after(Duration::from_secs_f64(at))
 }
 
-/// Runs `client` on the worker of a cluster of two parameter servers, beside what goes wrong.
-fn simulated<F>(fault: Option<FaultKind>, client: impl Fn(Host) -> F + Sync) -> Trained
+/// Runs `client` on the worker of a cluster of two parameter servers, beside what goes wrong from
+/// second 1 on, every 20 seconds.
+fn simulated<F>(
+    faults: impl IntoIterator<Item = FaultKind>,
+    client: impl Fn(Host) -> F + Sync,
+) -> Trained
 where
     F: Future<Output = Result<()>> + 'static,
 {
     let mut training = Simulated::new(2, 1, Mode::Async);
-    if let Some(fault) = fault {
-        training = training.fault(Trigger::Time(second(1.0)), fault);
+    for (index, fault) in faults.into_iter().enumerate() {
+        training = training.fault(Trigger::Time(second(1.0 + 20.0 * index as f64)), fault);
     }
     let trained = training.run_hosted(|host, task| {
         let (is_ps, clock) = (task.job() == "ps", Rc::clone(&host.clock));
         let running = client(host);
         async move {
             if is_ps {
-                clock.sleep_until(second(200.0)).await;
+                clock.sleep_until(second(220.0)).await;
                 return Ok(());
             }
             running.await
@@ -293,6 +297,21 @@ fn a_step_under_way_is_answered_after_a_lost_connection_and_carried_out_once() {
         added?;
         assert!(host.clock.now() > second(10.0), "the connection was lost meanwhile");
         assert_eq!(session.run().fetch(&v.read()).await?.scalar::<f32>(0)?, 1.0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_step_that_no_connection_outlives_fails_and_the_session_goes_on() {
+    simulated((0..8).map(|_| cut_off(8)), |host| async move {
+        let g = Graph::new();
+        let Gated { v, init, add, .. } = gated(&g)?;
+        let session = Session::new(&host.server.target_of(&ps(0))?, &g).await?;
+        session.run().target(&init).await?;
+        let lost = session.run().target(&add).await.map(drop);
+        let says = ["connection to ps:0 was lost 8 times", "not known whether"];
+        assert_error(lost, Code::Unavailable, &says);
+        assert_eq!(session.run().fetch(&v.read()).await?.scalar::<f32>(0)?, 0.0);
         Ok(())
     });
 }

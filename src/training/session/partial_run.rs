@@ -1,0 +1,136 @@
+//! A step that is fed and fetched in pieces.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use crate::graph::{Edge, Output, Target};
+use crate::runtime::{
+    Answer, Code, Error, MasterMail, Result, RunPiece, RunStep, StepDone, Values, stopped, tell,
+};
+use crate::tensor::Tensor;
+
+use super::super::fetched::{Edges, Fetched};
+use super::super::run_metadata::RunMetadata;
+use super::Session;
+
+/// A step that runs as far as it has been fed (TensorFlow: `Session.partial_run`). Each operation
+/// runs once, however many pieces there are: what one piece has read, the next goes on with.
+///
+/// It is over once everything has been fetched. Dropping it before cancels it.
+pub struct PartialRun<'a> {
+    session: &'a Session,
+    handle: u64,
+    feeds: Vec<Edge>,
+    fetches: Edges,
+    /// Told when the whole step ends.
+    whole: Answer<Result<StepDone>>,
+    /// The error that the step has ended with.
+    failed: Option<Error>,
+}
+
+impl Session {
+    /// Sets up a step whose `feeds` and `fetches` come in pieces, and which also runs `targets`.
+    /// The session's time limit is that of the whole step.
+    ///
+    /// # Errors
+    /// If one of them belongs to another graph, or the step can't be placed. The master of another
+    /// server runs no steps in pieces.
+    pub async fn partial_run_setup(
+        &self,
+        feeds: &[&Output],
+        fetches: &[&Output],
+        targets: &[&Target],
+    ) -> Result<PartialRun<'_>> {
+        let mut asked = self.asked();
+        feeds.iter().for_each(|feed| asked.feed(feed, Tensor::scalar(false)));
+        fetches.iter().for_each(|fetch| asked.fetch(fetch));
+        targets.iter().for_each(|target| asked.target(target));
+        asked.check_graph()?;
+        self.extend()?;
+        let handle = self.partial_runs.get();
+        self.partial_runs.set(handle + 1);
+        let (set_up, whole) = (Answer::new(), Answer::new());
+        let request = asked.request;
+        let (feeds, fetches) = (request.feeds.clone(), Edges::from_slice(&request.fetches));
+        self.send(RunStep {
+            session: self.id,
+            request: Arc::new(request),
+            feeds: Values::new(),
+            deadline: self.deadline(None),
+            origin: None,
+            is_traced: false,
+            pieces: Some((handle, set_up.reply())),
+            reply: whole.reply(),
+        });
+        match set_up.await {
+            Some(()) => {
+                Ok(PartialRun { session: self, handle, feeds, fetches, whole, failed: None })
+            }
+            None => match whole.await {
+                Some(Err(error)) => Err(error),
+                _ => Err(stopped().on(self.target.task())),
+            },
+        }
+    }
+}
+
+impl PartialRun<'_> {
+    /// Feeds and fetches a piece: values that were not fed before, and outputs that were not
+    /// fetched before and need nothing that is not fed yet.
+    ///
+    /// # Errors
+    /// If a feed or a fetch is none of the step's, or comes twice; if a fetch needs more; if the
+    /// step has failed, its error.
+    pub async fn run(
+        &mut self,
+        feeds: &[(&Output, Tensor)],
+        fetches: &[&Output],
+    ) -> Result<Fetched> {
+        self.look().await;
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let edges: Edges = fetches.iter().map(|fetch| fetch.edge()).collect();
+        let at = |all: &[Edge], output: &Output| {
+            let found = all.iter().position(|edge| *edge == output.edge());
+            let none = || {
+                let message =
+                    format!("`{}` is not what the partial run is set up for", output.name());
+                Error::new(Code::InvalidArgument, message)
+            };
+            found.map(|position| position as u32).ok_or_else(none)
+        };
+        let feeds =
+            feeds.iter().map(|(output, value)| Ok((at(&self.feeds, output)?, value.clone())));
+        let feeds = feeds.collect::<Result<Vec<_>>>()?;
+        let fetches = fetches.iter().map(|output| at(&self.fetches, output));
+        let fetches = fetches.collect::<Result<Vec<_>>>()?;
+        let (answer, session, handle) = (Answer::new(), self.session.id, self.handle);
+        let piece = RunPiece { session, handle, feeds, fetches, reply: answer.reply() };
+        tell(&self.session.target.master, MasterMail::RunPiece(piece));
+        let target = &self.session.target;
+        let values = answer.await.unwrap_or_else(|| Err(stopped().on(target.task())))?;
+        Ok(Fetched { values, edges, metadata: RunMetadata::default() })
+    }
+
+    /// Notes whether the step has failed since the last piece.
+    async fn look(&mut self) {
+        let whole = &mut self.whole;
+        let ended = poll_fn(|context| match Pin::new(&mut *whole).poll(context) {
+            Poll::Ready(Some(ended)) => Poll::Ready(Some(ended)),
+            _ => Poll::Ready(None),
+        });
+        if let Some(Err(error)) = ended.await {
+            self.failed = Some(error);
+        }
+    }
+}
+
+impl Drop for PartialRun<'_> {
+    fn drop(&mut self) {
+        let (session, handle) = (self.session.id, self.handle);
+        tell(&self.session.target.master, MasterMail::GiveUpPieces { session, handle });
+    }
+}
