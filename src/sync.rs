@@ -49,7 +49,7 @@ pub(crate) use protocol::{Arrived, Correction, Treatment};
 pub use protocol::{Contribution, Copies, Exchange, Place, Verdict, Version};
 pub use sparse_sum::SparseSum;
 pub(crate) use view::Views;
-pub use view::{Fate, Progress, View};
+pub use view::{Fate, Progress, Return, View};
 
 #[cfg(test)]
 mod tests;

@@ -122,7 +122,7 @@ impl<G> Accumulator<G> {
             "a gradient comes of a version that exists: {}, not {}",
             place.round, self.round
         );
-        if is_barrier && (!part.has(worker) || part.is_leaving(worker)) {
+        if is_barrier && (!part.has(worker, place.round) || part.is_leaving(worker)) {
             Offer::Departed
         } else if place.round < self.round {
             Offer::Stale
@@ -234,7 +234,7 @@ impl<G> Accumulator<G> {
             Contributors::Named(closed) => closed[&self.round][index],
         };
         let place = Place { round: self.round, index: index as u32 };
-        let is_missing = part.has(worker) && !self.offered.contains_key(&place);
+        let is_missing = part.has(worker, self.round) && !self.offered.contains_key(&place);
         is_missing.then_some(worker)
     }
 

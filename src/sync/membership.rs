@@ -312,7 +312,7 @@ impl Membership {
     /// Whether all of `workers` have departed, as far as this task or those know who told it of
     /// their `part`: a worker may have died before this task began.
     pub(crate) fn all_are_gone(&self, workers: u32, part: &Participation) -> bool {
-        let is_gone = |worker| !self.is_live(worker) || !part.has(worker);
+        let is_gone = |worker| !self.is_live(worker) || !part.has(worker, u64::MAX);
         (0..workers).all(is_gone) && self.have_some_left()
     }
 }

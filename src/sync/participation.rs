@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Fate, View};
+use super::{Fate, Return, View};
 
 /// Who takes part in the rounds of a task's variables: all workers but those who have left, and
 /// those whom the task of the global step has taken out. A shard decides nothing by itself.
@@ -27,10 +27,13 @@ struct Told {
 }
 
 impl Participation {
-    /// Whether `worker` takes part in the rounds to come.
-    pub fn has(&self, worker: u32) -> bool {
-        !self.left.contains(&worker)
-            && self.told.values().all(|told| !told.view.out.contains_key(&worker))
+    /// Whether `worker` takes part in `round` of the votes; behind a barrier, in any round to come.
+    pub fn has(&self, worker: u32, round: u64) -> bool {
+        let takes_part = |told: &Told| {
+            let back = told.view.back.get(&worker);
+            !told.view.out.contains_key(&worker) && back.is_none_or(|back| back.round <= round)
+        };
+        !self.left.contains(&worker) && self.told.values().all(takes_part)
     }
 
     /// Whether no round may be made, since a change of the view is under way.
@@ -94,7 +97,7 @@ impl Participation {
         told.change.take_if(|(number, _)| *number <= view.number);
         let out = view.out.clone();
         let before = std::mem::replace(&mut told.view, view);
-        let is_new = |(_, number): &(&u32, &u32)| **number > before.number;
+        let is_new = |(_, back): &(&u32, &Return)| back.view > before.number;
         let back: Vec<u32> =
             told.view.back.iter().filter(is_new).map(|(worker, _)| *worker).collect();
         for worker in back {
@@ -138,26 +141,32 @@ mod tests {
         let mut part = Participation::default();
         let decider = (0, Some(1));
         assert!(part.flush(decider, 2, vec![1]) && part.is_held() && part.is_leaving(1));
-        assert!(part.has(1), "until the view is told");
+        assert!(part.has(1, 9), "until the view is told");
         assert!(!part.flush(decider, 1, vec![]));
         assert_eq!(part.install(decider, view(2, [1])).len(), 1);
-        assert!(!part.has(1) && !part.is_held());
+        assert!(!part.has(1, 9) && !part.is_held());
         assert!(!part.flush(decider, 2, vec![1]) && part.install(decider, view(1, [])).is_empty());
-        assert!(!part.has(1) && part.has(0));
+        assert!(!part.has(1, 9) && part.has(0, 9));
     }
 
     #[test]
     fn who_has_left_takes_part_again_once_it_is_let_in() {
         let mut part = Participation::default();
         part.leave(1);
-        assert!(!part.has(1));
+        assert!(!part.has(1, 9));
         part.install((0, None), view(1, []));
-        assert!(!part.has(1));
-        part.install((0, None), View { back: [(1, 2)].into(), ..view(2, []) });
-        assert!(part.has(1));
+        assert!(!part.has(1, 9));
+        part.install(
+            (0, None),
+            View { back: [(1, Return { view: 2, round: 8 })].into(), ..view(2, []) },
+        );
+        assert!(part.has(1, 9) && !part.has(1, 7), "its earlier life had a place in round 7");
         part.leave(1);
-        part.install((0, None), View { back: [(1, 2)].into(), ..view(3, []) });
-        assert!(!part.has(1), "it has left since");
+        part.install(
+            (0, None),
+            View { back: [(1, Return { view: 2, round: 8 })].into(), ..view(3, []) },
+        );
+        assert!(!part.has(1, 9), "it has left since");
     }
 
     #[test]
@@ -165,10 +174,10 @@ mod tests {
         let mut part = Participation::default();
         part.install((0, Some(1)), view(7, [1, 2]));
         part.install((0, Some(2)), view(1, [1]));
-        assert!(!part.has(1) && part.has(2));
+        assert!(!part.has(1, 9) && part.has(2, 9));
         part.forget_earlier_life(0, 2);
-        assert!(!part.has(1));
+        assert!(!part.has(1, 9));
         part.forget_earlier_life(0, 3);
-        assert!(part.has(1));
+        assert!(part.has(1, 9));
     }
 }

@@ -48,6 +48,9 @@ impl Voters {
     }
 }
 
+/// No worker: the place goes to the next voter.
+const VACANT: u32 = u32::MAX;
+
 /// The number of `counted` gradients in the last, unfinished round of a training that has had
 /// `updates` rounds of `size` and whose voters go on.
 pub(super) fn left_over(size: u32, counted: u64, updates: u64) -> u64 {
@@ -63,7 +66,8 @@ pub(super) struct Rounds {
     workers: u32,
     /// The round under way.
     round: u64,
-    /// The workers whose gradients are in it, in the order of their votes.
+    /// The workers whose gradients are in it, by place: in the order of their votes, but that a
+    /// vote takes the place of a worker that is lost ([`VACANT`]).
     votes: Vec<u32>,
     /// By worker that computes and is to be stopped if it is late: the version it computes from.
     computing: BTreeMap<u32, u64>,
@@ -102,7 +106,7 @@ impl Rounds {
     }
 
     fn close_if_full(&mut self, members: &Membership) -> Vec<Effect> {
-        if self.votes.len() < self.size(members) {
+        if self.votes.len() < self.size(members) || self.votes.contains(&VACANT) {
             return Vec::new();
         }
         let mut contributors = std::mem::take(&mut self.votes);
@@ -168,8 +172,13 @@ impl Policy for Rounds {
                 self.close_if_full(members)
             }
             Voters::GoOn => {
-                let place = Place { round: self.round, index: self.votes.len() as u32 };
-                self.votes.push(worker);
+                let vacant = self.votes.iter().position(|voter| *voter == VACANT);
+                let index = vacant.unwrap_or(self.votes.len());
+                match self.votes.get_mut(index) {
+                    Some(voter) => *voter = worker,
+                    None => self.votes.push(worker),
+                }
+                let place = Place { round: self.round, index: index as u32 };
                 let mut effects = self.close_if_full(members);
                 effects.push(Effect::Count { worker, place });
                 effects
@@ -178,13 +187,19 @@ impl Policy for Rounds {
     }
 
     /// Drops the open vote of `worker`; the other votes may now be enough. If voters go on there is
-    /// no open vote: the worker's places stay, and the accumulators know that it is gone.
+    /// no open vote: the place of the worker's last one in the round under way goes to another if
+    /// it is lost, and the shards know that its gradients may be missing in earlier rounds.
     ///
     /// A worker that leaves in good order may be the first to see the end of the training. Each of
     /// the others has its next vote dropped, and goes on only if what it then learns is not the end
     /// for it, too: else the training would end with an update too many, of too few gradients.
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         self.computing.remove(&worker);
+        if self.rule.voters == Voters::GoOn && !members.has_left(worker) {
+            // The gradients of its earlier votes have arrived: it has gone on since.
+            let last = self.votes.iter_mut().rev().find(|voter| **voter == worker);
+            last.into_iter().for_each(|voter| *voter = VACANT);
+        }
         let mut effects = Vec::new();
         if self.resting().contains(&worker) {
             self.votes.retain(|voter| *voter != worker);

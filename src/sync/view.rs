@@ -17,8 +17,17 @@ pub struct View {
     pub number: u32,
     /// The workers that take no part, each with what becomes of its last gradients.
     pub out: BTreeMap<u32, Fate>,
-    /// The workers that have been let in again, each with the number of that view.
-    pub back: BTreeMap<u32, u32>,
+    /// The workers that have been let in again.
+    pub back: BTreeMap<u32, Return>,
+}
+
+/// The return of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Return {
+    /// The number of the view that has let it in.
+    pub view: u32,
+    /// In a mode with votes: the first round that its gradients are waited for in again.
+    pub round: u64,
 }
 
 /// What becomes of the last gradients of a worker that is taken out of the view.
@@ -184,9 +193,9 @@ impl Views {
         self.change.as_ref().is_some_and(|change| !change.answered.contains(&task))
     }
 
-    /// Ends the change under way: all tasks have answered. Returns the workers whose last step is
-    /// in some variables and not in others.
-    pub(crate) fn install(&mut self) -> Vec<u32> {
+    /// Ends the change under way, in `round` of the votes: all tasks have answered. Returns the
+    /// workers whose last step is in some variables and not in others.
+    pub(crate) fn install(&mut self, round: u64) -> Vec<u32> {
         let Some(change) = self.change.take() else { return Vec::new() };
         let mut torn = Vec::new();
         let fate = |worker: &u32| {
@@ -201,7 +210,8 @@ impl Views {
         let number = change.number;
         let out: BTreeMap<u32, Fate> = change.out.into_iter().zip(fates).collect();
         let let_in = self.view.out.keys().filter(|worker| !out.contains_key(worker));
-        let let_in: Vec<(u32, u32)> = let_in.map(|worker| (*worker, number)).collect();
+        let now = Return { view: number, round };
+        let let_in: Vec<(u32, Return)> = let_in.map(|worker| (*worker, now)).collect();
         self.view.back.extend(let_in);
         self.view.back.retain(|worker, _| !out.contains_key(worker));
         (self.view.number, self.view.out) = (number, out);
@@ -234,7 +244,7 @@ mod tests {
             views.answer(task, 1, &[(1, progress)]);
             assert!(!views.waits_for(task));
         }
-        let torn = views.install();
+        let torn = views.install(0);
         (views.view().clone(), torn)
     }
 
@@ -254,16 +264,16 @@ mod tests {
         let mut views = Views::default();
         views.lose(1);
         views.begin(true);
-        views.install();
+        views.install(0);
         assert!(views.is_out(1) && !views.needs_rest());
         views.seek(BTreeSet::from([1]));
         assert!(views.needs_rest() && !views.begin(false));
         assert!(views.begin(true) && views.proposed() == Some((2, vec![])));
         assert!(views.is_out(1) && views.needs_rest(), "until it is installed");
         views.seek(BTreeSet::from([1]));
-        views.install();
+        views.install(7);
         assert!(!views.is_out(1) && views.is_whole() && !views.needs_rest());
-        assert_eq!(views.view().back, BTreeMap::from([(1, 2)]));
+        assert_eq!(views.view().back, BTreeMap::from([(1, Return { view: 2, round: 7 })]));
         views.leave(1);
         assert!(views.view().back.is_empty());
     }
@@ -278,7 +288,7 @@ mod tests {
         views.answer(0, 1, &[]);
         assert!(views.waits_for(0));
         views.answer(0, 2, &[(1, at(3, 3, 3)), (2, at(3, 4, 3))]);
-        views.install();
+        views.install(0);
         assert_eq!(views.view().out, BTreeMap::from([(1, Fate::Counts), (2, Fate::Dropped)]));
     }
 
@@ -287,12 +297,12 @@ mod tests {
         let mut views = Views::default();
         views.lose(1);
         views.begin(true);
-        views.install();
+        views.install(0);
         views.seek(BTreeSet::from([1]));
         views.begin(true);
         views.lose(1);
         assert!(views.begin(true) && views.proposed() == Some((3, vec![1])));
-        views.install();
+        views.install(0);
         assert!(views.is_out(1));
     }
 }

@@ -139,7 +139,7 @@ impl ParameterServerMessage {
             }
             Self::Flush { out, .. } => 4 * (1 + out.len() as u64),
             Self::Flushed { progress, .. } => 4 + 28 * progress.len() as u64,
-            Self::Install(view) => 4 + 8 * (view.out.len() + view.back.len()) as u64,
+            Self::Install(view) => 4 + 8 * view.out.len() as u64 + 16 * view.back.len() as u64,
             Self::Leave { .. }
             | Self::TrainingOver
             | Self::AskForPlaces

@@ -18,7 +18,7 @@ use crate::runtime::error::{Code, Error};
 use crate::runtime::master::step_plan::partitions;
 use crate::runtime::state::{Bound, VariableId};
 use crate::runtime::worker::plan::Plan;
-use crate::sync::{Departed, Epoch, Fate, Mode, Progress, View};
+use crate::sync::{Departed, Epoch, Fate, Mode, Progress, Return, View};
 use crate::tensor::DType;
 use crate::transport::wire::{WireLimits, decode_envelope, encode_envelope};
 
@@ -236,7 +236,7 @@ fn to_parameter_servers() -> [ParameterServerMessage; 11] {
         ParameterServerMessage::Install(View {
             number: 2,
             out: [(3, Fate::Dropped)].into(),
-            back: [(4, 1)].into(),
+            back: [(4, Return { view: 1, round: 9 })].into(),
         }),
         ParameterServerMessage::TrainingOver,
         ParameterServerMessage::AskForPlaces,

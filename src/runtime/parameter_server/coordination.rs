@@ -164,6 +164,11 @@ impl Coordination {
         self.answer(held.unwrap_or_default())
     }
 
+    /// The round under way, if workers vote.
+    pub(super) fn round(&self) -> Option<u64> {
+        self.coordinator.round()
+    }
+
     /// Whether `worker` is held between two steps.
     pub(super) fn is_at_rest(&self, worker: u32) -> bool {
         self.commits.contains_key(&worker)
@@ -184,9 +189,7 @@ impl Coordination {
 
     /// Stops waiting for `worker`.
     pub(super) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Served> {
-        if let Some(told) = self.told.get_mut(&worker) {
-            told.vote.has_failed = true;
-        }
+        self.told.remove(&worker);
         let effects = self.coordinator.leave(members, worker);
         let now = self.coordinator.round_size(members).unwrap_or(0);
         let before = std::mem::replace(&mut self.round_size, now);

@@ -9,6 +9,7 @@ use crate::sync::{Fate, Progress, View, Views};
 use crate::transport::PeerId;
 
 use super::ParameterServer;
+use super::coordination::Coordination;
 use super::trainings::Binding;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::ParameterServerMessage;
@@ -178,8 +179,9 @@ impl ParameterServer {
         if holders.iter().any(|holder| views.waits_for(holder.0) && !is_gone(holder.0)) {
             return;
         }
+        let round = self.coordinations.values().filter_map(Coordination::round).max();
         let views = self.views.as_mut().expect("it was just there");
-        for worker in views.install() {
+        for worker in views.install(round.unwrap_or(0)) {
             tracing::warn!(
                 worker,
                 "a worker was lost in the midst of a step: its gradient counts for some variables \

@@ -215,6 +215,11 @@ fn in_a_batch_mode_nobody_waits_and_a_fast_worker_has_several_gradients_in_a_rou
     assert_eq!(batch.vote(2, 0), [closes([1, 2]), count(2, 0, 1)]);
     assert_eq!(batch.vote(0, 0), [count(0, 1, 0)]);
     assert_eq!(batch.finish(), []);
+    let mut batch = Tried::new(Mode::KBatchAsync { k: 2 }, 3);
+    batch.vote(1, 0);
+    assert_eq!(batch.lose(1), [], "its gradient may not have come to every shard");
+    assert_eq!(batch.vote(2, 0), [count(2, 0, 0)]);
+    assert_eq!(batch.vote(0, 0), [closes([2, 0]), count(0, 0, 1)]);
 }
 
 #[test]

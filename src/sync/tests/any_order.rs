@@ -170,7 +170,7 @@ impl Training {
     fn end_change(&mut self) {
         let mut variables = 0..self.versions.len();
         if self.views.is_changing() && !variables.any(|task| self.views.waits_for(task as u32)) {
-            self.torn.extend(self.views.install());
+            self.torn.extend(self.views.install(self.coordinator.round().unwrap_or(0)));
             let view = self.views.view();
             let install = |variable| Message::Install { variable, view: view.clone() };
             self.in_flight.extend((0..self.versions.len()).map(install));
@@ -187,6 +187,7 @@ impl Training {
         let offer = verdict.place.map(|place| accumulator.offer(part, worker, place, version));
         match offer {
             Some(Offer::Held) if !goes_on(self.mode) => {}
+            Some(Offer::Replaced(_)) if goes_on(self.mode) => self.taken(worker, variable),
             Some(Offer::Replaced(_)) => panic!("{worker} has one gradient for a place"),
             Some(Offer::Stale) => panic!("a variable was updated without {worker}, who lives"),
             None | Some(Offer::Held | Offer::Departed) => self.taken(worker, variable),
