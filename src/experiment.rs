@@ -73,6 +73,8 @@ pub struct Experiment {
     seeds: u32,
     /// The runs that are wanted; empty for all.
     only: Vec<String>,
+    /// The arguments of the program.
+    arguments: Vec<String>,
 }
 
 impl Experiment {
@@ -99,7 +101,8 @@ impl Experiment {
 
     fn of(text: String) -> Self {
         let (removed, set, sweeps, only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { text, path: None, removed, set, sweeps, seed: None, seeds: 1, only }
+        let arguments = Vec::new();
+        Self { text, path: None, removed, set, sweeps, seed: None, seeds: 1, only, arguments }
     }
 
     /// Changes one key, as in `stop.steps=500` or `run.0.mode=async`.
@@ -163,6 +166,13 @@ impl Experiment {
     #[must_use]
     pub fn only(mut self, name: impl Into<String>) -> Self {
         self.only.push(name.into());
+        self
+    }
+
+    /// Gives every task's program `arguments`, which it reads by [`Task::arguments`].
+    #[must_use]
+    pub fn arguments<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments = arguments.into_iter().map(Into::into).collect();
         self
     }
 
@@ -230,6 +240,7 @@ impl Experiment {
                 let own = scenario.of(run);
                 fits(own, &run.name)?;
                 let mut trial = Trial::new(scenario, run, swept)?;
+                trial.arguments.clone_from(&self.arguments);
                 // Trials with the same data share it.
                 let same = |known: &&Trial| known.data_key == trial.data_key;
                 trial.dataset = match trials.iter().find(same) {

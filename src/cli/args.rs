@@ -141,12 +141,16 @@ pub(crate) struct ScenarioArgs {
     /// default. Keys are removed before others are set; may be repeated.
     #[arg(long = "unset", value_name = "PATH", value_parser = Change::unset)]
     pub(crate) unset: Vec<Change>,
+
+    /// What follows `--` is for the program, which reads it by `Task::arguments`.
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub(crate) program: Vec<String>,
 }
 
 impl ScenarioArgs {
     /// The experiment that the arguments ask for.
     pub(crate) fn experiment(&self) -> Result<Experiment, Failure> {
-        let mut experiment = Experiment::load(&self.scenario)?;
+        let mut experiment = Experiment::load(&self.scenario)?.arguments(self.program.clone());
         for change in self.unset.iter().chain(&self.sets) {
             experiment = experiment.change(change.clone());
         }

@@ -33,6 +33,7 @@ pub struct RunConfig {
     master: String,
     evaluation_master: String,
     model_dir: Option<String>,
+    environment: Option<String>,
     warnings: Vec<ConfigWarning>,
 }
 
@@ -128,6 +129,7 @@ impl RunConfig {
             listed,
             dynamic: config.dynamic,
             model_dir: config.model_dir,
+            environment: config.environment,
             warnings: config.warnings,
         }
     }
@@ -222,6 +224,14 @@ impl RunConfig {
     /// The directory of checkpoints, if the configuration sets one.
     pub fn model_dir(&self) -> Option<&str> {
         self.model_dir.as_deref()
+    }
+
+    /// Where the launcher says that the training runs, such as `cloud`; `local` if it does not say.
+    ///
+    /// In TensorFlow's oldest reader only the job `master` leads a `cloud`. Kubeflow writes `cloud`
+    /// for clusters without one, so that here it changes nobody's role.
+    pub fn environment(&self) -> &str {
+        self.environment.as_deref().unwrap_or("local")
     }
 
     /// The parts of the configuration that are ignored.

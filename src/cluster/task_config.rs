@@ -18,6 +18,7 @@ pub struct TaskConfig {
     pub(super) session_master: Option<String>,
     pub(super) eval_session_master: Option<String>,
     pub(super) model_dir: Option<String>,
+    pub(super) environment: Option<String>,
     pub(super) warnings: Vec<ConfigWarning>,
     pub(super) paths: Paths,
 }

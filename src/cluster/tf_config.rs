@@ -13,8 +13,7 @@ use super::{ConfigErrors, ConfigProblem, ConfigWarning, TaskConfig};
 pub(super) const VARIABLE: &str = "TF_CONFIG";
 const CLUSTER: &str = "cluster";
 const SPARSE_CLUSTER: &str = "sparseCluster";
-/// The keys that a launcher may write. `environment` (Kubeflow's) and `service` have no meaning
-/// here.
+/// The keys that a launcher may write. `service` has no meaning here.
 const KEYS: [&str; 9] = [
     CLUSTER,
     SPARSE_CLUSTER,
@@ -50,6 +49,7 @@ impl TaskConfig {
             session_master: text_at(&root, "session_master", problems),
             eval_session_master: text_at(&root, "eval_session_master", problems),
             model_dir: text_at(&root, "model_dir", problems),
+            environment: text_at(&root, "environment", problems),
             ..Self::default()
         };
         if config.model_dir.as_deref() == Some("") {

@@ -25,6 +25,8 @@ pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     /// The program's first arguments; those that give a task its place follow.
     pub(crate) arguments: Vec<String>,
+    /// The arguments that are for the task's program, and go last.
+    pub(crate) program_arguments: Vec<String>,
     /// The name of the run.
     pub(crate) run: String,
     /// How long an idle task polls for messages, if the user has said so.

@@ -67,6 +67,7 @@ impl Launcher {
         let order = Launch {
             program: self.program.clone(),
             arguments: self.arguments(experiment, trial),
+            program_arguments: experiment.arguments.clone(),
             run: trial.name.clone(),
             busy_poll: self.busy_poll,
             tasks: trial.cluster.spec.tasks().collect(),

@@ -47,6 +47,8 @@ pub struct Trial {
     /// Its checkpoints, if they are not those of the scenario.
     pub checkpointing: Option<Checkpointing>,
     checkpoint: Option<Checkpoint>,
+    /// The arguments of the program.
+    pub(super) arguments: Vec<String>,
     /// The run's name, and the values of the sweeps.
     pub(super) origin: (String, Vec<Change>),
     /// The key of `dataset`: trials with equal keys have the same data.
@@ -97,6 +99,16 @@ impl Trial {
         }
         let mut settings = own.settings.clone();
         settings.optimizer.top_k = run.compression.top_k();
+        if settings.sync_replicas.is_some()
+            && (run.mode != Mode::Async || settings.optimizer.top_k.is_some())
+        {
+            let why = format!(
+                "run `{}`: `program.sync_replicas` coordinates the workers by TensorFlow's tokens, \
+                 which takes `mode = \"async\"` and no `top_k`",
+                run.name
+            );
+            return Err(ExperimentError::Impossible(why));
+        }
         let data_key = (settings.model.clone(), own.dataset.clone(), own.numerics, own.seed);
         Ok(Self {
             name: name(run, swept),
@@ -111,6 +123,7 @@ impl Trial {
             dataset: None,
             checkpointing: None,
             checkpoint: own.checkpoint.clone(),
+            arguments: Vec::new(),
             data_key,
         })
     }
@@ -166,6 +179,7 @@ impl Trial {
             stores,
             recorder: Rc::new(recording.clone()),
             config,
+            arguments: self.arguments.clone(),
         })
     }
 

@@ -215,7 +215,7 @@ pub(crate) struct StepDone {
 }
 
 /// The options of a session.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionOptions {
     /// Use only the devices that match one of these filters, and those of the session's own server.
     /// Without filters, use all devices of the cluster.

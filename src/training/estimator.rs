@@ -10,7 +10,7 @@ use crate::placement::ReplicaDeviceSetter;
 use crate::runtime::{Code, Error, Result, SessionOptions};
 
 use super::checkpointing::Checkpointing;
-use super::evaluator::Evaluator;
+use super::evaluator::{Evaluator, place};
 use super::hooks::StopAtStep;
 use super::monitored_session::MonitoredSession;
 use super::task::Task;
@@ -71,7 +71,9 @@ async fn evaluator(
 ) -> Result<Evaluator> {
     let g = Graph::new();
     g.set_random_seed(task.seed());
-    let ends = g.with_device(&task.device().to_string(), |g| model(g, Phase::Evaluate))?;
+    let target = task.run_settings().evaluation_master.clone();
+    let device = place(&target.unwrap_or_else(|| task.target()));
+    let ends = g.with_device(&device, |g| model(g, Phase::Evaluate))?;
     Evaluator::open(task, (g, ends), spec).await
 }
 
@@ -91,7 +93,11 @@ async fn run_worker(
     builder = builder.hooks(train.hooks);
     if let (None, Some(config)) = (&task.run_settings().session, task.run_config()) {
         let device_filters = config.device_filters();
-        builder = builder.config(SessionOptions { device_filters, ..SessionOptions::default() });
+        builder = builder.config(SessionOptions {
+            device_filters,
+            allow_soft_placement: true,
+            ..SessionOptions::default()
+        });
     }
     if let Some(steps) = train.max_steps {
         builder = builder.hook(StopAtStep::last_step(steps));

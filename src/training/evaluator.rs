@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use crate::checkpoint::Restored;
+use crate::cluster::{DeviceSpec, TaskName};
 use crate::graph::{Graph, Output};
-use crate::runtime::{Code, Error, Result, SessionOptions, Watched};
+use crate::runtime::{Code, Error, Result, ServerTarget, SessionOptions, Watched};
 use crate::units::Time;
 
 use super::checkpoints::Checkpoints;
@@ -19,6 +20,11 @@ use super::task::Task;
 
 /// The least time between two looks at the store, where nobody tells of new checkpoints.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The device name of the task that measures in a session of `target`.
+pub(super) fn place(target: &ServerTarget) -> String {
+    DeviceSpec::of_task(target.task()).to_string()
+}
 
 /// Measures checkpoints (TensorFlow: `_TrainingExecutor.run_evaluator`).
 ///
@@ -50,11 +56,12 @@ impl Evaluator {
         spec: EvalSpec,
     ) -> Result<Self> {
         let checkpoints = Checkpoints::new(&checkpointing(task)?);
-        let model = graph.with_device(&task.device().to_string(), |graph| {
-            Ok(Scaffold::new().finalize(graph, true)?)
-        })?;
+        let target = task.run_settings().evaluation_master.clone();
+        let target = target.unwrap_or_else(|| task.target());
+        let model = graph
+            .with_device(&place(&target), |graph| Ok(Scaffold::new().finalize(graph, true)?))?;
         let options = SessionOptions { isolate_session_state: true, ..SessionOptions::default() };
-        let session = Session::with_options(&task.target(), &graph, options).await?;
+        let session = Session::with_options(&target, &graph, options).await?;
         model.initialize_own(&session).await?;
         let events = spec
             .summary_dir
@@ -140,7 +147,7 @@ impl Evaluator {
     }
 
     /// Waits until there is more news than `seen`. A chief that is lost is asked again.
-    async fn wait_for_news(&self, seen: u64, chief: &crate::cluster::TaskName) -> Result<()> {
+    async fn wait_for_news(&self, seen: u64, chief: &TaskName) -> Result<()> {
         let (server, patience) = (self.task.server(), self.task.patience());
         let limit = match server.watched() {
             Watched::Answered => None,

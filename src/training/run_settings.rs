@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::checkpoint::{Retention, Store};
 use crate::cluster::DeviceSpec;
-use crate::runtime::SessionOptions;
+use crate::runtime::{ServerTarget, SessionOptions};
 
 use super::checkpointing::Checkpointing;
 use super::hooks::SecondOrStepTimer;
@@ -22,7 +22,7 @@ use super::hooks::SecondOrStepTimer;
 /// # let _ = task;
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RunSettings {
     pub(super) tf_random_seed: Option<u64>,
     pub(super) save_summary_steps: Option<u64>,
@@ -31,6 +31,7 @@ pub struct RunSettings {
     pub(super) log_step_count_steps: Option<u64>,
     pub(super) session: Option<SessionOptions>,
     pub(super) model_dir: Option<String>,
+    pub(super) evaluation_master: Option<ServerTarget>,
 }
 
 impl Default for RunSettings {
@@ -52,6 +53,7 @@ impl RunSettings {
             log_step_count_steps: Some(100),
             session: None,
             model_dir: None,
+            evaluation_master: None,
         }
     }
 
@@ -123,11 +125,25 @@ impl RunSettings {
         self
     }
 
+    /// Whether sessions write the device of each operation to the log.
+    #[must_use]
+    pub fn log_device_placement(mut self, logs: bool) -> Self {
+        self.session.get_or_insert_default().log_device_placement = logs;
+        self
+    }
+
     /// Keeps the checkpoints of `train_and_evaluate` in a folder, or at a URL, if the scenario has
     /// no `[checkpoint]`. Default: `model_dir` of `TF_CONFIG`.
     #[must_use]
     pub fn model_dir(mut self, location: &str) -> Self {
         self.model_dir = Some(location.to_owned());
+        self
+    }
+
+    /// Has an evaluator measure on the server at `target` instead of its own task.
+    #[must_use]
+    pub fn evaluation_master(mut self, target: &ServerTarget) -> Self {
+        self.evaluation_master = Some(target.clone());
         self
     }
 
@@ -145,6 +161,18 @@ mod tests {
     use super::*;
     use crate::checkpoint::Memory;
     use crate::units::Time;
+
+    #[test]
+    fn what_sessions_are_opened_with_adds_up() {
+        let seen: DeviceSpec = "/job:ps".parse().unwrap();
+        let options = SessionOptions { isolate_session_state: true, ..SessionOptions::default() };
+        let settings = RunSettings::new().session_config(options.clone());
+        let settings = settings.device_filters([seen.clone()]).log_device_placement(true);
+        let all =
+            SessionOptions { device_filters: vec![seen], log_device_placement: true, ..options };
+        assert_eq!(settings.session, Some(all));
+        assert_eq!(RunSettings::new().session, None, "a session's own defaults");
+    }
 
     #[test]
     fn checkpoints_are_written_and_kept_as_the_settings_say() {

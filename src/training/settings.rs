@@ -26,10 +26,53 @@ pub struct Settings {
     pub batch: usize,
     /// The conditions that end the training.
     pub stop: Stop,
+    /// How TensorFlow's own tokens coordinate the workers, in a run of the mode `async`; none if
+    /// they do not.
+    pub sync_replicas: Option<ByTokens>,
     /// How often an evaluator measures.
     pub evaluator: Evaluating,
     /// How long tasks wait for one another.
     pub patience: Patience,
+}
+
+/// A training by [`SyncReplicas`](crate::optimizer::SyncReplicas): `sync_replicas` of a scenario's
+/// `[program]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByTokens {
+    /// The number of gradients of an update. Default: one for each replica.
+    pub replicas_to_aggregate: Option<u32>,
+    /// The number of replicas. Default: all workers.
+    pub total_num_replicas: Option<u32>,
+    /// The number of first tokens. Default: as many as an update takes gradients.
+    pub num_tokens: Option<u32>,
+}
+
+impl ByTokens {
+    /// The gradients of an update and the replicas, of `workers` workers.
+    pub(super) fn replicas(&self, workers: u32) -> (u32, u32) {
+        let total = self.total_num_replicas.unwrap_or(workers);
+        (self.replicas_to_aggregate.unwrap_or(total), total)
+    }
+
+    /// The mistakes in it: for each a key and a message.
+    pub(crate) fn mistakes(&self, workers: u32) -> Vec<(&'static str, String)> {
+        let mut found = Vec::new();
+        let keys = [
+            ("replicas_to_aggregate", self.replicas_to_aggregate),
+            ("total_num_replicas", self.total_num_replicas),
+        ];
+        for (key, _) in keys.into_iter().filter(|(_, number)| *number == Some(0)) {
+            found.push((key, "0 must be at least 1".to_owned()));
+        }
+        let (aggregated, total) = self.replicas(workers);
+        let needed = aggregated.saturating_sub(total);
+        if let Some(tokens) = self.num_tokens.filter(|tokens| *tokens < needed) {
+            let why = format!("{tokens} are too few for any update; at least {needed} are needed");
+            found.push(("num_tokens", why));
+        }
+        found
+    }
 }
 
 /// How often the task of the job `evaluator` measures the newest checkpoint. A scenario's

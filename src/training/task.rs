@@ -63,6 +63,8 @@ pub struct TaskParts {
     pub recorder: Rc<dyn Recorder>,
     /// What the environment says of the task; none for what follows from its server.
     pub config: Option<RunConfig>,
+    /// The arguments of the program.
+    pub arguments: Vec<String>,
 }
 
 struct Inner {
@@ -117,6 +119,12 @@ impl Task {
     /// What the environment says of the task, if it was given anything: in a simulation, nothing.
     pub fn run_config(&self) -> Option<&RunConfig> {
         self.inner.parts.config.as_ref()
+    }
+
+    /// The arguments that the program was given, after `--` on the command line (TensorFlow's
+    /// example trainers parse what is left of it themselves).
+    pub fn arguments(&self) -> &[String] {
+        &self.inner.parts.arguments
     }
 
     /// The same task, whose sessions connect to `target`.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::cluster::{Role, TaskName};
-use crate::graph::{Graph, GraphDef, GraphError, Output, accuracy, sparse_softmax_cross_entropy};
+use crate::graph::{
+    Graph, GraphDef, GraphError, Output, Target, accuracy, sparse_softmax_cross_entropy,
+};
 use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::{Code, Error, Result};
@@ -12,18 +14,22 @@ use crate::units::Time;
 
 use super::estimator::{EstimatorSpec, EvalSpec};
 use super::evaluator::Evaluator;
-use super::hooks::{InMemoryEvaluator, StopAtStep};
+use super::hooks::{InMemoryEvaluator, StopAtStep, SyncReplicasHook};
 use super::monitored_session::MonitoredSession;
 use super::task::Task;
 use crate::models::Model;
 use crate::models::{self, Network};
-use crate::optimizer::TrainOp;
+use crate::optimizer::{SyncReplicas, SyncReplicasOp, TrainOp};
 
 /// Trains as the task's settings say, until one of their stop conditions is met.
 ///
 /// # Errors
 /// Any error of a step.
 pub async fn train(task: Task) -> Result<()> {
+    if let Some(argument) = task.arguments().first() {
+        let message = format!("`{argument}`: the built-in trainer takes no arguments");
+        return Err(Error::new(Code::InvalidArgument, message));
+    }
     match task.role() {
         Role::ParameterServer | Role::Helper => return task.join().await,
         Role::Evaluator => return evaluate(&task).await,
@@ -38,6 +44,9 @@ pub async fn train(task: Task) -> Result<()> {
     }
     if let (Some(data), None) = (&model.data, task.cluster().evaluator()) {
         builder = builder.hook(in_memory_evaluator(&task, data)?);
+    }
+    if let Some(op) = &model.by_tokens {
+        builder = builder.hook(by_tokens_hook(&task, op));
     }
     if let Some(checkpointing) = task.checkpointing() {
         builder = builder.checkpointing(checkpointing.clone());
@@ -89,7 +98,7 @@ async fn train_until_the_end(
 /// If the model can't be built.
 pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
     let (g, model) = build_graph(task)?;
-    let shared = model.train_op.target().in_step(task.local_steps() - 1);
+    let shared = model.train_op.in_step(task.local_steps() - 1);
     let mut request = Request { targets: vec![shared.op_id()], ..Request::default() };
     let told = shared.end_of_step().into_iter().flat_map(|end| end.told_of_step());
     request.fetches.extend(told.take(1).map(|global_step| global_step.edge()));
@@ -112,7 +121,11 @@ fn build_graph(task: &Task) -> Result<(Graph, Built)> {
 
 /// A model in a graph, with the operation that trains it.
 struct Built {
-    train_op: TrainOp,
+    train_op: Target,
+    /// The global step after a step of `train_op`, if that counts it.
+    global_step: Option<Output>,
+    /// The operations beside the steps, if the workers are coordinated by tokens.
+    by_tokens: Option<SyncReplicasOp>,
     /// The ends of a model with data.
     data: Option<EstimatorSpec>,
 }
@@ -128,11 +141,28 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     };
     if let Some(pairs) = without_data {
         let train_op = task.apply_gradients(settings.optimizer.clone(), &pairs)?;
-        return Ok(Built { train_op, data: None });
+        return Ok(Built::of(&train_op, None));
     }
     let (data, loss) = network(g, task)?;
-    let train_op = task.minimize(settings.optimizer.clone(), &loss)?;
-    Ok(Built { train_op, data: Some(data) })
+    let Some(by_tokens) = &settings.sync_replicas else {
+        let train_op = task.minimize(settings.optimizer.clone(), &loss)?;
+        return Ok(Built::of(&train_op, Some(data)));
+    };
+    let workers = task.replica().map_or(1, |replica| replica.workers);
+    let (aggregated, total) = by_tokens.replicas(workers);
+    let optimizer = SyncReplicas::new(settings.optimizer.clone(), aggregated, total);
+    let op = optimizer.minimize(&loss, &g.global_step()?)?;
+    let (train_op, data) = (op.train_op().clone(), Some(data));
+    Ok(Built { train_op, global_step: None, by_tokens: Some(op), data })
+}
+
+/// The chief's part of a training by tokens.
+fn by_tokens_hook(task: &Task, op: &SyncReplicasOp) -> SyncReplicasHook {
+    let hook = SyncReplicasHook::new(op);
+    match task.settings().sync_replicas.and_then(|by_tokens| by_tokens.num_tokens) {
+        Some(tokens) => hook.num_tokens(tokens),
+        None => hook,
+    }
 }
 
 /// The scenario's network, with its loss and its accuracy.
@@ -161,9 +191,17 @@ fn servers(task: &Task) -> usize {
 }
 
 impl Built {
+    fn of(train_op: &TrainOp, data: Option<EstimatorSpec>) -> Self {
+        let global_step = Some(train_op.global_step());
+        Self { train_op: train_op.target().clone(), global_step, by_tokens: None, data }
+    }
+
     /// Takes a training step.
     async fn step(&self, task: &Task, session: &mut MonitoredSession) -> Result<()> {
-        let mut run = session.run().target(&self.train_op).fetch(&self.train_op.global_step());
+        let mut run = session.run().target(&self.train_op);
+        if let Some(global_step) = &self.global_step {
+            run = run.fetch(global_step);
+        }
         if let Some(data) = &self.data {
             run = run.feed_with(|| Ok(data.feeds(task.next_batch()?).collect())).fetch(&data.loss);
             for update in &data.updates {

@@ -1,5 +1,6 @@
 //! Experiments as a library's user asks for them: in simulation, for real, with tasks of one's own.
 
+mod arguments;
 mod checkpoints;
 mod evaluator;
 mod own_server;

@@ -159,6 +159,8 @@ fn the_dense_shape_of_a_tfjob_is_read_without_a_warning() {
     config["environment"] = json!("cloud");
     let config = run(config);
     assert!(config.is_chief() && !config.is_dynamic() && config.warnings().is_empty());
+    assert_eq!(config.environment(), "cloud");
+    assert_eq!(RunConfig::from_tf_config(None).unwrap().environment(), "local");
 }
 
 #[test]

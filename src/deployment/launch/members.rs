@@ -110,6 +110,9 @@ fn spawn(
     {
         command.arg(format!("--busy-poll={}us", busy_poll.as_micros()));
     }
+    if !order.program_arguments.is_empty() {
+        command.arg("--").args(&order.program_arguments);
+    }
     command
         .env("TF_CONFIG", role.to_string())
         .stdin(OwnedFd::from(socket))

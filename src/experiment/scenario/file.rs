@@ -65,7 +65,8 @@ pub(super) fn build(
     let faults = faults(file.fault, silence, &cluster, &mut found);
     let slow = slow(&file.compute.slow, &cluster, &mut found);
     let devices = devices(file.compute.devices, &mut found);
-    let (mut settings, dataset) = program(file.program, file.stop, origin, servers, &mut found);
+    let (mut settings, dataset) =
+        program(file.program, file.stop, origin, (servers, workers), &mut found);
     if let Some(recovery) = file.network.recovery.map(Duration::from) {
         found.above_0(recovery.as_secs_f64(), "network.recovery");
         settings.patience = Patience::new(recovery);

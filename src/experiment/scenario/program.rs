@@ -11,7 +11,7 @@ use crate::data::Source;
 use crate::models::{Embedding, Lookups, Model, Null, NullGradient, Published};
 use crate::optimizer::{GradientDescent, Optimizer};
 use crate::runtime::Patience;
-use crate::training::{Evaluating, Settings, Stop};
+use crate::training::{ByTokens, Evaluating, Settings, Stop};
 use crate::units::Bytes;
 
 /// The number of variables that the model `null` reads and updates, as in TensorFlow's null step.
@@ -44,6 +44,7 @@ pub(super) struct ProgramFile {
     dataset: Option<Source>,
     batch: Option<usize>,
     optimizer: Option<OptimizerFile>,
+    sync_replicas: Option<ByTokens>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
@@ -66,12 +67,12 @@ enum ModelFile {
 }
 
 /// The training's settings and data. `origin` is the scenario's file, at which relative paths
-/// begin. `servers` is the number of parameter servers.
+/// begin. The cluster has so many parameter servers and workers.
 pub(super) fn program(
     file: ProgramFile,
     stop: Stop,
     origin: &str,
-    servers: u32,
+    (servers, workers): (u32, u32),
     found: &mut Mistakes,
 ) -> (Settings, Source) {
     let batch = file.batch.unwrap_or(32);
@@ -99,9 +100,30 @@ pub(super) fn program(
         "the models `null` and `count` have no layers to cut; remove the key".to_owned()
     });
     let partitioner = file.partitioner.map(|typed| typed.partitioner(found));
-    let patience = Patience::default();
-    let evaluator = Evaluating::default();
-    (Settings { model, partitioner, optimizer, batch, stop, evaluator, patience }, dataset)
+    let sync_replicas = file.sync_replicas;
+    check_by_tokens(sync_replicas, (has_layers, workers), found);
+    let settings = Settings {
+        model,
+        partitioner,
+        optimizer,
+        batch,
+        stop,
+        sync_replicas,
+        evaluator: Evaluating::default(),
+        patience: Patience::default(),
+    };
+    (settings, dataset)
+}
+
+/// Checks a training by tokens of `workers` workers, whose model has gradients of its own or not.
+fn check_by_tokens(given: Option<ByTokens>, (learns, workers): (bool, u32), found: &mut Mistakes) {
+    let Some(by_tokens) = given else { return };
+    for (key, text) in by_tokens.mistakes(workers) {
+        found.note(format!("program.sync_replicas.{key}"), text);
+    }
+    found.unless(learns, "program.sync_replicas", || {
+        "the models `null` and `count` are not trained by tokens; remove the key".to_owned()
+    });
 }
 
 /// The optimizer of the model `count`, which has no other.

@@ -145,6 +145,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             optimizer,
             batch: 32,
             stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
+            sync_replicas: None,
             evaluator: Evaluating::default(),
             patience: Patience::new(Duration::from_secs(60)),
         },

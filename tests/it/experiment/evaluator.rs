@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use trainyard::checkpoint::{Memory, Stores};
 use trainyard::clock::WallClock;
+use trainyard::cluster::ClusterSpec;
 use trainyard::data::Dataset;
 use trainyard::experiment::{Experiment, Trial};
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 use trainyard::training::{
-    Checkpointing, EvalSpec, Evaluation, Recording, SecondOrStepTimer, SharedRecording, TaskParts,
-    TrainSpec, train, train_and_evaluate,
+    Checkpointing, EvalSpec, Evaluation, Recording, RunSettings, SecondOrStepTimer,
+    SharedRecording, TaskParts, TrainSpec, train, train_and_evaluate,
 };
 use trainyard::units::Time;
 
@@ -168,30 +169,35 @@ async fn deployed(task: Task) -> Result<()> {
     train_and_evaluate(&task, |g, phase| model(g, phase, &task), train, pace).await
 }
 
+/// The task of `server` in real time, with a checkpoint every 10 steps in `store`.
+fn task_on(server: Server, store: &Memory, recording: &SharedRecording) -> Result<Task> {
+    let every = SecondOrStepTimer::every_steps(10);
+    let checkpointing = Checkpointing { every, ..Checkpointing::new(Arc::new(store.clone())) };
+    Task::new(TaskParts {
+        server: Rc::new(server),
+        clock: Rc::new(WallClock::new()),
+        mode: Mode::Sync { backups: 0, cancel: false },
+        seed: 7,
+        settings: trial(&small("")).settings,
+        dataset: Some(Arc::new(Dataset::digits().unwrap())),
+        checkpointing: Some(checkpointing),
+        stores: Stores::in_memory(),
+        recorder: Rc::new(recording.clone()),
+        config: None,
+        arguments: Vec::new(),
+    })
+}
+
 #[test]
 fn the_examples_model_is_trained_and_measured_over_quic() {
     let recording = SharedRecording::default();
     on_actix(async {
         let jobs = [("evaluator", 1), ("ps", 1), ("worker", 2)];
         let (servers, ends) = servers(quic_network(&jobs).await);
-        let (store, settings) = (Arc::new(Memory::default()), trial(&small("")).settings);
-        let dataset = Arc::new(Dataset::digits().unwrap());
-        let every = SecondOrStepTimer::every_steps(10);
+        let store = Memory::default();
         let mut tasks = Vec::new();
         for server in servers {
-            let checkpointing = Checkpointing { every, ..Checkpointing::new(store.clone()) };
-            tasks.push(Task::new(TaskParts {
-                server: Rc::new(server),
-                clock: Rc::new(WallClock::new()),
-                mode: Mode::Sync { backups: 0, cancel: false },
-                seed: 7,
-                settings: settings.clone(),
-                dataset: Some(dataset.clone()),
-                checkpointing: Some(checkpointing),
-                stores: Stores::in_memory(),
-                recorder: Rc::new(recording.clone()),
-                config: None,
-            })?);
+            tasks.push(task_on(server, &store, &recording)?);
         }
         all(tasks.iter().map(|task| deployed(task.clone()))).await?;
         stop(Vec::new(), ends).await
@@ -246,4 +252,21 @@ fn an_evaluator_that_the_cluster_does_not_list_ends_at_the_last_step() {
     let said = trainyard_in(Path::new("."), &["task", &path, "--json"], &[("TF_CONFIG", role)]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.out.contains("test_accuracy"), "{}", said.out);
+}
+
+#[test]
+fn a_model_is_measured_on_the_server_that_the_settings_say() {
+    on_actix(async {
+        let spec = ClusterSpec::simulated([("aux", 1), ("worker", 1)]).unwrap();
+        let mut servers = Server::create_cluster(&spec).into_iter();
+        let (aux, worker) = (servers.next().unwrap(), servers.next().unwrap());
+        let (elsewhere, recording) = (aux.target(), SharedRecording::default());
+        let task = task_on(worker, &Memory::default(), &recording)?;
+        let task = task.with_settings(RunSettings::new().evaluation_master(&elsewhere));
+        deployed(task.clone()).await?;
+        assert_eq!(steps(&recording.finish()).last(), Some(&30));
+        aux.stop();
+        assert_error(deployed(task).await, Code::Unavailable, &["aux:0"]);
+        Ok(())
+    });
 }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use trainyard::checkpoint::Memory;
 use trainyard::cluster::TaskName;
+use trainyard::experiment::Experiment;
 use trainyard::graph::{Gradient, GraphProblem, IndexedSlices};
 use trainyard::prelude::*;
+use trainyard::report::Run;
 use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
-use trainyard::training::StepStats;
+use trainyard::training::{StepStats, train};
 use trainyard::units::Time;
 
 use crate::support::fixture::{assert_error, both, cluster, matrix, on_actix};
@@ -406,4 +408,37 @@ fn the_chiefs_update_moves_the_averages_too() {
         assert_eq!((found.scalar::<f32>(0)?, found.scalar::<f32>(1)?), (2.0, 3.5));
         Ok(())
     });
+}
+
+/// A scenario's training by tokens is the one that a program of one's own builds.
+#[test]
+fn a_scenario_trains_by_tokens() {
+    let text = |program: &str, mode: &str| {
+        format!(
+            "[cluster]\nps = 1\nworker = 3\n[compute]\n\
+             step_time = {{ law = 'constant', value = '10ms' }}\n[stop]\nsteps = 20\n[program]\n\
+             sync_replicas = {{ {program} }}\n[[run]]\nname = 'a'\nmode = '{mode}'\n"
+        )
+    };
+    let scenario = |program: &str, mode: &str| {
+        Experiment::parse(text(program, mode)).and_then(|experiment| experiment.simulate(train))
+    };
+    let run = |program: &str| scenario(program, "async").unwrap().runs.remove(0);
+    let (all, backup, double) = (
+        run("num_tokens = 0"),
+        run("num_tokens = 0, replicas_to_aggregate = 2"),
+        run("num_tokens = 3, replicas_to_aggregate = 6"),
+    );
+    // Each update is of as many gradients as the scenario says.
+    let per_step = |run: &Run| run.gradients.applied as f64 / run.global_steps as f64;
+    assert_near("all", per_step(&all), 3.0, 0.1);
+    assert_near("one is a backup", per_step(&backup), 2.0, 0.25);
+    assert_near("two of each", per_step(&double), 6.0, 0.1);
+    let sync = Experiment::parse(text("", "sync").replace("sync_replicas = {  }", "")).unwrap();
+    let sync = sync.simulate(train).unwrap().runs.remove(0);
+    assert_near("loss", all.final_loss.unwrap(), sync.final_loss.unwrap(), 0.05);
+    let error = scenario("", "sync").unwrap_err().to_string();
+    assert!(error.contains("takes `mode = \"async\"`"), "{error}");
+    let error = scenario("num_tokens = 2, replicas_to_aggregate = 6", "async").unwrap_err();
+    assert!(error.to_string().contains("at least 3 are needed"), "{error}");
 }

@@ -289,5 +289,6 @@ pub(crate) fn real_worker(server: Server) -> Result<Task> {
         stores: Stores::in_memory(),
         recorder: Rc::new(SharedRecording::default()),
         config: None,
+        arguments: Vec::new(),
     })
 }

@@ -259,7 +259,7 @@ fn a_mistake_in_what_is_a_runs_own_is_told_with_its_line() {
             "`run[1].set`: unknown field `hiden`, expected one of `model`, `hidden`, `rows`, \
              `dim`, `slots`, `partitions`, `variables`, `bytes`, `lookups`, `gradient`, \
              `partitioner`, `dataset`, \
-             `batch`, `optimizer`; did you mean `hidden`?",
+             `batch`, `optimizer`, `sync_replicas`; did you mean `hidden`?",
         ),
         ("set = { seed = 3 }", "`run[1].set`: `seed` is the same for all runs"),
         ("unset = [\"stop\"]", "`unset stop`: `stop` is not set, so that it can't be removed"),
