@@ -24,7 +24,7 @@ use crate::units::Time;
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::{
-    MasterMail, Patience, ResetContainers, RunStep, SessionOptions, Waiting, WaitingList,
+    MasterMail, Patience, ResetContainers, RunPiece, RunStep, SessionOptions, Waiting, WaitingList,
     no_session,
 };
 use crate::runtime::mailbox::{Address, Receive};
@@ -171,15 +171,20 @@ impl RemoteMaster {
         if let Some(error) = &session.over {
             return answer(run.reply, Err(error.clone()));
         }
-        if run.pieces.is_some() {
-            let message = "the master of another server runs no steps in pieces; use a session on \
-                           the task's own";
-            return answer(run.reply, Err(Error::new(Code::FailedPrecondition, message)));
-        }
         if session.is_extending {
             return session.held.push(run);
         }
         let now = self.clock.now();
+        if let Some((handle, set_up)) = run.pieces {
+            let action = SessionAction::SetUp {
+                session: session.scope,
+                handle,
+                request: (*run.request).clone(),
+                timeout: run.deadline.map(|deadline| deadline.since(now)),
+            };
+            let waiter = Waiter::SetUp(run.session, set_up, run.reply);
+            return self.call(action, waiter, run.deadline, context);
+        }
         let action = SessionAction::Run {
             session: session.scope,
             request: (*run.request).clone(),
@@ -189,6 +194,25 @@ impl RemoteMaster {
             is_traced: run.is_traced,
         };
         self.call(action, Waiter::Step(run.session, run.reply), run.deadline, context);
+    }
+
+    fn run_piece(&mut self, piece: RunPiece, context: &mut Context<Self>) {
+        let RunPiece { session: id, handle, feeds, fetches, reply } = piece;
+        let Some(session) = self.sessions.get(&id) else {
+            return answer(reply, Err(no_session()));
+        };
+        if let Some(error) = &session.over {
+            return answer(reply, Err(error.clone()));
+        }
+        let action = SessionAction::Piece { session: session.scope, handle, feeds, fetches };
+        self.call(action, Waiter::Piece(id, reply), None, context);
+    }
+
+    fn give_up_pieces(&mut self, id: SessionId, handle: u64, context: &mut Context<Self>) {
+        if let Some(session) = self.sessions.get(&id).filter(|session| session.over.is_none()) {
+            let action = SessionAction::GiveUp { session: session.scope, handle };
+            self.call(action, Waiter::Nobody, None, context);
+        }
     }
 
     fn close_session(&mut self, id: SessionId, error: &Error, context: &mut Context<Self>) {
@@ -300,6 +324,10 @@ impl Receive for RemoteMaster {
                 self.extend(session, context);
             }
             MasterMail::RunStep(run) => self.run_step(run, context),
+            MasterMail::RunPiece(piece) => self.run_piece(piece, context),
+            MasterMail::GiveUpPieces { session, handle } => {
+                self.give_up_pieces(session, handle, context);
+            }
             MasterMail::CloseSession { session, error } => {
                 self.close_session(session, &error, context);
             }
@@ -314,8 +342,6 @@ impl Receive for RemoteMaster {
             }
             // These are of a server's own master.
             MasterMail::FromPeer { .. }
-            | MasterMail::RunPiece(_)
-            | MasterMail::GiveUpPieces { .. }
             | MasterMail::ClientIsGone { .. }
             | MasterMail::ListSessions(_)
             | MasterMail::ResetDeadlineReached => {}

@@ -5,6 +5,8 @@
 //! sessions stay and its steps go on; what they give is kept for it. A client that says goodbye, or
 //! starts anew, has no sessions any more.
 
+mod pieces;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,10 +158,33 @@ impl Master {
             }
             SessionAction::Run { session, request, feeds, timeout, origin, is_traced } => {
                 let step = (request, feeds, timeout, origin, is_traced);
-                return match self.check_step(caller.peer, session, &step.0, &step.1) {
+                return match self.check_step(caller.peer, session, &step.0, step.1.len()) {
                     Ok(session) => self.run_for(caller, session, step, context),
                     Err(error) => self.answer_call(caller, Err(error)),
                 };
+            }
+            SessionAction::SetUp { session, handle, request, timeout } => {
+                let fed = request.feeds.len();
+                return match self.check_step(caller.peer, session, &request, fed) {
+                    Ok(session) => {
+                        self.set_up_for(caller, (session, handle), request, timeout, context)
+                    }
+                    Err(error) => self.answer_call(caller, Err(error)),
+                };
+            }
+            SessionAction::Piece { session, handle, feeds, fetches } => {
+                return match self.session_of(caller.peer, session) {
+                    Ok(session) => {
+                        self.run_piece_for(caller, (session, handle), (feeds, fetches), context)
+                    }
+                    Err(error) => self.answer_call(caller, Err(error)),
+                };
+            }
+            SessionAction::GiveUp { session, handle } => {
+                if let Ok(session) = self.session_of(caller.peer, session) {
+                    self.give_up_pieces(session, handle);
+                }
+                Ok(SessionAnswer::Done)
             }
             SessionAction::Close { session } => {
                 if let Ok(session) = self.session_of(caller.peer, session) {
@@ -230,11 +255,11 @@ impl Master {
         peer: PeerId,
         session: Scope,
         request: &Request,
-        feeds: &Values,
+        values: usize,
     ) -> Result<SessionId> {
         let id = self.session_of(peer, session)?;
         let session = &self.sessions[&id];
-        check_request(&session.graph, request, feeds.len())?;
+        check_request(&session.graph, request, values)?;
         if session.plans.len() >= REQUESTS && !session.plans.contains_key(request) {
             let message = format!(
                 "{REQUESTS} different sets of feeds, fetches and targets have been run in this \

@@ -122,6 +122,10 @@ impl Master {
     /// not answered.
     pub(super) fn too_slow(&self, what: &str, unanswered: &[PeerId]) -> Error {
         let who = self.names_and_obstacles(unanswered);
+        if unanswered.is_empty() {
+            let message = format!("{what} took longer than it was given; not all was fetched");
+            return Error::new(Code::DeadlineExceeded, message);
+        }
         if self.is_refused(unanswered) {
             let message = format!("{what} can't be done: there is no connection to {who}");
             return Error::new(Code::Unauthenticated, message);

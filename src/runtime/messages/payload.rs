@@ -80,7 +80,15 @@ impl SessionAction {
             Self::Reset { containers, device_filters, .. } => {
                 texts(containers) + texts(device_filters)
             }
-            Self::Close { .. } | Self::Return => 0,
+            Self::SetUp { request, .. } => {
+                let edges = request.feeds.len() + request.fetches.len() + request.targets.len();
+                edges as u64 * CROSSING_SIZE
+            }
+            Self::Piece { feeds, fetches, .. } => {
+                let values: u64 = feeds.iter().map(numbered_size).sum();
+                values + fetches.len() as u64 * CROSSING_SIZE
+            }
+            Self::GiveUp { .. } | Self::Close { .. } | Self::Return => 0,
         }
     }
 }

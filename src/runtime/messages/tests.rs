@@ -163,7 +163,7 @@ fn answers(error: Error) -> [PeerMessage; 5] {
 }
 
 /// What a client wants of a master.
-fn calls(value: Tensor) -> [SessionAction; 6] {
+fn calls(value: Tensor) -> [SessionAction; 9] {
     let session = (3, SessionId(9));
     let g = Graph::new();
     g.with_device("/job:ps/task:1", |g| g.constant(value.clone()).add(&g.constant(1f32))).unwrap();
@@ -181,12 +181,15 @@ fn calls(value: Tensor) -> [SessionAction; 6] {
         SessionAction::Extend { session, known: 0, operations },
         SessionAction::Run {
             session,
-            request,
-            feeds: smallvec![value],
+            request: request.clone(),
+            feeds: smallvec![value.clone()],
             timeout,
             origin: None,
             is_traced: true,
         },
+        SessionAction::SetUp { session, handle: 1, request, timeout },
+        SessionAction::Piece { session, handle: 1, feeds: vec![(0, value)], fetches: vec![0] },
+        SessionAction::GiveUp { session, handle: 1 },
         SessionAction::Close { session },
         SessionAction::Reset {
             containers: vec!["a".to_owned()],

@@ -11,7 +11,7 @@ use super::{RemoteMaster, answer};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::StepDone;
 use crate::runtime::messages::{
-    ClientMessage, MasterMessage, SessionAction, SessionAnswer, SessionCall, SessionId,
+    ClientMessage, MasterMessage, SessionAction, SessionAnswer, SessionCall, SessionId, Values,
 };
 use crate::runtime::reply::Reply;
 
@@ -42,6 +42,10 @@ pub(super) enum Waiter {
     Extension(SessionId),
     /// A program, for a step of a session.
     Step(SessionId, Reply<Result<StepDone>>),
+    /// A program, until a step in pieces is set up; told of its failure apart.
+    SetUp(SessionId, Reply<()>, Reply<Result<StepDone>>),
+    /// A program, for a part of a step in pieces.
+    Piece(SessionId, Reply<Result<Values>>),
     /// A program, for a reset.
     Reset(Reply<Result<Departed>>),
     Nobody,
@@ -53,9 +57,19 @@ impl Waiter {
         match self {
             Self::Session(_) => "begin a session",
             Self::Extension(_) => "take a graph",
-            Self::Step(..) => "run a step",
+            Self::Step(..) | Self::SetUp(..) | Self::Piece(..) => "run a step",
             Self::Reset(_) => "clear containers",
             Self::Nobody => "end a session",
+        }
+    }
+
+    /// The session that a step is of.
+    fn session(&self) -> Option<SessionId> {
+        match self {
+            Self::Step(session, _) | Self::SetUp(session, ..) | Self::Piece(session, _) => {
+                Some(*session)
+            }
+            Self::Session(_) | Self::Extension(_) | Self::Reset(_) | Self::Nobody => None,
         }
     }
 
@@ -63,7 +77,8 @@ impl Waiter {
     fn fail(self, error: Error) -> bool {
         match self {
             Self::Session(reply) => answer(reply, Err(error)),
-            Self::Step(_, reply) => answer(reply, Err(error)),
+            Self::Step(_, reply) | Self::SetUp(_, _, reply) => answer(reply, Err(error)),
+            Self::Piece(_, reply) => answer(reply, Err(error)),
             Self::Reset(reply) => answer(reply, Err(error)),
             Self::Nobody => {}
             Self::Extension(_) => return false,
@@ -76,7 +91,9 @@ impl Call {
     /// `error`, with what is known of the call's effects.
     fn explained(&self, error: &Error, may_have_run: bool) -> Error {
         let mut error = error.clone();
-        if may_have_run && matches!(self.waiter, Waiter::Step(..) | Waiter::Reset(_)) {
+        if may_have_run
+            && matches!(self.waiter, Waiter::Step(..) | Waiter::Piece(..) | Waiter::Reset(_))
+        {
             error.message.push_str(
                 "; it was under way then, and it is not known whether it was carried out",
             );
@@ -131,7 +148,7 @@ impl Calls {
     /// Ends the steps of a closed session with `error`.
     pub(super) fn withdraw(&mut self, session: SessionId, error: &Error) {
         for call in self.open.values_mut() {
-            if matches!(call.waiter, Waiter::Step(of, _) if of == session) {
+            if call.waiter.session() == Some(session) {
                 std::mem::replace(&mut call.waiter, Waiter::Nobody).fail(error.clone());
             }
         }
@@ -209,6 +226,12 @@ impl RemoteMaster {
             (Waiter::Step(_, reply), Ok(Fetched(fetches, times))) => {
                 answer(reply, Ok(StepDone { fetches, computed: None, times }));
             }
+            (Waiter::SetUp(_, set_up, _), Ok(Done)) => {
+                if !set_up.send(()) {
+                    tracing::debug!("nobody waits for the step any more");
+                }
+            }
+            (Waiter::Piece(_, reply), Ok(Fetched(values, _))) => answer(reply, Ok(values)),
             (Waiter::Reset(reply), Ok(Reset(departed))) => answer(reply, Ok(departed)),
             (Waiter::Extension(session), Ok(Done)) => self.extended(session, Ok(()), context),
             (Waiter::Extension(session), Err(error)) => {

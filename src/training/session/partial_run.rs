@@ -35,8 +35,7 @@ impl Session {
     /// The session's time limit is that of the whole step.
     ///
     /// # Errors
-    /// If one of them belongs to another graph, or the step can't be placed. The master of another
-    /// server runs no steps in pieces.
+    /// If one of them belongs to another graph, or the step can't be placed.
     pub async fn partial_run_setup(
         &self,
         feeds: &[&Output],

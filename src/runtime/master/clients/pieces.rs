@@ -1,0 +1,69 @@
+//! Steps in pieces of a client's session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::fut::ActorFutureExt;
+use actix::{AsyncContext, Context, WrapFuture};
+
+use crate::partition::Request;
+use crate::tensor::Tensor;
+
+use super::Caller;
+use crate::runtime::error::Result;
+use crate::runtime::mail::{RunPiece, RunStep, StepDone, stopped};
+use crate::runtime::master::Master;
+use crate::runtime::messages::{SessionAnswer, SessionId, Values};
+use crate::runtime::reply::Answer;
+
+impl Master {
+    /// Begins a step in pieces; the call is answered once it takes them.
+    pub(super) fn set_up_for(
+        &mut self,
+        caller: Caller,
+        (session, handle): (SessionId, u64),
+        request: Request,
+        timeout: Option<Duration>,
+        context: &mut Context<Self>,
+    ) {
+        let (set_up, whole) = (Answer::<()>::new(), Answer::<Result<StepDone>>::new());
+        let run = RunStep {
+            session,
+            request: Arc::new(request),
+            feeds: Values::new(),
+            deadline: timeout.map(|timeout| self.clock.now().after(timeout)),
+            origin: None,
+            is_traced: false,
+            pieces: Some((handle, set_up.reply())),
+            reply: whole.reply(),
+        };
+        self.run_step(run, context);
+        let outcome = async move {
+            match set_up.await {
+                Some(()) => Ok(SessionAnswer::Done),
+                None => whole.await.unwrap_or_else(|| Err(stopped())).map(|_| SessionAnswer::Done),
+            }
+        };
+        context.spawn(outcome.into_actor(self).map(move |outcome, master: &mut Self, _| {
+            master.answer_call(caller, outcome);
+            master.link.flush();
+        }));
+    }
+
+    pub(super) fn run_piece_for(
+        &mut self,
+        caller: Caller,
+        (session, handle): (SessionId, u64),
+        (feeds, fetches): (Vec<(u32, Tensor)>, Vec<u32>),
+        context: &mut Context<Self>,
+    ) {
+        let answer = Answer::<Result<Values>>::new();
+        self.run_piece(RunPiece { session, handle, feeds, fetches, reply: answer.reply() });
+        context.spawn(answer.into_actor(self).map(move |values, master: &mut Self, _| {
+            let values = values.unwrap_or_else(|| Err(stopped()));
+            let fetched = |values| SessionAnswer::Fetched(values, Vec::new());
+            master.answer_call(caller, values.map(fetched));
+            master.link.flush();
+        }));
+    }
+}
