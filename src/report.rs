@@ -1,17 +1,20 @@
 //! The result of an experiment: a plain model, and one writer a format. Simulation and deployment
 //! fill the same model.
 //!
-//! [`json::write`] writes the whole report, [`csv::Steps`] every worker step, [`csv::Evaluations`]
-//! every evaluation on the test split, [`events::write`] both for TensorBoard, and
-//! [`table::render`] the comparison that a reader sees first. The callers decide where the files
-//! go.
+//! [`html::write`] writes a page to look at, [`json::write`] the whole report, [`csv::Steps`] every
+//! worker step, [`csv::Evaluations`] every evaluation on the test split, [`events::write`] both for
+//! TensorBoard, and [`table::render`] the comparison that a reader sees first. The callers decide
+//! where the files go.
 
 mod comparison;
 pub mod csv;
 mod estimate;
 pub mod events;
+pub mod html;
 pub mod json;
+mod limit;
 mod model;
+mod plot;
 mod series;
 mod statistics;
 pub mod table;
@@ -21,7 +24,9 @@ mod verdict;
 
 pub use comparison::{Comparison, Figure, Phase, TimeSpent, summary};
 pub use estimate::Estimate;
-pub use model::{End, EvaluationRow, Gradients, NoSuchRun, Report, Run, StepRow, Swept, World};
+pub use model::{
+    End, EvaluationRow, Gradients, NoSuchRun, Report, Run, StepRow, Swept, Usage, World,
+};
 pub use series::Summary;
 pub use statistics::{Staleness, StepSeconds};
 pub use verdict::{Measure, Verdict};

@@ -35,6 +35,8 @@ pub use device::{ComputeSpec, ComputeSpecError};
 pub use faults::{Fault, FaultKind, Faults, Trigger};
 pub use hosts::{Hosts, MessageCost, MessageThread};
 pub use law::{Law, LawError};
-pub use network::{ConnectionSpec, LinkSpeed, Loopback, NetworkError, NetworkSpec, Racks};
+pub use network::{
+    CardTraffic, ConnectionSpec, LinkSpeed, Loopback, NetworkError, NetworkSpec, Racks,
+};
 pub use processor::{Activity, Usage};
 pub use run::run;

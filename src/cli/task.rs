@@ -98,7 +98,7 @@ fn attend(
     if !recording.is_unsaved() {
         result.map_err(|error| Failure::Task { run: run(), error })?;
     }
-    let observed = Observed { ended, sent: [(task, sent)].into(), events: None, digest: None };
+    let observed = Observed::deployed(ended, [(task, sent)].into());
     let has_begun = !(recording.steps.is_empty() && recording.evaluations.is_empty());
     let has_begun = has_begun || stopped.is_none();
     let code = match control {

@@ -6,14 +6,16 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use super::{Trial, summary};
-use crate::report::{Report, csv, events, json};
+use crate::report::{Report, csv, events, html, json};
 use crate::training::Recording;
 
-/// A folder with `result.json`, `steps.csv`, `evaluations.csv`, and `events/` for TensorBoard.
+/// A folder with `report.html`, `result.json`, `steps.csv`, `evaluations.csv`, and `events/` for
+/// TensorBoard.
 pub struct Files {
     directory: PathBuf,
     steps: csv::Steps<File>,
     evaluations: csv::Evaluations<File>,
+    courses: Vec<html::Course>,
 }
 
 impl Files {
@@ -26,7 +28,7 @@ impl Files {
         fs::create_dir_all(&directory)?;
         let steps = csv::Steps::new(File::create(directory.join("steps.csv"))?)?;
         let evaluations = csv::Evaluations::new(File::create(directory.join("evaluations.csv"))?)?;
-        Ok(Self { directory, steps, evaluations })
+        Ok(Self { directory, steps, evaluations, courses: Vec::new() })
     }
 
     /// The folder of the files.
@@ -52,6 +54,9 @@ impl Files {
         fs::create_dir_all(&folder)?;
         let file = File::create(folder.join(events::file_name()))?;
         events::write(&steps, &evaluations, BufWriter::new(file))?;
+        self.courses.push(html::Course::new(&trial.name, &steps, &evaluations));
+        let page = BufWriter::new(File::create(self.directory.join("report.html"))?);
+        html::write(report, &self.courses, page)?;
         json::write(report, File::create(self.directory.join("result.json"))?)
     }
 }

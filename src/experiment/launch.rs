@@ -79,7 +79,7 @@ impl Launcher {
             Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
         };
         let (ended, sent) = (launched.ended, launched.sent);
-        let observed = Observed { ended, sent, events: None, digest: None };
+        let observed = Observed::deployed(ended, sent);
         let run = trial.summarise(&launched.recording, &observed, launched.took);
         Ok(Ended::Done((run, launched.recording)))
     }

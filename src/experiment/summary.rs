@@ -1,15 +1,16 @@
 //! Sums up a recording and its world's observations as one run of the report.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::Trial;
 use crate::cluster::TaskName;
-use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds};
+use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds, Usage};
 use crate::runtime::Traffic;
-use crate::simulation::Outcome;
+use crate::simulation::{Activity, Outcome};
 use crate::training::{Evaluation, Recording, Settings, StepStats};
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 
 /// The world's observations of a run, beside the run's own record.
 pub(crate) struct Observed {
@@ -17,20 +18,48 @@ pub(crate) struct Observed {
     pub(crate) ended: Time,
     /// The data that each task sent to others.
     pub(crate) sent: BTreeMap<TaskName, Traffic>,
+    /// What each task of a simulation was busy with.
+    usage: BTreeMap<TaskName, Usage>,
     /// The number of events of a simulation.
     pub(crate) events: Option<u64>,
     /// The digest of a simulation.
     pub(crate) digest: Option<String>,
 }
 
-impl From<&Outcome<()>> for Observed {
-    fn from(outcome: &Outcome<()>) -> Self {
+impl Observed {
+    /// Of a deployment that has ended at `ended`.
+    pub(crate) fn deployed(ended: Time, sent: BTreeMap<TaskName, Traffic>) -> Self {
+        Self { ended, sent, usage: BTreeMap::new(), events: None, digest: None }
+    }
+
+    /// Of a simulation with `devices` a task.
+    pub(super) fn simulated(outcome: &Outcome<()>, devices: NonZeroU32) -> Self {
+        let tasks = outcome.usage.keys().cloned();
         Self {
             ended: outcome.ended,
             sent: outcome.sent.clone(),
+            usage: tasks.map(|task| (task.clone(), usage(outcome, &task, devices))).collect(),
             events: Some(outcome.events),
             digest: Some(outcome.digest.to_string()),
         }
+    }
+}
+
+/// What `task` was busy with in a simulation.
+fn usage(outcome: &Outcome<()>, task: &TaskName, devices: NonZeroU32) -> Usage {
+    use Activity::{HandingOver, Kernels, Operations, Receiving, Sending, SmallKernels, Waking};
+    let seconds = outcome.ended.as_secs_f64().max(f64::MIN_POSITIVE);
+    let processor = &outcome.usage[task];
+    let share = |activities: &[Activity]| -> f64 {
+        activities.iter().map(|one| processor.of(*one).as_secs_f64()).sum::<f64>() / seconds
+    };
+    let card = &outcome.cards[task];
+    let crossing = |bytes: Bytes| bytes.0 as f64 / card.rate.0 / seconds;
+    Usage {
+        compute: share(&[Kernels, SmallKernels]) / f64::from(devices.get()),
+        messages: share(&[Sending, Receiving, Waking, Operations, HandingOver]),
+        card_out: crossing(card.out),
+        card_in: crossing(card.into),
     }
 }
 
@@ -80,6 +109,7 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
         bytes_sent: by_task(|sent| sent.total),
         step_bytes_sent: by_task(|sent| sent.steps),
         waiting_seconds: waiting(steps),
+        usage: observed.usage.clone(),
         events: observed.events,
         digest: observed.digest.clone(),
         weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),

@@ -230,7 +230,11 @@ impl Trial {
             Err(error) if !recording.is_unsaved() => {
                 Err(ExperimentError::Run { run: self.name.clone(), error: error.clone() })
             }
-            _ => Ok(self.summarise(recording, &Observed::from(outcome), *took)),
+            _ => Ok(self.summarise(
+                recording,
+                &Observed::simulated(outcome, self.cluster.devices),
+                *took,
+            )),
         }
     }
 

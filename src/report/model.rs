@@ -135,6 +135,9 @@ pub struct Run {
     /// The time that each task waited, in seconds, by cause.
     #[serde(serialize_with = "by_task")]
     pub waiting_seconds: BTreeMap<TaskName, BTreeMap<String, f64>>,
+    /// What each task was busy with: shares of the run's time. None in a deployment.
+    #[serde(serialize_with = "by_task")]
+    pub usage: BTreeMap<TaskName, Usage>,
     /// The number of events of the simulation; none in a deployment.
     pub events: Option<u64>,
     /// The audit digest of all events, 16 hex digits; none in a deployment.
@@ -153,6 +156,20 @@ impl Run {
     pub fn has_diverged(&self) -> bool {
         self.end == End::Diverged
     }
+}
+
+/// The parts of a task, each with the share of the run's time in which it was busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Its devices ran kernels.
+    pub compute: f64,
+    /// Its message thread sent, received, or ran operations; 0 where that costs nothing.
+    pub messages: f64,
+    /// The network card of its host sent.
+    pub card_out: f64,
+    /// The network card of its host received.
+    pub card_in: f64,
 }
 
 /// How a run ended that has a result.

@@ -38,47 +38,69 @@ const COLUMNS_OF_SEEDS: [&str; 9] = [
 /// accuracy and loss are the last ones; what was sent is of the training's steps; a missing value
 /// is `-`. One that diverged comes last, and is not compared. Ends with a newline.
 pub fn render(report: &Report) -> String {
+    let mut text = format!("{}\n\n{}", title(report), aligned(&rows(report)));
+    let remarks = remarks(report);
+    if !remarks.is_empty() {
+        text += &format!("\n{}\n", remarks.join("\n"));
+    }
+    text
+}
+
+/// The scenario, its seeds, the size of the model, and the world.
+pub(super) fn title(report: &Report) -> String {
     let clock = match report.world {
         World::Simulation => "simulation, virtual seconds",
         World::Deployment => "deployment, seconds of the wall clock",
     };
-    let all = series(report);
-    let has_seeds = all.iter().any(|series| series.runs.len() > 1);
-    let seed = match has_seeds {
+    let seed = match has_seeds(report) {
         true => "means and 95 % intervals over seeds".to_owned(),
         false => format!("seed {}", report.seed),
     };
-    let mut text = format!("{}, {seed}{}: {clock}\n\n", report.scenario, parameters(&report.runs));
-    text += &match has_seeds {
-        true => aligned(&COLUMNS_OF_SEEDS, all.iter().map(cells_of_seeds)),
-        false => aligned(&COLUMNS, report.runs.iter().map(cells)),
-    };
+    format!("{}, {seed}{}: {clock}", report.scenario, parameters(&report.runs))
+}
+
+/// The rows of the table; the first has the columns' names.
+pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    if has_seeds(report) {
+        rows.push(COLUMNS_OF_SEEDS.map(str::to_owned).into());
+        rows.extend(series(report).iter().map(|series| cells_of_seeds(series).into()));
+    } else {
+        rows.push(COLUMNS.map(str::to_owned).into());
+        rows.extend(report.runs.iter().map(|run| cells(run).into()));
+    }
+    rows
+}
+
+/// Which run was faster, which did not reach the target, and which diverged.
+pub(super) fn remarks(report: &Report) -> Vec<String> {
     let mut lines: Vec<String> =
         report.verdicts().iter().map(|verdict| verdict.render(report.target)).collect();
-    let are_unsure = report.world == World::Simulation && !has_seeds && !lines.is_empty();
-    lines.extend(report.target.iter().flat_map(|target| misses(*target, &all)));
+    let is_simulated = report.world == World::Simulation;
+    let are_unsure = is_simulated && !has_seeds(report) && !lines.is_empty();
+    lines.extend(report.target.iter().flat_map(|target| misses(*target, &series(report))));
     lines.extend(report.runs.iter().filter(|run| run.has_diverged()).map(|run| {
         format!("{} diverged: its loss is not finite at step {}", run.name, run.global_steps)
     }));
     if are_unsure {
         lines.push("(of one seed: `--seeds 10` says how sure that is)".to_owned());
     }
-    if !lines.is_empty() {
-        text += &format!("\n{}\n", lines.join("\n"));
-    }
-    text
+    lines
+}
+
+fn has_seeds(report: &Report) -> bool {
+    series(report).iter().any(|series| series.runs.len() > 1)
 }
 
 /// A table with its columns aligned: the first to the left, the others to the right.
-fn aligned<const N: usize>(header: &[&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let rows: Vec<[String; N]> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
-    let widths: [usize; N] = std::array::from_fn(|column| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
-    });
+fn aligned(rows: &[Vec<String>]) -> String {
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     let mut text = String::new();
-    for row in &rows {
+    for row in rows {
         text += &format!("{:<width$}", row[0], width = widths[0]);
-        for (cell, width) in row.iter().zip(widths).skip(1) {
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
             text += &format!("  {cell:>width$}");
         }
         text += "\n";

@@ -38,6 +38,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
             TaskName::new("worker", 0),
             BTreeMap::from([("token".to_owned(), 0.5)]),
         )]),
+        usage: BTreeMap::new(),
         events: Some(99),
         digest: Some("00112233aabbccdd".to_owned()),
         weights_digest: Some("0123456789abcdef".to_owned()),
@@ -224,9 +225,9 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     let of_a_run = "name run seed settings end mode parameters global_steps samples seconds \
                     wall_seconds start_seconds steps_per_second samples_per_second step_seconds \
                     final_loss test_accuracy seconds_to_target staleness gradients bytes_sent \
-                    step_bytes_sent waiting_seconds events digest weights_digest \
+                    step_bytes_sent waiting_seconds usage events digest weights_digest \
                     failed_checkpoints comparison";
-    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 28).collect::<Vec<_>>();
+    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 29).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
                   worker:9 worker:10 ps:0 worker:10 worker:0";
@@ -296,4 +297,51 @@ run,worker,local_step,global_step,start_s,end_s,loss,staleness,applied
 async,worker:3,4,31,1.000000001,1.5,,2,false
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+/// A run whose parts were busy so: a worker's kernels, its card, and a parameter server's card.
+fn busy(compute: f64, card_in: f64, of_server: f64) -> Run {
+    let worker = Usage { compute, card_in, ..Usage::default() };
+    let server = Usage { card_out: of_server, ..Usage::default() };
+    let usage = [(TaskName::new("worker", 0), worker), (TaskName::new("ps", 3), server)];
+    Run { usage: usage.into(), ..run("a", None, 1.0) }
+}
+
+#[test]
+fn a_run_is_limited_by_the_part_that_is_busy_all_the_time_or_else_by_waiting() {
+    let server = busy(0.3, 0.5, 0.97).limit().unwrap();
+    assert_eq!(server, "limited by ps:3's network card (sending), busy for 97 % of the time");
+    let worker = busy(0.9, 0.5, 0.2).limit().unwrap();
+    assert!(worker.starts_with("limited by worker:0's kernels"), "{worker}");
+    let waiting = busy(0.3, 0.1, 0.2).limit().unwrap();
+    assert!(waiting.contains("workers spend 70 % of the time"), "{waiting}");
+    assert!(waiting.ends_with("the most is worker:0's kernels, with 30 %"), "{waiting}");
+    assert_eq!(run("deployed", None, 1.0).limit(), None);
+}
+
+#[test]
+fn the_page_has_the_table_the_verdicts_and_the_courses_and_opens_offline() {
+    let row = |seconds: u64| EvaluationRow {
+        seed: 7,
+        global_step: seconds,
+        samples: 10 * seconds,
+        at: Time(seconds * 1_000_000_000),
+        loss: 0.5,
+        accuracy: 0.1 * seconds as f64,
+    };
+    let named = Report { scenario: "<a & b>".to_owned(), ..report() };
+    let courses = [html::Course::new("sync", &[], &[row(1), row(2), row(3)])];
+    let mut page = Vec::new();
+    html::write(&named, &courses, &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains("<title>&lt;a &amp; b&gt;: trainyard</title>"), "{page}");
+    assert!(page.contains("1.83 times faster than sync"), "{page}");
+    for row in table::rows(&named).iter().flatten() {
+        assert!(page.contains(&**row), "no `{row}`");
+    }
+    assert!(page.contains("<title>sync: 0.3 at 3</title>"), "{page}");
+    assert!(page.contains("<pre>trainyard sim a.toml</pre>"), "{page}");
+    for outside in ["http:", "https:", "<script", "src=", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
 }

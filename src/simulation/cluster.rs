@@ -13,7 +13,7 @@ use super::audit::Digest;
 use super::device::ComputeSpec;
 use super::faults::Faults;
 use super::hosts::{Hosts, MessageThread};
-use super::network::NetworkSpec;
+use super::network::{CardTraffic, NetworkSpec};
 use super::processor::Usage;
 
 /// A simulated cluster: its tasks, its hardware, its faults and the seed of all that is random.
@@ -67,4 +67,6 @@ pub struct Outcome<T> {
     pub sent: BTreeMap<TaskName, Traffic>,
     /// What each task's processor did.
     pub usage: BTreeMap<TaskName, Usage>,
+    /// What has crossed the network card of each task's host.
+    pub cards: BTreeMap<TaskName, CardTraffic>,
 }

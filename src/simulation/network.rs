@@ -39,7 +39,7 @@ use reservations::Reservation;
 use route::{LinkId, Wiring};
 pub use spec::{ConnectionSpec, LinkSpeed, Loopback, NetworkError, NetworkSpec, Racks};
 
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, BytesPerSecond, Time};
 
 /// A message under way, by its place among them.
 type MessageId = u32;
@@ -53,6 +53,17 @@ pub(crate) struct Delivery<T> {
     /// When it was handed to [`Network::send`].
     pub(crate) sent_at: Time,
     pub(crate) payload: T,
+}
+
+/// What has crossed a network card, which the tasks of one host share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CardTraffic {
+    /// Sent.
+    pub out: Bytes,
+    /// Received.
+    pub into: Bytes,
+    /// The rate of each direction.
+    pub rate: BytesPerSecond,
 }
 
 /// A network with the messages under way. Its owner calls [`Network::advance`] at each time that
@@ -82,6 +93,8 @@ pub(crate) struct Network<T> {
     rescheduled: Vec<LinkId>,
     bytes_accepted: u64,
     bytes_delivered: u64,
+    /// By link: what has crossed it \[bytes\].
+    carried: Vec<u64>,
 }
 
 struct Message<T> {
@@ -119,6 +132,7 @@ impl<T> Network<T> {
             rescheduled: Vec::new(),
             bytes_accepted: 0,
             bytes_delivered: 0,
+            carried: vec![0; capacities.len()],
         }
     }
 
@@ -187,14 +201,25 @@ impl<T> Network<T> {
                 None
             }
             EventKind::Arrive(id) => {
-                self.messages[id as usize].delivery.take().inspect(|delivery| {
+                let message = &mut self.messages[id as usize];
+                let connection = message.connection;
+                message.delivery.take().inspect(|delivery| {
                     self.free.push(id);
                     self.bytes_delivered += delivery.size.0;
+                    for link in &*self.connections.get(connection).route {
+                        self.carried[*link as usize] += delivery.size.0;
+                    }
                 })
             }
         };
         self.drop_stale_events();
         delivery
+    }
+
+    /// What has crossed the card of the host of `task`, out and in, and the rate of each direction.
+    pub(crate) fn card_traffic(&self, task: usize) -> CardTraffic {
+        let [out, into] = self.wiring.card(task).map(|link| Bytes(self.carried[link as usize]));
+        CardTraffic { out, into, rate: BytesPerSecond(self.wiring.card_rate(task) * 1e9) }
     }
 
     /// The number of messages under way.

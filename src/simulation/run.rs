@@ -55,5 +55,6 @@ where
         digest: totals.digest,
         sent: cluster.spec.tasks().zip(totals.traffic).collect(),
         usage: cluster.spec.tasks().zip(totals.usage).collect(),
+        cards: cluster.spec.tasks().zip(totals.cards).collect(),
     }
 }

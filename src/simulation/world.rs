@@ -26,7 +26,7 @@ use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::{FaultEffect, FaultEvent, FaultInjector};
 use super::hosts::MessageThread;
 use super::links::Links;
-use super::network::{Delivery, Network};
+use super::network::{CardTraffic, Delivery, Network};
 use super::processor::{Processors, Usage};
 
 pub(super) use action::Action;
@@ -74,6 +74,8 @@ pub(super) struct Totals {
     pub(super) traffic: Vec<Traffic>,
     /// What the processor of each task did.
     pub(super) usage: Vec<Usage>,
+    /// What has crossed the card of the host of each task.
+    pub(super) cards: Vec<CardTraffic>,
 }
 
 impl World {
@@ -311,6 +313,7 @@ impl World {
             digest: self.audit.digest(),
             traffic: self.traffic.clone(),
             usage: (0..self.tasks.len()).map(|task| *self.processors.usage(task)).collect(),
+            cards: (0..self.tasks.len()).map(|task| self.network.card_traffic(task)).collect(),
         }
     }
 }

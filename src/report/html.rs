@@ -1,0 +1,257 @@
+//! `report.html`: the whole report as one page for a browser, which needs no network.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use super::plot::{Line, Plot, Point, escape, thinned};
+use super::{EvaluationRow, Report, Run, StepRow, Usage, table};
+
+const STYLE: &str = include_str!("html.css");
+/// The most points of a line.
+const POINTS: usize = 200;
+
+/// The course of a run, for the plots.
+#[derive(Clone, Debug, Default)]
+pub struct Course {
+    run: String,
+    evaluations: Vec<EvaluationRow>,
+    /// The times at which the global step grew \[s\], and the global step.
+    progress: Vec<Point>,
+    /// The durations of worker steps \[ms\], each with the share of steps that were no longer
+    /// \[%\].
+    durations: Vec<Point>,
+}
+
+impl Course {
+    /// The course of the run called `run`.
+    pub fn new(run: &str, steps: &[StepRow], evaluations: &[EvaluationRow]) -> Self {
+        let mut ends: Vec<Point> =
+            steps.iter().map(|step| (step.end.as_secs_f64(), step.global_step as f64)).collect();
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut durations: Vec<f64> =
+            steps.iter().map(|step| step.end.since(step.start).as_secs_f64() * 1e3).collect();
+        durations.sort_by(f64::total_cmp);
+        let count = durations.len() as f64;
+        let shares: Vec<Point> = durations
+            .into_iter()
+            .enumerate()
+            .map(|(at, duration)| (duration, 100.0 * (at + 1) as f64 / count))
+            .collect();
+        Self {
+            run: run.to_owned(),
+            evaluations: thinned(&evaluations.iter().collect::<Vec<_>>(), POINTS)
+                .into_iter()
+                .cloned()
+                .collect(),
+            progress: thinned(&ends, POINTS),
+            durations: thinned(&shares, POINTS),
+        }
+    }
+}
+
+/// Writes the page of `report`, with the courses of its runs.
+///
+/// # Errors
+/// If it can't be written.
+pub fn write(report: &Report, courses: &[Course], mut out: impl Write) -> io::Result<()> {
+    let title = escape(&report.scenario);
+    write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}: trainyard</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <h1>{title}</h1>\n<p>{}</p>\n{}{}{}{}{}</main>\n</body>\n</html>\n",
+        escape(&table::title(report)),
+        comparison(report),
+        time(report),
+        swept(report),
+        plots(courses, report),
+        origin(report),
+    )
+}
+
+/// The table, and who was faster.
+fn comparison(report: &Report) -> String {
+    let mut html = "<h2>Comparison</h2>\n".to_owned();
+    let remarks = table::remarks(report);
+    if !remarks.is_empty() {
+        html += "<ul>\n";
+        for remark in remarks {
+            let _ = writeln!(html, "<li>{}</li>", escape(&remark));
+        }
+        html += "</ul>\n";
+    }
+    html + &grid("the runs", &table::rows(report))
+}
+
+/// A table of `rows`, the first of which has the columns' names.
+fn grid(what: &str, rows: &[Vec<String>]) -> String {
+    let mut html = format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n<table>\n",
+        escape(what)
+    );
+    for (at, row) in rows.iter().enumerate() {
+        html += "<tr>";
+        for (column, cell) in row.iter().enumerate() {
+            let cell = escape(cell);
+            let _ = match (at, column) {
+                (0, _) => write!(html, "<th scope=\"col\">{cell}</th>"),
+                (_, 0) => write!(html, "<th scope=\"row\">{cell}</th>"),
+                _ => write!(html, "<td>{cell}</td>"),
+            };
+        }
+        html += "</tr>\n";
+    }
+    html + "</table>\n</div>\n"
+}
+
+/// Where the time of the runs went, and what limits each.
+fn time(report: &Report) -> String {
+    let mut html = String::new();
+    for run in &report.runs {
+        let (Some(computing), Some(limit)) = (run.computing(), run.limit()) else { continue };
+        let percent = (100.0 * computing).round();
+        let _ = writeln!(
+            html,
+            "<h3>{}</h3>\n<div class=\"bar\" role=\"img\" aria-label=\"workers compute for \
+             {percent} % of the time\"><span style=\"width:{:.2}%\"></span></div>\n\
+             <p>Workers compute for {percent} % of the time. The run is {}.</p>\n{}",
+            escape(&run.name),
+            100.0 * computing.min(1.0),
+            escape(&limit),
+            busy(run)
+        );
+    }
+    match html.is_empty() {
+        true => html,
+        false => format!("<h2>Where the time went</h2>\n{html}"),
+    }
+}
+
+/// The parts of each task with the share of the time in which they were busy.
+fn busy(run: &Run) -> String {
+    if run.usage.is_empty() {
+        return String::new();
+    }
+    let header = ["task", "kernels", "message thread", "card, sending", "card, receiving"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for (task, usage) in &run.usage {
+        let Usage { compute, messages, card_out, card_in } = *usage;
+        let shares = [compute, messages, card_out, card_in];
+        let cells = shares.map(|share| format!("{:.1} %", 100.0 * share));
+        rows.push([&[task.to_string()][..], &cells].concat());
+    }
+    let table = grid(&format!("how busy the tasks of {} were", run.name), &rows);
+    format!("<details><summary>How busy each task was</summary>\n{table}</details>\n")
+}
+
+/// Of a sweep over one key with numbers: the speed and the time to the target over that key.
+fn swept(report: &Report) -> String {
+    let summaries = report.summaries();
+    let keys: Vec<&String> = summaries.iter().flat_map(|one| one.settings.keys()).collect();
+    let Some(key) = keys.first().filter(|first| keys.iter().all(|key| key == *first)) else {
+        return String::new();
+    };
+    let mut runs: Vec<&str> = summaries.iter().map(|summary| &*summary.run).collect();
+    runs.dedup();
+    runs.sort_unstable();
+    runs.dedup();
+    let plot = |what: &str, y, of: &dyn Fn(&super::Summary) -> Option<f64>| {
+        let line = |(style, run): (usize, &&str)| {
+            let mut points: Vec<Point> = summaries
+                .iter()
+                .filter(|summary| summary.run == **run)
+                .filter_map(|summary| Some((summary.settings.get(*key)?.as_f64()?, of(summary)?)))
+                .collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            Line { name: (*run).to_owned(), style, points }
+        };
+        let lines = runs.iter().enumerate().map(line).collect();
+        Plot { title: format!("{what} by {key}"), x: "swept value", y, lines }
+    };
+    let speed = plot("Samples a second", "samples/s", &|one| Some(one.samples_per_second?.mean));
+    let time = plot("Time to the target", "s", &|one| Some(one.seconds_to_target?.mean));
+    let plots = [speed.render(100), time.render(101)].concat();
+    match plots.is_empty() {
+        true => plots,
+        false => format!("<h2>Over the sweep</h2>\n<div class=\"plots\">\n{plots}</div>\n"),
+    }
+}
+
+/// The courses of the runs.
+fn plots(courses: &[Course], report: &Report) -> String {
+    type Points<'a> = &'a dyn Fn(&Course) -> Vec<Point>;
+    let plot = |title: &str, x, y, of: Points<'_>| {
+        let line = |(style, course): (usize, &Course)| Line {
+            name: course.run.clone(),
+            style,
+            points: of(course),
+        };
+        let lines = courses.iter().enumerate().map(line).collect();
+        Plot { title: title.to_owned(), x, y, lines }
+    };
+    let evaluated = |of: fn(&EvaluationRow) -> (f64, f64)| {
+        move |course: &Course| course.evaluations.iter().map(of).collect::<Vec<_>>()
+    };
+    let stale = |course: &Course| {
+        let run = report.runs.iter().find(|run| run.name == course.run);
+        let Some(staleness) = run.and_then(|run| run.staleness.as_ref()) else { return Vec::new() };
+        let all = staleness.histogram.values().sum::<u64>().max(1) as f64;
+        let share = |(value, count): (&u64, &u64)| (*value as f64, 100.0 * *count as f64 / all);
+        staleness.histogram.iter().map(share).collect()
+    };
+    let all = [
+        plot(
+            "Accuracy over time",
+            "s",
+            "accuracy on the test split",
+            &evaluated(|row| (row.at.as_secs_f64(), row.accuracy)),
+        ),
+        plot(
+            "Accuracy over samples",
+            "samples",
+            "accuracy on the test split",
+            &evaluated(|row| (row.samples as f64, row.accuracy)),
+        ),
+        plot(
+            "Loss over time",
+            "s",
+            "loss on the test split",
+            &evaluated(|row| (row.at.as_secs_f64(), f64::from(row.loss))),
+        ),
+        plot("Global steps over time", "s", "global steps", &|course| course.progress.clone()),
+        plot("Worker steps by their time", "ms", "took no longer [%]", &|course| {
+            course.durations.clone()
+        }),
+        plot("Staleness", "global steps out of date", "gradients [%]", &stale),
+    ];
+    let plots: String = all.iter().enumerate().map(|(id, plot)| plot.render(id)).collect();
+    match plots.is_empty() {
+        true => plots,
+        false => format!("<h2>Courses</h2>\n<div class=\"plots\">\n{plots}</div>\n"),
+    }
+}
+
+/// How to come to the same report.
+fn origin(report: &Report) -> String {
+    let mut html = "<h2>Where it comes from</h2>\n".to_owned();
+    if !report.command.is_empty() {
+        let _ = writeln!(html, "<pre>{}</pre>", escape(&typed(&report.command)));
+    }
+    let settings = serde_json::to_string_pretty(&report.settings).unwrap_or_default();
+    html + &format!(
+        "<p>trainyard {}. The scenario, as changed by the command:</p>\n<pre>{}</pre>\n",
+        report.trainyard,
+        escape(&settings)
+    )
+}
+
+/// The words of a command as a shell takes them.
+fn typed(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:%+@".contains(c);
+    let quoted = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
