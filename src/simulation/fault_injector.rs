@@ -4,6 +4,7 @@
 //! returns [`FaultEffect`]s, which the world applies.
 
 mod effects;
+mod losses;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use super::links::Links;
 
 use effects::SilenceCause;
 pub(super) use effects::{FaultEffect, FaultEvent};
+use losses::LossyLinks;
 
 /// The time between two packets of an idle connection, as a part of the limit of silence: as in the
 /// QUIC transport.
@@ -37,6 +39,7 @@ pub(super) struct FaultInjector {
     /// By task: the factor on the time of its devices' work.
     slowness: Vec<f64>,
     slow_links: Vec<SlowLink>,
+    lossy: LossyLinks,
     /// By task: whether its program has returned.
     has_returned: Vec<bool>,
 }
@@ -48,7 +51,7 @@ struct SlowLink {
 }
 
 impl FaultInjector {
-    pub(super) fn new(tasks: &[TaskName], faults: &Faults) -> Self {
+    pub(super) fn new(tasks: &[TaskName], faults: &Faults, seed: u64) -> Self {
         let (mut by_time, mut by_delivery, mut by_event) = (Vec::new(), Vec::new(), Vec::new());
         for fault in &faults.list {
             match fault.at {
@@ -68,6 +71,7 @@ impl FaultInjector {
             frozen_by: vec![0; tasks.len()],
             slowness: vec![1.0; tasks.len()],
             slow_links: Vec::new(),
+            lossy: LossyLinks::new(seed),
             has_returned: vec![false; tasks.len()],
         }
     }
@@ -126,6 +130,11 @@ impl FaultInjector {
         self.slow_links.iter().filter(between).map(|link| link.factor).product()
     }
 
+    /// How much later an envelope comes because packets of it are lost, over a link of `latency`.
+    pub(super) fn retransmission(&mut self, from: usize, to: usize, latency: Duration) -> Duration {
+        self.lossy.delay(from, to, latency)
+    }
+
     /// The speeds of the cards of `tasks`, with all slow links that they are in.
     fn card_speeds(&self, tasks: &[usize]) -> Vec<FaultEffect> {
         let speed = |task: &usize| {
@@ -152,11 +161,15 @@ impl FaultInjector {
             FaultEvent::Begin(kind) => self.begin(now, kind, links),
             FaultEvent::Restart { task } => vec![FaultEffect::Start { task }],
             FaultEvent::Thaw { task, incarnation } => thaw(task, incarnation, links),
-            FaultEvent::Heal { tasks } => {
-                for (one, other) in pairs(&tasks) {
-                    links.heal(one, other);
+            FaultEvent::Heal { pairs } => {
+                for (from, to) in pairs {
+                    links.heal(from, to);
                 }
                 vec![FaultEffect::ReleaseHeld]
+            }
+            FaultEvent::EndLoss { tasks } => {
+                self.lossy.end(&tasks);
+                Vec::new()
             }
             FaultEvent::EndSlowTask { task, factor } => {
                 self.slowness[task] /= factor;
@@ -197,7 +210,18 @@ impl FaultInjector {
             }
             FaultKind::Freeze { task, lasts } => self.freeze(now, self.index(&task), lasts, links),
             FaultKind::Partition { tasks, lasts } => {
-                self.partition(now, self.indices(&tasks), lasts, links)
+                let both_ways = |(one, other)| [(other, one), (one, other)];
+                let pairs = pairs(&self.indices(&tasks)).flat_map(both_ways).collect();
+                self.partition(now, pairs, lasts, links)
+            }
+            FaultKind::OneWay { from, to, lasts } => {
+                let pair = (self.index(&from), self.index(&to));
+                self.partition(now, vec![pair], lasts, links)
+            }
+            FaultKind::Loss { tasks, rate, lasts } => {
+                let tasks = self.indices(&tasks);
+                self.lossy.begin(tasks.clone(), rate);
+                vec![schedule(now, lasts, FaultEvent::EndLoss { tasks })]
             }
             FaultKind::SlowLink { tasks, factor, lasts } => {
                 let tasks = self.indices(&tasks);
@@ -263,22 +287,31 @@ impl FaultInjector {
         effects
     }
 
+    /// Cuts the ways of `pairs`, each of a sender and a receiver. The receiver notices at the limit
+    /// of silence. A sender that still hears of the receiver notices when that has given up and
+    /// been silent as long.
     fn partition(
         &mut self,
         now: Time,
-        tasks: Vec<usize>,
+        pairs: Vec<(usize, usize)>,
         lasts: Duration,
         links: &mut Links,
     ) -> Vec<FaultEffect> {
         let mut effects = Vec::new();
-        for (one, other) in pairs(&tasks) {
-            links.cut(one, other);
+        for (from, to) in &pairs {
+            links.cut(*from, *to);
             if lasts > self.silence {
-                effects.push(self.at_silence_limit(now, one, other, SilenceCause::Partition));
-                effects.push(self.at_silence_limit(now, other, one, SilenceCause::Partition));
+                effects.push(self.at_silence_limit(now, *to, *from, SilenceCause::Partition));
+            }
+            if lasts > self.silence && !pairs.contains(&(*to, *from)) {
+                // Once packets get through again, they are answered with a reset.
+                let noticed = lasts.min(2 * self.silence);
+                let cause = SilenceCause::Partition;
+                let event = FaultEvent::SilenceLimit { observer: *from, peer: *to, cause };
+                effects.push(schedule(now, noticed, event));
             }
         }
-        effects.push(schedule(now, lasts, FaultEvent::Heal { tasks }));
+        effects.push(schedule(now, lasts, FaultEvent::Heal { pairs }));
         effects
     }
 

@@ -73,6 +73,28 @@ pub enum FaultKind {
         /// The duration of the partition.
         lasts: Duration,
     },
+    /// No messages get through from one task to another, while those of the other do. They are
+    /// resent until they do, or until the receiver counts the sender as lost; it then can't
+    /// connect to the sender either.
+    OneWay {
+        /// The task whose messages do not get through.
+        from: TaskName,
+        /// The task that does not get them.
+        to: TaskName,
+        /// The duration of the partition.
+        lasts: Duration,
+    },
+    /// Packets between any two of these tasks are lost by chance, and sent again: messages are
+    /// late. Small ones of a pair stay in order; a large one, which has a stream of its own, comes
+    /// when it comes.
+    Loss {
+        /// The tasks.
+        tasks: Vec<TaskName>,
+        /// The chance that a message is late, and that sending it again is in vain; below 1.
+        rate: f64,
+        /// The duration of the losses.
+        lasts: Duration,
+    },
     /// The latency between any two of these tasks is `factor` times as long, and their network
     /// cards are as much slower.
     SlowLink {

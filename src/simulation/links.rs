@@ -24,7 +24,7 @@ pub(super) struct Links {
     unaware: BTreeSet<(usize, usize)>,
     /// By pair, the smaller index first: who dialed their present connection, and its number.
     dialers: BTreeMap<(usize, usize), (u32, usize)>,
-    /// By pair, the smaller index first: the number of partitions that separate them.
+    /// By sender and receiver: the number of partitions that keep messages from getting through.
     cuts: BTreeMap<(usize, usize), u32>,
 }
 
@@ -146,10 +146,12 @@ impl Links {
         if !self.is_up(to) {
             return if self.unaware.contains(&(from, to)) { Arrival::Drop } else { Arrival::Hold };
         }
-        if self.is_frozen(to) || self.is_cut(from, to) {
+        let at = self.at(to, from);
+        // A new connection needs messages both ways.
+        let is_new = stamp.connection > at;
+        if self.is_frozen(to) || self.is_cut(from, to) || is_new && self.is_cut(to, from) {
             return Arrival::Hold;
         }
-        let at = self.at(to, from);
         if stamp.connection < at {
             let is_unaware = self.unaware.contains(&(from, to));
             return if is_unaware && self.has_dialed(from, to) {
@@ -229,26 +231,30 @@ impl Links {
         gone.into_iter().map(lose).collect()
     }
 
-    pub(super) fn cut(&mut self, one: usize, other: usize) {
-        *self.cuts.entry((one.min(other), one.max(other))).or_default() += 1;
+    /// Keeps messages of `from` from getting through to `to`.
+    pub(super) fn cut(&mut self, from: usize, to: usize) {
+        *self.cuts.entry((from, to)).or_default() += 1;
     }
 
-    pub(super) fn heal(&mut self, one: usize, other: usize) {
-        let pair = (one.min(other), one.max(other));
-        if let Some(cuts) = self.cuts.get_mut(&pair) {
+    /// Ends one such cut.
+    pub(super) fn heal(&mut self, from: usize, to: usize) {
+        if let Some(cuts) = self.cuts.get_mut(&(from, to)) {
             *cuts -= 1;
             if *cuts == 0 {
-                self.cuts.remove(&pair);
+                self.cuts.remove(&(from, to));
             }
         }
     }
 
-    fn is_cut(&self, one: usize, other: usize) -> bool {
-        !self.cuts.is_empty() && self.cuts.contains_key(&(one.min(other), one.max(other)))
+    fn is_cut(&self, from: usize, to: usize) -> bool {
+        !self.cuts.is_empty() && self.cuts.contains_key(&(from, to))
     }
 
-    /// Whether `observer` runs and a partition separates it from `peer`.
+    /// Whether `observer` runs and hears nothing of `peer`: nothing gets through, or the peer has
+    /// given the connection up and can't say so.
     pub(super) fn can_notice_cut(&self, observer: usize, peer: usize) -> bool {
-        self.can_notice(observer) && self.is_cut(observer, peer)
+        let is_given_up =
+            || self.is_cut(observer, peer) && self.at(peer, observer) > self.at(observer, peer);
+        self.can_notice(observer) && (self.is_cut(peer, observer) || is_given_up())
     }
 }

@@ -10,6 +10,7 @@ mod processing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -50,6 +51,9 @@ pub(super) struct World {
     faults: FaultInjector,
     /// Envelopes that have arrived and can't be delivered yet.
     held: Vec<Delivery<Envelope>>,
+    /// By sender and receiver: when the last of the late small envelopes arrives. Those after it
+    /// come no earlier.
+    late: BTreeMap<(usize, usize), Time>,
     /// By task: the events that it has missed while it was frozen.
     missed: Vec<Vec<Missed>>,
     freezes: Vec<Freezes>,
@@ -82,7 +86,7 @@ impl World {
     /// The world of `cluster` at the beginning of its clock.
     pub(super) fn new(cluster: &Cluster) -> Self {
         let tasks: Vec<TaskName> = cluster.spec.tasks().collect();
-        let mut faults = FaultInjector::new(&tasks, &cluster.faults);
+        let mut faults = FaultInjector::new(&tasks, &cluster.faults, cluster.seed);
         let scheduled = faults.schedule();
         let mut world = Self {
             now: Time::ZERO,
@@ -98,6 +102,7 @@ impl World {
             links: Links::new(tasks.len()),
             faults,
             held: Vec::new(),
+            late: BTreeMap::new(),
             missed: tasks.iter().map(|_| Vec::new()).collect(),
             freezes: vec![Freezes::default(); tasks.len()],
             traffic: vec![Traffic::default(); tasks.len()],

@@ -46,6 +46,8 @@ use super::certificates::{CertificateError, Identity};
 use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Transport};
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
 
+pub(crate) use sending::LARGE_ENVELOPE;
+
 use hello::Close;
 use node::Node;
 pub use socket::SocketBuffers;

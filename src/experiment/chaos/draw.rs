@@ -14,6 +14,8 @@ use crate::units::Time;
 const MOST: usize = 4;
 /// The longest that a fault lasts: a training waits longer than that for a lost task.
 const LONGEST: f64 = 5.0;
+/// The chances that a message is late.
+const RATES: std::ops::Range<f64> = 0.05..0.5;
 /// The factors by which a link or a task is slow.
 const FACTORS: std::ops::Range<f64> = 2.0..50.0;
 
@@ -37,12 +39,21 @@ fn fault(draws: &mut impl Rng, tasks: &[TaskName], length: f64) -> Fault {
     let lasts = lasting(draws, length);
     let task = tasks[draws.random_range(0..tasks.len())].clone();
     let factor = draws.random_range(FACTORS).round();
-    let kind = match draws.random_range(0..20) {
+    let kind = match draws.random_range(0..24) {
         0..7 => FaultKind::Crash { task, restart_after: Some(lasts) },
         7 => FaultKind::Crash { task, restart_after: None },
         8..13 => FaultKind::Freeze { task, lasts },
         13..16 => FaultKind::Partition { tasks: two_of(draws, tasks), lasts },
         16..18 => FaultKind::SlowLink { tasks: two_of(draws, tasks), factor, lasts },
+        20..22 => {
+            let from = tasks.iter().position(|one| *one == task).expect("it is one of them");
+            let to = (from + draws.random_range(1..tasks.len())) % tasks.len();
+            FaultKind::OneWay { from: task, to: tasks[to].clone(), lasts }
+        }
+        22..24 => {
+            let rate = (draws.random_range(RATES) * 100.0).round() / 100.0;
+            FaultKind::Loss { tasks: two_of(draws, tasks), rate, lasts }
+        }
         _ => FaultKind::SlowTask { task, factor, lasts },
     };
     Fault { at: Trigger::Time(at), kind }

@@ -195,7 +195,9 @@ impl Timeline<'_> {
     /// Whether tasks may count each other as lost though neither has died.
     fn separates(&self) -> bool {
         let apart = |fault: &Fault| match &fault.kind {
-            FaultKind::Freeze { lasts, .. } | FaultKind::Partition { lasts, .. } => *lasts,
+            FaultKind::Freeze { lasts, .. }
+            | FaultKind::Partition { lasts, .. }
+            | FaultKind::OneWay { lasts, .. } => *lasts,
             _ => Duration::ZERO,
         };
         let silence = self.trial.cluster.faults.silence;
@@ -246,8 +248,11 @@ impl Timeline<'_> {
         self.faults.iter().flat_map(|fault| match &fault.kind {
             FaultKind::Crash { task, .. }
             | FaultKind::Freeze { task, .. }
-            | FaultKind::SlowTask { task, .. } => std::slice::from_ref(task),
-            FaultKind::Partition { tasks, .. } | FaultKind::SlowLink { tasks, .. } => &tasks[..],
+            | FaultKind::SlowTask { task, .. } => vec![task],
+            FaultKind::OneWay { from, to, .. } => vec![from, to],
+            FaultKind::Partition { tasks, .. }
+            | FaultKind::Loss { tasks, .. }
+            | FaultKind::SlowLink { tasks, .. } => tasks.iter().collect(),
         })
     }
 }
@@ -258,6 +263,8 @@ fn lasts(kind: &FaultKind) -> Duration {
         FaultKind::Crash { restart_after, .. } => restart_after.unwrap_or_default(),
         FaultKind::Freeze { lasts, .. }
         | FaultKind::Partition { lasts, .. }
+        | FaultKind::OneWay { lasts, .. }
+        | FaultKind::Loss { lasts, .. }
         | FaultKind::SlowLink { lasts, .. }
         | FaultKind::SlowTask { lasts, .. } => *lasts,
     }

@@ -70,7 +70,7 @@ fn a_gradient_that_is_applied_twice_after_a_retry_is_found_and_shrunk_to_two_fau
 #[test]
 fn a_vote_that_is_lost_is_found_and_shrunk_to_two_faults() {
     let mode = "{ sync = { backups = 1 } }";
-    assert_is_found(Bug::LosesVotes, mode, 25, &[Promise::Ends, Promise::Explains]);
+    assert_is_found(Bug::LosesVotes, mode, 120, &[Promise::Ends, Promise::Explains]);
 }
 
 /// Timelines that once broke a promise, each with its run of `sims/chaos.toml`.

@@ -12,7 +12,8 @@ use crate::simulation::{Fault, FaultKind, Faults, Trigger};
 use crate::units::{Span, Time};
 
 /// The kinds of faults, for errors.
-const KINDS: &str = "`crash`, `freeze`, `partition`, `slow_link` or `slow_task`";
+const KINDS: &str = "`crash`, `freeze`, `partition`, `one_way`, `loss`, `slow_link` or \
+                     `slow_task`";
 
 /// A fault as it is typed: when, what, and for how long.
 #[derive(Deserialize)]
@@ -23,6 +24,9 @@ pub(super) struct FaultFile {
     restart_after: Option<Span>,
     freeze: Option<String>,
     partition: Option<Vec<String>>,
+    one_way: Option<Vec<String>>,
+    loss: Option<Vec<String>>,
+    rate: Option<f64>,
     slow_link: Option<Vec<String>>,
     slow_task: Option<String>,
     factor: Option<f64>,
@@ -58,6 +62,8 @@ impl One<'_> {
             file.crash.is_some(),
             file.freeze.is_some(),
             file.partition.is_some(),
+            file.one_way.is_some(),
+            file.loss.is_some(),
             file.slow_link.is_some(),
             file.slow_task.is_some(),
         ];
@@ -72,6 +78,7 @@ impl One<'_> {
             file.crash.is_some(),
             "a task that crashes",
         );
+        self.only(file.rate.is_some(), "rate", file.loss.is_some(), "a fault that loses packets");
         self.only(file.factor.is_some(), "factor", is_slow, "a fault that slows something down");
         self.only(
             file.lasts.is_some(),
@@ -113,6 +120,24 @@ impl One<'_> {
                 tasks: self.tasks(&names, "partition")?,
                 lasts: lasts?,
             });
+        }
+        if let Some(names) = file.one_way {
+            let [from, to]: [TaskName; 2] = match self.tasks(&names, "one_way")?.try_into() {
+                Ok(two) => two,
+                Err(_) => {
+                    let path = self.key("one_way");
+                    self.found.note(path, "it is from one task to another".to_owned());
+                    return None;
+                }
+            };
+            return Some(FaultKind::OneWay { from, to, lasts: lasts? });
+        }
+        if let Some(names) = file.loss {
+            let tasks = self.tasks(&names, "loss")?;
+            let rate = self.needed(file.rate, "rate", "the chance of a loss, for example 0.1")?;
+            let (path, is_sound) = (self.key("rate"), rate > 0.0 && rate < 1.0);
+            self.found.unless(is_sound, path, || format!("{rate} must be above 0 and below 1"));
+            return Some(FaultKind::Loss { tasks, rate, lasts: lasts? });
         }
         if let Some(names) = file.slow_link {
             let tasks = self.tasks(&names, "slow_link")?;
@@ -183,6 +208,12 @@ fn one_written(fault: &Fault) -> String {
         }
         FaultKind::Partition { tasks, lasts } => {
             format!("partition = {}, for = {}", list(tasks), exact(*lasts))
+        }
+        FaultKind::OneWay { from, to, lasts } => {
+            format!("one_way = [\"{from}\", \"{to}\"], for = {}", exact(*lasts))
+        }
+        FaultKind::Loss { tasks, rate, lasts } => {
+            format!("loss = {}, rate = {rate:?}, for = {}", list(tasks), exact(*lasts))
         }
         FaultKind::SlowLink { tasks, factor, lasts } => {
             let tasks = list(tasks);

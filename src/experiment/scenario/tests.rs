@@ -83,6 +83,9 @@ fn faults_are_read_with_their_times() {
                 [[fault]]\nat = \"1s\"\npartition = [\"ps:0\", \"worker:1\"]\nfor = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\nslow_link = [\"ps:0\", \"worker:1\"]\nfactor = 3.0\n\
                 for = \"1s\"\n\
+                [[fault]]\nat = \"1s\"\none_way = [\"ps:0\", \"worker:1\"]\nfor = \"1s\"\n\
+                [[fault]]\nat = \"1s\"\nloss = [\"ps:0\", \"worker:1\"]\nrate = 0.25\n\
+                for = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 2.0\nfor = \"1s\"";
     let (second, ps, worker) =
         (Duration::from_secs(1), TaskName::new("ps", 0), TaskName::new("worker", 1));
@@ -95,7 +98,12 @@ fn faults_are_read_with_their_times() {
         fault(2000, FaultKind::Crash { task: worker, restart_after: Some(second) }),
         fault(500, FaultKind::Freeze { task: ps.clone(), lasts: Duration::from_millis(300) }),
         fault(1000, FaultKind::Partition { tasks: both.clone(), lasts: second }),
-        fault(1000, FaultKind::SlowLink { tasks: both, factor: 3.0, lasts: second }),
+        fault(1000, FaultKind::SlowLink { tasks: both.clone(), factor: 3.0, lasts: second }),
+        fault(
+            1000,
+            FaultKind::OneWay { from: both[0].clone(), to: both[1].clone(), lasts: second },
+        ),
+        fault(1000, FaultKind::Loss { tasks: both, rate: 0.25, lasts: second }),
         fault(1000, FaultKind::SlowTask { task: ps, factor: 2.0, lasts: second }),
     ];
     let scenario = example(text).unwrap();

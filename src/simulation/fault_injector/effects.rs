@@ -13,8 +13,10 @@ pub(in crate::simulation) enum FaultEvent {
     Restart { task: usize },
     /// A freeze ends, unless the task has died meanwhile.
     Thaw { task: usize, incarnation: u32 },
-    /// A partition ends.
-    Heal { tasks: Vec<usize> },
+    /// A partition ends: of these pairs of sender and receiver.
+    Heal { pairs: Vec<(usize, usize)> },
+    /// Losses of packets end.
+    EndLoss { tasks: Vec<usize> },
     /// A slow task has its former speed again.
     EndSlowTask { task: usize, factor: f64 },
     /// The links between slowly linked tasks have their former speed again.

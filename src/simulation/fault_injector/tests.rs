@@ -23,7 +23,7 @@ fn injector(faults: &[Fault]) -> (FaultInjector, Links) {
     for (one, other) in [(A, B), (A, C), (C, B)] {
         links.note_dialer(one, other);
     }
-    (FaultInjector::new(&[A, B, C].map(name), &faults), links)
+    (FaultInjector::new(&[A, B, C].map(name), &faults, 1), links)
 }
 
 fn crash(task: usize, restart_after: Option<Duration>) -> FaultEvent {
@@ -167,7 +167,7 @@ fn a_partition_cuts_every_pair_until_it_heals_or_they_lose_each_other() {
     let begin = FaultEvent::Begin(FaultKind::Partition { tasks, lasts: SECOND * 2 });
     let (a_of_c, c_of_a) =
         (silence(A, C, SilenceCause::Partition), silence(C, A, SilenceCause::Partition));
-    let heal = FaultEvent::Heal { tasks: vec![A, C] };
+    let heal = FaultEvent::Heal { pairs: vec![(C, A), (A, C)] };
     let effects = faults.apply(at(1), begin, &mut links);
     let expected =
         [scheduled(2, a_of_c.clone()), scheduled(2, c_of_a.clone()), scheduled(3, heal.clone())];

@@ -132,10 +132,12 @@ fn both_sides_of_a_partition_end_at_one_connection() {
     let mut links = Links::new(2);
     let before = links.stamp(A, B);
     links.cut(A, B);
+    links.cut(B, A);
     assert!(links.can_notice_cut(A, B) && links.can_notice_cut(B, A));
     assert_eq!(links.arrive(A, B, before), Arrival::Hold);
     links.give_up(A, B);
     links.give_up(B, A);
+    links.heal(A, B);
     links.heal(B, A);
     let (to, from) = (links.stamp(A, B), links.stamp(B, A));
     assert_eq!(links.arrive(A, B, before), Arrival::Drop);
@@ -153,4 +155,20 @@ fn a_partition_that_heals_in_time_only_delays() {
     assert_eq!(links.arrive(A, B, before), Arrival::Hold);
     links.heal(A, B);
     assert_eq!(links.arrive(A, B, before), Arrival::Deliver);
+}
+
+#[test]
+fn one_way_is_cut_and_the_receiver_gives_up_first() {
+    let mut links = Links::new(2);
+    let (to, from) = (links.stamp(A, B), links.stamp(B, A));
+    links.cut(A, B);
+    assert_eq!(links.arrive(A, B, to), Arrival::Hold);
+    assert_eq!(links.arrive(B, A, from), Arrival::Deliver);
+    assert!(links.can_notice_cut(B, A) && !links.can_notice_cut(A, B));
+    links.give_up(B, A);
+    assert!(links.can_notice_cut(A, B), "it hears nothing more");
+    let next = links.stamp(B, A);
+    assert_eq!(links.arrive(B, A, next), Arrival::Hold, "nobody can connect");
+    links.heal(A, B);
+    assert_eq!(links.arrive(B, A, next), Arrival::DeliverAfterLoss(Loss::Silent));
 }

@@ -1,7 +1,8 @@
 //! Deliveries: an envelope that arrives is handed over, delayed by a slow link, held until its
 //! receiver can take it, or dropped with its connection.
 
-use crate::transport::Loss;
+use crate::transport::{LARGE_ENVELOPE, Loss};
+use crate::units::Time;
 
 use super::{Action, World};
 use crate::simulation::audit::EventKind;
@@ -20,14 +21,29 @@ impl World {
         for event in due {
             self.apply_fault(event, actions);
         }
-        let slowness = self.faults.link_slowness(delivery.from, delivery.to);
-        if slowness > 1.0 {
-            let latency = self.network.latency(delivery.from, delivery.to);
-            let delay = latency.mul_f64(slowness - 1.0);
-            let late = Event::SlowArrival(Box::new(delivery));
-            return self.events.push(self.now.after(delay), late);
+        match self.late_arrival(&delivery) {
+            Some(at) => self.events.push(at, Event::SlowArrival(Box::new(delivery))),
+            None => self.take_in(delivery, actions),
         }
-        self.take_in(delivery, actions);
+    }
+
+    /// When an envelope arrives that is late: over a slow link, by lost packets, or because small
+    /// ones before it are.
+    fn late_arrival(&mut self, delivery: &Delivery<Envelope>) -> Option<Time> {
+        if !self.faults.are_expected() {
+            return None;
+        }
+        let (from, to) = (delivery.from, delivery.to);
+        let latency = self.network.latency(from, to);
+        let slow = latency.mul_f64(self.faults.link_slowness(from, to) - 1.0);
+        let mut at = self.now.after(slow + self.faults.retransmission(from, to, latency));
+        if delivery.size.0 <= LARGE_ENVELOPE as u64 {
+            at = at.max(self.late.get(&(from, to)).copied().unwrap_or(at));
+            if at > self.now {
+                self.late.insert((from, to), at);
+            }
+        }
+        Some(at).filter(|at| *at > self.now)
     }
 
     /// Delivers an envelope, if its connection and its receiver's state allow.

@@ -14,7 +14,7 @@ use super::node::Node;
 use super::peer::Peer;
 
 /// The length above which an envelope has a stream of its own \[bytes\].
-const LARGE: usize = 64 << 10;
+pub(crate) const LARGE_ENVELOPE: usize = 64 << 10;
 /// The length up to which small envelopes are gathered \[bytes\].
 const GATHERED: usize = 64 << 10;
 /// The piece of a tensor that is written at a time \[bytes\]: much less than a window, much more
@@ -71,7 +71,7 @@ impl<M: Payload> Sender<M> {
         while bytes.len() < GATHERED {
             let Some((messages, size)) = self.peer.pop(&self.link) else { break };
             match Outgoing::envelope(&messages, &self.node.wire_limits()) {
-                Ok(frame) if frame.len() > LARGE => self.begin_large(frame, size),
+                Ok(frame) if frame.len() > LARGE_ENVELOPE => self.begin_large(frame, size),
                 Ok(frame) if bytes.is_empty() && frame.tensors.is_empty() => {
                     bytes = frame.head;
                     self.peer.written(&self.link, size);

@@ -115,7 +115,10 @@ fn victims(what: &FaultKind) -> Vec<String> {
     match what {
         FaultKind::Crash { task, .. } | FaultKind::Freeze { task, .. } => vec![task.to_string()],
         FaultKind::Partition { tasks, .. } => tasks.iter().map(ToString::to_string).collect(),
-        FaultKind::SlowLink { .. } | FaultKind::SlowTask { .. } => Vec::new(),
+        FaultKind::OneWay { from, to, .. } => vec![from.to_string(), to.to_string()],
+        FaultKind::Loss { .. } | FaultKind::SlowLink { .. } | FaultKind::SlowTask { .. } => {
+            Vec::new()
+        }
     }
 }
 

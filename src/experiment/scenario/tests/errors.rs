@@ -384,7 +384,8 @@ fn a_fault_that_lacks_something_or_has_too_much_is_a_mistake_where_it_is() {
                 restart_after = \"1s\"";
     let error = example(text).unwrap_err().to_string();
     for says in [
-        "fault[0]: a fault is one of `crash`, `freeze`, `partition`, `slow_link` or `slow_task`",
+        "fault[0]: a fault is one of `crash`, `freeze`, `partition`, `one_way`, `loss`, \
+         `slow_link` or `slow_task`",
         "fault[1]: `for` is missing: how long it lasts",
         "fault[1].freeze: the job `ps` has 1 tasks, counted from 0",
         "fault[2]: `at` is missing: when it happens",
