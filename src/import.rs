@@ -1,5 +1,5 @@
-//! The import of TensorFlow's graphs: names and devices are kept, and shape arithmetic is done
-//! during the import.
+//! The import of TensorFlow's graphs, and ours written as TensorFlow's: names and devices are
+//! kept; shape arithmetic is done during the import.
 //!
 //! A binary GraphDef may come from anybody. An operation or attribute that does not exist here, or
 //! does not fit, is an error that names the node; unknown operations are listed all at once.
@@ -33,6 +33,7 @@
 //! | a collection says which variables are trainable | those that an optimizer updates; if there is none, all of f32 |
 
 mod error;
+mod export;
 mod fold;
 mod known;
 mod node;
@@ -48,6 +49,8 @@ use std::panic::Location;
 use prost::Message;
 
 pub use error::{ImportError, NodeProblem, UnknownOperation};
+pub(crate) use export::written;
+pub use export::{ExportError, to_graph_def};
 
 use crate::graph::{Graph, OpId, Output, Target};
 use translate::{Importer, find};

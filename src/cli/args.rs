@@ -81,6 +81,25 @@ pub(crate) enum GraphCommand {
     Import(ImportArgs),
     /// Print a step's operations with their types, by task, and the values that go between tasks.
     Show(ShowArgs),
+    /// Write a graph as a binary GraphDef, which TensorFlow opens.
+    Export(ExportArgs),
+}
+
+/// The arguments of `graph export`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// A scenario (`.toml`), of whose first run's chief the graph is, or the file of a binary
+    /// GraphDef.
+    pub(crate) source: PathBuf,
+
+    /// Write only what these values need, as in `loss,logits:0`: a scenario's updates have no
+    /// counterpart in TensorFlow.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) outputs: Vec<String>,
+
+    /// The file to write.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
 }
 
 /// The arguments of `graph import`.

@@ -1,5 +1,5 @@
 //! `graph`: shows the contents of a TensorFlow graph, and how a step's graph is placed and
-//! partitioned.
+//! partitioned; writes graphs for TensorFlow.
 
 mod contents;
 mod dot;
@@ -10,13 +10,14 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::args::{GraphArgs, GraphCommand, ImportArgs, ShowArgs};
+use super::args::{ExportArgs, GraphArgs, GraphCommand, ImportArgs, ShowArgs};
 use super::failure::Failure;
 use crate::cluster::{DeviceSpec, TaskName};
 use crate::deployment::ExitCode;
+use crate::experiment::scenario::Change;
 use crate::experiment::{Experiment, ExperimentError};
 use crate::graph::{Graph, GraphDef, Op};
-use crate::import::{Imported, sub_graph};
+use crate::import::{Imported, sub_graph, written};
 use crate::partition::Request;
 use crate::runtime::{self, Error};
 use crate::training::{SharedRecording, Task, step_graph};
@@ -29,6 +30,7 @@ pub(super) fn run(args: &GraphArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         GraphCommand::Import(args) => import(args),
         GraphCommand::Show(args) => show(args),
+        GraphCommand::Export(args) => export(args),
     }
 }
 
@@ -54,17 +56,53 @@ fn read(file: &Path, outputs: &[String]) -> Result<Imported, Failure> {
 }
 
 fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
-    let is_scenario = args.source.extension().is_some_and(|extension| extension == "toml");
-    let drawing = if is_scenario { of_scenario(args)? } else { of_file(args)? };
+    let drawing = if is_scenario(&args.source) { of_scenario(args)? } else { of_file(args)? };
     let drawn = if args.dot { dot::render(&drawing) } else { text::render(&drawing) };
     write!(io::stdout().lock(), "{drawn}").map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }
 
+/// Writes a graph, or the part of it that the named values need, for TensorFlow.
+fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
+    let path = args.source.display().to_string();
+    let failed = |problem: String| Failure::Graph { path: path.clone(), problem };
+    let graph = if is_scenario(&args.source) {
+        step_of_scenario(&args.source, &[])?.graph
+    } else {
+        let imported = read(&args.source, &[])?;
+        imported.graph().snapshot().map_err(|error| failed(error.to_string()))?
+    };
+    let find = |name: &String| {
+        let node = name.split(':').next().unwrap_or_default();
+        let mut found = graph.iter().filter(|(_, operation)| *operation.name == *node);
+        let found = found.next().map(|(id, _)| id);
+        found.ok_or_else(|| failed(format!("the graph has no `{name}`")))
+    };
+    let wanted = args.outputs.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let bytes = written(&graph, &wanted).map_err(|error| failed(error.to_string()))?;
+    let out = args.out.display().to_string();
+    std::fs::write(&args.out, bytes).map_err(Failure::writing(out))?;
+    Ok(ExitCode::Done)
+}
+
+fn is_scenario(source: &Path) -> bool {
+    source.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// The step of a scenario's chief.
+struct ChiefStep {
+    scenario: String,
+    run: String,
+    chief: TaskName,
+    tasks: Vec<TaskName>,
+    graph: GraphDef,
+    request: Request,
+}
+
 /// The step of the first run's chief.
-fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
-    let mut experiment = Experiment::load(&args.source)?;
-    for change in &args.sets {
+fn step_of_scenario(source: &Path, sets: &[Change]) -> Result<ChiefStep, Failure> {
+    let mut experiment = Experiment::load(source)?;
+    for change in sets {
         experiment = experiment.change(change.clone());
     }
     let trial = &experiment.trials()?[0];
@@ -91,13 +129,23 @@ fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
             "the cluster has no worker: there is no step to show".to_owned(),
         ));
     };
-    let tasks: Vec<TaskName> = trial.cluster.spec.tasks().collect();
+    Ok(ChiefStep {
+        scenario: trial.scenario.to_string(),
+        run: trial.name.to_string(),
+        chief,
+        tasks: trial.cluster.spec.tasks().collect(),
+        graph,
+        request,
+    })
+}
+
+fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
+    let step = step_of_scenario(&args.source, &args.sets)?;
+    let ChiefStep { scenario, run, chief, tasks, graph, request } = step;
+    let failed =
+        |error: Error| Failure::Experiment(ExperimentError::Run { run: run.clone(), error });
     let partitions = runtime::partitions(&graph, &request, &tasks, &chief).map_err(failed)?;
-    Ok(Drawing::new(
-        format!("{}, run `{}`: a step of {chief}", trial.scenario, trial.name),
-        &graph,
-        &partitions,
-    ))
+    Ok(Drawing::new(format!("{scenario}, run `{run}`: a step of {chief}"), &graph, &partitions))
 }
 
 /// The whole graph of a file, on the tasks that its devices name.

@@ -191,10 +191,10 @@ pub(crate) fn log1p_grad<T: Float>(dy: T, x: T) -> T {
     dy / (T::ONE + x)
 }
 
-/// `dy / 2y` (TensorFlow `SqrtGrad`).
+/// `dy / 2y`, and 0 where `dy` is 0 (TensorFlow `SqrtGrad`).
 #[inline(always)]
 pub(crate) fn sqrt_grad<T: Float>(dy: T, y: T) -> T {
-    T::of(0.5) * dy / y
+    if dy == T::ZERO { T::ZERO } else { T::of(0.5) * dy / y }
 }
 
 /// `1 / √x` (TensorFlow `Rsqrt`).
@@ -203,10 +203,10 @@ pub(crate) fn rsqrt<T: Float>(x: T) -> T {
     T::ONE / x.sqrt()
 }
 
-/// `-dy y³ / 2` (TensorFlow `RsqrtGrad`).
+/// `-dy y³ / 2`, and 0 where `dy` is 0 (TensorFlow `RsqrtGrad`).
 #[inline(always)]
 pub(crate) fn rsqrt_grad<T: Float>(dy: T, y: T) -> T {
-    T::of(-0.5) * dy * y * y * y
+    if dy == T::ZERO { T::ZERO } else { T::of(-0.5) * dy * y * y * y }
 }
 
 /// `1 / x` (TensorFlow `Reciprocal`).
@@ -215,10 +215,10 @@ pub(crate) fn reciprocal<T: Float>(x: T) -> T {
     T::ONE / x
 }
 
-/// `-dy y²` (TensorFlow `ReciprocalGrad`).
+/// `-dy y²`, and 0 where `dy` is 0 (TensorFlow `ReciprocalGrad`).
 #[inline(always)]
 pub(crate) fn reciprocal_grad<T: Float>(dy: T, y: T) -> T {
-    -dy * y * y
+    if dy == T::ZERO { T::ZERO } else { -dy * y * y }
 }
 
 /// `x²`

@@ -35,6 +35,23 @@ fn import_lists_what_a_file_holds() {
 }
 
 #[test]
+fn an_exported_graph_is_imported_again_and_updates_are_refused_by_name() {
+    let folder = folder("graph_export");
+    let out = folder.join("mlp.pb");
+    let out = out.to_str().unwrap();
+    let said = trainyard(&["graph", "export", &graph("frozen_mlp.pb"), "--out", out]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let said = trainyard(&["graph", "import", out]);
+    for line in ["  x  f32[?,3]", "  probabilities  f32[?,2]"] {
+        assert!(said.out.lines().any(|said| said == line), "no `{line}` in {}", said.out);
+    }
+    let source = scenario("graph_export_source", SMALL);
+    let said = trainyard(&["graph", "export", &source, "--out", out]);
+    assert_eq!(said.code, 2, "{}", said.out);
+    assert!(said.err.contains("no counterpart among TensorFlow's operations"), "{}", said.err);
+}
+
+#[test]
 fn import_as_json_has_the_keys_that_were_agreed_on() {
     let said =
         trainyard(&["graph", "import", &graph("train_adam.pb"), "--json", "--outputs", "loss:0"]);

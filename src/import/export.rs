@@ -1,0 +1,249 @@
+//! Our graphs as TensorFlow's: each operation becomes a node of its name, or several.
+
+mod array;
+mod kinds;
+mod state;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use prost::Message;
+
+use super::wire::{AttrValue, GraphDef as Def, NodeDef, TensorProto, TensorShapeProto, Value};
+use crate::graph::{Edge, Graph, GraphDef, GraphError, Op, OpId, Operation, Output, TensorType};
+use crate::operations::{Array, Broadcast, Indexed, Rows};
+use crate::tensor::{DType, PartialShape, Tensor};
+
+/// Errors of writing a graph.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// An operation has no counterpart in TensorFlow.
+    #[error(
+        "`{operation}` ({kind}) has no counterpart among TensorFlow's operations: export only the \
+         outputs that do not need it"
+    )]
+    NoCounterpart {
+        /// Its name.
+        operation: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// The graph has a mistake.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+/// Writes the operations that `outputs` need as a binary GraphDef; all of the graph if none is
+/// named. Names, devices and control inputs are kept; variables are resources.
+///
+/// # Errors
+/// If an operation has no counterpart in TensorFlow: which one.
+pub fn to_graph_def(graph: &Graph, outputs: &[&Output]) -> Result<Vec<u8>, ExportError> {
+    let wanted: Vec<OpId> = outputs.iter().map(|output| output.edge().op).collect();
+    written(&graph.snapshot()?, &wanted)
+}
+
+/// The operations that those of `wanted` need; all if none is named.
+pub(crate) fn written(def: &GraphDef, wanted: &[OpId]) -> Result<Vec<u8>, ExportError> {
+    let needed = needed(def, wanted);
+    let mut writer = Writer { def, nodes: Vec::new(), values: BTreeMap::new() };
+    for (id, operation) in def.iter().filter(|(id, _)| needed[id.0 as usize]) {
+        writer.add(id, operation).ok_or_else(|| ExportError::NoCounterpart {
+            operation: operation.name.to_string(),
+            kind: operation.op.kind().to_owned(),
+        })?;
+    }
+    Ok(Def { node: writer.nodes, library: None }.encode_to_vec())
+}
+
+/// By operation: whether one of `wanted` needs it.
+fn needed(def: &GraphDef, wanted: &[OpId]) -> Vec<bool> {
+    let mut needed = vec![wanted.is_empty(); def.operations.len()];
+    wanted.iter().for_each(|id| needed[id.0 as usize] = true);
+    for id in (0..def.operations.len() as u32).rev().map(OpId) {
+        if needed[id.0 as usize] {
+            let operation = def.operation(id);
+            let inputs = operation.inputs.iter().map(|edge| edge.op);
+            let others = operation.control_inputs.iter().chain(&operation.variables).copied();
+            inputs.chain(others).for_each(|id| needed[id.0 as usize] = true);
+        }
+    }
+    needed
+}
+
+/// TensorFlow's number of an element type.
+fn number(dtype: DType) -> i32 {
+    match dtype {
+        DType::F32 => 1,
+        DType::F64 => 2,
+        DType::I32 => 3,
+        DType::I8 => 6,
+        DType::I64 => 9,
+        DType::Bool => 10,
+        DType::BF16 => 14,
+    }
+}
+
+fn shape(shape: &PartialShape) -> TensorShapeProto {
+    let dim = |dim: &Option<usize>| super::wire::Dim { size: dim.map_or(-1, |dim| dim as i64) };
+    TensorShapeProto { dim: shape.dims().iter().map(dim).collect(), unknown_rank: false }
+}
+
+/// The attributes of a node.
+type Attributes<'a> = Vec<(&'a str, Value)>;
+
+/// What an operation becomes; `None` if it has no counterpart.
+type Written = Option<()>;
+
+/// A GraphDef in the making.
+struct Writer<'a> {
+    def: &'a GraphDef,
+    nodes: Vec<NodeDef>,
+    /// By value: its name in TensorFlow.
+    values: BTreeMap<Edge, String>,
+}
+
+impl Writer<'_> {
+    fn add(&mut self, id: OpId, operation: &Operation) -> Written {
+        let first = self.nodes.len();
+        let written = match &operation.op {
+            Op::Defined(op) => {
+                if let Some(op) = op.get::<Array>() {
+                    self.array(operation, op)
+                } else if let Some(op) = op.get::<Indexed>() {
+                    self.indexed(operation, op)
+                } else if let Some(op) = op.get::<Broadcast>() {
+                    self.broadcast(operation, *op)
+                } else if let Some(op) = op.get::<Rows>() {
+                    self.rows(operation, *op)
+                } else {
+                    self.plain(operation, op)
+                }
+            }
+            _ => self.built_in(id, operation),
+        };
+        written?;
+        let controls: Vec<String> = operation
+            .control_inputs
+            .iter()
+            .map(|id| format!("^{}", self.def.operation(*id).name))
+            .collect();
+        let device = operation.device.to_string();
+        for node in &mut self.nodes[first..] {
+            node.device.clone_from(&device);
+            node.input.extend(controls.iter().cloned());
+        }
+        for output in 0..operation.outputs.len() as u32 {
+            if let Entry::Vacant(entry) = self.values.entry(Edge { op: id, output }) {
+                entry.insert(named(&operation.name, output));
+            }
+        }
+        Some(())
+    }
+
+    /// Input `i` of an operation.
+    fn input(&self, operation: &Operation, i: usize) -> String {
+        self.values[&operation.inputs[i]].clone()
+    }
+
+    fn inputs(&self, operation: &Operation) -> Vec<String> {
+        (0..operation.inputs.len()).map(|i| self.input(operation, i)).collect()
+    }
+
+    fn type_of(&self, operation: &Operation, i: usize) -> TensorType {
+        self.def.edge_type(operation.inputs[i])
+    }
+
+    /// The type of input `i` as the attribute `T`.
+    fn t(&self, operation: &Operation, i: usize) -> (&'static str, Value) {
+        ("T", Value::Type(number(self.type_of(operation, i).dtype)))
+    }
+
+    /// Adds the node of the operation itself.
+    fn own(
+        &mut self,
+        operation: &Operation,
+        kind: &str,
+        inputs: Vec<String>,
+        attributes: Attributes<'_>,
+    ) -> Written {
+        self.node(&operation.name, kind, inputs, attributes);
+        Some(())
+    }
+
+    /// Adds a node beside the operation's own, and gives its value.
+    fn helper(
+        &mut self,
+        operation: &Operation,
+        part: &str,
+        kind: &str,
+        inputs: Vec<String>,
+        attributes: Attributes<'_>,
+    ) -> String {
+        let taken = |name: &str, nodes: &[NodeDef]| {
+            nodes.iter().any(|node| node.name == name)
+                || self.def.operations.iter().any(|operation| *operation.name == *name)
+        };
+        let mut name = format!("{}/{part}", operation.name);
+        while taken(&name, &self.nodes) {
+            name.push('_');
+        }
+        self.node(&name, kind, inputs, attributes);
+        name
+    }
+
+    fn node(&mut self, name: &str, kind: &str, input: Vec<String>, attributes: Attributes<'_>) {
+        let attr = attributes
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), AttrValue { value: Some(value) }));
+        self.nodes.push(NodeDef {
+            name: name.to_owned(),
+            op: kind.to_owned(),
+            input,
+            attr: attr.collect(),
+            ..NodeDef::default()
+        });
+    }
+
+    /// A constant beside the operation.
+    fn constant(&mut self, operation: &Operation, part: &str, value: &Tensor) -> String {
+        self.helper(operation, part, "Const", vec![], constant(value))
+    }
+
+    /// A vector of i32 beside the operation.
+    fn ints(&mut self, operation: &Operation, part: &str, values: &[i64]) -> Option<String> {
+        let values = values.iter().map(|value| i32::try_from(*value).ok());
+        let values = values.collect::<Option<Vec<i32>>>()?;
+        let tensor = Tensor::new([values.len()], &values).ok()?;
+        Some(self.constant(operation, part, &tensor))
+    }
+
+    /// An i32 beside the operation.
+    fn int(&mut self, operation: &Operation, part: &str, value: usize) -> Option<String> {
+        let value = Tensor::scalar(i32::try_from(value).ok()?);
+        Some(self.constant(operation, part, &value))
+    }
+
+    /// The shape of a value as a vector.
+    fn shape_of(&mut self, operation: &Operation, i: usize) -> String {
+        let (x, t) = (self.input(operation, i), self.t(operation, i));
+        self.helper(operation, "shape", "Shape", vec![x], vec![t])
+    }
+}
+
+fn named(name: &str, output: u32) -> String {
+    if output == 0 { name.to_owned() } else { format!("{name}:{output}") }
+}
+
+/// The attributes of a constant.
+fn constant(value: &Tensor) -> Attributes<'static> {
+    let dtype = number(value.dtype());
+    let proto = TensorProto {
+        dtype,
+        tensor_shape: Some(shape(&value.shape().into())),
+        tensor_content: value.bytes().to_vec(),
+        ..TensorProto::default()
+    };
+    vec![("dtype", Value::Type(dtype)), ("value", Value::Tensor(proto))]
+}
