@@ -7,8 +7,6 @@ pub(crate) enum Bug {
     AppliesTwice,
     /// The task of the global step forgets the vote of a step that is taken again.
     LosesVotes,
-    /// What was under way before a restore is applied after it.
-    KeepsOldMessages,
 }
 
 #[cfg(test)]

@@ -66,7 +66,10 @@ fn usage(outcome: &Outcome<()>, task: &TaskName, devices: NonZeroU32) -> Usage {
 /// Sums up a run that took `wall` of real time.
 pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall: Duration) -> Run {
     let (steps, settings) = (&recording.steps, &trial.settings);
-    let global_steps = steps.iter().map(|step| step.global_step).max().unwrap_or(0);
+    // A chief that has come back at the end has only looked at the model.
+    let of_evaluations = recording.evaluations.iter().map(|evaluation| evaluation.global_step);
+    let of_steps = steps.iter().map(|step| step.global_step);
+    let global_steps = of_steps.chain(of_evaluations).max().unwrap_or(0);
     let ended = steps.iter().map(|step| step.ended).max().unwrap_or(observed.ended);
     let counted = steps.iter().filter(|step| step.applied).count() as u64;
     let applied = counted - trial.mode.left_over(counted, global_steps);

@@ -23,7 +23,6 @@ use tracing::trace_span;
 
 use crate::clock::Clock;
 use crate::graph::Replica;
-use crate::planted::{self, Bug};
 use crate::sync::{Departed, Membership, Participation, Views};
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
@@ -117,8 +116,7 @@ impl ParameterServer {
             return self.deferred.push(request);
         }
         let StateRequest { ticket, epoch, action } = request;
-        let is_old = epoch < self.members.epoch() && !planted::is_in(Bug::KeepsOldMessages);
-        if is_old && action.is_of_training() {
+        if epoch < self.members.epoch() && action.is_of_training() {
             return self.answer(ticket, Err(outdated()));
         }
         match action {
@@ -305,9 +303,7 @@ impl ParameterServer {
                     self.members.expect_all();
                     self.link.actors.training_over.set(false);
                 }
-                if !planted::is_in(Bug::KeepsOldMessages) {
-                    tell(&self.link.actors.worker, WorkerMail::Cleared(containers));
-                }
+                tell(&self.link.actors.worker, WorkerMail::Cleared(containers));
                 self.link.send(from, MasterMessage::ResetDone { number, variables, departed });
             }
         }

@@ -22,7 +22,6 @@ use tracing::trace_span;
 use crate::clock::Clock;
 use crate::kernels::Numerics;
 use crate::partition::{CrossingId, Partition};
-use crate::planted::{self, Bug};
 use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
 use crate::units::Time;
@@ -144,7 +143,6 @@ impl Worker {
             WorkerMessage::PackedTensors { step, devices, arrivals } => {
                 self.receive(from, step, &devices, &unpacked(arrivals))
             }
-            WorkerMessage::AbortStep(_) if planted::is_in(Bug::KeepsOldMessages) => {}
             WorkerMessage::AbortStep(step) => self.abort(step),
         }
     }
