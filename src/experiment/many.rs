@@ -54,6 +54,8 @@ fn at_once(trials: &[Trial]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
     use crate::experiment::Experiment;
 
@@ -90,12 +92,20 @@ mod tests {
     fn an_error_ends_it_before_all_have_begun() {
         let names: Vec<String> = (0..50).map(|number| format!("run {number}")).collect();
         let trials = trials(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let begun = AtomicUsize::new(0);
-        let simulate = |_: &Trial| {
-            work(100_000);
-            begun.fetch_add(1, Ordering::Relaxed)
+        let (begun, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let simulate = |trial: &Trial| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            // All others are under way when the first one is done.
+            while trial.name != "run 0" && !has_failed.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            work(5_000_000);
         };
-        let ended = simulate_all(&trials, simulate, |_, number| Err::<(), usize>(number));
-        assert!(ended.is_err() && begun.into_inner() < trials.len());
+        let done = |_: &Trial, ()| {
+            has_failed.store(true, Ordering::Relaxed);
+            Err::<(), &str>("the first fails")
+        };
+        assert_eq!(simulate_all(&trials, simulate, done), Err("the first fails"));
+        assert!(begun.into_inner() < trials.len());
     }
 }
