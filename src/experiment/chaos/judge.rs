@@ -84,7 +84,7 @@ impl<'a> Judge<'a> {
     /// # Errors
     /// If that fails.
     pub(super) fn new(trial: &'a Trial, trainer: &impl Trainer) -> Result<Self, ExperimentError> {
-        let (simulated, store) = simulate(trial, trainer, &[]);
+        let (simulated, store) = simulate(trial, trainer, &[], None);
         trial.report(&simulated)?;
         let ended = simulated.outcome.ended;
         Ok(Self { trial, ended, weights: weights(&simulated), saved: Saved::read(&store) })
@@ -101,10 +101,14 @@ impl<'a> Judge<'a> {
 
     /// Simulates the run under `faults`, and judges how it ended.
     pub(super) fn verdict(&self, trainer: &impl Trainer, faults: &[Fault]) -> Verdict {
-        let (simulated, store) = simulate(self.trial, trainer, faults);
         let timeline = Timeline { faults, trial: self.trial };
+        let latest = self.latest(&timeline);
+        let (simulated, store) = simulate(self.trial, trainer, faults, Some(latest));
         let mut breaches = Breaches::default();
-        self.check_time(&timeline, &simulated, &mut breaches);
+        let ended = simulated.outcome.ended;
+        breaches.unless(ended <= latest, Promise::Ends, || {
+            format!("the run ended at {ended}, and should have until {latest}")
+        });
         books::check(self.trial, &timeline, &simulated.recording.steps, &mut breaches);
         let saved = Saved::read(&store);
         let failed = match &simulated.outcome.result {
@@ -124,12 +128,9 @@ impl<'a> Judge<'a> {
         Verdict { failed, breaches: breaches.0 }
     }
 
-    fn check_time(&self, timeline: &Timeline<'_>, simulated: &Simulated, found: &mut Breaches) {
-        let latest = timeline.end().after(self.length()).after(LAST_WAIT);
-        let ended = simulated.outcome.ended;
-        found.unless(ended <= latest, Promise::Ends, || {
-            format!("the run ended at {ended}, and should have until {latest}")
-        });
+    /// The time by which a run under faults has to have ended.
+    fn latest(&self, timeline: &Timeline<'_>) -> Time {
+        timeline.end().after(self.length()).after(LAST_WAIT)
     }
 
     fn check_weights(&self, timeline: &Timeline<'_>, simulated: &Simulated, found: &mut Breaches) {
@@ -145,9 +146,19 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Simulates `trial` under `faults`, and keeps all of its checkpoints.
-fn simulate(trial: &Trial, trainer: &impl Trainer, faults: &[Fault]) -> (Simulated, Memory) {
+/// Simulates `trial` under `faults`, and keeps all of its checkpoints. A training that takes steps
+/// for ever is stopped soon after `latest`.
+fn simulate(
+    trial: &Trial,
+    trainer: &impl Trainer,
+    faults: &[Fault],
+    latest: Option<Time>,
+) -> (Simulated, Memory) {
     let (store, mut trial) = (Memory::default(), trial.clone());
+    if let Some(latest) = latest {
+        let limit = latest.since(Time::ZERO) + Duration::from_secs(1);
+        trial.settings.stop.time.get_or_insert(limit);
+    }
     trial.cluster.faults.list = faults.to_vec();
     trial.keep_all_checkpoints(Arc::new(store.clone()));
     (trial.simulate(trainer), store)
