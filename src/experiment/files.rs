@@ -54,7 +54,10 @@ impl Files {
         fs::create_dir_all(&folder)?;
         let file = File::create(folder.join(events::file_name()))?;
         events::write(&steps, &evaluations, BufWriter::new(file))?;
-        self.courses.push(html::Course::new(&trial.name, &steps, &evaluations));
+        // One seed is enough to look at; the numbers are of all.
+        if trial.cluster.seed == report.seed {
+            self.courses.push(html::Course::new(&trial.name, &steps, &evaluations));
+        }
         let page = BufWriter::new(File::create(self.directory.join("report.html"))?);
         html::write(report, &self.courses, page)?;
         json::write(report, File::create(self.directory.join("result.json"))?)

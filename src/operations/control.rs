@@ -7,7 +7,7 @@
 //! |---|---|
 //! | a branch or a body may be placed on several tasks, and change variables | refused: read variables outside, and hand the values in |
 //! | a loop keeps what its gradient needs of each iteration | it keeps the loop's variables, and its gradient computes an iteration again |
-//! | the cost of a loop is that of its iterations | a simulation counts `expected` iterations, the maximum if one is given |
+//! | the cost of a loop is that of its iterations | a simulation counts as many as the loop's maximum, or one if it has none |
 
 mod build;
 mod gradient;

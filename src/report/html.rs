@@ -49,7 +49,7 @@ impl Course {
     }
 }
 
-/// Writes the page of `report`, with the courses of its runs.
+/// Writes the page of `report`, with the courses of those of its runs that are to be drawn.
 ///
 /// # Errors
 /// If it can't be written.
@@ -153,7 +153,6 @@ fn swept(report: &Report) -> String {
         return String::new();
     };
     let mut runs: Vec<&str> = summaries.iter().map(|summary| &*summary.run).collect();
-    runs.dedup();
     runs.sort_unstable();
     runs.dedup();
     let plot = |what: &str, y, of: &dyn Fn(&super::Summary) -> Option<f64>| {
@@ -228,7 +227,10 @@ fn plots(courses: &[Course], report: &Report) -> String {
     let plots: String = all.iter().enumerate().map(|(id, plot)| plot.render(id)).collect();
     match plots.is_empty() {
         true => plots,
-        false => format!("<h2>Courses</h2>\n<div class=\"plots\">\n{plots}</div>\n"),
+        false => format!(
+            "<h2>Courses, with seed {}</h2>\n<div class=\"plots\">\n{plots}</div>\n",
+            report.seed
+        ),
     }
 }
 

@@ -37,7 +37,8 @@ pub struct Verdict {
     pub slower: String,
     /// How many times as fast: the geometric mean over the seeds, and its interval.
     pub times: Estimate,
-    /// Whether the interval leaves out that both are as fast; none of a single seed.
+    /// Whether the whole interval is above 1: the two differ by more than the seeds do. None of a
+    /// single seed.
     pub is_sure: Option<bool>,
 }
 

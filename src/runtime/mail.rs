@@ -86,23 +86,28 @@ pub(crate) enum WorkerMail {
     Stop,
 }
 
+/// A partition for the parameter server of its task to make ready: it looks up the variables.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    pub(crate) from: PeerId,
+    pub(crate) graph: GraphHandle,
+    /// The worker's number of the registration, which it is told again.
+    pub(crate) attempt: u64,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) variables: Vec<VariableSpec>,
+    /// The replicas whose training steps it is a part of.
+    pub(crate) replicas: Vec<Replica>,
+    /// Whether it counts their steps.
+    pub(crate) counts: bool,
+}
+
 /// The mail of a task's parameter server.
 #[derive(Debug)]
 pub(crate) enum ParameterServerMail {
     /// A task's master: clear containers. A program: about the end of its training.
     FromPeer { from: PeerId, message: ParameterServerMessage },
-    /// The worker: look up these variables. Answered by `Bound`. The training steps of `replicas`
-    /// will use them.
-    Bind {
-        from: PeerId,
-        graph: GraphHandle,
-        attempt: u64,
-        scope: Option<Scope>,
-        variables: Vec<VariableSpec>,
-        replicas: Vec<Replica>,
-        /// Whether it counts their steps.
-        counts: bool,
-    },
+    /// The worker: make this partition ready. Answered by `Bound`.
+    Bind(Binding),
     /// The program: these tasks train; the first is worker 0.
     Replicas(Vec<PeerId>),
     /// The worker: this session is closed; drop its own variables.

@@ -35,7 +35,7 @@ use crate::runtime::messages::{
     GraphHandle, MasterMessage, Scope, SessionId, StepId, WorkerMessage,
 };
 use crate::runtime::ordered::Ordered;
-use crate::runtime::reply::Reply;
+use crate::runtime::reply::answer;
 use clients::Client;
 use deadlines::Alarm;
 use reset::Reset;
@@ -372,12 +372,6 @@ impl Master {
 /// Ends a step that has not begun.
 fn refuse(accepted: Accepted, error: Error) {
     answer(accepted.run.reply, Err(error));
-}
-
-fn answer<T>(reply: Reply<Result<T>>, outcome: Result<T>) {
-    if !reply.send(outcome) {
-        tracing::debug!("nobody waits for the answer any more");
-    }
 }
 
 impl Actor for Master {

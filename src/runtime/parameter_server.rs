@@ -31,7 +31,7 @@ use crate::runtime::codec::version_to_tensor;
 use crate::runtime::compute::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
-use crate::runtime::mail::{ParameterServerMail, Waiting, WaitingList, WorkerMail};
+use crate::runtime::mail::{Binding, ParameterServerMail, Waiting, WaitingList, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{MasterMessage, ParameterServerMessage};
 use crate::runtime::parameter_server::coordination::Coordination;
@@ -42,7 +42,6 @@ use crate::runtime::state::{
 };
 use joins::Joins;
 use snapshots::Snapshots;
-use trainings::Binding;
 use updating::Updates;
 
 /// Holds a task's variables and serves its worker.
@@ -379,25 +378,7 @@ impl Receive for ParameterServer {
 
     fn receive(&mut self, message: ParameterServerMail, context: &mut Context<Self>) {
         match message {
-            ParameterServerMail::Bind {
-                from,
-                graph,
-                attempt,
-                scope,
-                variables,
-                replicas,
-                counts,
-            } => {
-                self.make_ready(Binding {
-                    from,
-                    graph,
-                    attempt,
-                    scope,
-                    variables,
-                    replicas,
-                    counts,
-                });
-            }
+            ParameterServerMail::Bind(binding) => self.make_ready(binding),
             ParameterServerMail::Replicas(tasks) => {
                 self.members.expect(tasks.iter().map(|task| task.0));
                 self.joins.expect(tasks);

@@ -29,7 +29,7 @@ use crate::runtime::mail::{
 };
 use crate::runtime::mailbox::{Address, Receive};
 use crate::runtime::messages::{PeerMessage, Scope, SentOperation, SessionAction, SessionId};
-use crate::runtime::reply::Reply;
+use crate::runtime::reply::{Reply, answer};
 
 use calls::{Calls, MOST_LOSSES, Waiter};
 pub(crate) use end::{ClientEnd, RemoteMasters};
@@ -295,12 +295,6 @@ impl RemoteSession {
             answer(step.reply, Err(error.clone()));
         }
         self.over.get_or_insert(error);
-    }
-}
-
-fn answer<T>(reply: Reply<Result<T>>, outcome: Result<T>) {
-    if !reply.send(outcome) {
-        tracing::debug!("nobody waits for the answer any more");
     }
 }
 

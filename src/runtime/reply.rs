@@ -58,6 +58,13 @@ impl<T> Reply<T> {
     }
 }
 
+/// Answers a program, which may wait no more.
+pub(crate) fn answer<T>(reply: Reply<T>, value: T) {
+    if !reply.send(value) {
+        tracing::debug!("nobody waits for the answer any more");
+    }
+}
+
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
         self.0.is_asked.set(false);

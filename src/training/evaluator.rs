@@ -220,7 +220,7 @@ impl Evaluator {
         Ok(Evaluated { global_step, loss, metrics: names.zip(means).collect() })
     }
 
-    /// Reports what was measured, and ends the training if that is the target.
+    /// Reports the measurement, and ends the training if it reaches the target.
     fn report(&mut self, evaluated: &Evaluated) -> Result<()> {
         let Evaluated { global_step, loss, metrics } = evaluated;
         tracing::info!(global_step, loss, ?metrics, "measured a checkpoint");

@@ -73,8 +73,8 @@ impl Scaffold {
     /// (TensorFlow: `saver`, a `tf.train.Saver` with this `var_list`). After a checkpoint is
     /// restored, the other variables get their initial values.
     ///
-    /// [`ExponentialMovingAverage::variables_to_restore`] makes such a list; another name than the
-    /// variable's own is that of the variable in checkpoints of another program.
+    /// [`ExponentialMovingAverage::variables_to_restore`] makes such a list. Each name is
+    /// that of the variable in the checkpoint, which another program may have written.
     ///
     /// [`ExponentialMovingAverage::variables_to_restore`]:
     ///     crate::optimizer::ExponentialMovingAverage::variables_to_restore

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use actix::{AsyncContext, Context, WrapFuture};
 
-use crate::graph::{Replica, VariableSpec};
+use crate::graph::Replica;
 use crate::sync::{Joined, Views};
 use crate::transport::{Loss, PeerId};
 
 use super::ParameterServer;
 use crate::runtime::error::{Code, Error};
-use crate::runtime::mail::{ParameterServerMail, WorkerMail};
+use crate::runtime::mail::{Binding, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, ParameterServerMessage, Scope};
+use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::variable_store::Cleared;
 use crate::runtime::state::{Bound, StateValues, Ticket};
@@ -21,20 +21,6 @@ use crate::runtime::state::{Bound, StateValues, Ticket};
 /// How long a worker whose task has fallen silent is still waited for: longer than it takes to
 /// connect again.
 const GRACE: Duration = Duration::from_secs(3);
-
-/// A partition to be made ready to run here.
-pub(super) struct Binding {
-    pub(super) from: PeerId,
-    pub(super) graph: GraphHandle,
-    /// The worker's number of the registration, which it is told again.
-    pub(super) attempt: u64,
-    pub(super) scope: Option<Scope>,
-    pub(super) variables: Vec<VariableSpec>,
-    /// The replicas whose training steps it is a part of.
-    pub(super) replicas: Vec<Replica>,
-    /// Whether it counts their steps.
-    pub(super) counts: bool,
-}
 
 impl ParameterServer {
     /// Makes a partition ready. One of a training step waits until the fence of its training is

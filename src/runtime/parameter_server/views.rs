@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::runtime::mail::Binding;
 use crate::sync::{Fate, Progress, View, Views};
 use crate::transport::PeerId;
 
 use super::ParameterServer;
 use super::coordination::Coordination;
-use super::trainings::Binding;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::state::{Action, StateRequest};

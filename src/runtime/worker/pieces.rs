@@ -9,7 +9,7 @@ use crate::runtime::messages::{GraphHandle, StepId, StepPart};
 
 use super::Worker;
 
-/// The feeds that have come, and the fetches that have been told, by their positions.
+/// The feeds that have come, and the fetches whose values have been sent, by their positions.
 pub(super) struct Pieces {
     fed: Vec<bool>,
     pub(super) told: Vec<bool>,

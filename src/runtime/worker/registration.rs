@@ -8,7 +8,7 @@ use crate::partition::Partition;
 use crate::transport::PeerId;
 
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::ParameterServerMail;
+use crate::runtime::mail::{self, ParameterServerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{GraphHandle, MasterMessage, Scope, StepId};
 use crate::runtime::state::Bound;
@@ -49,7 +49,7 @@ impl Worker {
         let attempt = self.registrations;
         self.registrations += 1;
         self.rendezvous.regain(graph.master);
-        let bind = ParameterServerMail::Bind {
+        let bind = ParameterServerMail::Bind(mail::Binding {
             from,
             graph,
             attempt,
@@ -57,7 +57,7 @@ impl Worker {
             variables,
             replicas: partition.replicas(),
             counts: partition.counts_steps(),
-        };
+        });
         self.binding.insert(graph, Binding { attempt, master: from, partition, scope });
         tell(&self.link.actors.parameter_server, bind);
     }
