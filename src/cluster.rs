@@ -8,6 +8,7 @@
 //! | [`TaskName`] | the pair of `job_name` and `task_index` |
 //! | [`DeviceSpec`] | `tf.DeviceSpec`, `DeviceNameUtils` |
 //! | [`DeviceName`] | `Device::name()` |
+//! | [`LocalDevice`] | `DeviceNameUtils::LocalName` |
 //! | [`ClusterSpec`] | `tf.train.ClusterSpec` |
 //! | [`TaskConfig`] | `ClusterResolver`, such as `TFConfigClusterResolver` |
 //! | [`Role`] | `TaskType` |
@@ -56,6 +57,7 @@ mod device_spec;
 mod flags;
 mod job_name;
 mod json;
+mod local_device;
 mod role;
 mod run_config;
 mod slurm;
@@ -72,6 +74,7 @@ pub use device_name::DeviceName;
 pub use device_spec::{DeviceConflict, DeviceNameError, DeviceNameProblem, DeviceSpec};
 pub use flags::Flags;
 pub use job_name::JobNameError;
+pub use local_device::{DeviceKind, LocalDevice};
 pub use role::Role;
 pub use run_config::RunConfig;
 pub use slurm::Slurm;

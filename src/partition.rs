@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::cluster::TaskName;
+use crate::cluster::{DeviceName, LocalDevice, TaskName};
 use crate::graph::{Edge, Op, OpId, Replica, VariableSpec};
 
 pub(crate) use cut::split;
@@ -34,8 +34,8 @@ pub struct CrossingId(pub u32);
 pub struct Partition {
     /// The task.
     pub task: TaskName,
-    /// The index of the device: N in `/device:CPU:N`.
-    pub device: u32,
+    /// The device among those of the task.
+    pub device: LocalDevice,
     /// Its operations, each after those that it depends on.
     pub nodes: Vec<Node>,
     /// The number of slots.
@@ -54,7 +54,7 @@ pub struct Partition {
 
 impl Partition {
     /// No operations, on device `device` of `task`.
-    pub fn empty(task: TaskName, device: u32) -> Self {
+    pub fn empty(task: TaskName, device: LocalDevice) -> Self {
         Self {
             task,
             device,
@@ -66,6 +66,11 @@ impl Partition {
             sends: Vec::new(),
             receives: Vec::new(),
         }
+    }
+
+    /// The full name of the device.
+    pub(crate) fn device_name(&self) -> DeviceName {
+        DeviceName::new(self.task.clone(), self.device)
     }
 
     /// The replicas whose training operations it has, each once.
@@ -121,7 +126,7 @@ pub struct Send {
     /// The receiving task.
     pub to: TaskName,
     /// The receiving devices of that task.
-    pub devices: SmallVec<[u32; 1]>,
+    pub devices: SmallVec<[LocalDevice; 1]>,
     /// The edge's name, for errors: `x/read` or `^update`.
     pub name: Arc<str>,
 }

@@ -20,6 +20,7 @@ mod checkpoint_news;
 mod codec;
 mod compression;
 mod compute;
+mod devices;
 mod error;
 mod link;
 mod mail;
@@ -41,6 +42,7 @@ pub(crate) use checkpoint_news::Watched;
 pub use compression::Encoding;
 pub(crate) use compute::leaves_message_thread;
 pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};
+pub use devices::Devices;
 pub use error::{Code, Error, Result};
 pub(crate) use mail::{
     CLOSED, MasterMail, ResetContainers, RunPiece, RunStep, SessionList, StepDone, stopped,

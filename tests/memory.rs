@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use trainyard::clock::WallClock;
-use trainyard::cluster::{ClusterSpec, TaskName};
+use trainyard::cluster::{ClusterSpec, LocalDevice, TaskName};
 use trainyard::partition::{CrossingId, Partition};
 use trainyard::prelude::*;
 use trainyard::runtime::{
@@ -124,7 +124,7 @@ impl Cluster {
         let world = ServerWorld {
             transport: Rc::new(End { network: Rc::clone(&self.network), local }),
             clock: Rc::clone(&self.clock) as _,
-            devices: Rc::new([device]),
+            devices: [device].into(),
         };
         let server = Server::new(ServerDef { cluster: self.spec.clone(), task }, world);
         server.start()?;
@@ -227,11 +227,11 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
     let value = || Some(Tensor::full([100], 1f32));
     let tensors = |master| WorkerMessage::Tensors {
         step: step(master),
-        devices: [0, 1].into_iter().collect(),
+        devices: [0, 1].map(LocalDevice::cpu).into_iter().collect(),
         arrivals: [(CrossingId(number as u32), value())].into_iter().collect(),
     };
     let register = |master| {
-        let partition = Partition::empty(TaskName::new("ps", 0), 0);
+        let partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
         let (graph, partition) = (graph(master), Arc::new(partition));
         WorkerMessage::RegisterGraph { graph, partition, isolated: None }
     };

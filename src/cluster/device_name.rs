@@ -2,9 +2,8 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use super::{DeviceNameError, DeviceNameProblem, DeviceSpec, TaskName};
+use super::{DeviceKind, DeviceNameError, DeviceNameProblem, DeviceSpec, LocalDevice, TaskName};
 
 /// One device of one task. Cheap to clone; ordered by task, type, then index.
 ///
@@ -12,14 +11,18 @@ use super::{DeviceNameError, DeviceNameProblem, DeviceSpec, TaskName};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceName {
     task: TaskName,
-    device_type: Arc<str>,
-    index: u32,
+    local: LocalDevice,
 }
 
 impl DeviceName {
+    /// The device `local` of `task`.
+    pub fn new(task: TaskName, local: LocalDevice) -> Self {
+        Self { task, local }
+    }
+
     /// Processor device `index` of `task`.
     pub fn cpu(task: TaskName, index: u32) -> Self {
-        Self { task, device_type: "CPU".into(), index }
+        Self::new(task, LocalDevice::cpu(index))
     }
 
     /// The task whose device it is.
@@ -27,31 +30,26 @@ impl DeviceName {
         &self.task
     }
 
+    /// The device among those of its task.
+    pub fn local(&self) -> LocalDevice {
+        self.local
+    }
+
     /// The device's type, in capitals.
-    pub fn device_type(&self) -> &str {
-        &self.device_type
+    pub fn device_type(&self) -> &'static str {
+        self.local.kind.name()
     }
 
     /// The index among the task's devices of this type, from 0.
     pub fn index(&self) -> u32 {
-        self.index
-    }
-
-    /// The device's type, shared.
-    pub(super) fn shared_type(&self) -> Arc<str> {
-        Arc::clone(&self.device_type)
+        self.local.index
     }
 }
 
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { task, device_type, index } = self;
-        write!(
-            f,
-            "/job:{}/replica:0/task:{}/device:{device_type}:{index}",
-            task.job(),
-            task.index()
-        )
+        let Self { task, local } = self;
+        write!(f, "/job:{}/replica:0/task:{}/device:{local}", task.job(), task.index())
     }
 }
 
@@ -65,11 +63,12 @@ impl TryFrom<&DeviceSpec> for DeviceName {
             return Err(DeviceNameProblem::Replica(replica));
         }
         let job = spec.job().ok_or(missing("job"))?;
-        Ok(Self {
-            task: TaskName::new(job, spec.task().ok_or(missing("task"))?),
-            device_type: spec.device_type().ok_or(missing("device type"))?.into(),
-            index: spec.device_index().ok_or(missing("device index"))?,
-        })
+        let task = TaskName::new(job, spec.task().ok_or(missing("task"))?);
+        let device_type = spec.device_type().ok_or(missing("device type"))?;
+        let strange = || DeviceNameProblem::NoSuchType(device_type.to_owned());
+        let kind = DeviceKind::named(device_type).ok_or_else(strange)?;
+        let index = spec.device_index().ok_or(missing("device index"))?;
+        Ok(Self::new(task, LocalDevice { kind, index }))
     }
 }
 

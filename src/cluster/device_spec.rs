@@ -161,7 +161,7 @@ impl From<&DeviceName> for DeviceSpec {
             job: Some(device.task().shared_job()),
             replica: Some(0),
             task: Some(device.task().index()),
-            device_type: Some(device.shared_type()),
+            device_type: Some(device.device_type().into()),
             device_index: Some(device.index()),
         }
     }

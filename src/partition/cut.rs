@@ -183,7 +183,7 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, 'a, F> {
             }
         };
         let send = &mut self.part(from).partition.sends[send];
-        send.devices.push(to.index());
+        send.devices.push(to.local());
         let crossing = send.crossing;
         let receives = &mut self.part(to).partition.receives;
         receives.push(Receive {
@@ -215,7 +215,7 @@ enum Control {
 impl PartitionBuilder {
     fn new(device: &DeviceName) -> Self {
         Self {
-            partition: Partition::empty(device.task().clone(), device.index()),
+            partition: Partition::empty(device.task().clone(), device.local()),
             values: BTreeMap::new(),
             fed: BTreeMap::new(),
             nodes: BTreeMap::new(),

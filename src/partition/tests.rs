@@ -5,7 +5,7 @@ mod random_graphs;
 use std::collections::BTreeSet;
 
 use super::{Partition, Request, Sent, split};
-use crate::cluster::{DeviceName, TaskName};
+use crate::cluster::{DeviceName, LocalDevice, TaskName};
 use crate::graph::{Graph, GraphError, Output, Target, prune};
 
 type Built<T = ()> = Result<T, GraphError>;
@@ -103,11 +103,11 @@ fn a_value_for_several_devices_of_a_task_is_sent_there_once_and_received_on_each
     let parts = cut(&g, &request(&[], &users.iter().collect::<Vec<_>>(), &[]));
     assert_eq!(
         parts.iter().map(|part| (part.task.index(), part.device)).collect::<Vec<_>>(),
-        [(0, 0), (1, 0), (1, 1)]
+        [(0, LocalDevice::cpu(0)), (1, LocalDevice::cpu(0)), (1, LocalDevice::cpu(1))]
     );
     assert_eq!(
         (sends(&parts[0]), parts[0].sends[0].devices.as_slice()),
-        (vec!["Fill>t:1".into()], [0, 1].as_slice())
+        (vec!["Fill>t:1".into()], [0, 1].map(LocalDevice::cpu).as_slice())
     );
     for part in &parts[1..] {
         assert_eq!(receives(part), ["t:0>Fill"]);
@@ -124,7 +124,7 @@ fn an_edge_between_two_devices_of_a_task_crosses() {
     assert_eq!((names(&parts[0]), names(&parts[1])), (vec!["Relu"], vec!["Fill"]));
     assert_eq!(
         (sends(&parts[1]), parts[1].sends[0].devices.as_slice()),
-        (vec!["Fill>t:0".into()], [0].as_slice())
+        (vec!["Fill>t:0".into()], [LocalDevice::cpu(0)].as_slice())
     );
     assert_eq!(receives(&parts[0]), ["t:0>Fill"]);
 }

@@ -1,7 +1,7 @@
 //! The placer: groups colocated operations, merges their requested devices, and chooses a device
 //! for each group.
 
-use crate::cluster::{DeviceName, DeviceSpec};
+use crate::cluster::{DeviceName, DeviceSpec, TaskName};
 use crate::graph::{GraphDef, Op, OpId};
 
 /// The devices of the operations of a step.
@@ -56,11 +56,13 @@ impl Placement {
     }
 }
 
-/// Places the operations `pruned` of `graph` on `devices`; those that request nothing on `default`.
+/// Places the operations `pruned` of `graph` on `devices`, for a master on the task `home`.
 ///
-/// Operations on a variable are placed with it. An operation without inputs and without a request
-/// is placed with its users. With `is_soft`, what asks for a device that its task does not have is
-/// placed on another of that task (TensorFlow: `allow_soft_placement`).
+/// What a request leaves open is chosen as in TensorFlow: a device of `home` before others, a GPU
+/// before a processor, the lower index. Operations on a variable are placed with it. An operation
+/// without inputs and without a request is placed with its users. With `is_soft`, what asks for a
+/// device that its task does not have is placed on another of that task (TensorFlow:
+/// `allow_soft_placement`).
 ///
 /// # Errors
 /// The first operation that can't be placed.
@@ -68,7 +70,7 @@ pub(crate) fn place(
     graph: &GraphDef,
     pruned: &[OpId],
     devices: &[DeviceName],
-    default: &DeviceName,
+    home: &TaskName,
     is_soft: bool,
 ) -> Result<Placement, PlacementError> {
     let mut groups = Groups::new(graph);
@@ -82,8 +84,8 @@ pub(crate) fn place(
     for id in pruned {
         let asked = groups.asked(*id);
         let choose = |asked: &DeviceSpec| {
-            let candidates = || devices.iter().filter(|device| asked.matches(device));
-            candidates().find(|device| *device == default).or_else(|| candidates().next())
+            let rank = |device: &&DeviceName| (device.task() != home, !device.local().is_gpu());
+            devices.iter().filter(|device| asked.matches(device)).min_by_key(rank)
         };
         let relaxed = || is_soft.then(|| choose(&asked.on_any_device())).flatten();
         let Some(chosen) = choose(asked).or_else(relaxed) else {

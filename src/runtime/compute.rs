@@ -82,10 +82,6 @@ pub trait ComputeModel {
     }
 }
 
-/// The devices of a task, `/device:CPU:0` and on: at least one. Each does its own work, at the same
-/// time as the others.
-pub(crate) type Devices = Rc<[Rc<dyn ComputeModel>]>;
-
 /// The work that keeps a message thread from its messages for too long: some 80 µs, at 100 GFLOP/s
 /// and 10 GB/s.
 const LARGE_WORK: u64 = 800_000;

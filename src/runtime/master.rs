@@ -16,7 +16,7 @@ use actix::{Actor, ActorContext, Context};
 use tracing::trace_span;
 
 use crate::clock::Clock;
-use crate::cluster::{DeviceName, DeviceSpec};
+use crate::cluster::{DeviceName, DeviceSpec, TaskName};
 use crate::graph::GraphDef;
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
@@ -50,7 +50,8 @@ pub(crate) struct Master {
     id: u64,
     /// The devices of the whole cluster.
     devices: Vec<DeviceName>,
-    default_device: DeviceName,
+    /// Its own task.
+    home: TaskName,
     sessions: BTreeMap<SessionId, Session>,
     next_session: u64,
     next_graph: u64,
@@ -86,14 +87,13 @@ struct Session {
 
 impl Master {
     pub(crate) fn new(link: Link, clock: Rc<dyn Clock>, id: u64, devices: Vec<DeviceName>) -> Self {
-        let local = link.name(link.local());
-        let default_device = DeviceName::cpu(local, 0);
+        let home = link.name(link.local());
         Self {
             link,
             clock,
             id,
             devices,
-            default_device,
+            home,
             sessions: BTreeMap::new(),
             next_session: 0,
             next_graph: 0,
@@ -161,7 +161,7 @@ impl Master {
         let devices = self.visible_devices(&session.options.device_filters);
         let (is_soft, is_logged) =
             (session.options.allow_soft_placement, session.options.log_device_placement);
-        let devices = (&devices[..], &self.default_device);
+        let devices = (&devices[..], &self.home);
         let planned = plan(&session.graph, &request, devices, is_soft);
         let planned = planned.and_then(|(partitions, fed_fetches)| {
             let peers = partitions
@@ -207,17 +207,16 @@ impl Master {
             .insert(request, StepPlan::Registering { ready, outstanding, waiting: vec![accepted] });
     }
 
-    fn peer_of(&self, task: &crate::cluster::TaskName) -> Result<PeerId> {
+    fn peer_of(&self, task: &TaskName) -> Result<PeerId> {
         let unknown =
             || Error::new(Code::Unavailable, format!("the task {task} can't be reached from here"));
         self.link.resolve(task).ok_or_else(unknown)
     }
 
     fn visible_devices(&self, filters: &[DeviceSpec]) -> Vec<DeviceName> {
-        let own = self.default_device.task();
         let is_visible = |device: &&DeviceName| {
             filters.is_empty()
-                || device.task() == own
+                || *device.task() == self.home
                 || filters.iter().any(|filter| filter.matches(device))
         };
         self.devices.iter().filter(is_visible).cloned().collect()

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::cluster::TaskName;
+use crate::cluster::{LocalDevice, TaskName};
 use crate::partition::{CrossingId, Partition};
 use crate::sync::{Departed, Progress, View};
 use crate::tensor::Tensor;
@@ -57,7 +57,7 @@ pub struct Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StepPart {
     pub(crate) step: StepId,
-    pub(crate) device: u32,
+    pub(crate) device: LocalDevice,
 }
 
 /// When an operation of a step ran (TensorFlow: `NodeExecStats`).
@@ -218,7 +218,7 @@ pub enum WorkerMessage {
         /// The step.
         step: StepId,
         /// The receiver's devices that need all of the values.
-        devices: SmallVec<[u32; 1]>,
+        devices: SmallVec<[LocalDevice; 1]>,
         /// The crossing edges and their values; a control edge has none.
         arrivals: Arrivals,
     },
@@ -227,7 +227,7 @@ pub enum WorkerMessage {
         /// The step.
         step: StepId,
         /// As in `Tensors`.
-        devices: SmallVec<[u32; 1]>,
+        devices: SmallVec<[LocalDevice; 1]>,
         /// As in `Tensors`.
         arrivals: PackedArrivals,
     },

@@ -28,7 +28,7 @@ use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
 use crate::runtime::codec::version_to_tensor;
-use crate::runtime::compute::Devices;
+use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
 use crate::runtime::mail::{Binding, ParameterServerMail, Waiting, WaitingList, WorkerMail};
@@ -197,7 +197,7 @@ impl ParameterServer {
 
     /// Gives a variable a value, and answers the operations that waited for the first one.
     fn assign(&mut self, variable: VariableId, ticket: Ticket, value: Tensor) {
-        let value = self.devices[0].numerics().kept(value);
+        let value = self.devices.numerics().kept(value);
         let stored = self.store.get_mut(variable);
         let outcome = stored.assign(value.clone());
         let waited =

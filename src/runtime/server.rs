@@ -16,7 +16,8 @@ use crate::cluster::{ClusterSpec, DeviceName, TaskName};
 use crate::transport::{InMemoryNetwork, Transport};
 
 use crate::runtime::access::Access;
-use crate::runtime::compute::{ComputeModel, Devices};
+use crate::runtime::compute::ComputeModel;
+use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::{Actors, Link};
 use crate::runtime::mail::{
@@ -38,9 +39,8 @@ pub struct ServerWorld {
     pub transport: Rc<dyn Transport<PeerMessage>>,
     /// The clock.
     pub clock: Rc<dyn Clock>,
-    /// The task's devices, `/device:CPU:0` and on: at least one, and as many as each other task of
-    /// the cluster has.
-    pub devices: Rc<[Rc<dyn ComputeModel>]>,
+    /// The task's devices.
+    pub devices: Devices,
 }
 
 /// A cluster, and the task of it that a server hosts (TensorFlow: `ServerDef`).
@@ -130,16 +130,12 @@ impl Server {
         let holders = holders.filter_map(|task| world.transport.resolve(&task));
         actors.holders.replace(holders.collect());
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
-        assert!(!world.devices.is_empty(), "a task has at least one device");
-        let of_task = |task: TaskName| {
-            (0..world.devices.len() as u32).map(move |i| DeviceName::cpu(task.clone(), i))
-        };
-        let devices = def.cluster.tasks().flat_map(of_task).collect();
+        let devices = def.cluster.tasks().flat_map(|task| world.devices.of(&task)).collect();
         let id = xxh3_64(
             format!("{} {} {}", def.task, world.clock.now().0, world.clock.birth()).as_bytes(),
         );
         actors.access.own(id, world.transport.local());
-        let world_of = || (Rc::clone(&world.clock), Rc::clone(&world.devices));
+        let world_of = || (Rc::clone(&world.clock), world.devices.clone());
         let master = Master::new(link(), Rc::clone(&world.clock), id, devices);
         actors.master.run(master, &actors.panics);
         let (clock, devices) = world_of();
@@ -187,7 +183,7 @@ impl Server {
             let transport =
                 network.endpoint(&task).expect("the network is between the tasks of the cluster");
             let world =
-                ServerWorld { transport, clock: Rc::clone(&clock), devices: Rc::clone(&devices) };
+                ServerWorld { transport, clock: Rc::clone(&clock), devices: devices.clone() };
             let server = Self::new(ServerDef { cluster: cluster.clone(), task }, world);
             server.start().expect("a new server can be started");
             server
@@ -328,8 +324,7 @@ impl Server {
 
     /// The names of the task's devices.
     pub fn devices(&self) -> impl Iterator<Item = DeviceName> {
-        (0..self.world.devices.len() as u32)
-            .map(|index| DeviceName::cpu(self.def.task.clone(), index))
+        self.world.devices.own().map(|device| DeviceName::new(self.def.task.clone(), device))
     }
 
     /// Makes the actors write what they wait for, once they have dealt with all earlier messages.

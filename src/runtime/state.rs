@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::cluster::LocalDevice;
 use crate::graph::{Replica, ResourceAction, ResourceSpec, UpdateRule};
 use crate::optimizer::Delta;
 use crate::sync::{Epoch, Verdict, Version};
@@ -33,7 +34,7 @@ pub(crate) struct Bound {
 pub(crate) struct Ticket {
     pub(crate) step: StepId,
     /// The task's device that runs the node's part of the step.
-    pub(crate) device: u32,
+    pub(crate) device: LocalDevice,
     pub(crate) node: u32,
 }
 

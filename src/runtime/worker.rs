@@ -20,13 +20,15 @@ use smallvec::SmallVec;
 use tracing::trace_span;
 
 use crate::clock::Clock;
+use crate::cluster::LocalDevice;
 use crate::kernels::Numerics;
 use crate::partition::{CrossingId, Partition};
 use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
 use crate::units::Time;
 
-use crate::runtime::compute::{Devices, WorkerStep};
+use crate::runtime::compute::WorkerStep;
+use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, Waiting, WaitingList, WorkerMail, stopped};
@@ -181,7 +183,7 @@ impl Worker {
 
     /// Refuses `values` of a program that lack the numbers this task needs to compute.
     fn refuse_hollow<'a>(&self, values: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
-        let needs_numbers = self.devices[0].numerics() == Numerics::Real;
+        let needs_numbers = self.devices.numerics() == Numerics::Real;
         match values.into_iter().find(|value| needs_numbers && value.is_hollow()) {
             Some(hollow) => Err(TensorError::Hollow(hollow.dtype(), hollow.shape()).into()),
             None => Ok(()),
@@ -225,7 +227,13 @@ impl Worker {
     }
 
     /// Hop 6 of a step: brings values from other devices to the steps that wait for them.
-    fn receive(&mut self, from: PeerId, step: StepId, devices: &[u32], arrivals: &Arrivals) {
+    fn receive(
+        &mut self,
+        from: PeerId,
+        step: StepId,
+        devices: &[LocalDevice],
+        arrivals: &Arrivals,
+    ) {
         let _span =
             trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
         for device in devices {
@@ -303,7 +311,7 @@ impl Worker {
             self.link.send(running.master, fetched);
         }
         let mut ready = std::mem::take(&mut self.ready);
-        let device = &self.devices[part.device as usize];
+        let device = self.devices.get(part.device);
         let whole = running.origin.is_some() && device.takes_steps_whole();
         let at_once = AtOnce { whole, singly: running.trace.is_some() };
         if let Err(error) = running.executor.run_ready(at_once, &mut graph.memos, &mut ready) {
@@ -327,7 +335,7 @@ impl Worker {
         }
         let batch = ready.kernels.take();
         let operations = requests_made + batch.as_ref().map_or(0, |batch| batch.nodes.len());
-        self.devices[part.device as usize].operate(operations);
+        self.devices.get(part.device).operate(operations);
         self.ready = ready;
         if let Some(batch) = batch {
             running.computed.get_or_insert_with(|| (self.clock.now(), self.clock.now()));
@@ -390,7 +398,7 @@ impl Worker {
             given_up.executor.give_up();
             if let Some(origin) = given_up.origin {
                 let step = WorkerStep { master: step.master, origin };
-                self.devices[part.device as usize].stop(step);
+                self.devices.get(part.device).stop(step);
             }
         }
         tell(&self.link.actors.parameter_server, ParameterServerMail::Forget(step));

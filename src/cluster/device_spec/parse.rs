@@ -43,6 +43,9 @@ pub enum DeviceNameProblem {
         "`{0}` is not a device type; write a letter, then letters, digits and `_`, or `*` for any"
     )]
     Type(String),
+    /// A full name has a device type that no device is of.
+    #[error("there are no devices of the type {0}, only of CPU and GPU")]
+    NoSuchType(String),
     /// A job's name is outside the grammar.
     #[error(transparent)]
     Job(#[from] JobNameError),

@@ -193,7 +193,7 @@ fn check_crossings(parts: &[Partition], expected: &Expected) {
     for (part, send) in
         parts.iter().flat_map(|part| part.sends.iter().map(move |send| (part, send)))
     {
-        let devices: BTreeSet<u32> = send.devices.iter().copied().collect();
+        let devices: BTreeSet<u32> = send.devices.iter().map(|device| device.index).collect();
         assert_eq!(devices.len(), send.devices.len(), "each device once");
         let crossing = (part.task.clone(), send.to.clone(), send.name.to_string(), devices);
         assert!(sent.insert(send.crossing, crossing).is_none(), "one send a crossing");
@@ -206,7 +206,7 @@ fn check_crossings(parts: &[Partition], expected: &Expected) {
             || (receive.from.clone(), part.task.clone(), receive.name.to_string(), BTreeSet::new());
         let (from, to, _, devices) = received.entry(receive.crossing).or_insert_with(new);
         assert_eq!((&*from, &*to), (&receive.from, &part.task), "a crossing goes to one task");
-        assert!(devices.insert(part.device), "one receive a device");
+        assert!(devices.insert(part.device.index), "one receive a device");
     }
     assert_eq!(sent, received);
     let crossings = sent.into_values().map(|(_, to, name, devices)| ((name, to.index()), devices));

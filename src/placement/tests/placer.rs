@@ -1,7 +1,7 @@
 //! The placer: from the operations' requests to their devices.
 
 use super::{Built, cpu, place, snapshot, variable};
-use crate::cluster::DeviceName;
+use crate::cluster::{DeviceName, LocalDevice, TaskName};
 use crate::graph::{Graph, GraphError, NewOperation, Op, OpId, Output};
 use crate::placement::PlacementError;
 
@@ -13,7 +13,7 @@ fn devices() -> Vec<DeviceName> {
 fn tasks<const N: usize>(g: &Graph, ops: [OpId; N]) -> Result<[String; N], PlacementError> {
     let def = snapshot(g);
     let all: Vec<OpId> = def.iter().map(|(id, _)| id).collect();
-    let placement = place(&def, &all, &devices(), &cpu("worker", 1), false)?;
+    let placement = place(&def, &all, &devices(), &TaskName::new("worker", 1), false)?;
     Ok(ops.map(|op| placement.device(op).task().to_string()))
 }
 
@@ -117,12 +117,56 @@ fn operations_that_must_be_together_and_ask_for_different_devices_are_told_both(
     Ok(())
 }
 
+/// The two devices of each kind that `ps:0` and `worker:0` have.
+fn with_gpus() -> Vec<DeviceName> {
+    let of_task = |job: &str| {
+        let locals = [LocalDevice::cpu, LocalDevice::gpu].map(|kind| [kind(0), kind(1)]);
+        let task = TaskName::new(job, 0);
+        locals.into_iter().flatten().map(move |local| DeviceName::new(task.clone(), local))
+    };
+    of_task("ps").chain(of_task("worker")).collect()
+}
+
+/// The device of an operation on `/job:worker/task:0` that asks for `asked`.
+fn placed(asked: &str, devices: &[DeviceName], is_soft: bool) -> Result<String, PlacementError> {
+    let g = Graph::new();
+    let x = g.with_device(asked, |g| Ok(g.zeros([2]).relu())).unwrap();
+    let home = TaskName::new("worker", 0);
+    let placement = place(&snapshot(&g), &[id(&x)], devices, &home, is_soft)?;
+    Ok(placement.device(id(&x)).to_string())
+}
+
+#[test]
+fn what_leaves_its_device_open_is_on_the_first_gpu_of_the_masters_task_or_of_the_one_it_asks_for() {
+    for (asked, device) in [
+        ("", "/job:worker/replica:0/task:0/device:GPU:0"),
+        ("/job:ps", "/job:ps/replica:0/task:0/device:GPU:0"),
+        ("/cpu:*", "/job:worker/replica:0/task:0/device:CPU:0"),
+        ("/device:GPU:1", "/job:worker/replica:0/task:0/device:GPU:1"),
+        ("/job:ps/gpu:1", "/job:ps/replica:0/task:0/device:GPU:1"),
+    ] {
+        assert_eq!(placed(asked, &with_gpus(), false).unwrap(), device, "{asked}");
+    }
+}
+
+#[test]
+fn soft_placement_takes_another_device_of_the_same_task() {
+    let gone = placed("/job:ps/gpu:5", &with_gpus(), false).unwrap_err();
+    assert!(gone.to_string().contains("`/job:ps/device:GPU:5`"), "{gone}");
+    let softly = placed("/job:ps/gpu:5", &with_gpus(), true).unwrap();
+    assert_eq!(softly, "/job:ps/replica:0/task:0/device:GPU:0");
+    let softly = placed("/job:ps/gpu:0", &devices(), true).unwrap();
+    assert_eq!(softly, "/job:ps/replica:0/task:0/device:CPU:0");
+    assert!(placed("/job:ps/task:7/gpu:0", &devices(), true).is_err(), "no task is given up");
+}
+
 #[test]
 fn what_a_step_does_not_need_cannot_fail_it() -> Built {
     let g = Graph::new();
     let x = g.zeros([2]);
     g.with_device("/job:nowhere", |_| Ok(x.relu()))?;
-    let placement = place(&snapshot(&g), &[id(&x)], &devices(), &cpu("ps", 0), false).unwrap();
+    let placement =
+        place(&snapshot(&g), &[id(&x)], &devices(), &TaskName::new("ps", 0), false).unwrap();
     assert_eq!(placement.device(id(&x)), &cpu("ps", 0));
     Ok(())
 }

@@ -37,7 +37,7 @@ const CLIENT_3: PeerId = PeerId(5);
 const STRANGER: PeerId = PeerId(6);
 
 fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
-    let partition = Partition::empty(TaskName::new("ps", 0), 0);
+    let partition = Partition::empty(TaskName::new("ps", 0), crate::cluster::LocalDevice::cpu(0));
     WorkerMessage::RegisterGraph { graph, partition: Arc::new(partition), isolated }.into()
 }
 

@@ -166,7 +166,7 @@ impl Part {
 pub(super) fn plan(
     graph: &GraphDef,
     request: &Request,
-    (devices, default): (&[DeviceName], &DeviceName),
+    (devices, home): (&[DeviceName], &TaskName),
     is_soft: bool,
 ) -> Result<Planned> {
     let mut fed = BTreeSet::new();
@@ -187,7 +187,7 @@ pub(super) fn plan(
             );
         }
     }
-    let placement = place(graph, &pruned, devices, default, is_soft)?;
+    let placement = place(graph, &pruned, devices, home, is_soft)?;
     let partitions = split(graph, &pruned, |id| placement.device(id), request);
     let feed_of = |edge: &Edge| request.feeds.iter().position(|feed| feed == edge);
     let fed_fetches =
@@ -198,7 +198,7 @@ pub(super) fn plan(
 /// Writes the device of each operation to the log, as TensorFlow does.
 pub(super) fn log_placement(partitions: &[Partition]) {
     for partition in partitions {
-        let device = DeviceName::cpu(partition.task.clone(), partition.device);
+        let device = partition.device_name();
         for node in &partition.nodes {
             let (name, kind) = (&node.name, node.op.kind());
             tracing::info!(target: "trainyard::placement", "{name}: ({kind}): {device}");
@@ -218,7 +218,7 @@ pub(crate) fn partitions(
 ) -> Result<Vec<Partition>> {
     let device = |task: &TaskName| DeviceName::cpu(task.clone(), 0);
     let devices: Vec<DeviceName> = tasks.iter().map(device).collect();
-    Ok(plan(graph, request, (&devices, &device(master)), false)?.0)
+    Ok(plan(graph, request, (&devices, master), false)?.0)
 }
 
 /// Checks that `values` fit the feeds of `request`.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use smallvec::smallvec;
 
 use super::*;
-use crate::cluster::{ClusterSpec, TaskName};
+use crate::cluster::{ClusterSpec, LocalDevice, TaskName};
 use crate::graph::{
     Edge, Graph, Op, OpId, Output, Target, accuracy, dense, sparse_softmax_cross_entropy,
 };
@@ -120,12 +120,12 @@ fn messages() -> Vec<PeerMessage> {
         WorkerMessage::Feed { step, graph, feeds: vec![(2, value.clone())] },
         WorkerMessage::Tensors {
             step,
-            devices: smallvec![0, 3],
+            devices: smallvec![LocalDevice::cpu(0), LocalDevice::gpu(3)],
             arrivals: smallvec![(CrossingId(1), Some(value.clone())), (CrossingId(70_000), None)],
         },
         WorkerMessage::PackedTensors {
             step,
-            devices: smallvec![1],
+            devices: smallvec![LocalDevice::cpu(1)],
             arrivals: vec![
                 (CrossingId(1), Some(Packed::Exact(value.clone()))),
                 (CrossingId(2), Some(Packed::Bf16(Tensor::full([3], half::bf16::ONE)))),
@@ -267,7 +267,8 @@ fn every_message_comes_back_as_it_was() {
 fn encoding_a_value_reads_it_whole_and_writes_what_is_sent() {
     let traffic = |packed: Packed| {
         let arrivals = vec![(CrossingId(1), Some(packed)), (CrossingId(2), None)];
-        let (step, devices) = (StepId { master: 1, number: 7, trains: true }, smallvec![0]);
+        let (step, devices) =
+            (StepId { master: 1, number: 7, trains: true }, smallvec![LocalDevice::cpu(0)]);
         let message = WorkerMessage::PackedTensors { step, devices, arrivals };
         PeerMessage::from(message).coding_traffic()
     };
@@ -279,7 +280,8 @@ fn encoding_a_value_reads_it_whole_and_writes_what_is_sent() {
 #[test]
 fn compressed_values_that_do_not_fit_their_scales_are_refused() {
     let refused = |packed: Packed| {
-        let (step, devices) = (StepId { master: 1, number: 7, trains: true }, smallvec![0]);
+        let (step, devices) =
+            (StepId { master: 1, number: 7, trains: true }, smallvec![LocalDevice::cpu(0)]);
         let message = PeerMessage::from(WorkerMessage::PackedTensors {
             step,
             devices,

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::cluster::LocalDevice;
 use crate::runtime::state::{Taken, Ticket};
 use crate::transport::PeerId;
 
@@ -27,7 +28,7 @@ struct Last<T> {
     training: u64,
     step: u64,
     /// By operation, identified by its device and its number there.
-    operations: SmallVec<[((u32, u32), T); 1]>,
+    operations: SmallVec<[((LocalDevice, u32), T); 1]>,
 }
 
 impl<T> Default for Done<T> {
@@ -53,7 +54,8 @@ impl<T: Copy> Done<T> {
         if last.step > taken.origin.number {
             return last.operations.first().map(|(_, came)| *came);
         }
-        let is_it = |(operation, _): &&((u32, u32), T)| *operation == (ticket.device, ticket.node);
+        let is_it =
+            |(operation, _): &&((LocalDevice, u32), T)| *operation == (ticket.device, ticket.node);
         let is_step = last.step == taken.origin.number;
         last.operations.iter().find(is_it).filter(|_| is_step).map(|(_, came)| *came)
     }
@@ -107,7 +109,11 @@ mod tests {
     use crate::runtime::messages::{Origin, StepId};
 
     fn ticket(master: u64, node: u32) -> Ticket {
-        Ticket { step: StepId { master, number: 99, trains: true }, device: 0, node }
+        Ticket {
+            step: StepId { master, number: 99, trains: true },
+            device: LocalDevice::cpu(0),
+            node,
+        }
     }
 
     fn taken(training: u64, number: u64) -> Taken {

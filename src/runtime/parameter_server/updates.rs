@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use smallvec::smallvec;
 
+use crate::cluster::LocalDevice;
 use crate::graph::Replica;
 use crate::kernels::{Cost, Costs, KernelKind};
 use crate::optimizer::{Compensation, Deltas, apply};
@@ -243,7 +244,13 @@ impl ParameterServer {
         is_applied
     }
 
-    fn update(&mut self, device: u32, apply: &ApplyGradient, gradients: Deltas, tickets: Tickets) {
+    fn update(
+        &mut self,
+        device: LocalDevice,
+        apply: &ApplyGradient,
+        gradients: Deltas,
+        tickets: Tickets,
+    ) {
         match self.store.lock(device, apply, gradients, tickets.clone()) {
             Ok(updating) => self.updates.0.push(updating),
             Err(error) => {
@@ -262,7 +269,7 @@ impl ParameterServer {
 
     /// Launches the copies: their answers come after the time that the devices take to copy.
     pub(super) fn launch_gathers(&mut self) {
-        let mut by_device: BTreeMap<u32, Vec<Served>> = BTreeMap::new();
+        let mut by_device: BTreeMap<LocalDevice, Vec<Served>> = BTreeMap::new();
         for served in std::mem::take(&mut self.gathered) {
             by_device.entry(served.ticket.device).or_default().push(served);
         }
@@ -282,7 +289,7 @@ impl ParameterServer {
             return;
         }
         let mut waiting = std::mem::replace(&mut self.updates, self.idle.pop().unwrap_or_default());
-        for device in 0..self.devices.len() as u32 {
+        for device in self.devices.own() {
             let mut own = self.idle.pop().unwrap_or_default();
             own.0.extend(waiting.0.extract_if(.., |updating| updating.device == device));
             if own.0.is_empty() {
@@ -295,9 +302,9 @@ impl ParameterServer {
         self.idle.push(waiting);
     }
 
-    fn launch_on(&self, device: u32, cost: Costs, calculation: Box<dyn Calculation>) {
+    fn launch_on(&self, device: LocalDevice, cost: Costs, calculation: Box<dyn Calculation>) {
         let asker = Asker(Rc::clone(&self.link.actors));
-        self.devices[device as usize].launch(Work { step: None, cost, calculation, asker });
+        self.devices.get(device).launch(Work { step: None, cost, calculation, asker });
     }
 
     pub(super) fn updated(&mut self, mut updates: Box<Updates>) {

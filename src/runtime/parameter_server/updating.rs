@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::cluster::LocalDevice;
 use crate::optimizer::Update;
 
 use crate::runtime::state::{Ticket, VariableId};
@@ -17,7 +18,7 @@ pub(crate) struct Updating {
     /// The operations that wait for it.
     pub(super) tickets: Tickets,
     /// The device that computes it.
-    pub(super) device: u32,
+    pub(super) device: LocalDevice,
 }
 
 /// Updates for the device.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::cluster::LocalDevice;
 use crate::graph::VariableSpec;
 use crate::optimizer::{Deltas, Update};
 use crate::tensor::Tensor;
@@ -140,7 +141,7 @@ impl VariableStore {
     /// If one is not initialised.
     pub(super) fn lock(
         &mut self,
-        device: u32,
+        device: LocalDevice,
         apply: &ApplyGradient,
         gradients: Deltas,
         tickets: Tickets,

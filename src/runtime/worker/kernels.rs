@@ -17,7 +17,7 @@ impl Worker {
     pub(super) fn launch(&self, mut batch: Box<Batch>, origin: Option<Origin>) {
         let StepPart { step, device } = batch.part;
         let _span = trace_span!("kernels", step = step.number, count = batch.nodes.len()).entered();
-        let device = &self.devices[device as usize];
+        let device = self.devices.get(device);
         batch.numerics = device.numerics();
         let step = origin.map(|origin| WorkerStep { master: step.master, origin });
         let (cost, asker) = (batch.cost, Asker(Rc::clone(&self.link.actors)));

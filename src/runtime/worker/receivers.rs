@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 
+use crate::cluster::LocalDevice;
 use crate::partition::{CrossingId, Partition};
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
@@ -16,7 +17,7 @@ use crate::runtime::ordered::Ordered;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Receiver {
     peer: PeerId,
-    devices: SmallVec<[u32; 1]>,
+    devices: SmallVec<[LocalDevice; 1]>,
 }
 
 /// The receivers of a partition.

@@ -127,14 +127,13 @@ impl Worker {
     }
 
     fn check_device(&self, partition: &Partition) -> Result<()> {
-        let own = self.devices.len() as u32;
-        if partition.device < own {
+        if self.devices.has(partition.device) {
             return Ok(());
         }
-        let name = |index| DeviceName::cpu(partition.task.clone(), index).to_string();
-        let there = (0..own).map(name).collect::<Vec<_>>().join(", ");
-        let message =
-            format!("there is no {}; the devices of the task are {there}", name(partition.device));
+        let name = |device| DeviceName::new(partition.task.clone(), device).to_string();
+        let there = self.devices.own().map(name).collect::<Vec<_>>().join(", ");
+        let missing = partition.device_name();
+        let message = format!("there is no {missing}; the devices of the task are {there}");
         Err(Error::new(Code::InvalidArgument, message).on(&partition.task))
     }
 }

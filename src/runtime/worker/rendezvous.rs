@@ -112,11 +112,12 @@ impl Rendezvous {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::LocalDevice;
     use crate::partition::CrossingId;
     use smallvec::smallvec;
 
     const STEP: StepId = StepId { master: 1, number: 7, trains: true };
-    const PART: StepPart = StepPart { step: STEP, device: 1 };
+    const PART: StepPart = StepPart { step: STEP, device: LocalDevice::cpu(1) };
 
     #[test]
     fn values_that_come_before_their_step_wait_for_it_once() {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cluster::DeviceName;
 use crate::partition::Partition;
 use crate::units::Time;
 
@@ -40,8 +39,7 @@ impl Trace {
 
     /// The times of all, which are nodes of `partition`.
     pub(super) fn times(&self, partition: &Partition) -> Vec<OperationTime> {
-        let device = DeviceName::cpu(partition.task.clone(), partition.device).to_string();
-        let device: Arc<str> = device.into();
+        let device: Arc<str> = partition.device_name().to_string().into();
         let time = |(node, began, ended): &(u32, Time, Time)| OperationTime {
             operation: Arc::clone(&partition.nodes[*node as usize].name),
             device: Arc::clone(&device),

@@ -28,7 +28,7 @@ pub(crate) fn servers(
 ) -> (Vec<Server>, Vec<Rc<Quic<PeerMessage>>>) {
     let clock = Rc::new(WallClock::new());
     let server = |(task, end): (_, &Rc<Quic<PeerMessage>>)| {
-        let devices = Rc::new([Rc::new(Processor::default()) as Rc<_>]);
+        let devices = [Rc::new(Processor::default()) as Rc<_>].into();
         let world = ServerWorld {
             transport: Rc::clone(end) as Rc<_>,
             clock: Rc::clone(&clock) as Rc<_>,

@@ -19,7 +19,7 @@ fn server_in(network: &Rc<InMemoryNetwork<PeerMessage>>, def: ServerDef) -> Serv
         ServerWorld {
             transport,
             clock: Rc::new(WallClock::new()),
-            devices: Rc::new([Rc::new(Processor::default())]),
+            devices: [Rc::new(Processor::default()) as Rc<_>].into(),
         },
     )
 }

@@ -166,6 +166,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::cluster::LocalDevice;
     use crate::graph::TensorType;
     use crate::runtime::messages::{Origin, StepId};
     use crate::transport::PeerId;
@@ -182,8 +183,11 @@ mod tests {
         };
         let mut accumulator = Accumulator::default();
         let mut add = |node, number| {
-            let ticket =
-                Ticket { step: StepId { master: 7, number: 99, trains: true }, device: 0, node };
+            let ticket = Ticket {
+                step: StepId { master: 7, number: 99, trains: true },
+                device: LocalDevice::cpu(0),
+                node,
+            };
             let taken =
                 Taken { task: PeerId(1), origin: Origin { training: 3, number, is_again: false } };
             let inputs = smallvec![Tensor::scalar(0i64), Tensor::scalar(1f32)];
