@@ -1,6 +1,7 @@
 //! The user's side of a training: the program's `Task`, sessions, hooks, data sets, and the
 //! built-in trainer.
 
+mod aftermath;
 mod checkpointing;
 mod checkpoints;
 mod estimator;
@@ -24,6 +25,7 @@ mod task;
 mod trainer;
 mod weights;
 
+pub(crate) use aftermath::after_a_loss;
 pub use checkpointing::{Checkpointing, Consistency};
 pub use estimator::{
     BestExporter, EstimatorSpec, EvalSpec, Evaluated, Exporter, LatestExporter, Phase, TrainSpec,

@@ -4,7 +4,7 @@ use super::CheckpointError;
 
 /// The file that names the newest checkpoints (TensorFlow: `latest_filename`).
 pub(super) const STATE_FILE: &str = "checkpoint";
-/// The file with the number of the saver that writes here.
+/// The file with the number of the saver that writes here, and whether its training has ended.
 pub(super) const WRITER_FILE: &str = "checkpoint.writer";
 const INDEX: &str = ".index.json";
 const SHARD: &str = ".safetensors";

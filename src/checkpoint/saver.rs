@@ -62,6 +62,23 @@ impl Saver {
         self.writer.take_over(&*self.store)
     }
 
+    /// Notes that the training has come to its end, by the conditions `stop`, so that its last
+    /// checkpoint needs no other. Whoever takes over next removes the note.
+    ///
+    /// # Errors
+    /// If another saver has taken over, or the store refuses.
+    pub fn end(&self, stop: &str) -> Result<(), CheckpointError> {
+        self.writer.end(&*self.store, stop)
+    }
+
+    /// The conditions by which the training of these checkpoints has come to its end, if it has.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub fn ended(&self) -> Result<Option<String>, CheckpointError> {
+        writer::ended(&*self.store)
+    }
+
     /// The same saver for files that begin with `basename` (TensorFlow: `checkpoint_basename`).
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::deployment::{
 use crate::experiment::{ExperimentError, Observed, Trainer, Trial};
 use crate::report::{Report, World};
 use crate::runtime::Host;
-use crate::training::{Recording, SharedRecording, train};
+use crate::training::{Recording, SharedRecording, after_a_loss, train};
 use crate::units::Time;
 
 /// Runs the command.
@@ -85,8 +85,11 @@ fn attend(
             let stores = (checkpoints, Stores::Lasting);
             trial.task((host.server, host.clock), stores, &recording, Some(config))
         });
-        let running = task.map(trainer);
-        async { running?.await }
+        let running = task.map(|task| (task.clone(), trainer(task)));
+        async {
+            let (task, running) = running?;
+            after_a_loss(&task, running.await).await
+        }
     };
     let outcome = deployment::run(member, stop, program)?;
     let TaskOutcome { result, stopped, ended, sent } = outcome;
@@ -102,6 +105,7 @@ fn attend(
     let has_begun = !(recording.steps.is_empty() && recording.evaluations.is_empty());
     let has_begun = has_begun || stopped.is_none();
     let code = match control {
+        _ if recording.is_after_the_end => ExitCode::Done,
         None if reports && has_begun => report(args, (trial, empty), &recording, &observed)?,
         _ if recording.is_unsaved() => ExitCode::Unwritable,
         _ => ExitCode::Done,

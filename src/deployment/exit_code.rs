@@ -27,7 +27,7 @@ pub enum ExitCode {
     CorruptData = 8,
     /// A result, a log or a checkpoint can't be written, such as to a full disk.
     Unwritable = 9,
-    /// A task that was asked for its status does not answer.
+    /// A task that was asked for its status does not answer, or no other task of a training does.
     Unanswered = 10,
     /// A certificate is missing, damaged or refused.
     CertificateRefused = 11,
@@ -54,7 +54,7 @@ impl ExitCode {
         (Self::Diverged, "a run diverged: its loss is not finite"),
         (Self::CorruptData, "a data set or a checkpoint is corrupt"),
         (Self::Unwritable, "a result or a checkpoint can't be written"),
-        (Self::Unanswered, "a task does not answer"),
+        (Self::Unanswered, "a task does not answer, or no other does"),
         (Self::CertificateRefused, "a certificate is missing, damaged or refused"),
         (Self::TrainingLost, "a simulated training was lost to its faults"),
         (Self::Interrupted, "stopped by Ctrl-C, in good order"),
@@ -91,6 +91,7 @@ impl ExitCode {
             | Code::DeadlineExceeded
             | Code::VariablesLost
             | Code::WorkersLeft => Self::TrainingLost,
+            Code::Unanswered => Self::Unanswered,
             Code::DataLoss => Self::CorruptData,
             Code::Unauthenticated => Self::CertificateRefused,
             Code::Cancelled | Code::Late | Code::OutOfRange | Code::Internal => Self::Internal,

@@ -23,7 +23,7 @@ use crate::units::Time;
 
 /// The time limit for sending the last messages.
 const FLUSH: Duration = Duration::from_secs(5);
-/// The same after the task has failed.
+/// The same after the task has failed, or where no other was ever there.
 const FLUSH_FAILED: Duration = Duration::from_millis(500);
 
 /// A task that is to run in this process.
@@ -116,7 +116,7 @@ where
     let result = result.map_err(|error| server.broken().unwrap_or(error));
     let stopped = stopped.or_else(|| server.stopping().map(|peer| ended_by(&peer, server.task())));
     let ended = member.clock.now();
-    let flush = if result.is_ok() { FLUSH } else { FLUSH_FAILED };
+    let flush = if result.is_ok() && server.has_met_others() { FLUSH } else { FLUSH_FAILED };
     if !quic.shut_down(flush).await {
         tracing::debug!("not all of the last messages are known to have arrived");
     }

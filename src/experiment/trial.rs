@@ -20,7 +20,9 @@ use crate::report;
 use crate::runtime::{Code, Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
-use crate::training::{Checkpointing, Recording, Settings, SharedRecording, Task, TaskParts};
+use crate::training::{
+    Checkpointing, Recording, Settings, SharedRecording, Task, TaskParts, after_a_loss,
+};
 use crate::units::{Bytes, Time};
 
 /// One run of an experiment. Its fields may be changed, for settings that a scenario can't express.
@@ -152,8 +154,11 @@ impl Trial {
         let start = |host: Host| {
             let place = (Rc::clone(&host.server), Rc::clone(&host.clock));
             let task = self.task(place, (checkpointing.clone(), stores.clone()), &recording, None);
-            let running = task.map(|task| program(host, task));
-            async { running?.await }
+            let running = task.map(|task| (task.clone(), program(host, task)));
+            async {
+                let (task, running) = running?;
+                after_a_loss(&task, running.await).await
+            }
         };
         let outcome = simulation::run(&self.cluster, start);
         let took = wall.now().since(Time::ZERO);

@@ -30,6 +30,9 @@ pub enum Code {
     OutOfRange,
     /// A task can't be reached. Try again later.
     Unavailable,
+    /// No other task has ever answered this one. Look whether they run, and at their addresses;
+    /// after the end of a training there is nothing to do.
+    Unanswered,
     /// A task refuses this one's certificate, or this one that of the task. Issue it anew.
     Unauthenticated,
     /// Saved state can't be read, or state can't be saved. Mend the store; nothing that was good is

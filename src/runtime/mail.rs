@@ -128,6 +128,8 @@ pub(crate) enum ParameterServerMail {
     Join { workers: u32, patience: Patience, reply: oneshot::Sender<Result<()>> },
     /// The clock: it is time to look whether anybody uses the task.
     NobodyHasCome,
+    /// The server: this task was asked to stop.
+    AskedToStop,
     /// The server: say what you wait for.
     Inquire(WaitingList),
     /// The server stops: nobody is answered any more.

@@ -415,6 +415,7 @@ impl Receive for ParameterServer {
                 self.join(workers, patience, reply);
             }
             ParameterServerMail::NobodyHasCome => self.look_at_joins(context),
+            ParameterServerMail::AskedToStop => self.answer_joins(),
             ParameterServerMail::Inquire(list) => self.inquire(&list),
             ParameterServerMail::Stop => context.stop(),
         }

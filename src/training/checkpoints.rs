@@ -118,6 +118,31 @@ impl Checkpoints {
         Ok(saved)
     }
 
+    /// Notes that the training has come to its end, unless this task was only asked to stop.
+    pub(super) async fn note_end(&self, task: &Task) {
+        if task.is_asked_to_stop() {
+            return;
+        }
+        let stop = conditions(task);
+        let noted = self.with_saver(task, move |saver| saver.end(&stop)).await;
+        if let Err(error) = noted.and_then(|noted| noted.map_err(Error::from)) {
+            tracing::warn!(%error, "the end of the training can't be noted beside its checkpoints");
+        }
+    }
+
+    /// The step of the last checkpoint of a training that has come to its end.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(super) async fn last_of_all(&self, task: &Task) -> Result<Option<u64>> {
+        let stop = conditions(task);
+        let look = move |saver: &mut Saver| match saver.ended()? {
+            Some(ended) if ended == stop => saver.newest(),
+            _ => Ok(None),
+        };
+        Ok(self.with_saver(task, look).await??)
+    }
+
     async fn with_saver<T: Send + 'static>(
         &self,
         task: &Task,
@@ -126,6 +151,11 @@ impl Checkpoints {
         let saver = Arc::clone(&self.saver);
         task.blocking(move || work(&mut saver.lock().unwrap_or_else(PoisonError::into_inner))).await
     }
+}
+
+/// The conditions that end the training of `task`: one that is to go on for longer has not ended.
+fn conditions(task: &Task) -> String {
+    format!("{:?}", task.settings().stop)
 }
 
 /// The time that so many bytes take at `rate`; none without one.

@@ -85,6 +85,9 @@ pub trait Recorder {
     /// The chief could not write a checkpoint; the training goes on.
     fn checkpoint_failed(&self, failed: FailedCheckpoint);
 
+    /// The task came when the training had ended; another life of the chief has reported it.
+    fn nothing_to_do(&self) {}
+
     /// The chief has ended its training.
     fn ending(&self, ending: Ending);
 }

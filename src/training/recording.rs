@@ -27,6 +27,8 @@ pub struct Recording {
     pub evaluations: Vec<Evaluation>,
     /// The checkpoints that could not be written, in order.
     pub failed_checkpoints: Vec<FailedCheckpoint>,
+    /// Whether the task came when the training had ended.
+    pub(crate) is_after_the_end: bool,
     /// The end of the training. None if the chief did not get there.
     pub ending: Option<Ending>,
     watch: Option<Box<dyn Watch + Send>>,
@@ -93,6 +95,10 @@ impl Recorder for SharedRecording {
 
     fn checkpoint_failed(&self, failed: FailedCheckpoint) {
         self.lock().failed_checkpoints.push(failed);
+    }
+
+    fn nothing_to_do(&self) {
+        self.lock().is_after_the_end = true;
     }
 
     fn ending(&self, ending: Ending) {

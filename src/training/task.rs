@@ -2,7 +2,7 @@
 
 mod minimize;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -69,6 +69,10 @@ pub struct TaskParts {
 
 struct Inner {
     parts: TaskParts,
+    /// The checkpoints that the program's training keeps.
+    kept: RefCell<Option<Checkpointing>>,
+    /// Whether the task has taken part in its training.
+    has_trained: Cell<bool>,
     replica: Option<Replica>,
     batches: RefCell<Option<Batches>>,
 }
@@ -102,7 +106,9 @@ impl Task {
         };
         parts.server.know_replicas(&workers);
         let batches = RefCell::new(batches);
-        Ok(Self { inner: Rc::new(Inner { parts, replica, batches }), own: Rc::default() })
+        let (kept, has_trained) = (RefCell::new(parts.checkpointing.clone()), Cell::default());
+        let inner = Inner { parts, kept, has_trained, replica, batches };
+        Ok(Self { inner: Rc::new(inner), own: Rc::default() })
     }
 
     /// The same task with `settings` for its sessions.
@@ -214,6 +220,26 @@ impl Task {
     /// The training's checkpoints, if it keeps any.
     pub fn checkpointing(&self) -> Option<&Checkpointing> {
         self.inner.parts.checkpointing.as_ref()
+    }
+
+    /// Notes where the program's training keeps its checkpoints.
+    pub(super) fn keeps(&self, checkpointing: &Checkpointing) {
+        self.inner.kept.replace(Some(checkpointing.clone()));
+    }
+
+    /// The checkpoints of the program's training, wherever it keeps them.
+    pub(super) fn kept(&self) -> Option<Checkpointing> {
+        self.inner.kept.borrow().clone()
+    }
+
+    /// Notes that the task takes part in its training.
+    pub(super) fn trains(&self) {
+        self.inner.has_trained.set(true);
+    }
+
+    /// Whether the task has taken part in its training.
+    pub(super) fn has_trained(&self) -> bool {
+        self.inner.has_trained.get()
     }
 
     /// The stores of checkpoints that the program keeps by itself. In a simulation they are in
@@ -392,8 +418,13 @@ impl Task {
 
     /// Whether the training is over, for all or for this task.
     pub(super) fn is_training_over(&self) -> bool {
+        self.is_asked_to_stop() || self.inner.parts.server.is_training_over()
+    }
+
+    /// Whether this task, or a parameter server, is to stop before the training's end.
+    pub(super) fn is_asked_to_stop(&self) -> bool {
         let server = &self.inner.parts.server;
-        server.is_stop_requested() || server.is_training_over() || server.stopping().is_some()
+        server.is_stop_requested() || server.stopping().is_some()
     }
 
     pub(super) fn begin_training(&self) {

@@ -1,10 +1,14 @@
-//! Who may save: of several savers of one store, the one that has taken over last.
+//! Who may save: of several savers of one store, the one that has taken over last; and whether it
+//! has come to the end of its training.
 
 use std::io;
 
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::names::WRITER_FILE;
 use crate::checkpoint::store::Store;
+
+/// What comes between the number and the conditions of a training that has ended.
+const ENDED: &str = " ended: ";
 
 /// A saver's number among those that have taken over; none before it has.
 #[derive(Default)]
@@ -26,6 +30,18 @@ impl Writer {
         Ok(())
     }
 
+    /// Notes that the training has ended, by the conditions `stop`. The next that takes over
+    /// removes the note.
+    ///
+    /// # Errors
+    /// If another saver has taken over since, or the store refuses.
+    pub(super) fn end(&self, store: &dyn Store, stop: &str) -> Result<(), CheckpointError> {
+        self.check(store)?;
+        let Some(own) = self.0 else { return Ok(()) };
+        let written = store.write(WRITER_FILE, &[format!("{own}{ENDED}{stop}").as_bytes()]);
+        written.map_err(CheckpointError::store("write", store.locate(WRITER_FILE)))
+    }
+
     /// Checks that no other saver has taken over since.
     ///
     /// # Errors
@@ -43,9 +59,20 @@ impl Writer {
 
 /// The number of the saver that took over last, if any did.
 fn last(store: &dyn Store) -> Result<Option<u64>, CheckpointError> {
+    let text = text(store)?;
+    Ok(text.and_then(|text| text.split(' ').next()?.parse().ok()))
+}
+
+/// The stop conditions of the training that the last saver has brought to its end, if it has.
+pub(super) fn ended(store: &dyn Store) -> Result<Option<String>, CheckpointError> {
+    let text = text(store)?;
+    Ok(text.and_then(|text| Some(text.split_once(ENDED)?.1.to_owned())))
+}
+
+fn text(store: &dyn Store) -> Result<Option<String>, CheckpointError> {
     match store.read(WRITER_FILE) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(CheckpointError::store("read", store.locate(WRITER_FILE))(error)),
-        Ok(bytes) => Ok(std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok())),
+        Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
     }
 }

@@ -1,7 +1,7 @@
-//! Programs that wait until all workers have left: their answers, and the limit of the wait while
-//! nobody uses the task.
+//! Programs that wait until all workers have left: their answers, how long they stay for lost
+//! workers, and the limit of the wait while nobody uses the task.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
@@ -35,7 +35,10 @@ pub(super) struct Joins {
     users: BTreeSet<PeerId>,
     /// Whether there has ever been one.
     had_users: bool,
-    /// The time since which there is none, and the next look at it.
+    /// When each worker was lost that has been.
+    lost: BTreeMap<u32, Time>,
+    /// The time since which the task waits for nothing but that somebody comes back, and the next
+    /// look at it.
     deserted: Option<(Time, SpawnHandle)>,
 }
 
@@ -51,6 +54,10 @@ impl Joins {
 
     pub(super) fn is_gone(&mut self, user: PeerId) {
         self.users.remove(&user);
+    }
+
+    pub(super) fn has_lost(&mut self, worker: u32, now: Time) {
+        self.lost.insert(worker, now);
     }
 
     /// The time that is left to `join` after a wait of `waited`.
@@ -72,8 +79,11 @@ impl ParameterServer {
     }
 
     pub(super) fn answer_joins(&mut self) {
+        // Who uses the task is told that it is to stop, and ends the training first.
+        let is_to_stop = self.link.actors.stop_requested.get() && self.joins.users.is_empty();
         for join in std::mem::take(&mut self.joins.waiting) {
-            if self.members.all_are_gone(join.workers, &self.part) {
+            let is_over = self.members.all_are_gone(join.workers, &self.part);
+            if is_to_stop || is_over && self.stays(&join).is_none() {
                 answer(join.reply, Ok(()));
             } else {
                 self.joins.waiting.push(join);
@@ -81,10 +91,26 @@ impl ParameterServer {
         }
     }
 
-    /// Begins to count the time when the last user is gone, and stops when one has come.
+    /// How much longer the task stays, though all workers have departed, for those that are lost:
+    /// they hear here that the training is over, and a chief finds the variables. A simulated task
+    /// is there even after its program has ended.
+    fn stays(&self, join: &Join) -> Option<Duration> {
+        if self.clock.is_virtual() || !self.members.all_are_gone(join.workers, &self.part) {
+            return None;
+        }
+        let lost = self.members.all_that_departed().lost;
+        let last = lost.iter().filter_map(|worker| self.joins.lost.get(worker)).max()?;
+        let left = last.after(join.patience.recovery).since(self.clock.now());
+        Some(left).filter(|left| !left.is_zero())
+    }
+
+    /// Begins to count the time when the last user is gone, or all that are left are lost ones, and
+    /// stops when one has come.
     pub(super) fn mind_joins(&mut self, context: &mut Context<Self>) {
         let Joins { waiting, users, deserted, .. } = &self.joins;
-        let is_deserted = !waiting.is_empty() && users.is_empty() && !self.clock.sees_stalls();
+        let stays = || waiting.iter().any(|join| self.stays(join).is_some());
+        let waits = !waiting.is_empty() && (users.is_empty() || stays());
+        let is_deserted = waits && !self.clock.sees_stalls();
         if is_deserted == deserted.is_some() {
             return;
         }
@@ -97,10 +123,11 @@ impl ParameterServer {
     /// Ends the joins that nobody has come to in time, and says whom the others wait for.
     pub(super) fn look_at_joins(&mut self, context: &mut Context<Self>) {
         let Some((since, _)) = self.joins.deserted.take() else { return };
+        self.answer_joins();
         let waited = self.clock.now().since(since);
         let missing = self.missing();
         for join in std::mem::take(&mut self.joins.waiting) {
-            let left = self.joins.left(&join, waited);
+            let left = self.left(&join, waited);
             if left.is_zero() {
                 answer(join.reply, Err(self.deserted(&missing, waited)));
                 continue;
@@ -114,10 +141,15 @@ impl ParameterServer {
         }
     }
 
+    /// The time for which `join` goes on if nobody comes, after a wait of `waited`.
+    fn left(&self, join: &Join, waited: Duration) -> Duration {
+        self.stays(join).unwrap_or_else(|| self.joins.left(join, waited))
+    }
+
     /// Looks at the joins at the next notice, or when the first of them has waited long enough.
     fn look_at_joins_later(&mut self, since: Time, context: &mut Context<Self>) {
         let now = self.clock.now();
-        let left = |join| self.joins.left(join, now.since(since));
+        let left = |join| self.left(join, now.since(since));
         let next = self.joins.waiting.iter().map(left).min().unwrap_or(NOTICE).min(NOTICE);
         let sleep = self.clock.sleep_until(now.after(next));
         let own = self.link.actors.parameter_server.clone();

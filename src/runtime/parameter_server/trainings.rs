@@ -144,6 +144,7 @@ impl ParameterServer {
     fn go_on_without_all(&mut self, workers: Vec<u32>) {
         for worker in workers {
             tracing::info!(worker, "lost a worker; going on without it");
+            self.joins.has_lost(worker, self.clock.now());
             self.take_out(worker);
             self.go_on_without(worker);
         }

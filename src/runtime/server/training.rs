@@ -32,6 +32,7 @@ impl Server {
         if self.task().is_parameter_server() {
             self.tell_all(&ParameterServerMessage::Stopping);
         }
+        tell(&self.actors.parameter_server, ParameterServerMail::AskedToStop);
     }
 
     /// The other task that was asked to stop and ends the training by that, if there is one.
@@ -50,6 +51,15 @@ impl Server {
         while !self.is_training_over() {
             self.actors.end_of_training.notified().await;
         }
+    }
+
+    /// Whether this task has been connected to any other task.
+    pub(crate) fn has_met_others(&self) -> bool {
+        let mut others = self.def.cluster.tasks().filter(|task| task != self.task());
+        others.any(|task| {
+            let peer = self.link.resolve(&task);
+            peer.is_some_and(|peer| self.link.incarnation(peer).is_some())
+        })
     }
 
     /// Whether the chief has left the training.

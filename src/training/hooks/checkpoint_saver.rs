@@ -227,6 +227,7 @@ impl Hook for CheckpointSaver {
             if self.last_saved != Some(context.global_step) {
                 self.save(context).await.inspect_err(|error| note(context, error, true))?;
             }
+            self.checkpoints.note_end(context.task).await;
             let last = self.last_saved.unwrap_or(context.global_step);
             self.listeners.iter_mut().for_each(|listener| listener.end(last));
             Ok(())

@@ -205,6 +205,7 @@ impl Builder {
         {
             checkpointing.every = every;
         }
+        self.checkpointing.iter().for_each(|checkpointing| self.task.keeps(checkpointing));
         let checkpoints = self.checkpointing.as_ref().map(Checkpoints::new);
         let mut hooks = self.assemble_hooks(checkpoints.as_ref())?;
         hooks.begin(&self.task, &self.graph)?;
@@ -242,6 +243,7 @@ impl Builder {
             Err(error) if is_mendable(&error) => opened.recover(error).await.map(drop)?,
             told => told?,
         }
+        opened.task.trains();
         Ok(opened)
     }
 

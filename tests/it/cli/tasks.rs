@@ -1,6 +1,7 @@
 //! `task`: several processes that find one another, as on several hosts: with partial knowledge,
 //! and asked to stop.
 
+mod ends;
 mod session_master;
 mod waits;
 

@@ -1,0 +1,48 @@
+//! A task that waits for others in vain: whether the training is over, nobody has ever been there,
+//! or the task has to be started again.
+
+use crate::runtime::{Code, Error, Result};
+
+use super::checkpoints::Checkpoints;
+use super::task::Task;
+
+/// The result of the program of `task` that has `ended` so. A task that comes back after the end
+/// finds nobody: it has nothing left to do, if the checkpoints show that.
+///
+/// # Errors
+/// The error of `ended`, unless the training is over; of class `Unanswered` if the task has reached
+/// no other.
+pub(crate) async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
+    let Err(error) = ended else { return Ok(()) };
+    if !matches!(error.code, Code::Unavailable | Code::Aborted | Code::DeadlineExceeded) {
+        return Err(error);
+    }
+    // A chief that has trained has a result, which it could not report.
+    let is_at_rest = !(task.is_chief() && task.has_trained());
+    if let Some(step) = last_step(task).await.filter(|_| is_at_rest) {
+        tracing::warn!(
+            "{error}; but the training has ended, and its last checkpoint is that of step {step}: \
+             nothing is left to do"
+        );
+        task.recorder().nothing_to_do();
+        return Ok(());
+    }
+    let has_others = task.cluster().tasks().count() > 1;
+    if has_others && !task.server().has_met_others() {
+        let message = format!(
+            "{}; no task of the training has ever answered. If it is over, nothing is left to do; \
+             if it is yet to begin, start this task again together with the others",
+            error.message
+        );
+        return Err(Error { code: Code::Unanswered, message, ..error });
+    }
+    Err(error)
+}
+
+/// The step of the last checkpoint, if the training of `task` has come to its end.
+async fn last_step(task: &Task) -> Option<u64> {
+    let checkpoints = Checkpoints::new(&task.kept()?);
+    let last = checkpoints.last_of_all(task).await;
+    last.inspect_err(|error| tracing::warn!(%error, "it is not known whether the training is over"))
+        .ok()?
+}
