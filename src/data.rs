@@ -10,6 +10,7 @@
 mod batches;
 mod deal;
 mod digits;
+mod epochs;
 mod file;
 mod idx;
 mod libsvm;
@@ -27,6 +28,7 @@ use std::path::Path;
 use crate::kernels::Numerics;
 use crate::tensor::{DType, Tensor, TensorError};
 pub use batches::Batches;
+use epochs::Epochs;
 pub use libsvm::{LibSvm, SparseSample};
 pub use source::Source;
 pub use sparse::{SparseBatches, SparseDataset, SparseSplit};
@@ -49,6 +51,7 @@ pub struct Split {
     width: usize,
     image_shape: Option<[usize; 3]>,
     classes: usize,
+    epochs: Epochs,
 }
 
 /// Some samples of a [`Split`], to be fed to a graph.
@@ -313,7 +316,8 @@ impl Split {
         if let Some(sample) = classes_of.iter().position(|label| !is_class(label)) {
             return Err(DataError::Label { sample, label: classes_of[sample], classes });
         }
-        Ok(Self { features, ids: None, labels, width, image_shape: None, classes })
+        let (ids, image_shape, epochs) = (None, None, Epochs::default());
+        Ok(Self { features, ids, labels, width, image_shape, classes, epochs })
     }
 
     /// Declares each sample an image of `shape` `[height, width, channels]`, row by row.

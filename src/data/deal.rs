@@ -1,10 +1,8 @@
 //! Decides which samples a worker takes, and in what order; knows nothing of the samples
 //! themselves.
 
-use rand::seq::SliceRandom;
-
 use super::DataError;
-use crate::random;
+use super::epochs::{Epochs, Order};
 
 /// One worker's share of the epochs over some samples.
 ///
@@ -12,25 +10,25 @@ use crate::random;
 /// epochs, one after the other, are dealt to the workers like cards, one sample each in turn.
 #[derive(Clone, Debug)]
 pub(super) struct Deal {
+    samples: u64,
     seed: u64,
     worker: u64,
     workers: u64,
     /// The worker's next sample, counted from the beginning of epoch 0 over all workers' samples.
     next: u64,
-    /// The epoch of the last sample taken.
-    epoch: u64,
-    /// The permutation of that epoch.
-    order: Vec<usize>,
+    epochs: Epochs,
+    /// The epoch of the last sample taken, and its order.
+    under_way: Option<(u64, Order)>,
 }
 
 impl Deal {
-    /// Creates the share of `worker`, one of `workers`, of `samples` samples, for batches of
-    /// `batch`.
+    /// Creates the share of `worker`, one of `workers`, of `samples` samples in the order of
+    /// `epochs`, for batches of `batch`.
     ///
     /// # Errors
     /// If a count is zero, or there is no such `worker`.
     pub(super) fn new(
-        samples: usize,
+        (samples, epochs): (usize, &Epochs),
         seed: u64,
         worker: u32,
         workers: u32,
@@ -44,15 +42,21 @@ impl Deal {
         if worker >= workers {
             return Err(DataError::NoSuchWorker { worker, workers });
         }
-        let (worker, workers, order) = (u64::from(worker), u64::from(workers), vec![0; samples]);
-        let mut deal = Self { seed, worker, workers, next: worker, epoch: 0, order };
-        deal.shuffle();
-        Ok(deal)
+        let (worker, workers) = (u64::from(worker), u64::from(workers));
+        Ok(Self {
+            samples: samples as u64,
+            seed,
+            worker,
+            workers,
+            next: worker,
+            epochs: epochs.clone(),
+            under_way: None,
+        })
     }
 
     /// The epoch, from 0, of the worker's next sample.
     pub(super) fn epoch(&self) -> u64 {
-        self.next / self.order.len() as u64
+        self.next / self.samples
     }
 
     /// Moves to the position after the worker's first `samples` samples.
@@ -62,22 +66,14 @@ impl Deal {
 
     /// Takes the worker's next sample and returns its index among all samples.
     pub(super) fn next_sample(&mut self) -> usize {
-        let samples = self.order.len() as u64;
-        if self.next / samples != self.epoch {
-            self.epoch = self.next / samples;
-            self.shuffle();
-        }
-        let sample = self.order[(self.next % samples) as usize];
+        let (epoch, position) = (self.next / self.samples, (self.next % self.samples) as usize);
         self.next += self.workers;
-        sample
-    }
-
-    /// Draws the permutation of `self.epoch`, which does not depend on earlier ones.
-    fn shuffle(&mut self) {
-        for (sample, position) in (0..).zip(&mut self.order) {
-            *position = sample;
+        match &self.under_way {
+            Some((of, order)) if *of == epoch => order[position],
+            _ => {
+                let order = self.epochs.order(self.samples as usize, self.seed, epoch);
+                self.under_way.insert((epoch, order)).1[position]
+            }
         }
-        self.order
-            .shuffle(&mut random::stream(self.seed, &["data", "epoch", &self.epoch.to_string()]));
     }
 }

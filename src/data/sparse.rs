@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::deal::Deal;
+use super::epochs::Epochs;
 use super::libsvm::{LibSvm, SparseSample};
 use super::samples::held_out;
 use super::{DataError, SparseBatch};
@@ -25,6 +26,7 @@ pub struct SparseSplit {
     samples: Arc<[SparseSample]>,
     width: usize,
     classes: usize,
+    epochs: Epochs,
 }
 
 impl SparseDataset {
@@ -58,6 +60,7 @@ impl SparseDataset {
             samples: samples.into(),
             width,
             classes: labels.len(),
+            epochs: Epochs::default(),
         };
         Ok(Self { train: split(train), test: split(test) })
     }
@@ -106,7 +109,8 @@ impl SparseBatches {
         workers: u32,
         size: usize,
     ) -> Result<Self, DataError> {
-        let deal = Deal::new(split.samples.len(), seed, worker, workers, size)?;
+        let samples = (split.samples.len(), &split.epochs);
+        let deal = Deal::new(samples, seed, worker, workers, size)?;
         Ok(Self { split, deal, size })
     }
 

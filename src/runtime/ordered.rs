@@ -1,40 +1,45 @@
-//! A small map in the order of its keys that allocates nothing while it fills and empties again.
+//! A map in the order of its keys that allocates nothing while it fills and empties again.
 
 use std::cell::Cell;
 
-/// A map of a few entries.
+/// A map whose values stay where they are while others come and go: an insertion moves keys only.
 #[derive(Debug)]
 pub(super) struct Ordered<K, V> {
-    entries: Vec<(K, V)>,
+    /// The keys in order, each with the place of its value.
+    keys: Vec<(K, u32)>,
+    values: Vec<Option<V>>,
+    /// The places without a value.
+    vacant: Vec<u32>,
     /// Where a key was found last: most often, it is looked for again.
     recent: Cell<usize>,
 }
 
 impl<K, V> Default for Ordered<K, V> {
     fn default() -> Self {
-        Self { entries: Vec::new(), recent: Cell::new(0) }
+        let (keys, values, vacant) = (Vec::new(), Vec::new(), Vec::new());
+        Self { keys, values, vacant, recent: Cell::new(0) }
     }
 }
 
 impl<K: Ord + Copy, V> Ordered<K, V> {
-    fn position(&self, key: K) -> Result<usize, usize> {
-        let recent = self.recent.get();
-        if self.entries.get(recent).is_some_and(|(found, _)| *found == key) {
-            return Ok(recent);
+    /// The place of the value of `key` or, if it has none, the position of the key to come.
+    fn place(&self, key: K) -> Result<usize, usize> {
+        if let Some((found, place)) = self.keys.get(self.recent.get())
+            && *found == key
+        {
+            return Ok(*place as usize);
         }
-        let found = self.entries.binary_search_by_key(&key, |(key, _)| *key);
-        if let Ok(at) = found {
-            self.recent.set(at);
-        }
-        found
+        let at = self.keys.binary_search_by_key(&key, |(key, _)| *key)?;
+        self.recent.set(at);
+        Ok(self.keys[at].1 as usize)
     }
 
     pub(super) fn get(&self, key: &K) -> Option<&V> {
-        self.position(*key).ok().map(|at| &self.entries[at].1)
+        self.place(*key).ok().and_then(|place| self.values[place].as_ref())
     }
 
     pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        self.position(*key).ok().map(|at| &mut self.entries[at].1)
+        self.place(*key).ok().and_then(|place| self.values[place].as_mut())
     }
 
     /// The value of `key`; the default one if it had none.
@@ -42,45 +47,60 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
     where
         V: Default,
     {
-        let at = self.position(key).unwrap_or_else(|at| {
-            self.insert_at(at, key, V::default());
-            at
-        });
-        &mut self.entries[at].1
+        let place = self.place(key).unwrap_or_else(|at| self.insert_at(at, key, V::default()));
+        self.values[place].as_mut().expect("a key has a value")
     }
 
     /// Replaces the value of `key`.
     pub(super) fn insert(&mut self, key: K, value: V) {
-        match self.position(key) {
-            Ok(at) => self.entries[at].1 = value,
-            Err(at) => self.insert_at(at, key, value),
+        match self.place(key) {
+            Ok(place) => self.values[place] = Some(value),
+            Err(at) => {
+                self.insert_at(at, key, value);
+            }
         }
     }
 
-    fn insert_at(&mut self, at: usize, key: K, value: V) {
-        self.entries.insert(at, (key, value));
+    /// Returns the place of the value.
+    fn insert_at(&mut self, at: usize, key: K, value: V) -> usize {
+        let place = self.vacant.pop().unwrap_or(self.values.len() as u32);
+        match self.values.get_mut(place as usize) {
+            Some(vacant) => *vacant = Some(value),
+            None => self.values.push(Some(value)),
+        }
+        self.keys.insert(at, (key, place));
         self.recent.set(at);
+        place as usize
     }
 
     pub(super) fn remove(&mut self, key: &K) -> Option<V> {
-        self.position(*key).ok().map(|at| self.entries.remove(at).1)
+        let at = self.keys.binary_search_by_key(key, |(key, _)| *key).ok()?;
+        let (_, place) = self.keys.remove(at);
+        self.vacant.push(place);
+        self.values[place as usize].take()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.keys.is_empty()
     }
 
     /// Empties the map.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (K, V)> {
-        self.entries.drain(..)
+        let Self { keys, values, vacant, .. } = self;
+        keys.drain(..).filter_map(|(key, place)| {
+            vacant.push(place);
+            Some((key, values[place as usize].take()?))
+        })
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
-        self.entries.iter().map(|(key, _)| key)
+        self.keys.iter().map(|(key, _)| key)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.entries.iter().map(|(key, value)| (key, value))
+        self.keys.iter().filter_map(|(key, place)| {
+            self.values[*place as usize].as_ref().map(|value| (key, value))
+        })
     }
 }
 
@@ -104,7 +124,9 @@ mod tests {
                 }
                 prop_assert_eq!(found.get(&key), wanted.get(&key));
                 prop_assert!(found.iter().eq(wanted.iter()));
+                prop_assert_eq!(found.values.len(), found.keys.len() + found.vacant.len());
             }
+            prop_assert!(found.drain().eq(wanted) && found.is_empty());
         }
     }
 }

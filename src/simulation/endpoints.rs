@@ -77,8 +77,7 @@ impl Transport<PeerMessage> for SimulatedTransport {
     }
 
     fn resolve(&self, name: &TaskName) -> Option<PeerId> {
-        let world = self.driver.world.borrow();
-        world.tasks().iter().position(|task| task == name).map(|i| PeerId(i as u32))
+        self.driver.world.borrow().number_of(name).map(|number| PeerId(number as u32))
     }
 
     fn name(&self, peer: PeerId) -> TaskName {

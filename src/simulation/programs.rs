@@ -94,6 +94,7 @@ where
                 }
             }
         }
+        self.driver.world.borrow_mut().end();
         let results = self.tasks.into_iter().filter_map(|task| match task.program {
             Program::Returned(value) => Some((task.name, value)),
             _ => None,

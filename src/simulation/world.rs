@@ -62,6 +62,7 @@ pub(super) struct World {
     /// The number of envelopes that have arrived.
     deliveries: u64,
     audit: Audit,
+    has_ended: bool,
 }
 
 /// The time by which every run has ended: 200 years. Beyond it, times that could not be told apart
@@ -108,6 +109,7 @@ impl World {
             traffic: vec![Traffic::default(); tasks.len()],
             deliveries: 0,
             audit: Audit::default(),
+            has_ended: false,
             cluster: cluster.clone(),
             tasks,
         };
@@ -123,6 +125,11 @@ impl World {
 
     pub(super) fn tasks(&self) -> &[TaskName] {
         &self.tasks
+    }
+
+    /// The number of a task: they are in the order of their names.
+    pub(super) fn number_of(&self, task: &TaskName) -> Option<usize> {
+        self.tasks.binary_search(task).ok()
     }
 
     /// Whether the run has any faults.
@@ -278,8 +285,16 @@ impl World {
         }
     }
 
+    /// The run has ended: nobody learns any more of the tasks that close their ends.
+    pub(super) fn end(&mut self) {
+        self.has_ended = true;
+    }
+
     /// A running task has closed its end; the others learn of it one latency later.
     pub(super) fn has_closed(&mut self, task: usize) {
+        if self.has_ended {
+            return;
+        }
         for observer in (0..self.tasks.len()).filter(|other| *other != task) {
             let event = FaultEvent::PeerStopped { observer, peer: task };
             self.schedule_fault(self.network.latency(task, observer), event);
