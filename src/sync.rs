@@ -27,6 +27,7 @@ mod departed;
 mod effect;
 mod fence;
 mod fifo_queue;
+mod members;
 mod membership;
 mod modes;
 mod participation;

@@ -36,6 +36,11 @@ impl Participation {
         !self.left.contains(&worker) && self.told.values().all(takes_part)
     }
 
+    /// No more workers than these take no part in rounds to come.
+    pub(super) fn most_out(&self) -> usize {
+        self.left.len() + self.told.values().map(|told| told.view.out.len()).sum::<usize>()
+    }
+
     /// Whether no round may be made, since a change of the view is under way.
     pub fn is_held(&self) -> bool {
         self.told.values().any(|told| told.change.is_some())

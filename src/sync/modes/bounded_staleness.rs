@@ -2,6 +2,7 @@
 //! it (Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
 //! Server", 2013).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -31,7 +32,8 @@ impl Protocol for BoundedStaleness {
 
     fn policy(&self, workers: u32) -> Box<dyn Policy> {
         let clocks = (0..workers).map(|worker| (worker, 0)).collect();
-        Box::new(Bound { slack: self.slack.into(), clocks, held: BTreeSet::new() })
+        let at = (workers > 0).then_some((0, workers)).into_iter().collect();
+        Box::new(Bound { slack: self.slack.into(), clocks, at, held: BTreeSet::new() })
     }
 }
 
@@ -47,23 +49,39 @@ struct Bound {
     slack: u64,
     /// The number of steps that each live worker has committed.
     clocks: BTreeMap<u32, u64>,
-    /// The workers that wait for the slowest.
-    held: BTreeSet<u32>,
+    /// The number of live workers at each clock that any is at.
+    at: BTreeMap<u64, u32>,
+    /// The workers that wait for the slowest, each after its clock.
+    held: BTreeSet<(u64, u32)>,
 }
 
 impl Bound {
     /// Releases, by ascending index, the workers that are at most `slack` ahead of the slowest.
     fn release_the_near(&mut self) -> Vec<Effect> {
         let Some(slowest) = self.slowest() else { return Vec::new() };
-        let is_near = |worker: &u32| self.clocks[worker] - slowest <= self.slack;
-        let (near, far) = std::mem::take(&mut self.held).into_iter().partition(is_near);
-        self.held = far;
-        BTreeSet::into_iter(near).map(|worker| Effect::Release { worker }).collect()
+        let far = self.held.split_off(&(slowest.saturating_add(self.slack + 1), 0));
+        release(std::mem::replace(&mut self.held, far))
     }
 
     fn slowest(&self) -> Option<u64> {
-        self.clocks.values().min().copied()
+        self.at.first_key_value().map(|(clock, _)| *clock)
     }
+
+    /// Takes a worker away from `clock`.
+    fn leave_clock(&mut self, clock: u64) {
+        let workers = self.at.get_mut(&clock).expect("a worker is at its clock");
+        *workers -= 1;
+        if *workers == 0 {
+            self.at.remove(&clock);
+        }
+    }
+}
+
+/// Releases `held`, by ascending index.
+fn release(held: BTreeSet<(u64, u32)>) -> Vec<Effect> {
+    let mut workers: Vec<u32> = held.into_iter().map(|(_, worker)| worker).collect();
+    workers.sort_unstable();
+    workers.into_iter().map(|worker| Effect::Release { worker }).collect()
 }
 
 impl Policy for Bound {
@@ -72,16 +90,22 @@ impl Policy for Bound {
         let Some(clock) = self.clocks.get_mut(&worker) else {
             return vec![Effect::Release { worker }];
         };
+        let before = *clock;
         *clock += 1;
-        self.held.insert(worker);
+        self.held.remove(&(before, worker));
+        self.held.insert((before + 1, worker));
+        *self.at.entry(before + 1).or_default() += 1;
+        self.leave_clock(before);
         self.release_the_near()
     }
 
     fn leave(&mut self, _members: &Membership, worker: u32) -> Vec<Effect> {
-        self.clocks.remove(&worker);
         let mut effects = Vec::new();
-        if self.held.remove(&worker) {
-            effects.push(Effect::Release { worker });
+        if let Some(clock) = self.clocks.remove(&worker) {
+            self.leave_clock(clock);
+            if self.held.remove(&(clock, worker)) {
+                effects.push(Effect::Release { worker });
+            }
         }
         effects.extend(self.release_the_near());
         effects
@@ -90,16 +114,18 @@ impl Policy for Bound {
     /// Starts the worker's clock at the slowest, so that it neither holds up others nor runs ahead.
     fn rejoin(&mut self, worker: u32) {
         let clock = self.slowest().unwrap_or(0);
-        self.clocks.entry(worker).or_insert(clock);
+        if let Entry::Vacant(vacant) = self.clocks.entry(worker) {
+            vacant.insert(clock);
+            *self.at.entry(clock).or_default() += 1;
+        }
     }
 
     fn finish(&mut self) -> Vec<Effect> {
-        let held = std::mem::take(&mut self.held);
-        held.into_iter().map(|worker| Effect::Release { worker }).collect()
+        release(std::mem::take(&mut self.held))
     }
 
     fn resting(&self) -> BTreeSet<u32> {
-        self.held.clone()
+        self.held.iter().map(|(_, worker)| *worker).collect()
     }
 
     fn waiting_for(&self, _members: &Membership) -> Vec<u32> {

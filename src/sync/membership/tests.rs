@@ -1,0 +1,115 @@
+//! Who takes part, over losses, returns, lives and trainings.
+
+use super::*;
+
+#[test]
+fn a_training_is_over_when_all_have_departed_and_one_of_them_in_good_order() {
+    let mut members = Membership::default();
+    members.expect([10, 11]);
+    assert_eq!((members.lose(10, &[]), members.lose(11, &[])), (vec![0], vec![1]));
+    assert!(!members.all_departed(2), "those who are lost may come back");
+    assert!(!members.leave(1) && members.all_departed(2));
+}
+
+#[test]
+fn another_training_is_begun_by_who_has_left_the_last_and_not_by_who_was_lost() {
+    let mut members = Membership::default();
+    members.expect([10, 11]);
+    members.leave(0);
+    members.lose(11, &[]);
+    members.finish();
+    assert_eq!(members.join(1, 2, 7), Joined::Back);
+    assert!(members.is_over() && members.epoch() == Epoch(1));
+    members.lose(11, &[]);
+    assert_eq!(members.join(0, 2, 8), Joined::Anew);
+    assert!(!members.is_over() && members.epoch() == Epoch(2) && members.live(2) == 2);
+    assert_eq!(members.join(1, 2, 9), Joined::Expected);
+}
+
+#[test]
+fn who_has_left_a_training_that_others_still_end_is_early_for_the_next() {
+    let mut members = Membership::default();
+    members.leave(0);
+    assert!(!members.is_early(0, 2), "the training goes on, and so can this worker");
+    members.finish();
+    assert!(members.is_early(0, 2) && !members.is_early(1, 2));
+    members.leave(1);
+    assert!(!members.is_early(0, 2));
+}
+
+#[test]
+fn a_worker_is_lost_with_its_master_once_and_is_back_when_it_joins() {
+    let mut members = Membership::default();
+    assert_eq!(members.join(1, 4, 7), Joined::Expected);
+    members.join(3, 4, 7);
+    members.join(2, 4, 8);
+    assert_eq!(members.training(4).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(members.lose(99, &[7, 9]), [1, 3]);
+    assert!(members.lose(99, &[7]).is_empty());
+    assert_eq!(members.departed(3).collect::<Vec<_>>(), [1]);
+    assert_eq!((members.join(1, 4, 9), members.live(4)), (Joined::Back, 3));
+}
+
+#[test]
+fn a_worker_that_is_missed_is_waited_for_until_it_is_lost_or_joins_again() {
+    let mut members = Membership::default();
+    members.expect([10, 11]);
+    members.join(0, 2, 7);
+    members.join(1, 2, 8);
+    let (first, hit) = members.miss(10, &[7]);
+    let (second, _) = members.miss(11, &[8]);
+    assert_eq!((hit, members.miss(99, &[9]).1), (vec![0], vec![]));
+    assert_eq!((members.live(2), members.join(0, 2, 7)), (2, Joined::Expected));
+    assert!(members.lose_missed(first).is_empty(), "it has joined again");
+    assert!(members.lose_earlier_life(11, 8).is_empty(), "it is the same life");
+    assert_eq!(members.lose_earlier_life(11, 9), [1]);
+    assert_eq!(members.join(1, 2, 9), Joined::Back);
+    assert!(members.lose_missed(second).is_empty());
+    let (third, _) = members.miss(99, &[9]);
+    assert_eq!((members.lose_missed(third), members.live(2)), (vec![1], 1));
+}
+
+#[test]
+fn a_lost_worker_whose_task_is_back_is_waited_for_again_and_one_that_has_left_is_not() {
+    let mut members = Membership::default();
+    members.expect([10, 11]);
+    members.lose(10, &[]);
+    members.leave(1);
+    assert!(members.all_departed(2));
+    assert_eq!((members.find_again(11, 8), members.find_again(10, 7)), (vec![], vec![0]));
+    assert!(!members.all_departed(2) && members.find_again(10, 7).is_empty());
+    let (silence, _) = members.miss(10, &[]);
+    assert!(members.find_again(10, 7).is_empty() && members.lose_missed(silence).is_empty());
+}
+
+#[test]
+fn a_worker_whose_step_was_given_up_is_halfway_until_it_ends_one_or_restarts() {
+    let mut members = Membership::default();
+    members.expect([10]);
+    members.join(0, 2, 7);
+    members.interrupt(8);
+    assert!(!members.is_halfway(0), "that is another's master");
+    members.interrupt(7);
+    members.lose(10, &[7]);
+    members.join(0, 2, 7);
+    assert!(members.is_halfway(0), "it was lost for a while, and has not died");
+    members.end_step(0);
+    assert!(!members.is_halfway(0));
+    members.interrupt(7);
+    members.join(0, 2, 9);
+    assert!(!members.is_halfway(0), "its next life knows nothing of the step");
+}
+
+#[test]
+fn its_size_does_not_grow_with_lives_and_trainings() {
+    let mut members = Membership::default();
+    for life in 0..1000 {
+        for worker in 0..3 {
+            members.join(worker, 3, 10 * life + u64::from(worker));
+            members.leave(worker);
+        }
+    }
+    assert_eq!(members.members.known(|_| true).count(), 3);
+    assert_eq!(members.members.known(|member| !member.masters.is_empty()).count(), 0);
+    assert_eq!(members.epoch(), Epoch(1000), "each of them but the first began anew");
+}
