@@ -18,6 +18,7 @@
 pub mod calibration;
 pub mod chaos;
 mod compare;
+mod critical_path;
 mod error;
 mod files;
 mod launch;

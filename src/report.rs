@@ -12,8 +12,8 @@ mod estimate;
 pub mod events;
 pub mod html;
 pub mod json;
-mod limit;
 mod model;
+mod path;
 mod plot;
 mod series;
 mod statistics;
@@ -27,6 +27,7 @@ pub use estimate::Estimate;
 pub use model::{
     End, EvaluationRow, Gradients, NoSuchRun, Report, Run, StepRow, Swept, Usage, World,
 };
+pub use path::{Cause, CriticalPath, PathPart};
 pub use series::Summary;
 pub use statistics::{Staleness, StepSeconds};
 pub use verdict::{Measure, Verdict};

@@ -12,6 +12,7 @@
 mod audit;
 mod chore;
 mod cluster;
+mod critical_path;
 mod device;
 mod driver;
 mod endpoints;
@@ -31,7 +32,9 @@ mod world;
 
 pub use audit::Digest;
 pub use cluster::{Cluster, Host, Outcome};
+pub use critical_path::{CriticalPath, Part};
 pub use device::{ComputeSpec, ComputeSpecError};
+pub(crate) use driver::end_step;
 pub use faults::{Fault, FaultKind, Faults, Trigger};
 pub use hosts::{Hosts, MessageCost, MessageThread};
 pub use law::{Law, LawError};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::Trial;
+use super::{Trial, critical_path};
 use crate::cluster::TaskName;
 use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds, Usage};
 use crate::runtime::Traffic;
-use crate::simulation::{Activity, Outcome};
+use crate::simulation::{self, Activity, Outcome};
 use crate::training::{Evaluation, Recording, Settings, StepStats};
 use crate::units::{Bytes, Time};
 
@@ -20,6 +20,8 @@ pub(crate) struct Observed {
     pub(crate) sent: BTreeMap<TaskName, Traffic>,
     /// What each task of a simulation was busy with.
     usage: BTreeMap<TaskName, Usage>,
+    /// The critical paths of a simulation's steps.
+    path: Option<simulation::CriticalPath>,
     /// The number of events of a simulation.
     pub(crate) events: Option<u64>,
     /// The digest of a simulation.
@@ -29,7 +31,7 @@ pub(crate) struct Observed {
 impl Observed {
     /// Of a deployment that has ended at `ended`.
     pub(crate) fn deployed(ended: Time, sent: BTreeMap<TaskName, Traffic>) -> Self {
-        Self { ended, sent, usage: BTreeMap::new(), events: None, digest: None }
+        Self { ended, sent, usage: BTreeMap::new(), path: None, events: None, digest: None }
     }
 
     /// Of a simulation with `devices` a task.
@@ -39,6 +41,7 @@ impl Observed {
             ended: outcome.ended,
             sent: outcome.sent.clone(),
             usage: tasks.map(|task| (task.clone(), usage(outcome, &task, devices))).collect(),
+            path: Some(outcome.path.clone()),
             events: Some(outcome.events),
             digest: Some(outcome.digest.to_string()),
         }
@@ -75,6 +78,7 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
     let applied = counted - trial.mode.left_over(counted, global_steps);
     let batch = settings.batch as u64;
     let rates = Rates::of(steps, (global_steps, applied));
+    let span = (rates.start.unwrap_or(ended).as_secs_f64(), ended.as_secs_f64());
     let durations: Vec<f64> =
         steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
     let by_task = |bytes: fn(&Traffic) -> u64| {
@@ -94,9 +98,9 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
         parameters: recording.beginning.map(|beginning| beginning.parameters),
         global_steps,
         samples: applied * batch,
-        seconds: ended.as_secs_f64(),
+        seconds: span.1,
         wall_seconds: wall.as_secs_f64(),
-        start_seconds: rates.start.unwrap_or(ended).as_secs_f64(),
+        start_seconds: span.0,
         steps_per_second: rates.steps,
         samples_per_second: rates.gradients * batch as f64,
         step_seconds: StepSeconds::of(&durations),
@@ -112,6 +116,10 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
         bytes_sent: by_task(|sent| sent.total),
         step_bytes_sent: by_task(|sent| sent.steps),
         waiting_seconds: waiting(steps),
+        critical_path: match &observed.path {
+            Some(path) => critical_path::simulated(path, span),
+            None => critical_path::deployed(steps, span),
+        },
         usage: observed.usage.clone(),
         events: observed.events,
         digest: observed.digest.clone(),
@@ -220,9 +228,9 @@ fn staleness(steps: &[StepStats]) -> BTreeMap<u64, u64> {
     counts
 }
 
-/// The time that each worker waited in its steps \[s\], by cause: for its parameters before its
-/// kernels ran, and for coordination after them, until its gradient was applied and the others had
-/// come as far as the mode demands.
+/// The time that each worker waited in its steps \[s\], by cause: for its parameters before and
+/// between its kernels, and for coordination after them, until its gradient was applied and the
+/// others had come as far as the mode demands.
 fn waiting(steps: &[StepStats]) -> BTreeMap<TaskName, BTreeMap<String, f64>> {
     let mut waiting: BTreeMap<TaskName, BTreeMap<String, f64>> = BTreeMap::new();
     let seconds = |from: Time, until: Time| until.since(from).as_secs_f64();

@@ -21,7 +21,7 @@ use crate::runtime::{Code, Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
 use crate::training::{
-    Checkpointing, Recording, Settings, SharedRecording, Task, TaskParts, after_a_loss,
+    Checkpointing, Recording, Settings, SharedRecording, StepStats, Task, TaskParts, after_a_loss,
 };
 use crate::units::{Bytes, Time};
 
@@ -146,6 +146,9 @@ impl Trial {
         F: Future<Output = TaskResult<()>> + 'static,
     {
         let wall = WallClock::new();
+        let recording = recording.telling(|step: &StepStats| {
+            simulation::end_step(&step.worker, step.started, step.applied);
+        });
         let in_memory = || Arc::new(Memory::default());
         let checkpointing = self.checkpointing.clone();
         let checkpointing = checkpointing

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::plot::{Line, Plot, Point, escape, thinned};
-use super::{EvaluationRow, Report, Run, StepRow, Usage, table};
+use super::{CriticalPath, EvaluationRow, PathPart, Report, Run, StepRow, Usage, table};
 
 const STYLE: &str = include_str!("html.css");
 /// The most points of a line.
@@ -109,16 +109,14 @@ fn grid(what: &str, rows: &[Vec<String>]) -> String {
 fn time(report: &Report) -> String {
     let mut html = String::new();
     for run in &report.runs {
-        let (Some(computing), Some(limit)) = (run.computing(), run.limit()) else { continue };
-        let percent = (100.0 * computing).round();
+        let (Some(path), Some(limit)) = (&run.critical_path, run.limit()) else { continue };
         let _ = writeln!(
             html,
-            "<h3>{}</h3>\n<div class=\"bar\" role=\"img\" aria-label=\"workers compute for \
-             {percent} % of the time\"><span style=\"width:{:.2}%\"></span></div>\n\
-             <p>Workers compute for {percent} % of the time. The run is {}.</p>\n{}",
+            "<h3>{}</h3>\n<p>The run is {}.</p>\n{}{}{}",
             escape(&run.name),
-            100.0 * computing.min(1.0),
             escape(&limit),
+            causes(path),
+            parts(path, &run.name),
             busy(run)
         );
     }
@@ -126,6 +124,42 @@ fn time(report: &Report) -> String {
         true => html,
         false => format!("<h2>Where the time went</h2>\n{html}"),
     }
+}
+
+/// The causes of a run's time as a bar, and in words under it.
+fn causes(path: &CriticalPath) -> String {
+    let ranked = path.ranked();
+    let mut bar = String::new();
+    let mut words = String::new();
+    for (cause, share) in &ranked {
+        let (name, percent) = (escape(cause.name()), 100.0 * share);
+        let style = *cause as usize % 8;
+        let _ = write!(
+            bar,
+            "<span class=\"b{style}\" style=\"width:{percent:.2}%\" \
+             title=\"{name}: {percent:.1} %\"></span>"
+        );
+        let _ =
+            writeln!(words, "<li><span class=\"key b{style}\"></span>{percent:.1} % {name}</li>");
+    }
+    format!(
+        "<div class=\"bar\" aria-hidden=\"true\">{bar}</div>\n<ul class=\"causes\">\n{words}</ul>\n"
+    )
+}
+
+/// The parts of tasks that took most of the time.
+fn parts(path: &CriticalPath, run: &str) -> String {
+    if path.parts.is_empty() {
+        return String::new();
+    }
+    let header = ["part", "seconds", "share"].map(str::to_owned).to_vec();
+    let row = |part: &PathPart| {
+        let share = 100.0 * part.seconds / path.seconds();
+        vec![part.name.clone(), format!("{:.4}", part.seconds), format!("{share:.1} %")]
+    };
+    let rows: Vec<_> = std::iter::once(header).chain(path.parts.iter().map(row)).collect();
+    let table = grid(&format!("who {run} waited for"), &rows);
+    format!("<details><summary>Whom the steps waited for</summary>\n{table}</details>\n")
 }
 
 /// The parts of each task with the share of the time in which they were busy.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use super::comparison::Comparison;
+use super::path::CriticalPath;
 use super::statistics::{Staleness, StepSeconds};
 use crate::cluster::TaskName;
 use crate::units::Time;
@@ -132,9 +133,12 @@ pub struct Run {
     /// setting up of sessions.
     #[serde(serialize_with = "by_task")]
     pub step_bytes_sent: BTreeMap<TaskName, u64>,
-    /// The time that each task waited, in seconds, by cause.
+    /// The time that each worker waited in its steps, in seconds: for its parameters before and
+    /// between its kernels, and for coordination after them.
     #[serde(serialize_with = "by_task")]
     pub waiting_seconds: BTreeMap<TaskName, BTreeMap<String, f64>>,
+    /// What the run's time was spent on; none if no gradient was applied.
+    pub critical_path: Option<CriticalPath>,
     /// What each task was busy with: shares of the run's time. None in a deployment.
     #[serde(serialize_with = "by_task")]
     pub usage: BTreeMap<TaskName, Usage>,

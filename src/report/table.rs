@@ -43,7 +43,20 @@ pub fn render(report: &Report) -> String {
     if !remarks.is_empty() {
         text += &format!("\n{}\n", remarks.join("\n"));
     }
+    let limits = limits(report);
+    if !limits.is_empty() {
+        text += &format!("\n{}\n", limits.join("\n"));
+    }
     text
+}
+
+/// What limits each run, with one seed.
+fn limits(report: &Report) -> Vec<String> {
+    if has_seeds(report) {
+        return Vec::new();
+    }
+    let line = |run: &Run| Some(format!("{} is {}", run.name, run.limit()?));
+    report.runs.iter().filter_map(line).collect()
 }
 
 /// The scenario, its seeds, the size of the model, and the world.

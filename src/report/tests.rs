@@ -38,6 +38,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
             TaskName::new("worker", 0),
             BTreeMap::from([("token".to_owned(), 0.5)]),
         )]),
+        critical_path: None,
         usage: BTreeMap::new(),
         events: Some(99),
         digest: Some("00112233aabbccdd".to_owned()),
@@ -225,9 +226,9 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     let of_a_run = "name run seed settings end mode parameters global_steps samples seconds \
                     wall_seconds start_seconds steps_per_second samples_per_second step_seconds \
                     final_loss test_accuracy seconds_to_target staleness gradients bytes_sent \
-                    step_bytes_sent waiting_seconds usage events digest weights_digest \
-                    failed_checkpoints comparison";
-    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 29).collect::<Vec<_>>();
+                    step_bytes_sent waiting_seconds critical_path usage events digest \
+                    weights_digest failed_checkpoints comparison";
+    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 30).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
                   worker:9 worker:10 ps:0 worker:10 worker:0";
@@ -299,24 +300,26 @@ async,worker:3,4,31,1.000000001,1.5,,2,false
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }
 
-/// A run whose parts were busy so: a worker's kernels, its card, and a parameter server's card.
-fn busy(compute: f64, card_in: f64, of_server: f64) -> Run {
-    let worker = Usage { compute, card_in, ..Usage::default() };
-    let server = Usage { card_out: of_server, ..Usage::default() };
-    let usage = [(TaskName::new("worker", 0), worker), (TaskName::new("ps", 3), server)];
-    Run { usage: usage.into(), ..run("a", None, 1.0) }
+/// A run of ten seconds with these causes, the parts of which are of `tasks` in equal shares.
+fn limited(causes: &[(Cause, f64)], tasks: &[&str]) -> Run {
+    let causes: BTreeMap<Cause, f64> = causes.iter().copied().collect();
+    let part = |(task, (cause, seconds)): (&&str, (&Cause, &f64))| {
+        PathPart::new(format!("{task}'s part"), *cause, seconds / tasks.len() as f64)
+    };
+    let parts = tasks.iter().flat_map(|task| causes.iter().map(move |cause| part((task, cause))));
+    let path = CriticalPath::new(causes.clone(), parts.collect());
+    Run { critical_path: Some(path), ..run("a", None, 1.0) }
 }
 
 #[test]
-fn a_run_is_limited_by_the_part_that_is_busy_all_the_time_or_else_by_waiting() {
-    let server = busy(0.3, 0.5, 0.97).limit().unwrap();
-    assert_eq!(server, "limited by ps:3's network card (sending), busy for 97 % of the time");
-    let worker = busy(0.9, 0.5, 0.2).limit().unwrap();
-    assert!(worker.starts_with("limited by worker:0's kernels"), "{worker}");
-    let waiting = busy(0.3, 0.1, 0.2).limit().unwrap();
-    assert!(waiting.contains("workers spend 70 % of the time"), "{waiting}");
-    assert!(waiting.ends_with("the most is worker:0's kernels, with 30 %"), "{waiting}");
-    assert_eq!(run("deployed", None, 1.0).limit(), None);
+fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
+    let causes = [(Cause::ServerCard, 6.0), (Cause::Compute, 4.0)];
+    let one = limited(&causes, &["ps:3"]).limit().unwrap();
+    assert!(one.starts_with("limited by ps:3's part, 60 % of the time"), "{one}");
+    assert!(one.contains("the run is about 30 % shorter): more parameter servers"), "{one}");
+    let many = limited(&causes, &["ps:0", "ps:1"]).limit().unwrap();
+    assert!(many.starts_with("limited by the parameter servers' network cards"), "{many}");
+    assert_eq!(run("no step was taken", None, 1.0).limit(), None);
 }
 
 #[test]

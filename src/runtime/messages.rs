@@ -126,7 +126,7 @@ pub enum MasterMessage {
         graph: GraphHandle,
         /// The fetched values in the order of the partition's fetches.
         outcome: Result<Values>,
-        /// When its first kernel began and its last one ended, if it ran any.
+        /// The time of its kernels, as if they had run without a pause until the last ended.
         computed: Option<(Time, Time)>,
     },
     /// Worker: when the operations of a partition ran, just before its `GraphDone`, if that was

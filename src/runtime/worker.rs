@@ -93,6 +93,9 @@ struct Step {
     master: PeerId,
     origin: Option<Origin>,
     executor: Executor,
+    /// When the device was given the kernels that it runs.
+    launched: Time,
+    /// The time of the kernels that have run, as if they had run without a pause.
     computed: Option<(Time, Time)>,
     /// The times of its operations, if they are recorded.
     trace: Option<Box<Trace>>,
@@ -221,8 +224,9 @@ impl Worker {
             executor.receive(arrival);
         }
         let trace = is_traced.then(Box::default);
-        let computed = None;
-        self.steps.insert(part, Step { graph, master, origin, executor, computed, trace, pieces });
+        let (launched, computed) = (Time::ZERO, None);
+        let step = Step { graph, master, origin, executor, launched, computed, trace, pieces };
+        self.steps.insert(part, step);
         self.run_ready(part);
     }
 
@@ -338,7 +342,7 @@ impl Worker {
         self.devices.get(part.device).operate(operations);
         self.ready = ready;
         if let Some(batch) = batch {
-            running.computed.get_or_insert_with(|| (self.clock.now(), self.clock.now()));
+            running.launched = self.clock.now();
             let origin = running.origin;
             self.launch(batch, origin);
         } else if running.executor.is_finished() {

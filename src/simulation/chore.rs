@@ -5,9 +5,18 @@ use std::time::Duration;
 use crate::runtime::{Asker, WorkerStep};
 use crate::units::Bytes;
 
+use super::critical_path::{Cause, Part};
 use super::events::Envelope;
 use super::job::Job;
 use super::network::Delivery;
+
+/// A piece of a processor's work: what has begun it, and what follows.
+pub(super) struct Errand {
+    pub(super) cause: Cause,
+    /// What its time is spent on.
+    pub(super) part: Part,
+    pub(super) chore: Chore,
+}
 
 /// What follows once a piece of a processor's work is done.
 pub(super) enum Chore {
@@ -29,6 +38,8 @@ pub(super) enum Chore {
 pub(super) struct Kernels {
     /// The worker step that they are part of, if they are part of one.
     pub(super) step: Option<WorkerStep>,
+    /// For how much longer they run than on average.
+    pub(super) straggling: Duration,
     pub(super) job: Job,
     pub(super) asker: Asker,
 }

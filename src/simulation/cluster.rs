@@ -10,6 +10,7 @@ use crate::runtime::{Encoding, Error, Traffic};
 use crate::units::Time;
 
 use super::audit::Digest;
+use super::critical_path::CriticalPath;
 use super::device::ComputeSpec;
 use super::faults::Faults;
 use super::hosts::{Hosts, MessageThread};
@@ -69,4 +70,6 @@ pub struct Outcome<T> {
     pub usage: BTreeMap<TaskName, Usage>,
     /// What has crossed the network card of each task's host.
     pub cards: BTreeMap<TaskName, CardTraffic>,
+    /// Where the time of training steps went.
+    pub path: CriticalPath,
 }

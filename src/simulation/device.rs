@@ -31,6 +31,17 @@ pub(crate) struct Device {
     steps: VecDeque<StepDraws>,
     /// The number of pieces of work that a parameter server was given.
     pieces: u64,
+    /// The mean of the law that is drawn from; 1 without one.
+    mean: f64,
+}
+
+/// The time of a piece of work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Span {
+    pub(crate) whole: Duration,
+    /// The part of it by which the work takes longer than on average, or than without a slow task
+    /// or fault.
+    pub(crate) straggling: Duration,
 }
 
 /// More steps than can be under way on a device at one time.
@@ -51,8 +62,9 @@ impl Device {
     pub(crate) fn new(name: DeviceName, spec: &ComputeSpec, slow: f64, seed: u64) -> Self {
         assert!(spec.validate().is_ok(), "a device is built from a validated spec");
         assert!(slow.is_finite() && slow >= 0.0, "a task's slowness was validated, not {slow}");
+        let mean = spec.straggler.as_ref().or(spec.step_time.as_ref()).map_or(1.0, Law::mean);
         let (spec, steps) = (spec.clone(), VecDeque::new());
-        Self { name, seed, spec, slow, slowdown: 1.0, steps, pieces: 0 }
+        Self { name, seed, spec, slow, slowdown: 1.0, steps, pieces: 0, mean }
     }
 
     /// Sets a fault's factor on the time of all work that it is given from now on.
@@ -69,14 +81,19 @@ impl Device {
     ///
     /// The laws are of the worker steps; on a parameter server, which has no steps of its own, of
     /// each piece of work. Work outside of worker steps has the cost model's time.
-    pub(crate) fn time(&mut self, step: Option<WorkerStep>, costs: &Costs) -> Duration {
+    pub(crate) fn time(&mut self, step: Option<WorkerStep>, costs: &Costs) -> Span {
         let roofline = self.spec.seconds(costs);
-        let seconds = match step {
+        let (seconds, drawn) = match step {
             _ if self.is_server() => self.piece_seconds(roofline),
-            None => roofline,
+            None => (roofline, self.mean),
             Some(step) => self.step_seconds(step, roofline),
         };
-        Duration::from_nanos((seconds * (self.slow * self.slowdown) * 1e9).round() as u64)
+        let slowness = self.slow * self.slowdown;
+        let whole = Duration::from_nanos((seconds * slowness * 1e9).round() as u64);
+        let factor = slowness * drawn / self.mean;
+        let straggling =
+            if factor > 1.0 { whole.mul_f64(1.0 - 1.0 / factor) } else { Duration::ZERO };
+        Span { whole, straggling }
     }
 
     /// The time that it takes to stop a step that is given up.
@@ -93,18 +110,20 @@ impl Device {
         self.name.task().is_parameter_server()
     }
 
-    /// The time of a parameter server's piece of work, whose cost is `roofline`; both in seconds.
-    fn piece_seconds(&mut self, roofline: f64) -> f64 {
+    /// The time of a parameter server's piece of work, whose cost is `roofline`, both in seconds;
+    /// and what its law has drawn.
+    fn piece_seconds(&mut self, roofline: f64) -> (f64, f64) {
         if roofline == 0.0 {
-            return 0.0;
+            return (0.0, self.mean);
         }
         self.pieces += 1;
         let (factor, time) = self.draw(&[&self.pieces.to_string()]);
-        time.unwrap_or(roofline * factor)
+        time.map_or((roofline * factor, factor), |time| (time, time))
     }
 
-    /// The time of a piece of work of `step`, whose cost is `roofline`; both in seconds.
-    fn step_seconds(&mut self, step: WorkerStep, roofline: f64) -> f64 {
+    /// The time of a piece of work of `step`, whose cost is `roofline`, both in seconds; and what
+    /// the law has drawn for the step.
+    fn step_seconds(&mut self, step: WorkerStep, roofline: f64) -> (f64, f64) {
         let WorkerStep { master, origin } = step;
         let is_step = |known: &StepDraws| (known.master, known.origin) == (master, origin);
         let index = match self.steps.iter().rposition(is_step) {
@@ -121,11 +140,12 @@ impl Device {
         };
         let draws = &mut self.steps[index];
         if self.spec.step_time.is_none() {
-            roofline * draws.factor
+            (roofline * draws.factor, draws.factor)
         } else if roofline > 0.0 {
-            draws.time.take().unwrap_or(0.0)
+            let time = draws.time.take().unwrap_or(0.0);
+            (time, time)
         } else {
-            0.0
+            (0.0, self.mean)
         }
     }
 

@@ -9,8 +9,10 @@ use std::rc::Rc;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::cluster::TaskName;
 use crate::runtime::{PeerMessage, messages_sent};
 use crate::transport::{Inbox, PeerId};
+use crate::units::Time;
 
 use super::cluster::Cluster;
 use super::world::{Action, Totals, World};
@@ -56,6 +58,15 @@ pub(super) fn on_park() {
             break;
         }
     }
+}
+
+/// Tells the simulation that this thread runs that `task` ends a training step now that began at
+/// `started`; its gradient was applied if it `counts`.
+pub(crate) fn end_step(task: &TaskName, started: Time, counts: bool) {
+    CURRENT.with_borrow(|driver| {
+        let driver = driver.as_ref().expect("a simulation runs on this thread");
+        driver.world.borrow_mut().end_step(task, started, counts);
+    });
 }
 
 impl Driver {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use crate::clock::{Clock, Sleep};
 use crate::cluster::TaskName;
@@ -125,7 +126,12 @@ impl ComputeModel for SimulatedDevice {
             Numerics::Real => cost.total(),
             Numerics::Shapes => Cost::default(),
         };
-        let kernels = Kernels { step, job: Job::start(calculation, effort), asker };
+        let kernels = Kernels {
+            step,
+            straggling: Duration::ZERO,
+            job: Job::start(calculation, effort),
+            asker,
+        };
         let mut world = self.driver.world.borrow_mut();
         let at_once = world.compute((self.task, self.device), step, &cost, kernels);
         drop(world);

@@ -13,15 +13,16 @@ use crate::runtime::PeerMessage;
 use crate::transport::Messages;
 use crate::units::Time;
 
+use super::critical_path::Cause;
 use super::fault_injector::FaultEvent;
 use super::links::Stamp;
 use super::network::Delivery;
 
 /// Something that happens at a point in virtual time.
 pub(super) enum Event {
-    /// A sleep of a task ends. `frozen` is how long the task had been frozen in all when the event
-    /// was scheduled.
-    Wake { task: usize, alarm: Rc<Alarm>, frozen: Duration },
+    /// A sleep of a task ends, which `cause` began. `frozen` is how long the task had been frozen
+    /// in all when the event was scheduled.
+    Wake { task: usize, alarm: Rc<Alarm>, frozen: Duration, cause: Cause },
     /// A fault begins, ends or is noticed.
     Fault(FaultEvent),
     /// An envelope arrives late, over a slow link.
@@ -34,6 +35,8 @@ pub(super) type Missed = (Time, Event);
 /// Messages under way, with the connection that they travel on.
 pub(super) struct Envelope {
     pub(super) stamp: Stamp,
+    /// What has sent it, and later what has brought it where it is.
+    pub(super) cause: Cause,
     pub(super) messages: Messages<PeerMessage>,
 }
 
@@ -108,7 +111,7 @@ mod tests {
     use super::*;
 
     fn wake(alarm: &Rc<Alarm>) -> Event {
-        Event::Wake { task: 0, alarm: Rc::clone(alarm), frozen: Duration::ZERO }
+        Event::Wake { task: 0, alarm: Rc::clone(alarm), frozen: Duration::ZERO, cause: 0 }
     }
 
     /// The time and the number of the next event.

@@ -52,7 +52,32 @@ pub(crate) struct Delivery<T> {
     pub(crate) size: Bytes,
     /// When it was handed to [`Network::send`].
     pub(crate) sent_at: Time,
+    pub(crate) way: Way,
     pub(crate) payload: T,
+}
+
+/// The way of a message: when it was where, and what held it back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Way {
+    /// When its sender had paid for it.
+    pub(crate) paid: Time,
+    /// When its first byte was sent, or waited for the links.
+    pub(crate) began: Time,
+    /// When its last byte left.
+    pub(crate) left: Time,
+    /// The link that held it back as its last byte left.
+    pub(crate) bottleneck: Bottleneck,
+}
+
+/// A kind of link that holds a message back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Bottleneck {
+    /// The card of the sender's host.
+    SendingCard,
+    /// The card of the receiver's host.
+    ReceivingCard,
+    /// Another one.
+    Between,
 }
 
 /// What has crossed a network card, which the tasks of one host share.
@@ -155,7 +180,9 @@ impl<T> Network<T> {
         self.sender_free[from] = handled;
         let is_large = size > self.connection.large;
         let start = if is_large { handled.after(self.connection.start) } else { handled };
-        let delivery = Some(Delivery { from, to, size, sent_at: now, payload });
+        let bottleneck = Bottleneck::Between;
+        let way = Way { paid: handled, began: start, left: start, bottleneck };
+        let delivery = Some(Delivery { from, to, size, sent_at: now, way, payload });
         let message = Message { delivery, connection, start, event: u64::MAX };
         let id = if let Some(id) = self.free.pop() {
             self.messages[id as usize] = message;
@@ -258,6 +285,13 @@ impl<T> Network<T> {
 
     fn connection(&self, id: MessageId) -> &Connection {
         self.connections.get(self.messages[id as usize].connection)
+    }
+
+    /// Notes that the last byte of a message leaves at `left`, held back by `link`.
+    fn note_way(&mut self, id: MessageId, left: Time, link: LinkId) {
+        let delivery = self.messages[id as usize].delivery.as_mut();
+        let way = &mut delivery.expect("a message under way has not been delivered").way;
+        (way.left, way.bottleneck) = (left, self.wiring.bottleneck(link));
     }
 
     fn size(&self, id: MessageId) -> Bytes {

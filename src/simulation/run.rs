@@ -56,5 +56,6 @@ where
         sent: cluster.spec.tasks().zip(totals.traffic).collect(),
         usage: cluster.spec.tasks().zip(totals.usage).collect(),
         cards: cluster.spec.tasks().zip(totals.cards).collect(),
+        path: totals.path,
     }
 }

@@ -20,8 +20,9 @@ use crate::transport::Messages;
 use crate::units::Time;
 
 use super::audit::{Audit, Digest, EventKind};
-use super::chore::Chore;
+use super::chore::Errand;
 use super::cluster::Cluster;
+use super::critical_path::{CriticalPath, History, Part};
 use super::device::{ComputeSpec, Device};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::{FaultEffect, FaultEvent, FaultInjector};
@@ -42,7 +43,7 @@ pub(super) struct World {
     network: Network<Envelope>,
     /// The devices, by task and then by device.
     devices: Vec<Vec<Device>>,
-    processors: Processors<Chore>,
+    processors: Processors<Errand>,
     /// What message threads cost, if they are modelled.
     message_thread: Option<MessageThread>,
     /// By task: the number of operations that its message thread has carried out and not paid for.
@@ -63,6 +64,7 @@ pub(super) struct World {
     deliveries: u64,
     audit: Audit,
     has_ended: bool,
+    history: History,
 }
 
 /// The time by which every run has ended: 200 years. Beyond it, times that could not be told apart
@@ -81,6 +83,8 @@ pub(super) struct Totals {
     pub(super) usage: Vec<Usage>,
     /// What has crossed the card of the host of each task.
     pub(super) cards: Vec<CardTraffic>,
+    /// The critical paths of training steps.
+    pub(super) path: CriticalPath,
 }
 
 impl World {
@@ -110,6 +114,7 @@ impl World {
             deliveries: 0,
             audit: Audit::default(),
             has_ended: false,
+            history: History::new(&tasks),
             cluster: cluster.clone(),
             tasks,
         };
@@ -177,8 +182,9 @@ impl World {
             Event::Wake { task, frozen, .. } if self.is_behind(task, frozen) => {
                 self.postpone(task, event);
             }
-            Event::Wake { alarm, .. } => {
+            Event::Wake { task, alarm, cause, .. } => {
                 self.audit.record(self.now, EventKind::Wake, [seq, 0]);
+                self.history.end(cause, self.now, task, Part::Other);
                 alarm.has_rung.set(true);
                 actions.extend(alarm.waker.take().map(Action::Wake));
             }
@@ -188,12 +194,14 @@ impl World {
             }
             Event::SlowArrival(delivery) => {
                 self.audit.record(self.now, EventKind::Fault, [seq, 0]);
+                self.history.end(delivery.payload.cause, self.now, delivery.to, Part::Other);
                 self.hand_over(*delivery, actions);
             }
         }
     }
 
     fn apply_fault(&mut self, event: FaultEvent, actions: &mut Vec<Action>) {
+        self.history.interfere(self.now, 0);
         for effect in self.faults.apply(self.now, event, &mut self.links) {
             self.apply(effect, actions);
         }
@@ -206,6 +214,7 @@ impl World {
                 let undone = self.processors.clear(self.now, task);
                 self.network.resume(self.now, task);
                 self.unpaid[task] = 0;
+                self.history.retire(task);
                 actions.push(Action::Kill { task, restarts, missed, undone });
             }
             FaultEffect::Start { task } => actions.push(Action::Start { task }),
@@ -231,7 +240,8 @@ impl World {
     pub(super) fn sleep_until(&mut self, task: usize, time: Time) -> Rc<Alarm> {
         let alarm = Rc::new(Alarm::default());
         let (own, frozen) = (Rc::clone(&alarm), self.freezes[task].total);
-        self.events.push(time.max(self.now), Event::Wake { task, alarm: own, frozen });
+        let (at, cause) = (time.max(self.now), self.history.current());
+        self.events.push(at, Event::Wake { task, alarm: own, frozen, cause });
         alarm
     }
 
@@ -251,7 +261,7 @@ impl World {
             self.links.note_dialer(from, to);
         }
         let stamp = self.links.stamp(from, to);
-        self.post(from, to, size, Envelope { stamp, messages });
+        self.post(from, to, size, Envelope { stamp, cause: self.history.current(), messages });
     }
 
     /// Whether a device of `task` takes the kernels of a training step as one piece of work.
@@ -303,6 +313,7 @@ impl World {
 
     /// The program of a task has returned.
     pub(super) fn program_returned(&mut self, task: usize) {
+        self.history.retire(task);
         self.faults.program_returned(task);
     }
 
@@ -312,9 +323,17 @@ impl World {
         self.links.begin_incarnation(task)
     }
 
+    /// `task` ends a training step now that began at `started`; its gradient was applied if it
+    /// `counts`.
+    pub(super) fn end_step(&mut self, task: &TaskName, started: Time, counts: bool) {
+        if let Some(task) = self.number_of(task) {
+            self.history.end_step(task, (started, self.now), counts);
+        }
+    }
+
     /// Takes out the events to come, those missed and the work to be done. They hold references to
     /// actors, so their owner drops them.
-    pub(super) fn take_unfinished(&mut self) -> (EventQueue, Vec<Vec<Missed>>, Vec<Chore>) {
+    pub(super) fn take_unfinished(&mut self) -> (EventQueue, Vec<Vec<Missed>>, Vec<Errand>) {
         let work = self.processors.clear_all(self.now);
         (std::mem::take(&mut self.events), std::mem::take(&mut self.missed), work)
     }
@@ -334,6 +353,7 @@ impl World {
             traffic: self.traffic.clone(),
             usage: (0..self.tasks.len()).map(|task| *self.processors.usage(task)).collect(),
             cards: (0..self.tasks.len()).map(|task| self.network.card_traffic(task)).collect(),
+            path: self.history.paths(&self.tasks),
         }
     }
 }

@@ -16,7 +16,8 @@ pub struct StepStats {
     pub started: Time,
     /// The time when it was done.
     pub ended: Time,
-    /// The start of the first and the end of the last of its kernels on the worker, if any ran.
+    /// The time of its kernels on the worker, if any ran: it ends with the last of them, and is as
+    /// long as all of them took together.
     pub computed: Option<(Time, Time)>,
     /// The first f32 scalar that the step fetched, by custom the loss. None if the step fetched
     /// none, or if only shapes are computed.

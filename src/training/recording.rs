@@ -32,6 +32,8 @@ pub struct Recording {
     /// The end of the training. None if the chief did not get there.
     pub ending: Option<Ending>,
     watch: Option<Box<dyn Watch + Send>>,
+    /// Is told of each step at its end.
+    on_step: Option<fn(&StepStats)>,
 }
 
 /// A recording that all tasks of a run share.
@@ -45,6 +47,12 @@ impl SharedRecording {
             watch: Some(Box::new(watch)),
             ..Recording::default()
         })))
+    }
+
+    /// Has `on_step` told of each step at its end.
+    pub(crate) fn telling(self, on_step: fn(&StepStats)) -> Self {
+        self.lock().on_step = Some(on_step);
+        self
     }
 
     /// Ends the recording.
@@ -77,6 +85,9 @@ impl Recorder for SharedRecording {
         let mut recording = self.lock();
         if let Some(watch) = &mut recording.watch {
             watch.update(stats.global_step, stats.loss, stats.ended);
+        }
+        if let Some(tell) = recording.on_step {
+            tell(&stats);
         }
         recording.steps.push(stats);
     }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod checkpoints;
+mod critical_paths;
 mod evaluator;
 mod own_server;
 mod partitioners;

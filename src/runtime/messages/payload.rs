@@ -47,6 +47,19 @@ impl Payload for PeerMessage {
 }
 
 impl PeerMessage {
+    /// Whether it carries numbers that a model computes with, such as parameters and gradients,
+    /// and not only orders, counts and answers.
+    pub(crate) fn has_numbers(&self) -> bool {
+        match self {
+            Self::Worker(WorkerMessage::PackedTensors { .. }) => true,
+            Self::Worker(WorkerMessage::Tensors { arrivals, .. }) => {
+                let is_float = |value: &Tensor| value.dtype().is_float();
+                arrivals.iter().any(|(_, value)| value.as_ref().is_some_and(is_float))
+            }
+            _ => false,
+        }
+    }
+
     /// The memory traffic of encoding the message's values, or of decoding them \[bytes\].
     pub(crate) fn coding_traffic(&self) -> u64 {
         let Self::Worker(WorkerMessage::PackedTensors { arrivals, .. }) = self else { return 0 };

@@ -1,6 +1,7 @@
 //! A step's kernels on the devices of its task.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use tracing::trace_span;
 
@@ -11,6 +12,7 @@ use crate::runtime::mail::WorkerMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{Origin, StepPart};
 use crate::runtime::worker::executor::{Batch, NodeFailure};
+use crate::units::Time;
 
 impl Worker {
     /// Hop 5 of a step: sends kernels to the device, which returns them as `Computed`.
@@ -28,9 +30,9 @@ impl Worker {
         let part = batch.part;
         let now = self.clock.now();
         let Some(running) = self.steps.get_mut(&part) else { return };
-        if let Some((_, until)) = &mut running.computed {
-            *until = now;
-        }
+        let before = running.computed.map_or(Duration::ZERO, |(from, until)| until.since(from));
+        let busy = before + now.since(running.launched);
+        running.computed = Some((Time(now.0.saturating_sub(busy.as_nanos() as u64)), now));
         match std::mem::replace(&mut batch.outcome, Ok(())) {
             Ok(()) => {
                 if let Some(trace) = &mut running.trace {

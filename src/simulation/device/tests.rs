@@ -38,7 +38,7 @@ fn costs(flops: usize, bytes: usize) -> Costs {
 
 /// The time of a piece of work \[ns\].
 fn time(device: &mut Device, step: Option<WorkerStep>, flops: usize, bytes: usize) -> u64 {
-    device.time(step, &costs(flops, bytes)).as_nanos() as u64
+    device.time(step, &costs(flops, bytes)).whole.as_nanos() as u64
 }
 
 /// A spec with a straggler law of two factors.
@@ -61,7 +61,7 @@ fn kernels_of_a_kind_reach_the_share_of_the_peak_that_the_spec_gives_it() {
     let mut costs = costs(1_000, 50);
     costs.add(KernelKind::Elementwise, Cost::work(100, 100));
     costs.add(KernelKind::Reduction, Cost::work(300, 0));
-    assert_eq!(device.time(None, &costs).as_nanos(), 2_000 + 4_000 + 300);
+    assert_eq!(device.time(None, &costs).whole.as_nanos(), 2_000 + 4_000 + 300);
 }
 
 #[test]

@@ -136,6 +136,13 @@ impl Flows {
         route.iter().map(|link| self.links[*link as usize].capacity()).fold(f64::INFINITY, f64::min)
     }
 
+    /// The link of `route` with the least capacity, the first of several. The route is not empty.
+    pub(super) fn narrowest(&self, route: &Route) -> LinkId {
+        let capacity = |link: &LinkId| self.links[*link as usize].capacity();
+        let by_capacity = |a: &&LinkId, b: &&LinkId| capacity(a).total_cmp(&capacity(b));
+        *route.iter().min_by(by_capacity).expect("a route with links")
+    }
+
     /// The rate of a flow [bytes/ns]; zero before it is first settled.
     pub(super) fn rate(&self, flow: FlowId) -> f64 {
         match self.flows[flow as usize].bottleneck {

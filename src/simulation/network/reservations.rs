@@ -50,6 +50,7 @@ impl<T> Network<T> {
         }
         let transfer = self.size(id).0 as f64 / self.flows.capacity(&route);
         let until = self.now.after(Duration::from_nanos(transfer.round() as u64));
+        self.note_way(id, until, self.flows.narrowest(&route));
         for link in &*route {
             self.reservations[*link as usize] = Reservation { message: id, until };
         }

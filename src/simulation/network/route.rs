@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
-use super::{NetworkSpec, Racks};
+use super::{Bottleneck, NetworkSpec, Racks};
 
 /// One direction of a NIC or of a rack's uplink, as an index into the network's links.
 pub(super) type LinkId = u32;
@@ -132,6 +132,15 @@ impl Wiring {
     /// The rate of each direction of the NIC of the host of `task` \[bytes/ns\].
     pub(super) fn card_rate(&self, task: usize) -> f64 {
         self.spec.bandwidth_of(task).0 / 1e9
+    }
+
+    /// What kind of link `link` is.
+    pub(super) fn bottleneck(&self, link: LinkId) -> Bottleneck {
+        match link as usize {
+            link if link >= 2 * self.hosts => Bottleneck::Between,
+            link if link.is_multiple_of(2) => Bottleneck::SendingCard,
+            _ => Bottleneck::ReceivingCard,
+        }
     }
 
     /// The direction inwards of each NIC.

@@ -50,6 +50,7 @@ impl<T> Network<T> {
         for flow in ended.drain(..) {
             let connection = self.connections.get_mut(flow);
             let (id, latency) = (connection.end_turn(), connection.latency);
+            self.note_way(id, self.now, link);
             self.schedule(self.now.after(latency), EventKind::Arrive(id));
             self.continue_flow(flow);
         }

@@ -3,7 +3,7 @@
 use std::task::Waker;
 
 use crate::runtime::PeerMessage;
-use crate::simulation::chore::{Chore, Kernels};
+use crate::simulation::chore::{Errand, Kernels};
 use crate::simulation::events::Missed;
 use crate::transport::{Loss, Messages};
 
@@ -19,7 +19,7 @@ pub(in crate::simulation) enum Action {
     TellLost { observer: usize, peer: usize, loss: Loss },
     /// Stop the program and the actors of a task, and drop the events that it has missed and the
     /// work that it has not done.
-    Kill { task: usize, restarts: bool, missed: Vec<Missed>, undone: Vec<Chore> },
+    Kill { task: usize, restarts: bool, missed: Vec<Missed>, undone: Vec<Errand> },
     /// Start the server and the program of a task.
     Start { task: usize },
     /// Report a stall: no event is left.

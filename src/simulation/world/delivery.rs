@@ -1,6 +1,7 @@
 //! Deliveries: an envelope that arrives is handed over, delayed by a slow link, held until its
 //! receiver can take it, or dropped with its connection.
 
+use crate::runtime::PeerMessage;
 use crate::transport::{LARGE_ENVELOPE, Loss};
 use crate::units::Time;
 
@@ -13,7 +14,11 @@ use crate::simulation::network::Delivery;
 impl World {
     /// Advances the network by one event, which may be an arrival.
     pub(super) fn advance_network(&mut self, actions: &mut Vec<Action>) {
-        let Some(delivery) = self.network.advance(self.now) else { return };
+        let Some(mut delivery) = self.network.advance(self.now) else { return };
+        let ends = (delivery.from, delivery.to);
+        let has_numbers = delivery.payload.messages.iter().any(PeerMessage::has_numbers);
+        self.history.arrive(delivery.payload.cause, self.now, ends, &delivery.way, has_numbers);
+        delivery.payload.cause = self.history.current();
         let route = (delivery.from as u64) << 32 | delivery.to as u64;
         self.audit.record(self.now, EventKind::Delivery, [route, delivery.size.0]);
         let due = self.faults.due_at_delivery(self.deliveries);

@@ -53,9 +53,9 @@ impl World {
     /// Schedules an event that was due at `due` if its task had not been frozen.
     fn catch_up(&mut self, due: Time, event: Event) {
         match event {
-            Event::Wake { task, alarm, frozen } => {
+            Event::Wake { task, alarm, frozen, cause } => {
                 let total = self.freezes[task].total;
-                let event = Event::Wake { task, alarm, frozen: total };
+                let event = Event::Wake { task, alarm, frozen: total, cause };
                 self.events.push(due.after(total - frozen), event);
             }
             other => self.events.push(self.now, other),

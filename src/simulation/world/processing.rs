@@ -10,8 +10,10 @@ use crate::cluster::TaskName;
 use crate::kernels::{self, Cost, Costs};
 use crate::runtime::{Encoding, PeerMessage, WorkerStep, leaves_message_thread};
 use crate::simulation::audit::EventKind;
-use crate::simulation::chore::{Chore, Kernels};
+use crate::simulation::chore::{Chore, Errand, Kernels};
 use crate::simulation::cluster::Cluster;
+use crate::simulation::critical_path::Part as PathPart;
+use crate::simulation::device::Span;
 use crate::simulation::events::Envelope;
 use crate::simulation::network::{Delivery, NetworkSpec};
 use crate::simulation::processor::{Activity, Part, Piece, Processors};
@@ -20,7 +22,7 @@ use crate::units::Bytes;
 use super::{Action, World};
 
 /// The processors of a cluster's tasks.
-pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Chore> {
+pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Errand> {
     let (host_of, devices) = (hosts(cluster, tasks), cluster.devices.get() as usize);
     let count = host_of.iter().map(|host| host + 1).max().unwrap_or(0);
     // Without hosts to share, cores are never scarce.
@@ -57,11 +59,12 @@ impl World {
         (task, device): (usize, usize),
         step: Option<WorkerStep>,
         costs: &Costs,
-        kernels: Kernels,
+        mut kernels: Kernels,
     ) -> Option<Kernels> {
         let model = &mut self.devices[task][device];
         model.set_slowdown(self.faults.slowness(task));
-        let span = model.time(step, costs);
+        let Span { whole: span, straggling } = model.time(step, costs);
+        kernels.straggling = straggling;
         let is_drawn = model.draws_times() && !span.is_zero();
         let cost = costs.total();
         let threads = self.threads_of(task, cost);
@@ -89,8 +92,10 @@ impl World {
         step: WorkerStep,
     ) {
         let cost = self.devices[task][device].stop_cost();
-        let is_its = |chore: &Chore| chore.computes(step);
-        self.processors.cut_short(self.now, task, cost, is_its, || Chore::Nothing);
+        let is_its = |errand: &Errand| errand.chore.computes(step);
+        let (cause, part) = (self.history.current(), PathPart::Kernels);
+        let nothing = || Errand { cause, part, chore: Chore::Nothing };
+        self.processors.cut_short(self.now, task, cost, is_its, nothing);
     }
 
     /// Has the message thread of `task` carry out `count` operations, before what it does next.
@@ -137,14 +142,16 @@ impl World {
 
     /// Lets the next piece of a processor's work end.
     pub(super) fn advance_processors(&mut self, actions: &mut Vec<Action>) {
-        let (task, part, chore) = self.processors.advance(self.now);
+        let (task, part, errand) = self.processors.advance(self.now);
+        self.history_of(task, &errand);
         let (kind, part) = match part {
             Part::MessageThread => (EventKind::ChoreDone, 0),
             Part::Device(device) => (EventKind::WorkDone, device as u64),
         };
         self.audit.record(self.now, kind, [task as u64, part]);
-        match chore {
-            Chore::Send { to, size, envelope } => {
+        match errand.chore {
+            Chore::Send { to, size, mut envelope } => {
+                envelope.cause = self.history.current();
                 self.take_in_bytes(to, size);
                 self.network.send(self.now, task, to, size, envelope);
             }
@@ -178,7 +185,8 @@ impl World {
         (span, threads): (Duration, u32),
     ) {
         self.processors.count(task, Activity::Kernels, span);
-        let piece = Piece { span, threads, then: Chore::Computed(kernels) };
+        let piece =
+            Piece { span, threads, then: self.errand(PathPart::Kernels, Chore::Computed(kernels)) };
         self.processors.give(self.now, task, Part::Device(device), piece);
     }
 
@@ -205,8 +213,30 @@ impl World {
         let operations = operation * std::mem::take(&mut self.unpaid[task]);
         self.processors.count(task, Activity::Operations, operations);
         self.processors.count(task, activity, span);
+        let part = match activity {
+            Activity::SmallKernels => PathPart::Kernels,
+            _ => PathPart::MessageThread,
+        };
+        let then = self.errand(part, then);
         let piece = Piece { span: operations + span, threads: 1, then };
         self.processors.give(self.now, task, Part::MessageThread, piece);
+    }
+
+    /// A chore that begins because of what happens now.
+    fn errand(&self, part: PathPart, chore: Chore) -> Errand {
+        Errand { cause: self.history.current(), part, chore }
+    }
+
+    /// Notes the end of an errand of `task`.
+    fn history_of(&mut self, task: usize, errand: &Errand) {
+        let Errand { cause, part, chore } = errand;
+        match (part, chore) {
+            (PathPart::Kernels, Chore::Computed(kernels) | Chore::Finish(kernels)) => {
+                let straggling = kernels.straggling.as_nanos() as u64;
+                self.history.end_kernels(*cause, self.now, task, straggling);
+            }
+            _ => self.history.end(*cause, self.now, task, *part),
+        }
     }
 
     /// The number of threads that kernels of `task` run on: tasks that share a host share out its

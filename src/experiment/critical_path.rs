@@ -1,0 +1,83 @@
+//! What a run's time was spent on: from a simulation's critical paths, or from the waits that a
+//! deployed run's workers have noted.
+
+use std::collections::BTreeMap;
+
+use crate::cluster::TaskName;
+use crate::report::{Cause, CriticalPath, PathPart};
+use crate::simulation::{self, Part};
+use crate::training::StepStats;
+use crate::units::Time;
+
+/// Of a simulated run whose first step began at `start` and that ended after `seconds`, both in
+/// seconds. None if no gradient was applied.
+pub(super) fn simulated(
+    path: &simulation::CriticalPath,
+    (start, seconds): (f64, f64),
+) -> Option<CriticalPath> {
+    if path.steps == 0 {
+        return None;
+    }
+    let mut causes = BTreeMap::new();
+    let mut parts = Vec::new();
+    for ((task, part), share) in &path.shares {
+        let (cause, name) = named(task, *part);
+        let seconds = share * (seconds - start);
+        *causes.entry(cause).or_default() += seconds;
+        parts.extend(name.map(|name| PathPart::new(name, cause, seconds)));
+    }
+    Some(with_start(causes, parts, start))
+}
+
+/// Of a deployed run, as [`simulated`]: the mean over the steps whose gradients were applied.
+pub(super) fn deployed(steps: &[StepStats], (start, seconds): (f64, f64)) -> Option<CriticalPath> {
+    let applied: Vec<&StepStats> =
+        steps.iter().filter(|step| step.applied && step.ended > step.started).collect();
+    let mut causes = BTreeMap::new();
+    for step in &applied {
+        let (from, until) = step.computed.unwrap_or((step.started, step.started));
+        let length = step.ended.since(step.started).as_secs_f64();
+        let mut add = |cause, (from, until): (Time, Time)| {
+            let share = until.since(from).as_secs_f64() / length / applied.len() as f64;
+            *causes.entry(cause).or_default() += share * (seconds - start);
+        };
+        add(Cause::Parameters, (step.started, from));
+        add(Cause::Compute, (from, until));
+        add(Cause::Update, (until, step.ended));
+    }
+    (!applied.is_empty()).then(|| with_start(causes, Vec::new(), start))
+}
+
+fn with_start(mut causes: BTreeMap<Cause, f64>, parts: Vec<PathPart>, start: f64) -> CriticalPath {
+    causes.insert(Cause::Start, start);
+    causes.retain(|_, seconds| *seconds > 0.0);
+    CriticalPath::new(causes, parts)
+}
+
+/// The cause that a part of `task` belongs to, and the part's name if it is one to name.
+fn named(task: &TaskName, part: Part) -> (Cause, Option<String>) {
+    let is_server = task.is_parameter_server();
+    let of = |server, worker| if is_server { server } else { worker };
+    match part {
+        Part::Kernels => {
+            (of(Cause::ServerProcessor, Cause::Compute), Some(format!("{task}'s kernels")))
+        }
+        Part::Straggling => (Cause::Stragglers, Some(format!("{task}'s straggling"))),
+        Part::MessageThread => (
+            of(Cause::ServerProcessor, Cause::WorkerMessages),
+            Some(format!("{task}'s message thread")),
+        ),
+        Part::CardOut => (
+            of(Cause::ServerCard, Cause::WorkerCard),
+            Some(format!("{task}'s network card (sending)")),
+        ),
+        Part::CardIn => (
+            of(Cause::ServerCard, Cause::WorkerCard),
+            Some(format!("{task}'s network card (receiving)")),
+        ),
+        Part::Link => (Cause::Links, None),
+        Part::Latency => (Cause::Latency, None),
+        Part::Coordination => (Cause::Coordination, None),
+        Part::Other => (Cause::Other, None),
+    }
+}

@@ -1,0 +1,169 @@
+//! The critical path of a run: what its time was spent on, by cause and by part of a task.
+//!
+//! In a simulation it is known whom each training step waited for at each time: the chain of
+//! causes that ended last. The run's path is the mean of its steps' paths. A deployed worker only
+//! knows its own waits: for its parameters, and for its update.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Run;
+
+/// A cause of a run's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cause {
+    /// The time before the first training step.
+    Start,
+    /// Kernels of workers, as long as they take without straggling.
+    Compute,
+    /// Kernels that took longer than on average, by a law, a slow task or a fault.
+    Stragglers,
+    /// Network cards of parameter servers.
+    ServerCard,
+    /// Message threads and kernels of parameter servers.
+    ServerProcessor,
+    /// Network cards of workers.
+    WorkerCard,
+    /// Message threads of workers.
+    WorkerMessages,
+    /// Uplinks of racks, loopbacks, links of two tasks.
+    Links,
+    /// The latency of messages with parameters, gradients or other numbers.
+    Latency,
+    /// The latency of all other messages: orders, votes, acknowledgements.
+    Coordination,
+    /// Sleeps, and delays by faults.
+    Other,
+    /// Of a deployed run: waiting for parameters before and between the kernels, whatever for.
+    Parameters,
+    /// Of a deployed run: waiting after the kernels until the step is done, whatever for.
+    Update,
+}
+
+/// What the time of a run was spent on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CriticalPath {
+    /// The seconds of each cause, which add up to the run's. A cause without any is left out.
+    pub causes: BTreeMap<Cause, f64>,
+    /// The parts of tasks that took most of it, the first the most. None of a deployed run.
+    pub parts: Vec<PathPart>,
+}
+
+/// A part of a task on the critical path.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PathPart {
+    /// The part, in words: `ps:3's network card (sending)`.
+    pub name: String,
+    /// The cause that it belongs to.
+    pub cause: Cause,
+    /// Its time \[s\].
+    pub seconds: f64,
+}
+
+/// The most parts of a path that are listed.
+const MOST_PARTS: usize = 20;
+
+impl CriticalPath {
+    /// The path with these times.
+    pub fn new(causes: BTreeMap<Cause, f64>, mut parts: Vec<PathPart>) -> Self {
+        parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        parts.truncate(MOST_PARTS);
+        Self { causes, parts }
+    }
+
+    /// The time of all of it \[s\].
+    pub fn seconds(&self) -> f64 {
+        self.causes.values().sum()
+    }
+
+    /// The share of a cause.
+    pub fn share(&self, cause: Cause) -> f64 {
+        self.causes.get(&cause).map_or(0.0, |seconds| seconds / self.seconds())
+    }
+
+    /// The causes with their shares, the greatest first.
+    pub(super) fn ranked(&self) -> Vec<(Cause, f64)> {
+        let mut all: Vec<(Cause, f64)> =
+            self.causes.keys().map(|cause| (*cause, self.share(*cause))).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        all
+    }
+
+    /// The one part that takes more than half of the time of `cause`, or what the cause is.
+    fn who(&self, cause: Cause) -> String {
+        let seconds = self.causes[&cause];
+        let one = self.parts.iter().find(|part| part.cause == cause);
+        let one = one.filter(|part| 2.0 * part.seconds > seconds);
+        one.map_or_else(|| cause.name().to_owned(), |part| part.name.clone())
+    }
+}
+
+impl PathPart {
+    /// A part of a path.
+    pub fn new(name: String, cause: Cause, seconds: f64) -> Self {
+        Self { name, cause, seconds }
+    }
+}
+
+impl Run {
+    /// What limits the run, and what to do about it: the cause that took most of its time. None
+    /// where no step was taken.
+    pub fn limit(&self) -> Option<String> {
+        let path = self.critical_path.as_ref()?;
+        let (cause, share) = *path.ranked().first()?;
+        let percent = 100.0 * share;
+        let saved = percent / 2.0;
+        Some(format!(
+            "limited by {}, {percent:.0} % of the time (in half the time, the run is about \
+             {saved:.0} % shorter): {}",
+            path.who(cause),
+            cause.advice()
+        ))
+    }
+}
+
+impl Cause {
+    /// Its name in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "the start, before the first step",
+            Self::Compute => "the workers' kernels",
+            Self::Stragglers => "stragglers",
+            Self::ServerCard => "the parameter servers' network cards",
+            Self::ServerProcessor => "the parameter servers' processors",
+            Self::WorkerCard => "the workers' network cards",
+            Self::WorkerMessages => "the workers' message threads",
+            Self::Links => "links between network cards",
+            Self::Latency => "the network's latency",
+            Self::Coordination => "coordination: the latency of orders, votes and answers",
+            Self::Other => "sleeps and faults",
+            Self::Parameters => "waiting for parameters",
+            Self::Update => "waiting for updates",
+        }
+    }
+
+    /// What makes it less.
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Start => "train for longer, and it matters less",
+            Self::Compute => "faster processors, or more workers with smaller batches",
+            Self::Stragglers => "backup workers, an asynchronous mode, or equal machines",
+            Self::ServerCard => "more parameter servers, faster network cards, or compression",
+            Self::ServerProcessor => "more parameter servers, or fewer and larger variables",
+            Self::WorkerCard => "faster network cards of workers, or compression",
+            Self::WorkerMessages => "fewer parameter servers, or fewer and larger variables",
+            Self::Links => "faster uplinks, or tasks that talk in one rack",
+            Self::Latency => "a network with less latency, larger batches, or local steps",
+            Self::Coordination => "a network with less latency, larger batches, or local steps",
+            Self::Other => "look at its timers and faults",
+            Self::Parameters | Self::Update => {
+                "`launch --compare` or `sim` says which part of the cluster is waited for"
+            }
+        }
+    }
+}

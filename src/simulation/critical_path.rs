@@ -1,0 +1,283 @@
+//! Critical paths: of each training step, the chain of causes that ended last.
+//!
+//! An event of a simulation begins all that begins before the next event: actors run because of it
+//! and take no time. So each piece of work, each envelope's way and each sleep has one cause, the
+//! end of another. Followed backwards from the end of a step, the causes leave no gap: their spans
+//! add up to the step's time, and each tells who the step waited for then.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::cluster::TaskName;
+use crate::units::Time;
+
+use super::network::{Bottleneck, Way};
+
+/// The number of something that has ended, which is the cause of what began then.
+pub(super) type Cause = u64;
+
+/// The cause of what nothing in the simulation has begun: the start of a program, a fault.
+const NOTHING: Cause = Cause::MAX;
+
+/// The most records that are kept; a path that goes back further ends with the oldest.
+const MOST: usize = 1 << 20;
+
+/// What a span of a critical path was spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The task's kernels, as long as they take without straggling.
+    Kernels,
+    /// The time by which its kernels took longer than on average, by the law of straggling, the
+    /// scenario's `slow` or a fault.
+    Straggling,
+    /// Its message thread: sending, receiving, operations, and waiting in its line.
+    MessageThread,
+    /// The network card of its host, as it sends, and waiting for it.
+    CardOut,
+    /// The network card of its host, as it receives, and waiting for it.
+    CardIn,
+    /// A link that is no card's: the uplink of a rack, a loopback, the own link of two tasks.
+    Link,
+    /// The latency of envelopes to it that carry parameters, gradients or other numbers.
+    Latency,
+    /// The latency of the other envelopes to it: orders, votes, acknowledgements.
+    Coordination,
+    /// Its sleeps, and what faults delay.
+    Other,
+}
+
+impl Part {
+    /// All parts.
+    const ALL: [Self; 9] = [
+        Self::Kernels,
+        Self::Straggling,
+        Self::MessageThread,
+        Self::CardOut,
+        Self::CardIn,
+        Self::Link,
+        Self::Latency,
+        Self::Coordination,
+        Self::Other,
+    ];
+}
+
+/// The critical paths of the training steps whose gradients were applied.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CriticalPath {
+    /// The number of these steps.
+    pub steps: u64,
+    /// By task and part: the share of a step's time, on average over the steps. The shares add up
+    /// to 1.
+    pub shares: BTreeMap<(TaskName, Part), f64>,
+}
+
+/// Something that has ended.
+#[derive(Clone, Copy)]
+struct Record {
+    ended: Time,
+    cause: Cause,
+    task: u32,
+    part: Part,
+}
+
+/// What has ended lately, and the sum of the critical paths so far.
+pub(super) struct History {
+    records: VecDeque<Record>,
+    /// The number of the first record that is kept.
+    first: Cause,
+    /// The one whose effects happen now.
+    current: Cause,
+    /// By task: the time since when a step of it can be under way; none if it takes no steps.
+    since: Vec<Option<Time>>,
+    /// The number of records at which old ones are dropped.
+    full: usize,
+    steps: u64,
+    /// By task and then part: the sum of the shares of the steps' times.
+    shares: Vec<f64>,
+}
+
+impl History {
+    /// The history of `tasks` at the beginning of the clock.
+    pub(super) fn new(tasks: &[TaskName]) -> Self {
+        Self {
+            records: VecDeque::new(),
+            first: 0,
+            current: NOTHING,
+            since: tasks.iter().map(|task| task.trains().then_some(Time::ZERO)).collect(),
+            full: 1 << 12,
+            steps: 0,
+            shares: vec![0.0; tasks.len() * Part::ALL.len()],
+        }
+    }
+
+    /// The cause of whatever begins now.
+    pub(super) fn current(&self) -> Cause {
+        self.current
+    }
+
+    /// Something that `cause` began ends at `ended`, and is the cause of what follows.
+    pub(super) fn end(&mut self, cause: Cause, ended: Time, task: usize, part: Part) {
+        self.current = self.first + self.records.len() as Cause;
+        self.records.push_back(Record { ended, cause, task: task as u32, part });
+    }
+
+    /// Something happens to `task` without a cause in the simulation.
+    pub(super) fn interfere(&mut self, now: Time, task: usize) {
+        self.end(NOTHING, now, task, Part::Other);
+    }
+
+    /// Kernels of `task` end, which straggled for the last `straggling` \[ns\].
+    pub(super) fn end_kernels(&mut self, cause: Cause, now: Time, task: usize, straggling: u64) {
+        if straggling == 0 {
+            return self.end(cause, now, task, Part::Kernels);
+        }
+        self.end(cause, Time(now.0.saturating_sub(straggling)), task, Part::Kernels);
+        self.end(self.current, now, task, Part::Straggling);
+    }
+
+    /// An envelope arrives from another task, or from `to` itself.
+    pub(super) fn arrive(
+        &mut self,
+        cause: Cause,
+        now: Time,
+        (from, to): (usize, usize),
+        way: &Way,
+        has_numbers: bool,
+    ) {
+        let latency = if has_numbers { Part::Latency } else { Part::Coordination };
+        self.end(cause, way.paid, from, Part::MessageThread);
+        if way.began > way.paid {
+            self.end(self.current, way.began, to, latency);
+        }
+        if way.left > way.began {
+            let (task, part) = match way.bottleneck {
+                Bottleneck::SendingCard => (from, Part::CardOut),
+                Bottleneck::ReceivingCard => (to, Part::CardIn),
+                Bottleneck::Between => (to, Part::Link),
+            };
+            self.end(self.current, way.left, task, part);
+        }
+        if now > way.left {
+            self.end(self.current, now, to, latency);
+        }
+    }
+
+    /// A training step of `task` ends now, which began at `started`. It counts if its gradient was
+    /// applied.
+    pub(super) fn end_step(&mut self, task: usize, (started, now): (Time, Time), counts: bool) {
+        if counts && now > started {
+            self.follow(started, now);
+        }
+        self.since[task] = Some(now);
+        if self.records.len() >= self.full {
+            self.drop_old();
+        }
+    }
+
+    /// `task` takes no more steps.
+    pub(super) fn retire(&mut self, task: usize) {
+        self.since[task] = None;
+    }
+
+    /// Adds the path from `started` to `now`, which has led to what happens now.
+    fn follow(&mut self, started: Time, now: Time) {
+        let length = now.since(started).as_nanos() as f64;
+        let mut until = now;
+        let oldest = Record { ended: started, cause: NOTHING, task: 0, part: Part::Other };
+        let mut record = self.get(self.current).unwrap_or(oldest);
+        while until > started {
+            let cause = self.get(record.cause);
+            let began = cause.map_or(started, |cause| cause.ended.clamp(started, until));
+            let index = record.task as usize * Part::ALL.len() + record.part as usize;
+            self.shares[index] += until.since(began).as_nanos() as f64 / length;
+            until = began;
+            record = cause.unwrap_or(oldest);
+        }
+        self.steps += 1;
+    }
+
+    fn get(&self, cause: Cause) -> Option<Record> {
+        let index = cause.checked_sub(self.first)?;
+        self.records.get(usize::try_from(index).ok()?).copied()
+    }
+
+    /// Drops what ended before any step that can be under way began.
+    fn drop_old(&mut self) {
+        let since = self.since.iter().flatten().min().copied().unwrap_or(Time::ZERO);
+        let is_old = |record: &Record| record.ended < since;
+        let old = self.records.iter().take_while(|record| is_old(record)).count();
+        let surplus = self.records.len().saturating_sub(MOST / 2);
+        let drop = old.max(if self.records.len() >= MOST { surplus } else { 0 });
+        self.records.drain(..drop);
+        self.first += drop as Cause;
+        self.full = (2 * self.records.len()).clamp(1 << 12, MOST);
+    }
+
+    /// The critical paths of the steps so far; `tasks` are the cluster's.
+    pub(super) fn paths(&self, tasks: &[TaskName]) -> CriticalPath {
+        let all = tasks.iter().flat_map(|task| Part::ALL.map(|part| (task.clone(), part)));
+        let mean = |share: &f64| share / self.steps.max(1) as f64;
+        let shares = all.zip(self.shares.iter().map(mean)).filter(|(_, share)| *share > 0.0);
+        CriticalPath { steps: self.steps, shares: shares.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINE: usize = 0;
+    const OTHERS: usize = 1;
+
+    fn history() -> (History, [TaskName; 2]) {
+        let tasks = [TaskName::new("worker", 0), TaskName::new("ps", 0)];
+        (History::new(&tasks), tasks)
+    }
+
+    fn way(paid: u64, began: u64, left: u64) -> Way {
+        let (paid, began, left) = (Time(paid), Time(began), Time(left));
+        Way { paid, began, left, bottleneck: Bottleneck::SendingCard }
+    }
+
+    #[test]
+    fn a_path_leads_over_what_ended_last_and_its_spans_add_up_to_the_step() {
+        let (mut history, tasks) = history();
+        history.interfere(Time(100), MINE);
+        let start = history.current();
+        history.end(start, Time(150), OTHERS, Part::MessageThread);
+        history.end_kernels(start, Time(200), MINE, 60);
+        history.arrive(history.current(), Time(300), (MINE, OTHERS), &way(210, 210, 250), true);
+        history.end_step(MINE, (Time(100), Time(300)), true);
+        let expected = [
+            ((tasks[OTHERS].clone(), Part::Latency), 0.25),
+            ((tasks[MINE].clone(), Part::Kernels), 0.2),
+            ((tasks[MINE].clone(), Part::Straggling), 0.3),
+            ((tasks[MINE].clone(), Part::MessageThread), 0.05),
+            ((tasks[MINE].clone(), Part::CardOut), 0.2),
+        ];
+        let expected = CriticalPath { steps: 1, shares: expected.into() };
+        assert_eq!(history.paths(&tasks), expected);
+    }
+
+    #[test]
+    fn what_a_step_waited_for_from_its_beginning_counts_only_from_then() {
+        let (mut history, tasks) = history();
+        history.end(NOTHING, Time(1_000), OTHERS, Part::Kernels);
+        history.end_step(MINE, (Time(900), Time(1_000)), true);
+        let expected = BTreeMap::from([((tasks[OTHERS].clone(), Part::Kernels), 1.0)]);
+        assert_eq!(history.paths(&tasks).shares, expected);
+    }
+
+    #[test]
+    fn what_is_older_than_all_steps_under_way_is_forgotten() {
+        let (mut history, tasks) = history();
+        for time in 1..100_000 {
+            history.end(history.current(), Time(time), MINE, Part::Kernels);
+            if time % 100 == 0 {
+                history.end_step(MINE, (Time(time - 100), Time(time)), true);
+            }
+        }
+        assert!(history.records.len() <= 1 << 12, "{}", history.records.len());
+        let whole = history.paths(&tasks).shares[&(tasks[MINE].clone(), Part::Kernels)];
+        assert!((whole - 1.0).abs() < 1e-9, "{whole}");
+    }
+}

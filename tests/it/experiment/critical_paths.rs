@@ -1,0 +1,106 @@
+//! What a run's time was spent on, held against what happens when that takes half the time.
+
+use trainyard::experiment::Experiment;
+use trainyard::prelude::*;
+use trainyard::report::{Cause, Run};
+use trainyard::training::train;
+
+/// A step of next to no time, which the changes of each test make longer.
+const SCENARIO: &str = r#"
+    seed = 7
+    [cluster]
+    ps = 2
+    worker = 4
+    [network]
+    latency = "10us"
+    bandwidth = "400Gbps"
+    message_cost = "1us"
+    [compute]
+    numerics = "shapes"
+    rate = "1TFLOP/s"
+    memory = "1TB/s"
+    [program]
+    model = "null"
+    variables = 4
+    bytes = "4MB"
+    gradient = "full"
+    optimizer = { rule = "gradient_descent", learning_rate = 0.1 }
+    [stop]
+    steps = 60
+    [[run]]
+    name = "sync"
+    mode = "sync"
+    [[run]]
+    name = "async"
+    mode = "async"
+"#;
+
+fn simulate(run: &str, change: &str) -> Result<Run> {
+    let experiment = Experiment::parse(SCENARIO)?.only(run).set(change)?;
+    Ok(experiment.simulate(train)?.run(run)?.clone())
+}
+
+/// `causes` take most of the time of `run` with the change `slow`; `fast`, which halves them, makes
+/// the run shorter by half of that.
+#[track_caller]
+fn assert_predicts(run: &str, causes: &[Cause], slow: &str, fast: &str) -> Result<()> {
+    let (before, after) = (simulate(run, slow)?, simulate(run, fast)?);
+    let path = before.critical_path.as_ref().expect("its steps have a path");
+    assert!((path.seconds() / before.seconds - 1.0).abs() < 1e-9, "{path:?}");
+    let share: f64 = causes.iter().map(|cause| path.share(*cause)).sum();
+    assert!(share > 0.7, "{run}, {slow}: {path:?}");
+    let saved = 1.0 - after.seconds / before.seconds;
+    assert!((saved / (share / 2.0) - 1.0).abs() < 0.1, "{run}, {slow}: {saved} of {share}");
+    Ok(())
+}
+
+#[test]
+fn kernels_in_half_the_time_shorten_a_run_by_half_of_their_share() -> Result<()> {
+    let time = |ms: u32| {
+        format!("compute.tasks.worker.step_time={{ law = \"constant\", value = \"{ms}ms\" }}")
+    };
+    for run in ["sync", "async"] {
+        assert_predicts(run, &[Cause::Compute], &time(20), &time(10))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_straggler_that_loses_half_as_much_shortens_a_run_by_half_of_its_share() -> Result<()> {
+    let slow = |factor: u32| {
+        format!(
+            "compute={{ numerics = \"shapes\", slow = {{ \"worker:1\" = {factor} }}, \
+             step_time = {{ law = \"constant\", value = \"2ms\" }} }}"
+        )
+    };
+    assert_predicts("sync", &[Cause::Stragglers], &slow(21), &slow(11))
+}
+
+#[test]
+fn parameter_servers_cards_twice_as_fast_shorten_a_run_by_half_of_their_share() -> Result<()> {
+    for run in ["sync", "async"] {
+        let card = |gigabits: u32| format!("network.tasks.ps.bandwidth=\"{gigabits}Gbps\"");
+        assert_predicts(run, &[Cause::ServerCard], &card(1), &card(2))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn parameter_servers_processors_twice_as_fast_shorten_a_run_by_half_of_their_share() -> Result<()> {
+    for run in ["sync", "async"] {
+        let memory = |megabytes: u32| format!("compute.tasks.ps.memory=\"{megabytes}MB/s\"");
+        assert_predicts(run, &[Cause::ServerProcessor], &memory(100), &memory(200))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn half_the_latency_shortens_a_run_by_half_of_its_share() -> Result<()> {
+    for run in ["sync", "async"] {
+        let latency = |ms: u32| format!("network.latency=\"{ms}ms\"");
+        // The start is all latency, too.
+        let causes = [Cause::Start, Cause::Latency, Cause::Coordination];
+        assert_predicts(run, &causes, &latency(20), &latency(10))?;
+    }
+    Ok(())
+}
