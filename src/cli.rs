@@ -11,8 +11,10 @@ mod doctor;
 mod exit_code;
 mod failure;
 mod graph;
+mod init;
 mod launch;
 mod logging;
+mod manual;
 mod output;
 mod progress;
 mod serve;
@@ -20,17 +22,16 @@ mod sim;
 mod status;
 mod task;
 
-use clap::Parser;
 use tracing::level_filters::LevelFilter;
 
 use crate::deployment::ExitCode;
 use crate::experiment::Trainer;
 
-use args::{Args, Command};
+use args::Command;
 
 /// Runs the command line with the program `trainer`.
 pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match args::read(std::env::args_os()) {
         Ok(args) => args,
         Err(error) => {
             let code = if error.use_stderr() { ExitCode::Usage } else { ExitCode::Done };
@@ -38,14 +39,24 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
             return error.print().map_or(ExitCode::Internal, |()| code);
         }
     };
+    args.color.write_global();
     // Drawn faults are expected to be warned of.
     let is_chaos = matches!(&args.command, Command::Sim(sim) if sim.chaos.is_some());
-    logging::start(args.verbose, if is_chaos { LevelFilter::ERROR } else { LevelFilter::WARN });
+    let warns = !args.quiet && !is_chaos;
+    let least = if warns { LevelFilter::WARN } else { LevelFilter::ERROR };
+    if let Err(failure) = logging::start(args.verbose, least) {
+        return failure.report();
+    }
+    if let Some(asked) = args.command.scenario().filter(|asked| asked.print_config) {
+        return output::print_scenario(asked).unwrap_or_else(|failure| failure.report());
+    }
+    let (quiet, flags) = (args.quiet, logging::flags(args.verbose));
     let outcome = match &args.command {
-        Command::Sim(args) => sim::run(args, &trainer),
-        Command::Task(args) => task::run(args, &trainer),
+        Command::Init(args) => init::run(args),
+        Command::Sim(args) => sim::run(args, quiet, &trainer),
+        Command::Task(args) => task::run(args, quiet, &trainer),
         Command::Serve(args) => serve::run(args),
-        Command::Launch(launched) => launch::run(launched, args.verbose, &trainer),
+        Command::Launch(args) => launch::run(args, quiet, flags, &trainer),
         Command::Calibrate(args) => calibrate::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Status(args) => status::run(args),
@@ -53,6 +64,8 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
         Command::Cluster(args) => cluster::run(args),
         Command::Graph(args) => graph::run(args),
         Command::Checkpoint(args) => checkpoint::run(args),
+        Command::Completions(args) => manual::completions(args),
+        Command::Man(args) => manual::man(args),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

@@ -187,6 +187,17 @@ impl Experiment {
         self.removed.iter().chain(&self.set)
     }
 
+    /// The scenario's file with all changes in it, without comments.
+    ///
+    /// # Errors
+    /// Every mistake in it.
+    pub(crate) fn text_with_changes(&self) -> Result<String, ExperimentError> {
+        self.scenarios()?;
+        let seed = self.seed.map(Change::of_seed);
+        let changes: Vec<Change> = self.changes().cloned().chain(seed).collect();
+        Ok(scenario::text(&self.text, &self.origin(), &changes)?)
+    }
+
     /// The scenario with all changes, once for each combination of the sweeps' values.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod deployment;
+mod reading;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::{ArgAction, Parser, Subcommand};
 
 use super::exit_code;
 use super::failure::Failure;
+use super::init;
 use crate::experiment::Experiment;
 use crate::experiment::scenario::{Change, Sweep};
 
@@ -20,14 +22,23 @@ pub(crate) use deployment::{
     CalibrateArgs, CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs,
     NewArgs, ServeArgs, StatusArgs, TaskArgs,
 };
+pub(crate) use reading::{read, understood};
 
 /// Distributed training in the shape of TensorFlow's runtime, simulated or real.
 #[derive(Debug, Parser)]
 #[command(name = "trainyard", version, after_help = exit_code::help())]
 pub(crate) struct Args {
-    /// Log more on stderr: once for what happens, twice for every message.
+    /// Log more on stderr: once for what happens, twice for details, three times for every message.
+    /// `RUST_LOG` says it for each module.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
+
+    /// Show no progress and no warnings.
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) color: colorchoice_clap::Color,
 
     /// What to do.
     #[command(subcommand)]
@@ -37,6 +48,8 @@ pub(crate) struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Write a first scenario, with a comment on each key.
+    Init(InitArgs),
     /// Run a scenario in simulation and compare its runs.
     Sim(SimArgs),
     /// Run a scenario for real on this machine: one process a task, over QUIC.
@@ -63,6 +76,45 @@ pub(crate) enum Command {
     Graph(GraphArgs),
     /// List, check and merge what a training has saved.
     Checkpoint(CheckpointArgs),
+    /// Print the script by which a shell completes commands and flags.
+    Completions(CompletionsArgs),
+    /// Write the manual's pages, one for each command.
+    Man(ManArgs),
+}
+
+impl Command {
+    /// The scenario of a command that runs one.
+    pub(crate) fn scenario(&self) -> Option<&ScenarioArgs> {
+        match self {
+            Self::Sim(args) => Some(&args.scenario),
+            Self::Launch(args) => Some(&args.scenario),
+            Self::Task(args) => Some(&args.scenario),
+            _ => None,
+        }
+    }
+}
+
+/// The arguments of `init`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InitArgs {
+    /// The folder for `scenario.toml`.
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
+}
+
+/// The arguments of `completions`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// The arguments of `man`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// The folder for the pages.
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
 }
 
 /// The arguments of `graph`.
@@ -135,13 +187,18 @@ pub(crate) struct ShowArgs {
     /// Print it in the language of Graphviz.
     #[arg(long)]
     pub(crate) dot: bool,
+
+    /// Print it as JSON.
+    #[arg(long, conflicts_with = "dot")]
+    pub(crate) json: bool,
 }
 
 /// A scenario, and what is changed in it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScenarioArgs {
-    /// The scenario's file, such as `sims/sync_vs_async.toml`.
-    pub(crate) scenario: PathBuf,
+    /// The scenario's file, such as `sims/sync_vs_async.toml`. Default: that one, which is in the
+    /// program.
+    pub(crate) scenario: Option<PathBuf>,
 
     /// Run only the run of this name; may be repeated.
     #[arg(long = "run", value_name = "NAME")]
@@ -161,6 +218,10 @@ pub(crate) struct ScenarioArgs {
     #[arg(long = "unset", value_name = "PATH", value_parser = Change::unset)]
     pub(crate) unset: Vec<Change>,
 
+    /// Print the scenario with these changes, and run nothing.
+    #[arg(long)]
+    pub(crate) print_config: bool,
+
     /// What follows `--` is for the program, which reads it by `Task::arguments`.
     #[arg(last = true, value_name = "ARGUMENT")]
     pub(crate) program: Vec<String>,
@@ -169,7 +230,11 @@ pub(crate) struct ScenarioArgs {
 impl ScenarioArgs {
     /// The experiment that the arguments ask for.
     pub(crate) fn experiment(&self) -> Result<Experiment, Failure> {
-        let mut experiment = Experiment::load(&self.scenario)?.arguments(self.program.clone());
+        let experiment = match &self.scenario {
+            Some(path) => Experiment::load(path)?,
+            None => Experiment::parse(init::SCENARIO)?,
+        };
+        let mut experiment = experiment.arguments(self.program.clone());
         for change in self.unset.iter().chain(&self.sets) {
             experiment = experiment.change(change.clone());
         }
@@ -183,12 +248,9 @@ impl ScenarioArgs {
     }
 }
 
-/// The arguments of `sim`.
+/// How often a scenario is run, and with what in it changed.
 #[derive(Debug, clap::Args)]
-pub(crate) struct SimArgs {
-    #[command(flatten)]
-    pub(crate) scenario: ScenarioArgs,
-
+pub(crate) struct VariantArgs {
     /// Run the scenario for each value of one key, as in `cluster.worker=4,8,16`; repeated, for
     /// each combination.
     #[arg(long = "sweep", value_name = "PATH=A,B,C")]
@@ -197,6 +259,23 @@ pub(crate) struct SimArgs {
     /// Run everything with N seeds, from the scenario's on, and print means with 95 % intervals.
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seeds: NonZeroU32,
+}
+
+impl VariantArgs {
+    /// `experiment` in all its variants.
+    pub(crate) fn of(&self, experiment: Experiment) -> Experiment {
+        experiment.sweeps(&self.sweeps).seeds(self.seeds.get())
+    }
+}
+
+/// The arguments of `sim`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SimArgs {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArgs,
+
+    #[command(flatten)]
+    pub(crate) variants: VariantArgs,
 
     /// Run everything this many times, and fail if a run's digests differ.
     #[arg(long, value_name = "N", default_value = "1")]
@@ -223,8 +302,8 @@ mod tests {
     use super::*;
 
     fn sim(args: &str) -> Result<SimArgs, clap::Error> {
-        match Args::try_parse_from(["trainyard", "sim"].into_iter().chain(args.split(' ')))?.command
-        {
+        let words = ["trainyard", "sim"].into_iter().chain(args.split(' '));
+        match read(words.map(Into::into))?.command {
             Command::Sim(sim) => Ok(sim),
             other => panic!("`sim` was parsed as {other:?}"),
         }
@@ -240,14 +319,14 @@ mod tests {
         let scenario = sim.scenario;
         assert_eq!(
             (scenario.scenario, scenario.seed, sim.out),
-            (PathBuf::from("a.toml"), Some(9), Some(PathBuf::from("d")))
+            (Some(PathBuf::from("a.toml")), Some(9), Some(PathBuf::from("d")))
         );
         assert_eq!(scenario.sets, ["seed=1", "name=x"].map(|text| text.parse().unwrap()));
         assert_eq!(
             (scenario.runs, scenario.unset),
             (vec!["sync".to_owned()], vec![Change::unset("stop").unwrap()])
         );
-        assert_eq!(sim.sweeps, ["seed=1,2".parse().unwrap()]);
+        assert_eq!(sim.variants.sweeps, ["seed=1,2".parse().unwrap()]);
         assert_eq!((sim.repeat.get(), sim.json), (3, true));
     }
 
@@ -256,7 +335,8 @@ mod tests {
         let sim = sim("a.toml").unwrap();
         let ScenarioArgs { seed, sets, unset, runs, .. } = sim.scenario;
         assert_eq!((sim.repeat.get(), sim.json, seed, sim.out), (1, false, None, None));
-        assert!(sets.is_empty() && unset.is_empty() && runs.is_empty() && sim.sweeps.is_empty());
+        assert!(sets.is_empty() && unset.is_empty() && runs.is_empty());
+        assert!(sim.variants.sweeps.is_empty());
     }
 
     #[test]

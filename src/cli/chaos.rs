@@ -13,10 +13,10 @@ use crate::experiment::{Experiment, Trainer};
 pub(super) fn run(
     args: &SimArgs,
     experiment: &Experiment,
-    seeds: u64,
+    (seeds, quiet): (u64, bool),
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
-    let counter = Progress::counter("timelines", seeds);
+    let counter = Progress::counter("timelines", seeds, quiet);
     let report = experiment.chaos(trainer, seeds, |run, done| counter.show(run, done))?;
     counter.finish();
     print(args, &report).map_err(Failure::writing("the result"))?;
@@ -59,7 +59,9 @@ fn print_broken(
     for breach in &broken.breaches {
         writeln!(out, "  {breach}")?;
     }
-    let (scenario, faults) = (args.scenario.scenario.display(), &broken.faults);
+    let named = args.scenario.scenario.as_deref();
+    let scenario = named.map(|path| format!("{} ", path.display())).unwrap_or_default();
+    let faults = &broken.faults;
     writeln!(out, "  to replay it:")?;
-    writeln!(out, "    trainyard sim {scenario} --run '{run}' --set 'fault={faults}' --chaos 0")
+    writeln!(out, "    trainyard sim {scenario}--run '{run}' --set 'fault={faults}' --chaos 0")
 }

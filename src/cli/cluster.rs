@@ -3,6 +3,9 @@
 
 use std::io::{self, Write};
 
+use clap::builder::styling::AnsiColor;
+use serde_json::{Map, json};
+
 use super::args::ClusterArgs;
 use super::failure::Failure;
 use crate::cluster::RunConfig;
@@ -14,14 +17,16 @@ pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
         || RunConfig::from_tf_config(None).expect("a training in one process has no mistakes");
     let config = find_role(&args.role.flags(None), None)?.unwrap_or_else(alone);
     warn(&config);
-    print(&config).map_err(Failure::writing("the result"))?;
+    let printed = if args.json { print_json(&config) } else { print(&config) };
+    printed.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }
 
 /// Prints on stderr the ignored parts of the configuration.
 pub(super) fn warn(config: &RunConfig) {
+    let style = AnsiColor::Yellow.on_default().bold();
     for warning in config.warnings() {
-        eprintln!("warning: {}: {}", warning.path, warning.note);
+        anstream::eprintln!("{style}warning:{style:#} {}: {}", warning.path, warning.note);
     }
 }
 
@@ -37,4 +42,17 @@ fn print(config: &RunConfig) -> io::Result<()> {
         writeln!(out, "{:<8} {address}", task.to_string())?;
     }
     Ok(())
+}
+
+fn print_json(config: &RunConfig) -> io::Result<()> {
+    let address = |task| (format!("{task}"), json!(config.cluster_spec().task_address(&task).ok()));
+    let tasks: Map<_, _> = config.cluster_spec().tasks().map(address).collect();
+    let found = json!({
+        "task": config.task_type().map(|_| config.task().to_string()),
+        "is_chief": config.is_chief(),
+        "chief": config.chief().map(|chief| chief.to_string()),
+        "master": config.master(),
+        "tasks": tasks,
+    });
+    writeln!(io::stdout().lock(), "{found:#}")
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use clap::builder::styling::AnsiColor;
+
 use crate::checkpoint::CheckpointError;
 use crate::deployment::{DeploymentError, ExitCode, of_certificate};
 use crate::experiment::ExperimentError;
@@ -83,7 +85,8 @@ impl Failure {
 
     /// Prints the error, and returns its exit code.
     pub(super) fn report(&self) -> ExitCode {
-        eprintln!("error: {self}");
+        let style = AnsiColor::Red.on_default().bold();
+        anstream::eprintln!("{style}error:{style:#} {self}");
         self.exit_code()
     }
 

@@ -57,7 +57,11 @@ fn read(file: &Path, outputs: &[String]) -> Result<Imported, Failure> {
 
 fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let drawing = if is_scenario(&args.source) { of_scenario(args)? } else { of_file(args)? };
-    let drawn = if args.dot { dot::render(&drawing) } else { text::render(&drawing) };
+    let drawn = match (args.dot, args.json) {
+        (true, _) => dot::render(&drawing),
+        (_, true) => drawing.json(),
+        _ => text::render(&drawing),
+    };
     write!(io::stdout().lock(), "{drawn}").map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }

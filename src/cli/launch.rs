@@ -17,10 +17,11 @@ use crate::training::Recording;
 /// Runs the command.
 pub(super) fn run(
     args: &LaunchArgs,
-    verbose: u8,
+    quiet: bool,
+    flags: Vec<String>,
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
-    let experiment = args.scenario.experiment()?;
+    let experiment = args.variants.of(args.scenario.experiment()?);
     let trials = experiment.trials_in(World::Deployment)?;
     let mut stop = StopRequest::listen(None)?;
     let predictor = match args.compare {
@@ -29,7 +30,7 @@ pub(super) fn run(
     };
     let program = std::env::current_exe().map_err(Failure::system("find this program"))?;
     let mut launcher = Launcher::new(&experiment, program)?;
-    launcher.flags = (0..verbose).map(|_| "-v".to_owned()).collect();
+    launcher.flags = flags;
     launcher.busy_poll = args.busy_poll.map(Into::into);
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
@@ -37,7 +38,8 @@ pub(super) fn run(
         Some(predictor) => predictor.compare(at, (run, recording), trainer).map(Some),
         None => Ok(None),
     };
-    let launch = Launch { args, experiment: &experiment, trials: &trials, launcher, compare };
+    let launch =
+        Launch { args, quiet, experiment: &experiment, trials: &trials, launcher, compare };
     runtime.block_on(launch.run(stop))
 }
 
@@ -80,6 +82,7 @@ impl Predictor {
 /// The launch of an experiment's runs.
 struct Launch<'a, Compare> {
     args: &'a LaunchArgs,
+    quiet: bool,
     experiment: &'a Experiment,
     trials: &'a [Trial],
     launcher: Launcher,
@@ -93,20 +96,21 @@ where
 {
     /// Launches all runs, one after the other; each is in the report's files as soon as it is over.
     async fn run(&self, mut stop: StopRequest) -> Result<ExitCode, Failure> {
-        let Self { args, experiment, trials, launcher, compare } = self;
+        let Self { args, quiet, experiment, trials, launcher, compare } = self;
         let mut report = experiment.report(trials, World::Deployment)?;
         report.command = command();
         let mut out = Out::create(args.out.as_deref())?;
         let logs = Logs::new(args.out.clone())?;
         for (at, trial) in trials.iter().enumerate() {
             let place = logs.of_run(&trial.name, trials.len())?;
-            let progress = Box::new(Progress::of(trial));
+            let progress = Box::new(Progress::of(trial, *quiet));
             // If this fails, the logs are kept.
             let launched = launcher.launch((experiment, trial), place, progress, &mut stop).await?;
             let (mut result, recording) = match launched {
                 Ended::Done(ended) => ended,
                 Ended::Stopped(code) => {
                     logs.remove();
+                    out.print_so_far(args.json, &report, trials.len())?;
                     return Ok(code);
                 }
             };

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use std::path::Path;
 
+use super::args::ScenarioArgs;
 use super::failure::Failure;
 use crate::deployment::ExitCode;
 use crate::experiment::{Files, Trial};
@@ -34,6 +35,22 @@ impl Out {
             tracing::error!(%error, "{what} can't be written");
             self.failure.get_or_insert(Failure::Write { what, error });
         }
+    }
+
+    /// Prints what there is of the report of a command that was asked to stop: the runs of `all`
+    /// that are over.
+    ///
+    /// # Errors
+    /// As [`Self::print`].
+    pub(super) fn print_so_far(
+        self,
+        as_json: bool,
+        report: &Report,
+        all: usize,
+    ) -> Result<(), Failure> {
+        let over = report.runs.len();
+        eprintln!("stopped: {over} of {all} runs are over");
+        if over == 0 { Ok(()) } else { self.print(as_json, report) }
     }
 
     /// Prints the report as [`print()`].
@@ -74,6 +91,13 @@ fn print(as_json: bool, report: &Report) -> io::Result<()> {
         writeln!(out, "\n{line}")?;
     }
     Ok(())
+}
+
+/// Prints a scenario with its changes, in the form of a file.
+pub(super) fn print_scenario(args: &ScenarioArgs) -> Result<ExitCode, Failure> {
+    let text = args.experiment()?.text_with_changes()?;
+    write!(io::stdout().lock(), "{text}").map_err(Failure::writing("the scenario"))?;
+    Ok(ExitCode::Done)
 }
 
 /// The exit code of a command that has come to `runs`: of their ends, the worst.

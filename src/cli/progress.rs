@@ -57,13 +57,14 @@ pub(crate) struct Several {
     total: usize,
     begun: AtomicUsize,
     lines: MultiProgress,
+    quiet: bool,
 }
 
 impl Several {
-    /// The progress of `total` runs.
-    pub(crate) fn new(total: usize) -> Self {
+    /// The progress of `total` runs, which is shown unless it is to be quiet.
+    pub(crate) fn new(total: usize, quiet: bool) -> Self {
         let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        Self { total, begun: AtomicUsize::new(0), lines }
+        Self { total, begun: AtomicUsize::new(0), lines, quiet }
     }
 
     /// The progress of `trial`, which begins now: of several, the line says which it is.
@@ -73,7 +74,7 @@ impl Several {
             1 => trial.name.clone(),
             total => format!("[{number} of {total}] {}", trial.name),
         };
-        let progress = Progress::new(run, trial.settings.stop.steps);
+        let progress = Progress::new(run, trial.settings.stop.steps, self.quiet);
         if let Line::Redrawn(bar) = &progress.line {
             self.lines.add(bar.clone());
         }
@@ -85,10 +86,14 @@ impl Several {
 enum Line {
     Redrawn(ProgressBar),
     Printed,
+    Hidden,
 }
 
 impl Line {
-    fn new() -> Self {
+    fn new(quiet: bool) -> Self {
+        if quiet {
+            return Self::Hidden;
+        }
         if !std::io::stderr().is_terminal() {
             return Self::Printed;
         }
@@ -101,7 +106,7 @@ impl Line {
     fn interval(&self) -> Duration {
         match self {
             Self::Redrawn(_) => REDRAW_EVERY,
-            Self::Printed => PRINT_EVERY,
+            Self::Printed | Self::Hidden => PRINT_EVERY,
         }
     }
 
@@ -109,6 +114,7 @@ impl Line {
         match self {
             Self::Redrawn(bar) => bar.set_message(text),
             Self::Printed => eprintln!("{text}"),
+            Self::Hidden => {}
         }
     }
 
@@ -121,21 +127,21 @@ impl Line {
 
 impl Progress {
     /// The progress of `trial`.
-    pub(crate) fn of(trial: &Trial) -> Self {
-        Self::new(&*trial.name, trial.settings.stop.steps)
+    pub(crate) fn of(trial: &Trial, quiet: bool) -> Self {
+        Self::new(&*trial.name, trial.settings.stop.steps, quiet)
     }
 
     /// A counter of what is done of each of several runs, `total` times `what`.
-    pub(crate) fn counter(what: &'static str, total: u64) -> Counter {
-        let line = Line::new();
+    pub(crate) fn counter(what: &'static str, total: u64, quiet: bool) -> Counter {
+        let line = Line::new(quiet);
         let next = Mutex::new(Instant::now() + line.interval());
         Counter { what, total, next, line }
     }
 
     /// The progress of the run called `run`, which has at most `total_steps` global steps, if the
     /// number is known.
-    pub(crate) fn new(run: impl Into<String>, total_steps: Option<u64>) -> Self {
-        let (began, line) = (Instant::now(), Line::new());
+    fn new(run: impl Into<String>, total_steps: Option<u64>, quiet: bool) -> Self {
+        let (began, line) = (Instant::now(), Line::new(quiet));
         let mut progress = Self { run: run.into(), total_steps, began, next: began, line };
         progress.next += progress.line.interval();
         progress
@@ -193,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_line_tells_speed_loss_time_and_what_is_left() {
-        let line = Progress::new("sync", Some(2000)).describe(
+        let line = Progress::new("sync", Some(2000), true).describe(
             Duration::from_secs(2),
             500,
             Some(0.312),
@@ -204,10 +210,15 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_left_out() {
-        let line = Progress::new("sync", None).describe(Duration::from_secs(2), 500, None, NOW);
-        assert_eq!(line, "sync: 500 steps, 250.0/s, time 1.203s");
         let line =
-            Progress::new("sync", Some(9)).describe(Duration::from_secs(2), 0, None, Time::ZERO);
+            Progress::new("sync", None, true).describe(Duration::from_secs(2), 500, None, NOW);
+        assert_eq!(line, "sync: 500 steps, 250.0/s, time 1.203s");
+        let line = Progress::new("sync", Some(9), true).describe(
+            Duration::from_secs(2),
+            0,
+            None,
+            Time::ZERO,
+        );
         assert_eq!(line, "sync: 0/9 steps, 0.0/s, time 0.000s");
     }
 }

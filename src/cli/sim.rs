@@ -1,38 +1,87 @@
 //! `sim`: runs a scenario in simulation, run by run, and compares the runs.
 
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+
+use tokio::runtime;
+
 use super::args::SimArgs;
 use super::chaos;
 use super::failure::Failure;
 use super::output::{Out, command, digests, exit_code};
 use super::progress::Several;
-use crate::deployment::ExitCode;
+use crate::deployment::{ExitCode, StopRequest};
 use crate::experiment::{Trainer, Trial, simulate_all};
-use crate::report::{Run, World};
+use crate::report::{Report, Run, World};
 use crate::training::{Recording, SharedRecording};
 
-/// Runs the command.
-pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Failure> {
-    let experiment = args.scenario.experiment()?.sweeps(&args.sweeps).seeds(args.seeds.get());
+/// Runs the command. If it is asked to stop, it shows the runs that are over.
+pub(super) fn run(
+    args: &SimArgs,
+    quiet: bool,
+    trainer: &impl Trainer,
+) -> Result<ExitCode, Failure> {
+    let experiment = args.variants.of(args.scenario.experiment()?);
     if let Some(seeds) = args.chaos {
-        return chaos::run(args, &experiment, seeds, trainer);
+        return chaos::run(args, &experiment, (seeds, quiet), trainer);
     }
     let trials = experiment.trials_in(World::Simulation)?;
     let mut report = experiment.report(&trials, World::Simulation)?;
     report.command = command();
-    let mut out = Out::create(args.out.as_deref())?;
-    let progress = Several::new(trials.len() * args.repeat.get() as usize);
+    let results = Results { report, out: Out::create(args.out.as_deref())? };
+    let results = Arc::new(Mutex::new(Some(results)));
+    show_when_stopped(&results, args.json, trials.len())?;
+    let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
     simulate_all(
         &trials,
         |trial| repeat(args, trial, &progress, trainer),
         |trial, result| {
             let (run, recording) = result?;
+            let mut results = locked(&results);
+            let Results { report, out } = results.as_mut().expect(ENDED);
             report.runs.push(run);
-            out.append(&report, trial, &recording);
+            out.append(report, trial, &recording);
             Ok::<_, Failure>(())
         },
     )?;
+    let Results { report, out } = locked(&results).take().expect(ENDED);
     out.print(args.json, &report)?;
     Ok(exit_code(&report.runs))
+}
+
+/// The runs that are over, and where they are shown.
+struct Results {
+    report: Report,
+    out: Out,
+}
+
+/// Who takes the results away while runs go on ends the process.
+const ENDED: &str = "the process has ended";
+
+fn locked(results: &Mutex<Option<Results>>) -> MutexGuard<'_, Option<Results>> {
+    results.lock().expect("nobody panics while a result is noted")
+}
+
+/// Shows `results` of `all` runs and ends the process if it is asked to stop: a simulation is not
+/// interrupted, so that those under way are lost.
+fn show_when_stopped(
+    results: &Arc<Mutex<Option<Results>>>,
+    as_json: bool,
+    all: usize,
+) -> Result<(), Failure> {
+    let (stop, results) = (StopRequest::on_signals()?, Arc::clone(results));
+    let failed = || Failure::system("listen for signals");
+    let runtime = runtime::Builder::new_current_thread().build().map_err(failed())?;
+    let show = move || {
+        let code = runtime.block_on(stop);
+        let mut results = locked(&results);
+        let Some(Results { report, out }) = results.take() else { return };
+        let shown = out.print_so_far(as_json, &report, all);
+        let code = shown.map_or_else(|failure| failure.report(), |()| code);
+        std::process::exit(code as i32);
+    };
+    thread::Builder::new().name("stopped".into()).spawn(show).map_err(failed())?;
+    Ok(())
 }
 
 /// Runs a run as many times as was asked, and compares each repeat with the first.

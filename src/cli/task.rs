@@ -18,7 +18,11 @@ use crate::training::{Recording, SharedRecording, after_a_loss, train};
 use crate::units::Time;
 
 /// Runs the command.
-pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, Failure> {
+pub(super) fn run(
+    args: &TaskArgs,
+    quiet: bool,
+    trainer: &impl Trainer,
+) -> Result<ExitCode, Failure> {
     let experiment = args.scenario.experiment()?;
     let scenario = &experiment.scenarios()?[0].1;
     let config = require_role(&args.role.flags(Some(scenario)), scenario.addresses())?;
@@ -36,9 +40,9 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
     let mut report = experiment.report(std::slice::from_ref(&trial), World::Deployment)?;
     report.command = command();
     if args.built_in {
-        return attend(args, (&trial, report), (config, seat), control, &train);
+        return attend((args, quiet), (&trial, report), (config, seat), control, &train);
     }
-    attend(args, (&trial, report), (config, seat), control, trainer)
+    attend((args, quiet), (&trial, report), (config, seat), control, trainer)
 }
 
 /// The only one of `trials`; an error if there are several.
@@ -52,7 +56,7 @@ fn only(mut trials: Vec<Trial>) -> Result<Trial, Failure> {
 
 /// Takes part in the run, to its end or until it is asked to stop, and reports the result.
 fn attend(
-    args: &TaskArgs,
+    (args, quiet): (&TaskArgs, bool),
     (trial, empty): (&Trial, Report),
     (config, seat): (RunConfig, Seat),
     mut control: Option<Control>,
@@ -70,7 +74,7 @@ fn attend(
             control.tell(&Event::Hello { now: clock.now().0 });
             SharedRecording::showing(control.try_clone()?)
         }
-        None if reports => SharedRecording::showing(Progress::of(trial)),
+        None if reports => SharedRecording::showing(Progress::of(trial, quiet)),
         None => SharedRecording::default(),
     };
     let busy_poll = args.busy_poll.0;

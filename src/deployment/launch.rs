@@ -19,6 +19,9 @@ use crate::runtime::{Patience, Traffic};
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
+/// What the names of the variables begin with that stand for flags.
+pub(crate) const VARIABLES: &str = "TRAINYARD_";
+
 /// The run to launch.
 pub(crate) struct Launch {
     /// The program that each task runs.

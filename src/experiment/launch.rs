@@ -93,9 +93,7 @@ impl Launcher {
             let flag = if change.removes() { "unset" } else { "set" };
             arguments.push(format!("--{flag}={change}"));
         }
-        if let Some(seed) = experiment.seed {
-            arguments.push(format!("--seed={seed}"));
-        }
+        arguments.push(format!("--seed={}", trial.cluster.seed));
         arguments.extend_from_slice(&self.flags);
         arguments
     }

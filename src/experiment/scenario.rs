@@ -63,6 +63,7 @@ mod optimizer;
 mod partitioner;
 mod program;
 mod run;
+mod synonyms;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -220,6 +221,14 @@ pub(super) fn keys(
 ) -> Result<serde_json::Value, ScenarioError> {
     let table = change::keys(text, origin, changes)?;
     Ok(serde_json::to_value(table).unwrap_or_default())
+}
+
+/// The text of the scenario in `text` after `changes`.
+///
+/// # Errors
+/// If it is no TOML, or a change does not fit it.
+pub(super) fn text(text: &str, origin: &str, changes: &[Change]) -> Result<String, ScenarioError> {
+    Ok(change::keys(text, origin, changes)?.to_string())
 }
 
 /// The text of the file at `path`.

@@ -5,6 +5,7 @@ mod bad_inputs;
 mod checkpoint_command;
 mod commands;
 mod deploy_files;
+mod flags;
 mod graph_command;
 #[cfg(target_os = "linux")]
 mod hosts;

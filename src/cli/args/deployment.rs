@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::ScenarioArgs;
+use super::{ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
 use crate::deployment::RoleFlags;
 use crate::experiment::scenario::{Scenario, Tasks};
@@ -70,6 +70,10 @@ impl RoleArgs {
 pub(crate) struct ClusterArgs {
     #[command(flatten)]
     pub(crate) role: RoleArgs,
+
+    /// Print it as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The arguments of `task`.
@@ -149,6 +153,9 @@ pub(crate) struct ServeArgs {
 pub(crate) struct LaunchArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
+
+    #[command(flatten)]
+    pub(crate) variants: VariantArgs,
 
     /// Write the report's files, and a log of each task, into this directory.
     #[arg(long, value_name = "DIR")]

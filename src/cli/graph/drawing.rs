@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use crate::graph::{GraphDef, TensorType};
 use crate::partition::{Partition, Sent, ValueSlot};
 
@@ -100,6 +102,26 @@ impl Drawing {
             drawing.draw_arrows(partition, partitions);
         }
         drawing
+    }
+
+    /// The operations by task, and what goes between tasks, as JSON.
+    pub(super) fn json(&self) -> String {
+        let node = |node: &Node| {
+            let types: Vec<String> = node.types.iter().map(ToString::to_string).collect();
+            json!({ "name": node.name, "kind": node.kind, "outputs": types })
+        };
+        let part = |part: &Part| {
+            let operations: Vec<_> = part.nodes.iter().map(node).collect();
+            json!({ "task": part.task, "operations": operations })
+        };
+        let crossing = |Crossing { name, from, to, carries }: &Crossing| {
+            let carries = carries.map(|carries| carries.to_string());
+            json!({ "name": name, "from": from, "to": to, "type": carries })
+        };
+        let parts: Vec<_> = self.parts.iter().map(part).collect();
+        let crossings: Vec<_> = self.crossings.iter().map(crossing).collect();
+        let drawn = json!({ "title": self.title, "tasks": parts, "between_tasks": crossings });
+        format!("{drawn:#}\n")
     }
 
     fn draw_arrows(&mut self, partition: &Partition, all: &[Partition]) {

@@ -1,5 +1,6 @@
 //! The processes of a cluster: started with their sockets, certificates, roles and logs.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -11,8 +12,8 @@ use serde_json::json;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
-use super::Launch;
 use super::folder::Folder;
+use super::{Launch, VARIABLES};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::deployment::DeploymentError;
 use crate::deployment::control::hand_over;
@@ -105,6 +106,9 @@ fn spawn(
     });
     let mut command = Command::new(&order.program);
     command.args(&order.arguments).arg("--launched");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_variable_of_flag(name)) {
+        command.env_remove(name); // they were for the launcher
+    }
     if let Some(busy_poll) =
         order.busy_poll.or_else(|| is_crowded(order.tasks.len()).then(Duration::default))
     {
@@ -123,6 +127,10 @@ fn spawn(
     }
     let child = command.spawn().map_err(failed())?;
     Ok(Member { task: task.clone(), child, way })
+}
+
+fn is_variable_of_flag(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(VARIABLES.as_bytes())
 }
 
 /// The number of threads for each of `tasks` processes, so that together they have no more than

@@ -5,6 +5,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::key_path::KeyPath;
+use super::synonyms;
 
 /// The error of a scenario that can't be used. The user can mend any of them: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +32,7 @@ pub enum ScenarioError {
         message: String,
         /// The offending line, with the offending part marked under it.
         excerpt: String,
-        /// The expected name that is most like the one found.
+        /// What was probably meant: an expected name, or the path of a key.
         suggestion: Option<String>,
     },
     /// The file is well formed, but contradictory or out of range; all mistakes at once.
@@ -79,7 +80,7 @@ pub enum ChangeError {
         setting: String,
         /// The problem.
         message: String,
-        /// The expected name that is most like the one found.
+        /// What was probably meant: an expected name, or the path of a key.
         suggestion: Option<String>,
     },
 }
@@ -132,15 +133,16 @@ impl ScenarioError {
     }
 }
 
-/// The expected name that is most like the found one, from serde's message about an unknown name:
-/// "unknown field `a`, expected `b` or `c`".
+/// What was meant, from serde's message about an unknown name, "unknown field `a`, expected `b` or
+/// `c`": our word for one of other systems, or the expected name that is most like the found one.
 pub(super) fn suggestion(message: &str) -> Option<String> {
     if !message.starts_with("unknown ") {
         return None;
     }
     let mut names = message.split('`').skip(1).step_by(2);
-    let found = names.next()?;
-    most_like(found, names).map(str::to_owned)
+    let (found, names) = (names.next()?, names.collect::<Vec<_>>());
+    let meant = synonyms::meant(found, &names).or_else(|| most_like(found, names));
+    meant.map(str::to_owned)
 }
 
 /// The one of `names` that is most like `found`, if any is similar enough.
@@ -148,9 +150,10 @@ pub(super) fn most_like<'a>(
     found: &str,
     names: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let likeness = |name: &str| match strsim::damerau_levenshtein(found, name) {
+    let found = found.to_lowercase();
+    let likeness = |name: &str| match strsim::damerau_levenshtein(&found, name) {
         0 | 1 => 1.0, // one slip of a finger: in short names the other measure asks too much
-        _ => strsim::jaro_winkler(found, name),
+        _ => strsim::jaro_winkler(&found, name),
     };
     let rated = names.into_iter().map(|name| (likeness(name), name));
     rated

@@ -15,6 +15,7 @@ use super::mistakes::Mistakes;
 use super::network::{NetworkFile, check_cards, network};
 use super::program::{ProgramFile, program};
 use super::run::{RunFile, runs};
+use super::synonyms;
 use super::{Checkpoint, Scenario, Tasks};
 use crate::cluster::TaskName;
 use crate::kernels::Numerics;
@@ -150,7 +151,13 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
             "a job's name is letters, digits and `_`, and begins with a letter".to_owned()
         });
         if let Some(meant) = mistaken_job(&job).filter(|meant| has_workers || *meant != "worker") {
-            found.note(&path, format!("the tasks of `{job}` would not train; is `{meant}` meant?"));
+            let duty = match meant {
+                "ps" => "hold variables",
+                "evaluator" => "evaluate",
+                _ => "train",
+            };
+            found
+                .note(&path, format!("the tasks of `{job}` would not {duty}; is `{meant}` meant?"));
         }
         found.unless(tasks.count() >= 1, &path, || {
             "a job has at least 1 task; remove it, or give it one".to_owned()
@@ -207,7 +214,8 @@ fn mistaken_job(job: &str) -> Option<&'static str> {
     }
     let in_lower_case = job.to_lowercase();
     let spelt = JOBS.into_iter().find(|known| *known == in_lower_case);
-    spelt.or_else(|| most_like(&in_lower_case, JOBS))
+    let spelt = spelt.or_else(|| most_like(&in_lower_case, JOBS));
+    spelt.or_else(|| synonyms::meant(job, &JOBS).filter(|meant| JOBS.contains(meant)))
 }
 
 fn is_host_and_port(address: &str) -> bool {

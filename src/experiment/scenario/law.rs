@@ -10,7 +10,7 @@ use crate::units::Span;
 
 /// A law as it is typed. `Q` is the type of its values: a factor, or a length of time.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { law = \"exponential\" }")]
 pub(super) struct LawFile<Q> {
     law: LawName,
     value: Option<Q>,

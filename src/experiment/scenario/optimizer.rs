@@ -3,6 +3,7 @@
 mod typed;
 
 use super::mistakes::Mistakes;
+use super::synonyms;
 use crate::graph::{LearningRate, Parameters, Schedule, UpdateRule};
 use crate::optimizer::{ClipGradients, Optimizer};
 
@@ -29,8 +30,11 @@ fn rule(file: &OptimizerFile, found: &mut Mistakes) -> UpdateRule {
         found.note(format!("{PATH}.{name}"), wanted.as_str());
     }
     for name in given.left() {
-        let problem = "the optimizer's `rule` has no such parameter";
-        found.note(format!("{PATH}.{name}"), problem);
+        let path = format!("{PATH}.{name}");
+        let is_another = |meant: &&str| meant.starts_with(PATH) && *meant != path;
+        let meant = synonyms::meant(&name, &[]).filter(is_another);
+        let meant = meant.map(|key| format!("; did you mean `{key}`?")).unwrap_or_default();
+        found.note(path, format!("the optimizer's `rule` has no such parameter{meant}"));
     }
     rule
 }

@@ -179,7 +179,7 @@ fn the_table_and_the_digests_go_to_stdout_and_nothing_else_does() {
 #[test]
 fn logs_go_to_stderr() {
     let path = scenario("logs", SMALL);
-    let said = trainyard(&["sim", &path, "--json", "-vv", "--set", "stop.steps=1"]);
+    let said = trainyard(&["sim", &path, "--json", "-vvv", "--set", "stop.steps=1"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.err.contains("run_step"), "{}", said.err);
     serde_json::from_str::<serde_json::Value>(&said.out).expect("stdout is JSON alone");

@@ -111,7 +111,7 @@ fn a_synchronous_training_that_goes_on_with_fewer_workers_says_with_how_many() {
              step_time = {{ law = 'constant', value = '100ms' }}\n\
              [program]\nmodel = 'null'\n[stop]\nsteps = 40\n[[run]]\nmode = {mode}\n{crashes}"
         );
-        let said = trainyard(&["sim", &scenario(&format!("shrinks_{lost}"), &text), "-v"]);
+        let said = trainyard(&["sim", &scenario(&format!("shrinks_{lost}"), &text), "-vv"]);
         assert_eq!(said.code, 0, "{}", said.err);
         let line = said
             .err

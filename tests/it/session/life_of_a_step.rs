@@ -20,7 +20,7 @@ const HOPS: [&str; 10] = [
 /// which they began.
 fn spans_of_one_step() -> Vec<String> {
     let path = scenario("life_of_a_step", "[cluster]\nps = 2\nworker = 1\n[stop]\nsteps = 3\n");
-    let said = trainyard(&["sim", &path, "-vv"]);
+    let said = trainyard(&["sim", &path, "-vvv"]);
     assert_eq!(said.code, 0, "{}", said.err);
     let spans: Vec<String> = said.err.lines().filter_map(span).collect();
     let ends: Vec<usize> = (0..spans.len()).filter(|i| spans[*i] == "hooks").collect();

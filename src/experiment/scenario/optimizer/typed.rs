@@ -5,12 +5,12 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
 
 use crate::graph::{ParameterValue, UpdateRule};
 use crate::optimizer::{GradientDescentRule, rule_named, rule_names};
 
-/// `{ rule = "adam", learning_rate = 0.001, beta1 = 0.8 }`
+/// `{ rule = "adam", learning_rate = 0.001, beta1 = 0.8 }`, or `"adam"` for its defaults.
 #[derive(Default)]
 pub(in crate::experiment::scenario) struct OptimizerFile {
     pub(in crate::experiment::scenario) rule: RuleFile,
@@ -24,7 +24,7 @@ pub(in crate::experiment::scenario) struct OptimizerFile {
 
 impl<'de> Deserialize<'de> for OptimizerFile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(OptimizerVisitor)
+        deserializer.deserialize_any(OptimizerVisitor)
     }
 }
 
@@ -34,7 +34,12 @@ impl<'de> Visitor<'de> for OptimizerVisitor {
     type Value = OptimizerFile;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table such as { rule = \"adagrad\", learning_rate = 0.05 }")
+        f.write_str("a rule, or a table such as { rule = \"adagrad\", learning_rate = 0.05 }")
+    }
+
+    fn visit_str<E: Error>(self, rule: &str) -> Result<OptimizerFile, E> {
+        let rule = RuleFile::deserialize(rule.into_deserializer())?;
+        Ok(OptimizerFile { rule, ..OptimizerFile::default() })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OptimizerFile, A::Error> {

@@ -198,7 +198,7 @@ fn each_contradiction_of_the_cluster_says_what_to_write_instead() {
         ),
         (
             "[cluster]\nworker = 2\nPS = 2",
-            "3: cluster.PS: the tasks of `PS` would not train; is `ps` meant?",
+            "3: cluster.PS: the tasks of `PS` would not hold variables; is `ps` meant?",
         ),
         (
             "[cluster]\nworker = [\"a:1\", \"b\"]",

@@ -1,0 +1,25 @@
+//! `init`: writes a first scenario, to be changed.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+
+use super::args::InitArgs;
+use super::failure::Failure;
+use crate::deployment::ExitCode;
+
+/// The scenario that is written, and that is run where none is named.
+pub(super) const SCENARIO: &str = include_str!("../../sims/sync_vs_async.toml");
+
+/// Runs the command. A file that is there is left as it is.
+pub(super) fn run(args: &InitArgs) -> Result<ExitCode, Failure> {
+    let path = args.folder.join("scenario.toml");
+    let shown = path.display().to_string();
+    fs::create_dir_all(&args.folder).map_err(Failure::writing(shown.clone()))?;
+    let made = OpenOptions::new().write(true).create_new(true).open(&path);
+    let written = made.and_then(|mut file| file.write_all(SCENARIO.as_bytes()));
+    written.map_err(Failure::writing(shown.clone()))?;
+    eprintln!(
+        "{shown} is a scenario with a comment on each key; run it with `trainyard sim {shown}`"
+    );
+    Ok(ExitCode::Done)
+}

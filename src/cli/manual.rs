@@ -1,0 +1,25 @@
+//! `completions` and `man`: what a shell completes, and the manual's pages.
+
+use std::fs;
+use std::io;
+
+use super::args::{CompletionsArgs, ManArgs, understood};
+use super::failure::Failure;
+use crate::deployment::ExitCode;
+
+/// The name under which the program is installed.
+const NAME: &str = "trainyard";
+
+/// Prints the script by which a shell completes commands and flags.
+pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
+    clap_complete::generate(args.shell, &mut understood(), NAME, &mut io::stdout().lock());
+    Ok(ExitCode::Done)
+}
+
+/// Writes a page for each command.
+pub(super) fn man(args: &ManArgs) -> Result<ExitCode, Failure> {
+    let shown = args.folder.display().to_string();
+    fs::create_dir_all(&args.folder).map_err(Failure::writing(shown.clone()))?;
+    clap_mangen::generate_to(understood(), &args.folder).map_err(Failure::writing(shown))?;
+    Ok(ExitCode::Done)
+}
