@@ -114,6 +114,11 @@ impl FaultInjector {
         FaultEvent::PeerRestarted { observer, peer }
     }
 
+    /// The end of `observer`'s connection to `peer`, which has given it up.
+    pub(super) fn close(&self, observer: usize, peer: usize) -> FaultEvent {
+        FaultEvent::SilenceLimit { observer, peer, cause: SilenceCause::Closed }
+    }
+
     /// The time between two packets of a task that has nothing to send.
     pub(super) fn keep_alive(&self) -> Duration {
         self.silence.mul_f64(KEEP_ALIVE)
@@ -330,9 +335,11 @@ impl FaultInjector {
         let is_silent = match cause {
             SilenceCause::Crash => links.can_notice_death(observer, peer),
             SilenceCause::Freeze(number) => {
-                links.is_up(observer) && links.is_frozen(peer) && self.frozen_by[peer] == number
+                let is_it = links.is_frozen(peer) && self.frozen_by[peer] == number;
+                is_it && links.has_one_to_lose(observer, peer)
             }
             SilenceCause::Partition => links.can_notice_cut(observer, peer),
+            SilenceCause::Closed => links.can_notice_close(observer, peer),
         };
         if !is_silent {
             return Vec::new();

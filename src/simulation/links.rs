@@ -24,6 +24,9 @@ pub(super) struct Links {
     unaware: BTreeSet<(usize, usize)>,
     /// By pair, the smaller index first: who dialed their present connection, and its number.
     dialers: BTreeMap<(usize, usize), (u32, usize)>,
+    /// By pair, the smaller index first: the number of the last connection that has carried an
+    /// envelope, and so is established; the first ones, of number 0, count as established.
+    established: BTreeMap<(usize, usize), u32>,
     /// By sender and receiver: the number of partitions that keep messages from getting through.
     cuts: BTreeMap<(usize, usize), u32>,
 }
@@ -58,6 +61,8 @@ pub(super) enum Arrival {
     /// The receiver has restarted. It knows nothing of the connection, which the sender had dialed,
     /// and so can tell the sender (a stateless reset: RFC 9000, 10.3).
     Reset,
+    /// The receiver has given the connection up, and tells the sender so.
+    Closed,
 }
 
 impl Links {
@@ -68,6 +73,7 @@ impl Links {
             at: BTreeMap::new(),
             unaware: BTreeSet::new(),
             dialers: BTreeMap::new(),
+            established: BTreeMap::new(),
             cuts: BTreeMap::new(),
         }
     }
@@ -118,6 +124,18 @@ impl Links {
         dialed.is_some_and(|(connection, _)| *connection >= self.at(observer, peer))
     }
 
+    /// The number of the last connection of two tasks that was established.
+    fn established(&self, one: usize, other: usize) -> u32 {
+        let established = || self.established.get(&(one.min(other), one.max(other))).copied();
+        if self.established.is_empty() { 0 } else { established().unwrap_or(0) }
+    }
+
+    /// Whether `observer` is up and has not given up its last connection to `peer`: until the next
+    /// one is established, it has none to lose.
+    pub(super) fn has_one_to_lose(&self, observer: usize, peer: usize) -> bool {
+        self.is_up(observer) && self.at(observer, peer) <= self.established(observer, peer)
+    }
+
     /// Whether `observer` has dialed its present connection to `peer`.
     fn has_dialed(&self, observer: usize, peer: usize) -> bool {
         let dialed = self.dialers.get(&(observer.min(peer), observer.max(peer)));
@@ -147,18 +165,23 @@ impl Links {
             return if self.unaware.contains(&(from, to)) { Arrival::Drop } else { Arrival::Hold };
         }
         let at = self.at(to, from);
-        // A new connection needs messages both ways.
-        let is_new = stamp.connection > at;
-        if self.is_frozen(to) || self.is_cut(from, to) || is_new && self.is_cut(to, from) {
+        let is_new = stamp.connection > self.established(from, to);
+        // A new connection, and word of the end of an old one, need messages both ways.
+        let is_answered = is_new || stamp.connection < at;
+        if self.is_frozen(to) || self.is_cut(from, to) || is_answered && self.is_cut(to, from) {
             return Arrival::Hold;
         }
         if stamp.connection < at {
             let is_unaware = self.unaware.contains(&(from, to));
-            return if is_unaware && self.has_dialed(from, to) {
-                Arrival::Reset
-            } else {
-                Arrival::Drop
+            return match self.at(from, to) > stamp.connection {
+                true => Arrival::Drop,
+                false if !is_unaware => Arrival::Closed,
+                false if self.has_dialed(from, to) => Arrival::Reset,
+                false => Arrival::Drop,
             };
+        }
+        if is_new {
+            self.established.insert((from.min(to), from.max(to)), stamp.connection);
         }
         if stamp.connection == at {
             return Arrival::Deliver;
@@ -198,6 +221,11 @@ impl Links {
     /// Whether `observer` runs and has not yet noticed that `peer` has died.
     pub(super) fn can_notice_death(&self, observer: usize, peer: usize) -> bool {
         self.can_notice(observer) && self.unaware.contains(&(observer, peer))
+    }
+
+    /// Whether `observer` runs and has not yet noticed that `peer` has given their connection up.
+    pub(super) fn can_notice_close(&self, observer: usize, peer: usize) -> bool {
+        self.can_notice(observer) && self.at(peer, observer) > self.at(observer, peer)
     }
 
     /// `observer` gives up its connection to `peer`.
@@ -250,11 +278,12 @@ impl Links {
         !self.cuts.is_empty() && self.cuts.contains_key(&(from, to))
     }
 
-    /// Whether `observer` runs and hears nothing of `peer`: nothing gets through, or the peer has
-    /// given the connection up and can't say so.
+    /// Whether `observer` runs, is connected to `peer` and hears nothing of it: nothing gets
+    /// through, or the peer has given the connection up and can't say so.
     pub(super) fn can_notice_cut(&self, observer: usize, peer: usize) -> bool {
-        let is_given_up =
-            || self.is_cut(observer, peer) && self.at(peer, observer) > self.at(observer, peer);
-        self.can_notice(observer) && (self.is_cut(peer, observer) || is_given_up())
+        let is_given_up = || self.is_cut(observer, peer) && self.can_notice_close(observer, peer);
+        self.can_notice(observer)
+            && self.has_one_to_lose(observer, peer)
+            && (self.is_cut(peer, observer) || is_given_up())
     }
 }

@@ -21,7 +21,8 @@ pub(in crate::simulation) enum FaultEvent {
     EndSlowTask { task: usize, factor: f64 },
     /// The links between slowly linked tasks have their former speed again.
     EndSlowLink { tasks: Vec<usize> },
-    /// `observer` has not heard of `peer` for the limit of silence, if the cause still holds.
+    /// `observer` has not heard of `peer` for the limit of silence, or hears that it has closed, if
+    /// the cause still holds.
     SilenceLimit { observer: usize, peer: usize, cause: SilenceCause },
     /// `observer` learns of a new incarnation of `peer`, unless it has noticed the end of the last.
     PeerRestarted { observer: usize, peer: usize },
@@ -38,6 +39,8 @@ pub(in crate::simulation) enum SilenceCause {
     /// The freeze with this number; a later freeze of the same task has another.
     Freeze(u64),
     Partition,
+    /// The peer has given the connection up.
+    Closed,
 }
 
 /// An effect that the owner of a [`FaultInjector`](super::FaultInjector) has to apply.

@@ -172,3 +172,37 @@ fn one_way_is_cut_and_the_receiver_gives_up_first() {
     links.heal(A, B);
     assert_eq!(links.arrive(B, A, next), Arrival::DeliverAfterLoss(Loss::Silent));
 }
+
+#[test]
+fn what_comes_over_a_connection_that_its_receiver_has_given_up_is_answered_with_its_end() {
+    let mut links = Links::new(2);
+    let before = links.stamp(A, B);
+    links.cut(A, B);
+    links.give_up(B, A);
+    links.heal(A, B);
+    assert_eq!(links.arrive(A, B, before), Arrival::Closed);
+    assert!(links.can_notice_close(A, B) && !links.can_notice_close(B, A));
+    links.give_up(A, B);
+    assert!(!links.can_notice_close(A, B));
+    assert_eq!(links.arrive(A, B, before), Arrival::Drop, "it knows");
+    let after = links.stamp(A, B);
+    assert_eq!(links.arrive(A, B, after), Arrival::Deliver);
+}
+
+#[test]
+fn a_connection_that_is_not_established_can_not_be_lost() {
+    let mut links = Links::new(2);
+    links.cut(A, B);
+    links.cut(B, A);
+    assert!(links.can_notice_cut(B, A));
+    links.give_up(B, A);
+    assert!(!links.can_notice_cut(B, A), "it has no other yet");
+    links.give_up(A, B);
+    links.heal(A, B);
+    let next = links.stamp(A, B);
+    assert_eq!(links.arrive(A, B, next), Arrival::Hold, "a handshake needs both ways");
+    links.heal(B, A);
+    assert_eq!(links.arrive(A, B, next), Arrival::Deliver);
+    links.cut(A, B);
+    assert!(links.can_notice_cut(B, A));
+}

@@ -60,6 +60,10 @@ impl World {
                 let event = self.faults.reset(from, to);
                 return self.schedule_fault(self.network.latency(to, from), event);
             }
+            Arrival::Closed => {
+                let event = self.faults.close(from, to);
+                return self.schedule_fault(self.network.latency(to, from), event);
+            }
             Arrival::Drop => {
                 let (from, to) = (&self.tasks[from], &self.tasks[to]);
                 return tracing::debug!(%from, %to, "an envelope is lost with its connection");
