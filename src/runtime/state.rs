@@ -84,6 +84,14 @@ pub(crate) struct Taken {
     pub(crate) origin: Origin,
 }
 
+impl Taken {
+    /// Whether both are attempts at the same step.
+    pub(crate) fn is_same(self, other: Self) -> bool {
+        let step = |taken: Self| (taken.task, taken.origin.training, taken.origin.number);
+        step(self) == step(other)
+    }
+}
+
 impl Action {
     /// Marks the action as part of a training step: it is done once, however often the step is
     /// taken.

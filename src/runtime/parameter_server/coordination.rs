@@ -95,7 +95,7 @@ impl Coordination {
         if let Err(error) = self.check(commit.replica, commit.version.unwrap_or_default()) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
-        let taken = commit.taken.filter(|_| !self.coordinator.takes_steps_again());
+        let taken = commit.taken;
         match commit.version {
             Some(version) => {
                 let vote = Vote { ticket, version, read: commit.read, taken, has_failed: false };

@@ -82,12 +82,22 @@ impl ParameterServer {
     }
 
     /// Begins a change of the view if one is due, and ends the one under way once all have
-    /// answered.
+    /// answered; then the next one, if a worker has come back meanwhile.
     pub(super) fn mind_views(&mut self) {
-        let Some(views) = &mut self.views else { return };
-        if views.is_whole() {
+        if self.views.as_ref().is_none_or(Views::is_whole) {
             return;
         }
+        loop {
+            self.begin_change();
+            if !self.end_change() {
+                break;
+            }
+        }
+        self.let_go_on();
+    }
+
+    fn begin_change(&mut self) {
+        let Some(views) = &mut self.views else { return };
         let bindings = self.held_off.iter().flat_map(|binding| &binding.replicas);
         let fences = self.deferred.iter().filter_map(|request| match &request.action {
             Action::PutUpFence { replica, .. } => Some(replica),
@@ -100,8 +110,6 @@ impl ParameterServer {
         if views.begin(at_rest) {
             self.flush_all();
         }
-        self.end_change();
-        self.let_go_on();
     }
 
     /// Whether all workers that take part are between two steps; they need not be where nobody
@@ -160,15 +168,15 @@ impl ParameterServer {
         }
     }
 
-    /// Installs the new view here and everywhere, once all tasks have answered. The task of a
-    /// worker that is out is not waited for.
-    fn end_change(&mut self) {
+    /// Installs the new view here and everywhere, once all tasks have answered; returns whether it
+    /// has. The task of a worker that is out is not waited for.
+    fn end_change(&mut self) -> bool {
         let Some((views, (_, out))) = self
             .views
             .as_ref()
             .and_then(|views| views.proposed().map(|proposed| (views, proposed)))
         else {
-            return;
+            return false;
         };
         let has_servers = self.link.actors.has_servers.get();
         let is_gone = |task: u32| {
@@ -177,7 +185,7 @@ impl ParameterServer {
         let mut holders = self.other_holders();
         holders.push(self.link.local());
         if holders.iter().any(|holder| views.waits_for(holder.0) && !is_gone(holder.0)) {
-            return;
+            return false;
         }
         let round = self.coordinations.values().filter_map(Coordination::round).max();
         let views = self.views.as_mut().expect("it was just there");
@@ -193,6 +201,7 @@ impl ParameterServer {
             self.link.send(holder, ParameterServerMessage::Install(view.clone()));
         }
         self.install(self.link.local(), view);
+        true
     }
 
     /// Goes on with the workers of a new view.

@@ -76,13 +76,14 @@ impl Coordination {
     /// lost, the worker keeps its place, since variables may wait for its gradient there.
     fn told_before(&self, members: &Membership, worker: u32, vote: &Vote) -> Option<Told> {
         let told = *self.told.get(&worker).filter(|_| !members.is_over())?;
-        let (master, before) = (vote.ticket.step.master, told.vote.ticket.step.master);
-        let is_same_step =
-            vote.taken.is_some() && (before, told.vote.taken) == (master, vote.taken);
-        let is_awaited = (told.vote.has_failed || before != master)
+        let has_restarted = told.vote.ticket.step.master != vote.ticket.step.master;
+        let is_same = |taken: Taken| told.vote.taken.is_some_and(|before| before.is_same(taken));
+        let is_taken_again = !has_restarted && vote.taken.is_some_and(is_same);
+        let is_done = is_taken_again && !self.coordinator.takes_steps_again();
+        let is_awaited = (told.vote.has_failed || has_restarted || is_taken_again)
             && self.coordinator.is_current(vote.version)
             && told.place.round >= vote.version.updates;
-        (is_same_step || is_awaited).then_some(told)
+        (is_done || is_awaited).then_some(told)
     }
 
     /// The answer to the beginning of the worker's step, if it waits for one.
