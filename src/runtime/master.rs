@@ -364,6 +364,7 @@ impl Master {
                 self.reset_done(from, number, (variables, departed), context);
             }
             MasterMessage::Called(call) => self.called(from, *call, context),
+            MasterMessage::WayLost { to } => self.way_lost(from, &to),
         }
     }
 }

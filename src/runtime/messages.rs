@@ -162,6 +162,12 @@ pub enum MasterMessage {
         /// The call.
         Box<SessionCall>,
     ),
+    /// Worker: the way to this task has broken, and with it values that steps of the master, ended
+    /// here, have sent there.
+    WayLost {
+        /// The task.
+        to: TaskName,
+    },
 }
 
 /// A message to another task's worker: a master's order, or another worker's values.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use actix::Context;
 
+use crate::cluster::TaskName;
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
@@ -58,6 +59,22 @@ impl Master {
             let what = format!("step {} waited for it to run its part", step.number);
             let error = self.lost_error(peer, loss, &what);
             self.fail(step, error);
+        }
+    }
+
+    /// The way from `from` to `to` has broken: fails the steps whose part at `to` may wait for
+    /// values that were lost on it, though `from` has ended its own.
+    pub(super) fn way_lost(&mut self, from: PeerId, to: &TaskName) {
+        let Some(peer) = self.link.resolve(to) else { return };
+        let is_hit =
+            |step: &super::Step| step.has_part_at(from) && step.unanswered().contains(&peer);
+        let hit: Vec<StepId> =
+            self.steps.iter().filter(|(_, step)| is_hit(step)).map(|(id, _)| *id).collect();
+        for step in hit {
+            let (from, number) = (self.link.name(from), step.number);
+            let message =
+                format!("{from} has lost {to}, and perhaps what it sent there for step {number}");
+            self.fail(step, Error::new(Code::Unavailable, message).on(to));
         }
     }
 

@@ -73,7 +73,9 @@ impl MasterMessage {
             Self::GraphDone { outcome: Ok(fetches), .. } => fetches.iter().map(tensor_size).sum(),
             Self::GraphDone { outcome: Err(error), .. }
             | Self::GraphRegistered { outcome: Err(error), .. } => error.message.len() as u64,
-            Self::GraphRegistered { outcome: Ok(()), .. } | Self::ResetDone { .. } => 0,
+            Self::GraphRegistered { outcome: Ok(()), .. }
+            | Self::ResetDone { .. }
+            | Self::WayLost { .. } => 0,
             Self::Fetched { fetches, .. } => fetches.iter().map(numbered_size).sum(),
             Self::Traced { times, .. } => times.len() as u64 * NODE_SIZE,
             Self::Called(call) => call.action.content_size(),

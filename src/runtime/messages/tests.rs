@@ -73,10 +73,8 @@ fn int8(values: usize, block: u32, scales: usize) -> Packed {
 }
 
 fn messages() -> Vec<PeerMessage> {
-    let (step, graph) = (
-        StepId { master: u64::MAX, number: 7, trains: true },
-        GraphHandle { master: 3, number: 300 },
-    );
+    let step = StepId { master: u64::MAX, number: 7, trains: true };
+    let graph = GraphHandle { master: 3, number: 300 };
     let value = Tensor::new([2, 2], &[1f32, f32::NAN, -0.0, 4.0]).unwrap();
     let error = || {
         Error::new(Code::Aborted, "a long story").on(&TaskName::new("ps", 1)).in_operation("w/read")
@@ -101,6 +99,7 @@ fn messages() -> Vec<PeerMessage> {
         MasterMessage::Traced { step, graph, times: vec![time()] },
         MasterMessage::Fetched { step, graph, fetches: vec![(1, value.clone())] },
         MasterMessage::ResetDone { number: 1, variables: 12, departed },
+        MasterMessage::WayLost { to: TaskName::new("ps", 1) },
     ];
     let registered = some_partitions().into_iter().map(|partition| WorkerMessage::RegisterGraph {
         graph,
@@ -257,7 +256,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 26, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 27, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

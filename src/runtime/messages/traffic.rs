@@ -60,6 +60,7 @@ impl PeerMessage {
             Self::Master(
                 MasterMessage::GraphRegistered { .. }
                 | MasterMessage::ResetDone { .. }
+                | MasterMessage::WayLost { .. }
                 | MasterMessage::Called(_),
             )
             | Self::Worker(

@@ -1,6 +1,8 @@
 //! A worker's loss of a task: forgets the steps that the task began, and fails those that wait for
 //! it.
 
+use std::collections::BTreeSet;
+
 use smallvec::SmallVec;
 
 use crate::transport::{Loss, PeerId};
@@ -9,7 +11,7 @@ use super::Worker;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, StepId, StepPart};
+use crate::runtime::messages::{GraphHandle, MasterMessage, StepId, StepPart};
 
 impl Worker {
     /// The way to `peer` has broken.
@@ -17,6 +19,7 @@ impl Worker {
         masters.iter().for_each(|master| self.rendezvous.lose(*master));
         self.forget_what_it_began(peer);
         self.fail_what_waits_for(peer, loss);
+        self.tell_masters_of_the_way_to(peer);
         let lost = ParameterServerMail::Lost { peer, masters, loss };
         tell(&self.link.actors.parameter_server, lost);
     }
@@ -64,6 +67,16 @@ impl Worker {
             let message =
                 format!("the variables of step {} were reset while it ran", part.step.number);
             self.fail(part, Error::new(Code::Aborted, message).on(&here));
+        }
+    }
+
+    /// Tells the masters of the graphs that send values to `peer` that these may be lost: a part
+    /// there can wait for them without having lost this task since it began.
+    fn tell_masters_of_the_way_to(&self, peer: PeerId) {
+        let senders = self.graphs.values().filter(|graph| graph.receivers.include(peer));
+        let masters: BTreeSet<PeerId> = senders.map(|graph| graph.master).collect();
+        for master in masters {
+            self.link.send(master, MasterMessage::WayLost { to: self.link.name(peer) });
         }
     }
 

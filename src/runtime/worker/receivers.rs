@@ -56,6 +56,11 @@ impl Receivers {
         Ok(Self { all, of_send, outgoing: Ordered::default() })
     }
 
+    /// Whether values go to `peer`.
+    pub(super) fn include(&self, peer: PeerId) -> bool {
+        self.all.iter().any(|receiver| receiver.peer == peer)
+    }
+
     /// Sends `values` of a step, each with the position of its send, and empties the list.
     pub(super) fn send(
         &mut self,
