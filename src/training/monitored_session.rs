@@ -265,15 +265,20 @@ impl MonitoredSession {
         (HookContext { task, session, global_step, restored, stop: stop_requested }, hooks)
     }
 
-    /// Takes a step, again with a new session if a task was lost. Returns `None` if the training
-    /// has gone back to a checkpoint meanwhile: the step's feeds must then be asked for anew.
-    async fn take(&mut self, mut asked: Asked, options: RunOptions) -> Result<Option<StepDone>> {
-        let repeat = asked.repeat(&self.session);
+    /// Takes a step that has been asked for since `started`, again with a new session if a task was
+    /// lost. Returns also when the last attempt began; `None` if the training has gone back to a
+    /// checkpoint meanwhile: the step's feeds must then be asked for anew.
+    async fn take(
+        &mut self,
+        mut asked: Asked,
+        options: RunOptions,
+        mut started: Time,
+    ) -> Result<Option<(StepDone, Time)>> {
+        let (repeat, seen) = (asked.repeat(&self.session), self.global_step);
         loop {
             if let Some(timeout) = options.timeout {
                 self.session.set_timeout(Some(timeout));
             }
-            let started = self.task.now();
             asked.options = RunOptions { timeout: None, ..options };
             let done = self.session.run_step(asked).await;
             if options.timeout.is_some() {
@@ -282,10 +287,11 @@ impl MonitoredSession {
             let error = match done {
                 Ok(done) => {
                     self.tries.renew();
-                    return Ok(Some(done));
+                    return Ok(Some((done, started)));
                 }
                 Err(error) if error.code == Code::Late => {
-                    self.report_given_up(started);
+                    self.report_given_up(started, seen);
+                    started = self.task.now();
                     asked = Asked::again(&self.session, &repeat);
                     asked.origin = Some(self.next_origin());
                     continue;
@@ -297,8 +303,9 @@ impl MonitoredSession {
                 return Ok(None);
             }
             if repeat.is_training_step() {
-                self.report_given_up(started);
+                self.report_given_up(started, seen);
             }
+            started = self.task.now();
             asked = Asked::again(&self.session, &repeat);
         }
     }
@@ -310,13 +317,14 @@ impl MonitoredSession {
         Origin { training: self.training, number, is_again: false }
     }
 
-    /// Reports an attempt of a step that is taken again: its gradient counts as dropped, since the
-    /// next attempt's is the one that counts, from the values that the variables then have.
-    fn report_given_up(&self, started: Time) {
+    /// Reports an attempt, begun at `started`, of a step that was asked for at `global_step` and is
+    /// taken again: its gradient counts as dropped, since that of the next attempt counts, from the
+    /// values that the variables then have.
+    fn report_given_up(&self, started: Time, global_step: u64) {
         self.task.recorder().step(StepStats {
             worker: self.task.name().clone(),
             local_step: self.local_step,
-            global_step: self.global_step,
+            global_step,
             started,
             ended: self.task.now(),
             computed: None,

@@ -75,6 +75,43 @@ fn a_vote_that_is_lost_is_found_and_shrunk_to_two_faults() {
 
 /// Timelines that once broke a promise, each with its run of `sims/chaos.toml`.
 const MENDED: &[(&str, &str)] = &[
+    // What a task sent over a connection that its peer had given up was lost without a word.
+    (
+        "async",
+        r#"[{ at = "10542us", freeze = "ps:0", for = "2291759us" },
+            { at = "33694us", partition = ["ps:0", "worker:0"], for = "2989090us" }]"#,
+    ),
+    // A worker that was back when a change of the view ended was not let in.
+    (
+        "sync",
+        r#"[{ at = "226137us", partition = ["ps:0", "ps:1"], for = "196610us" },
+            { at = "280896us", crash = "worker:2", restart_after = "120490us" }]"#,
+    ),
+    // The second attempt at a step that was given up began with the first.
+    ("2-async", r#"[{ at = "93914us", one_way = ["ps:0", "ps:1"], for = "2394260us" }]"#),
+    ("2-batch-sync", r#"[{ at = "114756us", one_way = ["ps:0", "ps:1"], for = "4471125us" }]"#),
+    (
+        "2-batch-async",
+        r#"[{ at = "9611us", partition = ["ps:0", "worker:0"], for = "149517us" },
+            { at = "84760us", one_way = ["ps:0", "ps:1"], for = "2372636us" }]"#,
+    ),
+    // The vote of a step that was taken again counted as another step's.
+    (
+        "2-batch-sync",
+        r#"[{ at = "251053us", freeze = "ps:1", for = "2165462us" },
+            { at = "328040us", freeze = "worker:1", for = "3523754us" }]"#,
+    ),
+    (
+        "sync, 1 backup",
+        r#"[{ at = "221799us", freeze = "ps:1", for = "2137474us" },
+            { at = "289815us", freeze = "worker:1", for = "3504637us" }]"#,
+    ),
+    // A parameter server waited for a value that another had sent, and lost the way to it.
+    (
+        "sync, weights",
+        r#"[{ at = "281us", partition = ["ps:0", "worker:0"], for = "34304us" },
+            { at = "2473us", one_way = ["ps:0", "ps:1"], for = "1735564us" }]"#,
+    ),
     // A worker that had lost a parameter server in the midst of a step counted as at rest.
     ("async", r#"[{ at = "100177us", partition = ["ps:1", "worker:1"], for = "1488619us" }]"#),
     ("async", r#"[{ at = "7442us", partition = ["ps:0", "worker:1"], for = "1114131us" }]"#),

@@ -83,8 +83,8 @@ impl<'a> MonitoredRun<'a> {
         loop {
             let started = self.monitored.task.now();
             let is_rolled_back = match self.ask(&mut fed) {
-                Ok((asked, options)) => match self.monitored.take(asked, options).await? {
-                    Some(done) => return self.finish(done, options, started).await,
+                Ok((asked, options)) => match self.monitored.take(asked, options, started).await? {
+                    Some((done, began)) => return self.finish(done, options, began).await,
                     None => true,
                 },
                 Err(error) if is_mendable(&error) => self.monitored.recover(error).await?,

@@ -41,16 +41,9 @@ fn check_order(timeline: &Timeline<'_>, steps: &[StepStats], found: &mut Breache
         if let Some(before) = last.insert(&step.worker, step) {
             let grows = has_crashes || before.global_step <= step.global_step;
             let follows = before.ended <= step.started && grows;
-            found.unless(follows || is_tried_again(before, step), Promise::Order, || {
-                format!("after {before:?} comes {step:?}")
-            });
+            found.unless(follows, Promise::Order, || format!("after {before:?} comes {step:?}"));
         }
     }
-}
-
-/// Whether `step` is another attempt at the step of `before`, which was given up.
-fn is_tried_again(before: &StepStats, step: &StepStats) -> bool {
-    !before.applied && before.started == step.started && before.ended <= step.ended
 }
 
 /// A round has one gradient of each worker at most, none of them stale.

@@ -50,12 +50,15 @@ impl Saved {
                 .filter(|(name, _)| name.starts_with("count"))
                 .map(|(_, value)| value.item::<f32>().map_or(u64::MAX, |value| value as u64))
                 .collect();
-            // Of a worker that dies in the midst of an asynchronous step, some have the gradient.
-            let torn = match needs.rounds {
-                true => 0,
-                false => timeline.crashes().count() as u64,
+            // Of a worker that dies in the midst of an asynchronous step, some have the gradient;
+            // of the workers that voted for a round, too, and the others may then lack the round.
+            let deaths = timeline.crashes().count() as u64;
+            let (lack, exceed) = match (needs.rounds, needs.vote) {
+                (true, false) => (0, 0),
+                (true, true) => (deaths, 0),
+                (false, _) => (deaths, deaths),
             };
-            let is_whole = |count: &u64| count.abs_diff(*step) <= torn;
+            let is_whole = |count: &u64| (step - lack.min(*step)..=step + exceed).contains(count);
             found.unless(counts.iter().all(is_whole), Promise::Checkpoints, || {
                 format!("of step {step}, its variables have had {counts:?} updates")
             });
