@@ -1,16 +1,17 @@
 //! Operations on rows that are found by their number, as embeddings use them. If the number of rows
 //! depends on values, the dimension stays open.
 
+mod computing;
+mod types;
+
 use smallvec::smallvec;
 
-use super::types::{is_index, typed};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, ShardStrategy, Sharding, TensorType, agree, bytes, one,
+    Output, OutputTypes, Outputs, ShardStrategy, Sharding, TensorType, bytes, one,
 };
-use crate::kernels::indexed::IndexOutOfRange;
 use crate::kernels::{gather_rows, sparse};
-use crate::tensor::{DType, Element, PartialShape, Shape, Tensor};
+use crate::tensor::{DType, Shape, Tensor};
 
 /// An operation on rows and their numbers. Ids are i32 or i64.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,10 +100,10 @@ impl OpDef for Sparse {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let (outputs, needs) = match (self, inputs) {
-            (Self::Unique, [x]) => (unique_types(*x), "a vector of i32 or i64"),
+            (Self::Unique, [x]) => (types::unique_types(*x), "a vector of i32 or i64"),
             (Self::ListDiff, [x, y]) => (
-                unique_types(*x)
-                    .filter(|_| y.dtype == x.dtype && is_vector(*y))
+                types::unique_types(*x)
+                    .filter(|_| y.dtype == x.dtype && types::is_vector(*y))
                     .map(|types| smallvec![types[0], TensorType::new(DType::I32, [None])]),
                 "two vectors of i32 or i64",
             ),
@@ -110,22 +111,22 @@ impl OpDef for Sparse {
                 (x.dtype == DType::Bool).then(|| one(DType::I64, [None, Some(x.shape.rank())])),
                 "truth values",
             ),
-            (Self::SetDifference, [x, y]) => (difference_types(*x, *y), "two lists of sets"),
+            (Self::SetDifference, [x, y]) => (types::difference_types(*x, *y), "two lists of sets"),
             (Self::UnsortedSegmentSum(Some(rows)), [x, ids]) => {
-                (segment_sum(*x, *ids, Some(*rows)), "f32 rows and an i32 or i64 for each")
+                (types::segment_sum(*x, *ids, Some(*rows)), "f32 rows and an i32 or i64 for each")
             }
             (Self::UnsortedSegmentSum(None), [x, ids, like]) => (
-                like.shape.dims().first().and_then(|rows| segment_sum(*x, *ids, *rows)),
+                like.shape.dims().first().and_then(|rows| types::segment_sum(*x, *ids, *rows)),
                 "f32 rows, an i32 or i64 for each, and what has a row for each sum",
             ),
             (Self::ShardIds(sharding), [ids]) => {
-                (shard_types(*ids, sharding.shards), "a vector of i32 or i64")
+                (types::shard_types(*ids, sharding.shards), "a vector of i32 or i64")
             }
             (Self::Stitch, inputs) => {
-                (stitch(inputs), "as many i32 vectors of positions as f32 rows")
+                (types::stitch(inputs), "as many i32 vectors of positions as f32 rows")
             }
             (Self::StitchGrad, [gradient, positions @ ..]) => {
-                (stitch_grad(*gradient, positions), "f32 rows and i32 vectors of positions")
+                (types::stitch_grad(*gradient, positions), "f32 rows and i32 vectors of positions")
             }
             _ => (None, "another number of inputs"),
         };
@@ -182,27 +183,27 @@ impl OpDef for Sparse {
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         Ok(match (self, inputs) {
             (Self::Unique, [x]) => match x.dtype() {
-                DType::I32 => unique::<i32>(x),
-                _ => unique::<i64>(x),
+                DType::I32 => computing::unique::<i32>(x),
+                _ => computing::unique::<i64>(x),
             },
             (Self::UnsortedSegmentSum(rows), [x, ids, like @ ..]) => {
                 let rows = rows.unwrap_or_else(|| like[0].shape().dims()[0]);
                 let dims = x.shape();
                 let row = &dims.dims()[ids.shape().rank()..];
-                smallvec![sum_of_segments(x, ids, rows, row)?]
+                smallvec![computing::sum_of_segments(x, ids, rows, row)?]
             }
             (Self::ListDiff, [x, y]) => match x.dtype() {
-                DType::I32 => list_diff::<i32>(x, y),
-                _ => list_diff::<i64>(x, y),
+                DType::I32 => computing::list_diff::<i32>(x, y),
+                _ => computing::list_diff::<i64>(x, y),
             },
-            (Self::Where, [x]) => smallvec![places(x)?],
+            (Self::Where, [x]) => smallvec![computing::places(x)?],
             (Self::SetDifference, [x, y]) => match x.dtype() {
-                DType::I32 => set_difference::<i32>(x, y)?,
-                _ => set_difference::<i64>(x, y)?,
+                DType::I32 => computing::set_difference::<i32>(x, y)?,
+                _ => computing::set_difference::<i64>(x, y)?,
             },
             (Self::ShardIds(sharding), [ids]) => match ids.dtype() {
-                DType::I32 => shard_ids::<i32>(ids, sharding, |row| row as i32)?,
-                _ => shard_ids::<i64>(ids, sharding, |row| row as i64)?,
+                DType::I32 => computing::shard_ids::<i32>(ids, sharding, |row| row as i32)?,
+                _ => computing::shard_ids::<i64>(ids, sharding, |row| row as i64)?,
             },
             (Self::Stitch, inputs) => {
                 let (positions, rows) = inputs.split_at(inputs.len() / 2);
@@ -223,169 +224,6 @@ impl OpDef for Sparse {
             (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),
         })
     }
-}
-
-fn is_vector(x: TensorType) -> bool {
-    x.shape.rank() == 1
-}
-
-fn unique_types(x: TensorType) -> Option<OutputTypes> {
-    let values = TensorType::new(x.dtype, [None]);
-    (is_index(x.dtype) && is_vector(x))
-        .then(|| smallvec![values, TensorType::new(DType::I32, x.shape)])
-}
-
-fn difference_types(x: TensorType, y: TensorType) -> Option<OutputTypes> {
-    let (&[sets, _], &[others, _]) = (x.shape.dims(), y.shape.dims()) else { return None };
-    agree(sets, others)?;
-    (is_index(x.dtype) && x.dtype == y.dtype).then(|| {
-        smallvec![
-            TensorType::new(DType::I64, [None, Some(2)]),
-            TensorType::new(x.dtype, [None]),
-            TensorType::new(DType::I64, [Some(2)]),
-        ]
-    })
-}
-
-/// The positions of the elements that hold.
-fn places(x: &Tensor) -> Result<Tensor, ComputeError> {
-    let shape = x.shape();
-    let dims = shape.dims();
-    let mut rows: Vec<i64> = Vec::new();
-    for at in (0..).zip(x.slice::<bool>()).filter(|(_, holds)| **holds).map(|(at, _)| at) {
-        let mut rest: usize = at;
-        let first = rows.len();
-        rows.resize(first + dims.len(), 0);
-        for (axis, dim) in dims.iter().enumerate().rev() {
-            rows[first + axis] = (rest % dim) as i64;
-            rest /= dim;
-        }
-    }
-    let count = x.slice::<bool>().iter().filter(|holds| **holds).count();
-    Ok(Tensor::new([count, dims.len()], &rows)?)
-}
-
-fn set_difference<T: Element + Into<i64> + Ord>(
-    x: &Tensor,
-    y: &Tensor,
-) -> Result<Outputs, ComputeError> {
-    let (sets, size) = x.shape().rows_and_columns();
-    let (_, others) = y.shape().rows_and_columns();
-    let (mut places, mut values, mut most) = (Vec::new(), Vec::new(), 0);
-    for set in 0..sets {
-        let row: std::collections::BTreeSet<T> =
-            x.slice::<T>()[set * size..][..size].iter().copied().collect();
-        let other = &y.slice::<T>()[set * others..][..others];
-        let left = row.into_iter().filter(|value| !other.contains(value));
-        let first = values.len();
-        values.extend(left);
-        most = most.max(values.len() - first);
-        places.extend((0..(values.len() - first) as i64).flat_map(|at| [set as i64, at]));
-    }
-    let places = Tensor::new([values.len(), 2], &places)?;
-    Ok(smallvec![places, vector(&values), vector(&[sets as i64, most as i64])])
-}
-
-fn segment_sum(x: TensorType, ids: TensorType, rows: Option<usize>) -> Option<OutputTypes> {
-    let dims = x.float_dims()?;
-    let rank = ids.shape.rank();
-    if !is_index(ids.dtype) || rank > dims.len() {
-        return None;
-    }
-    let (numbered, row) = dims.split_at(rank);
-    PartialShape::new(numbered).merge(&ids.shape)?;
-    typed(DType::F32, &[&[rows], row].concat())
-}
-
-fn shard_types(ids: TensorType, shards: usize) -> Option<OutputTypes> {
-    let each = |dtype| std::iter::repeat_n(TensorType::new(dtype, [None]), shards);
-    (is_index(ids.dtype) && is_vector(ids))
-        .then(|| each(ids.dtype).chain(each(DType::I32)).collect())
-}
-
-fn stitch(inputs: &[TensorType]) -> Option<OutputTypes> {
-    let (positions, rows) = inputs.split_at(inputs.len() / 2);
-    let [_, row @ ..] = rows.first()?.float_dims()? else { return None };
-    let (mut count, mut row) = (Some(0), PartialShape::new(row));
-    if positions.len() != rows.len() {
-        return None;
-    }
-    for (positions, rows) in positions.iter().zip(rows) {
-        let (&[placed], [given, more @ ..]) = (positions.shape.dims(), rows.float_dims()?) else {
-            return None;
-        };
-        row = row.merge(&PartialShape::new(more))?;
-        let here = agree(placed, *given)?;
-        count = count.zip(here).map(|(count, here)| count + here);
-        if positions.dtype != DType::I32 {
-            return None;
-        }
-    }
-    Some(one(DType::F32, PartialShape::new(&[&[count], row.dims()].concat())))
-}
-
-fn stitch_grad(gradient: TensorType, positions: &[TensorType]) -> Option<OutputTypes> {
-    let [_, row @ ..] = gradient.float_dims()? else { return None };
-    let rows = |positions: &TensorType| {
-        let &[count] = positions.shape.dims() else { return None };
-        let is_i32 = positions.dtype == DType::I32;
-        is_i32.then(|| TensorType::new(DType::F32, PartialShape::new(&[&[count], row].concat())))
-    };
-    positions.iter().map(rows).collect()
-}
-
-fn vector<T: Element>(values: &[T]) -> Tensor {
-    Tensor::new([values.len()], values).expect("a vector has as many values as it has")
-}
-
-fn unique<T: Element + Into<i64>>(x: &Tensor) -> Outputs {
-    let (values, index) = sparse::unique::<T>(x.slice());
-    smallvec![vector(&values), vector(&index)]
-}
-
-fn list_diff<T: Element + Into<i64> + Ord>(x: &Tensor, y: &Tensor) -> Outputs {
-    let others: std::collections::BTreeSet<&T> = y.slice::<T>().iter().collect();
-    let left = x.slice::<T>().iter().enumerate().filter(|(_, value)| !others.contains(value));
-    let (positions, values): (Vec<i32>, Vec<T>) = left.map(|(at, x)| (at as i32, *x)).unzip();
-    smallvec![vector(&values), vector(&positions)]
-}
-
-/// The sum of the rows of each id. Rows whose id is below 0 go to one row more, which is cut off.
-fn sum_of_segments(
-    x: &Tensor,
-    ids: &Tensor,
-    rows: usize,
-    row: &[usize],
-) -> Result<Tensor, ComputeError> {
-    let ids: Vec<i64> = match ids.dtype() {
-        DType::I32 => ids.slice::<i32>().iter().map(|id| i64::from(*id)).collect(),
-        _ => ids.slice::<i64>().to_vec(),
-    };
-    let position = |(place, id): (usize, &i64)| match usize::try_from(*id) {
-        Err(_) => Ok(rows),
-        Ok(position) if position < rows => Ok(position),
-        Ok(_) => Err(IndexOutOfRange { index: *id, place, size: rows }),
-    };
-    let positions = ids.iter().enumerate().map(position).collect::<Result<Vec<_>, _>>()?;
-    let shape = |rows: usize| Shape::new(&[&[rows], row].concat());
-    let width = row.iter().product();
-    let has_more = positions.contains(&rows);
-    let mut out = Tensor::uninitialised::<f32>(shape(rows + usize::from(has_more)));
-    sparse::segment_sum(x.slice(), &positions, width, out.make_mut());
-    if !has_more {
-        return Ok(out);
-    }
-    Ok(Tensor::new(shape(rows), &out.slice::<f32>()[..rows * width])?)
-}
-
-fn shard_ids<T: Element + Into<i64>>(
-    ids: &Tensor,
-    sharding: &Sharding,
-    narrow: impl Fn(usize) -> T,
-) -> Result<Outputs, ComputeError> {
-    let shards = sparse::shard_ids(ids.slice(), sharding, narrow)?;
-    let ids = shards.iter().map(|shard| vector(&shard.ids));
-    Ok(ids.chain(shards.iter().map(|shard| vector(&shard.positions))).collect())
 }
 
 impl Output {

@@ -1,15 +1,18 @@
 //! Operations that move elements: TensorFlow's other inputs become attributes.
 
 mod band;
+mod filled;
+mod subscripts;
 
 use super::{Importer, Node, NodeProblem, Translate, Values, plain, with_attributes};
-use crate::graph::{Mirror, Op, Output, Subscript};
-use crate::import::known::Known;
+use crate::graph::{Mirror, Output};
 use crate::import::node::axis;
 use crate::import::tensor::{known_shape, partial_shape};
 use crate::import::value::Value;
-use crate::operations::{self, Array, Binary, Cast, Change, Cumprod, Dynamic, Roll};
+use crate::operations::{Array, Change, Cumprod, Dynamic, Roll};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
+
+pub(super) use filled::{like, zeros};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
@@ -34,9 +37,9 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "Unpack" => of_first(|node, x| {
             Ok(Array::Unstack { axis: axis(node.def.int("axis", 0)?, x.rank())? })
         }),
-        "Slice" => Box::new(slice),
-        "StridedSlice" => Box::new(strided_slice),
-        "StridedSliceGrad" => Box::new(strided_slice_grad),
+        "Slice" => Box::new(subscripts::slice),
+        "StridedSlice" => Box::new(subscripts::strided_slice),
+        "StridedSliceGrad" => Box::new(subscripts::strided_slice_grad),
         "Pad" | "PadV2" => Box::new(pad),
         "MirrorPad" => of_first(|node, _| {
             let (paddings, mirror) = mirrored(node)?;
@@ -68,9 +71,9 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             importer.emit(node, Cumprod { axis, exclusive, reverse }, &[x])
         }),
         "ZerosLike" => plain(Array::ZerosLike),
-        "OnesLike" => Box::new(ones_like),
-        "Range" => Box::new(range),
-        "Fill" => Box::new(fill),
+        "OnesLike" => Box::new(filled::ones_like),
+        "Range" => Box::new(filled::range),
+        "Fill" => Box::new(filled::fill),
         "Shape" => with_attributes(|def| {
             Ok(Array::Shape(def.optional_dtype("out_type")?.unwrap_or(DType::I32)))
         }),
@@ -221,128 +224,6 @@ fn split_v(node: &Node<'_>, x: PartialShape) -> Result<Array, NodeProblem> {
     Ok(Array::Split { axis, sizes: sizes(&given)? })
 }
 
-/// `(x, begin, size)`
-fn slice(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let x = importer.input(node, 0)?;
-    if let (Ok(begin), Ok(size)) = (node.ints(1), node.ints(2)) {
-        let size = partial_shape(&size)?.dims().to_vec();
-        return importer.emit(node, Array::Slice { begin: sizes(&begin)?, size }, &[x]);
-    }
-    let rank = x.tensor_type().shape.rank();
-    let dims = sizes_known(node, 2).unwrap_or_else(|_| vec![None; rank]);
-    dynamic(importer, node, Change::Slice, &dims)
-}
-
-/// TensorFlow's masks of a slice, in the order of its attributes.
-fn masks(node: &Node<'_>) -> Result<[i64; 5], NodeProblem> {
-    let mask = |name| node.def.int(name, 0);
-    Ok([
-        mask("begin_mask")?,
-        mask("end_mask")?,
-        mask("ellipsis_mask")?,
-        mask("new_axis_mask")?,
-        mask("shrink_axis_mask")?,
-    ])
-}
-
-/// `(x, begin, end, strides)`
-fn strided_slice(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let x = importer.input(node, 0)?;
-    let (masks, shape) = (masks(node)?, x.tensor_type().shape);
-    if (1..4).all(|i| node.ints(i).is_ok()) {
-        let subscripts = subscripts(node, 1, masks, shape.rank())?;
-        return importer.emit(node, Array::StridedSlice(subscripts), &[x]);
-    }
-    let dims = strided_dims(node, masks, shape)?;
-    dynamic(importer, node, Change::StridedSlice(masks), &dims)
-}
-
-/// The dimensions of a slice whose begin or end only the step knows: an axis that is taken whole
-/// keeps its size.
-fn strided_dims(
-    node: &Node<'_>,
-    masks: [i64; 5],
-    shape: PartialShape,
-) -> Result<Vec<Option<usize>>, NodeProblem> {
-    let entries = sizes_known(node, 1)?.len();
-    let subscripts = places([vec![0; entries], vec![0; entries], vec![1; entries]], masks, &shape)?;
-    let (mut dims, mut left) = (Vec::new(), shape.dims().iter());
-    for subscript in subscripts {
-        match subscript {
-            Subscript::NewAxis => dims.push(Some(1)),
-            Subscript::At(_) => drop(left.next()),
-            Subscript::Every { begin: None, end: None, .. } => {
-                dims.push(left.next().copied().flatten());
-            }
-            Subscript::Every { .. } => dims.push(left.next().and(None)),
-        }
-    }
-    Ok(dims.into_iter().chain(left.copied()).collect())
-}
-
-fn places(
-    bounds: [Vec<i64>; 3],
-    masks: [i64; 5],
-    shape: &PartialShape,
-) -> Result<Vec<Subscript>, NodeProblem> {
-    operations::subscripts(bounds, masks, shape.rank())
-        .map_err(|problem| NodeProblem::unsupported(problem.to_string()))
-}
-
-/// The subscripts of the inputs `first`, `first + 1` and `first + 2` and of the masks, for a value
-/// of `rank`.
-fn subscripts(
-    node: &Node<'_>,
-    first: usize,
-    masks: [i64; 5],
-    rank: usize,
-) -> Result<Vec<Subscript>, NodeProblem> {
-    let bounds = [node.ints(first)?, node.ints(first + 1)?, node.ints(first + 2)?];
-    operations::subscripts(bounds, masks, rank)
-        .map_err(|problem| NodeProblem::unsupported(problem.to_string()))
-}
-
-/// `(shape, begin, end, strides, gradient)`
-fn strided_slice_grad(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let (shape, gradient) = (node.known(0)?, importer.input(node, 4)?);
-    let masks = masks(node)?;
-    let like = like(importer, node, shape)?;
-    if (1..4).all(|i| node.ints(i).is_ok()) {
-        let subscripts = subscripts(node, 1, masks, shape.elements.len())?;
-        return importer.emit(node, Array::StridedSliceGrad(subscripts), &[gradient, like]);
-    }
-    let [begin, end, strides] =
-        [importer.input(node, 1)?, importer.input(node, 2)?, importer.input(node, 3)?];
-    let shape = like.tensor_type().shape;
-    let back = Dynamic { change: Change::StridedSliceGrad(masks), shape };
-    importer.emit(node, back, &[gradient, begin, end, strides, like])
-}
-
-/// A value whose shape is `shape`.
-pub(super) fn like(
-    importer: &Importer<'_>,
-    node: &Node<'_>,
-    shape: &Known,
-) -> Result<Output, NodeProblem> {
-    match (&shape.like, shape.ints()) {
-        (Some(like), _) => Ok(like.clone()),
-        (None, None) => {
-            let sizes =
-                shape.materialise(importer.graph, &format!("{}/sizes_", node.def.name), 0)?;
-            let zero = importer.helper(node, "like", Op::Const(Tensor::scalar(0f32)), &[])?;
-            let dims = shape.dims_or_unknown();
-            let spread = Dynamic { change: Change::BroadcastTo, shape: partial_shape(&dims)? };
-            importer.helper(node, "like", spread, &[&zero, &sizes])
-        }
-        (None, Some(dims)) => importer.helper(
-            node,
-            "like",
-            Op::Fill { shape: known_shape(&dims)?, value: Tensor::scalar(0f32) },
-            &[],
-        ),
-    }
-}
-
 fn paddings(node: &Node<'_>) -> Result<Vec<(usize, usize)>, NodeProblem> {
     let both = sizes(&node.ints(1)?)?;
     Ok(both.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
@@ -392,81 +273,7 @@ fn broadcast_to(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let like = node.known(1).ok().and_then(|shape| shape.like.clone());
     match (node.ints(1), like) {
         (Ok(dims), _) => importer.emit(node, Array::BroadcastTo(known_shape(&dims)?.into()), &[x]),
-        (Err(_), Some(like)) => spread_like(importer, node, &x, &like),
+        (Err(_), Some(like)) => filled::spread_like(importer, node, &x, &like),
         (Err(_), None) => dynamic(importer, node, Change::BroadcastTo, &sizes_known(node, 1)?),
     }
-}
-
-/// Repeats `x` to the shape of `like`, by adding it to zeros of that shape.
-fn spread_like(importer: &mut Importer<'_>, node: &Node<'_>, x: &Output, like: &Output) -> Values {
-    if x.tensor_type().dtype == DType::Bool {
-        let sizes = importer.helper(node, "sizes", Array::Shape(DType::I32), &[like])?;
-        let spread = Dynamic { change: Change::BroadcastTo, shape: like.tensor_type().shape };
-        return importer.emit(node, spread, &[x.clone(), sizes]);
-    }
-    let zeros = zeros(importer, node, x, like)?;
-    importer.emit(node, Binary::Add, &[zeros, x.clone()])
-}
-
-/// Zeros of the type of `x` and the shape of `like`.
-pub(super) fn zeros(
-    importer: &Importer<'_>,
-    node: &Node<'_>,
-    x: &Output,
-    like: &Output,
-) -> Result<Output, NodeProblem> {
-    let dtype = x.tensor_type().dtype;
-    if like.tensor_type().dtype == dtype {
-        return importer.helper(node, "zeros", Array::ZerosLike, &[like]);
-    }
-    let cast = importer.helper(node, "cast", Cast(dtype), &[like])?;
-    importer.helper(node, "zeros", Array::ZerosLike, &[&cast])
-}
-
-/// `(start, limit, delta)`
-fn range(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    if let (Ok(start), Ok(limit), Ok(delta)) =
-        (node.constant(0), node.constant(1), node.constant(2))
-    {
-        let [start, limit, delta] = [start, limit, delta].map(Tensor::clone);
-        return importer.emit(node, Array::Range { start, limit, delta }, &[]);
-    }
-    dynamic(importer, node, Change::Range, &[None])
-}
-
-/// `(shape, value)`
-fn fill(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let value = importer.input(node, 1)?;
-    let like = node.known(0).ok().and_then(|shape| shape.like.clone());
-    match (node.ints(0), like) {
-        (Ok(dims), _) => {
-            let shape = known_shape(&dims)?;
-            if let Some(value) =
-                node.value(1)?.constant.clone().filter(|value| value.shape().rank() == 0)
-            {
-                return importer.emit(node, Op::Fill { shape, value }, &[]);
-            }
-            importer.emit(node, Array::BroadcastTo(shape.into()), &[value])
-        }
-        (Err(_), Some(like)) => spread_like(importer, node, &value, &like),
-        (Err(_), None) => {
-            let shape = PartialShape::checked(&sizes_known(node, 0)?);
-            let shape = shape.ok_or(NodeProblem::NotConstant { input: 0 })?;
-            let sizes = importer.input(node, 0)?;
-            importer.emit(node, Dynamic { change: Change::BroadcastTo, shape }, &[value, sizes])
-        }
-    }
-}
-
-fn ones_like(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let x = importer.input(node, 0)?;
-    let one = match x.tensor_type().dtype {
-        DType::F32 => Tensor::scalar(1f32),
-        DType::I32 => Tensor::scalar(1i32),
-        DType::I64 => Tensor::scalar(1i64),
-        DType::F64 => Tensor::scalar(1f64),
-        dtype => return Err(NodeProblem::unsupported(format!("there are no ones of {dtype}"))),
-    };
-    let one = importer.helper(node, "one", Op::Const(one), &[])?;
-    spread_like(importer, node, &one, &x)
 }

@@ -1,0 +1,74 @@
+//! Arithmetic on known integers, one by one.
+
+use super::{Element, Known};
+use crate::operations::Binary;
+
+pub(super) fn elementwise(kind: &str, a: &Known, b: &Known) -> Option<Known> {
+    let binary = arithmetic(kind)?;
+    let element = |a: &Element, b: &Element| computed(binary, a, b);
+    let (all, others) = (a.elements.as_slice(), b.elements.as_slice());
+    let elements = match (all, others) {
+        ([a], others) => others.iter().map(|b| element(a, b)).collect(),
+        (all, [b]) => all.iter().map(|a| element(a, b)).collect(),
+        _ if a.dims == b.dims => all.iter().zip(others).map(|(a, b)| element(a, b)).collect(),
+        _ => return None,
+    };
+    let is_as_large = a.dims.len() == b.dims.len() && b.elements.len() == 1;
+    let dims = if a.dims.len() > b.dims.len() || is_as_large { &a.dims } else { &b.dims };
+    Some(Known { dtype: a.dtype, dims: dims.clone(), elements, like: None })
+}
+
+/// The product of integers; if they are the sizes of one value, its number of elements.
+pub(super) fn product(x: &Known) -> Element {
+    if let Some(ints) = x.ints() {
+        let product = ints.iter().try_fold(1i64, |product, int| product.checked_mul(*int));
+        return product.map_or(Element::Unknown, Element::Known);
+    }
+    if let Some(like) = &x.like {
+        return Element::Size(like.clone());
+    }
+    let others = x.elements.iter().filter(|element| element.known() != Some(1)).cloned();
+    others.reduce(|a, b| computed(Binary::Mul, &a, &b)).unwrap_or(Element::Known(1))
+}
+
+fn arithmetic(kind: &str) -> Option<Binary> {
+    Some(match kind {
+        "Add" | "AddV2" => Binary::Add,
+        "Sub" => Binary::Sub,
+        "Mul" => Binary::Mul,
+        "FloorDiv" => Binary::FloorDiv,
+        "FloorMod" => Binary::FloorMod,
+        "Maximum" => Binary::Maximum,
+        "Minimum" => Binary::Minimum,
+        _ => return None,
+    })
+}
+
+/// One integer from two.
+pub(super) fn computed(binary: Binary, a: &Element, b: &Element) -> Element {
+    match (binary, a.known(), b.known()) {
+        (_, Some(a), Some(b)) => integer(binary, a, b).map_or(Element::Unknown, Element::Known),
+        (Binary::Mul | Binary::FloorDiv, None, Some(1))
+        | (Binary::Add | Binary::Sub, None, Some(0)) => a.clone(),
+        (Binary::Mul, Some(1), None) | (Binary::Add, Some(0), None) => b.clone(),
+        _ => Element::of(binary, a, b),
+    }
+}
+
+fn integer(binary: Binary, a: i64, b: i64) -> Option<i64> {
+    match binary {
+        Binary::Add => a.checked_add(b),
+        Binary::Sub => a.checked_sub(b),
+        Binary::Mul => a.checked_mul(b),
+        Binary::FloorDiv => floor_div(a, b),
+        Binary::FloorMod => floor_div(a, b).and_then(|q| a.checked_sub(q.checked_mul(b)?)),
+        Binary::Maximum => Some(a.max(b)),
+        Binary::Minimum => Some(a.min(b)),
+        _ => None,
+    }
+}
+
+fn floor_div(a: i64, b: i64) -> Option<i64> {
+    let (quotient, rest) = (a.checked_div(b)?, a.checked_rem(b)?);
+    Some(if rest != 0 && (rest < 0) != (b < 0) { quotient - 1 } else { quotient })
+}
