@@ -10,6 +10,7 @@
 mod buffer;
 mod dtype;
 mod filling;
+mod memory;
 mod shape;
 
 use std::fmt;
@@ -17,6 +18,8 @@ use std::fmt;
 use buffer::{Buffer, Shared};
 pub use dtype::{DType, Element};
 pub(crate) use filling::FillingTensor;
+pub use memory::{OutOfMemory, set_memory_limit};
+pub(crate) use memory::{memory_of_machine, within_memory};
 pub(crate) use shape::MAX_RANK;
 pub use shape::{PartialShape, Shape, ShapeError};
 
@@ -99,7 +102,7 @@ impl Tensor {
     /// A tensor of zeros (`false` for booleans).
     pub fn zeros(dtype: DType, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
-        Self::over(dtype, shape, Shared::zeroed(shape.elements() * dtype.size()))
+        Self::over(dtype, shape, Shared::zeroed(shape.bytes_of(dtype)))
     }
 
     /// A hollow tensor: no values, and no memory whatever its shape.
@@ -126,13 +129,13 @@ impl Tensor {
         if T::DTYPE == DType::Bool {
             return Self::zeros(DType::Bool, shape);
         }
-        Self::over(T::DTYPE, shape, Shared::recycled(shape.elements() * size_of::<T>()))
+        Self::over(T::DTYPE, shape, Shared::recycled(shape.bytes_of(T::DTYPE)))
     }
 
     /// A tensor of any element type with arbitrary bytes: for a writer of words of the elements'
     /// size that writes every one.
     pub(crate) fn unwritten(dtype: DType, shape: Shape) -> Self {
-        Self::over(dtype, shape, Shared::recycled(shape.elements() * dtype.size()))
+        Self::over(dtype, shape, Shared::recycled(shape.bytes_of(dtype)))
     }
 
     /// The elements as words of their size, for code that moves them without a look at their
@@ -223,7 +226,7 @@ impl Tensor {
     /// The size of the values \[bytes\], without any header; for a hollow tensor, of the values it
     /// stands for.
     pub fn byte_len(&self) -> usize {
-        self.shape.elements() * self.dtype.size()
+        self.shape.bytes_of(self.dtype)
     }
 
     /// Whether it is hollow: made where only shapes are computed, without values.

@@ -16,6 +16,7 @@ mod in_memory;
 mod quic;
 pub mod wire;
 
+use std::any::Any;
 use std::fmt;
 use std::rc::Rc;
 
@@ -60,6 +61,12 @@ pub trait Inbox<M> {
     /// Reports that the connection to `peer` has broken: all undelivered messages between the two
     /// are lost. Messages sent from now on go to the peer's next incarnation.
     fn lost(&self, peer: PeerId, loss: Loss);
+
+    /// Reports that the transport, or a receiver that it called, has panicked: a defect, after
+    /// which messages may be missing without a word.
+    fn broken(&self, panic: &(dyn Any + Send)) {
+        tracing::error!(?panic, "the transport has panicked");
+    }
 }
 
 /// The cause of a peer's loss.

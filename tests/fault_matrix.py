@@ -3,12 +3,15 @@
 
     cargo build --release && tests/fault_matrix.py --jobs 8 --write docs/faults_as_run.md
 
-A cell is a fault (KILL, STOP for 2 s, for 10 s, for ever, TERM, KILL and start again) that comes to
+A cell is a fault (KILL, STOP for 2 s, 10 s, 60 s or ever, TERM, KILL and start again) that comes to
 a task (a parameter server, a worker, the chief) while a training runs, by `task` or by `launch`,
 synchronous, asynchronous or of K gradients, with a checkpoint folder or without. A cell is broken
 if something of it hangs, if a wait says nothing for 30 s, if the chief or the launcher ends with 0
 before the last step, if a process ends with a code that is none of a loss, or if synchronous
 weights differ where the same are promised. The script ends with 1 if one is.
+
+Each cell of `task` is also simulated, with the same fault at the same moment; the tables are followed
+by the cells that end differently in the two worlds.
 
 `--chaos N` draws one to three faults on any task from each of N seeds instead, with the same judge.
 """
@@ -34,10 +37,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TASKS = ["ps:0", "ps:1", "worker:0", "worker:1"]
 VICTIMS = {"ps": "ps:1", "worker": "worker:1", "chief": "worker:0"}
 MODES = {"sync": "'sync'", "async": "'async'", "k_async 2": "{ k_async = { k = 2 } }"}
-FAULTS = ["none", "KILL", "STOP 2 s", "STOP 10 s", "STOP", "TERM", "restart"]
+FAULTS = ["none", "KILL", "STOP 2 s", "STOP 10 s", "STOP 60 s", "STOP", "TERM", "restart"]
 SILENCE = 4  # seconds
 RECOVERY = 15  # seconds
-CODES = {0, 9, 11, 138, 143}
+CODES = {0, 9, 10, 11, 138, 143}
 LIMIT = 300.0  # seconds: whatever runs longer hangs
 QUIET = 30.0  # seconds: the longest that a task may wait without a word
 
@@ -115,6 +118,20 @@ class Cell:
         return f"{self.how}, {self.mode}, {saved}: {self.fault} of the {self.victim}"
 
 
+    def twin(self, seconds):
+        """The same fault in a scenario, a third into a training of `seconds`; none for a signal
+        that a simulation has not."""
+        if self.fault == "TERM" or self.victim not in VICTIMS:
+            return None
+        kind = "crash" if self.fault in ("KILL", "restart") else "freeze"
+        lines = ["[[fault]]", f"at = '{seconds / 3}s'", f"{kind} = '{VICTIMS[self.victim]}'"]
+        if self.fault == "restart":
+            lines.append("restart_after = '0.5s'")
+        elif kind == "freeze":
+            lines.append(f"for = '{self.fault.split()[1] if ' ' in self.fault else 600}s'")
+        return "\n".join(lines) + "\n"
+
+
 class Fault:
     """A fault on a task: at a time since the training began, and how long it lasts, in seconds."""
 
@@ -148,6 +165,28 @@ class Timeline(Cell):
         return all(fault.kind == "STOP" and fault.lasts < SILENCE / 2
                    or fault.kind == "restart" and fault.victim in ("ps:0", "ps:1")
                    for fault in self.faults) and self.checkpoint and len(self.faults) == 1
+
+
+class End:
+    """How a training ended in one of the worlds: done or lost, and to which tasks."""
+
+    def __init__(self, outcome, named):
+        self.outcome, self.named = outcome, named
+
+    @staticmethod
+    def of(codes, words):
+        """The end of processes with these exit codes and last words: done if a worker is."""
+        workers = {name: code for name, code in codes.items() if name.startswith("worker")}
+        if 0 in workers.values():
+            return End("done", [])
+        named = {name for task in workers for name in TASKS if f"(on {name})" in words[task]}
+        return End("lost", sorted(named))
+
+    def __eq__(self, other):
+        return (self.outcome, self.named) == (other.outcome, other.named)
+
+    def __str__(self):
+        return f"{self.outcome}, to {', '.join(self.named)}" if self.named else self.outcome
 
 
 class Ports:
@@ -241,7 +280,8 @@ class Runner:
                     self.strike(cell, tasks, pids, folder, addresses)
             except ProcessLookupError:
                 is_hit = False
-            return self.judge(cell, tasks, steps, folder, began, hit) | {"hit": is_hit}
+            woke = time.monotonic()
+            return self.judge(cell, tasks, steps, folder, began, hit, woke) | {"hit": is_hit}
         finally:
             for pid in [*pids.values(), *(task.process.pid for task in tasks.values())]:
                 try:
@@ -340,7 +380,23 @@ class Runner:
                 self.weights[steps] = json.loads(said.stdout)["runs"][0]["weights_digest"]
             return self.weights[steps]
 
-    def judge(self, cell, tasks, steps, folder, began, hit):
+    def simulated(self, cell, steps, folder):
+        """How the cell ends in a simulation: whether the training was lost, and to whom."""
+        twin = cell.twin(self.seconds)
+        if cell.how != "task" or twin is None:
+            return None
+        # Both workers take such a step at a time; each counts where they need not wait.
+        each = self.seconds / steps * (2 if cell.mode == "async" else 1)
+        pace = f"[compute]\nstep_time = {{ law = 'constant', value = '{each}s' }}\n"
+        (folder / "twin.toml").write_text(
+            (folder / "matrix.toml").read_text().replace("directory = 'saved'\n", "") + pace + twin)
+        said = subprocess.run([self.program, "sim", "twin.toml", "--json"], cwd=folder,
+                              capture_output=True, text=True, timeout=LIMIT)
+        words = (said.stderr.splitlines() or [""])[-1] if said.returncode else ""
+        return End({0: "done", 12: "lost"}.get(said.returncode, f"code {said.returncode}"),
+                   [name for name in TASKS if f"(on {name})" in words])
+
+    def judge(self, cell, tasks, steps, folder, began, hit, woke):
         victim = VICTIMS.get(cell.victim)
         if cell.fault in ("KILL", "STOP", "restart") and cell.how == "task":
             tasks = {name: task for name, task in tasks.items() if name != victim}
@@ -352,7 +408,8 @@ class Runner:
                 broken.append(f"{name} hangs")
             elif code not in CODES:
                 broken.append(f"{name} ends with {code}")
-        quiet = silence([tasks[name] for name in codes], hit)
+        quiet = max(silence([tasks[name] for name in codes if name != victim], hit),
+                    silence([tasks[name] for name in codes if name == victim], woke))
         if quiet > QUIET:
             broken.append(f"nobody says a word for {quiet:.0f} s")
         chief = next((name for name in reversed(codes)
@@ -369,6 +426,8 @@ class Runner:
         return {"cell": cell, "codes": codes, "seconds": max(
                     (task.ended or time.monotonic()) - hit for task in tasks.values()),
                 "rate": result and result["global_steps"] / result["seconds"],
+                "real": End.of(codes, {name: tasks[name].last_words() for name in codes}),
+                "simulated": self.simulated(cell, steps, folder),
                 "broken": broken, "same": same, "words": {
                     name: tasks[name].last_words() for name, code in codes.items() if code},
                 "said": {name: task.said[-15:] for name, task in tasks.items()}}
@@ -418,7 +477,20 @@ def tables(rows):
                 if found:
                     cells_of = " | ".join(found.get(mode, "") for mode in MODES)
                     lines.append(f"| {fault}, {victim} | {cells_of} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + worlds(rows)) + "\n"
+
+
+def worlds(rows):
+    """The cells that end differently in the two worlds."""
+    both = [row for row in rows if row["simulated"]]
+    differ = [row for row in both if row["simulated"] != row["real"]]
+    lines = ["", "## The same faults in simulation", "",
+             f"{len(both)} cells of `task` were simulated, too: whether the training is done or lost,",
+             f"and the task to which it is lost, differ in {len(differ)}."]
+    if differ:
+        lines += ["", "| cell | real | simulated |", "|---|---|---|"]
+        lines += [f"| {row['cell'].name()} | {row['real']} | {row['simulated']} |" for row in differ]
+    return lines
 
 
 HEAD = """# Faults as run
@@ -430,8 +502,9 @@ and "same weights" where a synchronous training ended with those of the undistur
 two parameter servers and two workers; a silent task is lost after {silence} s, and a lost one is waited
 for {recovery} s (`network.silence` and `network.recovery`, which are 5 s and a minute by default). A
 process of `task` that was killed or stands still for ever has no code of its own. A training takes
-some 6 s, so that a task which stands still for 10 s may miss its end (138). With checkpoints the
-fault comes after a third of the steps; without them at a fixed time, which may be near the end.
+some 6 s, and parameter servers stay for a lost worker until {recovery} s after its loss: one that stands
+still for 60 s has missed the end, and may end with 138. With checkpoints the fault comes after a third
+of the steps; without them at a fixed time, which may be near the end.
 
 {count} cells, {broken} broken. One is broken if something hangs, waits for {quiet} s without a word, ends
 with 0 before the last step, or has other weights where the same are promised.
@@ -458,6 +531,8 @@ def main():
             for row in pool.map(runner.run, tried):
                 rows.append(row)
                 print(f"{row['cell'].name()}: {told(row)}", flush=True)
+                if row["simulated"] and row["simulated"] != row["real"]:
+                    print(f"    real: {row['real']}; simulated: {row['simulated']}", flush=True)
                 for name, words in row["words"].items():
                     print(f"    {name}: {words}", flush=True)
                 if row["broken"]:

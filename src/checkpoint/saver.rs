@@ -102,7 +102,7 @@ impl Saver {
         let (contents, encoded) = encode(snapshot)?;
         self.writer.check(&*self.store)?;
         let files = reader::list(&*self.store)?;
-        self.learn(&files);
+        self.learn(&files)?;
         let step = snapshot.global_step;
         if let Some(bytes) = self.has_saved(step, &files) {
             let name = self.names.checkpoint(step);
@@ -230,7 +230,10 @@ impl Saver {
 
     /// Learns of the checkpoints among `files` that others have saved, and forgets those that are
     /// gone.
-    fn learn(&mut self, files: &BTreeMap<String, u64>) {
+    ///
+    /// # Errors
+    /// If an index can't be read at the moment: the next save could not be numbered after it.
+    fn learn(&mut self, files: &BTreeMap<String, u64>) -> Result<(), CheckpointError> {
         let steps: BTreeSet<u64> = steps(&self.names, files).collect();
         self.known.retain(|step, _| steps.contains(step));
         self.broken.retain(|step| steps.contains(step));
@@ -242,6 +245,7 @@ impl Saver {
             let index = reader.index(step);
             let problem = match &index {
                 Ok(index) => reader.check_files(index).err(),
+                Err(error) if error.is_transient() => return index.map(drop),
                 Err(_) => None,
             };
             if let Some(error) = index.as_ref().err().or(problem.as_ref()) {
@@ -255,6 +259,7 @@ impl Saver {
                 self.known.insert(step, Known::of(&index));
             }
         }
+        Ok(())
     }
 
     /// The number of the next save: higher than that of any before. An index that can't be read has

@@ -4,12 +4,14 @@ use super::args::ServeArgs;
 use super::failure::Failure;
 use crate::cluster::ClusterSpec;
 use crate::deployment::{self, ExitCode, Member, Proof, Seat, StopRequest, require_role};
+use crate::tensor::set_memory_limit;
 
 /// Runs the command, until a signal ends it.
 pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let config = require_role(&args.role.flags(None), None)?;
     super::cluster::warn(&config);
     let proof = args.certs.as_deref().map(Proof::Folder);
+    args.memory_limit.into_iter().for_each(set_memory_limit);
     let mut seat = Seat::new(&config, ClusterSpec::default(), proof, &args.run_name)?;
     seat.silence = Some(args.silence.0);
     let (task, cluster) = (seat.task().clone(), seat.cluster().to_string());

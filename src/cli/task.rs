@@ -14,6 +14,7 @@ use crate::deployment::{
 use crate::experiment::{ExperimentError, Observed, Trainer, Trial};
 use crate::report::{Report, World};
 use crate::runtime::Host;
+use crate::tensor::set_memory_limit;
 use crate::training::{Recording, SharedRecording, after_a_loss, train};
 use crate::units::Time;
 
@@ -28,6 +29,7 @@ pub(super) fn run(
     let config = require_role(&args.role.flags(Some(scenario)), scenario.addresses())?;
     super::cluster::warn(&config);
     let trial = only(experiment.trials_of_task(config.task())?)?;
+    trial.memory_limit.into_iter().for_each(set_memory_limit);
     let run = args.run_name.as_deref().unwrap_or(&trial.scenario);
     let (mut socket, mut control) = (None, None);
     let mut proof = args.certs.as_deref().map(Proof::Folder);

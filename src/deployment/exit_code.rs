@@ -83,7 +83,10 @@ impl ExitCode {
     /// The exit code of a simulation that failed with `code`.
     pub(crate) fn of_simulation(code: Code) -> Self {
         match code {
-            Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => Self::Usage,
+            Code::InvalidArgument
+            | Code::NotFound
+            | Code::FailedPrecondition
+            | Code::ResourceExhausted => Self::Usage,
             Code::NanLoss => Self::Diverged,
             Code::Stalled => Self::Stalled,
             Code::Unavailable

@@ -1,6 +1,7 @@
 //! A task's connection to the others: the runtime's messages, counted, and questions about the
 //! task's status.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
@@ -247,6 +248,10 @@ impl Inbox<Message> for Sorter {
 
     fn lost(&self, peer: PeerId, loss: Loss) {
         self.inbox.lost(peer, loss);
+    }
+
+    fn broken(&self, panic: &(dyn Any + Send)) {
+        self.inbox.broken(panic);
     }
 }
 

@@ -1,17 +1,14 @@
 //! The memory that a run will need, estimated before it starts: what exceeds the limit is refused,
 //! and not ended by the system half-way.
 
-use std::fs;
-
 use super::scenario::Scenario;
 use super::{ExperimentError, Trial};
 use crate::kernels::Numerics;
 use crate::models::Extent;
 use crate::report::World;
+use crate::tensor::memory_of_machine;
 use crate::units::Bytes;
 
-/// The limit on a machine whose memory is not known.
-const UNKNOWN_MACHINE: Bytes = Bytes(16 << 30);
 /// A simulated task: its actors, its graph and its plans, as measured with 100 to 1000 workers.
 const SIMULATED_TASK: f64 = 512.0 * 1024.0;
 /// What each simulated task keeps of each other one.
@@ -79,12 +76,12 @@ pub(super) fn check_task(trial: &Trial) -> Result<(), ExperimentError> {
 
 /// The number of simulations such as `trial` that will fit the limit together.
 pub(super) fn how_many_fit(trial: &Trial) -> usize {
-    let limit = trial.memory_limit.unwrap_or_else(of_machine);
+    let limit = trial.memory_limit.unwrap_or_else(memory_of_machine);
     (limit.0 as f64 / estimate(trial, World::Simulation).total().max(1.0)) as usize
 }
 
 fn fits(trial: &Trial, estimate: Estimate) -> Result<(), ExperimentError> {
-    let limit = trial.memory_limit.unwrap_or_else(of_machine);
+    let limit = trial.memory_limit.unwrap_or_else(memory_of_machine);
     if estimate.total() <= limit.0 as f64 {
         return Ok(());
     }
@@ -103,7 +100,7 @@ fn fits(trial: &Trial, estimate: Estimate) -> Result<(), ExperimentError> {
 /// # Errors
 /// If there will not.
 pub(super) fn check_tasks(scenario: &Scenario, run: &str) -> Result<(), ExperimentError> {
-    let limit = scenario.memory_limit.unwrap_or_else(of_machine);
+    let limit = scenario.memory_limit.unwrap_or_else(memory_of_machine);
     let tasks: u64 = scenario.cluster.values().map(|tasks| u64::from(tasks.count())).sum();
     let estimate = Estimate { tasks: of_tasks(tasks as f64), ..Estimate::default() };
     if estimate.tasks <= limit.0 as f64 {
@@ -158,20 +155,6 @@ fn data(trial: &Trial) -> f64 {
     (values(&dataset.train) + values(&dataset.test)) * F32
 }
 
-/// The memory of this machine, or what of it this process may use.
-fn of_machine() -> Bytes {
-    let total = fs::read_to_string("/proc/meminfo").ok().and_then(|text| in_meminfo(&text));
-    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    let group = group.and_then(|text| text.trim().parse().ok()).map(Bytes);
-    total.into_iter().chain(group).min().unwrap_or(UNKNOWN_MACHINE)
-}
-
-fn in_meminfo(text: &str) -> Option<Bytes> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(Bytes(kib * 1024))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,11 +181,5 @@ mod tests {
         let text = "[compute]\nnumerics = \"shapes\"\n[program]\nmodel = \"vgg16\"\n";
         let estimate = estimates(text, World::Simulation);
         assert_eq!((estimate.variables, estimate.data), (0.0, 0.0));
-    }
-
-    #[test]
-    fn the_machines_memory_is_read_from_the_system() {
-        assert_eq!(in_meminfo("MemTotal:       16 kB\nMemFree: 3 kB\n"), Some(Bytes(16 << 10)));
-        assert_eq!(in_meminfo("nothing"), None);
     }
 }

@@ -20,6 +20,7 @@ use crate::report;
 use crate::runtime::{Code, Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
+use crate::tensor::set_memory_limit;
 use crate::training::{
     Checkpointing, Recording, Settings, SharedRecording, StepStats, Task, TaskParts, after_a_loss,
 };
@@ -145,6 +146,7 @@ impl Trial {
     where
         F: Future<Output = TaskResult<()>> + 'static,
     {
+        self.memory_limit.into_iter().for_each(set_memory_limit);
         let wall = WallClock::new();
         let recording = recording.telling(|step: &StepStats| {
             simulation::end_step(&step.worker, step.started, step.applied);

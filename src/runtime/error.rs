@@ -26,6 +26,9 @@ pub enum Code {
     /// Another part of the step failed, or state that it needs is gone, for example because the
     /// session was closed or reset. Try again, with a new session if the old one is gone.
     Aborted,
+    /// An operation asks for more memory than there is. Make its shapes smaller, or raise
+    /// the limit.
+    ResourceExhausted,
     /// The input is at its end, or the training is over. An orderly end.
     OutOfRange,
     /// A task can't be reached. Try again later.

@@ -1,5 +1,6 @@
 //! The way to a task's three actors, for each other and for other tasks.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -253,6 +254,10 @@ impl Inbox<PeerMessage> for Actors {
         for message in messages.into_iter().filter(|one| self.access.admits(from, one)) {
             self.dispatch(from, message);
         }
+    }
+
+    fn broken(&self, panic: &(dyn Any + Send)) {
+        self.panics.note("the transport", panic);
     }
 
     fn lost(&self, peer: PeerId, loss: Loss) {

@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
 use super::dtype::Element;
+use super::memory::Counted;
 
 /// The most bytes that the free list keeps of each power of two \[bytes\]: two tensors of 100 MB,
 /// since touching that much new memory takes half as long as receiving it.
@@ -33,9 +34,19 @@ impl Line {
 pub(super) struct Buffer {
     lines: Vec<Line>,
     len: usize,
+    /// Its share of the memory of all tensors.
+    _counted: Counted,
 }
 
 impl Buffer {
+    /// An empty buffer with room for `wanted` bytes and more, so that others can use it again.
+    fn with_room(wanted: usize) -> Self {
+        let counted = Counted::new(wanted);
+        let lines = wanted.div_ceil(LINE);
+        let room = if class(wanted).is_some() { lines.next_power_of_two() } else { lines };
+        Self { lines: Vec::with_capacity(room), len: 0, _counted: counted }
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.len]
     }
@@ -72,11 +83,7 @@ impl Shared {
     pub(super) fn recycled(len: usize) -> Self {
         let class = class(len);
         let kept = class.and_then(|class| free_list(class).pop());
-        let mut kept = kept.unwrap_or_else(|| {
-            let lines = len.div_ceil(LINE);
-            let room = if class.is_some() { lines.next_power_of_two() } else { lines };
-            Arc::new(Buffer { lines: Vec::with_capacity(room), len })
-        });
+        let mut kept = kept.unwrap_or_else(|| Arc::new(Buffer::with_room(len)));
         let buffer = Arc::get_mut(&mut kept).expect("nobody holds a buffer of the free list");
         buffer.lines.resize(len.div_ceil(LINE), Line::ZERO);
         buffer.len = len;
@@ -113,11 +120,7 @@ impl Filling {
     /// An empty buffer with room for `wanted` bytes.
     pub(super) fn new(wanted: usize) -> Self {
         let kept = class(wanted).and_then(|class| free_list(class).pop());
-        let mut buffer = kept.unwrap_or_else(|| {
-            let lines = wanted.div_ceil(LINE);
-            let room = if class(wanted).is_some() { lines.next_power_of_two() } else { lines };
-            Arc::new(Buffer { lines: Vec::with_capacity(room), len: 0 })
-        });
+        let mut buffer = kept.unwrap_or_else(|| Arc::new(Buffer::with_room(wanted)));
         let own = Arc::get_mut(&mut buffer).expect("nobody holds a buffer of the free list");
         own.lines.clear();
         own.len = 0;

@@ -12,7 +12,7 @@ pub(crate) struct FillingTensor {
 
 impl FillingTensor {
     pub(crate) fn new(dtype: DType, shape: Shape) -> Self {
-        Self { dtype, shape, buffer: Filling::new(shape.elements() * dtype.size()) }
+        Self { dtype, shape, buffer: Filling::new(shape.bytes_of(dtype)) }
     }
 
     /// The length that is missing \[bytes\].

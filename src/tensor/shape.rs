@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::DType;
+
 /// The most dimensions a shape can have.
 pub(crate) const MAX_RANK: usize = 6;
 /// The most elements that a shape from outside can have, dimensions of 0 counted as 1: more than
@@ -52,9 +54,15 @@ impl Shape {
         usize::from(self.rank)
     }
 
-    /// The number of elements of a tensor of this shape.
+    /// The number of elements of a tensor of this shape; more than there can be of one that no
+    /// memory could hold.
     pub fn elements(&self) -> usize {
-        self.dims().iter().product()
+        self.dims().iter().fold(1, |product, dim| product.saturating_mul(*dim))
+    }
+
+    /// The length of a tensor of this shape \[bytes\], as [`Shape::elements`] counts.
+    pub(crate) fn bytes_of(&self, dtype: DType) -> usize {
+        self.elements().saturating_mul(dtype.size())
     }
 
     /// The numbers of rows and columns as a matrix: all but the last dimension are rows. A scalar

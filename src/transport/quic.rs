@@ -184,7 +184,7 @@ impl<M: Payload> Quic<M> {
     /// If it can't listen on its address, or the identity is not the task's.
     pub async fn bind(config: QuicConfig) -> Result<Rc<Self>, QuicError> {
         let (node, local_addr, buffers) = endpoint::bind(config)?;
-        tokio::task::spawn_local(accepting::accept(Rc::clone(&node)));
+        node.spawn(accepting::accept(Rc::clone(&node)));
         Ok(Rc::new(Self { node, local_addr, buffers }))
     }
 
@@ -296,8 +296,8 @@ impl<M: Payload> Transport<M> for Quic<M> {
                 "messages are lost: the queue to the task is full"
             );
             // Not at once: the sender may hold a borrow that the report of the loss needs.
-            let node = Rc::clone(node);
-            tokio::task::spawn_local(async move { peer.lose(&node, Loss::Silent, Close::Lost) });
+            let of_peer = Rc::clone(node);
+            node.spawn(async move { peer.lose(&of_peer, Loss::Silent, Close::Lost) });
         }
     }
 

@@ -173,6 +173,37 @@ fn a_save_is_newer_than_one_whose_index_could_not_be_read() {
 }
 
 #[test]
+fn nothing_is_saved_while_an_index_cannot_be_read_so_that_no_abandoned_branch_is_newer() {
+    let store = Memory::default();
+    let retention = Retention { max_to_keep: Some(1), keep_every: Some(Duration::from_secs(1000)) };
+    save(&mut Saver::new(Arc::new(store.clone()), retention), 1..=9);
+    assert_eq!(files(&store), files_of(&[1, 9]));
+    let file = "model.ckpt-9.index.json";
+    let failing =
+        |is_failing: bool| Failing { store: store.clone(), file, is_failing: is_failing.into() };
+    let error = saver(failing(true)).save(&snapshot(2, 1), at(10)).unwrap_err().to_string();
+    assert!(error.contains(file) && error.contains("a cable is loose"), "{error}");
+    assert_eq!(files(&store), files_of(&[1, 9]));
+    save(&mut saver(failing(false)), [2]);
+    assert_eq!(saver(store).latest().unwrap().checkpoint.unwrap().global_step, 2);
+}
+
+#[test]
+fn the_end_is_noted_for_its_conditions_and_the_next_that_takes_over_removes_it() {
+    let store = Memory::default();
+    let [mut chief, mut next] = [saver(store.clone()), saver(store.clone())];
+    chief.take_over().unwrap();
+    save(&mut chief, [1]);
+    assert_eq!(next.ended().unwrap(), None);
+    chief.end("1000 steps").unwrap();
+    assert_eq!(next.ended().unwrap().as_deref(), Some("1000 steps"));
+    assert_eq!(next.latest().unwrap().checkpoint.unwrap().global_step, 1);
+    next.take_over().unwrap();
+    assert_eq!(next.ended().unwrap(), None);
+    assert!(chief.end("1000 steps").is_err(), "another has taken over");
+}
+
+#[test]
 fn a_saver_that_another_has_followed_saves_and_deletes_nothing() {
     let store = Memory::default();
     let [mut zombie, mut successor] = [saver(store.clone()), saver(store.clone())];

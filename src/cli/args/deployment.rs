@@ -11,7 +11,7 @@ use super::{ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
 use crate::deployment::RoleFlags;
 use crate::experiment::scenario::{Scenario, Tasks};
-use crate::units::Span;
+use crate::units::{Bytes, Span};
 
 /// Who this task is: the flags of TensorFlow's example trainer, dashes or underscores, and a few
 /// more.
@@ -142,6 +142,11 @@ pub(crate) struct ServeArgs {
     /// How long the sessions of a client outlive its connection.
     #[arg(long, value_name = "DURATION", default_value = "60s")]
     pub(crate) recovery: Span,
+
+    /// The memory that all values of clients' graphs may take together, as in `8GB`. Default: this
+    /// machine's.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) memory_limit: Option<Bytes>,
 
     /// How long an idle server polls for messages before it sleeps, as in `100us`.
     #[arg(long, value_name = "DURATION", default_value = "0s")]

@@ -48,6 +48,8 @@ impl Joins {
     }
 
     pub(super) fn has_come(&mut self, user: PeerId) {
+        let replica = (0..).zip(&self.replicas).find(|(_, replica)| **replica == user);
+        replica.and_then(|(worker, _)| self.lost.remove(&worker));
         self.users.insert(user);
         self.had_users = true;
     }
@@ -83,6 +85,9 @@ impl ParameterServer {
         let is_to_stop = self.link.actors.stop_requested.get() && self.joins.users.is_empty();
         for join in std::mem::take(&mut self.joins.waiting) {
             let is_over = self.members.all_are_gone(join.workers, &self.part);
+            if is_over {
+                self.note_missing(join.workers);
+            }
             if is_to_stop || is_over && self.stays(&join).is_none() {
                 answer(join.reply, Ok(()));
             } else {
@@ -98,10 +103,23 @@ impl ParameterServer {
         if self.clock.is_virtual() || !self.members.all_are_gone(join.workers, &self.part) {
             return None;
         }
-        let lost = self.members.all_that_departed().lost;
-        let last = lost.iter().filter_map(|worker| self.joins.lost.get(worker)).max()?;
+        let last =
+            self.strays(join.workers).filter_map(|worker| self.joins.lost.get(&worker)).max()?;
         let left = last.after(join.patience.recovery).since(self.clock.now());
         Some(left).filter(|left| !left.is_zero())
+    }
+
+    /// The workers among `workers` that have departed, but not in good order.
+    fn strays(&self, workers: u32) -> impl Iterator<Item = u32> {
+        (0..workers).filter(|worker| !self.members.has_left(*worker))
+    }
+
+    /// Notes the loss of workers that only other tasks have told of.
+    fn note_missing(&mut self, workers: u32) {
+        let (now, strays) = (self.clock.now(), self.strays(workers).collect::<Vec<_>>());
+        for worker in strays {
+            self.joins.lost.entry(worker).or_insert(now);
+        }
     }
 
     /// Begins to count the time when the last user is gone, or all that are left are lost ones, and

@@ -14,7 +14,7 @@ use crate::planted::{self, Bug};
 use crate::sync::{
     Accumulator, Arrived, Correction, Epoch, Offer, Place, Treatment, Verdict, Version,
 };
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, within_memory};
 
 use super::ParameterServer;
 use super::coordination::{taken_over, two_operations};
@@ -262,7 +262,10 @@ impl ParameterServer {
     /// Copies rows of a variable, at once, so that nobody holds the variable during the device's
     /// time.
     pub(super) fn gather(&mut self, ticket: Ticket, variable: VariableId, ids: &Tensor) {
-        let outcome = self.store.get(variable).gather(ids);
+        let gathered = within_memory(|| self.store.get(variable).gather(ids));
+        let outcome = gathered.unwrap_or_else(|refused| {
+            Err(Error::new(Code::ResourceExhausted, refused.to_string()))
+        });
         self.keep_snapshot(ticket, variable);
         self.gathered.push(Served { ticket, outcome });
     }

@@ -130,4 +130,8 @@ impl Inbox<PeerMessage> for Answers {
     fn lost(&self, peer: PeerId, loss: Loss) {
         self.0.lost(peer, loss);
     }
+
+    fn broken(&self, _: &(dyn Any + Send)) {
+        self.0.stop(); // no session waits for an answer that nobody carries
+    }
 }

@@ -7,7 +7,7 @@ use tracing::trace_span;
 
 use super::Worker;
 use crate::runtime::compute::{Asker, Calculation, Work, WorkerStep};
-use crate::runtime::error::{Code, Error};
+use crate::runtime::error::Error;
 use crate::runtime::mail::WorkerMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{Origin, StepPart};
@@ -41,8 +41,8 @@ impl Worker {
                 running.executor.computed(batch);
                 self.run_ready(part);
             }
-            Err(NodeFailure { node, message }) => {
-                self.fail_node(part, node, Error::new(Code::InvalidArgument, message));
+            Err(NodeFailure { node, code, message }) => {
+                self.fail_node(part, node, Error::new(code, message));
             }
         }
     }

@@ -31,7 +31,7 @@ pub(super) async fn accept<M: Payload>(node: Rc<Node<M>>) {
                 error.into_incoming().ignore();
             }
         } else {
-            tokio::task::spawn_local(admit(Rc::clone(&node), incoming, from));
+            node.spawn(admit(Rc::clone(&node), incoming, from));
         }
     }
 }

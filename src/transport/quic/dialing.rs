@@ -28,7 +28,7 @@ pub(super) fn attend_to<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) {
     match peer.way() {
         Some(link) => link.wake.notify_one(),
         None if peer.begin_dialing() => {
-            tokio::task::spawn_local(dial(Rc::clone(node), Rc::clone(peer)));
+            node.spawn(dial(Rc::clone(node), Rc::clone(peer)));
         }
         None => {}
     }

@@ -2,8 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -143,6 +147,23 @@ impl<M: Payload> Node<M> {
                 )
             }
         }
+    }
+
+    /// Runs `work` of the transport beside all else. Its panic is reported, so that the task ends
+    /// and does not wait for messages that nobody carries any more.
+    pub(super) fn spawn(self: &Rc<Self>, work: impl Future<Output = ()> + 'static) {
+        let node = Rc::downgrade(self);
+        tokio::task::spawn_local(async move {
+            let mut work = pin!(work);
+            let ended = poll_fn(|context| {
+                let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+                polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+            });
+            if let (Err(panic), Some(node)) = (ended.await, node.upgrade()) {
+                let inbox = node.inbox.borrow().clone();
+                inbox.iter().for_each(|inbox| inbox.broken(&*panic));
+            }
+        });
     }
 
     pub(super) fn report(&self, peer: &Peer<M>, loss: Loss) {

@@ -23,8 +23,8 @@ pub(super) fn start<M: Payload>(
     control: RecvStream,
 ) {
     let receiver = Receiver { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link) };
-    tokio::task::spawn_local(receiver.clone().read(control, Stream::Control));
-    tokio::task::spawn_local(receiver.accept());
+    node.spawn(receiver.clone().read(control, Stream::Control));
+    node.spawn(receiver.accept());
     silence::watch(node, peer, link);
 }
 
@@ -54,9 +54,7 @@ impl<M: Payload> Receiver<M> {
     async fn accept(self) {
         let error = loop {
             match self.link.connection.accept_uni().await {
-                Ok(stream) => {
-                    drop(tokio::task::spawn_local(self.clone().read(stream, Stream::Large)))
-                }
+                Ok(stream) => self.node.spawn(self.clone().read(stream, Stream::Large)),
                 Err(error) => break error,
             }
         };

@@ -30,7 +30,7 @@ pub(super) fn start<M: Payload>(
 ) {
     let sender =
         Sender { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link), control };
-    tokio::task::spawn_local(sender.run());
+    node.spawn(sender.run());
     link.wake.notify_one();
     node.progress.notify_waiters();
 }
@@ -98,7 +98,7 @@ impl<M: Payload> Sender<M> {
         let (node, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
         link.sent.large.set(link.sent.large.get() + 1);
         link.sent.unfinished.set(link.sent.unfinished.get() + 1);
-        tokio::task::spawn_local(async move {
+        self.node.spawn(async move {
             let turn = link.large.acquire().await;
             let written = write_large(&link.connection, frame).await;
             drop(turn);

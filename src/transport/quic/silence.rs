@@ -18,8 +18,9 @@ const BEATS: u32 = 5;
 
 /// Watches `link` until its end.
 pub(super) fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>) {
-    let (node, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
-    tokio::task::spawn_local(async move {
+    let (watched, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
+    node.spawn(async move {
+        let node = watched;
         let received = || link.connection.stats().udp_rx.datagrams;
         let (mut last, mut silent) = (received(), 0);
         while link.is_alive.get() && link.connection.close_reason().is_none() {

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use trainyard::cluster::TaskName;
 use trainyard::deployment::{Certificates, Client, Question, SessionStanding, Standing, ask};
 use trainyard::prelude::*;
+use trainyard::runtime::ServerTarget;
 use trainyard::sync::Mode;
 use trainyard::transport::Authority;
 use trainyard::units::Time;
@@ -295,6 +296,47 @@ fn a_step_is_answered_once_the_lost_connection_is_back_and_has_been_carried_out_
         added?;
         assert_eq!(model.value(&cut_off).await?, 1.0);
         served.until(0, |on| of(on, "client:1").is_some_and(|it| !it.is_away)).await;
+        Ok(())
+    });
+}
+
+/// Runs a product that no machine can hold, and then a small step of the same session. Returns the
+/// error of the first, with the name of its operation.
+async fn ask_for_too_much(target: &ServerTarget) -> Result<(Error, String)> {
+    let g = Graph::new();
+    let (column, row) = (g.zeros([1 << 20, 1]), g.zeros([1, 1 << 20]));
+    let product = column.matmul(&row)?;
+    let (whole, small) = (product.sum(), column.sum());
+    let session = Session::new(target, &g).await?;
+    let error = session.run().fetch(&whole).await.expect_err("it is 4 TiB");
+    session.run().fetch(&small).await?;
+    Ok((error, product.name()))
+}
+
+fn assert_refused((error, operation): &(Error, String)) {
+    assert_eq!(error.code, Code::ResourceExhausted, "{error}");
+    assert!(error.operation.as_ref().is_some_and(|name| operation.starts_with(name)), "{error}");
+}
+
+#[test]
+fn a_graph_that_asks_for_more_memory_than_there_is_fails_in_both_worlds_and_harms_no_server() {
+    let simulated = Arc::new(Mutex::new(None));
+    let outcome = Simulated::new(1, 1, Mode::Async).run_hosted(|host, _| {
+        let simulated = Arc::clone(&simulated);
+        async move {
+            if host.server.task().job() == "worker" {
+                *simulated.lock().unwrap() = Some(ask_for_too_much(&host.server.target()).await?);
+            }
+            Ok(())
+        }
+    });
+    assert!(outcome.outcome.result.is_ok(), "{:?}", outcome.outcome.result);
+    assert_refused(&simulated.lock().unwrap().take().unwrap());
+    on_actix(async {
+        let served = Served::start("too_large", "10s");
+        let client = served.client(0).await;
+        assert_refused(&ask_for_too_much(&client.target(&served.url(0)).unwrap()).await?);
+        client.close().await;
         Ok(())
     });
 }

@@ -45,16 +45,23 @@ pub(crate) struct Kept {
     pub(crate) envelopes: RefCell<Vec<(PeerId, Messages<Note>)>>,
     pub(crate) losses: RefCell<Vec<(PeerId, Loss)>>,
     pub(crate) pause: Cell<Duration>,
+    panics: Cell<bool>,
+    broken_by: RefCell<Option<String>>,
 }
 
 impl Inbox<Note> for Kept {
     fn deliver(&self, from: PeerId, messages: Messages<Note>) {
         std::thread::sleep(self.pause.get());
+        assert!(!self.panics.get(), "a defect");
         self.envelopes.borrow_mut().push((from, messages));
     }
 
     fn lost(&self, peer: PeerId, loss: Loss) {
         self.losses.borrow_mut().push((peer, loss));
+    }
+
+    fn broken(&self, panic: &(dyn std::any::Any + Send)) {
+        self.broken_by.replace(panic.downcast_ref().map(|text: &&str| text.to_string()));
     }
 }
 
@@ -149,6 +156,20 @@ contract!(
     a_slow_reader_loses_nothing,
     what_is_sent_to_oneself_arrives,
 );
+
+#[test]
+fn an_inbox_that_panics_is_told_of_it_and_the_transport_does_not_go_on_in_silence() {
+    on_actix(async {
+        let ends = Ends::new(Kind::Quic).await;
+        ends.inboxes[1].panics.set(true);
+        ends.send(0, 1, vec![Note::new(1)]);
+        while ends.inboxes[1].broken_by.borrow().is_none() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(ends.inboxes[1].broken_by.take().as_deref(), Some("a defect"));
+        Ok(())
+    });
+}
 
 async fn peers_are_the_tasks_of_the_cluster(kind: Kind) -> Result<()> {
     let ends = Ends::new(kind).await;

@@ -9,9 +9,10 @@ use super::chain;
 use crate::graph::Known;
 use crate::kernels::{Costs, Numerics};
 use crate::partition::ValueSlot;
+use crate::runtime::error::Code;
 use crate::runtime::messages::{StepId, StepPart};
 use crate::runtime::worker::plan::{Plan, slots_of};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, within_memory};
 
 /// The values of a step, each with the number of uses still to come.
 #[derive(Debug)]
@@ -122,6 +123,7 @@ impl Batch {
 #[derive(Clone, Debug)]
 pub(crate) struct NodeFailure {
     pub(crate) node: u32,
+    pub(crate) code: Code,
     pub(crate) message: String,
 }
 
@@ -129,8 +131,18 @@ pub(crate) struct NodeFailure {
 /// step is given up.
 ///
 /// # Errors
-/// The first kernel that could not do its work, because of its input values.
+/// The first kernel that could not do its work, because of its input values, or for lack of memory.
 fn compute(plan: &Plan, batch: &mut Batch) -> Result<(), NodeFailure> {
+    let mut at = 0;
+    let outcome = within_memory(|| compute_each(plan, batch, &mut at));
+    outcome.unwrap_or_else(|refused| {
+        let (code, message) = (Code::ResourceExhausted, refused.to_string());
+        Err(NodeFailure { node: at, code, message })
+    })
+}
+
+/// As [`compute`]; `at` is the node that runs.
+fn compute_each(plan: &Plan, batch: &mut Batch, at: &mut u32) -> Result<(), NodeFailure> {
     let Batch { nodes, frame, numerics, chained, is_given_up, .. } = batch;
     let is_real = *numerics == Numerics::Real;
     for index in nodes.iter() {
@@ -142,15 +154,17 @@ fn compute(plan: &Plan, batch: &mut Batch) -> Result<(), NodeFailure> {
         } else if chained[*index as usize] {
             continue;
         }
+        *at = *index;
         let node = plan.node(*index);
         if is_real && chain::run(plan, *index, frame, chained) {
             continue;
         }
         let inputs: SmallVec<[&Tensor; 3]> =
             node.inputs.iter().map(|slot| frame.get(*slot)).collect();
-        let outputs = numerics
-            .call(&node.op, &inputs)
-            .map_err(|error| NodeFailure { node: *index, message: error.to_string() })?;
+        let outputs = numerics.call(&node.op, &inputs).map_err(|error| {
+            let (code, message) = (Code::InvalidArgument, error.to_string());
+            NodeFailure { node: *index, code, message }
+        })?;
         drop(inputs);
         for slot in &node.inputs {
             frame.release(*slot);

@@ -64,6 +64,11 @@ fn infer_memo(plan: &Plan, node: u32, inputs: &[Known]) -> Result<Memo> {
     }
     let known = |output: &TensorType| Some((output.dtype, output.shape.known()?));
     let outputs: Option<SmallVec<[Known; 2]>> = outputs.iter().map(known).collect();
+    let is_impossible = |(dtype, shape): &Known| shape.bytes_of(*dtype) > isize::MAX as usize;
+    if outputs.iter().flatten().any(is_impossible) {
+        let error = Error::new(Code::ResourceExhausted, "no memory can hold its result");
+        return Err(error.in_operation(node.name.to_string()).on(&plan.partition.task));
+    }
     let cost = operations::cost_of(op, inputs, outputs.as_deref().unwrap_or_default());
     Ok(Memo { inputs: inputs.into(), outputs, cost, kind: KernelKind::of(op) })
 }

@@ -1,0 +1,126 @@
+//! The memory that all tensors of this process may take together, and the refusal of more.
+//!
+//! A kernel that asks for too much is stopped by unwinding, as if it had panicked, before the
+//! system would end the whole process; [`within_memory`] makes an error of that.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::units::Bytes;
+
+/// The limit on a machine whose memory is not known.
+const UNKNOWN_MACHINE: Bytes = Bytes(16 << 30);
+/// A smaller buffer is not counted: a step makes many, and together they are small.
+const COUNTED: u64 = 1 << 20;
+
+/// The limit that was set \[bytes\]; 0 for this machine's memory.
+static LIMIT: AtomicU64 = AtomicU64::new(0);
+/// What the counted buffers take \[bytes\].
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// More memory was asked for than this process may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a value of {wanted} would be more than the {limit} that all tensors of this process may take, \
+     of which {taken} are taken; make its shapes smaller, or raise the memory limit"
+)]
+pub struct OutOfMemory {
+    /// The length of the value.
+    pub wanted: Bytes,
+    /// What all others take.
+    pub taken: Bytes,
+    /// What all may take.
+    pub limit: Bytes,
+}
+
+/// Sets the memory that all tensors of this process may take together. It is that of the machine,
+/// or of the process's control group, where none is set.
+pub fn set_memory_limit(limit: Bytes) {
+    LIMIT.store(limit.0.max(1), Ordering::Relaxed);
+}
+
+/// The memory of this machine, or what of it this process may use.
+pub(crate) fn memory_of_machine() -> Bytes {
+    static MACHINE: OnceLock<Bytes> = OnceLock::new();
+    *MACHINE.get_or_init(|| {
+        let total = fs::read_to_string("/proc/meminfo").ok().and_then(|text| in_meminfo(&text));
+        let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+        let group = group.and_then(|text| text.trim().parse().ok()).map(Bytes);
+        total.into_iter().chain(group).min().unwrap_or(UNKNOWN_MACHINE)
+    })
+}
+
+fn in_meminfo(text: &str) -> Option<Bytes> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes(kib * 1024))
+}
+
+/// The result of `work`, or the refusal of the memory that it asked for.
+///
+/// # Errors
+/// If there is not as much memory.
+pub(crate) fn within_memory<T>(work: impl FnOnce() -> T) -> Result<T, OutOfMemory> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| match panic.downcast::<OutOfMemory>() {
+        Ok(refused) => *refused,
+        Err(defect) => resume_unwind(defect),
+    })
+}
+
+/// A buffer's share of what is counted; none of a small one.
+#[derive(Default)]
+pub(super) struct Counted(u64);
+
+impl Counted {
+    /// Counts a buffer of `bytes`; unwinds with [`OutOfMemory`] if that is too much.
+    pub(super) fn new(bytes: usize) -> Self {
+        let wanted = bytes as u64;
+        if wanted < COUNTED {
+            return Self::default();
+        }
+        let limit = match LIMIT.load(Ordering::Relaxed) {
+            0 => memory_of_machine(),
+            set => Bytes(set),
+        };
+        let taken = TAKEN.fetch_add(wanted, Ordering::Relaxed);
+        let counted = Self(wanted);
+        if taken.saturating_add(wanted) > limit.0 {
+            drop(counted);
+            refuse(OutOfMemory { wanted: Bytes(wanted), taken: Bytes(taken), limit });
+        }
+        counted
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        TAKEN.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+/// Unwinds without the report of a panic: it is none.
+fn refuse(refused: OutOfMemory) -> ! {
+    resume_unwind(Box::new(refused))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::{DType, Shape, Tensor};
+
+    #[test]
+    fn the_machines_memory_is_read_from_the_system() {
+        assert_eq!(in_meminfo("MemTotal:       16 kB\nMemFree: 3 kB\n"), Some(Bytes(16 << 10)));
+        assert_eq!(in_meminfo("nothing"), None);
+    }
+
+    #[test]
+    fn a_tensor_larger_than_the_machine_is_refused_and_leaves_the_rest_as_it_was() {
+        let huge = || Tensor::zeros(DType::F32, Shape::from([1 << 20, 1 << 20]));
+        let refused = within_memory(huge).expect_err("it is 4 TiB");
+        assert_eq!(refused.wanted, Bytes(1 << 42));
+        assert!(within_memory(|| Tensor::zeros(DType::F32, Shape::from([1 << 20]))).is_ok());
+    }
+}
