@@ -1,8 +1,9 @@
-//! Data sets: samples in memory, split into a training and a test part, and dealt out in batches.
+//! Data sets: samples split into a training and a test part, and dealt out in batches.
 //!
 //! A sample is a row of features and a class label. Each source of samples has one file
-//! ([`Dataset::digits`] is embedded in the library); [`Batches`] decides which worker gets which
-//! samples, and in what order.
+//! ([`Dataset::digits`] is embedded in the library). Samples to train on are in memory, where
+//! [`Batches`] decides which worker gets which of them in what order, or are read as they are used,
+//! by a [`Pipeline`]; samples to test on are in memory.
 //!
 //! A file can be gzipped. The size that it claims is checked before memory is taken, and an error
 //! names the file, the place and the problem.
@@ -11,27 +12,44 @@ mod batches;
 mod deal;
 mod digits;
 mod epochs;
+mod example;
 mod file;
+mod glob;
 mod idx;
+mod image_folder;
 mod libsvm;
 mod npy;
 mod padded;
+mod pipeline;
+mod rows;
 mod samples;
 mod source;
 mod sparse;
+mod stack;
+mod stream;
 mod synthetic;
 mod table;
+mod tfrecord;
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::kernels::Numerics;
-use crate::tensor::{DType, Tensor, TensorError};
+use crate::tensor::{DType, Shape, Tensor, TensorError};
 pub use batches::Batches;
 use epochs::Epochs;
+pub use example::Example;
+pub use image_folder::ImageFile;
 pub use libsvm::{LibSvm, SparseSample};
+pub(crate) use pipeline::Elements;
+pub use pipeline::Pipeline;
+pub use rows::Row;
 pub use source::Source;
 pub use sparse::{SparseBatches, SparseDataset, SparseSplit};
+pub use stack::{ByteLen, Sample, Stack};
+pub use stream::{Format, Stream};
+pub use tfrecord::Record;
 
 /// A data set in its two parts.
 #[derive(Clone, Debug)]
@@ -52,6 +70,8 @@ pub struct Split {
     image_shape: Option<[usize; 3]>,
     classes: usize,
     epochs: Epochs,
+    /// Where the samples are, if they are not in memory.
+    stream: Option<Arc<Stream>>,
 }
 
 /// Some samples of a [`Split`], to be fed to a graph.
@@ -317,7 +337,23 @@ impl Split {
             return Err(DataError::Label { sample, label: classes_of[sample], classes });
         }
         let (ids, image_shape, epochs) = (None, None, Epochs::default());
-        Ok(Self { features, ids, labels, width, image_shape, classes, epochs })
+        Ok(Self { features, ids, labels, width, image_shape, classes, epochs, stream: None })
+    }
+
+    /// A split whose samples `stream` reads as they are used; none is in memory.
+    pub(crate) fn streamed(
+        stream: Stream,
+        width: usize,
+        classes: usize,
+    ) -> Result<Self, DataError> {
+        let features = Tensor::zeros(DType::F32, Shape::from([0, width]));
+        let none = Self::new(features, Tensor::zeros(DType::I32, [0]), classes)?;
+        Ok(Self { stream: Some(Arc::new(stream)), ..none })
+    }
+
+    /// Where the samples are, if they are read as they are used: none is in memory then.
+    pub fn stream(&self) -> Option<&Stream> {
+        self.stream.as_deref()
     }
 
     /// Declares each sample an image of `shape` `[height, width, channels]`, row by row.
@@ -352,12 +388,12 @@ impl Split {
         Ok(self)
     }
 
-    /// The number of samples.
+    /// The number of samples in memory.
     pub fn len(&self) -> usize {
         self.labels.shape().elements()
     }
 
-    /// Whether there are no samples.
+    /// Whether there are no samples in memory.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -372,7 +408,7 @@ impl Split {
         self.classes
     }
 
-    /// All samples, in the order of the data set. Copies nothing.
+    /// All samples in memory, in the order of the data set. Copies nothing.
     pub fn whole(&self) -> Batch {
         Batch {
             features: self.features.clone(),

@@ -59,12 +59,13 @@ pub(crate) fn file_name(seconds: u64, whom: &str) -> String {
 
 /// Frames `data` as a record: length, checksum of the length, data, checksum of the data; all
 /// numbers little-endian.
-fn framed(data: &[u8]) -> Vec<u8> {
+pub(crate) fn framed(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
     [&length[..], &masked_checksum(&length), data, &masked_checksum(data)].concat()
 }
 
-fn masked_checksum(bytes: &[u8]) -> [u8; 4] {
+/// The checksum of a record's part.
+pub(crate) fn masked_checksum(bytes: &[u8]) -> [u8; 4] {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(MASK).to_le_bytes()
 }
 

@@ -8,8 +8,10 @@ mod estimator;
 mod evaluator;
 mod fetched;
 pub mod hooks;
+mod input;
 mod monitored_session;
 mod places;
+mod positions;
 mod record;
 mod recording;
 mod recovery;
@@ -38,6 +40,7 @@ pub use hooks::{
     RunOptions, RunValues, SecondOrStepTimer, StepCounter, StopAtStep, StopAtTime, SummarySaver,
     SyncReplicasHook, TraceLevel,
 };
+pub use input::Input;
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats};
 pub use recording::{Recording, SharedRecording, Watch};

@@ -1,18 +1,25 @@
 //! The memory of servers does not grow with the steps that they have run, with the sessions that
-//! have come and gone, with the lives of a task beside them, nor with messages that nobody wants.
+//! have come and gone, with the lives of a task beside them, nor with messages that nobody wants;
+//! that of a training does not grow with the files that it reads.
 //!
 //! A binary of its own, because the allocator is the process's. It counts the bytes that are in use
 //! when a step or a session has ended: the servers' and this test's own, which keeps nothing.
 #![expect(unsafe_code, reason = "an allocator that counts is an allocator")]
 
+#[path = "it/support/tfrecord.rs"]
+mod tfrecord;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::RefCell;
+use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use trainyard::clock::WallClock;
 use trainyard::cluster::{ClusterSpec, LocalDevice, TaskName};
+use trainyard::experiment::Experiment;
 use trainyard::partition::{CrossingId, Partition};
 use trainyard::prelude::*;
 use trainyard::runtime::{
@@ -32,6 +39,10 @@ const WARM_UP: usize = 1_100;
 const SLACK: i64 = 6_000;
 
 static IN_USE: AtomicI64 = AtomicI64::new(0);
+/// The most bytes that were in use at once.
+static MOST: AtomicI64 = AtomicI64::new(0);
+/// Held by the one test that counts.
+static COUNTS: Mutex<()> = Mutex::new(());
 
 /// The system's allocator, and how many bytes of it are in use.
 struct Counting;
@@ -39,7 +50,9 @@ struct Counting;
 // SAFETY: all calls are handed to the system's allocator as they are.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        let size = layout.size() as i64;
+        let in_use = IN_USE.fetch_add(size, Ordering::Relaxed) + size;
+        MOST.fetch_max(in_use, Ordering::Relaxed);
         // SAFETY: as the caller vouches.
         unsafe { System.alloc(layout) }
     }
@@ -286,6 +299,7 @@ async fn of_unwanted_messages() -> Result<i64> {
 /// One test: another at the same time would be counted, too.
 #[test]
 fn memory_is_constant_over_steps_sessions_lives_and_unwanted_messages() {
+    let _counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let runtime = || {
         tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime")
     };
@@ -300,4 +314,36 @@ fn memory_is_constant_over_steps_sessions_lives_and_unwanted_messages() {
     let grown = actix_rt::System::with_tokio_rt(runtime).block_on(grown).expect("the steps run");
     let too_much: Vec<_> = grown.iter().filter(|(_, bytes)| *bytes > SLACK).collect();
     assert!(too_much.is_empty(), "more than {SLACK} bytes: {too_much:?} of {grown:?}");
+}
+
+#[test]
+fn a_training_on_a_file_of_ten_times_its_memory_stays_within_it() -> std::io::Result<()> {
+    const LIMIT: i64 = 3_000_000;
+    const SAMPLES: u64 = 120_000;
+    let _counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("memory_streamed");
+    std::fs::create_dir_all(&folder)?;
+    let mut file = BufWriter::new(std::fs::File::create(folder.join("train"))?);
+    for sample in 0..SAMPLES {
+        let record = tfrecord::framed(&tfrecord::example(&[0.5; 64], (sample % 10) as i32));
+        file.write_all(&record)?;
+    }
+    drop(file);
+    std::fs::write(folder.join("test"), tfrecord::framed(&tfrecord::example(&[0.5; 64], 0)))?;
+    assert!(std::fs::metadata(folder.join("train"))?.len() as i64 > 10 * LIMIT);
+    let folder = folder.display();
+    let text = format!(
+        "memory_limit = '{LIMIT}B'\ncluster = {{ ps = 1, worker = 1 }}\n\
+         stop.steps = {}\nrun = [{{ name = 'only', mode = 'sync' }}]\n[program]\nbatch = 500\n\
+         dataset = {{ tfrecord = '{folder}/train', test = '{folder}/test', features = 'x', \
+         label = 'y', shape = [64], classes = 10, shuffle = 1000 }}\n",
+        SAMPLES / 500
+    );
+    let before = IN_USE.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let report = Experiment::parse(text).unwrap().simulate(trainyard::training::train).unwrap();
+    let most = MOST.load(Ordering::Relaxed) - before;
+    assert_eq!(report.run("only").unwrap().global_steps, SAMPLES / 500);
+    assert!(most < LIMIT, "{most} bytes at once");
+    std::fs::remove_file(folder.to_string() + "/train")
 }

@@ -17,7 +17,7 @@ const LONGEST_LINE: usize = 16 << 20;
 ///
 /// # Errors
 /// If it can't be read, or is a device or a pipe, which may have no end.
-pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, DataError> {
+pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>, DataError> {
     let failed = |source| DataError::Unreadable { file: path.display().to_string(), source };
     let mut file = BufReader::new(user_file::open(path).map_err(failed)?);
     let is_gzipped = file.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
@@ -30,13 +30,13 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, DataError> {
 
 /// Opens the text at `path` as [`open`]. Reading it fails at a line that is too long to be one: of
 /// some megabytes of zeros, gzip makes gigabytes.
-pub(super) fn open_text(path: &Path) -> Result<Box<dyn BufRead>, DataError> {
+pub(super) fn open_text(path: &Path) -> Result<Box<dyn BufRead + Send>, DataError> {
     Ok(Box::new(Lines { text: open(path)?, length: 0 }))
 }
 
 /// A text whose lines are at most [`LONGEST_LINE`] long.
 struct Lines {
-    text: Box<dyn BufRead>,
+    text: Box<dyn BufRead + Send>,
     /// What has been read of the current line \[bytes\].
     length: usize,
 }

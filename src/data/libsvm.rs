@@ -24,7 +24,7 @@ pub struct SparseSample {
 /// After an error there are no more samples.
 pub struct LibSvm {
     file: String,
-    lines: Option<Box<dyn BufRead>>,
+    lines: Option<Box<dyn BufRead + Send>>,
     text: String,
     line: usize,
     /// The values of the samples so far, and what each sample takes besides.

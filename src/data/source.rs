@@ -1,5 +1,7 @@
 //! The source of a data set's samples, as a scenario gives it.
 
+mod streamed;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +9,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 
+use super::stream::Stream;
 use super::{DataError, Dataset};
 
 /// A source of samples. If it names none for testing, a fifth is held out.
@@ -45,6 +48,8 @@ pub enum Source {
         /// The samples for testing.
         test: Option<(PathBuf, PathBuf)>,
     },
+    /// Files that are read as they are used.
+    Streamed(Stream),
 }
 
 impl Source {
@@ -61,6 +66,7 @@ impl Source {
             }
             Self::LibSvm { file, test } => Self::LibSvm { file: at(file), test: test.map(at) },
             Self::Npy { train, test } => Self::Npy { train: both(train), test: test.map(both) },
+            Self::Streamed(stream) => Self::Streamed(stream.beside(folder)),
         }
     }
 
@@ -79,6 +85,7 @@ impl Source {
                 let test = test.as_ref().map(|(features, labels)| (&**features, &**labels));
                 Dataset::npy((features, labels), test, seed)
             }
+            Self::Streamed(stream) => stream.load(),
         };
         loaded.and_then(with_samples)
     }
@@ -105,7 +112,7 @@ fn with_samples(dataset: Dataset) -> Result<Dataset, DataError> {
     let Dataset { train, test } = &dataset;
     let counts = [
         (train.width(), "features of a sample, such as pixels"),
-        (train.len(), "samples to train on"),
+        (train.len() + usize::from(train.stream().is_some()), "samples to train on"),
         (test.len(), "samples to test on"),
     ];
     match counts.into_iter().find(|(count, _)| *count == 0) {
@@ -124,6 +131,19 @@ struct Npy {
     test_labels: Option<PathBuf>,
 }
 
+impl Npy {
+    fn into_source<E: de::Error>(self) -> Result<Source, E> {
+        let train = (self.features, self.labels);
+        match (self.test_features, self.test_labels) {
+            (None, None) => Ok(Source::Npy { train, test: None }),
+            (Some(features), Some(labels)) => {
+                Ok(Source::Npy { train, test: Some((features, labels)) })
+            }
+            _ => Err(E::custom("samples for testing need both `test_features` and `test_labels`")),
+        }
+    }
+}
+
 /// All keys that a table may have.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -134,10 +154,19 @@ struct Table {
     npy: Option<Npy>,
     label: Option<String>,
     test: Option<PathBuf>,
+    tfrecord: Option<PathBuf>,
+    images: Option<PathBuf>,
+    features: Option<String>,
+    shape: Option<Vec<usize>>,
+    size: Option<[usize; 3]>,
+    classes: Option<usize>,
+    shuffle: Option<usize>,
+    prefetch: Option<usize>,
 }
 
 const FORMS: &str = "\"digits\", { idx = \"DIR\" }, { csv = \"FILE\", label = \"COLUMN\" }, \
-                     { libsvm = \"FILE\" } or { npy = { features = \"FILE\", labels = \"FILE\" } }";
+                     { libsvm = \"FILE\" }, { npy = { features = \"FILE\", labels = \"FILE\" } }, \
+                     { tfrecord = \"FILES\", … } or { images = \"FOLDER\", … }";
 
 struct SourceVisitor;
 
@@ -156,43 +185,18 @@ impl<'de> Visitor<'de> for SourceVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Source, A::Error> {
-        match Table::deserialize(MapAccessDeserializer::new(map))? {
-            Table {
-                idx: Some(directory),
-                csv: None,
-                libsvm: None,
-                npy: None,
-                label: None,
-                test: None,
-            } => Ok(Source::Idx { directory }),
-            Table {
-                idx: None,
-                csv: Some(file),
-                libsvm: None,
-                npy: None,
-                label: Some(label),
-                test,
-            } => Ok(Source::Csv { file, label, test }),
-            Table { idx: None, csv: None, libsvm: Some(file), npy: None, label: None, test } => {
-                Ok(Source::LibSvm { file, test })
+        let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+        if table.is_streamed() {
+            return table.into_stream().map(Source::Streamed).map_err(de::Error::custom);
+        }
+        let Table { idx, csv, libsvm, npy, label, test, .. } = table;
+        match (idx, csv, libsvm, npy, label) {
+            (Some(directory), None, None, None, None) if test.is_none() => {
+                Ok(Source::Idx { directory })
             }
-            Table {
-                idx: None,
-                csv: None,
-                libsvm: None,
-                npy: Some(Npy { features, labels, test_features, test_labels }),
-                label: None,
-                test: None,
-            } => match (test_features, test_labels) {
-                (None, None) => Ok(Source::Npy { train: (features, labels), test: None }),
-                (Some(test_features), Some(test_labels)) => Ok(Source::Npy {
-                    train: (features, labels),
-                    test: Some((test_features, test_labels)),
-                }),
-                _ => Err(de::Error::custom(
-                    "samples for testing need both `test_features` and `test_labels`",
-                )),
-            },
+            (None, Some(file), None, None, Some(label)) => Ok(Source::Csv { file, label, test }),
+            (None, None, Some(file), None, None) => Ok(Source::LibSvm { file, test }),
+            (None, None, None, Some(npy), None) if test.is_none() => npy.into_source(),
             _ => Err(de::Error::invalid_value(
                 Unexpected::Other("a table that names not exactly one data set"),
                 &self,

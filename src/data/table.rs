@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use csv::StringRecord;
-
-use super::file::{self, MOST_VALUES};
+use super::file::MOST_VALUES;
+use super::pipeline::Source;
+use super::rows::Rows;
 use super::samples::Samples;
 use super::{DataError, Dataset};
 
@@ -55,56 +55,15 @@ pub(super) fn load(
 }
 
 fn read(path: &Path, label: &str) -> Result<Table, DataError> {
-    // A line ends at its newline alone, and a carriage return before it is trimmed: a terminator of
-    // two bytes would be counted with the line after it.
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .terminator(csv::Terminator::Any(b'\n'))
-        .flexible(true)
-        .from_reader(file::open_text(path)?);
-    let in_csv = |error: csv::Error| {
-        let line = error
-            .position()
-            .map_or_else(|| "the file".to_owned(), |at| format!("line {}", at.line()));
-        DataError::malformed(path, &line, error.to_string())
-    };
-    let header = reader.headers().map_err(in_csv)?.clone();
-    let Some(column) = header.iter().position(|name| name == label) else {
-        let columns: Vec<&str> = header.iter().collect();
-        return Err(DataError::malformed(
-            path,
-            "the header",
-            format!("no column `{label}`; it has {}", columns.join(", ")),
-        ));
-    };
-    let mut table = Table { width: header.len() - 1, features: Vec::new(), labels: Vec::new() };
-    let mut row = StringRecord::new();
-    while reader.read_record(&mut row).map_err(in_csv)? {
-        if row.iter().all(str::is_empty) {
-            continue;
-        }
-        let line = row.position().map_or(0, csv::Position::line);
-        if row.len() != header.len() {
-            let problem = format!("{} fields, where the header has {}", row.len(), header.len());
-            return Err(DataError::malformed(path, &format!("line {line}"), problem));
-        }
-        for (index, field) in row.iter().enumerate().filter(|(index, _)| *index != column) {
-            let number = field.parse().ok().filter(|number: &f32| number.is_finite());
-            let malformed = || {
-                let place = format!("line {line}, column `{}`", &header[index]);
-                DataError::malformed(path, &place, format!("`{field}` is no number"))
-            };
-            table.features.push(number.ok_or_else(malformed)?);
-        }
-        table.labels.push(row[column].to_owned());
+    let mut rows = Rows::open(path, label)?;
+    let mut table = Table { width: rows.width(), features: Vec::new(), labels: Vec::new() };
+    while let Some(mut row) = rows.next()? {
+        table.features.append(&mut row.features);
         // A label is a text of its own.
-        if table.features.len() + 16 * table.labels.len() > MOST_VALUES {
-            return Err(DataError::malformed(
-                path,
-                &format!("line {line}"),
-                format!("more than {MOST_VALUES} values"),
-            ));
+        if table.features.len() + 16 * (table.labels.len() + 1) > MOST_VALUES {
+            return Err(row.malformed(format!("more than {MOST_VALUES} values")));
         }
+        table.labels.push(row.label);
     }
     Ok(table)
 }

@@ -1,5 +1,7 @@
 //! The data sets that each format gives, and the errors for malformed files.
 
+mod streamed;
+
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;

@@ -152,7 +152,10 @@ fn data(trial: &Trial) -> f64 {
         return 0.0;
     }
     let values = |split: &crate::data::Split| split.len() as f64 * (split.width() as f64 + 1.0);
-    (values(&dataset.train) + values(&dataset.test)) * F32
+    let buffered = dataset.train.stream().map_or(0, |stream| {
+        stream.shuffled_values(dataset.train.width()) * trial.cluster.spec.workers().count()
+    });
+    (values(&dataset.train) + values(&dataset.test) + buffered as f64) * F32
 }
 
 #[cfg(test)]

@@ -58,6 +58,10 @@ pub(super) struct State {
     /// Ends of training steps that do not count the step themselves: for each, the global step
     /// after it, its staleness, and whether it counts.
     pub(super) ends: BTreeMap<OpId, [Edge; 3]>,
+    /// The variables that have workers' positions in their inputs.
+    pub(super) positions: Vec<OpId>,
+    /// Those of them that training steps set as they are counted, each with its value.
+    pub(super) counted_with: Vec<(OpId, Edge)>,
     /// By training step: in every how many of a worker's steps another operation runs in its place,
     /// and that operation.
     pub(super) every_nth: BTreeMap<OpId, (u32, OpId)>,

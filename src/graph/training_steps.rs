@@ -4,8 +4,11 @@ use super::device_scope;
 use super::error::{GraphError, GraphProblem};
 use super::op::{Op, Replica};
 use super::output::{Output, Target};
+use super::state::{Name, NewOperation};
+use super::variable::Variable;
 use super::variables::GLOBAL_STEP;
 use super::{Edge, Graph, OpId};
+use crate::tensor::Shape;
 
 impl Graph {
     /// The end of a training step: `op` itself, or one of its control inputs.
@@ -65,6 +68,41 @@ impl Graph {
             state.def.operations[index].op = Op::CommitStep(replica);
         }
         Ok(())
+    }
+
+    /// Adds the variable that has a worker's position in an input, beside the global step: an i64
+    /// from 0. If it `is_own`, training steps that are built from now on set it, as they are
+    /// counted, to a value that each is fed; to 0 without.
+    ///
+    /// # Errors
+    /// If its name belongs to something else.
+    #[track_caller]
+    pub(crate) fn input_position(&self, name: &str, is_own: bool) -> Result<(), GraphError> {
+        let position = self.slot_variable(name, Shape::SCALAR, 0i64, &self.global_step()?)?.op_id();
+        self.state().positions.push(position);
+        if is_own {
+            let value = self.add(NewOperation {
+                name: Name::Numbered(&format!("{name}/counted")),
+                is_detached: true,
+                ..NewOperation::of(Op::Const(0i64.into()))
+            })?;
+            self.state().counted_with.push((position, Edge { op: value, output: 0 }));
+        }
+        Ok(())
+    }
+
+    /// The variables that training steps set as they are counted, each with its value.
+    pub(crate) fn counted_with(&self) -> Vec<(Variable, Output)> {
+        let listed = self.state().counted_with.clone();
+        let known = |(variable, value): (OpId, Edge)| {
+            (Variable::new(self.clone(), variable), self.output(value.op))
+        };
+        listed.into_iter().map(known).collect()
+    }
+
+    /// Whether `variable` has a worker's position in an input.
+    pub(crate) fn is_position(&self, variable: &Variable) -> bool {
+        self.state().positions.contains(&variable.op_id())
     }
 
     /// Whether the graph has a training operation.

@@ -15,6 +15,7 @@ use crate::tensor::Tensor;
 use crate::units::Time;
 
 use super::hooks::{HookContext, Hooks, RunOptions, RunValues};
+use super::positions::Positions;
 use super::record::{Ending, StepStats};
 use super::recovery::{Tries, given_up, is_end, is_mendable};
 use super::session::{Asked, Session};
@@ -40,6 +41,7 @@ pub struct MonitoredSession {
     creator: SessionCreator,
     session: Session,
     hooks: Hooks,
+    positions: Positions,
     /// The training's number at its server; it stays the same when the session is replaced.
     training: u64,
     /// The number of training steps that have begun, failed ones included.
@@ -247,6 +249,15 @@ impl MonitoredSession {
             self.task.seek_batches(step);
         }
         self.global_step = self.global_step.max(global_step);
+        if restored.is_some() || !self.positions.are_found() {
+            self.positions.find(&self.task, &self.session, self.global_step).await?;
+        }
+        self.tell_of_the_session().await
+    }
+
+    /// Begins to train at `global_step`, in the first session.
+    async fn begin_at(&mut self, global_step: u64) -> Result<()> {
+        self.positions.find(&self.task, &self.session, global_step).await?;
         self.tell_of_the_session().await
     }
 

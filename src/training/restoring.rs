@@ -19,10 +19,15 @@ pub(super) async fn restore(
 ) -> Result<()> {
     let mut run = session.run();
     for variable in variables {
-        let Some(Restoring { saved, place, assign }) = &variable.restore else { continue };
+        let Some(Restoring { saved, place, assign, may_lack }) = &variable.restore else {
+            continue;
+        };
         let wanted = variable.read.tensor_type();
         let shape = wanted.shape.known().expect("the shape of a variable is known");
-        let value = saved_value(checkpoint, (variable, saved), (wanted.dtype, shape))?;
+        let value = match *may_lack && !checkpoint.variables.contains_key(saved) {
+            true => Tensor::zeros(wanted.dtype, shape),
+            false => saved_value(checkpoint, (variable, saved), (wanted.dtype, shape))?,
+        };
         run = run.feed(place, value).target(assign);
     }
     run.await.map(drop)

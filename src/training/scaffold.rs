@@ -165,7 +165,8 @@ impl Scaffold {
             let restore = match saved {
                 Some(saved) => {
                     let (place, assign) = graph.restore_op(&variable)?;
-                    Some(Restoring { saved, place, assign })
+                    let may_lack = graph.is_position(&variable);
+                    Some(Restoring { saved, place, assign, may_lack })
                 }
                 None => None,
             };
@@ -220,6 +221,8 @@ pub(super) struct Restoring {
     /// The placeholder for a checkpoint's value.
     pub(super) place: Output,
     pub(super) assign: Target,
+    /// Whether a checkpoint may lack it: it is then set to zero.
+    pub(super) may_lack: bool,
 }
 
 /// The names under which checkpoints have variables: by the variables' own, or all by their own.

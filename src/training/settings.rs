@@ -11,7 +11,7 @@ use crate::graph::Partitioner;
 use crate::models::Model;
 use crate::optimizer::Optimizer;
 use crate::runtime::Patience;
-use crate::units::Span;
+use crate::units::{BytesPerSecond, Span};
 
 /// The training that a scenario describes.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,9 @@ pub struct Settings {
     pub optimizer: Optimizer,
     /// The batch of each worker \[samples\].
     pub batch: usize,
+    /// The rate at which a simulation lets a worker read samples that are not in memory; none reads
+    /// them in no time. A deployment takes what it takes.
+    pub read_rate: Option<BytesPerSecond>,
     /// The conditions that end the training.
     pub stop: Stop,
     /// How TensorFlow's own tokens coordinate the workers, in a run of the mode `async`; none if

@@ -1,5 +1,6 @@
 //! `Task`: a program's handle to its place in the cluster, its settings and its data.
 
+mod data;
 mod minimize;
 
 use std::cell::{Cell, RefCell};
@@ -21,10 +22,12 @@ use crate::sync::Mode;
 use crate::units::Time;
 
 use super::checkpointing::Checkpointing;
+use super::input::Position;
 use super::record::{Evaluation, Recorder};
 use super::run_settings::RunSettings;
 use super::settings::Settings;
-use crate::data::{Batch, Batches, Dataset};
+use crate::data::{Batch, Dataset};
+use data::Data;
 
 /// One task of a cluster, as its program sees it. Cheap to clone.
 #[derive(Clone)]
@@ -74,7 +77,9 @@ struct Inner {
     /// Whether the task has taken part in its training.
     has_trained: Cell<bool>,
     replica: Option<Replica>,
-    batches: RefCell<Option<Batches>>,
+    data: RefCell<Option<Data>>,
+    /// What the task's steps read, besides samples in memory.
+    inputs: RefCell<Vec<Rc<dyn Position>>>,
 }
 
 impl Task {
@@ -92,22 +97,18 @@ impl Task {
             mode: parts.mode,
         };
         let replica = position.map(of_worker);
-        let batches = match (&parts.dataset, replica) {
-            (Some(dataset), Some(Replica { worker, workers, .. })) => {
-                let train = Arc::new(dataset.train.clone());
-                let batches =
-                    Batches::new(train, parts.seed, worker, workers, parts.settings.batch);
-                Some(
-                    batches
-                        .map_err(|error| Error::new(Code::InvalidArgument, error.to_string()))?,
-                )
-            }
+        let data = match (&parts.dataset, replica) {
+            (Some(dataset), Some(replica)) => Some(Data::share(&parts, dataset, replica)?),
             _ => None,
         };
         parts.server.know_replicas(&workers);
-        let batches = RefCell::new(batches);
+        let inputs = match &data {
+            Some(Data::Streamed(input)) => vec![input.position()],
+            _ => Vec::new(),
+        };
+        let (data, inputs) = (RefCell::new(data), RefCell::new(inputs));
         let (kept, has_trained) = (RefCell::new(parts.checkpointing.clone()), Cell::default());
-        let inner = Inner { parts, kept, has_trained, replica, batches };
+        let inner = Inner { parts, kept, has_trained, replica, data, inputs };
         Ok(Self { inner: Rc::new(inner), own: Rc::default() })
     }
 
@@ -336,25 +337,29 @@ impl Task {
     /// # Errors
     /// If the scenario has no data, or the task is no worker.
     pub fn next_batch(&self) -> Result<Batch> {
-        let mut batches = self.inner.batches.borrow_mut();
-        let none = || {
-            Error::new(
-                Code::FailedPrecondition,
-                format!("{} has no share of any data", self.name()),
-            )
-        };
-        batches.as_mut().map(Batches::next_batch).ok_or_else(none)
+        match &mut *self.inner.data.borrow_mut() {
+            Some(Data::InMemory(batches)) => Ok(batches.next_batch()),
+            Some(Data::Streamed(input)) => input.take(),
+            None => {
+                let message = format!("{} has no share of any data", self.name());
+                Err(Error::new(Code::FailedPrecondition, message))
+            }
+        }
     }
 
     /// Moves to the batch of the step after `global_step`. In synchronous training it is exactly
     /// the batch that a worker takes that never was away; in asynchronous training it assumes that
     /// all workers are equally fast.
     pub(super) fn seek_batches(&self, global_step: u64) {
-        let Some(replica) = self.inner.replica else { return };
-        if let Some(batches) = &mut *self.inner.batches.borrow_mut() {
-            let own = replica.mode.steps_of_a_worker(global_step, replica.workers);
-            batches.seek(own);
+        if let Some(Data::InMemory(batches)) = &mut *self.inner.data.borrow_mut() {
+            batches.seek(self.steps_of_this_worker(global_step));
         }
+    }
+
+    /// The number of steps that the worker has taken at `global_step`, if all are equally fast.
+    pub(super) fn steps_of_this_worker(&self, global_step: u64) -> u64 {
+        let steps = |replica: Replica| replica.mode.steps_of_a_worker(global_step, replica.workers);
+        self.inner.replica.map_or(0, steps)
     }
 
     /// The number of a worker's steps for each step that changes the shared variables.

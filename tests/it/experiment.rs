@@ -8,3 +8,4 @@ mod own_server;
 mod partitioners;
 mod processors;
 mod reports;
+mod streamed;

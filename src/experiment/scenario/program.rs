@@ -12,7 +12,7 @@ use crate::models::{Embedding, Lookups, Model, Null, NullGradient, Published};
 use crate::optimizer::{GradientDescent, Optimizer};
 use crate::runtime::Patience;
 use crate::training::{ByTokens, Evaluating, Settings, Stop};
-use crate::units::Bytes;
+use crate::units::{Bytes, BytesPerSecond};
 
 /// The number of variables that the model `null` reads and updates, as in TensorFlow's null step.
 const NULL_VARIABLES: usize = 16;
@@ -43,6 +43,7 @@ pub(super) struct ProgramFile {
     partitioner: Option<PartitionerFile>,
     dataset: Option<Source>,
     batch: Option<usize>,
+    read_rate: Option<BytesPerSecond>,
     optimizer: Option<OptimizerFile>,
     sync_replicas: Option<ByTokens>,
 }
@@ -95,6 +96,7 @@ pub(super) fn program(
         }
     };
     check_samples(&model, &dataset, found);
+    check_read_rate(file.read_rate, &dataset, found);
     let has_layers = !matches!(model, Model::Null(_) | Model::Count);
     found.unless(has_layers || file.partitioner.is_none(), "program.partitioner", || {
         "the models `null` and `count` have no layers to cut; remove the key".to_owned()
@@ -107,6 +109,7 @@ pub(super) fn program(
         partitioner,
         optimizer,
         batch,
+        read_rate: file.read_rate,
         stop,
         sync_replicas,
         evaluator: Evaluating::default(),
@@ -234,10 +237,24 @@ fn null(file: &ProgramFile, found: &mut Mistakes) -> Null {
     }
 }
 
+/// Notes a mistake if samples that are in memory have a rate of reading.
+fn check_read_rate(rate: Option<BytesPerSecond>, dataset: &Source, found: &mut Mistakes) {
+    let path = "program.read_rate";
+    let is_streamed = matches!(dataset, Source::Streamed(_));
+    found.unless(is_streamed || rate.is_none(), path, || {
+        "only a data set that is read as it is used takes time; remove the key".to_owned()
+    });
+    found.above_0(rate.map_or(1.0, |rate| rate.0), path);
+}
+
 /// Notes a mistake if the data set's samples are not those that the model takes.
 fn check_samples(model: &Model, dataset: &Source, found: &mut Mistakes) {
     let path = "program.dataset";
-    let has_images = matches!(dataset, Source::Digits | Source::Idx { .. });
+    let has_images = match dataset {
+        Source::Digits | Source::Idx { .. } => true,
+        Source::Streamed(stream) => stream.image_shape().is_some(),
+        _ => false,
+    };
     found.unless(*model != Model::Convnet || has_images, path, || {
         "the model `convnet` needs images; use the embedded \"digits\", or MNIST's files".to_owned()
     });

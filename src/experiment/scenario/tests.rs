@@ -148,6 +148,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         message_thread: None,
         numerics: Numerics::Real,
         settings: Settings {
+            read_rate: None,
             model: Model::Softmax,
             partitioner: None,
             optimizer,

@@ -13,6 +13,7 @@ use super::super::checkpoints::Checkpoints;
 use super::super::hooks::{
     CheckpointSaver, Hook, Hooks, SecondOrStepTimer, StepCounter, StopAtTime, SummarySaver,
 };
+use super::super::positions::Positions;
 use super::super::record::Beginning;
 use super::super::recovery::{Tries, given_up, is_mendable};
 use super::super::scaffold::Scaffold;
@@ -210,6 +211,7 @@ impl Builder {
         let mut hooks = self.assemble_hooks(checkpoints.as_ref())?;
         hooks.begin(&self.task, &self.graph)?;
         let (task, graph) = (self.task, self.graph);
+        let positions = Positions::new(&task, &graph);
         let scaffold = self.scaffold.finalize(&graph, self.checkpointing.is_some())?;
         let creator = SessionCreator {
             task: task.clone(),
@@ -230,6 +232,7 @@ impl Builder {
             creator,
             session,
             hooks,
+            positions,
             begun: 0,
             local_step: 0,
             other_runs: 0,
@@ -239,7 +242,7 @@ impl Builder {
             stop_grace_period: self.stop_grace_period,
             tries,
         };
-        match opened.tell_of_the_session().await {
+        match opened.begin_at(global_step).await {
             Err(error) if is_mendable(&error) => opened.recover(error).await.map(drop)?,
             told => told?,
         }

@@ -3,7 +3,9 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::rc::Rc;
 
+use crate::data::ByteLen;
 use crate::graph::{Output, Target};
 use crate::runtime::{Code, Error, Result, StepDone};
 use crate::tensor::{DType, Tensor};
@@ -11,6 +13,7 @@ use crate::units::Time;
 
 use super::super::fetched::Fetched;
 use super::super::hooks::{RunArgs, RunOptions, RunValues};
+use super::super::input::{Input, Position};
 use super::super::record::StepStats;
 use super::super::recovery::is_mendable;
 use super::super::run_metadata::RunMetadata;
@@ -26,6 +29,8 @@ pub struct MonitoredRun<'a> {
     monitored: &'a mut MonitoredSession,
     fixed: Feeds,
     feeder: Option<Feeder<'a>>,
+    /// The input that the feeder takes an element of, if it is not the task's data.
+    input: Option<Rc<dyn Position>>,
     fetches: Vec<Output>,
     targets: Vec<Target>,
     options: RunOptions,
@@ -36,7 +41,8 @@ type Feeder<'a> = Box<dyn FnMut() -> Result<Feeds> + 'a>;
 impl<'a> MonitoredRun<'a> {
     pub(super) fn new(monitored: &'a mut MonitoredSession) -> Self {
         let (fixed, fetches, targets) = (Vec::new(), Vec::new(), Vec::new());
-        Self { monitored, fixed, feeder: None, fetches, targets, options: RunOptions::default() }
+        let (feeder, input, options) = (None, None, RunOptions::default());
+        Self { monitored, fixed, feeder, input, fetches, targets, options }
     }
 
     /// Feeds `value` wherever `output` is needed.
@@ -50,6 +56,17 @@ impl<'a> MonitoredRun<'a> {
     pub fn feed_with(mut self, feeds: impl FnMut() -> Result<Feeds> + 'a) -> Self {
         self.feeder = Some(Box::new(feeds));
         self
+    }
+
+    /// Feeds what `feeds` makes of the next element of `input`. If the training goes back to a
+    /// checkpoint while the run is under way, that is the element of the checkpoint's step.
+    pub fn feed_from<T: ByteLen>(
+        mut self,
+        input: &'a Input<T>,
+        mut feeds: impl FnMut(T) -> Feeds + 'a,
+    ) -> Self {
+        self.input = Some(input.position());
+        self.feed_with(move || input.take().map(&mut feeds))
     }
 
     /// Fetches the value of `output`. The results are in the order of these calls.
@@ -81,6 +98,9 @@ impl<'a> MonitoredRun<'a> {
         }
         let mut fed = None;
         loop {
+            if fed.is_none() && self.feeder.is_some() {
+                self.wait_for_input().await?;
+            }
             let started = self.monitored.task.now();
             let is_rolled_back = match self.ask(&mut fed) {
                 Ok((asked, options)) => match self.monitored.take(asked, options, started).await? {
@@ -103,6 +123,14 @@ impl<'a> MonitoredRun<'a> {
         }
     }
 
+    /// Waits until what the program's function takes is read.
+    async fn wait_for_input(&self) -> Result<()> {
+        match &self.input {
+            Some(input) => input.ready().await,
+            None => self.monitored.task.batch_is_read().await,
+        }
+    }
+
     /// The run's whole request: the program's part, then the train op's, then the hooks'. The feeds
     /// of the program's function are kept in `fed`.
     fn ask(&mut self, fed: &mut Option<Feeds>) -> Result<(Asked, RunOptions)> {
@@ -120,6 +148,7 @@ impl<'a> MonitoredRun<'a> {
         if let Some(train_op) = &train_op {
             train_op.told_of_step().iter().for_each(|told| asked.fetch(told));
             asked.origin = Some(self.monitored.next_origin());
+            self.monitored.positions.feed(&mut asked);
         }
         let mut options = self.options;
         let (context, hooks) = self.monitored.context_and_hooks();

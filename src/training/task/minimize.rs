@@ -64,9 +64,11 @@ impl Task {
         };
         let (graph, step) = (variable.graph(), variable.graph().global_step()?);
         let Some(copies) = self.copies() else {
+            self.count_inputs(graph)?;
             return self.coordinated(optimizer)?.apply_gradients(pairs, &step);
         };
         graph.make_variables_local();
+        self.count_inputs(graph)?;
         let center = self.coordinated(LocalSgd::center(&copies))?;
         // Compression is for gradients that are sent; these stay on the worker.
         let own = Optimizer { top_k: None, ..optimizer };

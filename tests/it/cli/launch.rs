@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::binary::{Said, folder, scenario, trainyard};
+use crate::support::digit_files::write_digits;
 
 /// No launch of these takes this long, unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -261,6 +262,27 @@ fn checkpoints(folder: &Path) -> Vec<u64> {
     steps
 }
 
+/// Starts a launch of `path`, and kills all its processes once checkpoints in `saved` have come to
+/// the step `until`.
+fn kill_at(path: &str, saved: &Path, until: u64) {
+    let newest = || checkpoints(saved).last().copied().unwrap_or(0);
+    let mut launch = Launch::start(path, &[]);
+    let began = Instant::now();
+    while newest() < until {
+        assert_eq!(launch.child.try_wait().unwrap(), None, "the launch has ended");
+        assert!(began.elapsed() < LIMIT, "the newest checkpoint is of step {}", newest());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // All at once, the chief first: nobody has time to end in good order.
+    let mut all = tasks(path);
+    all.sort_by_key(|(_, role)| role != "worker:0");
+    let all: Vec<String> = all.into_iter().map(|(pid, _)| pid.to_string()).collect();
+    assert!(Command::new("kill").arg("-KILL").args(all).status().unwrap().success());
+    launch.child.kill().unwrap();
+    launch.status();
+    assert_nothing_stays(path);
+}
+
 #[test]
 fn a_synchronous_launch_killed_again_and_again_comes_to_the_weights_of_the_simulation() {
     let saved = folder("launch_resumed_checkpoints");
@@ -270,21 +292,7 @@ fn a_synchronous_launch_killed_again_and_again_comes_to_the_weights_of_the_simul
     let path = scenario("launch_resumed", &text);
     let newest = || checkpoints(&saved).last().copied().unwrap_or(0);
     for until in [1, 150, 350] {
-        let mut launch = Launch::start(&path, &[]);
-        let began = Instant::now();
-        while newest() < until {
-            assert_eq!(launch.child.try_wait().unwrap(), None, "the launch has ended");
-            assert!(began.elapsed() < LIMIT, "the newest checkpoint is of step {}", newest());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        // All at once, the chief first: nobody has time to end in good order.
-        let mut all = tasks(&path);
-        all.sort_by_key(|(_, role)| role != "worker:0");
-        let all: Vec<String> = all.into_iter().map(|(pid, _)| pid.to_string()).collect();
-        assert!(Command::new("kill").arg("-KILL").args(all).status().unwrap().success());
-        launch.child.kill().unwrap();
-        launch.status();
-        assert_nothing_stays(&path);
+        kill_at(&path, &saved, until);
     }
     let reached = newest();
     assert!((350..600).contains(&reached), "killed at step {reached}");
@@ -300,6 +308,29 @@ fn a_synchronous_launch_killed_again_and_again_comes_to_the_weights_of_the_simul
         "the last launch took the steps after its checkpoint alone"
     );
     assert_eq!(newest(), 600);
+}
+
+#[test]
+fn a_killed_launch_on_streamed_files_comes_to_the_weights_of_the_simulation() {
+    let (saved, data) = (folder("launch_streamed_checkpoints"), folder("launch_streamed_data"));
+    write_digits(&data, 3);
+    let (directory, data) = (saved.to_str().unwrap(), data.to_str().unwrap());
+    let dataset = format!(
+        "batch = 8\ndataset = {{ tfrecord = '{data}/train-*', test = '{data}/test.tfrecord', \
+         features = 'x', label = 'y', shape = [64], classes = 10, shuffle = 64 }}"
+    );
+    let text = small("'sync'", "steps = 400").replace("batch = 8", &dataset)
+        + &format!("[checkpoint]\nevery_steps = 20\ndirectory = '{directory}'\n");
+    let path = scenario("launch_streamed", &text);
+    kill_at(&path, &saved, 120);
+    let said = Launch::start(&path, &["--json"]).end();
+    assert_eq!(said.code, 0, "{}", said.err);
+    let result: Value = serde_json::from_str(&said.out).unwrap();
+    let simulated: Value = serde_json::from_str(&trainyard(&["sim", &path, "--json"]).out).unwrap();
+    let (launched, simulated) = (&result["runs"][0], &simulated["runs"][0]);
+    assert!(launched["gradients"]["computed"].as_u64().unwrap() < 3 * 300, "it was restored");
+    assert_eq!(launched["weights_digest"], simulated["weights_digest"]);
+    assert_eq!(launched["test_accuracy"], simulated["test_accuracy"]);
 }
 
 #[test]

@@ -1,0 +1,204 @@
+//! Input pipelines: elements that are read as they are used, and never all in memory
+//! (TensorFlow: `tf.data`).
+
+mod adapters;
+mod files;
+mod shuffle;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::DataError;
+use super::stack::Stack;
+use adapters::{Batched, Mapped, Repeated, Sharded};
+use files::Chained;
+use shuffle::Shuffled;
+
+/// A recipe for a sequence of elements (TensorFlow: `tf.data.Dataset`). Cheap to clone; nothing is
+/// read before a training asks.
+///
+/// The same recipe gives the same elements in the same order, however often it is read. So a
+/// training's position in it is one number: how many elements it has taken.
+///
+/// ```
+/// # use trainyard::data::{DataError, Pipeline};
+/// let numbers = Pipeline::from_elements(0..10).shard(2, 1).map(|n| Ok(n * 10)).repeat();
+/// let first: Vec<i32> = numbers.iter()?.take(6).collect::<Result<_, _>>()?;
+/// assert_eq!(first, [10, 30, 50, 70, 90, 10]);
+/// # Ok::<(), DataError>(())
+/// ```
+pub struct Pipeline<T> {
+    open: Arc<Open<T>>,
+    ahead: usize,
+}
+
+/// Begins the elements of an epoch.
+type Open<T> = dyn Fn(u64) -> Opened<T> + Send + Sync;
+
+/// Elements that have been begun.
+type Opened<T> = Result<Elements<T>, DataError>;
+
+/// The elements of one epoch, one after the other.
+pub(crate) type Elements<T> = Box<dyn Source<T>>;
+
+/// A sequence that is read once.
+pub(crate) trait Source<T>: Send {
+    /// The next element; none at the end.
+    fn next(&mut self) -> Result<Option<T>, DataError>;
+
+    /// Passes over the next `count` elements. Returns how many there were.
+    fn skip(&mut self, count: u64) -> Result<u64, DataError> {
+        for passed in 0..count {
+            if self.next()?.is_none() {
+                return Ok(passed);
+            }
+        }
+        Ok(count)
+    }
+}
+
+impl<T: Send + 'static> Pipeline<T> {
+    /// A recipe whose epochs `open` begins; it is given the epoch's number, from 0.
+    pub(super) fn new(
+        open: impl Fn(u64) -> Result<Elements<T>, DataError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { open: Arc::new(open), ahead: 1 }
+    }
+
+    /// The elements of `values` (TensorFlow: `from_tensor_slices`).
+    pub fn from_elements(values: impl IntoIterator<Item = T>) -> Self
+    where
+        T: Clone + Sync,
+    {
+        let values: Arc<[T]> = values.into_iter().collect();
+        Self::new(move |_| Ok(Box::new(adapters::Listed::new(Arc::clone(&values)))))
+    }
+
+    /// The elements of `files`, which `open` reads, one file after the other.
+    pub(super) fn of_files(
+        files: Arc<[PathBuf]>,
+        open: impl Fn(&Arc<[PathBuf]>, usize) -> Opened<T> + Send + Sync + 'static,
+    ) -> Self {
+        let open = Arc::new(open);
+        Self::new(move |_| Ok(Box::new(Chained::new(Arc::clone(&files), Arc::clone(&open)))))
+    }
+
+    /// What `change` makes of each element (TensorFlow: `map`). Where a reader passes over
+    /// elements, it is not called.
+    #[must_use]
+    pub fn map<U: Send + 'static>(
+        self,
+        change: impl Fn(T) -> Result<U, DataError> + Send + Sync + 'static,
+    ) -> Pipeline<U> {
+        let (open, change) = (self.open, Arc::new(change));
+        let mapped = move |epoch| -> Result<Elements<U>, DataError> {
+            Ok(Box::new(Mapped::new(open(epoch)?, Arc::clone(&change))))
+        };
+        Pipeline { open: Arc::new(mapped), ahead: self.ahead }
+    }
+
+    /// The elements in a random order: each is drawn from a buffer of `buffer` elements, which the
+    /// next one then fills (TensorFlow: `shuffle`). An epoch of [`Self::repeat`] has an order of
+    /// its own, which `seed` and the epoch's number decide.
+    ///
+    /// # Panics
+    /// If the buffer is of 0 elements.
+    #[must_use]
+    pub fn shuffle(self, buffer: usize, seed: u64) -> Self {
+        assert!(buffer > 0, "a buffer to shuffle in has at least one element");
+        self.then(move |inner, epoch| Box::new(Shuffled::new(inner, buffer, seed, epoch)))
+    }
+
+    /// Every `shards`-th element, beginning with the element `index`: the share of one of so many
+    /// workers (TensorFlow: `shard`). Before [`Self::shuffle`], each worker has the same samples in
+    /// every epoch.
+    ///
+    /// # Panics
+    /// If there is no such shard.
+    #[must_use]
+    pub fn shard(self, shards: u64, index: u64) -> Self {
+        assert!(index < shards, "shard {index} of {shards}: they count from 0");
+        self.then(move |inner, _| Box::new(Sharded::new(inner, shards, index)))
+    }
+
+    /// The elements again and again, without an end (TensorFlow: `repeat`). Of a sequence without
+    /// elements, the repeated one has none.
+    #[must_use]
+    pub fn repeat(self) -> Self {
+        let open = self.open;
+        let repeated = move |_| -> Result<Elements<T>, DataError> {
+            Ok(Box::new(Repeated::new(Arc::clone(&open))?))
+        };
+        Self { open: Arc::new(repeated), ahead: self.ahead }
+    }
+
+    /// Batches of `size` elements; the last one has what is left (TensorFlow: `batch`).
+    ///
+    /// # Panics
+    /// If a batch is of 0 elements.
+    #[must_use]
+    pub fn batch(self, size: usize) -> Pipeline<T::Batch>
+    where
+        T: Stack,
+    {
+        assert!(size > 0, "a batch has at least one element");
+        let open = self.open;
+        let batched = move |epoch| -> Result<Elements<T::Batch>, DataError> {
+            Ok(Box::new(Batched::new(open(epoch)?, size)))
+        };
+        Pipeline { open: Arc::new(batched), ahead: self.ahead }
+    }
+
+    /// Lets a training's reader be up to `elements` ahead of it (TensorFlow: `prefetch`): deployed
+    /// it reads on a thread of its own, and in a simulation it reads while the task computes.
+    /// Without it, a reader is one element ahead.
+    #[must_use]
+    pub fn prefetch(mut self, elements: usize) -> Self {
+        self.ahead = elements.max(1);
+        self
+    }
+
+    /// How many elements a reader may be ahead.
+    pub(crate) fn ahead(&self) -> usize {
+        self.ahead
+    }
+
+    /// The elements from the first. An error is the last of them.
+    ///
+    /// # Errors
+    /// If the first can't be opened.
+    pub fn iter(&self) -> Result<impl Iterator<Item = Result<T, DataError>> + Send, DataError> {
+        let mut elements = Some(self.elements()?);
+        Ok(std::iter::from_fn(move || {
+            let next = elements.as_mut()?.next().transpose();
+            if !matches!(next, Some(Ok(_))) {
+                elements = None;
+            }
+            next
+        }))
+    }
+
+    pub(crate) fn elements(&self) -> Result<Elements<T>, DataError> {
+        (self.open)(0)
+    }
+
+    fn then(self, wrap: impl Fn(Elements<T>, u64) -> Elements<T> + Send + Sync + 'static) -> Self {
+        let open = self.open;
+        Self { open: Arc::new(move |epoch| Ok(wrap(open(epoch)?, epoch))), ahead: self.ahead }
+    }
+}
+
+impl<T> Clone for Pipeline<T> {
+    fn clone(&self) -> Self {
+        Self { open: Arc::clone(&self.open), ahead: self.ahead }
+    }
+}
+
+impl<T> fmt::Debug for Pipeline<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline").field("ahead", &self.ahead).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,139 @@
+//! The rows of CSV files: numbers and the text of a label, read one after the other.
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use csv::{Reader, StringRecord};
+
+use super::pipeline::{Elements, Pipeline, Source};
+use super::{DataError, file};
+
+/// A row of a CSV file.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The numbers, in the order of the columns.
+    pub features: Vec<f32>,
+    /// The label, as it is written.
+    pub label: String,
+    file: Arc<Path>,
+    line: u64,
+}
+
+impl Row {
+    /// The label as a class below `classes`.
+    ///
+    /// # Errors
+    /// If it is no such number.
+    pub fn class(&self, classes: usize) -> Result<i32, DataError> {
+        let class = self.label.parse::<u32>().ok().filter(|class| (*class as usize) < classes);
+        class.map(|class| class as i32).ok_or_else(|| {
+            let last = classes.max(1) - 1;
+            self.malformed(format!("the label `{}` is no class from 0 to {last}", self.label))
+        })
+    }
+
+    /// The error that the row has a `problem`.
+    pub(super) fn malformed(&self, problem: String) -> DataError {
+        DataError::malformed(&self.file, &format!("line {}", self.line), problem)
+    }
+}
+
+impl Pipeline<Row> {
+    /// The rows of `files`, gzipped or not, each with a header of its own: the column `label` has
+    /// the class, every other one a number (TensorFlow: `make_csv_dataset`). An error names the
+    /// file, the line and the column.
+    pub fn csv(files: impl IntoIterator<Item = PathBuf>, label: &str) -> Self {
+        let label = label.to_owned();
+        Self::of_files(files.into_iter().collect(), move |files, index| {
+            Ok(Box::new(Rows::open(&files[index], &label)?) as Elements<_>)
+        })
+    }
+}
+
+/// The rows of one file.
+pub(super) struct Rows {
+    file: Arc<Path>,
+    reader: Reader<Box<dyn BufRead + Send>>,
+    header: StringRecord,
+    /// The column of the label.
+    column: usize,
+    row: StringRecord,
+}
+
+impl Rows {
+    /// Opens the file at `path`, whose column `label` has the class.
+    pub(super) fn open(path: &Path, label: &str) -> Result<Self, DataError> {
+        // A line ends at its newline alone, and a carriage return before it is trimmed: a
+        // terminator of two bytes would be counted with the line after it.
+        let mut reader = csv::ReaderBuilder::new()
+            .trim(csv::Trim::All)
+            .terminator(csv::Terminator::Any(b'\n'))
+            .flexible(true)
+            .from_reader(file::open_text(path)?);
+        let header = reader.headers().map_err(|error| in_csv(path, &error))?.clone();
+        let Some(column) = header.iter().position(|name| name == label) else {
+            let columns: Vec<&str> = header.iter().collect();
+            let problem = format!("no column `{label}`; it has {}", columns.join(", "));
+            return Err(DataError::malformed(path, "the header", problem));
+        };
+        Ok(Self { file: path.into(), reader, header, column, row: StringRecord::new() })
+    }
+
+    /// The number of features of a row.
+    pub(super) fn width(&self) -> usize {
+        self.header.len() - 1
+    }
+
+    /// Reads the next row that is not empty. Returns whether there is one.
+    fn read(&mut self) -> Result<bool, DataError> {
+        let Self { file, reader, row, .. } = self;
+        while reader.read_record(row).map_err(|error| in_csv(file, &error))? {
+            if !row.iter().all(str::is_empty) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn number(&self, column: usize, line: u64) -> Result<f32, DataError> {
+        let field = &self.row[column];
+        let number = field.parse().ok().filter(|number: &f32| number.is_finite());
+        number.ok_or_else(|| {
+            let place = format!("line {line}, column `{}`", &self.header[column]);
+            DataError::malformed(&self.file, &place, format!("`{field}` is no number"))
+        })
+    }
+}
+
+impl Source<Row> for Rows {
+    fn next(&mut self) -> Result<Option<Row>, DataError> {
+        if !self.read()? {
+            return Ok(None);
+        }
+        let line = self.row.position().map_or(0, csv::Position::line);
+        let (fields, columns) = (self.row.len(), self.header.len());
+        if fields != columns {
+            let problem = format!("{fields} fields, where the header has {columns}");
+            return Err(DataError::malformed(&self.file, &format!("line {line}"), problem));
+        }
+        let others = (0..columns).filter(|column| *column != self.column);
+        let features = others.map(|column| self.number(column, line)).collect::<Result<_, _>>()?;
+        let label = self.row[self.column].to_owned();
+        Ok(Some(Row { features, label, file: Arc::clone(&self.file), line }))
+    }
+
+    fn skip(&mut self, count: u64) -> Result<u64, DataError> {
+        for passed in 0..count {
+            if !self.read()? {
+                return Ok(passed);
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn in_csv(path: &Path, error: &csv::Error) -> DataError {
+    let line = error.position().map(|at| format!("line {}", at.line()));
+    DataError::malformed(path, line.as_deref().unwrap_or("the file"), error.to_string())
+}

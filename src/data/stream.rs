@@ -1,0 +1,221 @@
+//! Data sets of a scenario that are read as they are used: which files, and what is in them.
+
+use std::path::{Path, PathBuf};
+
+use super::example::Example;
+use super::file::MOST_VALUES;
+use super::image_folder::{self, ImageFile};
+use super::pipeline::Pipeline;
+use super::rows::{Row, Rows};
+use super::samples::Samples;
+use super::tfrecord::Record;
+use super::{Batch, DataError, Dataset, Sample, Split, glob};
+
+/// Samples in files, which are read as they are used. In a pattern `*` and `?` stand for any part
+/// of a name and for one character of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// The form of the files.
+    pub format: Format,
+    /// The files to train on: a pattern or, of images, a folder.
+    pub train: PathBuf,
+    /// The files to test on, whose samples are held in memory.
+    pub test: PathBuf,
+    /// The number of samples to draw the next one from; none to take them in their order.
+    pub shuffle: Option<usize>,
+    /// How many batches the reader may be ahead.
+    pub prefetch: usize,
+}
+
+/// The form of a stream's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// TFRecord files of `tf.train.Example`.
+    TfRecord {
+        /// The feature that has a sample's values: floats, integers, or bytes: one a value, or an
+        /// encoded image.
+        features: String,
+        /// The feature that has the class, an integer.
+        label: String,
+        /// The shape of a sample.
+        shape: Vec<usize>,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// CSV files with a header.
+    Csv {
+        /// The column of the class, a number.
+        label: String,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// A folder a class.
+    Images {
+        /// The height, width and channels that images are scaled to.
+        size: [usize; 3],
+    },
+}
+
+impl Stream {
+    /// The same with relative paths below `folder`.
+    pub(super) fn beside(self, folder: &Path) -> Self {
+        Self { train: folder.join(&self.train), test: folder.join(&self.test), ..self }
+    }
+
+    /// The data set: the samples for testing, and where those to train on are.
+    pub(super) fn load(&self) -> Result<Dataset, DataError> {
+        let (width, classes) = self.extent()?;
+        self.batches(0, (0, 1), 1)?; // the files to train on are there
+        let mut samples = Samples::default();
+        for sample in self.samples(&self.test)?.iter()? {
+            let Sample { features, label } = sample?;
+            samples.features.extend(features);
+            samples.labels.push(label);
+            if samples.features.len() > MOST_VALUES {
+                let problem = format!("more than {MOST_VALUES} values to test on");
+                return Err(DataError::malformed(&self.test, "the files", problem));
+            }
+        }
+        let test = samples.into_split(width, classes)?;
+        let train = Split::streamed(self.clone(), width, classes)?;
+        Ok(match self.image_shape() {
+            Some(shape) => Dataset { train, test }.of_images(shape)?,
+            None => Dataset { train, test },
+        })
+    }
+
+    /// The endless batches of `worker`, one of `workers`.
+    ///
+    /// # Errors
+    /// If there are no files.
+    pub(crate) fn batches(
+        &self,
+        seed: u64,
+        (worker, workers): (u32, u32),
+        batch: usize,
+    ) -> Result<Pipeline<Batch>, DataError> {
+        let share = Share { seed, shards: workers.into(), index: worker.into(), stream: self };
+        let (width, classes) = self.extent()?;
+        let samples = match &self.format {
+            Format::TfRecord { .. } => {
+                share.of(Pipeline::tfrecord(glob::files(&self.train)?)).map(self.of_record())
+            }
+            Format::Csv { label, .. } => {
+                let rows = share.of(Pipeline::csv(glob::files(&self.train)?, label));
+                rows.map(move |row| of_row(&row, width, classes))
+            }
+            Format::Images { size } => {
+                let size = *size;
+                share
+                    .of(Pipeline::image_folder(&self.train)?)
+                    .map(move |file| of_image(&file, size))
+            }
+        };
+        Ok(samples.batch(batch).prefetch(self.prefetch))
+    }
+
+    /// The values that a worker holds in memory to shuffle.
+    pub(crate) fn shuffled_values(&self, width: usize) -> usize {
+        match self.format {
+            Format::Images { .. } => 0,
+            _ => self.shuffle.unwrap_or(0).saturating_mul(width),
+        }
+    }
+
+    /// The height, width and channels of a sample that is an image.
+    pub(crate) fn image_shape(&self) -> Option<[usize; 3]> {
+        match &self.format {
+            Format::TfRecord { shape, .. } => shape.as_slice().try_into().ok(),
+            Format::Images { size } => Some(*size),
+            Format::Csv { .. } => None,
+        }
+    }
+
+    /// The features of a sample, and the classes.
+    fn extent(&self) -> Result<(usize, usize), DataError> {
+        Ok(match &self.format {
+            Format::TfRecord { shape, classes, .. } => (shape.iter().product(), *classes),
+            Format::Csv { label, classes } => {
+                let files = glob::files(&self.train)?;
+                (Rows::open(&files[0], label)?.width(), *classes)
+            }
+            Format::Images { size } => (size.iter().product(), image_folder::classes(&self.train)?),
+        })
+    }
+
+    /// All samples of the files `pattern`, in their order.
+    fn samples(&self, pattern: &Path) -> Result<Pipeline<Sample>, DataError> {
+        let (width, classes) = self.extent()?;
+        Ok(match &self.format {
+            Format::TfRecord { .. } => {
+                Pipeline::tfrecord(glob::files(pattern)?).map(self.of_record())
+            }
+            Format::Csv { label, .. } => Pipeline::csv(glob::files(pattern)?, label)
+                .map(move |row| of_row(&row, width, classes)),
+            Format::Images { size } => {
+                let size = *size;
+                Pipeline::image_folder(pattern)?.map(move |file| of_image(&file, size))
+            }
+        })
+    }
+
+    /// Makes a record a sample, of files of TFRecord.
+    fn of_record(
+        &self,
+    ) -> impl Fn(Record) -> Result<Sample, DataError> + Send + Sync + 'static + use<> {
+        let (format, image) = (self.format.clone(), self.image_shape());
+        move |record| {
+            let Format::TfRecord { features, label, shape, classes } = &format else {
+                unreachable!("records are of files of TFRecord");
+            };
+            let (example, width) = (Example::decode(&record)?, shape.iter().product());
+            let decode = |encoded: &[u8]| match image {
+                Some(shape) => image_folder::pixels(encoded, shape),
+                None => Err(format!("{} bytes, where {width} are asked for", encoded.len())),
+            };
+            let values = example.numbers(features, width, decode)?;
+            let class = example.ints(label, 1)?[0];
+            let label = i32::try_from(class)
+                .ok()
+                .filter(|class| (0..*classes as i64).contains(&i64::from(*class)));
+            let label = label.ok_or_else(|| {
+                let why = format!("{class} is no class from 0 to {}", classes.max(&1) - 1);
+                example.malformed("label", &why)
+            })?;
+            Ok(Sample { features: values, label })
+        }
+    }
+}
+
+/// A worker's share of a stream.
+struct Share<'a> {
+    stream: &'a Stream,
+    seed: u64,
+    shards: u64,
+    index: u64,
+}
+
+impl Share<'_> {
+    /// The worker's elements of `all`, in a new order each epoch if they are shuffled, without an
+    /// end. What is shuffled is not decoded yet, so that passing over elements costs little.
+    fn of<T: Send + 'static>(&self, all: Pipeline<T>) -> Pipeline<T> {
+        let own = all.shard(self.shards, self.index);
+        match self.stream.shuffle {
+            Some(buffer) => own.shuffle(buffer, self.seed).repeat(),
+            None => own.repeat(),
+        }
+    }
+}
+
+fn of_row(row: &Row, width: usize, classes: usize) -> Result<Sample, DataError> {
+    let label = row.class(classes)?;
+    if row.features.len() != width {
+        let problem = format!("{} features, where the first file has {width}", row.features.len());
+        return Err(row.malformed(problem));
+    }
+    Ok(Sample { features: row.features.clone(), label })
+}
+
+fn of_image(file: &ImageFile, size: [usize; 3]) -> Result<Sample, DataError> {
+    Ok(Sample { features: file.decode(size)?, label: file.class })
+}

@@ -1,0 +1,177 @@
+//! What is read as it is used: its elements, and the errors for files that are broken or lie.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use prost::Message;
+
+use super::super::example::{ExampleProto, Feature, Features, FloatList, Int64List, Kind};
+use super::super::stream::{Format, Stream};
+use super::*;
+use crate::event_file::framed;
+
+/// The record of a sample.
+fn example(x: &[f32], y: i64) -> Vec<u8> {
+    let feature = |kind| Feature { kind: Some(kind) };
+    let feature = [
+        ("x".to_owned(), feature(Kind::Floats(FloatList { value: x.to_vec() }))),
+        ("y".to_owned(), feature(Kind::Ints(Int64List { value: vec![y] }))),
+    ];
+    let features = Some(Features { feature: feature.into_iter().collect() });
+    framed(&ExampleProto { features }.encode_to_vec())
+}
+
+fn records(files: &[PathBuf]) -> Result<Vec<Record>, DataError> {
+    Pipeline::tfrecord(files.to_vec()).iter()?.collect()
+}
+
+#[test]
+fn examples_are_read_as_tensorflow_wrote_them() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/examples.tfrecord");
+    let records = records(&[path]).unwrap();
+    assert_eq!(records.len(), 3);
+    for (i, record) in records.iter().enumerate() {
+        let example = Example::decode(record).unwrap();
+        let first = i as f32;
+        assert_eq!(example.floats("x", 3).unwrap(), [first, first + 0.5, -1.25]);
+        assert_eq!(example.ints("y", 1).unwrap(), [i as i64]);
+        assert_eq!(example.bytes("raw").unwrap(), [0, 51, 255]);
+        let said = |error: DataError| error.to_string();
+        let count = said(example.floats("x", 4).unwrap_err());
+        assert!(count.contains(&format!("record {}: feature `x`: 3 values, where 4", i + 1)));
+        assert!(said(example.ints("x", 3).unwrap_err()).contains("it has floats, where integers"));
+        assert!(said(example.bytes("z").unwrap_err()).contains("no feature `z`; it has raw, x, y"));
+    }
+}
+
+#[test]
+fn a_broken_record_is_named_with_its_file_and_number_and_takes_no_memory_for_what_it_claims() {
+    let folder = Folder::new("tfrecord-errors");
+    let whole = [example(&[1.0], 0), example(&[2.0], 1)].concat();
+    let second = example(&[1.0], 0).len();
+    let error = |bytes: &[u8]| {
+        let file = folder.gzipped("broken.tfrecord", bytes);
+        let skipped = Pipeline::tfrecord([file.clone()]).elements().unwrap().skip(9).map(drop);
+        (records(&[file]).unwrap_err().to_string(), skipped.map_err(|error| error.to_string()))
+    };
+    let damaged = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let (said, skipped) = error(&damaged(second + 1));
+    assert!(said.contains("broken.tfrecord, record 2: the length does not match"), "{said}");
+    assert_eq!(skipped.unwrap_err(), said);
+    let (said, _) = error(&damaged(second + 14));
+    assert!(said.contains("record 2: the data does not match its checksum"), "{said}");
+    for cut in [second + 3, second + 13, whole.len() - 1] {
+        let (said, skipped) = error(&whole[..cut]);
+        assert!(said.contains("record 2: the file ends within it"), "{cut}: {said}");
+        assert!(skipped.is_err(), "{cut}");
+    }
+    let claims = |length: u64| {
+        let length = length.to_le_bytes();
+        [&length[..], &crate::event_file::masked_checksum(&length), b"few"].concat()
+    };
+    assert!(error(&claims(u64::MAX)).0.contains("are more than the 2147483648 of the longest"));
+    assert!(error(&claims(1 << 31)).0.contains("record 1: the file ends within it"));
+    let file = folder.file("none.tfrecord", &framed(b"\xff\xff"));
+    let said = Example::decode(&records(&[file]).unwrap()[0]).unwrap_err().to_string();
+    assert!(said.contains("record 1: it is no `tf.train.Example`"), "{said}");
+}
+
+/// A stream of the files `train`, tested on `test`.
+fn stream(format: Format, train: PathBuf, test: PathBuf) -> Stream {
+    Stream { format, train, test, shuffle: None, prefetch: 1 }
+}
+
+fn first_labels(stream: &Stream, worker: (u32, u32)) -> Vec<i32> {
+    let batches = stream.batches(0, worker, 4).unwrap();
+    let first = batches.iter().unwrap().next().unwrap().unwrap();
+    first.labels.values::<i32>().unwrap().to_vec()
+}
+
+#[test]
+fn many_files_are_one_data_set_of_which_each_worker_has_a_share() {
+    let folder = Folder::new("streams");
+    for file in 0..3 {
+        let rows: Vec<u8> = (0..2).flat_map(|row| example(&[0.5; 4], file * 2 + row)).collect();
+        folder.gzipped(&format!("part-{file}.tfrecord"), &rows);
+        let rows: String = (0..2).map(|row| format!("1.5,{},2\n", file * 2 + row)).collect();
+        folder.file(&format!("part-{file}.csv"), format!("a,y,b\n{rows}").as_bytes());
+    }
+    let (features, label) = ("x".to_owned(), "y".to_owned());
+    let tfrecord =
+        Format::TfRecord { features, label: label.clone(), shape: vec![2, 2, 1], classes: 6 };
+    let at = |name: &str| folder.0.join(name);
+    for (format, ending, image) in
+        [(tfrecord, "tfrecord", Some([2, 2, 1])), (Format::Csv { label, classes: 6 }, "csv", None)]
+    {
+        let files = at(&format!("part-*.{ending}"));
+        let stream = stream(format, files, at(&format!("part-1.{ending}")));
+        let dataset = stream.load().unwrap();
+        assert_eq!(labels(&dataset.test), [2, 3]);
+        assert_eq!((dataset.train.len(), dataset.train.classes()), (0, 6));
+        assert_eq!(dataset.train.image_shape(), image);
+        assert_eq!(first_labels(&stream, (0, 1)), [0, 1, 2, 3]);
+        assert_eq!(first_labels(&stream, (1, 2)), [1, 3, 5, 1], "every second, again and again");
+        let few = Stream { train: at("nothing-*"), ..stream };
+        assert!(few.load().unwrap_err().to_string().contains("there is no such file"));
+    }
+}
+
+#[test]
+fn a_label_that_is_no_class_and_a_row_of_another_width_are_refused_with_their_place() {
+    let folder = Folder::new("stream-errors");
+    let error = |bytes: &[u8], format: Format| {
+        let file = folder.file("data", bytes);
+        stream(format, file.clone(), file).load().unwrap_err().to_string()
+    };
+    let csv = || Format::Csv { label: "y".to_owned(), classes: 2 };
+    let tfrecord = |shape| Format::TfRecord {
+        features: "x".to_owned(),
+        label: "y".to_owned(),
+        shape,
+        classes: 2,
+    };
+    let said = error(b"x,y\n1,0\n1,2\n", csv());
+    assert!(said.contains("line 3: the label `2` is no class from 0 to 1"), "{said}");
+    assert!(error(b"x,y\n1,iris\n", csv()).contains("the label `iris` is no class"));
+    let said = error(&example(&[1.0], 2), tfrecord(vec![1]));
+    assert!(said.contains("record 1: feature `label`: 2 is no class from 0 to 1"), "{said}");
+    let said = error(&example(&[1.0], 0), tfrecord(vec![3]));
+    assert!(said.contains("record 1: feature `x`: 1 values, where 3 are asked for"), "{said}");
+}
+
+#[test]
+fn images_are_scaled_and_their_folders_are_the_classes() {
+    let folder = Folder::new("images");
+    for (class, value) in [("cat", 255u8), ("dog", 51)] {
+        fs::create_dir_all(folder.0.join(class)).unwrap();
+        let grey = image::GrayImage::from_pixel(6, 4, image::Luma([value]));
+        grey.save(folder.0.join(class).join("one.png")).unwrap();
+        let colour = image::RgbImage::from_pixel(2, 2, image::Rgb([value, value, value]));
+        colour.save(folder.0.join(class).join("two.jpg")).unwrap();
+        folder.file(&format!("{class}/notes.txt"), b"no image");
+    }
+    let size = [2, 3, 1];
+    let stream = stream(Format::Images { size }, folder.0.clone(), folder.0.clone());
+    let dataset = stream.load().unwrap();
+    assert_eq!((dataset.train.image_shape(), dataset.train.classes()), (Some(size), 2));
+    assert_eq!(labels(&dataset.test), [0, 0, 1, 1]);
+    let pixels = features(&dataset.test);
+    assert!(pixels[..12].iter().all(|pixel| *pixel > 0.98), "{pixels:?}");
+    assert!(pixels[12..].iter().all(|pixel| (pixel - 0.2).abs() < 0.02), "{pixels:?}");
+    assert_eq!(first_labels(&stream, (0, 1)), [0, 0, 1, 1]);
+    folder.file("cat/three.png", b"\x89PNG\r\n\x1a\n and no more");
+    let said = stream.load().unwrap_err().to_string();
+    assert!(said.contains("three.png, the image"), "{said}");
+}
+
+#[test]
+fn elements_of_a_file_that_is_not_there_are_an_error_that_names_it() {
+    let gone = PathBuf::from("/nowhere/data.tfrecord");
+    assert!(records(&[gone]).unwrap_err().to_string().contains("can't read /nowhere/data"));
+    let empty: Arc<[PathBuf]> = Arc::default();
+    assert!(records(&empty).unwrap().is_empty());
+}

@@ -1,0 +1,180 @@
+//! Trainings on files that are read as they are used: a worker's place in them outlives crashes.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use trainyard::data::{Batch, Pipeline, Sample};
+use trainyard::experiment::Experiment;
+use trainyard::prelude::*;
+use trainyard::report::Run;
+use trainyard::training::{Hook, HookContext, HookFuture, train};
+
+use crate::support::binary::folder;
+use crate::support::digit_files::write_digits;
+use crate::support::simulated::assert_near;
+
+/// A scenario of a softmax regression on files of TFRecord in `folder`.
+fn scenario(folder: &str, mode: &str, more: &str) -> String {
+    format!(
+        "seed = 5\ncluster = {{ ps = 2, worker = 2 }}\n{more}\nstop.steps = 60\n\
+         checkpoint = {{ every_steps = 10 }}\nrun = [{{ name = 'only', mode = '{mode}' }}]\n\
+         [program]\nbatch = 16\noptimizer = {{ rule = 'adagrad', learning_rate = 0.1 }}\n\
+         dataset = {{ tfrecord = '{folder}/train-*.tfrecord', test = '{folder}/test.tfrecord', \
+         features = 'x', label = 'y', shape = [8, 8, 1], classes = 10, shuffle = 100 }}\n"
+    )
+}
+
+fn digits(name: &str) -> String {
+    let folder: PathBuf = folder(name);
+    write_digits(&folder, 3);
+    folder.to_str().unwrap().to_owned()
+}
+
+fn simulated(text: &str) -> Run {
+    let report = Experiment::parse(text).unwrap().simulate(train).unwrap();
+    report.run("only").unwrap().clone()
+}
+
+const CRASH: &str = "fault = [{ at = '20ms', crash = 'ps:1', restart_after = '5ms' }]";
+
+#[test]
+fn a_synchronous_training_on_streamed_files_has_the_same_weights_after_a_crash() {
+    let folder = digits("streamed_sync");
+    let whole = simulated(&scenario(&folder, "sync", ""));
+    let crashed = simulated(&scenario(&folder, "sync", CRASH));
+    assert!(crashed.gradients.computed > whole.gradients.computed, "it went back");
+    assert_eq!(whole.weights_digest, crashed.weights_digest);
+    assert!(whole.test_accuracy.unwrap() > 0.8, "{:?}", whole.test_accuracy);
+}
+
+/// What a worker of `own_input` took, and when the training went back.
+#[derive(Default)]
+struct Seen {
+    taken: Vec<Vec<i32>>,
+    /// How many it had taken when it went back, and the global step then.
+    restored: Option<(usize, u64)>,
+}
+
+static SEEN: Mutex<BTreeMap<u32, Seen>> = Mutex::new(BTreeMap::new());
+
+/// Notes when its session goes back to a checkpoint.
+struct Restored {
+    worker: u32,
+    is_first: Cell<bool>,
+}
+
+impl Hook for Restored {
+    fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
+        if let (false, Some(step)) = (self.is_first.replace(false), context.restored) {
+            let mut seen = SEEN.lock().unwrap();
+            let seen = seen.entry(self.worker).or_default();
+            seen.restored = Some((seen.taken.len(), step));
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The endless elements of worker `index`: their labels are its own, in a drawn order.
+fn elements(index: u32) -> Pipeline<Batch> {
+    Pipeline::from_elements(0..100)
+        .shard(2, index.into())
+        .shuffle(20, 3)
+        .repeat()
+        .map(|n| Ok(Sample { features: vec![n as f32 / 100.0; 4], label: n }))
+        .batch(3)
+        .prefetch(2)
+}
+
+/// A program that feeds its steps from a pipeline of its own.
+async fn own_input(task: Task) -> Result<()> {
+    let Some(replica) = task.replica() else { return task.join().await };
+    let worker = replica.worker;
+    let input = task.input("numbers", elements(worker));
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let (x, y, train_op) = g.with_device_fn(setter, |g| {
+        let x = g.placeholder("x", DType::F32, [None, Some(4)])?;
+        let y = g.placeholder("y", DType::I32, [None])?;
+        let loss = sparse_softmax_cross_entropy(&dense(&x, 100)?, &y)?.mean();
+        Ok((x, y, task.minimize(GradientDescent::new(0.1), &loss)?))
+    })?;
+    let mut builder = MonitoredSession::builder(&task, g)
+        .hook(StopAtStep::last_step(60))
+        .hook(Restored { worker, is_first: Cell::new(true) });
+    builder = builder.checkpointing(task.checkpointing().unwrap().clone());
+    let mut session = builder.open().await?;
+    let last = std::cell::RefCell::new(Vec::new());
+    while !session.should_stop() {
+        let feeds = |batch: Batch| {
+            last.replace(batch.labels.values::<i32>().unwrap().to_vec());
+            vec![(x.clone(), batch.features), (y.clone(), batch.labels)]
+        };
+        session.run().feed_from(&input, feeds).target(&train_op).await?;
+        SEEN.lock().unwrap().entry(worker).or_default().taken.push(last.take());
+    }
+    session.close().await
+}
+
+#[test]
+fn asynchronous_workers_go_back_to_the_elements_that_the_checkpoint_had_not_seen() {
+    let text = "seed = 5\ncluster = { ps = 1, worker = 2 }\n\
+        fault = [{ at = '250ms', crash = 'ps:0', restart_after = '5ms' }]\n\
+        compute.step_time = { law = 'constant', value = '10ms' }\n\
+        compute.slow = { 'worker:1' = 3.0 }\n\
+        checkpoint = { every_steps = 10 }\nstop.steps = 60\n\
+        run = [{ name = 'only', mode = 'async' }]\n";
+    Experiment::parse(text).unwrap().simulate(own_input).unwrap();
+    let seen = SEEN.lock().unwrap();
+    let mut positions = 0;
+    for (worker, Seen { taken, restored: went_back }) in &*seen {
+        let all: Vec<Vec<i32>> = elements(*worker)
+            .iter()
+            .unwrap()
+            .take(100)
+            .map(|batch| batch.unwrap().labels.values::<i32>().unwrap().to_vec())
+            .collect();
+        let (before, _) = went_back.expect("the training goes back");
+        assert_eq!(taken[..before], all[..before]);
+        let after = &taken[before..];
+        let position = (0..=before).find(|at| all[*at..].starts_with(after));
+        let position = position.expect("it goes on where the checkpoint was");
+        assert!(position < before, "worker {worker} takes elements again");
+        positions += position as u64;
+    }
+    let (_, step_of_checkpoint) = seen[&0].restored.expect("the chief has restored it");
+    assert_eq!(positions, step_of_checkpoint, "each global step is of one element of one worker");
+    assert!(seen[&0].taken.len() > 2 * seen[&1].taken.len(), "one worker is faster");
+}
+
+#[test]
+fn reading_takes_the_time_that_the_scenario_says_beside_the_steps() {
+    let folder = digits("streamed_rate");
+    // A batch is 16 samples of 64 values and a label, 4160 bytes.
+    let seconds = |rate: &str| {
+        let text = scenario(&folder, "sync", "");
+        let text = format!(
+            "{text}{rate}\n[compute]\nstep_time = {{ law = 'constant', value = '10ms' }}\n"
+        );
+        simulated(&text).seconds
+    };
+    let without = seconds("");
+    assert_near("reading in 4 ms", seconds("read_rate = '1.04MB/s'"), without, 0.02);
+    assert_near("reading in 40 ms", seconds("read_rate = '104kB/s'"), 60.0 * 0.04, 0.03);
+}
+
+#[test]
+fn a_broken_record_ends_a_training_with_its_file_and_number() {
+    let folder = digits("streamed_broken");
+    let file = format!("{folder}/train-0.tfrecord");
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let text = scenario(&folder, "async", "");
+    let failed = Experiment::parse(text).unwrap().simulate(train).unwrap_err().to_string();
+    let said = "train-0.tfrecord, record 500: the data does not match its checksum";
+    assert!(failed.contains(said), "{failed}");
+}
