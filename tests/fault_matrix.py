@@ -446,6 +446,8 @@ def cells(pattern):
             ("task", "launch"), FAULTS[1:], VICTIMS, MODES, (True, False)):
         if how == "launch" and fault == "restart":
             continue  # a launcher starts no task again
+        if how == "launch" and fault == "STOP 60 s":
+            continue  # it kills what stands still for so long
         cell = Cell(how, fault, victim, mode, checkpoint)
         if re.search(pattern, cell.name()):
             found.append(cell)
