@@ -28,6 +28,7 @@ mod processor;
 mod programs;
 mod run;
 mod stall;
+mod timeline;
 mod world;
 
 pub use audit::Digest;
@@ -43,3 +44,4 @@ pub use network::{
 };
 pub use processor::{Activity, Usage};
 pub use run::run;
+pub use timeline::TimelineSpec;

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod deployment;
 mod reading;
+mod steps;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(crate) use deployment::{
     NewArgs, ServeArgs, StatusArgs, TaskArgs,
 };
 pub(crate) use reading::{read, understood};
+pub(crate) use steps::Steps;
 
 /// Distributed training in the shape of TensorFlow's runtime, simulated or real.
 #[derive(Debug, Parser)]
@@ -289,6 +291,11 @@ pub(crate) struct SimArgs {
     /// Write the report's files into this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// Write what happens from one global step to another as `timeline.json` into the directory,
+    /// for Perfetto; of several runs, one file each.
+    #[arg(long, value_name = "FIRST..LAST", requires = "out", conflicts_with = "repeat")]
+    pub(crate) timeline: Option<Steps>,
 
     /// Print the result as JSON instead of a table.
     #[arg(long)]

@@ -1,18 +1,21 @@
 //! `sim`: runs a scenario in simulation, run by run, and compares the runs.
 
+use std::fs::File;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use tokio::runtime;
 
-use super::args::SimArgs;
+use super::args::{SimArgs, Steps};
 use super::chaos;
 use super::failure::Failure;
 use super::output::{Out, command, digests, exit_code};
 use super::progress::Several;
 use crate::deployment::{ExitCode, StopRequest};
-use crate::experiment::{Trainer, Trial, simulate_all};
+use crate::experiment::{Trainer, Trial, folder_of, simulate_all};
 use crate::report::{Report, Run, World};
+use crate::simulation::TimelineSpec;
 use crate::training::{Recording, SharedRecording};
 
 /// Runs the command. If it is asked to stop, it shows the runs that are over.
@@ -25,10 +28,13 @@ pub(super) fn run(
     if let Some(seeds) = args.chaos {
         return chaos::run(args, &experiment, (seeds, quiet), trainer);
     }
-    let trials = experiment.trials_in(World::Simulation)?;
+    let mut trials = experiment.trials_in(World::Simulation)?;
     let mut report = experiment.report(&trials, World::Simulation)?;
     report.command = command();
     let results = Results { report, out: Out::create(args.out.as_deref())? };
+    if let (Some(steps), Some(out)) = (args.timeline, &args.out) {
+        ask_for_timelines(&mut trials, steps, out)?;
+    }
     let results = Arc::new(Mutex::new(Some(results)));
     show_when_stopped(&results, args.json, trials.len())?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
@@ -81,6 +87,22 @@ fn show_when_stopped(
         std::process::exit(code as i32);
     };
     thread::Builder::new().name("stopped".into()).spawn(show).map_err(failed())?;
+    Ok(())
+}
+
+/// Has each of `trials` write its timeline from one global step to another into the folder `out`.
+fn ask_for_timelines(trials: &mut [Trial], steps: Steps, out: &Path) -> Result<(), Failure> {
+    let is_only = trials.len() == 1;
+    for trial in trials {
+        let name = match is_only {
+            true => "timeline.json".to_owned(),
+            false => format!("timeline-{}.json", folder_of(&trial.name)),
+        };
+        let path = out.join(name);
+        let file = File::create(&path).map_err(Failure::writing(path.display().to_string()))?;
+        let Steps { first, last } = steps;
+        trial.cluster.timeline = Some(TimelineSpec { file: Arc::new(file), first, last });
+    }
     Ok(())
 }
 

@@ -95,6 +95,7 @@ impl Trial {
             numerics: own.numerics,
             seed: own.seed,
             faults: own.faults.clone(),
+            timeline: None,
         };
         cluster.network.validate().map_err(|error| impossible(&error))?;
         for compute in cluster.own_compute.values().chain([&cluster.compute]) {
@@ -149,7 +150,7 @@ impl Trial {
         self.memory_limit.into_iter().for_each(set_memory_limit);
         let wall = WallClock::new();
         let recording = recording.telling(|step: &StepStats| {
-            simulation::end_step(&step.worker, step.started, step.applied);
+            simulation::end_step(&step.worker, step.global_step, step.started, step.applied);
         });
         let in_memory = || Arc::new(Memory::default());
         let checkpointing = self.checkpointing.clone();

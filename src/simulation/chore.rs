@@ -45,6 +45,18 @@ pub(super) struct Kernels {
 }
 
 impl Chore {
+    /// What leads to it, in a word or two.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Send { .. } => "send",
+            Self::Receive(_) => "receive",
+            Self::HandOver { .. } => "hand over",
+            Self::Computed(_) => "kernels",
+            Self::Finish(_) => "small kernels, or their end",
+            Self::Nothing => "bytes, or waking",
+        }
+    }
+
     /// Whether it has a device run kernels of `step`.
     pub(super) fn computes(&self, step: WorkerStep) -> bool {
         match self {

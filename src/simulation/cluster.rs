@@ -16,6 +16,7 @@ use super::faults::Faults;
 use super::hosts::{Hosts, MessageThread};
 use super::network::{CardTraffic, NetworkSpec};
 use super::processor::Usage;
+use super::timeline::TimelineSpec;
 
 /// A simulated cluster: its tasks, its hardware, its faults and the seed of all that is random.
 #[derive(Clone, Debug)]
@@ -48,6 +49,8 @@ pub struct Cluster {
     pub seed: u64,
     /// The faults to inject.
     pub faults: Faults,
+    /// The stretch of its timeline that is written, if one is.
+    pub timeline: Option<TimelineSpec>,
 }
 
 /// How a run ended, and what was counted during it.

@@ -79,6 +79,15 @@ struct Record {
     part: Part,
 }
 
+/// A span of a critical path: it was spent on `part` of `task`.
+#[derive(Clone, Copy)]
+pub(super) struct Waited {
+    pub(super) from: Time,
+    pub(super) until: Time,
+    pub(super) task: usize,
+    pub(super) part: Part,
+}
+
 /// What has ended lately, and the sum of the critical paths so far.
 pub(super) struct History {
     records: VecDeque<Record>,
@@ -93,6 +102,8 @@ pub(super) struct History {
     steps: u64,
     /// By task and then part: the sum of the shares of the steps' times.
     shares: Vec<f64>,
+    /// The path of the step that ended last, from its end to its beginning.
+    path: Vec<Waited>,
 }
 
 impl History {
@@ -106,6 +117,7 @@ impl History {
             full: 1 << 12,
             steps: 0,
             shares: vec![0.0; tasks.len() * Part::ALL.len()],
+            path: Vec::new(),
         }
     }
 
@@ -162,15 +174,22 @@ impl History {
     }
 
     /// A training step of `task` ends now, which began at `started`. It counts if its gradient was
-    /// applied.
-    pub(super) fn end_step(&mut self, task: usize, (started, now): (Time, Time), counts: bool) {
+    /// applied. Returns its path, from its end to its beginning.
+    pub(super) fn end_step(
+        &mut self,
+        task: usize,
+        (started, now): (Time, Time),
+        counts: bool,
+    ) -> &[Waited] {
+        self.follow(started, now);
         if counts && now > started {
-            self.follow(started, now);
+            self.count(now.since(started).as_nanos() as f64);
         }
         self.since[task] = Some(now);
         if self.records.len() >= self.full {
             self.drop_old();
         }
+        &self.path
     }
 
     /// `task` takes no more steps.
@@ -178,19 +197,29 @@ impl History {
         self.since[task] = None;
     }
 
-    /// Adds the path from `started` to `now`, which has led to what happens now.
+    /// Follows the path from `started` to `now` that has led to what happens now.
     fn follow(&mut self, started: Time, now: Time) {
-        let length = now.since(started).as_nanos() as f64;
+        self.path.clear();
         let mut until = now;
         let oldest = Record { ended: started, cause: NOTHING, task: 0, part: Part::Other };
         let mut record = self.get(self.current).unwrap_or(oldest);
         while until > started {
             let cause = self.get(record.cause);
             let began = cause.map_or(started, |cause| cause.ended.clamp(started, until));
-            let index = record.task as usize * Part::ALL.len() + record.part as usize;
-            self.shares[index] += until.since(began).as_nanos() as f64 / length;
+            if until > began {
+                let (task, part) = (record.task as usize, record.part);
+                self.path.push(Waited { from: began, until, task, part });
+            }
             until = began;
             record = cause.unwrap_or(oldest);
+        }
+    }
+
+    /// Adds the path of a step of `length` \[ns\].
+    fn count(&mut self, length: f64) {
+        for Waited { from, until, task, part } in &self.path {
+            let index = task * Part::ALL.len() + *part as usize;
+            self.shares[index] += until.since(*from).as_nanos() as f64 / length;
         }
         self.steps += 1;
     }

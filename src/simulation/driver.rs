@@ -60,12 +60,12 @@ pub(super) fn on_park() {
     }
 }
 
-/// Tells the simulation that this thread runs that `task` ends a training step now that began at
-/// `started`; its gradient was applied if it `counts`.
-pub(crate) fn end_step(task: &TaskName, started: Time, counts: bool) {
+/// Tells the simulation that this thread runs that `task` ends a training step now, which made
+/// `global_step` and began at `started`; its gradient was applied if it `counts`.
+pub(crate) fn end_step(task: &TaskName, global_step: u64, started: Time, counts: bool) {
     CURRENT.with_borrow(|driver| {
         let driver = driver.as_ref().expect("a simulation runs on this thread");
-        driver.world.borrow_mut().end_step(task, started, counts);
+        driver.world.borrow_mut().end_step(task, global_step, started, counts);
     });
 }
 

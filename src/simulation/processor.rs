@@ -35,6 +35,14 @@ pub(super) struct Piece<T> {
     pub(super) then: T,
 }
 
+/// A piece of work that has ended: whose it was, where it ran since when, and what follows.
+pub(super) struct Ended<T> {
+    pub(super) task: usize,
+    pub(super) part: Part,
+    pub(super) began: Time,
+    pub(super) then: T,
+}
+
 /// The processors of a world. Its owner calls [`Processors::advance`] at each time that
 /// [`Processors::next_event`] returns.
 pub(super) struct Processors<T> {
@@ -105,9 +113,8 @@ impl<T> Processors<T> {
         self.ends.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Ends the piece that ends next, at `now`; the next one of its lane begins. Returns the task,
-    /// the part of its processor, and what follows.
-    pub(super) fn advance(&mut self, now: Time) -> (usize, Part, T) {
+    /// Ends the piece that ends next, at `now`; the next one of its lane begins.
+    pub(super) fn advance(&mut self, now: Time) -> Ended<T> {
         let Some(Reverse((at, _, host))) = self.ends.pop() else {
             unreachable!("processors are advanced only to an end");
         };
@@ -116,7 +123,8 @@ impl<T> Processors<T> {
         let lane = &mut self.lanes[id];
         let ended = lane.pieces.pop_front().expect("a lane that runs has a piece");
         let (task, part) = self.place(id);
-        let waited = now.since(self.lanes[id].began).saturating_sub(ended.span);
+        let began = self.lanes[id].began;
+        let waited = now.since(began).saturating_sub(ended.span);
         self.usage[task].add(Activity::Queueing, waited);
         self.lanes[id].idle_since = now;
         self.begin_next(now, id);
@@ -124,7 +132,7 @@ impl<T> Processors<T> {
             self.begin_polling(now, task);
         }
         self.reschedule(host);
-        (task, part, ended.then)
+        Ended { task, part, began, then: ended.then }
     }
 
     /// Gives a part of a task's processor a piece of work, to be done after all that it has.

@@ -30,6 +30,7 @@ use super::hosts::MessageThread;
 use super::links::Links;
 use super::network::{CardTraffic, Delivery, Network};
 use super::processor::{Processors, Usage};
+use super::timeline::Timeline;
 
 pub(super) use action::Action;
 use freezes::Freezes;
@@ -65,6 +66,8 @@ pub(super) struct World {
     audit: Audit,
     has_ended: bool,
     history: History,
+    /// Is written as time goes on, if it is wanted.
+    timeline: Option<Timeline>,
 }
 
 /// The time by which every run has ended: 200 years. Beyond it, times that could not be told apart
@@ -115,6 +118,7 @@ impl World {
             audit: Audit::default(),
             has_ended: false,
             history: History::new(&tasks),
+            timeline: cluster.timeline.as_ref().map(|spec| Timeline::new(spec, &tasks)),
             cluster: cluster.clone(),
             tasks,
         };
@@ -323,11 +327,21 @@ impl World {
         self.links.begin_incarnation(task)
     }
 
-    /// `task` ends a training step now that began at `started`; its gradient was applied if it
-    /// `counts`.
-    pub(super) fn end_step(&mut self, task: &TaskName, started: Time, counts: bool) {
+    /// `task` ends a training step now, which made `global_step` and began at `started`; its
+    /// gradient was applied if it `counts`.
+    pub(super) fn end_step(
+        &mut self,
+        task: &TaskName,
+        global_step: u64,
+        started: Time,
+        counts: bool,
+    ) {
         if let Some(task) = self.number_of(task) {
-            self.history.end_step(task, (started, self.now), counts);
+            let span = (started, self.now);
+            let path = self.history.end_step(task, span, counts);
+            if let Some(timeline) = &mut self.timeline {
+                timeline.step(task, global_step, span, path);
+            }
         }
     }
 

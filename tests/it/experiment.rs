@@ -9,3 +9,4 @@ mod partitioners;
 mod processors;
 mod reports;
 mod streamed;
+mod timelines;

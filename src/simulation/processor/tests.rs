@@ -15,7 +15,7 @@ fn piece(name: &'static str, span: u64) -> Piece<&'static str> {
 fn rest(processors: &mut Processors<&'static str>) -> Vec<(u64, &'static str)> {
     std::iter::from_fn(|| {
         let now = processors.next_event()?;
-        Some((now.0, processors.advance(now).2))
+        Some((now.0, processors.advance(now).then))
     })
     .collect()
 }
@@ -59,7 +59,7 @@ fn a_frozen_task_goes_on_where_it_stopped_and_leaves_its_core_to_others_meanwhil
     processors.freeze(Time(50), 0);
     processors.give(Time(60), 0, Device(0), piece("c", 5));
     assert_eq!(processors.next_event(), Some(Time(125)), "25 shared, 75 alone");
-    assert_eq!(processors.advance(Time(125)).2, "b");
+    assert_eq!(processors.advance(Time(125)).then, "b");
     assert_eq!(processors.next_event(), None);
     processors.thaw(Time(1_000), 0, ns(950));
     assert_eq!(rest(&mut processors), [(1_010, "c"), (1_080, "a"), (1_090, "after a")]);

@@ -19,6 +19,9 @@ impl World {
         let has_numbers = delivery.payload.messages.iter().any(PeerMessage::has_numbers);
         self.history.arrive(delivery.payload.cause, self.now, ends, &delivery.way, has_numbers);
         delivery.payload.cause = self.history.current();
+        if let Some(timeline) = self.timeline.as_mut().filter(|timeline| timeline.is_on()) {
+            timeline.message(ends, delivery.size, &delivery.way, self.now);
+        }
         let route = (delivery.from as u64) << 32 | delivery.to as u64;
         self.audit.record(self.now, EventKind::Delivery, [route, delivery.size.0]);
         let due = self.faults.due_at_delivery(self.deliveries);

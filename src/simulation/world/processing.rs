@@ -16,7 +16,7 @@ use crate::simulation::critical_path::Part as PathPart;
 use crate::simulation::device::Span;
 use crate::simulation::events::Envelope;
 use crate::simulation::network::{Delivery, NetworkSpec};
-use crate::simulation::processor::{Activity, Part, Piece, Processors};
+use crate::simulation::processor::{Activity, Ended, Part, Piece, Processors};
 use crate::units::Bytes;
 
 use super::{Action, World};
@@ -142,7 +142,10 @@ impl World {
 
     /// Lets the next piece of a processor's work end.
     pub(super) fn advance_processors(&mut self, actions: &mut Vec<Action>) {
-        let (task, part, errand) = self.processors.advance(self.now);
+        let Ended { task, part, began, then: errand } = self.processors.advance(self.now);
+        if let Some(timeline) = self.timeline.as_mut().filter(|timeline| timeline.is_on()) {
+            timeline.piece((task, part), errand.chore.name(), (began, self.now));
+        }
         self.history_of(task, &errand);
         let (kind, part) = match part {
             Part::MessageThread => (EventKind::ChoreDone, 0),

@@ -68,6 +68,7 @@ fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> W
         numerics: Numerics::Real,
         seed: 7,
         faults: Faults { silence: ms(100), list: faults.iter().map(fault).collect() },
+        timeline: None,
     };
     change(&mut cluster);
     World::new(&cluster)
