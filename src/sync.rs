@@ -21,6 +21,7 @@
 
 mod accumulator;
 mod conditional_accumulator;
+mod contributors;
 mod coordinator;
 mod counting;
 mod departed;
@@ -38,6 +39,7 @@ mod view;
 
 pub use accumulator::{Accumulator, Offer, Round};
 pub use conditional_accumulator::AccumulatorState;
+pub use contributors::Contributors;
 pub use coordinator::Coordinator;
 pub(crate) use counting::{Counted, Ended};
 pub use departed::Departed;

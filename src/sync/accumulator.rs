@@ -1,8 +1,11 @@
 //! Collects the gradients of a variable, round by round, until a round's update can be applied.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Participation, Place, Progress};
+use super::{Contributors, Participation, Place, Progress};
 
 /// Collects the gradients of one variable until a round is complete.
 ///
@@ -18,7 +21,7 @@ pub struct Accumulator<G> {
     round: u64,
     /// The gradients of this round and of later ones, each with its worker.
     offered: BTreeMap<Place, (u32, G)>,
-    contributors: Contributors,
+    contributors: Expected,
     complete: Complete,
 }
 
@@ -34,12 +37,12 @@ struct Complete {
 
 /// The workers whose gradients make a round.
 #[derive(Debug)]
-enum Contributors {
+enum Expected {
     /// Every worker that takes part.
     Everyone,
     /// The workers that the coordinator names, by place; kept for the round under way and for later
     /// ones.
-    Named(BTreeMap<u64, Vec<u32>>),
+    Named(BTreeMap<u64, Contributors>),
 }
 
 /// The result of offering a gradient to an [`Accumulator`].
@@ -66,12 +69,12 @@ pub struct Round<G> {
     pub gradients: Vec<(u32, G)>,
 }
 
-impl Contributors {
+impl Expected {
     /// The number of contributors to `round`; 0 if the round is not closed.
     fn of(&self, round: u64, replicas: u32) -> usize {
         match self {
             Self::Everyone => replicas as usize,
-            Self::Named(closed) => closed.get(&round).map_or(0, Vec::len),
+            Self::Named(closed) => closed.get(&round).map_or(0, Contributors::len),
         }
     }
 }
@@ -85,7 +88,7 @@ impl<G> Accumulator<G> {
             first: round,
             round,
             offered: BTreeMap::new(),
-            contributors: Contributors::Everyone,
+            contributors: Expected::Everyone,
             complete: Complete::default(),
         }
     }
@@ -93,7 +96,7 @@ impl<G> Accumulator<G> {
     /// Creates an accumulator for workers `0..replicas` that vote: a round is complete only after
     /// [`Accumulator::close_on`] has named its contributors.
     pub fn of_voters(replicas: u32) -> Self {
-        Self { contributors: Contributors::Named(BTreeMap::new()), ..Self::of_all(replicas, 0) }
+        Self { contributors: Expected::Named(BTreeMap::new()), ..Self::of_all(replicas, 0) }
     }
 
     /// The round under way, and so the variable's version.
@@ -115,7 +118,7 @@ impl<G> Accumulator<G> {
         gradient: G,
     ) -> Offer<G> {
         self.assert_is_replica(worker);
-        let is_barrier = matches!(self.contributors, Contributors::Everyone);
+        let is_barrier = matches!(self.contributors, Expected::Everyone);
         let exists = place.round <= self.round || !is_barrier;
         assert!(
             exists,
@@ -134,15 +137,15 @@ impl<G> Accumulator<G> {
 
     /// Whether the coordinator has closed a round that is not made here yet.
     pub fn lags_behind(&self) -> bool {
-        matches!(&self.contributors, Contributors::Named(closed) if !closed.is_empty())
+        matches!(&self.contributors, Expected::Named(closed) if !closed.is_empty())
     }
 
     /// Whether `contributors` can be those of `round`: they are all workers, and the same ones as
     /// were named before, if any were.
-    pub fn can_close_on(&self, round: u64, contributors: &[u32]) -> bool {
-        let Contributors::Named(closed) = &self.contributors else { return false };
+    pub fn can_close_on(&self, round: u64, contributors: &Contributors) -> bool {
+        let Expected::Named(closed) = &self.contributors else { return false };
         let is_same = closed.get(&round).is_none_or(|named| named == contributors);
-        is_same && contributors.iter().all(|worker| *worker < self.replicas)
+        is_same && contributors.are_among(self.replicas)
     }
 
     /// Names the contributors of `round`, as the coordinator has decided. The call may be repeated,
@@ -150,13 +153,17 @@ impl<G> Accumulator<G> {
     ///
     /// # Panics
     /// If the round was closed with other contributors, or if nobody votes.
-    pub fn close_on(&mut self, round: u64, contributors: &[u32]) {
-        contributors.iter().for_each(|worker| self.assert_is_replica(*worker));
-        let Contributors::Named(closed) = &mut self.contributors else {
+    pub fn close_on(&mut self, round: u64, contributors: &Contributors) {
+        let replicas = self.replicas;
+        assert!(
+            contributors.are_among(replicas),
+            "workers are replicas 0..{replicas}, not {contributors:?}"
+        );
+        let Expected::Named(closed) = &mut self.contributors else {
             panic!("only a training with votes names the contributors of a round");
         };
         if round >= self.round {
-            let named = closed.entry(round).or_insert_with(|| contributors.to_vec());
+            let named = closed.entry(round).or_insert_with(|| contributors.clone());
             assert_eq!(named, contributors, "a round closes once, round {round} too");
         }
     }
@@ -179,7 +186,7 @@ impl<G> Accumulator<G> {
         self.round += 1;
         let later = self.offered.split_off(&Place { round: self.round, index: 0 });
         let gradients = std::mem::replace(&mut self.offered, later).into_values().collect();
-        if let Contributors::Named(closed) = &mut self.contributors {
+        if let Expected::Named(closed) = &mut self.contributors {
             closed.remove(&number);
         }
         Some(Round { number, gradients })
@@ -194,7 +201,7 @@ impl<G> Accumulator<G> {
     /// Removes and returns the gradients of `worker` that are held behind a barrier.
     pub fn withdraw_of(&mut self, worker: u32) -> Vec<G> {
         self.complete = Complete::default();
-        if !matches!(self.contributors, Contributors::Everyone) {
+        if !matches!(self.contributors, Expected::Everyone) {
             return Vec::new();
         }
         let is_own = |offered: &(u32, G)| offered.0 == worker;
@@ -208,7 +215,7 @@ impl<G> Accumulator<G> {
     /// Behind a barrier: how many rounds have been made here and, with the one under way, how many
     /// of these have the gradient of `worker`, if it has taken part in all.
     pub fn progress(&self, worker: u32) -> Option<Progress> {
-        if !matches!(self.contributors, Contributors::Everyone) {
+        if !matches!(self.contributors, Expected::Everyone) {
             return None;
         }
         let made = self.round - self.first;
@@ -230,8 +237,8 @@ impl<G> Accumulator<G> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
         let worker = match &self.contributors {
-            Contributors::Everyone => index as u32,
-            Contributors::Named(closed) => closed[&self.round][index],
+            Expected::Everyone => index as u32,
+            Expected::Named(closed) => closed[&self.round].worker_at(index),
         };
         let place = Place { round: self.round, index: index as u32 };
         let is_missing = part.has(worker, self.round) && !self.offered.contains_key(&place);
@@ -240,8 +247,8 @@ impl<G> Accumulator<G> {
 
     fn is_ready(&mut self, part: &Participation) -> bool {
         let can_be = match &self.contributors {
-            Contributors::Everyone => !self.offered.is_empty(),
-            Contributors::Named(closed) => closed.contains_key(&self.round),
+            Expected::Everyone => !self.offered.is_empty(),
+            Expected::Named(closed) => closed.contains_key(&self.round),
         };
         if !can_be {
             return false;
@@ -260,206 +267,5 @@ impl<G> Accumulator<G> {
 
     fn assert_is_replica(&self, worker: u32) {
         assert!(worker < self.replicas, "workers are replicas 0..{}, not {worker}", self.replicas);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sync::{Fate, View};
-
-    std::thread_local! {
-        /// The number of looks at a contributor so far.
-        pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-    }
-
-    #[test]
-    fn a_round_costs_two_looks_a_worker_in_whatever_order_they_come() {
-        const WORKERS: u32 = 500;
-        for is_backwards in [false, true] {
-            let mut tried = Tried::of_all(WORKERS);
-            let before = LOOKS.get();
-            for i in 0..WORKERS {
-                let worker = if is_backwards { WORKERS - 1 - i } else { i };
-                tried.offer(worker, at(0, worker), ());
-                assert_eq!(tried.take_ready().is_some(), i == WORKERS - 1);
-            }
-            assert!(LOOKS.get() - before <= 2 * WORKERS as usize, "{}", LOOKS.get() - before);
-        }
-    }
-
-    fn at(round: u64, index: u32) -> Place {
-        Place { round, index }
-    }
-
-    /// An accumulator with the participation that it is asked under.
-    struct Tried<G> {
-        accumulator: Accumulator<G>,
-        part: Participation,
-    }
-
-    impl<G> Tried<G> {
-        fn of_all(replicas: u32) -> Self {
-            let part = Participation::default();
-            Self { accumulator: Accumulator::of_all(replicas, 0), part }
-        }
-
-        fn of_voters(replicas: u32) -> Self {
-            Self { accumulator: Accumulator::of_voters(replicas), ..Self::of_all(replicas) }
-        }
-
-        fn offer(&mut self, worker: u32, place: Place, gradient: G) -> Offer<G> {
-            self.accumulator.offer(&self.part, worker, place, gradient)
-        }
-
-        fn take_ready(&mut self) -> Option<Round<G>> {
-            self.accumulator.take_ready(&self.part)
-        }
-
-        fn waiting_for(&self) -> Vec<u32> {
-            self.accumulator.waiting_for(&self.part)
-        }
-
-        fn leave(&mut self, worker: u32) {
-            self.part.leave(worker);
-        }
-
-        /// The task of the global step takes `out` out of the rounds from now on.
-        fn install<const N: usize>(&mut self, number: u32, out: [u32; N]) {
-            let out = out.into_iter().map(|worker| (worker, Fate::Counts)).collect();
-            self.part.install((0, None), View { number, out, ..View::default() });
-        }
-
-        fn close_on(&mut self, round: u64, contributors: &[u32]) {
-            self.accumulator.close_on(round, contributors);
-        }
-    }
-
-    fn offered<const N: usize>(
-        mut to: Tried<&'static str>,
-        offers: [(u32, &'static str); N],
-    ) -> Tried<&'static str> {
-        let round = to.accumulator.round;
-        for (worker, gradient) in offers {
-            assert_eq!(to.offer(worker, Place { round, index: worker }, gradient), Offer::Held);
-        }
-        to
-    }
-
-    #[test]
-    fn a_round_can_be_closed_on_workers_that_there_are_and_on_the_same_ones_again() {
-        let mut accumulator = Accumulator::<()>::of_voters(2);
-        assert!(accumulator.can_close_on(0, &[0, 1]) && !accumulator.can_close_on(0, &[0, 2]));
-        accumulator.close_on(0, &[1]);
-        assert!(accumulator.can_close_on(0, &[1]) && !accumulator.can_close_on(0, &[0]));
-        assert!(!Accumulator::<()>::of_all(2, 0).can_close_on(0, &[0]), "nobody votes");
-    }
-
-    #[test]
-    fn a_round_waits_for_every_worker_and_orders_gradients_by_worker_not_by_arrival() {
-        let mut accumulator = offered(Tried::of_all(3), [(2, "c"), (0, "a")]);
-        assert_eq!(accumulator.take_ready(), None);
-        assert_eq!(accumulator.waiting_for(), [1]);
-        accumulator.offer(1, at(0, 1), "b");
-        let gradients = vec![(0, "a"), (1, "b"), (2, "c")];
-        assert_eq!(accumulator.take_ready(), Some(Round { number: 0, gradients }));
-        assert_eq!(accumulator.waiting_for(), [0, 1, 2]);
-    }
-
-    #[test]
-    fn a_second_gradient_of_a_round_takes_the_place_of_the_first_and_a_stale_one_is_refused() {
-        let mut accumulator = offered(Tried::of_all(2), [(0, "a"), (1, "b")]);
-        assert_eq!(accumulator.offer(0, at(0, 0), "again"), Offer::Replaced("a"));
-        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "again"), (1, "b")]);
-        assert_eq!(accumulator.offer(0, at(0, 0), "late"), Offer::Stale);
-        assert_eq!(accumulator.waiting_for(), [0, 1]);
-    }
-
-    #[test]
-    fn a_worker_that_leaves_is_not_waited_for_but_what_it_offered_counts() {
-        let mut accumulator = offered(Tried::of_all(3), [(0, "a"), (1, "b")]);
-        accumulator.leave(1);
-        accumulator.install(1, [2]);
-        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a"), (1, "b")]);
-        assert_eq!(accumulator.offer(1, at(1, 1), "dead"), Offer::Departed);
-        accumulator.offer(0, at(1, 0), "a");
-        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
-    }
-
-    #[test]
-    fn a_worker_that_is_let_in_again_is_waited_for_again() {
-        let mut accumulator = offered(Tried::of_all(2), [(0, "a")]);
-        accumulator.install(1, [1]);
-        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
-        accumulator.install(2, []);
-        accumulator.offer(0, at(1, 0), "a");
-        assert_eq!((accumulator.take_ready(), accumulator.waiting_for()), (None, vec![1]));
-        assert_eq!(accumulator.offer(1, at(1, 1), "b"), Offer::Held);
-        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a"), (1, "b")]);
-    }
-
-    #[test]
-    fn no_round_is_made_and_no_gradient_of_who_is_taken_out_is_held_while_the_view_changes() {
-        let mut accumulator = offered(Tried::of_all(2), [(1, "b")]);
-        accumulator.part.flush((0, None), 1, vec![1]);
-        accumulator.offer(0, at(0, 0), "a");
-        assert_eq!(accumulator.take_ready(), None);
-        let progress = Progress { least: 1, most: 1, made: 0 };
-        assert_eq!(accumulator.accumulator.progress(1), Some(progress));
-        assert_eq!(accumulator.offer(1, at(0, 1), "late"), Offer::Departed);
-        assert_eq!(accumulator.accumulator.withdraw_of(1), ["b"]);
-        accumulator.install(1, [1]);
-        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
-    }
-
-    #[test]
-    fn a_gradient_that_is_withdrawn_does_not_count() {
-        let mut accumulator = offered(Tried::of_all(2), [(0, "a"), (1, "b")]);
-        accumulator.accumulator.withdraw(|gradient| *gradient == "b");
-        assert_eq!((accumulator.take_ready(), accumulator.waiting_for()), (None, vec![1]));
-    }
-
-    #[test]
-    fn no_round_is_made_of_nothing_once_everyone_has_left() {
-        let mut accumulator = Tried::<()>::of_all(2);
-        accumulator.leave(0);
-        accumulator.leave(1);
-        assert_eq!(accumulator.take_ready(), None);
-    }
-
-    #[test]
-    fn a_round_of_votes_waits_for_its_close_and_is_summed_by_place() {
-        let mut accumulator = Tried::of_voters(3);
-        accumulator.offer(2, at(0, 0), "a");
-        accumulator.offer(2, at(0, 2), "c");
-        accumulator.offer(0, at(0, 1), "b");
-        accumulator.offer(0, at(1, 0), "next");
-        assert_eq!((accumulator.take_ready(), accumulator.waiting_for()), (None, vec![]));
-        accumulator.close_on(0, &[2, 0, 2]);
-        assert_eq!(accumulator.take_ready().unwrap().gradients, [(2, "a"), (0, "b"), (2, "c")]);
-        accumulator.close_on(0, &[2, 0, 2]);
-        accumulator.close_on(1, &[0]);
-        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "next")]);
-    }
-
-    #[test]
-    fn a_round_closed_early_waits_for_its_contributors_and_comes_after_the_one_before() {
-        let mut accumulator = Tried::of_voters(3);
-        accumulator.close_on(1, &[0]);
-        accumulator.close_on(0, &[0, 1]);
-        accumulator.offer(0, at(0, 0), "a");
-        assert_eq!((accumulator.waiting_for(), accumulator.take_ready()), (vec![1], None));
-        accumulator.leave(1);
-        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
-        accumulator.leave(0);
-        let empty = Round { number: 1, gradients: vec![] };
-        assert_eq!(accumulator.take_ready(), Some(empty), "the coordinator has counted the round");
-        assert_eq!(accumulator.take_ready(), None);
-    }
-
-    #[test]
-    #[should_panic(expected = "a version that exists")]
-    fn a_gradient_of_a_version_to_come_is_a_bug() {
-        Tried::of_all(1).offer(0, at(1, 0), ());
     }
 }

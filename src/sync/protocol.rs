@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::counting::{Counted, Ended, count_each};
-use super::{Effect, Epoch, Membership};
+use super::{Contributors, Effect, Epoch, Membership};
 
 /// A mode: its parameters and its decisions. Each has one file in [`modes`](super::modes).
 pub(crate) trait Protocol: fmt::Display {
@@ -150,7 +150,7 @@ pub struct Verdict {
     pub place: Option<Place>,
     /// The rounds that some variable may still wait for, with their contributors by place. So a
     /// variable learns of its rounds even if their contributors are lost.
-    pub closed: Vec<(u64, Vec<u32>)>,
+    pub closed: Vec<(u64, Contributors)>,
 }
 
 /// A gradient at a shard.

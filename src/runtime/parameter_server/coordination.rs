@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::graph::Replica;
-use crate::sync::{Coordinator, Counted, Effect, Ended, Membership, Version};
+use crate::sync::{Contributors, Coordinator, Counted, Effect, Ended, Membership, Version};
 use crate::tensor::Tensor;
 
 use crate::runtime::error::{Code, Error, Result};
@@ -44,7 +44,7 @@ pub(super) struct Coordination {
     /// By worker: the last of its votes that counts.
     told: BTreeMap<u32, Told>,
     /// The contributors of those closed rounds that a variable may still wait for.
-    closed: BTreeMap<u64, Vec<u32>>,
+    closed: BTreeMap<u64, Contributors>,
     /// In a mode without votes, the answer to the last step of each training.
     committed: Done<Counted>,
 }
@@ -282,7 +282,7 @@ impl Coordination {
         for effect in effects {
             match effect {
                 Effect::Close { round, contributors } => {
-                    self.closed.insert(round, contributors);
+                    self.closed.insert(round, contributors.iter().collect());
                     self.global_step = self.global_step.saturating_add(1);
                     self.steps += 1;
                 }

@@ -12,7 +12,8 @@ use crate::kernels::{Cost, Costs, KernelKind};
 use crate::optimizer::{Compensation, Deltas, apply};
 use crate::planted::{self, Bug};
 use crate::sync::{
-    Accumulator, Arrived, Correction, Epoch, Offer, Place, Treatment, Verdict, Version,
+    Accumulator, Arrived, Contributors, Correction, Epoch, Offer, Place, Treatment, Verdict,
+    Version,
 };
 use crate::tensor::{Tensor, within_memory};
 
@@ -352,7 +353,7 @@ fn treatment(stored: &Stored, apply: &ApplyGradient) -> Treatment {
 }
 
 /// The error of a verdict that can't be the coordinator's: its worker is in another training.
-fn no_such_round(name: &str, round: u64, contributors: &[u32]) -> Error {
+fn no_such_round(name: &str, round: u64, contributors: &Contributors) -> Error {
     let message =
         format!("round {round} of `{name}` can't be closed on the workers {contributors:?}");
     Error::new(Code::InvalidArgument, message)
