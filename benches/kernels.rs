@@ -7,11 +7,18 @@
 //! the product of as many operations that `gemm` would have to compute if the windows were a matrix
 //! already.
 
+#[path = "figures/mod.rs"]
+mod figures;
+
+use std::sync::LazyLock;
 use std::time::Instant;
 
+use figures::Figures;
 use gemm_common::Parallelism;
 use serde::Serialize;
 use trainyard::prelude::*;
+
+static FIGURES: LazyLock<Figures> = LazyLock::new(|| Figures::of("kernels"));
 
 /// The number of products in a step.
 const PRODUCTS: usize = 32;
@@ -76,7 +83,7 @@ fn main() -> Result<()> {
 
 impl Line {
     fn print(&self) {
-        println!("{}", serde_json::to_string(self).expect("numbers are JSON"));
+        FIGURES.note(&serde_json::to_value(self).expect("numbers are JSON"));
     }
 }
 

@@ -4,22 +4,27 @@
 //! `cargo bench --bench transport`. Each end has a thread of its own, as it would have a process of
 //! its own.
 
+#[path = "figures/mod.rs"]
+mod figures;
+
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use figures::Figures;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{
     AsyncUdpSocket, ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, Runtime,
     ServerConfig, TransportConfig, VarInt,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::tensor::Tensor;
 use trainyard::transport::{
@@ -28,10 +33,13 @@ use trainyard::transport::{
 use trainyard::units::Bytes;
 
 const ROUND_TRIPS: usize = 20_000;
+
 /// The number of elements of an f32 tensor of 100 MB.
 const LARGE: usize = 25_000_000;
 const TENSORS: usize = 10;
 const REPEATS: usize = 5;
+
+static FIGURES: LazyLock<Figures> = LazyLock::new(|| Figures::of("transport"));
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Note {
@@ -137,13 +145,11 @@ async fn measure(config: QuicConfig) {
         }
         times.sort_unstable();
         let micros = |share: f64| times[(times.len() as f64 * share) as usize].as_secs_f64() * 1e6;
-        println!(
-            "{{\"case\":\"transport/round-trip/{case}\",\"p10_us\":{:.1},\"p50_us\":{:.1},\
-             \"p99_us\":{:.1}}}",
-            micros(0.1),
-            micros(0.5),
-            micros(0.99)
-        );
+        let [p10, p50, p99] = [0.1, 0.5, 0.99].map(|share| (micros(share) * 10.0).round() / 10.0);
+        FIGURES.note(&json!({
+            "case": format!("transport/round-trip/{case}"),
+            "p10_us": p10, "p50_us": p50, "p99_us": p99,
+        }));
     }
     let tensor = Tensor::full([LARGE], 1f32);
     for (case, at_once) in [("one at a time", 1), ("all at once", TENSORS)] {
@@ -165,8 +171,9 @@ async fn measure(config: QuicConfig) {
 
 fn report(case: &str, mut rates: Vec<f64>) {
     rates.sort_unstable_by(f64::total_cmp);
-    let [least, median, most] = [0, rates.len() / 2, rates.len() - 1].map(|i| rates[i] / 1e9);
-    println!(r#"{{"case":"{case}","GB_per_s":{median:.2},"least":{least:.2},"most":{most:.2}}}"#);
+    let rate = |place: usize| (rates[place] / 1e7).round() / 1e2;
+    let [least, median, most] = [0, rates.len() / 2, rates.len() - 1].map(rate);
+    FIGURES.note(&json!({ "case": case, "GB_per_s": median, "least": least, "most": most }));
 }
 
 /// Measures quinn alone with the same packets: nothing is decoded, checked or copied.

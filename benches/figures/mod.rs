@@ -7,15 +7,16 @@ use std::{env, fs};
 use serde_json::Value;
 
 /// The figures of one bench.
-pub struct Figures {
+pub(crate) struct Figures {
     bench: &'static str,
-    machine: String,
+    /// The machine that they are measured on.
+    pub(crate) machine: String,
     file: PathBuf,
 }
 
 impl Figures {
     /// The figures of `bench`, of which there are none yet.
-    pub fn of(bench: &'static str) -> Self {
+    pub(crate) fn of(bench: &'static str) -> Self {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target");
         let figures = Self { bench, machine: machine(), file: folder.join("figures.jsonl") };
         let before = fs::read_to_string(&figures.file).unwrap_or_default();
@@ -30,7 +31,7 @@ impl Figures {
     }
 
     /// Prints `figure`, a JSON object, and adds it to the file.
-    pub fn note(&self, figure: &Value) {
+    pub(crate) fn note(&self, figure: &Value) {
         println!("{figure}");
         let mut line = serde_json::json!({ "bench": self.bench, "machine": self.machine });
         let fields = figure.as_object().expect("a figure is an object").clone();
@@ -42,7 +43,7 @@ impl Figures {
 }
 
 /// The processor and the number of its cores that this process may use.
-pub fn machine() -> String {
+fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let known = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = known.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -13,34 +13,27 @@ mod rounds;
 
 use figures::Figures;
 
-/// A case by its name.
-type Case = (&'static str, fn(&Figures) -> Vec<rounds::Round>);
-
-const CASES: [Case; 4] = [
-    ("heap", |figures| none(events::bare_heap(figures))),
-    ("events", |figures| none(events::of_null_programs(figures))),
-    ("flows", |figures| none(events::flows(figures))),
-    ("rounds", rounds::measure),
-];
-
-fn none((): ()) -> Vec<rounds::Round> {
-    Vec::new()
-}
+const CASES: [&str; 4] = ["heap", "events", "flows", "rounds"];
 
 fn main() {
     let given: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let plot = given.iter().position(|word| word == "--plot").and_then(|at| given.get(at + 1));
-    let named = |name: &str| given.iter().any(|word| word == name);
-    let is_any_named = CASES.iter().any(|(name, _)| named(name));
+    let is_named = |name: &&str| given.iter().any(|word| word == name);
+    let is_any_named = CASES.iter().any(is_named);
+    let wanted = |name: &str| is_named(&name) || !is_any_named;
     let figures = Figures::of("simulator");
-    let mut measured = Vec::new();
-    for (name, run) in CASES {
-        if named(name) || !is_any_named {
-            measured.extend(run(&figures));
-        }
+    if wanted("heap") {
+        events::bare_heap(&figures);
     }
+    if wanted("events") {
+        events::of_null_programs(&figures);
+    }
+    if wanted("flows") {
+        events::flows(&figures);
+    }
+    let rounds = if wanted("rounds") { rounds::measure(&figures) } else { Vec::new() };
     if let Some(file) = plot {
-        let svg = plot::of_rounds(&measured, &figures::machine());
+        let svg = plot::of_rounds(&rounds, &figures.machine);
         std::fs::write(file, svg).expect("the plot can be written");
     }
 }

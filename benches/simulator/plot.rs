@@ -19,7 +19,8 @@ pub(crate) fn of_rounds(rounds: &[Round], machine: &str) -> String {
          font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <text x=\"{MARGIN}\" y=\"24\" font-size=\"14\">Wall time of a simulated round [ms] by \
-         workers (digits, 16 ps)</text>\n<text x=\"{MARGIN}\" y=\"42\" fill=\"#666\">{machine}</text>\n"
+         workers (digits, 16 ps)</text>\n\
+         <text x=\"{MARGIN}\" y=\"42\" fill=\"#666\">{machine}</text>\n"
     );
     let mut text = |at: (f64, f64), anchor: &str, words: &str| {
         let (left, top) = at;

@@ -1,6 +1,6 @@
 //! The codec of versions and verdicts, which travel along edges of the graph as tensors.
 
-use crate::sync::{Contributors, Epoch, Place, Verdict, Version};
+use crate::sync::{Epoch, Place, Verdict, Version};
 use crate::tensor::{Tensor, TensorError};
 
 /// The bits of the count in a number that packs an epoch (upper bits) and a count (lower bits).
@@ -28,9 +28,8 @@ pub(crate) fn version_from_tensor(tensor: &Tensor) -> Result<Version, TensorErro
     Ok(Version { epoch, updates })
 }
 
-/// A verdict as an operation's output: `[epoch and round, index, (round, n, run × n)…]`, where a
-/// run has its first worker in the upper half and the number of its workers in the lower. The index
-/// is -1 if the gradient does not count.
+/// A verdict as an operation's output: `[epoch and round, index, (round, n, worker × n)…]`; the
+/// index is -1 if the gradient does not count.
 pub(crate) fn verdict_to_tensor(verdict: &Verdict) -> Tensor {
     let (round, index) = match verdict.place {
         Some(Place { round, index }) => (round, i64::from(index)),
@@ -38,9 +37,8 @@ pub(crate) fn verdict_to_tensor(verdict: &Verdict) -> Tensor {
     };
     let mut values = vec![packed(verdict.epoch, round), index];
     for (round, contributors) in &verdict.closed {
-        let runs = contributors.runs();
-        values.extend([*round as i64, runs.len() as i64]);
-        values.extend(runs.map(|(worker, count)| i64::from(worker) << 32 | i64::from(count)));
+        values.extend([*round as i64, contributors.len() as i64]);
+        values.extend(contributors.iter().map(i64::from));
     }
     Tensor::new([values.len()], &values).expect("a vector has as many values as it has")
 }
@@ -60,9 +58,8 @@ pub(crate) fn verdict_from_tensor(tensor: &Tensor) -> Result<Verdict, TensorErro
     };
     let mut closed = Vec::new();
     while let [round, count, more @ ..] = rest {
-        let (runs, next) = more.split_at((*count).clamp(0, more.len() as i64) as usize);
-        let runs = runs.iter().map(|run| ((*run >> 32) as u32, *run as u32));
-        closed.push((*round as u64, Contributors::of_runs(runs)));
+        let (workers, next) = more.split_at((*count).clamp(0, more.len() as i64) as usize);
+        closed.push((*round as u64, workers.iter().map(|worker| *worker as u32).collect()));
         rest = next;
     }
     Ok(Verdict { epoch, place, closed })
@@ -71,12 +68,13 @@ pub(crate) fn verdict_from_tensor(tensor: &Tensor) -> Result<Verdict, TensorErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::Contributors;
 
     #[test]
     fn a_verdict_is_the_same_after_it_has_travelled() {
         let closed = [(6, &[2][..]), (7, &[0, 3, 0])];
         let closed: Vec<(u64, Contributors)> =
-            closed.map(|(round, workers)| (round, workers.iter().collect())).to_vec();
+            closed.map(|(round, workers)| (round, workers.iter().copied().collect())).to_vec();
         for place in [None, Some(Place { round: 7, index: 2 })] {
             for closed in [vec![], closed.clone()] {
                 let verdict = Verdict { epoch: Epoch(9), place, closed };

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 /// The workers whose gradients make a round, by place: as runs of consecutive workers.
 ///
-/// It travels with every gradient of the round. Behind backups almost all workers contribute, in
-/// order, so that its size does not grow with their number.
+/// Each vote's answer and each variable holds them. Behind backups almost all workers contribute,
+/// in order, so that the size here does not grow with their number.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Contributors {
     runs: SmallVec<[Run; 2]>,
@@ -50,38 +50,31 @@ impl Contributors {
         self.runs.iter().all(|run| run.worker.saturating_add(run.count) <= workers)
     }
 
-    /// The first worker and the number of workers of each run.
-    pub(crate) fn runs(&self) -> impl ExactSizeIterator<Item = (u32, u32)> {
-        self.runs.iter().map(|run| (run.worker, run.count))
+    /// The workers, by place.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.runs.iter().flat_map(|run| (0..run.count).map(|within| run.worker + within))
     }
+}
 
-    /// The contributors in `runs` of a first worker and a number of workers. What is more than
-    /// numbers of workers can be is left out.
-    pub(crate) fn of_runs(runs: impl IntoIterator<Item = (u32, u32)>) -> Self {
+impl FromIterator<u32> for Contributors {
+    fn from_iter<I: IntoIterator<Item = u32>>(workers: I) -> Self {
         let mut all = Self::default();
-        for (worker, count) in runs {
-            let place = all.len() as u32;
-            let most = u32::MAX - place.max(worker);
+        for (worker, place) in workers.into_iter().zip(0..) {
             match all.runs.last_mut() {
-                _ if count == 0 || most < count => {}
-                Some(last) if last.worker + last.count == worker => last.count += count,
-                _ => all.runs.push(Run { place, worker, count }),
+                Some(last) if last.worker.checked_add(last.count) == Some(worker) => {
+                    last.count += 1;
+                }
+                _ => all.runs.push(Run { place, worker, count: 1 }),
             }
         }
         all
     }
 }
 
-impl<'a> FromIterator<&'a u32> for Contributors {
-    fn from_iter<I: IntoIterator<Item = &'a u32>>(workers: I) -> Self {
-        Self::of_runs(workers.into_iter().map(|worker| (*worker, 1)))
-    }
-}
-
 /// The list of all workers, by place.
 impl fmt::Debug for Contributors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries((0..self.len()).map(|place| self.worker_at(place))).finish()
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 
@@ -93,25 +86,18 @@ mod tests {
     proptest! {
         #[test]
         fn each_worker_has_its_place(workers in proptest::collection::vec(0u32..9, 0..20)) {
-            let all: Contributors = workers.iter().collect();
+            let all: Contributors = workers.iter().copied().collect();
             let found: Vec<u32> = (0..all.len()).map(|place| all.worker_at(place)).collect();
             prop_assert_eq!(&found, &workers);
+            prop_assert!(all.iter().eq(workers.iter().copied()));
             prop_assert_eq!(all.are_among(8), workers.iter().all(|worker| *worker < 8));
-            prop_assert_eq!(&Contributors::of_runs(all.runs()), &all);
         }
     }
 
     #[test]
     fn all_but_one_of_a_thousand_are_two_runs() {
-        let all: Contributors =
-            (0..1000u32).filter(|worker| *worker != 7).collect::<Vec<_>>().iter().collect();
-        assert_eq!(all.runs().collect::<Vec<_>>(), [(0, 7), (8, 992)]);
+        let all: Contributors = (0..1000).filter(|worker| *worker != 7).collect();
+        assert_eq!(all.runs.len(), 2);
         assert_eq!((all.len(), all.worker_at(7)), (999, 8));
-    }
-
-    #[test]
-    fn runs_beyond_all_numbers_are_left_out() {
-        let all = Contributors::of_runs([(3, u32::MAX), (u32::MAX, 5), (1, 0), (4, 2)]);
-        assert_eq!(all.runs().collect::<Vec<_>>(), [(4, 2)]);
     }
 }

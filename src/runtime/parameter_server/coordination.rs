@@ -282,7 +282,7 @@ impl Coordination {
         for effect in effects {
             match effect {
                 Effect::Close { round, contributors } => {
-                    self.closed.insert(round, contributors.iter().collect());
+                    self.closed.insert(round, contributors.into_iter().collect());
                     self.global_step = self.global_step.saturating_add(1);
                     self.steps += 1;
                 }

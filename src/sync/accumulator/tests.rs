@@ -66,7 +66,7 @@ impl<G> Tried<G> {
     }
 
     fn close_on(&mut self, round: u64, contributors: &[u32]) {
-        self.accumulator.close_on(round, &contributors.iter().collect());
+        self.accumulator.close_on(round, &contributors.iter().copied().collect());
     }
 }
 
@@ -83,7 +83,7 @@ fn offered<const N: usize>(
 
 #[test]
 fn a_round_can_be_closed_on_workers_that_there_are_and_on_the_same_ones_again() {
-    let named = |workers: &[u32]| workers.iter().collect::<Contributors>();
+    let named = |workers: &[u32]| workers.iter().copied().collect::<Contributors>();
     let mut accumulator = Accumulator::<()>::of_voters(2);
     let can_close_on = |accumulator: &Accumulator<()>, workers: &[u32]| {
         accumulator.can_close_on(0, &named(workers))

@@ -222,7 +222,8 @@ impl Training {
                 }
             };
             let epoch = self.coordinator.epoch();
-            let runs = |(round, workers): (&u64, &Vec<u32>)| (*round, workers.iter().collect());
+            let runs =
+                |(round, workers): (&u64, &Vec<u32>)| (*round, workers.iter().copied().collect());
             let closed = self.closed.iter().map(runs).collect();
             let verdict = Verdict { epoch, place, closed };
             self.in_flight.push(Message::Answer { worker, verdict });
