@@ -170,6 +170,33 @@ impl Experiment {
         self
     }
 
+    /// Repeats each run with each learning rate of the scenario's `[tune]`, and says whether it has
+    /// any: [`Report::keep_best_rates`] then keeps the best of each.
+    ///
+    /// # Errors
+    /// Every mistake in the scenario.
+    pub(crate) fn tuned(self) -> Result<(Self, bool), ExperimentError> {
+        let rates = self.scenarios()?.swap_remove(0).1.tune.learning_rates;
+        if rates.is_empty() {
+            return Ok((self, false));
+        }
+        let rates: Vec<String> = rates.iter().map(f64::to_string).collect();
+        let swept = self.sweep(&format!("{}={}", Report::LEARNING_RATE, rates.join(",")))?;
+        Ok((swept, true))
+    }
+
+    /// A deployed run has one learning rate.
+    fn refuse_tuning(&self) -> Result<(), ExperimentError> {
+        match self.scenarios()?[0].1.tune.learning_rates.is_empty() {
+            true => Ok(()),
+            false => Err(ExperimentError::Impossible(
+                "`[tune]` is for simulations; find the best learning rate with `sim`, set it, and \
+                 deploy with `--unset tune`"
+                    .to_owned(),
+            )),
+        }
+    }
+
     /// Gives every task's program `arguments`, which it reads by [`Task::arguments`].
     #[must_use]
     pub fn arguments<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
@@ -270,6 +297,9 @@ impl Experiment {
     /// # Errors
     /// As [`Self::trials`]; if a run may need more memory than `memory_limit`.
     pub(crate) fn trials_in(&self, world: World) -> Result<Vec<Trial>, ExperimentError> {
+        if world == World::Deployment {
+            self.refuse_tuning()?;
+        }
         let trials = self.trials()?;
         trials.iter().try_for_each(|trial| memory::check(trial, world))?;
         Ok(trials)
@@ -280,6 +310,7 @@ impl Experiment {
     /// # Errors
     /// As [`Self::trials`]; if the task may need more memory than `memory_limit`.
     pub(crate) fn trials_of_task(&self, task: &TaskName) -> Result<Vec<Trial>, ExperimentError> {
+        self.refuse_tuning()?;
         // The other tasks are on machines of their own.
         let anything_fits = |_: &Scenario, _: &str| Ok(());
         let trials = match task.is_parameter_server() {
@@ -310,13 +341,17 @@ impl Experiment {
     /// # Errors
     /// As [`Self::trials`]; the first run that fails, with its root cause.
     pub fn simulate(&self, trainer: impl Trainer) -> Result<Report, ExperimentError> {
-        let trials = self.trials_in(World::Simulation)?;
+        let (tuned, is_tuned) = self.clone().tuned()?;
+        let trials = tuned.trials_in(World::Simulation)?;
         let mut report = self.report(&trials, World::Simulation)?;
         let simulate = |trial: &Trial| trial.report(&trial.simulate(&trainer));
         simulate_all(&trials, simulate, |_, run| {
             report.runs.push(run?);
             Ok::<_, ExperimentError>(())
         })?;
+        if is_tuned {
+            report.keep_best_rates();
+        }
         Ok(report)
     }
 
@@ -338,6 +373,7 @@ impl Experiment {
             target,
             seed: cluster.seed,
             world,
+            tuned: Vec::new(),
             runs: Vec::new(),
         })
     }

@@ -20,6 +20,8 @@ mod statistics;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod tune;
+mod tuned;
 mod verdict;
 
 pub use comparison::{Comparison, Figure, Phase, TimeSpent, summary};
@@ -30,4 +32,5 @@ pub use model::{
 pub use path::{Cause, CriticalPath, PathPart};
 pub use series::Summary;
 pub use statistics::{Staleness, StepSeconds};
+pub use tuned::{Tried, Tuned};
 pub use verdict::{Measure, Verdict};

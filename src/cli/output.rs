@@ -53,6 +53,15 @@ impl Out {
         if over == 0 { Ok(()) } else { self.print(as_json, report) }
     }
 
+    /// Writes `report` again, of which only the best runs are kept.
+    pub(super) fn rewrite(&mut self, report: &Report) {
+        let Some(files) = &mut self.files else { return };
+        if let Err(error) = files.rewrite(report) {
+            let what = format!("the report in {}", files.directory().display());
+            self.failure.get_or_insert(Failure::Write { what, error });
+        }
+    }
+
     /// Prints the report as [`print()`].
     ///
     /// # Errors

@@ -28,6 +28,7 @@ pub(super) fn run(
     if let Some(seeds) = args.chaos {
         return chaos::run(args, &experiment, (seeds, quiet), trainer);
     }
+    let (experiment, is_tuned) = experiment.tuned()?;
     let mut trials = experiment.trials_in(World::Simulation)?;
     let mut report = experiment.report(&trials, World::Simulation)?;
     report.command = command();
@@ -50,7 +51,11 @@ pub(super) fn run(
             Ok::<_, Failure>(())
         },
     )?;
-    let Results { report, out } = locked(&results).take().expect(ENDED);
+    let Results { mut report, mut out } = locked(&results).take().expect(ENDED);
+    if is_tuned {
+        report.keep_best_rates();
+        out.rewrite(&report);
+    }
     out.print(args.json, &report)?;
     Ok(exit_code(&report.runs))
 }

@@ -36,6 +36,15 @@ impl Files {
         &self.directory
     }
 
+    /// Writes `report.html` and `result.json` again, once it is known which runs are kept.
+    ///
+    /// # Errors
+    /// If they can't be written.
+    pub fn rewrite(&mut self, report: &Report) -> io::Result<()> {
+        self.courses.retain(|course| report.runs.iter().any(|run| run.name == course.run()));
+        self.write(report)
+    }
+
     /// Appends the last run of `report`, which is the run of `trial` with `recording`.
     ///
     /// # Errors
@@ -58,6 +67,10 @@ impl Files {
         if trial.cluster.seed == report.seed {
             self.courses.push(html::Course::new(&trial.name, &steps, &evaluations));
         }
+        self.write(report)
+    }
+
+    fn write(&self, report: &Report) -> io::Result<()> {
         let page = BufWriter::new(File::create(self.directory.join("report.html"))?);
         html::write(report, &self.courses, page)?;
         json::write(report, File::create(self.directory.join("result.json"))?)

@@ -67,6 +67,7 @@ mod synonyms;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod tune;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -89,6 +90,7 @@ pub use error::{ChangeError, Mistake, ScenarioError};
 pub(super) use fault::written as written_faults;
 pub use run::RunSpec;
 pub use tasks::Tasks;
+pub use tune::Tune;
 
 /// What to train, on which cluster, and the runs to compare.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,6 +142,8 @@ pub struct Scenario {
     pub silence: Option<Duration>,
     /// `[checkpoint]`: the checkpoints to keep. Default: none.
     pub checkpoint: Option<Checkpoint>,
+    /// `[tune]`: settings of which each simulated run keeps the best. Default: none.
+    pub tune: Tune,
     /// `[[run]]`: the runs to compare, in the file's order, under different names. Default: one,
     /// asynchronous.
     pub runs: Vec<RunSpec>,

@@ -23,6 +23,11 @@ pub struct Course {
 }
 
 impl Course {
+    /// The run's name.
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
     /// The course of the run called `run`.
     pub fn new(run: &str, steps: &[StepRow], evaluations: &[EvaluationRow]) -> Self {
         let mut ends: Vec<Point> =

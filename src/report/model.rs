@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use super::comparison::Comparison;
 use super::path::CriticalPath;
 use super::statistics::{Staleness, StepSeconds};
+use super::tuned::Tuned;
 use crate::cluster::TaskName;
 use crate::units::Time;
 
@@ -34,6 +35,8 @@ pub struct Report {
     pub settings: serde_json::Value,
     /// The accuracy that all its runs are to reach; none if they differ in that, or have none.
     pub target: Option<f64>,
+    /// The learning rates that were tried, of runs that were tuned.
+    pub tuned: Vec<Tuned>,
     /// One result a run, in the scenario's order.
     pub runs: Vec<Run>,
 }

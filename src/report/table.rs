@@ -2,7 +2,7 @@
 
 use super::estimate::Estimate;
 use super::series::{Series, series};
-use super::{Report, Run, World};
+use super::{Report, Run, Tuned, World};
 
 const COLUMNS: [&str; 11] = [
     "run",
@@ -89,6 +89,7 @@ pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
 pub(super) fn remarks(report: &Report) -> Vec<String> {
     let mut lines: Vec<String> =
         report.verdicts().iter().map(|verdict| verdict.render(report.target)).collect();
+    lines.extend(report.tuned.iter().map(Tuned::render));
     let is_simulated = report.world == World::Simulation;
     let are_unsure = is_simulated && !has_seeds(report) && !lines.is_empty();
     lines.extend(report.target.iter().flat_map(|target| misses(*target, &series(report))));

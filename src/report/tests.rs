@@ -79,6 +79,7 @@ fn report() -> Report {
         world: World::Simulation,
         settings: serde_json::json!({"name": "sync-vs-async"}),
         target: Some(0.95),
+        tuned: Vec::new(),
         runs,
     }
 }
@@ -221,7 +222,7 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
             .filter_map(|rest| rest.split_once("\": ").map(|(key, _)| key.to_owned()));
         keys.collect::<Vec<_>>()
     };
-    let of_all = "format trainyard command scenario seed world settings target runs";
+    let of_all = "format trainyard command scenario seed world settings target tuned runs";
     assert_eq!(keys_at(1), of_all.split_whitespace().collect::<Vec<_>>());
     let of_a_run = "name run seed settings end mode parameters global_steps samples seconds \
                     wall_seconds start_seconds steps_per_second samples_per_second step_seconds \
@@ -347,4 +348,28 @@ fn the_page_has_the_table_the_verdicts_and_the_courses_and_opens_offline() {
     for outside in ["http:", "https:", "<script", "src=", "url("] {
         assert!(!page.contains(outside), "{outside}");
     }
+}
+
+#[test]
+fn of_several_learning_rates_a_run_keeps_the_one_that_reaches_the_target_first() {
+    let tried = |name: &str, rate: f64, seconds: Option<f64>| Run {
+        name: format!("{name} at {rate}"),
+        settings: [(Report::LEARNING_RATE.to_owned(), rate.into())].into(),
+        ..run(name, seconds, 1.0)
+    };
+    let all = [(0.1, Some(3.0)), (0.2, Some(2.0)), (0.4, None)];
+    let runs = all.map(|(rate, seconds)| tried("sync", rate, seconds)).to_vec();
+    let slower = all.map(|(rate, _)| tried("async", rate, Some(9.0 - rate)));
+    let mut report = Report { runs: [runs, slower.to_vec()].concat(), ..report() };
+    report.keep_best_rates();
+    let named = |run: &Run| Run { name: String::new(), ..run.clone() };
+    let kept = [run("sync", Some(2.0), 1.0), run("async", Some(8.6), 1.0)];
+    let kept = kept.map(|run| Run { name: String::new(), ..run });
+    assert!(report.runs.iter().map(named).eq(kept), "{:?}", report.runs);
+    let text = table::render(&report);
+    assert!(text.contains("sync: 0.2 is the best of the learning rates 0.1, 0.2, 0.4\n"), "{text}");
+    assert!(
+        text.contains("async: 0.4 is the best of the learning rates 0.1, 0.2, 0.4; a gr"),
+        "{text}"
+    );
 }

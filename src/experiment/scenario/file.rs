@@ -16,7 +16,7 @@ use super::network::{NetworkFile, check_cards, network};
 use super::program::{ProgramFile, program};
 use super::run::{RunFile, runs};
 use super::synonyms;
-use super::{Checkpoint, Scenario, Tasks};
+use super::{Checkpoint, Scenario, Tasks, Tune};
 use crate::cluster::TaskName;
 use crate::kernels::Numerics;
 use crate::models::Model;
@@ -42,6 +42,7 @@ pub(super) struct ScenarioFile {
     evaluator: Option<Evaluating>,
     hosts: Option<HostsFile>,
     calibration: Option<CalibrationFile>,
+    tune: Option<Tune>,
 }
 
 /// Builds the scenario of `file`. `text` is the file as typed, to find lines in; none if `--set`
@@ -56,6 +57,7 @@ pub(super) fn build(
     let count = |job: &str| cluster.get(job).map(Tasks::count);
     let (servers, workers) = (count("ps").unwrap_or(1), workers(&cluster));
     stop(&file.stop, &mut found);
+    let tune = Tune::checked(file.tune, &mut found);
     let numerics = file.compute.numerics;
     if let Some(checkpoint) = &file.checkpoint {
         checkpoint.check(numerics, &mut found);
@@ -68,10 +70,7 @@ pub(super) fn build(
     let devices = devices(file.compute.devices, &mut found);
     let (mut settings, dataset) =
         program(file.program, file.stop, origin, (servers, workers), &mut found);
-    if let Some(recovery) = file.network.recovery.map(Duration::from) {
-        found.above_0(recovery.as_secs_f64(), "network.recovery");
-        settings.patience = Patience::new(recovery);
-    }
+    settings.patience = patience(file.network.recovery.map(Duration::from), &mut found);
     let is_null = matches!(settings.model, Model::Null(_) | Model::Count);
     settings.evaluator = file.evaluator.unwrap_or_default();
     let evaluators = (count("evaluator"), file.evaluator.is_some(), count("master").is_some());
@@ -116,11 +115,19 @@ pub(super) fn build(
         settings,
         dataset,
         checkpoint: file.checkpoint,
+        tune,
         runs,
         cluster,
     };
     found.settle(origin, text)?;
     Ok(scenario)
+}
+
+/// How long tasks wait for one another, by `network.recovery`.
+fn patience(recovery: Option<Duration>, found: &mut Mistakes) -> Patience {
+    let Some(recovery) = recovery else { return Patience::default() };
+    found.above_0(recovery.as_secs_f64(), "network.recovery");
+    Patience::new(recovery)
 }
 
 fn stem(origin: &str) -> String {

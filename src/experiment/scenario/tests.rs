@@ -126,6 +126,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         ]),
         faults: Faults::none(),
         silence: None,
+        tune: Tune::default(),
         checkpoint: None,
         network: NetworkSpec {
             latency: Duration::from_micros(50),

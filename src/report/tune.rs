@@ -1,0 +1,60 @@
+//! Tuning: of runs that differ only in their learning rate, the report keeps the best.
+
+use super::series::{Series, series};
+use super::tuned::{Tried, Tuned};
+use super::{Report, Run};
+
+impl Report {
+    /// The key of the learning rate in a scenario.
+    pub(crate) const LEARNING_RATE: &str = "program.optimizer.learning_rate";
+
+    /// Keeps each run with its best learning rate alone: the one that reaches the target first with
+    /// all seeds or, if none does, that ends with the least loss. Of runs without several learning
+    /// rates all are kept. Their learning rates were swept.
+    pub fn keep_best_rates(&mut self) {
+        let mut found: Vec<Tuned> = Vec::new();
+        for series in series(self) {
+            let (mut settings, run) = (series.settings().clone(), series.run());
+            let rate = settings.remove(Self::LEARNING_RATE);
+            let Some(learning_rate) = rate.and_then(|rate| rate.as_f64()) else { continue };
+            let tried = Tried::of(&series, learning_rate);
+            match found.iter_mut().find(|one| one.run == run && one.settings == settings) {
+                Some(tuned) => tuned.tried.push(tried),
+                None => {
+                    let (run, tried) = (run.to_owned(), vec![tried]);
+                    found.push(Tuned { run, settings, learning_rate, tried });
+                }
+            }
+        }
+        found.retain(|tuned| tuned.tried.len() > 1);
+        for tuned in &mut found {
+            let best =
+                tuned.tried.iter().min_by(|a, b| a.rank().partial_cmp(&b.rank()).expect("no NaN"));
+            tuned.learning_rate = best.expect("several were tried").learning_rate;
+        }
+        self.runs.retain_mut(|run| {
+            let mut settings = run.settings.clone();
+            let rate = settings.remove(Self::LEARNING_RATE).and_then(|rate| rate.as_f64());
+            let tuned = found.iter().find(|one| one.run == run.run && one.settings == settings);
+            let Some(tuned) = tuned else { return true };
+            run.settings = settings;
+            rate == Some(tuned.learning_rate)
+        });
+        self.tuned = found;
+    }
+}
+
+impl Tried {
+    fn of(series: &Series<'_>, learning_rate: f64) -> Self {
+        let mean = |of: fn(&Run) -> Option<f64>| {
+            let values: Option<Vec<f64>> = series.runs.iter().map(|run| of(run)).collect();
+            let values = values.filter(|values| values.iter().all(|value| value.is_finite()))?;
+            Some(values.iter().sum::<f64>() / values.len() as f64)
+        };
+        Self {
+            learning_rate,
+            seconds_to_target: mean(|run| run.seconds_to_target),
+            final_loss: mean(|run| run.final_loss),
+        }
+    }
+}

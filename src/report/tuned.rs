@@ -1,0 +1,57 @@
+//! The learning rates that a run was tried with, and the best of them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// The learning rates that a run was tried with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Tuned {
+    /// The run's name in the scenario.
+    pub run: String,
+    /// The swept values, without the learning rate.
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// The best learning rate, with which the run is in the report.
+    pub learning_rate: f64,
+    /// All that were tried, in the scenario's order.
+    pub tried: Vec<Tried>,
+}
+
+/// A learning rate that was tried; numbers are means over the seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Tried {
+    /// The learning rate.
+    pub learning_rate: f64,
+    /// The time to the target \[s\]; none if a seed did not reach it.
+    pub seconds_to_target: Option<f64>,
+    /// The last loss on the test split; none if a seed diverged, or no loss was computed.
+    pub final_loss: Option<f64>,
+}
+
+impl Tried {
+    /// Less is better.
+    pub(super) fn rank(&self) -> (f64, f64) {
+        let known = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
+        (known(self.seconds_to_target), known(self.final_loss))
+    }
+}
+
+impl Tuned {
+    /// `async: 0.1 is the best of the learning rates 0.05, 0.1, 0.2`, and whether others might be
+    /// better.
+    pub(super) fn render(&self) -> String {
+        let Self { run, learning_rate, tried, .. } = self;
+        let mut rates: Vec<f64> = tried.iter().map(|tried| tried.learning_rate).collect();
+        let words: Vec<String> = rates.iter().map(f64::to_string).collect();
+        rates.sort_by(f64::total_cmp);
+        let beyond = match (rates.first(), rates.last()) {
+            (Some(least), _) if least == learning_rate => "; a lesser one may be better",
+            (_, Some(greatest)) if greatest == learning_rate => "; a greater one may be better",
+            _ => "",
+        };
+        let words = words.join(", ");
+        format!("{run}: {learning_rate} is the best of the learning rates {words}{beyond}")
+    }
+}
