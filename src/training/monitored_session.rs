@@ -17,7 +17,7 @@ use crate::units::Time;
 use super::hooks::{HookContext, Hooks, RunOptions, RunValues};
 use super::positions::Positions;
 use super::record::{Ending, StepStats};
-use super::recovery::{Tries, given_up, is_end, is_mendable};
+use super::recovery::{Tries, ended_behind, given_up, is_end, is_mendable};
 use super::session::{Asked, Session};
 use super::session_creator::{Created, SessionCreator};
 use super::task::Task;
@@ -53,6 +53,8 @@ pub struct MonitoredSession {
     global_step: u64,
     /// The step of the checkpoint that the variables were last restored from, if any.
     restored: Option<u64>,
+    /// The error after which the training last went back to a checkpoint, if it has.
+    went_back_after: Option<Error>,
     stop_requested: Cell<bool>,
     stop_grace_period: Option<Duration>,
     tries: Tries,
@@ -109,13 +111,7 @@ impl MonitoredSession {
         let unsaved = self.end_hooks_in_time().await?;
         let digest = self.weights_digest().await?;
         if self.global_step < reached {
-            let message = format!(
-                "the training had reached step {reached} when its variables were lost; it has gone \
-                 back to the checkpoint of step {}, and the other workers may have left; begin it \
-                 again, to go on from there",
-                self.global_step
-            );
-            return Err(Error::new(Code::WorkersLeft, message));
+            return Err(ended_behind(self.went_back_after.take(), reached, self.global_step));
         }
         if self.task.is_chief() {
             self.task.recorder().ending(Ending { weights_digest: digest });
@@ -220,7 +216,10 @@ impl MonitoredSession {
                     return Err(root);
                 }
                 Ok(created) => {
-                    is_back |= created.restored.is_some();
+                    if created.restored.is_some() {
+                        is_back = true;
+                        self.went_back_after = Some(root.clone());
+                    }
                     self.go_on_with(created).await
                 }
                 Err(error) => Err(error),

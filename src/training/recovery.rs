@@ -80,6 +80,18 @@ pub(super) fn workers_have_left(
     Error { code: Code::WorkersLeft, message, ..root.clone() }
 }
 
+/// The error of a training that had reached a step when it went back, after the error `root`, to
+/// the checkpoint of an earlier `step`, and has ended there.
+pub(super) fn ended_behind(root: Option<Error>, reached: u64, step: u64) -> Error {
+    let root = root.unwrap_or_else(|| Error::new(Code::WorkersLeft, "its variables were lost"));
+    let message = format!(
+        "{}; the training had reached step {reached} and has gone back to the checkpoint of step \
+         {step}, and the other workers may have left; begin it again, to go on from there",
+        root.message
+    );
+    Error { code: Code::WorkersLeft, message, ..root }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,5 +129,8 @@ mod tests {
             (error.code, error.message.as_str()),
             (Code::Unavailable, "ps:0 was lost; no luck")
         );
+        let error = ended_behind(Some(root), 12, 8);
+        assert!(error.message.starts_with("ps:0 was lost; the training had reached step 12"));
+        assert_eq!(error.code, Code::WorkersLeft);
     }
 }

@@ -224,10 +224,12 @@ impl Timeline<'_> {
     }
 
     /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
-    /// is of all workers, and none of them dies.
+    /// is of all workers, and none of them dies. No checkpoint has the copies that workers train.
     fn keeps_weights(&self) -> bool {
         let is_worker = |(task, _): (&TaskName, _)| !task.is_parameter_server();
-        self.trial.mode.needs_all_workers() && !self.may_end_it() && !self.crashes().any(is_worker)
+        let all_live = !self.crashes().any(is_worker);
+        let is_kept = self.trial.mode.copies().is_none() || self.crashes().next().is_none();
+        self.trial.mode.needs_all_workers() && !self.may_end_it() && all_live && is_kept
     }
 
     /// Whether the weights have to be those of the undisturbed run in any case.

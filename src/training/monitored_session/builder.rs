@@ -238,6 +238,7 @@ impl Builder {
             other_runs: 0,
             global_step,
             restored,
+            went_back_after: None,
             stop_requested: Cell::new(false),
             stop_grace_period: self.stop_grace_period,
             tries,
