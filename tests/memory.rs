@@ -254,6 +254,7 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         feeds: value().into_iter().collect(),
         origin: None,
         is_traced: false,
+        next: None,
     };
     let done = MasterMessage::GraphDone {
         step: step(unknown),

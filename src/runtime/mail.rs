@@ -75,6 +75,9 @@ pub(crate) enum WorkerMail {
     Bound { graph: GraphHandle, attempt: u64, outcome: Result<Bound> },
     /// The parameter server: requested operations have been done.
     Served(Vec<Served>),
+    /// The parameter server: variables have been read ahead for `step`; none of them if one of them
+    /// could not be read at once.
+    ReadAhead { graph: GraphHandle, step: StepId, served: Vec<Served> },
     /// The parameter server: these containers have been cleared, or the default one if none is
     /// named; steps that use variables in them have lost these.
     Cleared(Vec<String>),
@@ -114,6 +117,9 @@ pub(crate) enum ParameterServerMail {
     CloseScope(Scope),
     /// The worker: run these operations. Each is answered by a `Served`.
     Serve(Vec<StateRequest>),
+    /// The worker: read these variables for `step`, which is still to be ordered. Answered by
+    /// `ReadAhead`.
+    ReadAhead { graph: GraphHandle, step: StepId, reads: Vec<StateRequest> },
     /// The worker: a step has failed; stop waiting on its behalf.
     Forget(StepId),
     /// The worker: a task is lost, which had been these masters; forget the steps that they began.
@@ -149,6 +155,9 @@ pub(crate) struct RunStep {
     pub(crate) origin: Option<Origin>,
     /// Whether the times of its operations are recorded.
     pub(crate) is_traced: bool,
+    /// Whether variables are read for the step that follows as soon as this one has ended: nobody
+    /// changes them between the two.
+    pub(crate) reads_ahead: bool,
     /// If it runs in pieces: the session's number for it, and who is told once it is set up. Its
     /// feeds come later then.
     pub(crate) pieces: Option<(u64, Reply<()>)>,

@@ -2,6 +2,7 @@
 
 mod clients;
 mod deadlines;
+mod expected;
 mod losses;
 mod pieces;
 mod reset;
@@ -38,6 +39,7 @@ use crate::runtime::ordered::Ordered;
 use crate::runtime::reply::answer;
 use clients::Client;
 use deadlines::Alarm;
+use expected::Expected;
 use reset::Reset;
 use steps::Step;
 
@@ -58,6 +60,8 @@ pub(crate) struct Master {
     next_step: u64,
     /// Partitions that workers are making ready.
     registering: BTreeMap<GraphHandle, Registration>,
+    /// The step whose variables may have been read ahead.
+    expected: Option<Expected>,
     steps: Ordered<StepId, Step>,
     alarm: Option<Alarm>,
     reset: Option<Reset>,
@@ -98,6 +102,7 @@ impl Master {
             next_session: 0,
             next_graph: 0,
             next_step: 0,
+            expected: None,
             registering: BTreeMap::new(),
             steps: Ordered::default(),
             alarm: None,
@@ -126,8 +131,8 @@ impl Master {
 
     /// Hop 2 of a step: finds the plan for its request, or makes and registers one.
     fn run_step(&mut self, run: RunStep, context: &mut Context<Self>) {
-        let step = StepId { master: self.id, number: self.next_step, trains: run.origin.is_some() };
-        self.next_step += 1;
+        let step =
+            StepId { master: self.id, number: self.number_of(&run), trains: run.origin.is_some() };
         let _span = trace_span!("run_step", session = run.session.0, step = step.number).entered();
         let Some(session) = self.sessions.get_mut(&run.session) else {
             return answer(run.reply, Err(no_session()));

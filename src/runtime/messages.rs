@@ -201,6 +201,9 @@ pub enum WorkerMessage {
         origin: Option<Origin>,
         /// Whether the times of its operations are recorded.
         is_traced: bool,
+        /// The number of the step that will follow with the same partition, if all goes well. What
+        /// it reads first is read and sent when this step has ended, ahead of its own order.
+        next: Option<u64>,
     },
     /// Master: run a partition whose feeds come later, with `Feed`. Each fetch is told by
     /// [`MasterMessage::Fetched`] as soon as it is there, before the [`MasterMessage::GraphDone`].

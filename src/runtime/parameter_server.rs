@@ -6,6 +6,7 @@
 mod coordination;
 mod done;
 mod joins;
+mod read_ahead;
 mod resources;
 mod snapshots;
 mod trainings;
@@ -396,6 +397,9 @@ impl Receive for ParameterServer {
             ParameterServerMail::Serve(mut requests) => {
                 requests.drain(..).for_each(|request| self.serve(request));
                 self.link.actors.requests.give(requests);
+            }
+            ParameterServerMail::ReadAhead { graph, step, reads } => {
+                self.read_ahead(graph, step, reads);
             }
             ParameterServerMail::Forget(step) => {
                 self.store.forget(step);

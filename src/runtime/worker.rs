@@ -5,6 +5,7 @@ mod kernels;
 mod losses;
 mod pieces;
 pub(super) mod plan;
+mod read_ahead;
 mod receivers;
 mod registration;
 mod rendezvous;
@@ -42,6 +43,7 @@ use crate::runtime::state::{Served, Taken};
 use crate::runtime::worker::executor::{AtOnce, Executor, Memos, Ready};
 use crate::runtime::worker::pieces::Pieces;
 use crate::runtime::worker::plan::Plan;
+use crate::runtime::worker::read_ahead::Ahead;
 use crate::runtime::worker::receivers::Receivers;
 use crate::runtime::worker::registration::Binding;
 use crate::runtime::worker::rendezvous::Rendezvous;
@@ -73,6 +75,10 @@ struct Graph {
     memos: Memos,
     /// Executors whose steps have finished, to be used again.
     idle: Vec<Executor>,
+    /// The step for which variables have been read here and elsewhere, unless another is ordered.
+    expected: Option<StepId>,
+    /// What has been read here for it.
+    ahead: Option<Ahead>,
 }
 
 impl Graph {
@@ -101,6 +107,19 @@ struct Step {
     trace: Option<Box<Trace>>,
     /// What has come and gone, of a step in pieces.
     pieces: Option<Box<Pieces>>,
+    /// The step for which variables are read when this one has ended.
+    next: Option<StepId>,
+}
+
+/// An order to run a partition.
+struct Order {
+    step: StepId,
+    graph: GraphHandle,
+    /// The values fed to it; none if it is a step in pieces.
+    feeds: Option<Values>,
+    origin: Option<Origin>,
+    is_traced: bool,
+    next: Option<StepId>,
 }
 
 impl Step {
@@ -135,11 +154,14 @@ impl Worker {
             WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 self.deregister(&graphs, isolated)
             }
-            WorkerMessage::RunGraph { step, graph, feeds, origin, is_traced } => {
-                self.run_graph(from, (step, graph), Some(feeds), (origin, is_traced))
+            WorkerMessage::RunGraph { step, graph, feeds, origin, is_traced, next } => {
+                let next = next.map(|number| StepId { number, ..step });
+                let feeds = Some(feeds);
+                self.run_graph(from, Order { step, graph, feeds, origin, is_traced, next })
             }
             WorkerMessage::RunInPieces { step, graph } => {
-                self.run_graph(from, (step, graph), None, (None, false))
+                let (feeds, origin, is_traced, next) = (None, None, false, None);
+                self.run_graph(from, Order { step, graph, feeds, origin, is_traced, next })
             }
             WorkerMessage::Feed { step, graph, feeds } => self.feed(from, (step, graph), feeds),
             WorkerMessage::Tensors { step, devices, arrivals } => {
@@ -156,7 +178,7 @@ impl Worker {
     fn executor(
         &mut self,
         step: StepId,
-        graph: GraphHandle,
+        handle: GraphHandle,
         feeds: Option<&[Tensor]>,
     ) -> Result<Executor> {
         self.refuse_hollow(feeds.into_iter().flatten())?;
@@ -166,7 +188,7 @@ impl Worker {
                 "the graph is not registered here; this task may have restarted",
             )
         };
-        let graph = self.graphs.get_mut(&graph).ok_or_else(gone)?;
+        let graph = self.graphs.get(&handle).ok_or_else(gone)?;
         let Partition { device, feeds: wanted, .. } = &*graph.plan.partition;
         let refused = |message: String| Err(Error::new(Code::InvalidArgument, message));
         if self.steps.get(&StepPart { step, device: *device }).is_some() {
@@ -179,9 +201,18 @@ impl Worker {
             let (given, wanted) = (feeds.len(), wanted.len());
             return refused(format!("{given} values are fed to a graph that takes {wanted}"));
         }
-        let Some(mut idle) = graph.idle.pop() else { return Ok(Executor::new(step, &graph.plan)) };
+        match self.take_ahead(handle, step)? {
+            Some(ahead) => Ok(ahead),
+            None => Ok(self.begin(handle, step)),
+        }
+    }
+
+    /// An executor of `graph`, at the beginning of `step`.
+    fn begin(&mut self, graph: GraphHandle, step: StepId) -> Executor {
+        let graph = self.graphs.get_mut(&graph).expect("it was just there");
+        let Some(mut idle) = graph.idle.pop() else { return Executor::new(step, &graph.plan) };
         idle.begin(step);
-        Ok(idle)
+        idle
     }
 
     /// Refuses `values` of a program that lack the numbers this task needs to compute.
@@ -195,13 +226,8 @@ impl Worker {
 
     /// Hop 3 of a step: takes the order to run it, and runs everything that is ready. Without feeds
     /// it is a step in pieces.
-    fn run_graph(
-        &mut self,
-        master: PeerId,
-        (step, graph): (StepId, GraphHandle),
-        feeds: Option<Values>,
-        (origin, is_traced): (Option<Origin>, bool),
-    ) {
+    fn run_graph(&mut self, master: PeerId, order: Order) {
+        let Order { step, graph, feeds, origin, is_traced, next } = order;
         let _span = trace_span!("run_graph", step = step.number).entered();
         self.rendezvous.regain(step.master);
         if self.rendezvous.is_aborted(step) {
@@ -217,6 +243,7 @@ impl Worker {
                 );
             }
         };
+        self.expect(graph, step, next);
         let part = StepPart { step, device: executor.plan().partition.device };
         let pieces = feeds.is_none().then(|| Box::new(Pieces::new(&executor.plan().partition)));
         executor.feed(feeds.unwrap_or_default());
@@ -225,8 +252,9 @@ impl Worker {
         }
         let trace = is_traced.then(Box::default);
         let (launched, computed) = (Time::ZERO, None);
-        let step = Step { graph, master, origin, executor, launched, computed, trace, pieces };
-        self.steps.insert(part, step);
+        let running =
+            Step { graph, master, origin, executor, launched, computed, trace, pieces, next };
+        self.steps.insert(part, running);
         self.run_ready(part);
     }
 
@@ -366,11 +394,10 @@ impl Worker {
             let times = trace.times(&done.executor.plan().partition);
             self.link.send(done.master, MasterMessage::Traced { step, graph, times });
         }
-        self.link.send(
-            done.master,
-            MasterMessage::GraphDone { step, graph, outcome, computed: done.computed },
-        );
+        let computed = done.computed;
+        let answer = MasterMessage::GraphDone { step, graph, outcome, computed };
         self.graphs.get_mut(&graph).expect("a graph outlives its steps").idle.push(done.executor);
+        self.answer(done.master, answer, graph, done.next);
     }
 
     fn fail_node(&mut self, part: StepPart, node: u32, error: Error) {
@@ -427,7 +454,8 @@ impl Worker {
                 list.push(Waiting { who: format!("worker of {who}, step {}", step.number), what });
             }
         }
-        for (step, values) in self.rendezvous.waiting() {
+        for (step, values) in self.rendezvous.waiting().filter(|(step, _)| !self.is_expected(step))
+        {
             let what = format!("its order to run: {values} values are here");
             list.push(Waiting { who: format!("worker of {who}, step {}", step.number), what });
         }
@@ -450,6 +478,7 @@ impl Receive for Worker {
                 self.bound(graph, attempt, outcome);
             }
             WorkerMail::Served(served) => self.served(served),
+            WorkerMail::ReadAhead { graph, step, served } => self.read_ahead(graph, step, served),
             WorkerMail::Cleared(containers) => self.cleared(&containers),
             WorkerMail::Computed(batch) => self.computed(batch),
             WorkerMail::Inquire(list) => self.inquire(&list),

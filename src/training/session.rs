@@ -183,6 +183,7 @@ impl Session {
             feeds: Values::new(),
             foreign: None,
             origin: None,
+            reads_ahead: false,
             options: RunOptions::default(),
             answer,
         }
@@ -198,7 +199,7 @@ impl Session {
     fn begin(&self, step: Asked) -> Result<(Request, Answer<Result<StepDone>>)> {
         let _span = trace_span!("session", session = self.id.0).entered();
         step.check_graph()?;
-        let Asked { request: mut asked, feeds, options, origin, answer, .. } = step;
+        let Asked { request: mut asked, feeds, options, origin, reads_ahead, answer, .. } = step;
         self.extend()?;
         self.send(RunStep {
             session: self.id,
@@ -207,6 +208,7 @@ impl Session {
             deadline: self.deadline(options.timeout),
             origin,
             is_traced: options.trace == TraceLevel::Full,
+            reads_ahead,
             pieces: None,
             reply: answer.reply(),
         });
@@ -264,6 +266,8 @@ pub(super) struct Asked {
     foreign: Option<String>,
     /// The step's origin, if it is a training step.
     pub(super) origin: Option<Origin>,
+    /// Whether variables are read for the step that follows as soon as this one has ended.
+    pub(super) reads_ahead: bool,
     pub(super) options: RunOptions,
     answer: Answer<Result<StepDone>>,
 }

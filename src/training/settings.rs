@@ -36,6 +36,9 @@ pub struct Settings {
     pub evaluator: Evaluating,
     /// How long tasks wait for one another.
     pub patience: Patience,
+    /// Whether the answer to a worker's step brings the variables that its next step reads, where
+    /// nobody changes them in between.
+    pub read_ahead: bool,
 }
 
 /// A training by [`SyncReplicas`](crate::optimizer::SyncReplicas): `sync_replicas` of a scenario's

@@ -213,6 +213,14 @@ impl Task {
         &self.inner.parts.settings
     }
 
+    /// Whether the answer to a training step brings the variables that the next one reads: if
+    /// nobody changes them in between, as in rounds of all workers.
+    pub(super) fn reads_ahead(&self) -> bool {
+        let mode = self.inner.replica.map(|replica| replica.mode);
+        let keeps_variables = |mode: Mode| mode.needs_all_workers() && mode.copies().is_none();
+        self.inner.parts.settings.read_ahead && mode.is_some_and(keeps_variables)
+    }
+
     /// How long tasks wait for one another.
     pub(super) fn patience(&self) -> Patience {
         self.inner.parts.settings.patience

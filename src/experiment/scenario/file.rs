@@ -71,17 +71,17 @@ pub(super) fn build(
     let (mut settings, dataset) =
         program(file.program, file.stop, origin, (servers, workers), &mut found);
     settings.patience = patience(file.network.recovery.map(Duration::from), &mut found);
+    settings.read_ahead = file.network.read_ahead.unwrap_or(true);
     let is_null = matches!(settings.model, Model::Null(_) | Model::Count);
     settings.evaluator = file.evaluator.unwrap_or_default();
     let evaluators = (count("evaluator"), file.evaluator.is_some(), count("master").is_some());
     check_evaluator(evaluators, file.checkpoint.is_some(), is_null, &mut found);
-    if settings.stop.accuracy.is_some() {
-        found.unless(numerics == Numerics::Real && !is_null, "stop.accuracy", || {
-            "neither `numerics = \"shapes\"` nor the models `null` and `count` have an accuracy; \
-             stop by `steps` or `time`"
-                .to_owned()
-        });
-    }
+    let has_accuracy = numerics == Numerics::Real && !is_null;
+    found.unless(has_accuracy || settings.stop.accuracy.is_none(), "stop.accuracy", || {
+        "neither `numerics = \"shapes\"` nor the models `null` and `count` have an accuracy; \
+         stop by `steps` or `time`"
+            .to_owned()
+    });
     let own = std::mem::take(&mut file.compute.tasks);
     let (mut network, mut compute) =
         (network(file.network, &cluster, &mut found), compute(file.compute.speed(), &mut found));

@@ -28,6 +28,9 @@ pub(super) struct NetworkFile {
     pub(super) silence: Option<Span>,
     pub(super) recovery: Option<Span>,
     pub(super) compression: Compression,
+    /// Whether a worker's next step is sent its variables with the answer to the last one. Default:
+    /// it is, where nobody changes them in between.
+    pub(super) read_ahead: Option<bool>,
 }
 
 #[derive(Deserialize)]

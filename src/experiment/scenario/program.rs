@@ -114,6 +114,7 @@ pub(super) fn program(
         sync_replicas,
         evaluator: Evaluating::default(),
         patience: Patience::default(),
+        read_ahead: true,
     };
     (settings, dataset)
 }

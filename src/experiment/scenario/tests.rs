@@ -158,6 +158,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             sync_replicas: None,
             evaluator: Evaluating::default(),
             patience: Patience::new(Duration::from_secs(60)),
+            read_ahead: true,
         },
         dataset: Source::Digits,
         runs: vec![RunSpec {

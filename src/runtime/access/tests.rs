@@ -42,8 +42,8 @@ fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
 }
 
 fn run(step: StepId, graph: GraphHandle) -> PeerMessage {
-    WorkerMessage::RunGraph { step, graph, feeds: smallvec![], origin: None, is_traced: false }
-        .into()
+    let (feeds, origin) = (smallvec![], None);
+    WorkerMessage::RunGraph { step, graph, feeds, origin, is_traced: false, next: None }.into()
 }
 
 fn leave(worker: u32) -> PeerMessage {

@@ -286,8 +286,18 @@ impl Master {
         };
         let (request, origin) = (Arc::new(request), origin.map(training));
         let reply = answer.reply();
-        let pieces = None;
-        let run = RunStep { session, request, feeds, deadline, origin, is_traced, pieces, reply };
+        let (reads_ahead, pieces) = (false, None);
+        let run = RunStep {
+            session,
+            request,
+            feeds,
+            deadline,
+            origin,
+            is_traced,
+            reads_ahead,
+            pieces,
+            reply,
+        };
         self.run_step(run, context);
         let answered = answer.into_actor(self).map(move |done, master: &mut Self, _| {
             let done = done.unwrap_or_else(|| Err(stopped()));

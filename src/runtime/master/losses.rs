@@ -20,6 +20,7 @@ use crate::runtime::messages::{SessionId, StepId};
 impl Master {
     /// The way to `peer` has broken.
     pub(super) fn lost(&mut self, peer: PeerId, loss: Loss, context: &mut Context<Self>) {
+        self.expected = None;
         let mut is_needed = false;
         for session in self.sessions.values_mut() {
             if session.plans.values().any(|plan| plan.has_part_at(peer)) {
@@ -65,6 +66,7 @@ impl Master {
     /// The way from `from` to `to` has broken: fails the steps whose part at `to` may wait for
     /// values that were lost on it, though `from` has ended its own.
     pub(super) fn way_lost(&mut self, from: PeerId, to: &TaskName) {
+        self.expected = None;
         let Some(peer) = self.link.resolve(to) else { return };
         let is_hit =
             |step: &super::Step| step.has_part_at(from) && step.unanswered().contains(&peer);

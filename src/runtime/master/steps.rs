@@ -79,6 +79,7 @@ impl Master {
         if run.pieces.is_some() {
             return self.start_in_pieces(step, run, plan);
         }
+        let next = self.expect_after(&run, &plan);
         for part in &plan.parts {
             let feeds: Values =
                 part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
@@ -90,6 +91,7 @@ impl Master {
                     feeds,
                     origin: run.origin,
                     is_traced: run.is_traced,
+                    next,
                 },
             );
         }
@@ -219,6 +221,7 @@ impl Master {
     /// not reported.
     pub(super) fn fail(&mut self, step: StepId, error: Error) {
         let failed = self.take_step(step);
+        self.expected = None;
         let all: Vec<GraphHandle> = failed.plan.parts.iter().map(|part| part.graph).collect();
         // A lost task forgets the step by itself.
         let lost = self.sessions.get(&failed.session).map(|session| &session.lost);

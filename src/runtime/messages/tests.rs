@@ -114,6 +114,7 @@ fn messages() -> Vec<PeerMessage> {
             origin: Some(Origin { training: 5, number: 6, is_again: true }),
             feeds: smallvec![value.clone(), Tensor::scalar(true)],
             is_traced: true,
+            next: Some(8),
         },
         WorkerMessage::RunInPieces { step, graph },
         WorkerMessage::Feed { step, graph, feeds: vec![(2, value.clone())] },

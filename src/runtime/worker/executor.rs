@@ -211,6 +211,22 @@ impl Executor {
         Ok(())
     }
 
+    /// Requests for the variables that the step reads first. Whatever else can be done now is left
+    /// for [`Executor::run_ready`].
+    pub(crate) fn read_first(&mut self, reads: &mut Vec<StateRequest>) -> Result<()> {
+        let (plan, progress) = (&*self.plan, &mut self.progress);
+        progress.stateful.retain(|node| !plan.read_first.contains(node));
+        for node in &plan.read_first {
+            reads.push(state_request(plan, self.step, *node, StateValues::new())?);
+        }
+        Ok(())
+    }
+
+    /// The values that can be sent now.
+    pub(crate) fn sends(&mut self) -> &mut Vec<(u32, Option<Tensor>)> {
+        &mut self.progress.sends
+    }
+
     /// Whether everything has run, been received and been sent.
     pub(crate) fn is_finished(&self) -> bool {
         self.progress.unfinished == 0

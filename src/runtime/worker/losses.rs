@@ -62,6 +62,11 @@ impl Worker {
         };
         let hit: SmallVec<[StepPart; 4]> =
             self.steps.iter().filter(|(_, step)| uses(step)).map(|(part, _)| *part).collect();
+        let uses_cleared = |graph: &&mut super::Graph| {
+            let variables = &graph.plan.partition.variables;
+            variables.iter().any(|variable| is_cleared(&variable.container))
+        };
+        self.graphs.values_mut().filter(uses_cleared).for_each(super::Graph::void_ahead);
         for part in hit {
             let here = self.link.name(self.link.local());
             let message =

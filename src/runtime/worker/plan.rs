@@ -12,6 +12,10 @@ use crate::tensor::Tensor;
 use crate::runtime::messages::Scope;
 use crate::runtime::state::{Bound, VariableId};
 
+/// The most that is sent for a step before it is ordered \[bytes\]. To send more takes longer than
+/// the round trip that it saves, and is in vain if another step follows.
+const MAX_READ_AHEAD: usize = 1 << 20;
+
 /// A partition, with the tables that its executor looks up at each step.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -37,6 +41,9 @@ pub(crate) struct Plan {
     pub(crate) fetches: usize,
     /// The nodes that can run once feeds and constants are there, in order.
     pub(crate) sources: Vec<u32>,
+    /// Those of them that read whole variables for other tasks; none if these are too large to be
+    /// sent before they are asked for.
+    pub(crate) read_first: Vec<u32>,
 }
 
 /// An executor's table for one node.
@@ -76,6 +83,7 @@ impl Plan {
             receive_of_crossing: Vec::new(),
             fetches: partition.receives.iter().filter(|receive| !receive.is_answer).count(),
             sources: Vec::new(),
+            read_first: Vec::new(),
             variables,
             epoch,
             scope,
@@ -85,6 +93,7 @@ impl Plan {
         plan.index_edges(&partition);
         plan.index_chains(&partition.nodes);
         plan.find_sources(&partition.nodes);
+        plan.find_first_reads();
         plan
     }
 
@@ -148,6 +157,23 @@ impl Plan {
                 Op::Const(value) => self.constants.push((index, value.clone())),
                 _ => self.sources.push(index),
             }
+        }
+    }
+
+    fn find_first_reads(&mut self) {
+        let is_read = |node: &u32| {
+            let node = self.node(*node);
+            matches!(node.op, Op::ReadVariable) && self.is_used(node.first_output)
+        };
+        let reads: Vec<u32> = self.sources.iter().copied().filter(is_read).collect();
+        let size_sent = |node: &u32| {
+            let node = self.node(*node);
+            let variable = &self.partition.variables[node.variables[0] as usize];
+            let sends = &self.sends_of_slot[node.first_output.0 as usize];
+            variable.dtype.size() * variable.shape.elements() * sends.len()
+        };
+        if (1..=MAX_READ_AHEAD).contains(&reads.iter().map(size_sent).sum()) {
+            self.read_first = reads;
         }
     }
 

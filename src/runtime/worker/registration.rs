@@ -99,10 +99,17 @@ impl Worker {
                 _ => None,
             }))?;
             let senders = partition.receives.iter().map(|one| self.link.resolve(&one.from));
-            let (senders, idle) = (senders.collect(), Vec::new());
-            let memos = vec![None; partition.nodes.len()];
-            let plan = Arc::new(Plan::new(partition, bound, scope));
-            self.graphs.insert(graph, Graph { master, plan, receivers, senders, memos, idle });
+            let new = Graph {
+                master,
+                receivers,
+                senders: senders.collect(),
+                memos: vec![None; partition.nodes.len()],
+                plan: Arc::new(Plan::new(partition, bound, scope)),
+                idle: Vec::new(),
+                expected: None,
+                ahead: None,
+            };
+            self.graphs.insert(graph, new);
             Ok(())
         });
         self.link.send(master, MasterMessage::GraphRegistered { graph, outcome });
@@ -119,7 +126,8 @@ impl Worker {
         orphans.into_iter().for_each(|step| self.abort(step));
         for graph in graphs {
             self.binding.remove(graph);
-            self.graphs.remove(graph);
+            let expected = self.graphs.remove(graph).and_then(|graph| graph.expected);
+            expected.into_iter().for_each(|step| self.rendezvous.abort(step));
         }
         if let Some(scope) = isolated {
             tell(&self.link.actors.parameter_server, ParameterServerMail::CloseScope(scope));

@@ -149,6 +149,7 @@ impl<'a> MonitoredRun<'a> {
             train_op.told_of_step().iter().for_each(|told| asked.fetch(told));
             asked.origin = Some(self.monitored.next_origin());
             self.monitored.positions.feed(&mut asked);
+            asked.reads_ahead = self.monitored.task.reads_ahead();
         }
         let mut options = self.options;
         let (context, hooks) = self.monitored.context_and_hooks();

@@ -63,6 +63,7 @@ impl Callable<'_> {
             deadline: session.deadline(None),
             origin: None,
             is_traced: false,
+            reads_ahead: false,
             pieces: None,
             reply: answer.reply(),
         });

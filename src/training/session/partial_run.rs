@@ -60,6 +60,7 @@ impl Session {
             deadline: self.deadline(None),
             origin: None,
             is_traced: false,
+            reads_ahead: false,
             pieces: Some((handle, set_up.reply())),
             reply: whole.reply(),
         });

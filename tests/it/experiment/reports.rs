@@ -60,6 +60,7 @@ fn what_the_steps_send_is_told_apart_from_what_evaluations_read() -> Result<()> 
         let report = Experiment::parse(TWO)?
             .only("as it is")
             .set("stop.accuracy=0.999")?
+            .set("network.read_ahead=false")? // an evaluation throws away what was read ahead
             .set(&format!("stop.evaluate_every={evaluate_every}"))?
             .simulate(train)?;
         let run = report.run("as it is")?;

@@ -38,7 +38,7 @@ fn simulated(text: &str) -> Run {
     report.run("only").unwrap().clone()
 }
 
-const CRASH: &str = "fault = [{ at = '20ms', crash = 'ps:1', restart_after = '5ms' }]";
+const CRASH: &str = "fault = [{ at = '11ms', crash = 'ps:1', restart_after = '5ms' }]";
 
 #[test]
 fn a_synchronous_training_on_streamed_files_has_the_same_weights_after_a_crash() {

@@ -16,9 +16,10 @@ fn training(workers: u32, backups: u32, law: Law) -> Simulated {
 }
 
 #[test]
-fn a_step_with_a_vote_takes_as_many_latencies_as_a_plain_synchronous_one() {
+fn a_step_with_a_vote_takes_as_many_latencies_as_a_synchronous_one_that_reads_for_itself() {
     let [plain, voting] = [0, 1].map(|backups| {
-        let trained = training(4, backups, Law::Constant { value: 0.1 }).steps(40).run();
+        let training = training(4, backups, Law::Constant { value: 0.1 }).steps(40);
+        let trained = training.read_ahead(false).run();
         (trained.reached(40) - trained.reached(10)) / 30.0
     });
     let more = (voting - plain) / LATENCY.as_secs_f64();

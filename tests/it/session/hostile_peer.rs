@@ -139,9 +139,11 @@ fn a_step_that_is_ordered_twice_fails_and_the_server_stands() {
 fn values_orders_and_departures_of_others_are_not_taken() {
     let (_, sent) = spoilt(|_| Some(()));
     let as_other = |message: PeerMessage| match message {
-        PeerMessage::Worker(WorkerMessage::RunGraph { step, graph, feeds, origin, is_traced }) => {
-            let graph = GraphHandle { master: graph.master + 1, ..graph };
-            Some(WorkerMessage::RunGraph { step, graph, feeds, origin, is_traced }.into())
+        PeerMessage::Worker(mut order @ WorkerMessage::RunGraph { .. }) => {
+            if let WorkerMessage::RunGraph { graph, .. } = &mut order {
+                graph.master += 1;
+            }
+            Some(order.into())
         }
         _ => None,
     };

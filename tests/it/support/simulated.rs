@@ -87,6 +87,7 @@ settings! {
     shapes() cluster.numerics = Numerics::Shapes;
     model(model: Model) settings.model = model;
     batch(batch: usize) settings.batch = batch;
+    read_ahead(read_ahead: bool) settings.read_ahead = read_ahead;
     rule(rule: UpdateRule) settings.optimizer.rule = rule;
     optimizer(optimizer: impl Into<Optimizer>) settings.optimizer = optimizer.into();
     top_k(fraction: f64) settings.optimizer.top_k = Some(fraction);

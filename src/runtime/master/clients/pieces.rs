@@ -34,6 +34,7 @@ impl Master {
             deadline: timeout.map(|timeout| self.clock.now().after(timeout)),
             origin: None,
             is_traced: false,
+            reads_ahead: false,
             pieces: Some((handle, set_up.reply())),
             reply: whole.reply(),
         };
