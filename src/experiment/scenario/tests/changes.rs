@@ -66,10 +66,6 @@ fn a_setting_may_be_a_table_and_the_last_of_two_counts() {
 /// Each pair: a setting of the shipped scenario, and its error.
 #[test]
 fn a_setting_that_does_not_fit_the_scenario_says_why() {
-    let asinc = format!(
-        "`run.0.mode=asinc`: unknown variant `asinc`, expected one of `{}`; did you mean `async`?",
-        Mode::NAMES.join("`, `")
-    );
     let cases = [
         (
             "run.9.mode=async",
@@ -87,11 +83,13 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
         ),
         (
             "netwrok.latency=1ms",
-            "`netwrok.latency=1ms`: unknown field `netwrok`, expected one of `name`, `seed`, \
-             `memory_limit`, `cluster`, `network`, `compute`, `program`, `stop`, `run`, `fault`, \
-             `checkpoint`, `evaluator`, `hosts`, `calibration`; did you mean `network`?",
+            "`netwrok.latency=1ms`: unknown field `netwrok`, expected one of …; did you mean \
+             `network`?",
         ),
-        ("run.0.mode=asinc", asinc.as_str()),
+        (
+            "run.0.mode=asinc",
+            "`run.0.mode=asinc`: unknown variant `asinc`, expected one of …; did you mean `async`?",
+        ),
         (
             "network.latency=50",
             "`network.latency=50`: invalid type: integer `50`, expected a string",
@@ -104,8 +102,16 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
         ),
     ];
     for (text, expected) in cases {
-        assert_eq!(after(&[text]).unwrap_err().to_string(), expected);
+        assert_eq!(without_names(&after(&[text]).unwrap_err()), expected);
     }
+}
+
+/// An error without the names that there are, which grow in number.
+fn without_names(error: &ScenarioError) -> String {
+    let text = error.to_string();
+    let Some((before, names)) = text.split_once("expected one of `") else { return text };
+    let rest = names.find("; did you mean").map_or("", |at| &names[at..]);
+    format!("{before}expected one of …{rest}")
 }
 
 #[test]
@@ -256,10 +262,7 @@ fn a_mistake_in_what_is_a_runs_own_is_told_with_its_line() {
         ("set = { program.batch = 0 }", ":6: run[1].set.program.batch: 0 must be at least 1"),
         (
             "set = { program.hiden = [3] }",
-            "`run[1].set`: unknown field `hiden`, expected one of `model`, `hidden`, `rows`, \
-             `dim`, `slots`, `partitions`, `variables`, `bytes`, `lookups`, `gradient`, \
-             `partitioner`, `dataset`, \
-             `batch`, `optimizer`, `sync_replicas`; did you mean `hidden`?",
+            "`run[1].set`: unknown field `hiden`, expected one of …; did you mean `hidden`?",
         ),
         ("set = { seed = 3 }", "`run[1].set`: `seed` is the same for all runs"),
         ("unset = [\"stop\"]", "`unset stop`: `stop` is not set, so that it can't be removed"),
@@ -269,7 +272,7 @@ fn a_mistake_in_what_is_a_runs_own_is_told_with_its_line() {
         ),
     ];
     for (own, expected) in cases {
-        let error = example(&format!("{run}{own}")).unwrap_err().to_string();
+        let error = without_names(&example(&format!("{run}{own}")).unwrap_err());
         assert!(error.contains(expected), "`{error}` does not say `{expected}`");
     }
 }
