@@ -301,6 +301,9 @@ impl Experiment {
             self.refuse_tuning()?;
         }
         let trials = self.trials()?;
+        if world == World::Deployment {
+            trials.iter().try_for_each(Trial::check_deployable)?;
+        }
         trials.iter().try_for_each(|trial| memory::check(trial, world))?;
         Ok(trials)
     }
@@ -317,6 +320,7 @@ impl Experiment {
             true => self.trials_of(anything_fits, |_| Ok(None))?,
             false => self.trials_of(anything_fits, load)?,
         };
+        trials.iter().try_for_each(Trial::check_deployable)?;
         trials.iter().try_for_each(memory::check_task)?;
         Ok(trials)
     }

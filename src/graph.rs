@@ -35,6 +35,8 @@ mod resource;
 mod scopes;
 mod shape_inference;
 mod state;
+mod tower_variables;
+mod towers;
 mod training_steps;
 mod variable;
 mod variable_part;
@@ -88,6 +90,7 @@ pub use resource::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulat
 pub use shape_inference::OutputTypes;
 pub(crate) use shape_inference::{agree, infer, one, refused};
 pub(crate) use state::{Name, NewOperation};
+pub use towers::tower_gradients;
 pub use variable::Variable;
 pub(crate) use variable_part::VariablePart;
 

@@ -19,6 +19,7 @@ mod endpoints;
 mod events;
 mod fault_injector;
 mod faults;
+mod gpus;
 mod hosts;
 mod job;
 mod law;
@@ -37,6 +38,7 @@ pub use critical_path::{CriticalPath, Part};
 pub use device::{ComputeSpec, ComputeSpecError};
 pub(crate) use driver::end_step;
 pub use faults::{Fault, FaultKind, Faults, Trigger};
+pub use gpus::{Gpus, MemoryLink};
 pub use hosts::{Hosts, MessageCost, MessageThread};
 pub use law::{Law, LawError};
 pub use network::{

@@ -61,6 +61,22 @@ impl Batches {
     }
 }
 
+impl Batch {
+    /// The batch in `count` equal shares, in order. What is left over is in none.
+    pub fn shares(&self, count: usize) -> impl Iterator<Item = Self> {
+        let (size, width) = (self.samples() / count, self.features.shape().dims()[1]);
+        (0..count).map(move |share| {
+            let samples: Vec<usize> = (share * size..(share + 1) * size).collect();
+            let shape = Shape::from([size, width]);
+            Self {
+                features: rows::<f32>(&self.features, &samples, shape),
+                ids: self.ids.as_ref().map(|ids| rows::<i64>(ids, &samples, shape)),
+                labels: rows::<i32>(&self.labels, &samples, Shape::from([size])),
+            }
+        })
+    }
+}
+
 /// The rows of `from` at the positions `samples`, in `shape`.
 fn rows<T: Element>(from: &Tensor, samples: &[usize], shape: Shape) -> Tensor {
     if from.is_hollow() {

@@ -53,6 +53,7 @@ mod compute;
 mod error;
 mod fault;
 mod file;
+mod gpus;
 mod hosts;
 mod key_path;
 mod law;
@@ -77,7 +78,7 @@ use std::time::Duration;
 use crate::cluster::{ClusterSpec, ConfigErrors, TaskName};
 use crate::data::Source;
 use crate::kernels::Numerics;
-use crate::simulation::{ComputeSpec, Faults, Hosts, MessageThread, NetworkSpec};
+use crate::simulation::{ComputeSpec, Faults, Gpus, Hosts, MessageThread, NetworkSpec};
 use crate::training::Settings;
 use crate::units::Bytes;
 use crate::user_file;
@@ -122,9 +123,11 @@ pub struct Scenario {
     /// `compute.tasks`: the speed of single tasks, or of all of a job, as far as it differs from
     /// `compute`. Default: none differs.
     pub own_compute: BTreeMap<TaskName, ComputeSpec>,
-    /// `compute.devices`: the number of devices of each task, for programs that place operations on
-    /// them. Default: 1.
+    /// `compute.devices`: the number of processor devices of each task, for programs that place
+    /// operations on them. Default: 1.
     pub devices: NonZeroU32,
+    /// `[gpus]`: the accelerators of the tasks that have any. Default: none has.
+    pub gpus: BTreeMap<TaskName, Gpus>,
     /// `compute.slow`: tasks that take longer than the others, each with its factor. Default: none.
     pub slow: BTreeMap<TaskName, f64>,
     /// `compute.numerics`: whether the numbers are computed. Default: they are.

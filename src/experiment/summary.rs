@@ -8,7 +8,7 @@ use super::{Trial, critical_path};
 use crate::cluster::TaskName;
 use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds, Usage};
 use crate::runtime::Traffic;
-use crate::simulation::{self, Activity, Outcome};
+use crate::simulation::{self, Activity, Cluster, Outcome};
 use crate::training::{Evaluation, Recording, Settings, StepStats};
 use crate::units::{Bytes, Time};
 
@@ -34,13 +34,15 @@ impl Observed {
         Self { ended, sent, usage: BTreeMap::new(), path: None, events: None, digest: None }
     }
 
-    /// Of a simulation with `devices` a task.
-    pub(super) fn simulated(outcome: &Outcome<()>, devices: NonZeroU32) -> Self {
+    /// Of a simulation of `cluster`.
+    pub(super) fn simulated(outcome: &Outcome<()>, cluster: &Cluster) -> Self {
         let tasks = outcome.usage.keys().cloned();
         Self {
             ended: outcome.ended,
             sent: outcome.sent.clone(),
-            usage: tasks.map(|task| (task.clone(), usage(outcome, &task, devices))).collect(),
+            usage: tasks
+                .map(|task| (task.clone(), usage(outcome, &task, cluster.main_devices(&task))))
+                .collect(),
             path: Some(outcome.path.clone()),
             events: Some(outcome.events),
             digest: Some(outcome.digest.to_string()),

@@ -89,6 +89,7 @@ impl Trial {
             compute: own.compute.clone(),
             own_compute: own.own_compute.clone(),
             devices: own.devices,
+            gpus: own.gpus.clone(),
             slow: own.slow.clone(),
             hosts: own.hosts.clone(),
             message_thread: own.message_thread.clone(),
@@ -130,6 +131,24 @@ impl Trial {
             arguments: Vec::new(),
             data_key,
         })
+    }
+
+    /// Checks that the devices that the scenario names are there when it is deployed.
+    ///
+    /// # Errors
+    /// If tasks have GPUs, and soft placement is not allowed.
+    pub(super) fn check_deployable(&self) -> Result<(), ExperimentError> {
+        let first = self.cluster.gpus.keys().next();
+        let Some(task) = first.filter(|_| !self.settings.allow_soft_placement) else {
+            return Ok(());
+        };
+        let why = format!(
+            "run `{}`: the scenario gives {task} GPUs, but a deployed task has the device CPU:0 \
+             alone; simulate it, or set `program.allow_soft_placement = true` to run on CPU:0 what \
+             asks for a GPU",
+            self.name
+        );
+        Err(ExperimentError::Impossible(why))
     }
 
     /// Simulates it with the program `trainer`.
@@ -241,11 +260,7 @@ impl Trial {
             Err(error) if !recording.is_unsaved() => {
                 Err(ExperimentError::Run { run: self.name.clone(), error: error.clone() })
             }
-            _ => Ok(self.summarise(
-                recording,
-                &Observed::simulated(outcome, self.cluster.devices),
-                *took,
-            )),
+            _ => Ok(self.summarise(recording, &Observed::simulated(outcome, &self.cluster), *took)),
         }
     }
 

@@ -68,7 +68,7 @@ impl Graph {
                 begin,
                 first: format!("{full_name}/part_0"),
             };
-            self.state().parts.insert(shard.op_id(), of);
+            self.state().parts.entry(shard.op_id()).or_insert(of);
             shards.push(shard);
             begin += here;
         }

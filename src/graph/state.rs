@@ -13,6 +13,7 @@ use super::error::{GraphError, GraphProblem};
 use super::op::Op;
 use super::partitioner::Partitioner;
 use super::shape_inference::infer;
+use super::tower_variables::TowerVariables;
 use super::variable_part::VariablePart;
 use super::{Edge, GraphDef, OpId, Operation, TensorType};
 
@@ -72,6 +73,8 @@ pub(super) struct State {
     pub(super) is_local: bool,
     /// The rule by which the weights of new layers are cut into shards.
     pub(super) partitioner: Option<Partitioner>,
+    /// The variables of towers, while these are built.
+    pub(super) towers: Option<TowerVariables>,
     /// While a gradient is built: the operation on whose device new ones run, and the user's line
     /// that asked for the gradient.
     pub(super) beside: Option<(OpId, &'static Location<'static>)>,

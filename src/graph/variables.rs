@@ -163,6 +163,12 @@ impl Graph {
                 GraphProblem::Inputs { needs, inputs: vec![value] },
             ));
         };
+        if new.beside.is_none()
+            && new.name != GLOBAL_STEP
+            && let Some(of_towers) = self.variable_of_towers(new.name, &value)?
+        {
+            return Ok(of_towers);
+        }
         let (container, is_local) = match new.beside.map(Variable::spec) {
             Some(beside) => (beside.container, beside.is_local),
             None => {
@@ -193,6 +199,9 @@ impl Graph {
         let variable = Variable::new(self.clone(), variable);
         let assign = self.first_assign(&variable, new.initializer)?;
         let mut state = self.state();
+        if let Some(towers) = state.towers.as_mut().filter(|_| new.beside.is_none()) {
+            towers.note(variable.op_id());
+        }
         state.initializers.push(assign);
         if let Some((beside, shard)) = of_shard
             && let Some(part) = beside.beside((&shard.0, shard.1), new.name, shape)

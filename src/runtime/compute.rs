@@ -3,7 +3,9 @@
 use std::any::Any;
 use std::rc::Rc;
 
+use crate::cluster::LocalDevice;
 use crate::kernels::{self, Cost, Costs, Numerics};
+use crate::units::Bytes;
 
 use crate::runtime::link::Actors;
 use crate::runtime::messages::Origin;
@@ -62,6 +64,23 @@ impl Asker {
 pub trait ComputeModel {
     /// Starts `work`; the device runs one piece after the other.
     fn launch(&self, work: Work);
+
+    /// Copies `size` from the memory of one device of the task to that of another, of which this is
+    /// one and has memory of its own; then is `then` done.
+    fn copy(
+        &self,
+        _between: (LocalDevice, LocalDevice),
+        _size: Bytes,
+        then: Box<dyn Calculation>,
+        asker: Asker,
+    ) {
+        then.done(&asker);
+    }
+
+    /// The size of the device's memory, if it is limited.
+    fn memory(&self) -> Option<Bytes> {
+        None
+    }
 
     /// Stops the work of `step`, which nobody waits for any more. Its calculation sees for itself
     /// that it is given up.

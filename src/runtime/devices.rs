@@ -44,6 +44,11 @@ impl Devices {
         all.map(move |device| DeviceName::new(task.clone(), device))
     }
 
+    /// Whether the task has accelerators.
+    pub(crate) fn has_gpus(&self) -> bool {
+        !self.gpus.is_empty()
+    }
+
     /// Whether the task has `device`.
     pub(crate) fn has(&self, device: LocalDevice) -> bool {
         self.of_kind(device).get(device.index as usize).is_some()

@@ -23,6 +23,7 @@ use crate::runtime::messages::{
 use crate::runtime::parameter_server::updating::Updates;
 use crate::runtime::reply::Reply;
 use crate::runtime::state::{Bound, Served, StateRequest};
+use crate::runtime::worker::copied::Copied;
 use crate::runtime::worker::executor::Batch;
 
 /// The mail of a task's master, or of what stands in for the master of another server.
@@ -83,6 +84,8 @@ pub(crate) enum WorkerMail {
     Cleared(Vec<String>),
     /// The device: the kernels have run.
     Computed(Box<Batch>),
+    /// The device: values have been copied from or to its memory.
+    Copied(Box<Copied>),
     /// The server: say what you wait for.
     Inquire(WaitingList),
     /// The server stops: masters that wait for a step here are told.

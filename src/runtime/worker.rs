@@ -1,8 +1,11 @@
 //! The worker service of a task: keeps registered partitions, runs them, exchanges values.
 
+pub(super) mod copied;
+mod copies;
 pub(super) mod executor;
 mod kernels;
 mod losses;
+pub(super) mod memory;
 mod pieces;
 pub(super) mod plan;
 mod read_ahead;
@@ -21,7 +24,7 @@ use smallvec::SmallVec;
 use tracing::trace_span;
 
 use crate::clock::Clock;
-use crate::cluster::LocalDevice;
+use crate::cluster::{DeviceName, LocalDevice};
 use crate::kernels::Numerics;
 use crate::partition::{CrossingId, Partition};
 use crate::tensor::{Tensor, TensorError};
@@ -40,7 +43,9 @@ use crate::runtime::messages::{
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::state::{Served, Taken};
+use crate::runtime::worker::copies::Outlet;
 use crate::runtime::worker::executor::{AtOnce, Executor, Memos, Ready};
+use crate::runtime::worker::memory::DeviceMemory;
 use crate::runtime::worker::pieces::Pieces;
 use crate::runtime::worker::plan::Plan;
 use crate::runtime::worker::read_ahead::Ahead;
@@ -54,6 +59,8 @@ pub(crate) struct Worker {
     link: Link,
     clock: Rc<dyn Clock>,
     devices: Devices,
+    /// The memories of the devices that have a limit.
+    memories: BTreeMap<LocalDevice, Rc<DeviceMemory>>,
     /// Partitions whose variables the parameter server is looking up.
     binding: BTreeMap<GraphHandle, Binding>,
     graphs: BTreeMap<GraphHandle, Graph>,
@@ -73,6 +80,8 @@ struct Graph {
     /// By position of the receive: the sending peer, if it was known.
     senders: Vec<Option<PeerId>>,
     memos: Memos,
+    /// The memory of its device, if that is limited.
+    memory: Option<Rc<DeviceMemory>>,
     /// Executors whose steps have finished, to be used again.
     idle: Vec<Executor>,
     /// The step for which variables have been read here and elsewhere, unless another is ordered.
@@ -133,7 +142,14 @@ impl Step {
 
 impl Worker {
     pub(crate) fn new(link: Link, clock: Rc<dyn Clock>, devices: Devices) -> Self {
+        let task = link.name(link.local());
+        let memory = |device: LocalDevice| {
+            let capacity = devices.get(device).memory()?;
+            let name = DeviceName::new(task.clone(), device);
+            Some((device, Rc::new(DeviceMemory::new(name, capacity))))
+        };
         Self {
+            memories: devices.own().filter_map(memory).collect(),
             link,
             clock,
             devices,
@@ -146,7 +162,8 @@ impl Worker {
         }
     }
 
-    fn on_message(&mut self, from: PeerId, message: WorkerMessage) {
+    /// Takes a message whose values are in the memory of the device that they are for.
+    fn take(&mut self, from: PeerId, message: WorkerMessage) {
         match message {
             WorkerMessage::RegisterGraph { graph, partition, isolated } => {
                 self.register(from, graph, partition, isolated)
@@ -210,7 +227,9 @@ impl Worker {
     /// An executor of `graph`, at the beginning of `step`.
     fn begin(&mut self, graph: GraphHandle, step: StepId) -> Executor {
         let graph = self.graphs.get_mut(&graph).expect("it was just there");
-        let Some(mut idle) = graph.idle.pop() else { return Executor::new(step, &graph.plan) };
+        let Some(mut idle) = graph.idle.pop() else {
+            return Executor::new(step, &graph.plan, graph.memory.as_ref());
+        };
         idle.begin(step);
         idle
     }
@@ -339,8 +358,9 @@ impl Worker {
     fn run_ready(&mut self, part: StepPart) {
         let Some(running) = self.steps.get_mut(&part) else { return };
         let graph = self.graphs.get_mut(&running.graph).expect("a graph outlives its steps");
+        let outlet = Outlet { link: &self.link, devices: &self.devices, from: part.device };
         if let Some(fetched) = running.fetched(part.step) {
-            self.link.send(running.master, fetched);
+            outlet.fetch(running.master, fetched);
         }
         let mut ready = std::mem::take(&mut self.ready);
         let device = self.devices.get(part.device);
@@ -349,7 +369,7 @@ impl Worker {
         if let Err(error) = running.executor.run_ready(at_once, &mut graph.memos, &mut ready) {
             return self.fail(part, error);
         }
-        graph.receivers.send(&mut ready.sends, part.step, &self.link);
+        graph.receivers.send(&mut ready.sends, part.step, &outlet);
         let requests_made = ready.state_requests.len();
         if let Some(trace) = &mut running.trace {
             trace.begin(&ready, self.clock.now());
@@ -376,20 +396,22 @@ impl Worker {
         } else if running.executor.is_finished() {
             self.finish(part);
         } else if let Some(fetched) = running.fetched(part.step) {
-            self.link.send(running.master, fetched);
+            outlet.fetch(running.master, fetched);
         }
     }
 
     fn finish(&mut self, part: StepPart) {
         let mut done = self.steps.remove(&part).expect("a step that finishes runs");
         let (step, graph) = (part.step, done.graph);
+        let outlet = Outlet { link: &self.link, devices: &self.devices, from: part.device };
         if let Some(fetched) = done.fetched(step) {
-            self.link.send(done.master, fetched);
+            outlet.fetch(done.master, fetched);
         }
         let outcome = match done.pieces {
             Some(_) => Ok(Values::new()),
             None => Ok(done.executor.fetches()),
         };
+        done.executor.end();
         if let Some(trace) = done.trace {
             let times = trace.times(&done.executor.plan().partition);
             self.link.send(done.master, MasterMessage::Traced { step, graph, times });
@@ -472,7 +494,7 @@ impl Receive for Worker {
 
     fn receive(&mut self, message: WorkerMail, context: &mut Context<Self>) {
         match message {
-            WorkerMail::FromPeer { from, message } => self.on_message(from, message),
+            WorkerMail::FromPeer { from, message } => self.arrived(from, message),
             WorkerMail::Lost { peer, masters, loss } => self.lost(peer, masters, loss),
             WorkerMail::Bound { graph, attempt, outcome } => {
                 self.bound(graph, attempt, outcome);
@@ -481,6 +503,7 @@ impl Receive for Worker {
             WorkerMail::ReadAhead { graph, step, served } => self.read_ahead(graph, step, served),
             WorkerMail::Cleared(containers) => self.cleared(&containers),
             WorkerMail::Computed(batch) => self.computed(batch),
+            WorkerMail::Copied(copied) => self.copied(*copied),
             WorkerMail::Inquire(list) => self.inquire(&list),
             WorkerMail::Stop => self.stop(context),
         }

@@ -22,6 +22,7 @@ pub(super) enum EventKind {
     PeerLost = 4,
     Fault = 5,
     ChoreDone = 6,
+    CopyDone = 7,
 }
 
 /// The hash of a run's events; equal for equal runs.

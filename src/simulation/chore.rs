@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use crate::runtime::{Asker, WorkerStep};
 use crate::units::Bytes;
 
 use super::critical_path::{Cause, Part};
 use super::events::Envelope;
+use super::gpus::Hop;
 use super::job::Job;
 use super::network::Delivery;
 
@@ -26,6 +29,8 @@ pub(super) enum Chore {
     Receive(Box<Delivery<Envelope>>),
     /// Kernels begin to run on a device, where they take `span` on `threads` threads.
     HandOver { device: usize, kernels: Kernels, span: Duration, threads: u32 },
+    /// A value has gone over a link between memories; these are left of its way.
+    Copied { left: SmallVec<[Hop; 2]>, kernels: Kernels },
     /// Kernels have run on a device.
     Computed(Kernels),
     /// The actors hear that kernels have run.
@@ -51,6 +56,7 @@ impl Chore {
             Self::Send { .. } => "send",
             Self::Receive(_) => "receive",
             Self::HandOver { .. } => "hand over",
+            Self::Copied { .. } => "copy between memories",
             Self::Computed(_) => "kernels",
             Self::Finish(_) => "small kernels, or their end",
             Self::Nothing => "bytes, or waking",

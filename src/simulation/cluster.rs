@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use crate::cluster::{ClusterSpec, TaskName};
+use crate::cluster::{ClusterSpec, LocalDevice, TaskName};
 use crate::kernels::Numerics;
 pub use crate::runtime::Host;
 use crate::runtime::{Encoding, Error, Traffic};
@@ -13,6 +13,7 @@ use super::audit::Digest;
 use super::critical_path::CriticalPath;
 use super::device::ComputeSpec;
 use super::faults::Faults;
+use super::gpus::Gpus;
 use super::hosts::{Hosts, MessageThread};
 use super::network::{CardTraffic, NetworkSpec};
 use super::processor::Usage;
@@ -32,9 +33,11 @@ pub struct Cluster {
     /// The speed of the devices of single tasks, instead of `compute`. The laws of a parameter
     /// server are of each piece of its work.
     pub own_compute: BTreeMap<TaskName, ComputeSpec>,
-    /// The number of devices of each task. Values go between the devices of a task in no time,
-    /// since these share its memory.
+    /// The number of processor devices of each task. Values go between these in no time, since
+    /// they share the task's memory.
     pub devices: NonZeroU32,
+    /// The accelerators of the tasks that have any.
+    pub gpus: BTreeMap<TaskName, Gpus>,
     /// The factor on the compute times of single tasks; 1 for a task that is not in it.
     pub slow: BTreeMap<TaskName, f64>,
     /// The machines that tasks share; `None` gives each task one of its own, whose cores are never
@@ -51,6 +54,20 @@ pub struct Cluster {
     pub faults: Faults,
     /// The stretch of its timeline that is written, if one is.
     pub timeline: Option<TimelineSpec>,
+}
+
+impl Cluster {
+    /// The devices of `task`, in order.
+    pub(super) fn devices_of(&self, task: &TaskName) -> impl Iterator<Item = LocalDevice> {
+        let gpus = self.gpus.get(task).map_or(0, |gpus| gpus.count.get());
+        (0..self.devices.get()).map(LocalDevice::cpu).chain((0..gpus).map(LocalDevice::gpu))
+    }
+
+    /// The number of devices that the kernels of `task` run on unless they ask for others: its
+    /// accelerators, or its processors if it has none.
+    pub(crate) fn main_devices(&self, task: &TaskName) -> NonZeroU32 {
+        self.gpus.get(task).map_or(self.devices, |gpus| gpus.count)
+    }
 }
 
 /// How a run ended, and what was counted during it.

@@ -35,7 +35,8 @@ pub enum Part {
     CardOut,
     /// The network card of its host, as it receives, and waiting for it.
     CardIn,
-    /// A link that is no card's: the uplink of a rack, a loopback, the own link of two tasks.
+    /// A link that is no card's: the uplink of a rack, a loopback, the own link of two tasks,
+    /// one between the memories of a task's devices.
     Link,
     /// The latency of envelopes to it that carry parameters, gradients or other numbers.
     Latency,

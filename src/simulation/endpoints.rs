@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::clock::{Clock, Sleep};
-use crate::cluster::TaskName;
+use crate::cluster::{LocalDevice, TaskName};
 use crate::kernels::{Cost, Numerics};
-use crate::runtime::{ComputeModel, PeerMessage, Work, WorkerStep};
+use crate::runtime::{Asker, Calculation, ComputeModel, PeerMessage, Work, WorkerStep};
 use crate::transport::{Inbox, Messages, PeerId, Transport};
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 
 use super::chore::Kernels;
 use super::driver::Driver;
@@ -138,6 +138,23 @@ impl ComputeModel for SimulatedDevice {
         if let Some(kernels) = at_once {
             kernels.finish();
         }
+    }
+
+    fn copy(
+        &self,
+        between: (LocalDevice, LocalDevice),
+        size: Bytes,
+        then: Box<dyn Calculation>,
+        asker: Asker,
+    ) {
+        let (step, straggling) = (None, Duration::ZERO);
+        let job = Job::start(then, Cost::default());
+        let kernels = Kernels { step, straggling, job, asker };
+        self.driver.world.borrow_mut().copy(self.task, between, size, kernels);
+    }
+
+    fn memory(&self) -> Option<Bytes> {
+        self.driver.world.borrow().memory(self.task, self.device)
     }
 
     fn stop(&self, step: WorkerStep) {

@@ -2,11 +2,13 @@
 //!
 //! A task's *message thread* does one piece of work after another: it sends and receives envelopes
 //! and runs small kernels. Each *device* of the task does one piece of larger kernels after another
-//! beside it. What tasks on one host do at the same time shares the host's cores (`cores`). A
-//! frozen task does nothing: its pieces stop, and go on where they stopped. A plain value: it knows
-//! no actor and no network; each piece has a `T`, which the owner gets back at the piece's end.
+//! beside it. What tasks on one host do at the same time shares the host's cores (`cores`); an
+//! accelerator, and each way of its links, has all of itself. A frozen task does nothing: its
+//! pieces stop, and go on where they stopped. A plain value: it knows no actor and no network; each
+//! piece has a `T`, which the owner gets back at the piece's end.
 
 mod cores;
+mod layout;
 mod usage;
 
 use std::cmp::Reverse;
@@ -16,14 +18,8 @@ use std::time::Duration;
 use crate::units::Time;
 
 use cores::{Cores, Number};
+pub(super) use layout::{LINKS, Layout, Part};
 pub use usage::{Activity, Usage};
-
-/// A part of a task's processor, which does one piece of work after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    MessageThread,
-    Device(usize),
-}
 
 /// A piece of work.
 pub(super) struct Piece<T> {
@@ -46,12 +42,14 @@ pub(super) struct Ended<T> {
 /// The processors of a world. Its owner calls [`Processors::advance`] at each time that
 /// [`Processors::next_event`] returns.
 pub(super) struct Processors<T> {
+    /// The cores of each host, then those of each accelerator and link: one each.
     hosts: Vec<Cores>,
-    /// By task: its host.
-    host_of: Vec<usize>,
-    /// By task, the message thread and then the devices.
+    /// By task.
+    layouts: Vec<Layout>,
+    /// By task: its first lane.
+    first_lane: Vec<usize>,
+    /// By task, the message thread, the devices and the links.
     lanes: Vec<Lane<T>>,
-    lanes_per_task: usize,
     /// The next end on each host, mixed with ends that have moved; the first has not.
     ends: BinaryHeap<Reverse<(Time, Number, usize)>>,
     /// By host: the end that was last noted in `ends`.
@@ -67,6 +65,9 @@ pub(super) struct Processors<T> {
 
 /// A queue of pieces, of which the first runs.
 struct Lane<T> {
+    task: usize,
+    /// The cores that it runs on, in `hosts`.
+    cores: usize,
     pieces: VecDeque<Piece<T>>,
     /// When the first piece began.
     began: Time,
@@ -77,26 +78,31 @@ struct Lane<T> {
 }
 
 impl<T> Processors<T> {
-    /// Idle processors. `host_of` is each task's host, one of those with so many `cores`.
-    pub(super) fn new(host_of: Vec<usize>, cores: &[u32], devices: usize) -> Self {
-        let (tasks, lanes_per_task) = (host_of.len(), 1 + devices);
-        let lane = |_| Lane {
-            pieces: VecDeque::new(),
-            began: Time::ZERO,
-            stopped: None,
-            idle_since: Time::ZERO,
-        };
+    /// Idle processors, on hosts with so many `cores`.
+    pub(super) fn new(layouts: Vec<Layout>, cores: &[u32]) -> Self {
+        let mut hosts: Vec<Cores> = cores.iter().map(|cores| Cores::new(*cores)).collect();
+        let (mut lanes, mut first_lane) = (Vec::new(), Vec::new());
+        for (task, layout) in layouts.iter().enumerate() {
+            first_lane.push(lanes.len());
+            for lane in 0..layout.lanes() {
+                let is_on_host = lane <= layout.cpus;
+                lanes.push(Lane::new(task, if is_on_host { layout.host } else { hosts.len() }));
+                if !is_on_host {
+                    hosts.push(Cores::new(1));
+                }
+            }
+        }
         Self {
-            hosts: cores.iter().map(|cores| Cores::new(*cores)).collect(),
-            host_of,
-            lanes: (0..tasks * lanes_per_task).map(lane).collect(),
-            lanes_per_task,
+            noted: vec![None; hosts.len()],
+            hosts,
+            lanes,
+            first_lane,
             ends: BinaryHeap::new(),
-            noted: vec![None; cores.len()],
             begun: 0,
             patience: Duration::ZERO,
-            usage: vec![Usage::default(); tasks],
-            is_frozen: vec![false; tasks],
+            usage: vec![Usage::default(); layouts.len()],
+            is_frozen: vec![false; layouts.len()],
+            layouts,
         }
     }
 
@@ -143,7 +149,7 @@ impl<T> Processors<T> {
         if self.lanes[id].pieces.len() == 1 {
             self.begin_next(now, id);
         }
-        self.reschedule(self.host_of[task]);
+        self.reschedule(self.lanes[id].cores);
     }
 
     /// Whether a part of a task's processor has nothing to do.
@@ -151,9 +157,9 @@ impl<T> Processors<T> {
         self.lanes[self.lane(task, part)].pieces.is_empty()
     }
 
-    /// Whether a device of `task` has work.
+    /// Whether a device of `task` has work on the cores of its host.
     fn computes(&self, task: usize) -> bool {
-        (0..self.lanes_per_task - 1).any(|device| !self.is_idle(task, Part::Device(device)))
+        (0..self.layouts[task].cpus).any(|device| !self.is_idle(task, Part::Device(device)))
     }
 
     /// Whether the message thread of `task` sleeps: it has had nothing to do for longer than
@@ -168,14 +174,14 @@ impl<T> Processors<T> {
     fn begin_polling(&mut self, now: Time, task: usize) {
         if !self.patience.is_zero() {
             let (lane, until) = (self.lane(task, Part::MessageThread), now.after(self.patience));
-            self.hosts[self.host_of[task]].begin_polling(now, lane, until);
+            self.hosts[self.layouts[task].host].begin_polling(now, lane, until);
         }
     }
 
     fn end_polling(&mut self, now: Time, task: usize) {
         if !self.patience.is_zero() {
             let lane = self.lane(task, Part::MessageThread);
-            self.hosts[self.host_of[task]].end_polling(now, lane);
+            self.hosts[self.layouts[task].host].end_polling(now, lane);
         }
     }
 
@@ -185,11 +191,12 @@ impl<T> Processors<T> {
         self.end_polling(now, task);
         self.is_frozen[task] = true;
         for id in self.lanes_of(task) {
-            if !self.lanes[id].pieces.is_empty() {
-                self.lanes[id].stopped = Some(self.hosts[self.host_of[task]].stop(now, id));
+            let lane = &mut self.lanes[id];
+            if !lane.pieces.is_empty() {
+                lane.stopped = Some(self.hosts[lane.cores].stop(now, id));
             }
         }
-        self.reschedule(self.host_of[task]);
+        self.reschedule_all(task);
     }
 
     /// Lets `task` go on where it stopped after `frozen`.
@@ -205,7 +212,7 @@ impl<T> Processors<T> {
                 self.begin_next(now, id);
             }
         }
-        self.reschedule(self.host_of[task]);
+        self.reschedule_all(task);
     }
 
     /// Cuts short the devices' pieces of `task` whose end `is_its`: the one that runs ends after at
@@ -223,7 +230,7 @@ impl<T> Processors<T> {
             return;
         }
         for id in self.lanes_of(task) {
-            let is_device = id != self.lane(task, Part::MessageThread);
+            let is_device = matches!(self.place(id).1, Part::Device(_));
             for index in 0..self.lanes[id].pieces.len() {
                 let piece = &mut self.lanes[id].pieces[index];
                 if !is_its(&piece.then) {
@@ -241,13 +248,12 @@ impl<T> Processors<T> {
                 }
             }
         }
-        self.reschedule(self.host_of[task]);
+        self.reschedule_all(task);
     }
 
     /// Lets the first piece of a lane end after at most `most`.
     fn cut_first(&mut self, now: Time, id: usize, most: Duration) {
-        let host = self.host_of[id / self.lanes_per_task];
-        let left = self.hosts[host].stop(now, id);
+        let left = self.hosts[self.lanes[id].cores].stop(now, id);
         let kept = left.min(most.as_nanos() as f64);
         let saved = Duration::from_nanos((left - kept) as u64);
         let piece = &mut self.lanes[id].pieces[0];
@@ -260,21 +266,21 @@ impl<T> Processors<T> {
         let mut dropped = Vec::new();
         self.end_polling(now, task);
         for id in self.lanes_of(task) {
-            if !self.lanes[id].pieces.is_empty() && !self.is_frozen[task] {
-                self.hosts[self.host_of[task]].stop(now, id);
-            }
             let lane = &mut self.lanes[id];
+            if !lane.pieces.is_empty() && !self.is_frozen[task] {
+                self.hosts[lane.cores].stop(now, id);
+            }
             lane.stopped = None;
             dropped.extend(lane.pieces.drain(..).map(|piece| piece.then));
         }
         self.is_frozen[task] = false;
-        self.reschedule(self.host_of[task]);
+        self.reschedule_all(task);
         dropped
     }
 
     /// Takes all work from all tasks. Returns what would have followed.
     pub(super) fn clear_all(&mut self, now: Time) -> Vec<T> {
-        (0..self.host_of.len()).flat_map(|task| self.clear(now, task)).collect()
+        (0..self.layouts.len()).flat_map(|task| self.clear(now, task)).collect()
     }
 
     /// Counts `span` of work of `task`.
@@ -288,30 +294,24 @@ impl<T> Processors<T> {
     }
 
     fn lane(&self, task: usize, part: Part) -> usize {
-        let within = match part {
-            Part::MessageThread => 0,
-            Part::Device(device) => 1 + device,
-        };
-        task * self.lanes_per_task + within
+        self.first_lane[task] + self.layouts[task].lane(part)
     }
 
     fn place(&self, lane: usize) -> (usize, Part) {
-        let part = match lane % self.lanes_per_task {
-            0 => Part::MessageThread,
-            device => Part::Device(device - 1),
-        };
-        (lane / self.lanes_per_task, part)
+        let task = self.lanes[lane].task;
+        (task, self.layouts[task].part(lane - self.first_lane[task]))
     }
 
     fn lanes_of(&self, task: usize) -> std::ops::Range<usize> {
-        task * self.lanes_per_task..(task + 1) * self.lanes_per_task
+        let first = self.first_lane[task];
+        first..first + self.layouts[task].lanes()
     }
 
     /// Begins the first piece of a lane, if it has one and its task is not frozen.
     fn begin_next(&mut self, now: Time, id: usize) {
         let lane = &mut self.lanes[id];
         let Some(first) = lane.pieces.front() else { return };
-        if self.is_frozen[id / self.lanes_per_task] {
+        if self.is_frozen[lane.task] {
             return;
         }
         lane.began = now;
@@ -321,10 +321,19 @@ impl<T> Processors<T> {
 
     /// Runs what is left of the first piece of a lane.
     fn run(&mut self, now: Time, id: usize, left: f64) {
-        let threads = self.lanes[id].pieces[0].threads;
-        let host = self.host_of[id / self.lanes_per_task];
-        self.hosts[host].begin(now, (id, self.begun), left, threads);
+        let lane = &self.lanes[id];
+        let threads = lane.pieces[0].threads;
+        self.hosts[lane.cores].begin(now, (id, self.begun), left, threads);
         self.begun += 1;
+    }
+
+    /// Notes the next ends on all that `task` runs on.
+    fn reschedule_all(&mut self, task: usize) {
+        let Layout { host, cpus, .. } = self.layouts[task];
+        self.reschedule(host);
+        for id in self.lanes_of(task).skip(1 + cpus) {
+            self.reschedule(self.lanes[id].cores);
+        }
     }
 
     /// Notes the next end on a host, and forgets those that have moved.
@@ -340,6 +349,14 @@ impl<T> Processors<T> {
             }
             self.ends.pop();
         }
+    }
+}
+
+impl<T> Lane<T> {
+    /// An idle lane of `task`.
+    fn new(task: usize, cores: usize) -> Self {
+        let (pieces, began, stopped, idle_since) = (VecDeque::new(), Time::ZERO, None, Time::ZERO);
+        Self { task, cores, pieces, began, stopped, idle_since }
     }
 }
 

@@ -11,7 +11,9 @@ use tokio::task::{AbortHandle, JoinError};
 
 use crate::clock::Clock;
 use crate::cluster::TaskName;
-use crate::runtime::{Code, ComputeModel, Error, Server, ServerDef, ServerWorld, panic_text};
+use crate::runtime::{
+    Code, ComputeModel, Devices, Error, Server, ServerDef, ServerWorld, panic_text,
+};
 
 use super::cluster::{Cluster, Host};
 use super::driver::{Driver, RunCommand};
@@ -164,17 +166,22 @@ where
         let driver = || Rc::clone(&self.driver);
         let name = self.tasks[task].name.clone();
         let clock: Rc<dyn Clock> = Rc::new(SimulatedClock { driver: driver(), task });
-        let device = |device: u32| {
-            let (driver, device) = (driver(), device as usize);
+        let device = |device: usize| {
+            let driver = driver();
             let numerics = self.cluster.numerics;
             let device = SimulatedDevice { driver, task, device, numerics };
             Rc::new(device) as Rc<dyn ComputeModel>
         };
         let transport = SimulatedTransport { driver: driver(), task, incarnation };
+        let cpus = self.cluster.devices.get() as usize;
+        let all = cpus + self.cluster.gpus.get(&name).map_or(0, |gpus| gpus.count.get() as usize);
+        let counts = self.cluster.gpus.iter().map(|(task, gpus)| (task.clone(), gpus.count.get()));
+        let devices: Devices = (0..cpus).map(device).collect();
+        let devices = devices.with_gpus((cpus..all).map(device), counts.collect());
         let world = ServerWorld {
             transport: self.cluster.encoding.over(Rc::new(transport)),
             clock: Rc::clone(&clock),
-            devices: (0..self.cluster.devices.get()).map(device).collect(),
+            devices,
         };
         let def = ServerDef { cluster: self.cluster.spec.clone(), task: name };
         let server = Rc::new(Server::new(def, world));

@@ -38,6 +38,7 @@ enum Lane {
     Waits,
     MessageThread,
     Device(u32),
+    MemoryLink(u32),
     CardOut,
     CardIn,
 }
@@ -50,7 +51,8 @@ impl Lane {
             Self::Waits => 1,
             Self::MessageThread => 2,
             Self::Device(device) => 3 + device,
-            Self::CardOut => 1_000,
+            Self::MemoryLink(link) => 10_000 + link,
+            Self::CardOut => 20_000,
             Self::CardIn => 100_000,
         }
     }
@@ -61,6 +63,7 @@ impl Lane {
             Self::Waits => "waits for".to_owned(),
             Self::MessageThread => "message thread".to_owned(),
             Self::Device(device) => format!("device {device}"),
+            Self::MemoryLink(link) => format!("memory link {link}"),
             Self::CardOut => "card, sending".to_owned(),
             Self::CardIn => "card, receiving".to_owned(),
         }
@@ -125,6 +128,7 @@ impl Timeline {
         let lane = match part {
             processor::Part::MessageThread => Lane::MessageThread,
             processor::Part::Device(device) => Lane::Device(device as u32),
+            processor::Part::Link(link) => Lane::MemoryLink(link as u32),
         };
         self.slice((task, lane), name, span);
     }

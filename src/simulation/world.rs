@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::cluster::{DeviceName, TaskName};
+use crate::cluster::{DeviceName, LocalDevice, TaskName};
 use crate::runtime::{PeerMessage, Traffic};
 use crate::transport::Messages;
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 
 use super::audit::{Audit, Digest, EventKind};
 use super::chore::Errand;
@@ -273,6 +273,13 @@ impl World {
         self.devices[task][device].takes_steps_whole()
     }
 
+    /// The memory of a device of `task`, if it is limited.
+    pub(super) fn memory(&self, task: usize, device: usize) -> Option<Bytes> {
+        let is_gpu = device >= self.cluster.devices.get() as usize;
+        let gpus = self.cluster.gpus.get(&self.tasks[task]).filter(|_| is_gpu);
+        gpus.and_then(|gpus| gpus.capacity)
+    }
+
     /// A task listens. If it was down, the envelopes that were held for it are delivered.
     pub(super) fn listens(&mut self, task: usize) {
         if self.links.is_up(task) {
@@ -383,7 +390,11 @@ fn devices_of(task: &TaskName, cluster: &Cluster) -> Vec<Device> {
         }
         None => cluster.compute.clone(),
     };
-    let name = |index| DeviceName::cpu(task.clone(), index);
-    let device = |index| Device::new(name(index), &spec, slow, cluster.seed);
-    (0..cluster.devices.get()).map(device).collect()
+    let speed = |device: LocalDevice| match cluster.gpus.get(task) {
+        Some(gpus) if device.is_gpu() => &gpus.compute,
+        _ => &spec,
+    };
+    let name = |device| DeviceName::new(task.clone(), device);
+    let device = |device| Device::new(name(device), speed(device), slow, cluster.seed);
+    cluster.devices_of(task).map(device).collect()
 }

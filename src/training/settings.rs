@@ -27,6 +27,12 @@ pub struct Settings {
     /// The rate at which a simulation lets a worker read samples that are not in memory; none reads
     /// them in no time. A deployment takes what it takes.
     pub read_rate: Option<BytesPerSecond>,
+    /// The towers of each worker: copies of the model that share its variables, the N-th on
+    /// `/gpu:N`, each with an equal share of the batch. One is no tower, and on no device by name.
+    pub towers: usize,
+    /// Whether an operation that asks for a device that its task does not have runs on another of
+    /// the task, in sessions that do not say otherwise.
+    pub allow_soft_placement: bool,
     /// The conditions that end the training.
     pub stop: Stop,
     /// How TensorFlow's own tokens coordinate the workers, in a run of the mode `async`; none if

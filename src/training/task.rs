@@ -17,6 +17,7 @@ use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, Role, RunConfig, TaskN
 use crate::graph::Replica;
 use crate::runtime::{
     Code, Error, ParameterServerMessage, Patience, Places, Result, Server, ServerTarget,
+    SessionOptions,
 };
 use crate::sync::Mode;
 use crate::units::Time;
@@ -219,6 +220,13 @@ impl Task {
         let mode = self.inner.replica.map(|replica| replica.mode);
         let keeps_variables = |mode: Mode| mode.needs_all_workers() && mode.copies().is_none();
         self.inner.parts.settings.read_ahead && mode.is_some_and(keeps_variables)
+    }
+
+    /// The options of its sessions that are given none.
+    pub(super) fn session_options(&self) -> SessionOptions {
+        let allow_soft_placement = self.settings().allow_soft_placement;
+        let standard = || SessionOptions { allow_soft_placement, ..SessionOptions::default() };
+        self.run_settings().session.clone().unwrap_or_else(standard)
     }
 
     /// How long tasks wait for one another.

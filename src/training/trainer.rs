@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use crate::cluster::{Role, TaskName};
+use crate::data::Batch;
 use crate::graph::{
-    Graph, GraphDef, GraphError, Output, Target, accuracy, sparse_softmax_cross_entropy,
+    Gradient, Graph, GraphDef, GraphError, Output, Target, Variable, accuracy,
+    sparse_softmax_cross_entropy, stack, tower_gradients,
 };
 use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::{Code, Error, Result};
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 use crate::units::Time;
 
 use super::estimator::{EstimatorSpec, EvalSpec};
@@ -19,7 +21,7 @@ use super::monitored_session::MonitoredSession;
 use super::task::Task;
 use crate::models::Model;
 use crate::models::{self, Network};
-use crate::optimizer::{SyncReplicas, SyncReplicasOp, TrainOp};
+use crate::optimizer::{SyncReplicas, SyncReplicasOp, TrainOp, gradients_of};
 
 /// Trains as the task's settings say, until one of their stop conditions is met.
 ///
@@ -43,7 +45,7 @@ pub async fn train(task: Task) -> Result<()> {
         builder = builder.hook(StopAtStep::last_step(steps));
     }
     if let (Some(data), None) = (&model.data, task.cluster().evaluator()) {
-        builder = builder.hook(in_memory_evaluator(&task, data)?);
+        builder = builder.hook(in_memory_evaluator(&task, &data.towers[0])?);
     }
     if let Some(op) = &model.by_tokens {
         builder = builder.hook(by_tokens_hook(&task, op));
@@ -103,7 +105,8 @@ pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
     let told = shared.end_of_step().into_iter().flat_map(|end| end.told_of_step());
     request.fetches.extend(told.take(1).map(|global_step| global_step.edge()));
     if let Some(data) = &model.data {
-        request.feeds = vec![data.features.edge(), data.labels.edge()];
+        let fed = data.towers.iter().flat_map(|tower| [&tower.features, &tower.labels]);
+        request.feeds = fed.map(Output::edge).collect();
         request.fetches.push(data.loss.edge());
     }
     Ok((g.snapshot()?, request))
@@ -127,7 +130,15 @@ struct Built {
     /// The operations beside the steps, if the workers are coordinated by tokens.
     by_tokens: Option<SyncReplicasOp>,
     /// The ends of a model with data.
-    data: Option<EstimatorSpec>,
+    data: Option<Data>,
+}
+
+/// The ends of a model with data.
+struct Data {
+    /// Those of each tower; at least one.
+    towers: Vec<EstimatorSpec>,
+    /// The mean loss of all.
+    loss: Output,
 }
 
 fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
@@ -143,17 +154,35 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
         let train_op = task.apply_gradients(settings.optimizer.clone(), &pairs)?;
         return Ok(Built::of(&train_op, None));
     }
-    let (data, loss) = network(g, task)?;
     let Some(by_tokens) = &settings.sync_replicas else {
-        let train_op = task.minimize(settings.optimizer.clone(), &loss)?;
+        let (data, pairs) = in_towers(g, task)?;
+        let train_op = task.apply_gradients(settings.optimizer.clone(), &pairs)?;
         return Ok(Built::of(&train_op, Some(data)));
     };
+    let (ends, loss) = network(g, task)?;
     let workers = task.replica().map_or(1, |replica| replica.workers);
     let (aggregated, total) = by_tokens.replicas(workers);
     let optimizer = SyncReplicas::new(settings.optimizer.clone(), aggregated, total);
     let op = optimizer.minimize(&loss, &g.global_step()?)?;
-    let (train_op, data) = (op.train_op().clone(), Some(data));
+    let data = Some(Data { towers: vec![ends], loss });
+    let train_op = op.train_op().clone();
     Ok(Built { train_op, global_step: None, by_tokens: Some(op), data })
+}
+
+/// The scenario's network in its towers, with the gradients of all.
+fn in_towers(g: &Graph, task: &Task) -> Result<(Data, Vec<(Variable, Gradient)>), GraphError> {
+    let count = task.settings().towers;
+    if count == 1 {
+        let (ends, loss) = network(g, task)?;
+        let pairs = gradients_of(&loss)?;
+        return Ok((Data { towers: vec![ends], loss }, pairs));
+    }
+    let devices: Vec<String> = (0..count).map(|tower| format!("/gpu:{tower}")).collect();
+    let built = g.towers(&devices, |g, _| network(g, task))?;
+    let (towers, losses): (Vec<_>, Vec<Output>) = built.into_iter().unzip();
+    let pairs = tower_gradients(&losses)?;
+    let loss = stack(&losses.iter().collect::<Vec<_>>(), 0)?.mean();
+    Ok((Data { towers, loss }, pairs))
 }
 
 /// The chief's part of a training by tokens.
@@ -191,7 +220,7 @@ fn servers(task: &Task) -> usize {
 }
 
 impl Built {
-    fn of(train_op: &TrainOp, data: Option<EstimatorSpec>) -> Self {
+    fn of(train_op: &TrainOp, data: Option<Data>) -> Self {
         let global_step = Some(train_op.global_step());
         Self { train_op: train_op.target().clone(), global_step, by_tokens: None, data }
     }
@@ -203,12 +232,23 @@ impl Built {
             run = run.fetch(global_step);
         }
         if let Some(data) = &self.data {
-            run = run.feed_with(|| Ok(data.feeds(task.next_batch()?).collect())).fetch(&data.loss);
-            for update in &data.updates {
+            run = run.feed_with(|| data.feeds(task.next_batch()?)).fetch(&data.loss);
+            for update in &data.towers[0].updates {
                 run = run.target(update);
             }
         }
         run.await.map(drop)
+    }
+}
+
+impl Data {
+    /// The parts of a batch, each with the placeholder that it feeds.
+    fn feeds(&self, batch: Batch) -> Result<Vec<(Output, Tensor)>> {
+        let [tower] = &self.towers[..] else {
+            let shares = self.towers.iter().zip(batch.shares(self.towers.len()));
+            return Ok(shares.flat_map(|(tower, share)| tower.feeds(share)).collect());
+        };
+        Ok(tower.feeds(batch).collect())
     }
 }
 

@@ -51,7 +51,7 @@ impl ComputeFile {
 }
 
 /// A limit beyond the devices of any machine.
-const MAX_DEVICES: u32 = 1024;
+pub(super) const MAX_DEVICES: u32 = 1024;
 
 /// The number of devices of a task.
 pub(super) fn devices(given: Option<u32>, found: &mut Mistakes) -> NonZeroU32 {
@@ -124,7 +124,7 @@ pub(super) fn own_compute(
 }
 
 /// What a task has of `all`: a parameter server takes no steps, so it has none of the laws.
-fn of_job(task: &TaskName, all: &ComputeSpec) -> ComputeSpec {
+pub(super) fn of_job(task: &TaskName, all: &ComputeSpec) -> ComputeSpec {
     match task.job() {
         "ps" => ComputeSpec { straggler: None, step_time: None, ..all.clone() },
         _ => all.clone(),
@@ -145,7 +145,7 @@ pub(super) fn check_efficiency(
 }
 
 /// What is given of the speed of a device.
-struct Speed {
+pub(super) struct Speed {
     rate: Option<FlopsPerSecond>,
     memory: Option<BytesPerSecond>,
     efficiency: Option<BTreeMap<KernelKind, f64>>,
@@ -155,7 +155,7 @@ struct Speed {
 }
 
 impl SpeedFile {
-    fn read(self, path: &str, found: &mut Mistakes) -> Speed {
+    pub(super) fn read(self, path: &str, found: &mut Mistakes) -> Speed {
         let key = |key: &str| format!("{path}.{key}");
         for (name, rate) in
             [("rate", self.rate.map(|rate| rate.0)), ("memory", self.memory.map(|rate| rate.0))]
@@ -184,7 +184,7 @@ impl SpeedFile {
 
 impl Speed {
     /// `other` with what is given here. A law takes the place of both laws.
-    fn over(&self, other: &ComputeSpec) -> ComputeSpec {
+    pub(super) fn over(&self, other: &ComputeSpec) -> ComputeSpec {
         let has_law = self.straggler.is_some() || self.step_time.is_some();
         let laws = if has_law {
             (&self.straggler, &self.step_time)

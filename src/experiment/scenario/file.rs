@@ -10,19 +10,20 @@ use super::calibration::{CalibrationFile, calibration};
 use super::compute::{ComputeFile, compute, devices, own_compute, slow};
 use super::error::{ScenarioError, most_like};
 use super::fault::{FaultFile, faults};
+use super::gpus::{GpusFile, gpus};
 use super::hosts::{HostsFile, hosts};
 use super::mistakes::Mistakes;
 use super::network::{NetworkFile, check_cards, network};
 use super::program::{ProgramFile, program};
 use super::run::{RunFile, runs};
 use super::synonyms;
-use super::{Checkpoint, Scenario, Tasks, Tune};
+use super::{Calibration, Checkpoint, Scenario, Tasks, Tune};
 use crate::cluster::TaskName;
 use crate::kernels::Numerics;
 use crate::models::Model;
 use crate::runtime::Patience;
-use crate::simulation::MessageThread;
-use crate::training::{Evaluating, Stop};
+use crate::simulation::{Gpus, Hosts, MessageThread, NetworkSpec};
+use crate::training::{Evaluating, Settings, Stop};
 use crate::units::Bytes;
 
 #[derive(Default, Deserialize)]
@@ -41,6 +42,7 @@ pub(super) struct ScenarioFile {
     checkpoint: Option<Checkpoint>,
     evaluator: Option<Evaluating>,
     hosts: Option<HostsFile>,
+    gpus: BTreeMap<String, GpusFile>,
     calibration: Option<CalibrationFile>,
     tune: Option<Tune>,
 }
@@ -94,10 +96,9 @@ pub(super) fn build(
         calibration.apply(&mut network, &mut compute);
     }
     let own_compute = own_compute(own, &compute, &cluster, &mut found);
-    let sending_costs = || MessageThread::sending_costs(network.message_cost);
-    let message_thread = calibration
-        .map(|calibration| calibration.message_thread())
-        .or_else(|| hosts.as_ref().map(|_| sending_costs()));
+    let gpus = gpus(file.gpus, (&compute, &own_compute), &cluster, &mut found);
+    check_towers(&settings, &gpus, &cluster, &mut found);
+    let message_thread = message_thread(calibration, hosts.as_ref(), &network);
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
@@ -110,6 +111,7 @@ pub(super) fn build(
         message_thread,
         own_compute,
         devices,
+        gpus,
         slow,
         numerics,
         settings,
@@ -185,6 +187,46 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
 fn workers(cluster: &BTreeMap<String, Tasks>) -> u32 {
     let trains = |(job, _): &(&String, &Tasks)| TaskName::new(job.as_str(), 0).trains();
     cluster.iter().filter(trains).map(|(_, tasks)| tasks.count()).sum()
+}
+
+/// What the message threads of tasks cost: what was measured, or, on shared hosts, what the network
+/// says of sending.
+fn message_thread(
+    calibration: Option<Calibration>,
+    hosts: Option<&Hosts>,
+    network: &NetworkSpec,
+) -> Option<MessageThread> {
+    let sending_costs = || MessageThread::sending_costs(network.message_cost);
+    calibration
+        .map(|calibration| calibration.message_thread())
+        .or_else(|| hosts.map(|_| sending_costs()))
+}
+
+/// Checks that each worker has the accelerators that its towers ask for.
+fn check_towers(
+    settings: &Settings,
+    gpus: &BTreeMap<TaskName, Gpus>,
+    cluster: &BTreeMap<String, Tasks>,
+    found: &mut Mistakes,
+) {
+    if settings.towers <= 1 || settings.allow_soft_placement {
+        return;
+    }
+    let count = |task: &TaskName| gpus.get(task).map_or(0, |gpus| gpus.count.get() as usize);
+    let of_job = |(job, tasks): (&String, &Tasks)| {
+        let job = job.clone();
+        (0..tasks.count()).map(move |index| TaskName::new(&*job, index))
+    };
+    let mut workers = cluster.iter().flat_map(of_job).filter(TaskName::trains);
+    if let Some(task) = workers.find(|task| count(task) < settings.towers) {
+        let (job, wanted) = (task.job(), settings.towers);
+        let why = format!(
+            "{wanted} towers ask for {wanted} GPUs, and {task} has {}; give \
+             `[gpus.{job}] count = {wanted}`, or set `program.allow_soft_placement = true`",
+            count(&task)
+        );
+        found.note("program.towers", why);
+    }
 }
 
 /// Checks that an evaluator has something to measure, and that there is one if it has settings:

@@ -25,6 +25,8 @@ const DIM: usize = 16;
 const LARGEST: usize = 1_000_000_000;
 /// The most parts of a kind, each of which is operations of the graph.
 const MOST_PARTS: usize = 10_000;
+/// The most towers of a worker, each of which is a copy of the model in its graph.
+const MOST_TOWERS: usize = 1024;
 
 /// The section as it is typed.
 #[derive(Default, Deserialize)]
@@ -45,6 +47,8 @@ pub(super) struct ProgramFile {
     batch: Option<usize>,
     read_rate: Option<BytesPerSecond>,
     optimizer: Option<OptimizerFile>,
+    towers: Option<usize>,
+    allow_soft_placement: bool,
     sync_replicas: Option<ByTokens>,
 }
 
@@ -104,7 +108,11 @@ pub(super) fn program(
     let partitioner = file.partitioner.map(|typed| typed.partitioner(found));
     let sync_replicas = file.sync_replicas;
     check_by_tokens(sync_replicas, (has_layers, workers), found);
+    let towers = file.towers.unwrap_or(1);
+    check_towers(towers, batch, has_layers && sync_replicas.is_none(), found);
     let settings = Settings {
+        towers,
+        allow_soft_placement: file.allow_soft_placement,
         model,
         partitioner,
         optimizer,
@@ -117,6 +125,19 @@ pub(super) fn program(
         read_ahead: true,
     };
     (settings, dataset)
+}
+
+/// Checks that a batch can be shared out to `towers`, of a model that can have any or not.
+fn check_towers(towers: usize, batch: usize, can_have_any: bool, found: &mut Mistakes) {
+    found.at_least_1(towers as u64, "program.towers");
+    found.at_most(towers, MOST_TOWERS, "program.towers");
+    found.unless(can_have_any || towers <= 1, "program.towers", || {
+        "the models `null` and `count`, and training by tokens, have no towers; remove the key"
+            .to_owned()
+    });
+    found.unless(batch % towers.max(1) == 0, "program.towers", || {
+        format!("a batch of {batch} samples can't be shared out equally to {towers} towers")
+    });
 }
 
 /// Checks a training by tokens of `workers` workers, whose model has gradients of its own or not.

@@ -3,6 +3,7 @@
 
 mod changes;
 mod errors;
+mod gpus;
 mod hosts;
 mod network;
 mod null;
@@ -144,12 +145,15 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         },
         own_compute: BTreeMap::new(),
         devices: NonZeroU32::MIN,
+        gpus: BTreeMap::new(),
         slow: BTreeMap::new(),
         hosts: None,
         message_thread: None,
         numerics: Numerics::Real,
         settings: Settings {
             read_rate: None,
+            towers: 1,
+            allow_soft_placement: false,
             model: Model::Softmax,
             partitioner: None,
             optimizer,

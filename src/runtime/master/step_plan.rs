@@ -206,7 +206,8 @@ pub(super) fn log_placement(partitions: &[Partition]) {
     }
 }
 
-/// The partitions that the master of `master` would make for a step, were `tasks` the cluster.
+/// The partitions that the master of `master` would make for a step, were `tasks` the cluster, each
+/// with one device.
 ///
 /// # Errors
 /// If the master would refuse the step.
@@ -218,7 +219,7 @@ pub(crate) fn partitions(
 ) -> Result<Vec<Partition>> {
     let device = |task: &TaskName| DeviceName::cpu(task.clone(), 0);
     let devices: Vec<DeviceName> = tasks.iter().map(device).collect();
-    Ok(plan(graph, request, (&devices, master), false)?.0)
+    Ok(plan(graph, request, (&devices, master), true)?.0)
 }
 
 /// Checks that `values` fit the feeds of `request`.

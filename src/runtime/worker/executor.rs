@@ -14,9 +14,11 @@ mod chain;
 mod frame;
 mod memo;
 mod pieces;
+mod requests;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,14 +33,15 @@ use crate::tensor::{DType, Shape, Tensor};
 
 use crate::runtime::error::Result;
 use crate::runtime::messages::{Arrival, StepId, Values};
-use crate::runtime::state::{StateRequest, StateValues, Ticket};
+use crate::runtime::state::{StateRequest, StateValues};
+use crate::runtime::worker::memory::{DeviceMemory, Ledger};
 use crate::runtime::worker::plan::{Plan, slots_of};
-use crate::runtime::worker::state_request::action;
 
 use frame::Frame;
 pub(crate) use frame::{Batch, NodeFailure};
 pub(crate) use memo::Memos;
 use memo::infer_types;
+use requests::{state_inputs, state_request};
 
 /// The work that a batch of kernels does before it stops to send its results.
 const SEND_AFTER: Cost = Cost { flops: 1 << 20, bytes: 1 << 22 };
@@ -95,13 +98,17 @@ struct Progress {
     /// The number of receives to come that do not answer the step's own sends.
     to_fetch: usize,
     unfinished: usize,
+    /// The memory that its values take, where that is limited.
+    ledger: Option<Ledger>,
 }
 
 impl Executor {
-    /// An executor for the step `step` of the partition of `plan`, with nothing run yet.
-    pub(crate) fn new(step: StepId, plan: &Arc<Plan>) -> Self {
+    /// An executor for the step `step` of the partition of `plan`, with nothing run yet. Its values
+    /// are in `memory`, if that is limited.
+    pub(crate) fn new(step: StepId, plan: &Arc<Plan>, memory: Option<&Rc<DeviceMemory>>) -> Self {
         let is_given_up = Arc::new(AtomicBool::new(false));
-        let progress = Progress::new(plan, &is_given_up);
+        let mut progress = Progress::new(plan, &is_given_up);
+        progress.ledger = memory.map(|memory| Ledger::new(Rc::clone(memory), plan));
         let mut new = Self { step, plan: Arc::clone(plan), progress, is_given_up };
         new.begin(step);
         new
@@ -164,6 +171,9 @@ impl Executor {
         let (plan, progress) = (&*self.plan, &mut self.progress);
         let unknown_shapes = progress.unknown_shapes.take();
         progress.learn_types(plan, unknown_shapes, &batch.frame);
+        if let (Some(ledger), Some(node)) = (&mut progress.ledger, unknown_shapes) {
+            ledger.ran(plan.node(node), &progress.types, &plan.partition);
+        }
         let mut nodes = std::mem::take(&mut batch.nodes);
         progress.batch = Some(batch);
         for node in &nodes {
@@ -198,10 +208,14 @@ impl Executor {
         let _span = trace_span!("run_ready", step = self.step.number).entered();
         let (plan, progress) = (&*self.plan, &mut self.progress);
         progress.run_constants(plan);
+        progress.ledger.as_mut().map_or(Ok(()), Ledger::check)?;
         ready.sends.append(&mut progress.sends);
         if let Some(batch) = &mut progress.batch {
             for node in progress.stateful.drain(..) {
                 let inputs = state_inputs(plan, &mut batch.frame, node, memos)?;
+                if let Some(ledger) = &mut progress.ledger {
+                    plan.node(node).inputs.iter().for_each(|slot| ledger.used(*slot));
+                }
                 ready.state_requests.push(state_request(plan, self.step, node, inputs)?);
             }
             if !at_once.whole || progress.to_fetch == 0 {
@@ -236,6 +250,13 @@ impl Executor {
     pub(crate) fn fetches(&mut self) -> Values {
         let frame = &mut self.progress.batch_mut().frame;
         self.plan.partition.fetches.iter().map(|(_, slot)| frame.take(*slot)).collect()
+    }
+
+    /// Gives back the memory that the step's values take.
+    pub(crate) fn end(&mut self) {
+        if let Some(ledger) = &mut self.progress.ledger {
+            ledger.end();
+        }
     }
 
     /// Nobody waits for the step any more: the kernel that runs ends, and none follows.
@@ -279,6 +300,7 @@ impl Progress {
             received: vec![false; plan.partition.receives.len()],
             to_fetch: 0,
             unfinished: 0,
+            ledger: None,
         }
     }
 
@@ -286,6 +308,9 @@ impl Progress {
     /// read.
     fn begin(&mut self, plan: &Plan) {
         self.batch_mut().begin(plan);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.begin(plan);
+        }
         self.pending
             .iter_mut()
             .zip(&plan.nodes)
@@ -319,6 +344,9 @@ impl Progress {
         self.batch_number += 1;
         while let Some(Reverse(node)) = self.kernels.pop() {
             let ((kind, cost), has_known_shapes) = self.infer_types(plan, node, memos)?;
+            if let Some(ledger) = self.ledger.as_mut().filter(|_| has_known_shapes) {
+                ledger.run(plan.node(node), &self.types)?;
+            }
             nodes.push(node);
             self.batches[node as usize] = self.batch_number;
             costs.add(kind, cost);
@@ -410,6 +438,9 @@ impl Progress {
         if !plan.is_used(slot) {
             return;
         }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.bring(slot, value.byte_len(), &plan.partition);
+        }
         batch.frame.put(slot, value);
         self.send(plan, slot);
         for user in &plan.users[slot.0 as usize] {
@@ -421,6 +452,9 @@ impl Progress {
     fn send(&mut self, plan: &Plan, slot: ValueSlot) {
         for send in &plan.sends_of_slot[slot.0 as usize] {
             let value = self.batch_mut().frame.take(slot);
+            if let Some(ledger) = &mut self.ledger {
+                ledger.used(slot);
+            }
             self.sends.push((*send, Some(value)));
         }
     }
@@ -464,31 +498,4 @@ impl Progress {
             self.kernels.push(Reverse(node));
         }
     }
-}
-
-/// The inputs of an operation on state, which are checked to fit it.
-fn state_inputs(
-    plan: &Plan,
-    frame: &mut Frame,
-    node: u32,
-    memos: &mut Memos,
-) -> Result<StateValues> {
-    let inputs: StateValues = plan.node(node).inputs.iter().map(|slot| frame.take(*slot)).collect();
-    let types = inputs.iter().map(|input| (input.dtype(), input.shape()));
-    let types: SmallVec<[(DType, Shape); 3]> = types.collect();
-    infer_types(&mut memos[node as usize], plan, node, &types)?;
-    Ok(inputs)
-}
-
-fn state_request(
-    plan: &Plan,
-    step: StepId,
-    node: u32,
-    inputs: StateValues,
-) -> Result<StateRequest> {
-    let action = action(plan, node, inputs);
-    let action = action
-        .map_err(|error| error.in_operation(&*plan.node(node).name).on(&plan.partition.task))?;
-    let ticket = Ticket { step, device: plan.partition.device, node };
-    Ok(StateRequest { ticket, epoch: plan.epoch, action })
 }

@@ -6,6 +6,7 @@
 //! instead, or the variables are reset, it is thrown away, here and at the receivers.
 
 use super::Worker;
+use super::copies::Outlet;
 use super::executor::Executor;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::ParameterServerMail;
@@ -35,10 +36,13 @@ impl Worker {
         next: Option<StepId>,
     ) {
         let graph = &self.graphs[&handle];
-        // It is another one if the master has run the graph again meanwhile.
-        let next = next.filter(|next| graph.expected == Some(*next));
+        let from = graph.plan.partition.device;
+        // It is another one if the master has run the graph again meanwhile. What a GPU sends
+        // leaves it over a link, in an order of its own.
+        let next = next.filter(|next| graph.expected == Some(*next) && !from.is_gpu());
         let Some(step) = next.filter(|_| !graph.plan.read_first.is_empty()) else {
-            return self.link.send(master, answer);
+            let outlet = Outlet { link: &self.link, devices: &self.devices, from };
+            return outlet.fetch(master, answer);
         };
         let mut executor = self.begin(handle, step);
         let mut reads = self.link.actors.requests.take();
@@ -63,7 +67,9 @@ impl Worker {
                 let outputs = outcome.expect("what could not be read at once was not read");
                 ahead.executor.served(ticket.node, outputs);
             }
-            graph.receivers.send(ahead.executor.sends(), step, &self.link);
+            let from = graph.plan.partition.device;
+            let outlet = Outlet { link: &self.link, devices: &self.devices, from };
+            graph.receivers.send(ahead.executor.sends(), step, &outlet);
             graph.ahead = Some(ahead);
         }
         before.into_iter().for_each(|(master, answer)| self.link.send(master, answer));

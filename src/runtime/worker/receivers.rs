@@ -10,8 +10,9 @@ use crate::transport::PeerId;
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
-use crate::runtime::messages::{Arrivals, StepId, WorkerMessage};
+use crate::runtime::messages::{Arrivals, StepId};
 use crate::runtime::ordered::Ordered;
+use crate::runtime::worker::copies::Outlet;
 
 /// Devices of a task that receive the same values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +67,7 @@ impl Receivers {
         &mut self,
         values: &mut Vec<(u32, Option<Tensor>)>,
         step: StepId,
-        link: &Link,
+        outlet: &Outlet<'_>,
     ) {
         if values.is_empty() {
             return;
@@ -77,7 +78,7 @@ impl Receivers {
         }
         for (place, arrivals) in self.outgoing.drain() {
             let Receiver { peer, devices } = self.all[place as usize].clone();
-            link.send(peer, WorkerMessage::Tensors { step, devices, arrivals });
+            outlet.send(peer, step, devices, arrivals);
         }
     }
 }

@@ -98,11 +98,16 @@ impl Worker {
                 Op::Const(value) => Some(value),
                 _ => None,
             }))?;
+            let memory = self.memories.get(&partition.device).cloned();
+            if let Some(memory) = &memory {
+                memory.hold(&partition, &bound.variables, scope)?;
+            }
             let senders = partition.receives.iter().map(|one| self.link.resolve(&one.from));
             let new = Graph {
                 master,
                 receivers,
                 senders: senders.collect(),
+                memory,
                 memos: vec![None; partition.nodes.len()],
                 plan: Arc::new(Plan::new(partition, bound, scope)),
                 idle: Vec::new(),
@@ -130,6 +135,7 @@ impl Worker {
             expected.into_iter().for_each(|step| self.rendezvous.abort(step));
         }
         if let Some(scope) = isolated {
+            self.memories.values().for_each(|memory| memory.close(scope));
             tell(&self.link.actors.parameter_server, ParameterServerMail::CloseScope(scope));
         }
     }

@@ -22,7 +22,7 @@ fn rest(processors: &mut Processors<&'static str>) -> Vec<(u64, &'static str)> {
 
 /// Two tasks on one host of so many cores.
 fn together(cores: u32) -> Processors<&'static str> {
-    Processors::new(vec![0, 0], &[cores], 1)
+    Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 0 }; 2], &[cores])
 }
 
 #[test]
@@ -40,7 +40,8 @@ fn a_part_of_a_processor_does_one_piece_after_another_and_the_parts_go_on_side_b
 #[test]
 fn two_tasks_on_one_core_take_twice_as_long_and_on_hosts_of_their_own_as_long_as_alone() {
     let mut shared = together(1);
-    let mut apart = Processors::new(vec![0, 1], &[1, 1], 1);
+    let mut apart =
+        Processors::new([0, 1].map(|host| Layout { host, cpus: 1, gpus: 0 }).into(), &[1, 1]);
     for processors in [&mut shared, &mut apart] {
         processors.give(Time(0), 0, Device(0), piece("a", 1_000));
         processors.give(Time(0), 1, Device(0), piece("b", 1_000));
@@ -114,4 +115,35 @@ fn a_piece_that_is_cut_short_ends_after_the_cost_of_that_and_those_behind_it_tak
     processors.give(Time(300), 0, Device(0), piece("given up", 10));
     processors.cut_short(Time(305), 0, ns(50), |_| true, || "nothing");
     assert_eq!(rest(&mut processors), [(310, "nothing")], "it ends no later than it would have");
+}
+
+#[test]
+fn accelerators_and_their_links_take_nothing_of_the_cores_and_go_on_side_by_side() {
+    let layout = Layout { host: 0, cpus: 1, gpus: 2 };
+    let mut processors = Processors::new(vec![layout], &[1]);
+    let pieces = [
+        (Device(0), "cpu"),
+        (Device(1), "gpu 0"),
+        (Device(2), "gpu 1"),
+        (Part::Link(0), "copy"),
+        (Part::Link(LINKS), "copy of gpu 1"),
+    ];
+    for (part, name) in pieces {
+        processors.give(Time(0), 0, part, piece(name, 100));
+    }
+    processors.give(Time(0), 0, Part::Link(0), piece("its second", 50));
+    let ends = rest(&mut processors);
+    let expected = pieces.map(|(_, name)| (100, name)).into_iter().chain([(150, "its second")]);
+    assert_eq!(ends, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_frozen_task_stops_its_accelerators_and_its_copies() {
+    let mut processors = Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 1 }], &[1]);
+    processors.give(Time(0), 0, Device(1), piece("gpu", 100));
+    processors.give(Time(0), 0, Part::Link(2), piece("copy", 30));
+    processors.freeze(Time(20), 0);
+    assert_eq!(processors.next_event(), None);
+    processors.thaw(Time(1020), 0, ns(1000));
+    assert_eq!(rest(&mut processors), [(1030, "copy"), (1100, "gpu")]);
 }

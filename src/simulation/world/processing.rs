@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use crate::cluster::TaskName;
+use smallvec::SmallVec;
+
+use crate::cluster::{LocalDevice, TaskName};
 use crate::kernels::{self, Cost, Costs};
 use crate::runtime::{Encoding, PeerMessage, WorkerStep, leaves_message_thread};
 use crate::simulation::audit::EventKind;
@@ -15,19 +17,25 @@ use crate::simulation::cluster::Cluster;
 use crate::simulation::critical_path::Part as PathPart;
 use crate::simulation::device::Span;
 use crate::simulation::events::Envelope;
+use crate::simulation::gpus::Hop;
 use crate::simulation::network::{Delivery, NetworkSpec};
-use crate::simulation::processor::{Activity, Ended, Part, Piece, Processors};
+use crate::simulation::processor::{Activity, Ended, Layout, Part, Piece, Processors};
 use crate::units::Bytes;
 
 use super::{Action, World};
 
 /// The processors of a cluster's tasks.
 pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Errand> {
-    let (host_of, devices) = (hosts(cluster, tasks), cluster.devices.get() as usize);
+    let host_of = hosts(cluster, tasks);
     let count = host_of.iter().map(|host| host + 1).max().unwrap_or(0);
     // Without hosts to share, cores are never scarce.
     let cores = cluster.hosts.as_ref().map_or(u32::MAX, |hosts| hosts.cores.get());
-    let processors = Processors::new(host_of, &vec![cores; count], devices);
+    let layout = |(host, task): (&usize, &TaskName)| {
+        let gpus = cluster.gpus.get(task).map_or(0, |gpus| gpus.count.get() as usize);
+        Layout { host: *host, cpus: cluster.devices.get() as usize, gpus }
+    };
+    let layouts = host_of.iter().zip(tasks).map(layout).collect();
+    let processors = Processors::new(layouts, &vec![cores; count]);
     match &cluster.message_thread {
         Some(thread) => processors.that_poll(thread.patience, thread.polling),
         None => processors,
@@ -52,8 +60,8 @@ pub(super) fn network(cluster: &Cluster) -> NetworkSpec {
 }
 
 impl World {
-    /// Gives kernels of worker step `step` to a device of a task, or, if they are small, to its
-    /// message thread. Returns them if they are done at once.
+    /// Gives kernels of worker step `step` to a device of a task, or, if they are small and for a
+    /// processor, to its message thread. Returns them if they are done at once.
     pub(in crate::simulation) fn compute(
         &mut self,
         (task, device): (usize, usize),
@@ -67,7 +75,8 @@ impl World {
         kernels.straggling = straggling;
         let is_drawn = model.draws_times() && !span.is_zero();
         let cost = costs.total();
-        let threads = self.threads_of(task, cost);
+        let is_gpu = device >= self.cluster.devices.get() as usize;
+        let threads = if is_gpu { 1 } else { self.threads_of(task, cost) };
         let Some(thread) = &self.message_thread else {
             if span.is_zero() && self.processors.is_idle(task, Part::Device(device)) {
                 return Some(kernels);
@@ -75,7 +84,7 @@ impl World {
             self.run(task, device, kernels, (span, threads));
             return None;
         };
-        if leaves_message_thread(cost) || is_drawn {
+        if leaves_message_thread(cost) || is_drawn || is_gpu {
             let half = thread.hand_over / 2;
             let chore = Chore::HandOver { device, kernels, span, threads };
             self.do_on_thread(task, (Activity::HandingOver, half), chore);
@@ -83,6 +92,28 @@ impl World {
             self.do_on_thread(task, (Activity::SmallKernels, span), Chore::Finish(kernels));
         }
         None
+    }
+
+    /// Copies `size` from the memory of one device of a task to that of another; what follows is
+    /// in `kernels`.
+    pub(in crate::simulation) fn copy(
+        &mut self,
+        task: usize,
+        between: (LocalDevice, LocalDevice),
+        size: Bytes,
+        kernels: Kernels,
+    ) {
+        let gpus = &self.cluster.gpus[&self.tasks[task]];
+        let way = gpus.route(between, size);
+        self.carry(task, way, kernels);
+    }
+
+    /// Brings a value over the first link of its way.
+    fn carry(&mut self, task: usize, mut way: SmallVec<[Hop; 2]>, kernels: Kernels) {
+        let (link, span) = way.remove(0);
+        let then = self.errand(PathPart::Link, Chore::Copied { left: way, kernels });
+        let piece = Piece { span, threads: 1, then };
+        self.processors.give(self.now, task, Part::Link(link), piece);
     }
 
     /// Stops the kernels of `step`, which is given up: the device is free after the cost of that.
@@ -150,6 +181,7 @@ impl World {
         let (kind, part) = match part {
             Part::MessageThread => (EventKind::ChoreDone, 0),
             Part::Device(device) => (EventKind::WorkDone, device as u64),
+            Part::Link(link) => (EventKind::CopyDone, link as u64),
         };
         self.audit.record(self.now, kind, [task as u64, part]);
         match errand.chore {
@@ -162,6 +194,10 @@ impl World {
             Chore::HandOver { device, kernels, span, threads } => {
                 self.run(task, device, kernels, (span, threads));
             }
+            Chore::Copied { left, kernels } if left.is_empty() => {
+                actions.push(Action::Finish(kernels));
+            }
+            Chore::Copied { left, kernels } => self.carry(task, left, kernels),
             Chore::Computed(kernels) => self.hear_of(task, kernels, actions),
             Chore::Finish(kernels) => actions.push(Action::Finish(kernels)),
             Chore::Nothing => {}

@@ -62,6 +62,7 @@ fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> W
         },
         own_compute: BTreeMap::new(),
         devices: NonZeroU32::MIN,
+        gpus: BTreeMap::new(),
         slow: BTreeMap::new(),
         hosts: None,
         message_thread: None,

@@ -49,7 +49,7 @@ impl Builder {
         Self {
             save_summaries: settings.save_summary_steps.map(SecondOrStepTimer::every_steps),
             log_step_count: settings.log_step_count_steps,
-            session: settings.session.clone().unwrap_or_default(),
+            session: task.session_options(),
             checkpoint_every: None,
             checkpoint_dir: None,
             summary_dir: None,

@@ -74,10 +74,8 @@ fn a_value_that_is_sent_in_fewer_bits_costs_both_ends_its_memory_traffic() {
         cluster.encoding = Encoding::Bf16;
     });
     let value = Packed::Bf16(Tensor::full([1_000], half::bf16::ONE));
-    let (step, devices) = (
-        StepId { master: 1, number: 1, trains: true },
-        smallvec![crate::cluster::LocalDevice::cpu(0)],
-    );
+    let (step, devices) =
+        (StepId { master: 1, number: 1, trains: true }, smallvec![LocalDevice::cpu(0)]);
     let arrivals = vec![(CrossingId(1), Some(value))];
     let message = WorkerMessage::PackedTensors { step, devices, arrivals };
     world.send(A, 0, B, vec![message.into()]);

@@ -1,0 +1,179 @@
+//! Copies between the memories of a task's devices. What an accelerator sends leaves its memory
+//! first, and what it takes comes into its memory first: values of other devices and tasks, feeds
+//! and fetches.
+
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use crate::cluster::LocalDevice;
+use crate::tensor::Tensor;
+use crate::transport::PeerId;
+use crate::units::Bytes;
+
+use super::Worker;
+use super::copied::Copied;
+use crate::runtime::compute::{Asker, Calculation};
+use crate::runtime::devices::Devices;
+use crate::runtime::link::Link;
+use crate::runtime::mail::WorkerMail;
+use crate::runtime::mailbox::tell;
+use crate::runtime::messages::{
+    Arrivals, MasterMessage, PeerMessage, StepId, WorkerMessage, unpacked,
+};
+
+/// The memory of the host, which all processors share.
+const HOST: LocalDevice = LocalDevice::cpu(0);
+
+impl Calculation for Copied {
+    fn run(&mut self) {}
+
+    fn done(self: Box<Self>, asker: &Asker) {
+        tell(&asker.0.worker, WorkerMail::Copied(self));
+    }
+}
+
+/// The way out of a device.
+pub(super) struct Outlet<'a> {
+    pub(super) link: &'a Link,
+    pub(super) devices: &'a Devices,
+    pub(super) from: LocalDevice,
+}
+
+impl Outlet<'_> {
+    /// Sends values of a step to devices of a task: of another or of this one.
+    pub(super) fn send(
+        &self,
+        to: PeerId,
+        step: StepId,
+        devices: SmallVec<[LocalDevice; 1]>,
+        arrivals: Arrivals,
+    ) {
+        let size = size_of(arrivals.iter().filter_map(|(_, value)| value.as_ref()));
+        if to != self.link.local() {
+            let message = WorkerMessage::Tensors { step, devices, arrivals };
+            return self.tell(to, message, size);
+        }
+        let is_near =
+            |device: &LocalDevice| size == Bytes(0) || !(self.from.is_gpu() || device.is_gpu());
+        let (near, far): (SmallVec<[LocalDevice; 1]>, SmallVec<[LocalDevice; 1]>) =
+            devices.into_iter().partition(is_near);
+        for device in far {
+            let (devices, arrivals) = (SmallVec::from_slice(&[device]), arrivals.clone());
+            let message = WorkerMessage::Tensors { step, devices, arrivals };
+            self.copy(device, size, Copied::Here(to, message));
+        }
+        if !near.is_empty() {
+            self.link.send(to, WorkerMessage::Tensors { step, devices: near, arrivals });
+        }
+    }
+
+    /// Sends a message with values of this `size` in all, once they have left the device.
+    fn tell(&self, to: PeerId, message: impl Into<PeerMessage>, size: Bytes) {
+        if self.from.is_gpu() && size > Bytes(0) {
+            self.copy(HOST, size, Copied::Out(to, message.into()));
+        } else {
+            self.link.send(to, message);
+        }
+    }
+
+    /// Tells a master of fetched values and of the step's end, one after the other.
+    pub(super) fn fetch(&self, master: PeerId, message: MasterMessage) {
+        match &message {
+            MasterMessage::Fetched { fetches, .. } => {
+                let size = size_of(fetches.iter().map(|(_, value)| value));
+                self.tell(master, message, size);
+            }
+            // Without values it may still come after some that are on their way.
+            MasterMessage::GraphDone { outcome: Ok(values), .. } if self.from.is_gpu() => {
+                let size = size_of(values);
+                self.copy(HOST, size, Copied::Out(master, message.into()));
+            }
+            _ => self.link.send(master, message),
+        }
+    }
+
+    fn copy(&self, to: LocalDevice, size: Bytes, then: Copied) {
+        copy(self.devices, (self.from, to), size, (then, self.link));
+    }
+}
+
+impl Worker {
+    /// Takes a message that has arrived, once its values are in the memory of the device that they
+    /// are for.
+    pub(super) fn arrived(&mut self, from: PeerId, message: WorkerMessage) {
+        if !self.devices.has_gpus() {
+            return self.take(from, message);
+        }
+        match message {
+            WorkerMessage::Tensors { step, devices, arrivals } if from != self.link.local() => {
+                self.spread(from, step, &devices, &arrivals);
+            }
+            WorkerMessage::PackedTensors { step, devices, arrivals } => {
+                self.spread(from, step, &devices, &unpacked(arrivals));
+            }
+            WorkerMessage::RunGraph { graph, .. } | WorkerMessage::Feed { graph, .. } => {
+                match self.graphs.get(&graph).map(|graph| graph.plan.partition.device) {
+                    Some(device) => self.copy_in(from, device, message),
+                    None => self.take(from, message),
+                }
+            }
+            message => self.take(from, message),
+        }
+    }
+
+    /// Brings values of another task to each of `devices`.
+    fn spread(&mut self, from: PeerId, step: StepId, devices: &[LocalDevice], arrivals: &Arrivals) {
+        for device in devices {
+            let (devices, arrivals) = (SmallVec::from_slice(&[*device]), arrivals.clone());
+            self.copy_in(from, *device, WorkerMessage::Tensors { step, devices, arrivals });
+        }
+    }
+
+    /// Copies the values of `message` into the memory of `device`, which then takes them.
+    fn copy_in(&mut self, from: PeerId, device: LocalDevice, message: WorkerMessage) {
+        let size = message.values_size();
+        if !device.is_gpu() || !self.devices.has(device) || size == Bytes(0) {
+            return self.take(from, message);
+        }
+        let then = Copied::Here(from, message);
+        copy(&self.devices, (HOST, device), size, (then, &self.link));
+    }
+
+    /// Values have been copied.
+    pub(super) fn copied(&mut self, copied: Copied) {
+        match copied {
+            Copied::Here(from, message) => self.take(from, message),
+            Copied::Out(to, message) => self.link.send(to, message),
+        }
+    }
+}
+
+impl WorkerMessage {
+    /// The size of the values that a device of this task takes.
+    fn values_size(&self) -> Bytes {
+        match self {
+            Self::RunGraph { feeds, .. } => size_of(feeds),
+            Self::Feed { feeds, .. } => size_of(feeds.iter().map(|(_, value)| value)),
+            Self::Tensors { arrivals, .. } => {
+                size_of(arrivals.iter().filter_map(|(_, value)| value.as_ref()))
+            }
+            _ => Bytes(0),
+        }
+    }
+}
+
+/// The size of `values` in memory.
+fn size_of<'a>(values: impl IntoIterator<Item = &'a Tensor>) -> Bytes {
+    Bytes(values.into_iter().map(|value| value.byte_len() as u64).sum())
+}
+
+fn copy(
+    devices: &Devices,
+    between: (LocalDevice, LocalDevice),
+    size: Bytes,
+    (then, link): (Copied, &Link),
+) {
+    let gpu = if between.0.is_gpu() { between.0 } else { between.1 };
+    devices.get(gpu).copy(between, size, Box::new(then), Asker(Rc::clone(&link.actors)));
+}
