@@ -80,7 +80,7 @@ impl Graph {
                     ),
                     None => "no more variables than the first tower".to_owned(),
                 };
-                let problem = GraphProblem::Inputs { needs, inputs: vec![wanted.clone()] };
+                let problem = GraphProblem::Inputs { needs, inputs: vec![*wanted] };
                 Err(GraphError::new(format!("{name} (Variable)"), problem))
             }
         }

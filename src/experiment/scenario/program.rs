@@ -135,7 +135,7 @@ fn check_towers(towers: usize, batch: usize, can_have_any: bool, found: &mut Mis
         "the models `null` and `count`, and training by tokens, have no towers; remove the key"
             .to_owned()
     });
-    found.unless(batch % towers.max(1) == 0, "program.towers", || {
+    found.unless(batch.is_multiple_of(towers.max(1)), "program.towers", || {
         format!("a batch of {batch} samples can't be shared out equally to {towers} towers")
     });
 }

@@ -7,29 +7,25 @@
 //!
 //! Ready kernels run in the order in which the graph was built, in whatever order values arrived. A
 //! batch ends when nothing is ready, or when there is something to send and the batch has run for a
-//! while ([`SEND_AFTER`]): so a gradient is on its way while the next is being computed. A kernel
-//! whose output shape depends on values ends its batch, too: its users wait for the real output.
+//! while ([`SEND_AFTER`](progress::SEND_AFTER)): so a gradient is on its way while the next is
+//! being computed. A kernel whose output shape depends on values ends its batch, too: its users
+//! wait for the real output.
 
 mod chain;
 mod frame;
 mod memo;
 mod pieces;
+mod progress;
 mod requests;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use smallvec::SmallVec;
 use tracing::trace_span;
 
 use crate::cluster::TaskName;
-use crate::graph::Op;
-use crate::kernels::{Cost, Costs, KernelKind};
-use crate::partition::ValueSlot;
-use crate::tensor::{DType, Shape, Tensor};
+use crate::tensor::Tensor;
 
 use crate::runtime::error::Result;
 use crate::runtime::messages::{Arrival, StepId, Values};
@@ -37,14 +33,10 @@ use crate::runtime::state::{StateRequest, StateValues};
 use crate::runtime::worker::memory::{DeviceMemory, Ledger};
 use crate::runtime::worker::plan::{Plan, slots_of};
 
-use frame::Frame;
 pub(crate) use frame::{Batch, NodeFailure};
 pub(crate) use memo::Memos;
-use memo::infer_types;
+use progress::Progress;
 use requests::{state_inputs, state_request};
-
-/// The work that a batch of kernels does before it stops to send its results.
-const SEND_AFTER: Cost = Cost { flops: 1 << 20, bytes: 1 << 22 };
 
 /// Work to be carried out now.
 #[derive(Debug, Default)]
@@ -73,33 +65,6 @@ pub(crate) struct Executor {
     progress: Progress,
     /// Whether nobody waits for the step any more; its batch reads it between two kernels.
     is_given_up: Arc<AtomicBool>,
-}
-
-/// The progress of a step; its methods take the step's plan.
-struct Progress {
-    /// The values of the step; absent while the device runs kernels on them.
-    batch: Option<Box<Batch>>,
-    /// Values that arrived while the device had the others.
-    held_back: Vec<(ValueSlot, Tensor)>,
-    /// The type of each slot whose value is there, or will be once the running batch is done.
-    types: Vec<(DType, Shape)>,
-    /// The node that ended the batch because only its kernel can tell its outputs' shapes.
-    unknown_shapes: Option<u32>,
-    pending: Vec<u16>,
-    /// By node: the number of the last batch it was in. `batch_number` is the current batch's.
-    batches: Vec<u64>,
-    batch_number: u64,
-    kernels: BinaryHeap<Reverse<u32>>,
-    stateful: Vec<u32>,
-    /// Constants that had to wait, and whose wait is over.
-    constants: Vec<u32>,
-    sends: Vec<(u32, Option<Tensor>)>,
-    received: Vec<bool>,
-    /// The number of receives to come that do not answer the step's own sends.
-    to_fetch: usize,
-    unfinished: usize,
-    /// The memory that its values take, where that is limited.
-    ledger: Option<Ledger>,
 }
 
 impl Executor {
@@ -280,222 +245,5 @@ impl Executor {
 
     pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.plan
-    }
-}
-
-impl Progress {
-    fn new(plan: &Arc<Plan>, is_given_up: &Arc<AtomicBool>) -> Self {
-        Self {
-            batch: Some(Box::new(Batch::new(plan, is_given_up))),
-            held_back: Vec::new(),
-            types: vec![(DType::F32, Shape::SCALAR); plan.uses.len()],
-            unknown_shapes: None,
-            pending: vec![0; plan.nodes.len()],
-            batches: vec![0; plan.nodes.len()],
-            batch_number: 0,
-            kernels: BinaryHeap::new(),
-            stateful: Vec::new(),
-            constants: Vec::new(),
-            sends: Vec::new(),
-            received: vec![false; plan.partition.receives.len()],
-            to_fetch: 0,
-            unfinished: 0,
-            ledger: None,
-        }
-    }
-
-    /// Resets the progress. The types stay those of the step before; each is set anew before it is
-    /// read.
-    fn begin(&mut self, plan: &Plan) {
-        self.batch_mut().begin(plan);
-        if let Some(ledger) = &mut self.ledger {
-            ledger.begin(plan);
-        }
-        self.pending
-            .iter_mut()
-            .zip(&plan.nodes)
-            .for_each(|(pending, node)| *pending = node.pending);
-        self.received.fill(false);
-        self.to_fetch = plan.fetches;
-        self.unfinished = plan.nodes.len() + plan.partition.receives.len();
-    }
-
-    /// The values and their kernels, while they are not with the device.
-    fn batch_mut(&mut self) -> &mut Batch {
-        self.batch
-            .as_mut()
-            .expect("the values of a step are not with the device while no kernel runs")
-    }
-
-    /// Ready kernels in order, and those that they make ready, until there is something to send.
-    fn batch(
-        &mut self,
-        plan: &Plan,
-        step: StepId,
-        singly: bool,
-        memos: &mut Memos,
-    ) -> Result<Option<Box<Batch>>> {
-        if self.kernels.is_empty() {
-            return Ok(None);
-        }
-        let (mut nodes, mut costs) =
-            (std::mem::take(&mut self.batch_mut().nodes), Costs::default());
-        let mut total = Cost::default();
-        self.batch_number += 1;
-        while let Some(Reverse(node)) = self.kernels.pop() {
-            let ((kind, cost), has_known_shapes) = self.infer_types(plan, node, memos)?;
-            if let Some(ledger) = self.ledger.as_mut().filter(|_| has_known_shapes) {
-                ledger.run(plan.node(node), &self.types)?;
-            }
-            nodes.push(node);
-            self.batches[node as usize] = self.batch_number;
-            costs.add(kind, cost);
-            total = total + cost;
-            let saved = self.chain(plan, node);
-            costs.save(kind, saved);
-            total.bytes -= saved;
-            if !has_known_shapes {
-                self.unknown_shapes = Some(node);
-                break;
-            }
-            self.make_users_ready(plan, node);
-            let enough = total.flops >= SEND_AFTER.flops || total.bytes >= SEND_AFTER.bytes;
-            if singly || (enough && plan.nodes[node as usize].feeds_send) {
-                break;
-            }
-        }
-        let batch = self.batch_mut();
-        (batch.part.step, batch.nodes, batch.cost) = (step, nodes, costs);
-        Ok(self.batch.take())
-    }
-
-    /// Joins `node` to the chain of the node it follows, if that one is in this batch and their
-    /// types fit. Returns the memory traffic saved \[bytes\]: the value between them is neither
-    /// written nor read.
-    fn chain(&mut self, plan: &Plan, node: u32) -> u64 {
-        let Some((at, giver)) = plan.nodes[node as usize].chained else { return 0 };
-        let (of_giver, of_node) = (self.types(plan, giver), self.types(plan, node));
-        let is_in_batch = self.batches[giver as usize] == self.batch_number;
-        if !is_in_batch || !chain::goes_on(plan, (giver, &of_giver), (node, at, &of_node)) {
-            return 0;
-        }
-        self.batch_mut().chained[giver as usize] = true;
-        let (dtype, shape) = of_giver.1;
-        2 * (dtype.size() * shape.elements()) as u64
-    }
-
-    /// The types of the inputs and of the output of `node`.
-    fn types(&self, plan: &Plan, node: u32) -> chain::Types {
-        let node = plan.node(node);
-        let of = |slot: &ValueSlot| self.types[slot.0 as usize];
-        (node.inputs.iter().map(of).collect(), of(&node.first_output))
-    }
-
-    /// Makes ready the kernels that only waited for `node`: they can follow it in the same batch.
-    fn make_users_ready(&mut self, plan: &Plan, node: u32) {
-        for slot in slots_of(plan.node(node)) {
-            for user in &plan.users[slot.0 as usize] {
-                if !plan.node(*user).op.is_stateful() {
-                    self.arrived(plan, *user);
-                }
-            }
-        }
-    }
-
-    /// Notes the types of the outputs of `node`.
-    fn learn_types(&mut self, plan: &Plan, node: Option<u32>, frame: &Frame) {
-        for slot in node.into_iter().flat_map(|node| slots_of(plan.node(node))) {
-            if let Some(known) = frame.known(slot) {
-                self.types[slot.0 as usize] = known;
-            }
-        }
-    }
-
-    /// The kind and the cost of `node`, and whether its outputs' types are known before it runs; if
-    /// so, notes them.
-    fn infer_types(
-        &mut self,
-        plan: &Plan,
-        node: u32,
-        memos: &mut Memos,
-    ) -> Result<((KernelKind, Cost), bool)> {
-        let inputs = plan.node(node).inputs.iter().map(|slot| self.types[slot.0 as usize]);
-        let inputs: SmallVec<[(DType, Shape); 3]> = inputs.collect();
-        let memo = infer_types(&mut memos[node as usize], plan, node, &inputs)?;
-        for (slot, output) in slots_of(plan.node(node)).zip(memo.outputs.iter().flatten()) {
-            self.types[slot.0 as usize] = *output;
-        }
-        Ok(((memo.kind, memo.cost), memo.outputs.is_some()))
-    }
-
-    /// Puts a value into its slot, and makes ready the nodes that waited for it.
-    fn put(&mut self, plan: &Plan, slot: ValueSlot, value: Tensor) {
-        let Some(batch) = &mut self.batch else {
-            self.held_back.push((slot, value));
-            return;
-        };
-        self.types[slot.0 as usize] = (value.dtype(), value.shape());
-        if !plan.is_used(slot) {
-            return;
-        }
-        if let Some(ledger) = &mut self.ledger {
-            ledger.bring(slot, value.byte_len(), &plan.partition);
-        }
-        batch.frame.put(slot, value);
-        self.send(plan, slot);
-        for user in &plan.users[slot.0 as usize] {
-            self.arrived(plan, *user);
-        }
-    }
-
-    /// Sends the value in `slot` to its receivers.
-    fn send(&mut self, plan: &Plan, slot: ValueSlot) {
-        for send in &plan.sends_of_slot[slot.0 as usize] {
-            let value = self.batch_mut().frame.take(slot);
-            if let Some(ledger) = &mut self.ledger {
-                ledger.used(slot);
-            }
-            self.sends.push((*send, Some(value)));
-        }
-    }
-
-    /// Notes that `node` has run.
-    fn finish(&mut self, plan: &Plan, node: u32) {
-        self.unfinished -= 1;
-        let node = &plan.nodes[node as usize];
-        self.sends.extend(node.done_sends.iter().map(|send| (*send, None)));
-        for after in &node.before {
-            self.arrived(plan, *after);
-        }
-    }
-
-    /// Notes that one of the things `node` waits for is there.
-    fn arrived(&mut self, plan: &Plan, node: u32) {
-        let pending = &mut self.pending[node as usize];
-        *pending -= 1;
-        if *pending == 0 {
-            self.make_ready(plan, node);
-        }
-    }
-
-    /// Puts out the values of constants that had to wait. It takes no time and needs no device.
-    fn run_constants(&mut self, plan: &Plan) {
-        while let Some(node) = self.constants.pop() {
-            let Op::Const(value) = &plan.node(node).op else {
-                unreachable!("only constants wait here");
-            };
-            self.put(plan, plan.node(node).first_output, value.clone());
-            self.finish(plan, node);
-        }
-    }
-
-    fn make_ready(&mut self, plan: &Plan, node: u32) {
-        if plan.nodes[node as usize].is_constant {
-            self.constants.push(node);
-        } else if plan.node(node).op.is_stateful() {
-            self.stateful.push(node);
-        } else {
-            self.kernels.push(Reverse(node));
-        }
     }
 }

@@ -1,0 +1,61 @@
+//! Values that arrive from other devices: for steps that wait for them, or kept for steps to come.
+
+use tracing::trace_span;
+
+use crate::cluster::LocalDevice;
+use crate::runtime::messages::{Arrival, Arrivals, GraphHandle, StepId, StepPart};
+use crate::transport::PeerId;
+
+use super::{Graph, Worker};
+
+impl Worker {
+    /// Hop 6 of a step: brings values from other devices to the steps that wait for them.
+    pub(super) fn receive(
+        &mut self,
+        from: PeerId,
+        step: StepId,
+        devices: &[LocalDevice],
+        arrivals: &Arrivals,
+    ) {
+        let _span =
+            trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
+        for device in devices {
+            let part = StepPart { step, device: *device };
+            let Some(running) = self.steps.get_mut(&part) else {
+                self.keep(from, part, arrivals);
+                continue;
+            };
+            let graph = &self.graphs[&running.graph];
+            for arrival in arrivals {
+                let is_due = graph.receives(arrival.0, from, &self.link);
+                if !is_due || !running.executor.receive(arrival.clone()) {
+                    tracing::warn!(
+                        step = step.number, crossing = ?arrival.0, from = %self.link.name(from),
+                        "a value that nobody waits for; dropped"
+                    );
+                }
+            }
+            self.run_ready(part);
+        }
+    }
+
+    /// Keeps values of `from` for a step whose order to run is still on its way: those that a graph
+    /// registered here receives. A step's graphs are registered on all tasks before it begins.
+    fn keep(&mut self, from: PeerId, part: StepPart, arrivals: &Arrivals) {
+        let first = GraphHandle { master: part.step.master, number: 0 };
+        let last = GraphHandle { number: u64::MAX, ..first };
+        let of_part = |graph: &&Graph| graph.plan.partition.device == part.device;
+        let graphs = || self.graphs.range(first..=last).map(|(_, graph)| graph).filter(of_part);
+        let is_due = |(crossing, _): &&Arrival| {
+            graphs().any(|graph| graph.receives(*crossing, from, &self.link))
+        };
+        let due: Arrivals = arrivals.iter().filter(is_due).cloned().collect();
+        let room = graphs().map(|graph| graph.senders.len()).max().unwrap_or(0);
+        if due.len() < arrivals.len() || !self.rendezvous.offer(part, due, room) {
+            tracing::debug!(
+                step = part.step.number, from = %self.link.name(from),
+                "values of a step that is not to come; dropped"
+            );
+        }
+    }
+}
