@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::clock::{Clock, WallClock};
-use crate::cluster::{ClusterSpec, DeviceName, TaskName};
+use crate::cluster::{ClusterSpec, DeviceName, TaskName, read_server_def, server_def};
 use crate::transport::{InMemoryNetwork, Transport};
 
 use crate::runtime::access::Access;
@@ -108,6 +108,23 @@ impl ServerDef {
             Code::InvalidArgument,
             format!("task {task} is not defined in the cluster {cluster}"),
         ))
+    }
+}
+
+impl ServerDef {
+    /// Reads a serialized `ServerDef` (TensorFlow: `tf.train.Server(server_def)`). A protocol of
+    /// `grpc` is taken for the one that there is, QUIC.
+    ///
+    /// # Errors
+    /// If it is none, has a mistake, or asks for what is not there; as [`ServerDef::new`].
+    pub fn from_proto(bytes: &[u8]) -> Result<Self> {
+        let (cluster, job, index) = read_server_def(bytes)?;
+        Self::new(cluster, Some(&job), Some(index))
+    }
+
+    /// The same as a serialized `ServerDef` (TensorFlow: `Server.server_def`).
+    pub fn to_proto(&self) -> Vec<u8> {
+        server_def(&self.cluster, &self.task)
     }
 }
 
