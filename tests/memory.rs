@@ -14,8 +14,8 @@ use std::cell::RefCell;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use trainyard::clock::WallClock;
 use trainyard::cluster::{ClusterSpec, LocalDevice, TaskName};
@@ -41,8 +41,6 @@ const SLACK: i64 = 6_000;
 static IN_USE: AtomicI64 = AtomicI64::new(0);
 /// The most bytes that were in use at once.
 static MOST: AtomicI64 = AtomicI64::new(0);
-/// Held by the one test that counts.
-static COUNTS: Mutex<()> = Mutex::new(());
 
 /// The system's allocator, and how many bytes of it are in use.
 struct Counting;
@@ -297,10 +295,16 @@ async fn of_unwanted_messages() -> Result<i64> {
     .await
 }
 
-/// One test: another at the same time would be counted, too.
+/// One test: what another does at the same time would be counted, too, and what is done to report
+/// its end.
 #[test]
-fn memory_is_constant_over_steps_sessions_lives_and_unwanted_messages() {
-    let _counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+fn memory_is_constant_over_steps_sessions_and_messages_and_bounded_over_a_large_file()
+-> std::io::Result<()> {
+    stays_constant_over_steps_sessions_lives_and_unwanted_messages();
+    stays_within_a_tenth_of_the_file_of_a_training()
+}
+
+fn stays_constant_over_steps_sessions_lives_and_unwanted_messages() {
     let runtime = || {
         tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime")
     };
@@ -317,11 +321,9 @@ fn memory_is_constant_over_steps_sessions_lives_and_unwanted_messages() {
     assert!(too_much.is_empty(), "more than {SLACK} bytes: {too_much:?} of {grown:?}");
 }
 
-#[test]
-fn a_training_on_a_file_of_ten_times_its_memory_stays_within_it() -> std::io::Result<()> {
+fn stays_within_a_tenth_of_the_file_of_a_training() -> std::io::Result<()> {
     const LIMIT: i64 = 3_000_000;
     const SAMPLES: u64 = 120_000;
-    let _counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("memory_streamed");
     std::fs::create_dir_all(&folder)?;
     let mut file = BufWriter::new(std::fs::File::create(folder.join("train"))?);
