@@ -166,7 +166,7 @@ impl<T: Send + 'static> Pipeline<T> {
         self.ahead
     }
 
-    /// The elements from the first. An error is the last of them.
+    /// All elements, from the first one on. After an error there are no more.
     ///
     /// # Errors
     /// If the first can't be opened.

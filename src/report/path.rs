@@ -19,7 +19,8 @@ pub enum Cause {
     Start,
     /// Kernels of workers, as long as they take without straggling.
     Compute,
-    /// Kernels that took longer than on average, by a law, a slow task or a fault.
+    /// The time by which kernels took longer than on average: a law drew it, the task is slow, or
+    /// a fault slowed it.
     Stragglers,
     /// Network cards of parameter servers.
     ServerCard,

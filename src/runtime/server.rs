@@ -116,7 +116,8 @@ impl ServerDef {
     /// `grpc` is taken for the one that there is, QUIC.
     ///
     /// # Errors
-    /// If it is none, has a mistake, or asks for what is not there; as [`ServerDef::new`].
+    /// If the bytes are no `ServerDef` of TensorFlow, or say what a server here has not; and as
+    /// [`ServerDef::new`].
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {
         let (cluster, job, index) = read_server_def(bytes)?;
         Self::new(cluster, Some(&job), Some(index))

@@ -23,7 +23,7 @@ pub struct Gpus {
     pub capacity: Option<Bytes>,
     /// The link of each to the memory of its host, and back.
     pub host: MemoryLink,
-    /// The link of each to the others; `None` if what they send each other goes through the host.
+    /// The link from each GPU to the other ones; `None` if values between GPUs go through the host.
     pub peers: Option<MemoryLink>,
 }
 

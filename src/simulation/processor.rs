@@ -119,7 +119,7 @@ impl<T> Processors<T> {
         self.ends.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Ends the piece that ends next, at `now`; the next one of its lane begins.
+    /// Ends, at `now`, the first piece of work that is due; the next one in its lane begins.
     pub(super) fn advance(&mut self, now: Time) -> Ended<T> {
         let Some(Reverse((at, _, host))) = self.ends.pop() else {
             unreachable!("processors are advanced only to an end");

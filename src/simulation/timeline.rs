@@ -80,7 +80,8 @@ pub(super) struct Timeline {
     is_over: bool,
     slices: u64,
     arrows: u64,
-    /// By task and lane: the end of the last slice of each line.
+    /// For each lane of a task its lines, each with the time at which its last slice ends: a slice
+    /// goes to a line that is free by then.
     lines: BTreeMap<(usize, Lane), Vec<Time>>,
     tasks: Vec<TaskName>,
 }

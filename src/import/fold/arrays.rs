@@ -162,7 +162,8 @@ pub(super) fn concat_offsets(inputs: &[&Known]) -> Option<Vec<Known>> {
     Some(offsets)
 }
 
-/// The integers of the first that the second has not, and their positions.
+/// `ListDiff` of two vectors: the integers of the first that are not in the second, and their
+/// positions in the first.
 pub(super) fn list_diff(inputs: &[&Known]) -> Option<Vec<Known>> {
     let [x, y] = inputs else { return None };
     let others = y.ints()?;
