@@ -28,6 +28,7 @@ mod mailbox;
 mod master;
 mod messages;
 mod ordered;
+mod own_values;
 mod parameter_server;
 mod places;
 mod processor;
@@ -55,6 +56,7 @@ pub use messages::{
     PackedArrivals, ParameterServerMessage, PeerMessage, Places, Scope, SentOperation,
     SessionAction, SessionAnswer, SessionCall, SessionId, StepId, Traffic, Values, WorkerMessage,
 };
+pub use own_values::{OwnValues, OwnValuesAnswer};
 pub use processor::Processor;
 pub(crate) use processor::{attempt, is_computing};
 pub(crate) use remote::ClientEnd;

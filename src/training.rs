@@ -10,6 +10,7 @@ mod fetched;
 pub mod hooks;
 mod input;
 mod monitored_session;
+mod own_values;
 mod places;
 mod positions;
 mod record;

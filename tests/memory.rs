@@ -23,8 +23,8 @@ use trainyard::experiment::Experiment;
 use trainyard::partition::{CrossingId, Partition};
 use trainyard::prelude::*;
 use trainyard::runtime::{
-    ComputeModel, GraphHandle, MasterMessage, ParameterServerMessage, PeerMessage, Processor,
-    ServerDef, ServerWorld, StepId, WorkerMessage,
+    ComputeModel, GraphHandle, MasterMessage, OwnValuesAnswer, ParameterServerMessage, PeerMessage,
+    Processor, ServerDef, ServerWorld, StepId, WorkerMessage,
 };
 use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
@@ -277,6 +277,9 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         ParameterServerMessage::AskForPlaces.into(),
         ParameterServerMessage::WatchCheckpoints.into(),
         ParameterServerMessage::CheckpointSaved.into(),
+        ParameterServerMessage::AskForOwnValues { count: number }.into(),
+        ParameterServerMessage::AskForRestoredValues.into(),
+        ParameterServerMessage::OwnValues(OwnValuesAnswer::Nothing).into(),
         ParameterServerMessage::Places(places).into(),
     ]
 }

@@ -14,9 +14,9 @@
 //! The global step counts the exchanges. The mode decides whether an exchange waits for others: an
 //! average is a round of synchronous training, with the same treatment of backups, lost workers and
 //! workers that come back. A worker that comes back begins at the center. If the centers go back to
-//! a checkpoint, the moves of the workers since their last average still count in the next. A
-//! worker never exchanges its other variables: its optimizer's slots and the moving averages of
-//! batch normalisation.
+//! a checkpoint, so do the workers, each to its own values after the exchange that the checkpoint
+//! has. A worker never exchanges its other variables: its optimizer's slots and the moving averages
+//! of batch normalisation.
 
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Target, Variable};
 use crate::sync::{Copies, Exchange, Mode};

@@ -3,8 +3,8 @@
 //! The other elements stay with the worker, in a local variable `<variable>/residual`, and are
 //! added to the next gradient (error feedback; Stich et al. 2018, Deep Gradient Compression of Lin
 //! et al. 2018). The server fills the rest with zeros, and applies the gradient by any rule. A NaN
-//! counts as the greatest of all, so it is sent. A worker that is restarted begins with an empty
-//! residual.
+//! counts as the greatest of all, so it is sent. Residuals
+//! are in a training's checkpoints; a worker that is restarted by itself begins with an empty one.
 //!
 //! The residual changes once the step has been counted. So a gradient that came too late and is
 //! dropped leaves it as it was; and a step that is taken again, because its answer was lost,

@@ -16,6 +16,7 @@ use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Address, Panics, Spare, tell};
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
 use crate::runtime::ordered::Ordered;
+use crate::runtime::own_values::KnownOwnValues;
 use crate::runtime::places::KnownPlaces;
 use crate::runtime::remote::RemoteMasters;
 use crate::runtime::state::{Served, StateRequest};
@@ -65,6 +66,8 @@ pub(crate) struct Actors {
     pub(crate) parting: RefCell<Vec<ParameterServerMessage>>,
     /// Where the chief has the variables that workers share.
     pub(crate) places: KnownPlaces,
+    /// The variables that a worker alone has, for checkpoints.
+    pub(crate) own_values: KnownOwnValues,
     /// Who is told of checkpoints, and what this task has heard of them.
     pub(crate) news: CheckpointNews,
     /// The masters of other servers that programs of this task have sessions on.
@@ -200,6 +203,7 @@ impl Actors {
             partners: RefCell::default(),
             parting: RefCell::default(),
             places: KnownPlaces::default(),
+            own_values: KnownOwnValues::default(),
             news: CheckpointNews::default(),
             remotes: RemoteMasters::default(),
             requests: Spare::default(),
@@ -244,7 +248,10 @@ impl Actors {
             | ParameterServerMessage::AskForPlaces
             | ParameterServerMessage::WatchCheckpoints
             | ParameterServerMessage::CheckpointSaved
-            | ParameterServerMessage::Places(_) => {}
+            | ParameterServerMessage::Places(_)
+            | ParameterServerMessage::AskForOwnValues { .. }
+            | ParameterServerMessage::AskForRestoredValues
+            | ParameterServerMessage::OwnValues(_) => {}
         }
     }
 }
@@ -263,6 +270,7 @@ impl Inbox<PeerMessage> for Actors {
     fn lost(&self, peer: PeerId, loss: Loss) {
         tracing::debug!(peer = peer.0, %loss, "lost a peer");
         self.news.lose(peer);
+        self.own_values.lose(peer);
         self.remotes.lost(peer, loss);
         tell(&self.master, MasterMail::Lost { peer, loss });
         // The worker tells the parameter server, after the steps that it fails.

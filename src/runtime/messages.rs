@@ -23,6 +23,7 @@ use crate::tensor::Tensor;
 use crate::units::Time;
 
 use crate::runtime::error::Result;
+use crate::runtime::own_values::OwnValuesAnswer;
 
 pub use operation::SentOperation;
 pub use packed::Packed;
@@ -300,6 +301,17 @@ pub enum ParameterServerMessage {
     WatchCheckpoints,
     /// Chief's task: there may be a checkpoint that the receiver has not seen.
     CheckpointSaved,
+    /// Program of the chief, to a worker's task: tell the variables that it alone has, as they were
+    /// after its step `count`. Answered by `OwnValues`.
+    AskForOwnValues {
+        /// The number of its steps that had been counted then.
+        count: u64,
+    },
+    /// Program of a worker, to the chief's task: tell what the checkpoint that was restored has of
+    /// it. Answered by `OwnValues`.
+    AskForRestoredValues,
+    /// The variables that a worker alone has; unasked only from one that takes no more steps.
+    OwnValues(OwnValuesAnswer),
 }
 
 /// The variables that workers share, by name, each with the task that a graph places it on.

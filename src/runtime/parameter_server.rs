@@ -272,6 +272,18 @@ impl ParameterServer {
             ParameterServerMessage::Stopping => {} // the task's program ends the training
             ParameterServerMessage::AskForPlaces => self.link.tell_places(from),
             ParameterServerMessage::Places(places) => self.link.actors.places.hear(from, places),
+            ParameterServerMessage::AskForOwnValues { count } => {
+                let answer = self.link.actors.own_values.answer(from, count);
+                self.link.send(from, ParameterServerMessage::OwnValues(answer));
+            }
+            ParameterServerMessage::AskForRestoredValues => {
+                let answer = self.link.actors.own_values.restored_for(from);
+                self.link.send(from, ParameterServerMessage::OwnValues(answer));
+            }
+            ParameterServerMessage::OwnValues(answer) => {
+                let is_chief = self.link.actors.chief.get() == Some(self.link.local());
+                self.link.actors.own_values.hear(from, answer, is_chief);
+            }
             ParameterServerMessage::WatchCheckpoints => {
                 self.link.actors.news.watched_by(from);
                 self.link.send(from, ParameterServerMessage::CheckpointSaved);

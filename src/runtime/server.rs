@@ -1,5 +1,6 @@
 //! A server: one task's three actors, started, joined and stopped (TensorFlow: `tf.train.Server`).
 
+mod own_values;
 mod training;
 
 use std::cell::{Cell, RefCell};

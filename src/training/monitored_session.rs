@@ -15,6 +15,7 @@ use crate::tensor::Tensor;
 use crate::units::Time;
 
 use super::hooks::{HookContext, Hooks, RunOptions, RunValues};
+use super::own_values::OwnVariables;
 use super::positions::Positions;
 use super::record::{Ending, StepStats};
 use super::recovery::{Tries, ended_behind, given_up, is_end, is_mendable};
@@ -42,11 +43,15 @@ pub struct MonitoredSession {
     session: Session,
     hooks: Hooks,
     positions: Positions,
+    /// The variables that this worker alone has, if checkpoints hold them.
+    own_variables: Option<OwnVariables>,
     /// The training's number at its server; it stays the same when the session is replaced.
     training: u64,
     /// The number of training steps that have begun, failed ones included.
     begun: u64,
     local_step: u64,
+    /// The training steps since the session began, or went back to a checkpoint.
+    steps_in_session: u64,
     /// The number of runs of the program that were no training step.
     other_runs: u64,
     /// The global step that was seen last.
@@ -101,6 +106,9 @@ impl MonitoredSession {
     /// the last step.
     pub async fn close(mut self) -> Result<()> {
         let reached = self.global_step;
+        if self.own_variables.is_some() && !self.task.is_chief() {
+            self.task.server().tell_last_own_values(&self.task.chief());
+        }
         let ended = self.end(reached).await;
         self.task.leave();
         ended
@@ -245,11 +253,17 @@ impl MonitoredSession {
         (self.session, self.restored) = (session, restored);
         if let Some(step) = restored {
             self.global_step = step;
+            self.steps_in_session = 0;
             self.task.seek_batches(step);
         }
         self.global_step = self.global_step.max(global_step);
         if restored.is_some() || !self.positions.are_found() {
             self.positions.find(&self.task, &self.session, self.global_step).await?;
+        }
+        if let Some(own) = &self.own_variables
+            && (restored.is_some() || !own.are_found())
+        {
+            own.find(&self.task, &self.session).await?;
         }
         self.tell_of_the_session().await
     }
@@ -257,6 +271,9 @@ impl MonitoredSession {
     /// Begins to train at `global_step`, in the first session.
     async fn begin_at(&mut self, global_step: u64) -> Result<()> {
         self.positions.find(&self.task, &self.session, global_step).await?;
+        if let Some(own) = &self.own_variables {
+            own.find(&self.task, &self.session).await?;
+        }
         self.tell_of_the_session().await
     }
 
@@ -388,6 +405,7 @@ impl MonitoredSession {
     fn count_training_step(&mut self, stats: &mut StepStats) {
         stats.local_step = self.local_step;
         self.local_step += 1;
+        self.steps_in_session += 1;
         self.global_step = stats.global_step;
     }
 }

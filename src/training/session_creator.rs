@@ -11,6 +11,7 @@ use crate::runtime::{Code, Error, Result, SessionOptions};
 use crate::sync::Departed;
 
 use super::checkpoints::Checkpoints;
+use super::own_values;
 use super::places::{places, unless_misplaced};
 use super::recovery::{OPERATION_TIMEOUT, given_up, lost_values, workers_have_left};
 use super::restoring::restore;
@@ -202,6 +203,7 @@ impl SessionCreator {
         let step = checkpoint.global_step;
         tracing::warn!(checkpoint = checkpoint.name, global_step = step, "restoring");
         let session = self.session(self.task.patience().recovery).await?;
+        own_values::publish(&self.task, &self.graph, &checkpoint);
         restore(&session, &self.scaffold.shared, &checkpoint).await?;
         if self.scaffold.shared.iter().any(|variable| variable.restore.is_none()) {
             let found = self.find(&session).await?;

@@ -3,5 +3,6 @@
 mod crashes;
 mod fault_matrix;
 mod losses;
+mod own_values;
 mod recovery;
 mod stall;

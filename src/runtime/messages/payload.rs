@@ -5,6 +5,7 @@ use super::{
     SessionAnswer, WorkerMessage,
 };
 use crate::cluster::TaskName;
+use crate::runtime::own_values::OwnValuesAnswer;
 use crate::tensor::Tensor;
 use crate::transport::Payload;
 use crate::units::Bytes;
@@ -160,12 +161,21 @@ impl ParameterServerMessage {
                 };
                 places.iter().map(place).sum()
             }
+            Self::OwnValues(OwnValuesAnswer::Values(own) | OwnValuesAnswer::Last(own)) => {
+                let value = |(name, value): &(String, Tensor)| {
+                    STRING_HEADER + name.len() as u64 + tensor_size(value)
+                };
+                8 + own.values.iter().map(value).sum::<u64>()
+            }
+            Self::AskForOwnValues { .. } => 8,
             Self::Flush { out, .. } => 4 * (1 + out.len() as u64),
             Self::Flushed { progress, .. } => 4 + 28 * progress.len() as u64,
             Self::Install(view) => 4 + 8 * view.out.len() as u64 + 16 * view.back.len() as u64,
             Self::Leave { .. }
             | Self::TrainingOver
             | Self::AskForPlaces
+            | Self::AskForRestoredValues
+            | Self::OwnValues(OwnValuesAnswer::Later | OwnValuesAnswer::Nothing)
             | Self::Stopping
             | Self::WatchCheckpoints
             | Self::CheckpointSaved => 0,

@@ -16,6 +16,7 @@ use crate::partition::{CrossingId, Partition, Request, Sent};
 use crate::placement::ReplicaDeviceSetter;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::master::step_plan::partitions;
+use crate::runtime::own_values::OwnValues;
 use crate::runtime::state::{Bound, VariableId};
 use crate::runtime::worker::plan::Plan;
 use crate::sync::{Departed, Epoch, Fate, Mode, Progress, Return, View};
@@ -222,7 +223,8 @@ fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_othe
     assert_eq!(error.operation.as_deref(), Some("Add"));
 }
 
-fn to_parameter_servers() -> [ParameterServerMessage; 11] {
+fn to_parameter_servers() -> [ParameterServerMessage; 14] {
+    let own = OwnValues { count: 7, values: vec![("v".to_owned(), Tensor::scalar(1f32))] };
     [
         ParameterServerMessage::Reset {
             number: 1,
@@ -247,6 +249,9 @@ fn to_parameter_servers() -> [ParameterServerMessage; 11] {
         ParameterServerMessage::Stopping,
         ParameterServerMessage::WatchCheckpoints,
         ParameterServerMessage::CheckpointSaved,
+        ParameterServerMessage::AskForOwnValues { count: 7 },
+        ParameterServerMessage::AskForRestoredValues,
+        ParameterServerMessage::OwnValues(OwnValuesAnswer::Last(own)),
     ]
 }
 
@@ -257,7 +262,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 27, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 30, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

@@ -7,6 +7,7 @@ use crate::runtime::{Code, Error, Result};
 
 use super::super::checkpointing::{Checkpointing, Consistency};
 use super::super::checkpoints::{Checkpoints, part_as_slice};
+use super::super::own_values::Gathering;
 use super::super::record::FailedCheckpoint;
 use super::super::scaffold::SavedNames;
 use super::super::task::Task;
@@ -118,11 +119,21 @@ impl CheckpointSaver {
     /// Reads the variables: while every other worker is held between two steps or, if they need not
     /// be consistent, without holding anyone.
     async fn read_whole_steps(&self, context: &HookContext<'_>) -> Result<Snapshot> {
-        let Some(lift) = &self.lift_fence else { return self.read(context).await };
         let snapshot = self.read(context).await;
-        let lifted = context.session.run().target(lift).await;
-        let snapshot = snapshot?;
-        lifted.map(|_| snapshot)
+        let own_values = match &snapshot {
+            Ok(snapshot) => Some(Gathering::begin(context.task, snapshot).await),
+            Err(_) => None,
+        };
+        if let Some(lift) = &self.lift_fence {
+            let lifted = context.session.run().target(lift).await;
+            snapshot.as_ref().map_err(Error::clone)?;
+            lifted?;
+        }
+        let mut snapshot = snapshot?;
+        if let Some(own_values) = own_values {
+            snapshot.shards.extend(own_values.end(context.task, self.consistency).await);
+        }
+        Ok(snapshot)
     }
 
     /// Reads the variables at one moment, on each task in the order of their names.

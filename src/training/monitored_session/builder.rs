@@ -13,6 +13,7 @@ use super::super::checkpoints::Checkpoints;
 use super::super::hooks::{
     CheckpointSaver, Hook, Hooks, SecondOrStepTimer, StepCounter, StopAtTime, SummarySaver,
 };
+use super::super::own_values::OwnVariables;
 use super::super::positions::Positions;
 use super::super::record::Beginning;
 use super::super::recovery::{Tries, given_up, is_mendable};
@@ -212,6 +213,10 @@ impl Builder {
         hooks.begin(&self.task, &self.graph)?;
         let (task, graph) = (self.task, self.graph);
         let positions = Positions::new(&task, &graph);
+        let own_variables = match &self.checkpointing {
+            Some(_) => OwnVariables::new(&task, &graph)?,
+            None => None,
+        };
         let scaffold = self.scaffold.finalize(&graph, self.checkpointing.is_some())?;
         let creator = SessionCreator {
             task: task.clone(),
@@ -233,8 +238,10 @@ impl Builder {
             session,
             hooks,
             positions,
+            own_variables,
             begun: 0,
             local_step: 0,
+            steps_in_session: 0,
             other_runs: 0,
             global_step,
             restored,

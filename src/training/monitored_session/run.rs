@@ -92,10 +92,6 @@ impl<'a> MonitoredRun<'a> {
             let message = "run called even after should_stop requested a stop";
             return Err(Error::new(Code::FailedPrecondition, message));
         }
-        let number = self.monitored.local_step;
-        for target in &mut self.targets {
-            *target = target.in_step(number);
-        }
         let mut fed = None;
         loop {
             if fed.is_none() && self.feeder.is_some() {
@@ -137,18 +133,24 @@ impl<'a> MonitoredRun<'a> {
         if let (None, Some(feeder)) = (&fed, &mut self.feeder) {
             *fed = Some(feeder()?);
         }
+        let targets = self.targets_of_this_step();
         let mut asked = self.monitored.session.asked();
         self.fixed
             .iter()
             .chain(fed.iter().flatten())
             .for_each(|(output, value)| asked.feed(output, value.clone()));
         self.fetches.iter().for_each(|output| asked.fetch(output));
-        self.targets.iter().for_each(|target| asked.target(target));
-        let train_op = self.targets.iter().find_map(Target::end_of_step);
+        targets.iter().for_each(|target| asked.target(target));
+        let train_op = targets.iter().find_map(Target::end_of_step);
         if let Some(train_op) = &train_op {
             train_op.told_of_step().iter().for_each(|told| asked.fetch(told));
             asked.origin = Some(self.monitored.next_origin());
             self.monitored.positions.feed(&mut asked);
+            if let Some(own) = &self.monitored.own_variables
+                && !train_op.is_local_step()
+            {
+                own.feed(&mut asked);
+            }
             asked.reads_ahead = self.monitored.task.reads_ahead();
         }
         let mut options = self.options;
@@ -161,11 +163,17 @@ impl<'a> MonitoredRun<'a> {
         Ok((asked, options))
     }
 
+    /// Its targets; a worker that trains a copy of its own exchanges in every so many steps.
+    fn targets_of_this_step(&self) -> Vec<Target> {
+        let number = self.monitored.steps_in_session;
+        self.targets.iter().map(|target| target.in_step(number)).collect()
+    }
+
     /// Shows the finished run to the hooks and the recorder.
     async fn finish(self, done: StepDone, options: RunOptions, started: Time) -> Result<Fetched> {
-        let Self { monitored, fetches, targets, .. } = self;
+        let end = self.targets_of_this_step().iter().find_map(Target::end_of_step);
+        let Self { monitored, fetches, .. } = self;
         let span = (started, monitored.task.now());
-        let end = targets.iter().find_map(Target::end_of_step);
         let own = &done.fetches[..fetches.len()];
         let mut stats = match &end {
             Some(_) => {
@@ -173,8 +181,15 @@ impl<'a> MonitoredRun<'a> {
             }
             None => None,
         };
-        if let Some(stats) = stats.as_mut().filter(|_| end.is_some_and(|end| end.is_local_step())) {
+        let is_local = end.is_some_and(|end| end.is_local_step());
+        if let Some(stats) = stats.as_mut().filter(|_| is_local) {
             stats.global_step = monitored.global_step;
+        }
+        if let Some(own) = &monitored.own_variables
+            && stats.is_some()
+            && !is_local
+        {
+            own.keep(&monitored.task, &monitored.session).await;
         }
         if let Some(stats) = &mut stats {
             monitored.count_training_step(stats);

@@ -65,10 +65,15 @@ impl Task {
         let (graph, step) = (variable.graph(), variable.graph().global_step()?);
         let Some(copies) = self.copies() else {
             self.count_inputs(graph)?;
-            return self.coordinated(optimizer)?.apply_gradients(pairs, &step);
+            let optimizer = self.coordinated(optimizer)?;
+            if optimizer.top_k.is_some() {
+                self.count_own_values(graph)?;
+            }
+            return optimizer.apply_gradients(pairs, &step);
         };
         graph.make_variables_local();
         self.count_inputs(graph)?;
+        self.count_own_values(graph)?;
         let center = self.coordinated(LocalSgd::center(&copies))?;
         // Compression is for gradients that are sent; these stay on the worker.
         let own = Optimizer { top_k: None, ..optimizer };

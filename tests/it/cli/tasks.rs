@@ -2,6 +2,7 @@
 //! and asked to stop.
 
 mod ends;
+mod own_values;
 mod session_master;
 mod waits;
 

@@ -15,8 +15,9 @@ use trainyard::optimizer::{Adam, IntoOptimizer};
 use trainyard::partition::Partition;
 use trainyard::prelude::*;
 use trainyard::runtime::{
-    ClientMessage, ComputeModel, MasterMessage, ParameterServerMessage, PeerMessage, Processor,
-    Scope, ServerDef, ServerWorld, SessionAction, SessionAnswer, WorkerMessage,
+    ClientMessage, ComputeModel, MasterMessage, OwnValuesAnswer, ParameterServerMessage,
+    PeerMessage, Processor, Scope, ServerDef, ServerWorld, SessionAction, SessionAnswer,
+    WorkerMessage,
 };
 use trainyard::sync::Mode;
 use trainyard::tensor::Shape;
@@ -204,6 +205,9 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
         ParameterServerMessage::AskForPlaces,
         ParameterServerMessage::WatchCheckpoints,
         ParameterServerMessage::CheckpointSaved,
+        ParameterServerMessage::AskForOwnValues { count: 1 },
+        ParameterServerMessage::AskForRestoredValues,
+        ParameterServerMessage::OwnValues(OwnValuesAnswer::Nothing),
         ParameterServerMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 0))]),
     ];
     let besides = besides.map(PeerMessage::from);

@@ -1,0 +1,104 @@
+//! Trainings whose workers have variables of their own, which die and go on: what `top_k` has not
+//! sent yet, and copies that workers train themselves, are in checkpoints.
+
+use std::time::Duration;
+
+use trainyard::checkpoint::Memory;
+use trainyard::cluster::TaskName;
+use trainyard::simulation::{FaultKind, Trigger};
+use trainyard::sync::Mode;
+use trainyard::training::train;
+
+use crate::support::simulated::{Simulated, Trained};
+
+const STEPS: u64 = 12;
+const SYNC: Mode = Mode::Sync { backups: 0, cancel: false };
+const LOCAL_SGD: Mode = Mode::LocalSgd { every: 3, backups: 0 };
+const DILOCO: Mode =
+    Mode::DiLoCo { every: 3, backups: 0, outer_learning_rate: 0.7, outer_momentum: 0.9 };
+
+/// A training that keeps a checkpoint every third step. All workers take part in each round, and
+/// each has variables of its own: residuals, or a copy and the moments of Adam.
+fn training(mode: Mode, steps: u64, store: &Memory) -> Simulated {
+    let training = Simulated::new(2, 2, mode).digits().steps(steps).checkpoints(store, 3);
+    if mode == SYNC { training.top_k(0.05) } else { training.adam(0.01) }
+}
+
+#[track_caller]
+fn weights(trained: &Trained) -> u64 {
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+    trained.ending.expect("the chief has ended").weights_digest.expect("there are numbers")
+}
+
+fn crash(task: &TaskName, restart_after: Option<Duration>) -> FaultKind {
+    FaultKind::Crash { task: task.clone(), restart_after }
+}
+
+#[test]
+fn a_training_that_ends_and_is_begun_again_for_longer_ends_as_one_that_went_on() {
+    for mode in [SYNC, LOCAL_SGD, DILOCO] {
+        let expected = weights(&training(mode, STEPS, &Memory::default()).run());
+        let store = Memory::default();
+        training(mode, STEPS / 2, &store).run();
+        let resumed = training(mode, STEPS, &store).run();
+        assert_eq!(weights(&resumed), expected, "{mode}");
+        assert!(resumed.steps.iter().all(|step| step.global_step >= STEPS / 2), "{mode}");
+    }
+}
+
+#[test]
+fn a_training_killed_at_any_event_and_begun_again_ends_with_the_same_weights() {
+    for mode in [SYNC, LOCAL_SGD, DILOCO] {
+        let undisturbed = training(mode, STEPS, &Memory::default()).run();
+        let (expected, mut resumed, mut killed_at) = (weights(&undisturbed), 0, 0);
+        for event in (0..undisturbed.outcome.events).step_by(29) {
+            let store = Memory::default();
+            let mut killed = training(mode, STEPS, &store);
+            for (job, index) in [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)] {
+                killed =
+                    killed.fault(Trigger::Event(event), crash(&TaskName::new(job, index), None));
+            }
+            killed.run_program(train);
+            let again = training(mode, STEPS, &store).run();
+            assert_eq!(weights(&again), expected, "{mode}, killed at event {event}");
+            resumed += u32::from(again.steps.len() < undisturbed.steps.len());
+            killed_at += 1;
+        }
+        assert!(resumed > killed_at / 2, "{mode}: {resumed} of {killed_at} went on");
+    }
+}
+
+#[test]
+fn a_parameter_server_that_comes_back_takes_the_workers_own_variables_back_with_its_own() {
+    for mode in [SYNC, LOCAL_SGD, DILOCO] {
+        let undisturbed = training(mode, STEPS, &Memory::default()).run();
+        let expected = weights(&undisturbed);
+        let last = undisturbed.outcome.events * 9 / 10; // later, a worker may have left
+        for event in (0..last).step_by(61) {
+            let ps = TaskName::new("ps", (event % 2) as u32);
+            let fault = crash(&ps, Some(Duration::from_millis(5)));
+            let store = Memory::default();
+            let trained = training(mode, STEPS, &store)
+                .fault(Trigger::Event(event), fault)
+                .run_program(train);
+            assert_eq!(weights(&trained), expected, "{mode}, {ps} crashed at event {event}");
+        }
+    }
+}
+
+#[test]
+fn asynchronous_trainings_with_own_variables_go_on_with_another_number_of_workers() {
+    for mode in [Mode::Async, Mode::ElasticAveraging { every: 3, alpha: 0.3 }] {
+        let store = Memory::default();
+        let with = |workers, steps| {
+            let training = Simulated::new(2, workers, mode).digits().steps(steps);
+            training.checkpoints(&store, 3).top_k(0.05).run()
+        };
+        with(3, STEPS);
+        let fewer = with(2, 2 * STEPS);
+        let more = with(4, 3 * STEPS);
+        for trained in [fewer, more] {
+            assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+        }
+    }
+}
