@@ -105,6 +105,9 @@ pub(crate) struct Binding {
     pub(crate) replicas: Vec<Replica>,
     /// Whether it counts their steps.
     pub(crate) counts: bool,
+    /// Whether a training step is to be taken again with it: parts of the earlier attempt may have
+    /// been carried out.
+    pub(crate) is_again: bool,
 }
 
 /// The mail of a task's parameter server.

@@ -189,6 +189,7 @@ impl Master {
             log_placement(&partitions);
         }
         let isolated = self.scope_of(id);
+        let is_again = accepted.run.origin.is_some_and(|origin| origin.is_again);
         let mut ready = Ready { parts: Vec::new(), fed_fetches };
         for (partition, peer) in partitions.into_iter().zip(&peers) {
             let graph = GraphHandle { master: self.id, number: self.next_graph };
@@ -198,7 +199,8 @@ impl Master {
             self.registering.insert(graph, registration);
             ready.parts.push(Part::new(*peer, graph, &partition));
             let partition = Arc::new(partition);
-            self.link.send(*peer, WorkerMessage::RegisterGraph { graph, partition, isolated });
+            self.link
+                .send(*peer, WorkerMessage::RegisterGraph { graph, partition, isolated, is_again });
         }
         let plans = &mut self.sessions.get_mut(&id).expect("it was just there").plans;
         if peers.is_empty() {

@@ -182,6 +182,8 @@ pub enum WorkerMessage {
         partition: Arc<Partition>,
         /// The session, if its variables are its own.
         isolated: Option<Scope>,
+        /// Whether a training step waits for it of which an earlier attempt was given up.
+        is_again: bool,
     },
     /// Master: the session is closed, forget these partitions.
     DeregisterGraphs {

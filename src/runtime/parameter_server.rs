@@ -224,7 +224,6 @@ impl ParameterServer {
             Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
-        self.members.end_step(commit.replica.worker);
         let needs_rest = self.views.as_ref().is_some_and(Views::needs_rest);
         let (members, coordination) = self.coordination(global_step, commit.replica);
         if needs_rest {
@@ -416,9 +415,6 @@ impl Receive for ParameterServer {
             ParameterServerMail::Forget(step) => {
                 self.store.forget(step);
                 self.deferred.retain(|request| request.ticket.step != step);
-                if step.trains {
-                    self.members.interrupt(step.master);
-                }
                 self.served.extend(self.resources.forget(step));
                 self.coordinations
                     .values_mut()

@@ -152,11 +152,11 @@ impl Coordinator {
     }
 
     /// Whether `worker`, which makes ready for other steps, must wait until the fence is lifted.
-    /// One that has a step to take again may do so before the fence goes up.
-    pub fn holds_off(&self, members: &Membership, worker: u32) -> bool {
+    /// One that takes a step again may do so before the fence goes up: some variables may wait for
+    /// its gradient.
+    pub fn holds_off(&self, worker: u32, is_again: bool) -> bool {
         self.fence.as_ref().is_some_and(|fence| {
-            let may_end_its_step = members.is_halfway(worker) && fence.is_held_up_by(worker);
-            fence.owner != worker && !may_end_its_step
+            fence.owner != worker && !(is_again && fence.is_held_up_by(worker))
         })
     }
 

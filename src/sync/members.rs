@@ -10,9 +10,6 @@ pub(super) struct Member {
     pub(super) masters: BTreeSet<u64>,
     /// The number of the silence in which the worker has been missed, while it is still waited for.
     pub(super) missed_in: Option<u64>,
-    /// The master that has given up a step of the worker, until the worker has ended one: a part of
-    /// that step may have been carried out.
-    pub(super) halfway: Option<u64>,
 }
 
 /// Whether a worker takes part.
@@ -93,10 +90,6 @@ impl Members {
     /// What is known of `worker`; from now on, there is something.
     pub(super) fn note(&mut self, worker: u32) -> &mut Member {
         self.known.entry(worker).or_default()
-    }
-
-    pub(super) fn all_known_mut(&mut self) -> impl Iterator<Item = &mut Member> {
-        self.known.values_mut()
     }
 
     pub(super) fn state(&self, worker: u32) -> State {

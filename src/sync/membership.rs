@@ -84,7 +84,6 @@ impl Membership {
         self.members.set_state(worker, State::Training);
         let member = self.members.note(worker);
         member.missed_in = None;
-        member.halfway = member.halfway.filter(|before| *before == master);
         member.masters.insert(master);
         match had_departed {
             _ if begins_anew => Joined::Anew,
@@ -171,26 +170,6 @@ impl Membership {
             self.members.set_state(*worker, State::Expected);
         }
         found
-    }
-
-    /// Notes that `master` has given up a training step, which its worker may take again.
-    pub fn interrupt(&mut self, master: u64) {
-        let all = self.members.all_known_mut();
-        for member in all.filter(|member| member.masters.contains(&master)) {
-            member.halfway = Some(master);
-        }
-    }
-
-    /// Notes that `worker` has ended a step.
-    pub fn end_step(&mut self, worker: u32) {
-        if let Some(member) = self.members.get_mut(worker) {
-            member.halfway = None;
-        }
-    }
-
-    /// Whether the last step of `worker` was given up, and perhaps carried out in part.
-    pub(super) fn is_halfway(&self, worker: u32) -> bool {
-        self.members.get(worker).is_some_and(|member| member.halfway.is_some())
     }
 
     fn depart(&mut self, worker: u32, state: State) -> bool {

@@ -38,7 +38,8 @@ const STRANGER: PeerId = PeerId(6);
 
 fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
     let partition = Partition::empty(TaskName::new("ps", 0), crate::cluster::LocalDevice::cpu(0));
-    WorkerMessage::RegisterGraph { graph, partition: Arc::new(partition), isolated }.into()
+    let (partition, is_again) = (Arc::new(partition), false);
+    WorkerMessage::RegisterGraph { graph, partition, isolated, is_again }.into()
 }
 
 fn run(step: StepId, graph: GraphHandle) -> PeerMessage {

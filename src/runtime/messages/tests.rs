@@ -102,11 +102,11 @@ fn messages() -> Vec<PeerMessage> {
         MasterMessage::ResetDone { number: 1, variables: 12, departed },
         MasterMessage::WayLost { to: TaskName::new("ps", 1) },
     ];
-    let registered = some_partitions().into_iter().map(|partition| WorkerMessage::RegisterGraph {
-        graph,
-        partition: Arc::new(partition),
-        isolated,
-    });
+    let register = |partition| {
+        let (partition, is_again) = (Arc::new(partition), true);
+        WorkerMessage::RegisterGraph { graph, partition, isolated, is_again }
+    };
+    let registered = some_partitions().into_iter().map(register);
     let to_workers = [
         WorkerMessage::DeregisterGraphs { graphs: vec![graph; 3], isolated: None },
         WorkerMessage::RunGraph {

@@ -44,7 +44,9 @@ impl ParameterServer {
         let mut is_held_off = self.is_early(binding) | self.is_kept_out(binding);
         for coordination in self.coordinations.values_mut() {
             for replica in &binding.replicas {
-                if let Some(answers) = coordination.hold_off(&self.members, *replica) {
+                if let Some(answers) =
+                    coordination.hold_off(&self.members, *replica, binding.is_again)
+                {
                     self.served.extend(answers);
                     is_held_off = true;
                 }

@@ -39,7 +39,7 @@ impl Worker {
         from: PeerId,
         graph: GraphHandle,
         partition: Arc<Partition>,
-        scope: Option<Scope>,
+        (scope, is_again): (Option<Scope>, bool),
     ) {
         if let Err(error) = self.check_room(graph, &partition) {
             let outcome = Err(error.on(&self.link.name(self.link.local())));
@@ -57,6 +57,7 @@ impl Worker {
             variables,
             replicas: partition.replicas(),
             counts: partition.counts_steps(),
+            is_again,
         });
         self.binding.insert(graph, Binding { attempt, master: from, partition, scope });
         tell(&self.link.actors.parameter_server, bind);

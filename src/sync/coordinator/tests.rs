@@ -314,6 +314,16 @@ fn a_fence_waits_neither_for_who_leaves_nor_for_who_has_not_begun() {
 }
 
 #[test]
+fn who_takes_a_step_again_may_end_it_before_the_fence_goes_up() {
+    let mut coordinator = Tried::training(Mode::KBatchAsync { k: 2 }, 3);
+    assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
+    let holds_off = |tried: &Tried, is_again| tried.coordinator.holds_off(1, is_again);
+    assert!(holds_off(&coordinator, false) && !holds_off(&coordinator, true));
+    coordinator.vote(1, 0);
+    assert!(holds_off(&coordinator, true), "it has ended the step");
+}
+
+#[test]
 fn a_fence_is_gone_when_its_owner_leaves_trains_or_the_training_is_over() {
     let fenced = || {
         let mut coordinator = Tried::training(Mode::Async, 2);

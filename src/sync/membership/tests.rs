@@ -83,24 +83,6 @@ fn a_lost_worker_whose_task_is_back_is_waited_for_again_and_one_that_has_left_is
 }
 
 #[test]
-fn a_worker_whose_step_was_given_up_is_halfway_until_it_ends_one_or_restarts() {
-    let mut members = Membership::default();
-    members.expect([10]);
-    members.join(0, 2, 7);
-    members.interrupt(8);
-    assert!(!members.is_halfway(0), "that is another's master");
-    members.interrupt(7);
-    members.lose(10, &[7]);
-    members.join(0, 2, 7);
-    assert!(members.is_halfway(0), "it was lost for a while, and has not died");
-    members.end_step(0);
-    assert!(!members.is_halfway(0));
-    members.interrupt(7);
-    members.join(0, 2, 9);
-    assert!(!members.is_halfway(0), "its next life knows nothing of the step");
-}
-
-#[test]
 fn its_size_does_not_grow_with_lives_and_trainings() {
     let mut members = Membership::default();
     for life in 0..1000 {

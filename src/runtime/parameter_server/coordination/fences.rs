@@ -68,15 +68,16 @@ impl Coordination {
         self.answer(lifted.unwrap_or_default())
     }
 
-    /// `replica` makes ready to train. If it has to wait for a fence to be lifted, returns the
-    /// answers that follow.
+    /// `replica` makes ready to train, perhaps a step that it takes again. If it has to wait for a
+    /// fence to be lifted, returns the answers that follow.
     pub(crate) fn hold_off(
         &mut self,
         members: &Membership,
         replica: Replica,
+        is_again: bool,
     ) -> Option<Vec<Served>> {
         let is_of_it = replica.check_trains_with(&self.training).is_ok();
-        if !is_of_it || !self.coordinator.holds_off(members, replica.worker) {
+        if !is_of_it || !self.coordinator.holds_off(replica.worker, is_again) {
             return None;
         }
         let effects = self.coordinator.rest(members, replica.worker);
