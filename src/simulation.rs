@@ -41,6 +41,7 @@ pub use faults::{Fault, FaultKind, Faults, Trigger};
 pub use gpus::{Gpus, MemoryLink};
 pub use hosts::{Hosts, MessageCost, MessageThread};
 pub use law::{Law, LawError};
+pub(crate) use network::LEAST_MTU;
 pub use network::{
     CardTraffic, ConnectionSpec, LinkSpeed, Loopback, NetworkError, NetworkSpec, Racks,
 };

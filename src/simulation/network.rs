@@ -11,8 +11,8 @@
 //! An incast law lowers the rate of a receiving NIC by the number of connections that it receives
 //! from at a time.
 //!
-//! Packets are not modelled: no loss, no retransmission, no slow start. The start of large messages
-//! and the incast law stand in for them.
+//! Of packets only the headers are modelled, where the spec has an MTU: no loss, no retransmission,
+//! no slow start. The start of large messages and the incast law stand in for them.
 //!
 //! Most messages are alone on their links and never become part of a flow: when one starts, the
 //! network *reserves* its links and schedules its arrival at once. It takes that back
@@ -37,6 +37,7 @@ use event::{Event, EventKind};
 use flows::{FlowId, Flows};
 use reservations::Reservation;
 use route::{LinkId, Wiring};
+pub(crate) use spec::LEAST_MTU;
 pub use spec::{ConnectionSpec, LinkSpeed, Loopback, NetworkError, NetworkSpec, Racks};
 
 use crate::units::{Bytes, BytesPerSecond, Time};
@@ -233,8 +234,10 @@ impl<T> Network<T> {
                 message.delivery.take().inspect(|delivery| {
                     self.free.push(id);
                     self.bytes_delivered += delivery.size.0;
+                    let Delivery { from, to, size, .. } = *delivery;
+                    let Bytes(crossed) = self.wiring.on_the_wire(from, to, size);
                     for link in &*self.connections.get(connection).route {
-                        self.carried[*link as usize] += delivery.size.0;
+                        self.carried[*link as usize] += crossed;
                     }
                 })
             }
@@ -297,6 +300,12 @@ impl<T> Network<T> {
     fn size(&self, id: MessageId) -> Bytes {
         let delivery = self.messages[id as usize].delivery.as_ref();
         delivery.expect("a message under way has not been delivered").size
+    }
+
+    /// The bytes of message `id` with the headers of its packets.
+    fn on_the_wire(&self, id: MessageId) -> f64 {
+        let Connection { from, to, .. } = *self.connection(id);
+        self.wiring.on_the_wire(from, to, self.size(id)).0 as f64
     }
 
     fn drop_stale_events(&mut self) {

@@ -10,7 +10,7 @@ use super::Compression;
 use super::mistakes::Mistakes;
 use super::tasks::{Tasks, tasks_of};
 use crate::cluster::TaskName;
-use crate::simulation::{ConnectionSpec, Hosts, LinkSpeed, NetworkSpec, Racks};
+use crate::simulation::{ConnectionSpec, Hosts, LEAST_MTU, LinkSpeed, NetworkSpec, Racks};
 use crate::units::{Bytes, BytesPerSecond, Span};
 
 /// The section as it is typed.
@@ -19,6 +19,7 @@ use crate::units::{Bytes, BytesPerSecond, Span};
 pub(super) struct NetworkFile {
     latency: Option<Span>,
     bandwidth: Option<BytesPerSecond>,
+    mtu: Option<u32>,
     message_cost: Option<Span>,
     racks: Option<RacksFile>,
     connection: ConnectionFile,
@@ -77,9 +78,13 @@ pub(super) fn network(
     found.unless(incast.is_finite() && incast >= 0.0, "network.incast", || {
         format!("{incast} must be finite and at least 0")
     });
+    if let Some(mtu) = file.mtu.filter(|mtu| *mtu < LEAST_MTU) {
+        found.note("network.mtu", format!("{mtu} must be at least {LEAST_MTU}"));
+    }
     let spec = NetworkSpec {
         latency: file.latency.map_or(standard.latency, Duration::from),
         bandwidth,
+        mtu: file.mtu,
         message_cost: file.message_cost.map_or(standard.message_cost, Duration::from),
         racks: file.racks.and_then(|racks| racks.read(found)),
         connection: file.connection.read(found),

@@ -45,6 +45,14 @@ impl SentOperation {
         ids.map(|id| Self::from(ReceivedOperation::of(graph, id))).collect()
     }
 
+    /// Its kind with its attributes, if that is registered here.
+    pub(super) fn op(&self) -> Option<&Op> {
+        match &self.op {
+            SentOp::Known(op) => Some(op),
+            SentOp::Unknown { .. } => None,
+        }
+    }
+
     /// The operation, to be added to a graph.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 //! The size of each message between tasks on the wire.
 
 use super::{
-    ClientMessage, MasterMessage, Packed, ParameterServerMessage, PeerMessage, SessionAction,
-    SessionAnswer, WorkerMessage,
+    ClientMessage, MasterMessage, Packed, ParameterServerMessage, PeerMessage, SentOperation,
+    SessionAction, SessionAnswer, WorkerMessage,
 };
 use crate::cluster::TaskName;
+use crate::graph::Op;
 use crate::runtime::own_values::OwnValuesAnswer;
 use crate::tensor::Tensor;
 use crate::transport::Payload;
@@ -20,7 +21,7 @@ const CROSSING_SIZE: u64 = 8;
 const HANDLE_SIZE: u64 = 16;
 /// The header before a string: its length \[bytes\].
 const STRING_HEADER: u64 = 8;
-/// The size of one operation of a partition, names and attributes included \[bytes\].
+/// The size of one operation of a graph, names and usual attributes included \[bytes\].
 const NODE_SIZE: u64 = 96;
 
 impl Payload for PeerMessage {
@@ -87,7 +88,10 @@ impl MasterMessage {
 impl SessionAction {
     fn content_size(&self) -> u64 {
         match self {
-            Self::Extend { operations, .. } => operations.len() as u64 * NODE_SIZE,
+            Self::Extend { operations, .. } => {
+                let size = |sent: &SentOperation| sent.op().map_or(NODE_SIZE, operation_size);
+                operations.iter().map(size).sum()
+            }
             Self::Run { request, feeds, .. } => {
                 let edges = request.feeds.len() + request.fetches.len() + request.targets.len();
                 edges as u64 * CROSSING_SIZE + feeds.iter().map(tensor_size).sum::<u64>()
@@ -129,7 +133,9 @@ fn texts(texts: &[String]) -> u64 {
 impl WorkerMessage {
     fn content_size(&self) -> u64 {
         match self {
-            Self::RegisterGraph { partition, .. } => partition.nodes.len() as u64 * NODE_SIZE,
+            Self::RegisterGraph { partition, .. } => {
+                partition.nodes.iter().map(|node| operation_size(&node.op)).sum()
+            }
             Self::DeregisterGraphs { graphs, .. } => HANDLE_SIZE * graphs.len() as u64,
             Self::RunGraph { feeds, .. } => feeds.iter().map(tensor_size).sum(),
             Self::Tensors { arrivals, .. } => arrivals
@@ -180,6 +186,14 @@ impl ParameterServerMessage {
             | Self::WatchCheckpoints
             | Self::CheckpointSaved => 0,
         }
+    }
+}
+
+/// The size of an operation; a constant of more than a few values comes with them.
+fn operation_size(op: &Op) -> u64 {
+    match op {
+        Op::Const(value) if value.byte_len() as u64 > NODE_SIZE => NODE_SIZE + tensor_size(value),
+        _ => NODE_SIZE,
     }
 }
 

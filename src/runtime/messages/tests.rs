@@ -12,7 +12,7 @@ use crate::graph::{
     Edge, Graph, Op, OpId, Output, Target, accuracy, dense, sparse_softmax_cross_entropy,
 };
 use crate::optimizer::{Adam, IntoOptimizer};
-use crate::partition::{CrossingId, Partition, Request, Sent};
+use crate::partition::{CrossingId, Node, Partition, Request, Sent, ValueSlot};
 use crate::placement::ReplicaDeviceSetter;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::master::step_plan::partitions;
@@ -21,6 +21,7 @@ use crate::runtime::state::{Bound, VariableId};
 use crate::runtime::worker::plan::Plan;
 use crate::sync::{Departed, Epoch, Fate, Mode, Progress, Return, View};
 use crate::tensor::DType;
+use crate::transport::Payload;
 use crate::transport::wire::{WireLimits, decode_envelope, encode_envelope};
 
 /// The partitions of the first and of a later step of two trainings, over two parameter servers.
@@ -266,6 +267,35 @@ fn every_message_comes_back_as_it_was() {
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));
+}
+
+#[test]
+fn a_graph_is_as_long_as_its_large_constants_where_it_is_extended_and_registered() {
+    let value = Tensor::zeros(DType::F32, [100_000]);
+    let [_, extend, ..] = calls(value.clone());
+    let call = SessionCall { client: 1, number: 9, settled: 8, action: extend };
+    let mut partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
+    partition.nodes.push(Node {
+        name: "table".into(),
+        op: Op::Const(value),
+        inputs: smallvec![],
+        first_output: ValueSlot(0),
+        outputs: 1,
+        after: smallvec![],
+        variables: smallvec![],
+    });
+    let graph = GraphHandle { master: 3, number: 300 };
+    let register = WorkerMessage::RegisterGraph {
+        graph,
+        partition: Arc::new(partition),
+        isolated: None,
+        is_again: false,
+    };
+    for message in [MasterMessage::Called(Box::new(call)).into(), PeerMessage::from(register)] {
+        let counted = message.wire_size().0 as f64;
+        let encoded = encode_envelope(&vec![message], WireLimits::default()).unwrap().len() as f64;
+        assert!((counted / encoded - 1.0).abs() < 0.01, "{counted} counted, {encoded} encoded");
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl<T> Network<T> {
                 return self.drop_stale_events();
             }
         }
-        self.queue(id, self.size(id).0 as f64);
+        self.queue(id, self.on_the_wire(id));
         self.drop_stale_events();
     }
 
@@ -48,7 +48,7 @@ impl<T> Network<T> {
             self.schedule(self.now, EventKind::Arrive(id));
             return true;
         }
-        let transfer = self.size(id).0 as f64 / self.flows.capacity(&route);
+        let transfer = self.on_the_wire(id) / self.flows.capacity(&route);
         let until = self.now.after(Duration::from_nanos(transfer.round() as u64));
         self.note_way(id, until, self.flows.narrowest(&route));
         for link in &*route {
@@ -67,6 +67,6 @@ impl<T> Network<T> {
         }
         let sent = self.flows.capacity(&route) * self.now.since(start).as_nanos() as f64;
         self.messages[id as usize].event = u64::MAX;
-        self.queue(id, (self.size(id).0 as f64 - sent).max(0.0));
+        self.queue(id, (self.on_the_wire(id) - sent).max(0.0));
     }
 }

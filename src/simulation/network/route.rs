@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use super::{Bottleneck, NetworkSpec, Racks};
+use crate::units::Bytes;
 
 /// One direction of a NIC or of a rack's uplink, as an index into the network's links.
 pub(super) type LinkId = u32;
@@ -121,6 +122,12 @@ impl Wiring {
         } else {
             self.spec.latency_of(from).max(self.spec.latency_of(to))
         }
+    }
+
+    /// What of a message of `size` crosses the links from one task to another.
+    pub(super) fn on_the_wire(&self, from: usize, to: usize, size: Bytes) -> Bytes {
+        let is_between_hosts = self.host_of[from] != self.host_of[to];
+        if is_between_hosts { self.spec.on_the_wire(size) } else { size }
     }
 
     /// Both directions of the NIC of the host of `task`.

@@ -13,6 +13,9 @@ pub struct NetworkSpec {
     pub latency: Duration,
     /// The rate of each host's NIC, in each direction \[bytes/s\].
     pub bandwidth: BytesPerSecond,
+    /// The largest IP packet \[bytes\]; the headers of packets then cross the NICs, too. Without
+    /// it, a message is its own bytes alone.
+    pub mtu: Option<u32>,
     /// The time that each message takes its sender before its first byte is sent. A sender handles
     /// one message at a time.
     pub message_cost: Duration,
@@ -31,6 +34,13 @@ pub struct NetworkSpec {
     /// whatever the NICs have; the NICs' rates hold besides.
     pub links: BTreeMap<(usize, usize), LinkSpeed>,
 }
+
+/// The headers of a packet \[bytes\]: Ethernet's, IPv4's and UDP's; QUIC's short header with a
+/// connection id of 8 and a packet number of 2, its seal, and the frame of a stream.
+const ETHERNET: u64 = 14;
+const HEADERS: u64 = (20 + 8) + (1 + 8 + 2 + 16) + 8;
+/// The smallest MTU: QUIC's packets have room for 1200 bytes, and IPv6 has no smaller ones.
+pub(crate) const LEAST_MTU: u32 = 1280;
 
 /// The speed of one NIC or link; without a value, the network's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -98,6 +108,9 @@ pub enum NetworkError {
         /// The rate.
         rate: BytesPerSecond,
     },
+    /// Packets are smaller than those of the Internet.
+    #[error("the network's mtu is {0}; give at least {LEAST_MTU}")]
+    Mtu(u32),
     /// The incast law is negative or not finite.
     #[error("the network's incast is {0}; give a finite share of at least 0")]
     Incast(f64),
@@ -115,6 +128,7 @@ impl Default for NetworkSpec {
         Self {
             latency: Duration::from_micros(50),
             bandwidth: BytesPerSecond(1.25e9),
+            mtu: None,
             message_cost: Duration::from_micros(5),
             racks: None,
             loopback: Loopback::default(),
@@ -137,6 +151,13 @@ impl NetworkSpec {
         self.cards.get(&task).and_then(|own| own.bandwidth).unwrap_or(self.bandwidth)
     }
 
+    /// What a NIC sends of a message of `size`: its packets, with their headers.
+    pub(super) fn on_the_wire(&self, Bytes(size): Bytes) -> Bytes {
+        let Some(mtu) = self.mtu else { return Bytes(size) };
+        let packets = size.div_ceil(u64::from(mtu) - HEADERS);
+        Bytes(size + packets * (HEADERS + ETHERNET))
+    }
+
     /// Checks that every message between two hosts will arrive.
     ///
     /// # Errors
@@ -153,6 +174,9 @@ impl NetworkSpec {
             if !(rate.0.is_finite() && rate.0 > 0.0) {
                 return Err(NetworkError::Rate { what, rate });
             }
+        }
+        if let Some(mtu) = self.mtu.filter(|mtu| *mtu < LEAST_MTU) {
+            return Err(NetworkError::Mtu(mtu));
         }
         if !(self.incast.is_finite() && self.incast >= 0.0) {
             return Err(NetworkError::Incast(self.incast));

@@ -21,6 +21,22 @@ fn spec() -> NetworkSpec {
     }
 }
 
+/// The headers of a packet \[bytes\].
+const HEADERS: u64 = 77;
+
+#[test]
+fn packets_headers_cross_the_cards_and_no_loopback() {
+    let spec = NetworkSpec { mtu: Some(1500), ..spec() };
+    assert_eq!(arrivals(&spec, 2, &[(0, 1, 1, 0)]), [1 + HEADERS]);
+    assert_eq!(arrivals(&spec, 2, &[(0, 1, 1_437_000, 0)]), [1_437_000 + 1_000 * HEADERS]);
+    let shared = arrivals(&spec, 3, &[(1, 0, 1_437, 0), (2, 0, 1_437, 0)]);
+    assert_eq!(shared, [2 * (1_437 + HEADERS); 2]);
+    let loopback = Loopback { latency: Duration::ZERO, bandwidth: BytesPerSecond(NIC) };
+    let mut network = Network::new(&NetworkSpec { loopback, ..spec }, vec![0, 0]);
+    network.send(Time(0), 0, 1, Bytes(1_000), ());
+    assert_eq!(network.next_event(), Some(Time(1_000)));
+}
+
 /// A message of a test: its sender, its receiver, its size [bytes], and its sending time [ns].
 type Sent = (usize, usize, u64, u64);
 

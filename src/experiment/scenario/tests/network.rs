@@ -5,7 +5,7 @@ use crate::simulation::{ConnectionSpec, LinkSpeed};
 
 #[test]
 fn a_network_has_connections_cards_of_tasks_and_links_of_pairs() {
-    let text = "[cluster]\nps = 2\nworker = 2\n[network]\nincast = 0.01\n\
+    let text = "[cluster]\nps = 2\nworker = 2\n[network]\nincast = 0.01\nmtu = 1500\n\
                 connection = { start = \"2ms\" }\n\
                 [network.tasks.ps]\nbandwidth = \"20Gbps\"\n\
                 [network.tasks.\"ps:1\"]\nlatency = \"30us\"\n\
@@ -19,7 +19,7 @@ fn a_network_has_connections_cards_of_tasks_and_links_of_pairs() {
     assert_eq!(network.links, [(0, 3), (1, 3), (3, 0), (3, 1)].map(|pair| (pair, own)).into());
     let start = Duration::from_millis(2);
     assert_eq!(network.connection, ConnectionSpec { start, ..ConnectionSpec::default() });
-    assert_eq!(network.incast, 0.01);
+    assert_eq!((network.incast, network.mtu), (0.01, Some(1500)));
 }
 
 #[test]
@@ -28,6 +28,7 @@ fn a_mistake_in_a_network_is_told_with_its_line() {
                        [network.tasks.ps]\nbandwidth = \"20Gbps\"";
     for (text, expected) in [
         ("[network]\nincast = -1", "2: network.incast: -1 must be finite and at least 0"),
+        ("[network]\nmtu = 576", "2: network.mtu: 576 must be at least 1280"),
         (
             "[network]\nconnection = { at_once = 0 }",
             "2: network.connection.at_once: 0 must be at least 1",
