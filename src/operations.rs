@@ -48,6 +48,7 @@ pub use cast::Cast;
 pub(crate) use chain::{Link, follows, run as run_chain};
 pub use choose::Choose;
 pub use comparison::{Compare, Logical};
+pub(crate) use control::{Flow, Next};
 pub use control::{If, While, WhileGrad};
 pub use cumprod::Cumprod;
 pub use dispatch::KernelError;

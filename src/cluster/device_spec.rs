@@ -8,6 +8,8 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{DeviceName, TaskName};
 
 pub use parse::{DeviceNameError, DeviceNameProblem};
@@ -18,7 +20,7 @@ pub use parse::{DeviceNameError, DeviceNameProblem};
 /// Written `/job:NAME/replica:N/task:N/device:TYPE:N`, parts in any order, `*` for an unset one,
 /// with `/cpu:0` and `/gpu:0` (in any case) as shorthand. A device type is printed and compared in
 /// capitals. TensorFlow: `tf.DeviceSpec` and `DeviceNameUtils::ParsedName`, whose grammars differ.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceSpec {
     job: Option<Arc<str>>,
     replica: Option<u32>,

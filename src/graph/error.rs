@@ -116,12 +116,6 @@ pub enum GraphProblem {
         "a branch or a loop can't contain it; build it outside, and hand its value in as an input"
     )]
     NotInFunction,
-    /// A part of a branch or a loop is placed by itself.
-    #[error(
-        "a branch or a loop runs whole, on the device of its operation, and a part of it can't be \
-         placed on {0}"
-    )]
-    PlacedInFunction(String),
     /// The loss does not depend on any of the variables.
     #[error("no gradient for any variable: the loss does not depend on one that is trainable")]
     NoGradients,

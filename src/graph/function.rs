@@ -12,6 +12,7 @@ use super::op::Op;
 use super::shape_inference::infer;
 use super::state::NewOperation;
 use super::{Edge, Graph, OpId, Output, OutputTypes, TensorType};
+use crate::cluster::DeviceSpec;
 
 /// The deepest nesting of functions in functions that a message may have.
 const DEEPEST: u32 = 16;
@@ -31,6 +32,8 @@ pub struct Function {
 pub(crate) struct Call {
     pub(crate) op: Op,
     pub(crate) inputs: SmallVec<[u32; 3]>,
+    /// The device it must run on, as far as the function's builder requested one.
+    pub(crate) device: DeviceSpec,
 }
 
 /// The types of a function's values, as far as they have been inferred.
@@ -88,13 +91,11 @@ impl Function {
             if !may_be_called(&operation.op) {
                 return Err(refused(GraphProblem::NotInFunction));
             }
-            if !operation.device.is_empty() {
-                return Err(refused(GraphProblem::PlacedInFunction(operation.device.to_string())));
-            }
             let number = |edge: &Edge| numbers[edge];
             calls.push(Call {
                 op: operation.op.clone(),
                 inputs: operation.inputs.iter().map(number).collect(),
+                device: operation.device.clone(),
             });
             for output in 0..operation.outputs.len() as u32 {
                 numbers.insert(Edge { op: id, output }, next);
@@ -106,17 +107,19 @@ impl Function {
         Ok(Self { inputs: types, calls, outputs })
     }
 
-    /// Adds the function's operations to `graph`, on `inputs`.
+    /// Adds the function's operations to `graph`, on `inputs`, each on the device that `device_of`
+    /// requests for it.
     pub(crate) fn add_to(
         &self,
         graph: &Graph,
         inputs: &[Output],
+        device_of: impl Fn(&Call) -> DeviceSpec,
     ) -> Result<Vec<Output>, GraphError> {
         let mut values: Vec<Edge> = inputs.iter().map(Output::edge).collect();
         for call in &self.calls {
             let inputs: Vec<Edge> = call.inputs.iter().map(|i| values[*i as usize]).collect();
-            let op =
-                graph.add(NewOperation { inputs: &inputs, ..NewOperation::of(call.op.clone()) })?;
+            let new = NewOperation { inputs: &inputs, ..NewOperation::of(call.op.clone()) };
+            let op = graph.with_device_spec(device_of(call), |graph| graph.add(new))?;
             let outputs = graph.with_operation(op, |operation| operation.outputs.len());
             values.extend((0..outputs as u32).map(|output| Edge { op, output }));
         }

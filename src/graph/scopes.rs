@@ -8,6 +8,7 @@ use super::error::{GraphError, GraphProblem};
 use super::output::Target;
 use super::partitioner::Partitioner;
 use super::state::is_legal;
+use crate::cluster::DeviceSpec;
 
 /// Scopes. Each ends when `build` returns, and those inside it have ended by then.
 ///
@@ -26,9 +27,18 @@ impl Graph {
         build: impl FnOnce(&Self) -> Result<T, GraphError>,
     ) -> Result<T, GraphError> {
         match device.parse() {
-            Ok(spec) => self.in_device_scope(DeviceScope::Spec(spec), build),
+            Ok(spec) => self.with_device_spec(spec, build),
             Err(error) => Err(GraphError::new("device scope", GraphProblem::Device(error))),
         }
+    }
+
+    /// As [`Graph::with_device`], of a name that has been read.
+    pub(super) fn with_device_spec<T>(
+        &self,
+        device: DeviceSpec,
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
+        self.in_device_scope(DeviceScope::Spec(device), build)
     }
 
     /// Builds on the device that `function` chooses for each operation.

@@ -1,15 +1,20 @@
 //! Conditions and loops, as operations whose branches and bodies are functions.
 //!
-//! An operation runs whole on one device, as one kernel: what its function computes is not placed
-//! by itself, and reads no variable. A branch or a body takes what it needs as inputs.
+//! An operation runs whole on its device, as one kernel. If a part of its functions asks for
+//! another device, each function runs as a step of its own, cut over tasks like any other; the
+//! operation's worker asks its task's master for these steps (`runtime/worker/flows.rs`).
+//!
+//! A function reads no variable. A branch or a body takes what it needs as inputs.
 //!
 //! | TensorFlow | here |
 //! |---|---|
-//! | a branch or a body may be placed on several tasks, and change variables | refused: read variables outside, and hand the values in |
+//! | a branch or a body may read and change variables | refused: read variables outside, and hand the values in |
+//! | several iterations may run at a time | iterations run one after the other |
 //! | a loop keeps what its gradient needs of each iteration | it keeps the loop's variables, and its gradient computes an iteration again |
 //! | the cost of a loop is that of its iterations | a simulation counts as many as the loop's maximum, or one if it has none |
 
 mod build;
+mod flow;
 mod gradient;
 mod run;
 
@@ -20,6 +25,8 @@ use crate::graph::{
     OpDef, Output, OutputTypes, Outputs, TensorType,
 };
 use crate::tensor::{DType, Shape, Tensor};
+
+pub(crate) use flow::{Flow, Next};
 
 /// `(condition, inputs…)`: the outputs of one of two functions of the inputs. Only that one runs
 /// (TensorFlow `StatelessIf`).
@@ -50,8 +57,9 @@ pub struct While {
 pub struct WhileGrad {
     /// The loop.
     pub of: While,
-    /// One iteration back: `(variables…, constants…, gradients…)` to the gradients by variables
-    /// and constants of real numbers.
+    /// One iteration back: `(variables…, constants…, gradients…, sums…)` to the gradients by the
+    /// variables of real numbers, and to the sums with the gradients by the constants of real
+    /// numbers added.
     pub back: Function,
 }
 
@@ -111,8 +119,7 @@ impl OpDef for If {
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
-        let branch = if inputs[0].slice::<bool>()[0] { &self.then } else { &self.otherwise };
-        run::run(branch, &inputs[1..])
+        run::compute(Flow::If(self), inputs)
     }
 }
 
@@ -188,8 +195,7 @@ impl OpDef for While {
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
-        let (variables, _) = run::iterate(self, inputs, |_| {})?;
-        Ok(variables.into_iter().collect())
+        run::compute(Flow::While(self), inputs)
     }
 }
 
@@ -209,10 +215,12 @@ impl OpDef for WhileGrad {
             return Err(GraphProblem::needs("the inputs of a loop, and gradients", inputs));
         }
         self.of.infer(&inputs[..count])?;
-        let gradients = self.back.infer(inputs)?;
         let reals: OutputTypes =
             inputs[..count].iter().copied().filter(TensorType::is_real).collect();
         let variables = inputs[..self.of.variables()].iter().filter(|x| x.is_real()).count();
+        let with_sums: Vec<TensorType> =
+            inputs.iter().chain(&reals[variables..]).copied().collect();
+        let gradients = self.back.infer(&with_sums)?;
         let fits = |(x, dx): (&TensorType, &TensorType)| {
             x.dtype == dx.dtype && x.shape.merge(&dx.shape).is_some()
         };
@@ -223,13 +231,17 @@ impl OpDef for WhileGrad {
     }
 
     fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
-        let forward = self.of.cost(&inputs[..self.of.body.inputs().len()], &[]);
-        let back = run::cost(&self.back, inputs);
+        let count = self.of.body.inputs().len();
+        let forward = self.of.cost(&inputs[..count], &[]);
+        let constants = &inputs[self.of.variables()..count];
+        let sums = constants.iter().filter(|(dtype, _)| matches!(dtype, DType::F32 | DType::F64));
+        let with_sums: Vec<Known> = inputs.iter().chain(sums).copied().collect();
+        let back = run::cost(&self.back, &with_sums);
         let times = self.of.expected();
         forward + Cost { flops: back.flops * times, bytes: back.bytes * times }
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
-        run::iterate_back(self, inputs)
+        run::compute(Flow::WhileGrad(self), inputs)
     }
 }

@@ -74,7 +74,7 @@ pub(crate) enum WorkerMail {
     Lost { peer: PeerId, masters: Vec<u64>, loss: Loss },
     /// The parameter server: the variables of a partition have been found, or the error.
     Bound { graph: GraphHandle, attempt: u64, outcome: Result<Bound> },
-    /// The parameter server: requested operations have been done.
+    /// The parameter server, or a condition or a loop: operations have been done.
     Served(Vec<Served>),
     /// The parameter server: variables have been read ahead for `step`; none of them if one of them
     /// could not be read at once.

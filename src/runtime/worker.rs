@@ -4,6 +4,7 @@ mod arrivals;
 pub(super) mod copied;
 mod copies;
 pub(super) mod executor;
+mod flows;
 mod kernels;
 mod losses;
 pub(super) mod memory;
@@ -42,9 +43,10 @@ use crate::runtime::messages::{
     GraphHandle, MasterMessage, Origin, StepId, StepPart, Values, WorkerMessage, unpacked,
 };
 use crate::runtime::ordered::Ordered;
-use crate::runtime::state::{Served, Taken};
+use crate::runtime::state::{Served, Taken, Ticket};
 use crate::runtime::worker::copies::Outlet;
 use crate::runtime::worker::executor::{AtOnce, Executor, Memos, Ready};
+use crate::runtime::worker::flows::{FlowSessions, RunningFlow};
 use crate::runtime::worker::memory::DeviceMemory;
 use crate::runtime::worker::pieces::Pieces;
 use crate::runtime::worker::plan::Plan;
@@ -80,6 +82,8 @@ struct Graph {
     /// By position of the receive: the sending peer, if it was known.
     senders: Vec<Option<PeerId>>,
     memos: Memos,
+    /// The sessions for its conditions and loops that run as steps.
+    flow_sessions: FlowSessions,
     /// The memory of its device, if that is limited.
     memory: Option<Rc<DeviceMemory>>,
     /// Executors whose steps have finished, to be used again.
@@ -108,6 +112,8 @@ struct Step {
     master: PeerId,
     origin: Option<Origin>,
     executor: Executor,
+    /// Its conditions and loops that run as steps.
+    flows: Vec<RunningFlow>,
     /// When the device was given the kernels that it runs.
     launched: Time,
     /// The time of the kernels that have run, as if they had run without a pause.
@@ -270,9 +276,19 @@ impl Worker {
             executor.receive(arrival);
         }
         let trace = is_traced.then(Box::default);
-        let (launched, computed) = (Time::ZERO, None);
-        let running =
-            Step { graph, master, origin, executor, launched, computed, trace, pieces, next };
+        let (flows, launched, computed) = (Vec::new(), Time::ZERO, None);
+        let running = Step {
+            graph,
+            master,
+            origin,
+            executor,
+            flows,
+            launched,
+            computed,
+            trace,
+            pieces,
+            next,
+        };
         self.steps.insert(part, running);
         self.run_ready(part);
     }
@@ -336,7 +352,13 @@ impl Worker {
             tell(&self.link.actors.parameter_server, ParameterServerMail::Serve(requests));
         }
         let batch = ready.kernels.take();
-        let operations = requests_made + batch.as_ref().map_or(0, |batch| batch.nodes.len());
+        let kernels = batch.as_ref().map_or(0, |batch| batch.nodes.len());
+        let operations = requests_made + kernels + ready.flows.len();
+        for (node, inputs) in ready.flows.drain(..) {
+            let ticket = Ticket { step: part.step, device: part.device, node };
+            let flow = (Arc::clone(running.executor.plan()), ticket, inputs);
+            running.flows.push(graph.flow_sessions.run(flow, &self.link.actors));
+        }
         self.devices.get(part.device).operate(operations);
         self.ready = ready;
         if let Some(batch) = batch {

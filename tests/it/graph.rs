@@ -5,6 +5,7 @@ mod control_inputs;
 mod convnet;
 mod devices;
 mod embeddings;
+mod flows;
 mod gpus;
 mod gradients;
 mod graphdefs;

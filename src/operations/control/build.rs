@@ -12,8 +12,9 @@ type Built = Result<Vec<Output>, GraphError>;
 
 impl Graph {
     /// The outputs of `then` where `condition`, a bool scalar, holds, else those of `otherwise`
-    /// (TensorFlow `tf.cond`). Only one of them runs, whole, on one device. Each is built from the
-    /// `inputs`, which is all that it can use; its outputs are of the same types as the other's.
+    /// (TensorFlow `tf.cond`). Only one of them runs. Each is built from the `inputs`, which is all
+    /// that it can use; its outputs are of the same types as the other's. A part of it may ask for
+    /// another device, by scopes of its own graph (`x[0].graph().with_device(…)`).
     ///
     /// ```
     /// # use trainyard::prelude::*;
@@ -44,10 +45,11 @@ impl Graph {
     }
 
     /// The `variables` after the last iteration of a loop: as long as `condition` of them holds,
-    /// `body` computes the next ones (TensorFlow `tf.while_loop`). It runs whole, on one device.
-    /// Both are built from the variables and then the `constants`, which are the same in each
-    /// iteration; it is all that they can use. The loop ends after `maximum` iterations, if one is
-    /// given; a simulation counts the cost of so many.
+    /// `body` computes the next ones (TensorFlow `tf.while_loop`). Parts of both may ask for other
+    /// devices, as in [`cond`](Self::cond); an iteration is then a step of its own. Both are built
+    /// from the variables and then the `constants`, which are the same in each iteration; it is all
+    /// that they can use. The loop ends after `maximum` iterations, if one is given; a simulation
+    /// counts the cost of so many.
     ///
     /// Its gradient computes each iteration again, so that memory holds the variables of each
     /// iteration, and nothing else of it.

@@ -3,8 +3,9 @@
 use super::{If, While, WhileGrad};
 use crate::graph::{Backprop, Function, GraphError, Output, TensorType, gradients};
 
-/// The gradients by the inputs of real numbers, where they are in `kept`, of a function: it takes
-/// the inputs and the gradients of its outputs of real numbers.
+/// The gradients of a function by its inputs of real numbers: they take the inputs, and the
+/// gradients of its outputs of real numbers. Each operation is on the device of the one that it
+/// differentiates.
 fn back(of: &Function) -> Result<Function, GraphError> {
     let count = of.inputs().len();
     let outputs = of.infer(of.inputs()).map_err(|problem| GraphError::new("gradients", problem))?;
@@ -13,7 +14,7 @@ fn back(of: &Function) -> Result<Function, GraphError> {
     Function::build(&types, |all| {
         let (inputs, arrived) = all.split_at(count);
         let graph = all.first().map(|x| x.graph().clone()).unwrap_or_default();
-        let values = of.add_to(&graph, inputs)?;
+        let values = of.add_to(&graph, inputs, |call| call.device.clone())?;
         let real = values.iter().filter(|value| value.tensor_type().is_real());
         let mut loss: Option<Output> = None;
         for (value, dy) in real.zip(arrived) {
@@ -63,8 +64,23 @@ pub(super) fn of_if(op: &If, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, G
     Ok(spread(of, &first, 1))
 }
 
+/// One iteration of a loop back, as [`WhileGrad`] has it.
+fn iteration_back(of: &While) -> Result<Function, GraphError> {
+    let back = back(&of.body)?;
+    let is_real = |x: &&TensorType| x.is_real();
+    let sums = of.body.inputs()[of.variables()..].iter().filter(is_real);
+    let types: Vec<TensorType> = back.inputs().iter().chain(sums).copied().collect();
+    Function::build(&types, |all| {
+        let (inputs, sums) = all.split_at(back.inputs().len());
+        let gradients = back.add_to(all[0].graph(), inputs, |call| call.device.clone())?;
+        let (by_variables, by_constants) = gradients.split_at(gradients.len() - sums.len());
+        let added = sums.iter().zip(by_constants).map(|(sum, more)| sum.add(more));
+        by_variables.iter().cloned().map(Ok).chain(added).collect()
+    })
+}
+
 pub(super) fn of_while(op: &While, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
-    let back = WhileGrad { of: op.clone(), back: back(&op.body)? };
+    let back = WhileGrad { of: op.clone(), back: iteration_back(op)? };
     let inputs: Vec<Output> = (0..of.inputs()).map(|i| of.input(i)).chain(arrived(of)).collect();
     let first = inputs[0].with(&inputs[1..].iter().collect::<Vec<_>>(), back)?;
     Ok(spread(of, &first, 0))

@@ -3,17 +3,10 @@
 
 use smallvec::SmallVec;
 
-use super::{While, WhileGrad};
-use crate::graph::{
-    ComputeError, Cost, Function, GraphProblem, Known, Op, OpDef, Outputs, TensorType, infer,
-};
-use crate::operations::Binary;
+use super::flow::{Flow, Next};
+use crate::graph::{ComputeError, Cost, Function, Known, Op, Outputs, TensorType, infer};
 use crate::operations::dispatch::{call, cost as cost_of};
 use crate::tensor::Tensor;
-
-/// The most iterations of a loop. A kernel can't be stopped, so a loop without end would keep its
-/// thread for ever.
-const MOST: usize = 10_000_000;
 
 fn type_of(x: &Tensor) -> TensorType {
     TensorType::new(x.dtype(), x.shape())
@@ -24,8 +17,8 @@ fn type_of(x: &Tensor) -> TensorType {
 ///
 /// # Errors
 /// If an operation's inputs don't fit, or it can't work on their values: which one.
-pub(super) fn run(function: &Function, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
-    let mut values: Vec<Tensor> = inputs.iter().map(|x| (*x).clone()).collect();
+fn run(function: &Function, inputs: Vec<Tensor>) -> Result<Outputs, ComputeError> {
+    let mut values = inputs;
     for step in function.calls() {
         if let Op::Const(value) = &step.op {
             values.push(value.clone());
@@ -67,57 +60,15 @@ pub(super) fn cost(function: &Function, inputs: &[Known]) -> Cost {
     total
 }
 
-/// Runs the loop; `note` sees the variables before each iteration. Returns the variables after the
-/// last one, and the number of iterations.
-pub(super) fn iterate(
-    of: &While,
-    inputs: &[&Tensor],
-    mut note: impl FnMut(&[Tensor]),
-) -> Result<(Vec<Tensor>, usize), ComputeError> {
-    let (first, constants) = inputs.split_at(of.variables());
-    let mut variables: Vec<Tensor> = first.iter().map(|x| (*x).clone()).collect();
-    let mut iterations = 0;
-    while of.maximum.is_none_or(|maximum| iterations < maximum) {
-        let all: Vec<&Tensor> = variables.iter().chain(constants.iter().copied()).collect();
-        let goes_on = run(&of.condition, &all)?;
-        if !goes_on[0].slice::<bool>()[0] {
-            break;
-        }
-        if iterations == MOST {
-            return Err(ComputeError::new(format!(
-                "the loop has not ended after {MOST} iterations; give it a maximum of iterations"
-            )));
-        }
-        let next = run(&of.body, &all)?;
-        note(&variables);
-        variables = next.into_iter().collect();
-        iterations += 1;
-    }
-    Ok((variables, iterations))
-}
-
-/// Runs the loop, and then its iterations back, the last one first.
-pub(super) fn iterate_back(of: &WhileGrad, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
-    let (given, gradients) = inputs.split_at(of.of.body.inputs().len());
-    let mut states: Vec<Vec<Tensor>> = Vec::new();
-    iterate(&of.of, given, |variables| states.push(variables.to_vec()))?;
-    let constants = &given[of.of.variables()..];
-    let zeros = |x: &&&Tensor| Tensor::zeros(x.dtype(), x.shape());
-    let is_real = |x: &&&Tensor| type_of(x).is_real();
-    let mut by_variables: Vec<Tensor> = gradients.iter().map(|dy| (*dy).clone()).collect();
-    let mut by_constants: Vec<Tensor> =
-        constants.iter().filter(is_real).map(|x| zeros(&x)).collect();
-    for state in states.iter().rev() {
-        let all: Vec<&Tensor> =
-            state.iter().chain(constants.iter().copied()).chain(&by_variables).collect();
-        let mut back = run(&of.back, &all)?.into_iter();
-        by_variables = back.by_ref().take(gradients.len()).collect();
-        for (sum, more) in by_constants.iter_mut().zip(back) {
-            let types = [type_of(sum), type_of(&more)];
-            let refused = |problem: GraphProblem| ComputeError::new(problem.to_string());
-            Binary::Add.infer(&types).map_err(refused)?;
-            *sum = Binary::Add.compute(&[sum, &more])?.remove(0);
+/// Runs a condition or a loop whole.
+pub(super) fn compute(flow: Flow<'_>, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+    let functions = flow.functions();
+    let mut running = flow.begin(inputs.iter().map(|x| (*x).clone()).collect());
+    let mut given = Outputs::new();
+    loop {
+        match running.next(given)? {
+            Next::Run(function, inputs) => given = run(functions[function], inputs)?,
+            Next::Done(outputs) => return Ok(outputs),
         }
     }
-    Ok(by_variables.into_iter().chain(by_constants).collect())
 }

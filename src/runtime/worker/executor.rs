@@ -31,7 +31,7 @@ use crate::runtime::error::Result;
 use crate::runtime::messages::{Arrival, StepId, Values};
 use crate::runtime::state::{StateRequest, StateValues};
 use crate::runtime::worker::memory::{DeviceMemory, Ledger};
-use crate::runtime::worker::plan::{Plan, slots_of};
+use crate::runtime::worker::plan::{Plan, Runs, slots_of};
 
 pub(crate) use frame::{Batch, NodeFailure};
 pub(crate) use memo::Memos;
@@ -43,6 +43,8 @@ use requests::{state_inputs, state_request};
 pub(crate) struct Ready {
     /// Requests for the parameter server.
     pub(crate) state_requests: Vec<StateRequest>,
+    /// Conditions and loops that run as steps, with their inputs.
+    pub(crate) flows: Vec<(u32, Vec<Tensor>)>,
     /// Values for other devices, with the positions of their sends.
     pub(crate) sends: Vec<(u32, Option<Tensor>)>,
     /// Kernels for the device.
@@ -123,7 +125,7 @@ impl Executor {
         true
     }
 
-    /// Takes the parameter server's outputs for a node.
+    /// Takes the outputs of a node that the parameter server, or steps of its own, have run.
     pub(crate) fn served(&mut self, node: u32, outputs: StateValues) {
         for (slot, value) in slots_of(self.plan.node(node)).zip(outputs) {
             self.progress.put(&self.plan, slot, value);
@@ -146,7 +148,7 @@ impl Executor {
             for slot in slots_of(plan.node(*node)) {
                 progress.send(plan, slot);
                 for user in &plan.users[slot.0 as usize] {
-                    if had_unknown_shapes || plan.node(*user).op.is_stateful() {
+                    if had_unknown_shapes || plan.nodes[*user as usize].runs != Runs::Kernel {
                         progress.arrived(plan, *user);
                     }
                 }
@@ -182,6 +184,13 @@ impl Executor {
                     plan.node(node).inputs.iter().for_each(|slot| ledger.used(*slot));
                 }
                 ready.state_requests.push(state_request(plan, self.step, node, inputs)?);
+            }
+            for node in progress.flows.drain(..) {
+                let inputs = state_inputs(plan, &mut batch.frame, node, memos)?;
+                if let Some(ledger) = &mut progress.ledger {
+                    plan.node(node).inputs.iter().for_each(|slot| ledger.used(*slot));
+                }
+                ready.flows.push((node, inputs.into_vec()));
             }
             if !at_once.whole || progress.to_fetch == 0 {
                 ready.kernels = progress.batch(plan, self.step, at_once.singly, memos)?;

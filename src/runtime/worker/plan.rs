@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::graph::Op;
+use crate::cluster::DeviceName;
+use crate::graph::{Call, Op};
+use crate::operations::Flow;
 use crate::partition::{CrossingId, Node, Partition, Sent, ValueSlot};
 use crate::sync::Epoch;
 use crate::tensor::Tensor;
@@ -60,9 +62,21 @@ pub(crate) struct NodePlan {
     /// The input through which it can go on with a chain of elementwise operations, and the node
     /// that gives it. That node can be part of a chain too, and nobody else needs its output.
     pub(crate) chained: Option<(usize, u32)>,
-    /// Whether it needs no kernel, because its value is known. If it waits for something, its value
-    /// is put out only then.
-    pub(crate) is_constant: bool,
+    /// What runs it.
+    pub(crate) runs: Runs,
+}
+
+/// What runs a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// Nothing: its value is known. If it waits for something, its value is put out only then.
+    Constant,
+    /// A kernel of the device.
+    Kernel,
+    /// The parameter server.
+    State,
+    /// Steps of the task's own master: a condition or a loop, of which a part is elsewhere.
+    Steps,
 }
 
 impl Plan {
@@ -75,7 +89,7 @@ impl Plan {
     ) -> Self {
         let slots = partition.slots as usize;
         let mut plan = Self {
-            nodes: partition.nodes.iter().map(NodePlan::new).collect(),
+            nodes: NodePlan::all(&partition),
             users: vec![SmallVec::new(); slots],
             sends_of_slot: vec![SmallVec::new(); slots],
             uses: vec![0; slots],
@@ -194,14 +208,31 @@ impl Plan {
 }
 
 impl NodePlan {
-    fn new(node: &Node) -> Self {
+    fn all(partition: &Partition) -> Vec<Self> {
+        let device = partition.device_name();
+        partition.nodes.iter().map(|node| Self::new(node, &device)).collect()
+    }
+
+    fn new(node: &Node, device: &DeviceName) -> Self {
         Self {
             pending: (node.inputs.len() + node.after.len()) as u16,
             before: SmallVec::new(),
             done_sends: SmallVec::new(),
             feeds_send: false,
             chained: None,
-            is_constant: matches!(node.op, Op::Const(_)),
+            runs: Runs::of(&node.op, device),
+        }
+    }
+}
+
+impl Runs {
+    fn of(op: &Op, device: &DeviceName) -> Self {
+        let is_elsewhere = |call: &Call| !call.device.matches(device);
+        match op {
+            Op::Const(_) => Self::Constant,
+            op if op.is_stateful() => Self::State,
+            op if Flow::of(op).is_some_and(|flow| flow.has(&is_elsewhere)) => Self::Steps,
+            _ => Self::Kernel,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::runtime::mail::{self, ParameterServerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{GraphHandle, MasterMessage, Scope, StepId};
 use crate::runtime::state::Bound;
+use crate::runtime::worker::flows::FlowSessions;
 use crate::runtime::worker::plan::Plan;
 use crate::runtime::worker::receivers::Receivers;
 
@@ -112,6 +113,7 @@ impl Worker {
                 memos: vec![None; partition.nodes.len()],
                 plan: Arc::new(Plan::new(partition, bound, scope)),
                 idle: Vec::new(),
+                flow_sessions: FlowSessions::default(),
                 expected: None,
                 ahead: None,
             };

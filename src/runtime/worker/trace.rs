@@ -23,7 +23,8 @@ impl Trace {
     pub(super) fn begin(&mut self, ready: &Ready, now: Time) {
         let kernels = ready.kernels.iter().flat_map(|batch| batch.nodes.iter().copied());
         let requests = ready.state_requests.iter().map(|request| request.ticket.node);
-        for node in kernels.chain(requests) {
+        let flows = ready.flows.iter().map(|(node, _)| *node);
+        for node in kernels.chain(requests).chain(flows) {
             self.begun.insert(node, now);
         }
     }

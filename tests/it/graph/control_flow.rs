@@ -99,19 +99,6 @@ fn what_a_branch_or_a_loop_cannot_do_is_refused_when_it_is_built() {
 }
 
 #[test]
-fn a_branch_that_is_placed_on_another_task_is_refused() {
-    let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [Some(2)]).unwrap();
-    let elsewhere = |v: &[Output]| {
-        let on_ps = v[0].graph().with_device("/job:ps/task:0", |_| Ok(v[0].square()));
-        Ok(vec![on_ps?])
-    };
-    let error =
-        g.cond(&g.constant(true), &[&x], elsewhere, |v| Ok(vec![v[0].clone()])).unwrap_err();
-    assert!(error.to_string().contains("a branch or a loop runs whole"), "{error}");
-}
-
-#[test]
 fn a_loop_ends_after_the_iterations_that_it_may_take() {
     on_actix(async {
         let g = Graph::new();

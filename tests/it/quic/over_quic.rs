@@ -15,7 +15,7 @@ use crate::support::fixture::{both, cluster, matrix, on_actix, quic_network};
 
 /// Started servers of `ps` and `worker` tasks, the parameter servers first, and their ends of the
 /// network.
-pub(super) async fn quic_cluster(
+pub(crate) async fn quic_cluster(
     ps: usize,
     worker: usize,
 ) -> (Vec<Server>, Vec<Rc<Quic<PeerMessage>>>) {

@@ -13,7 +13,7 @@ use crate::partition::ValueSlot;
 use crate::runtime::error::Result;
 use crate::runtime::messages::StepId;
 use crate::runtime::worker::memory::Ledger;
-use crate::runtime::worker::plan::{Plan, slots_of};
+use crate::runtime::worker::plan::{Plan, Runs, slots_of};
 use crate::tensor::{DType, Shape, Tensor};
 
 use super::chain;
@@ -39,6 +39,8 @@ pub(super) struct Progress {
     pub(super) batch_number: u64,
     pub(super) kernels: BinaryHeap<Reverse<u32>>,
     pub(super) stateful: Vec<u32>,
+    /// Conditions and loops that run as steps.
+    pub(super) flows: Vec<u32>,
     /// Constants that had to wait, and whose wait is over.
     pub(super) constants: Vec<u32>,
     pub(super) sends: Vec<(u32, Option<Tensor>)>,
@@ -62,6 +64,7 @@ impl Progress {
             batch_number: 0,
             kernels: BinaryHeap::new(),
             stateful: Vec::new(),
+            flows: Vec::new(),
             constants: Vec::new(),
             sends: Vec::new(),
             received: vec![false; plan.partition.receives.len()],
@@ -162,7 +165,7 @@ impl Progress {
     pub(super) fn make_users_ready(&mut self, plan: &Plan, node: u32) {
         for slot in slots_of(plan.node(node)) {
             for user in &plan.users[slot.0 as usize] {
-                if !plan.node(*user).op.is_stateful() {
+                if plan.nodes[*user as usize].runs == Runs::Kernel {
                     self.arrived(plan, *user);
                 }
             }
@@ -257,12 +260,11 @@ impl Progress {
     }
 
     pub(super) fn make_ready(&mut self, plan: &Plan, node: u32) {
-        if plan.nodes[node as usize].is_constant {
-            self.constants.push(node);
-        } else if plan.node(node).op.is_stateful() {
-            self.stateful.push(node);
-        } else {
-            self.kernels.push(Reverse(node));
+        match plan.nodes[node as usize].runs {
+            Runs::Constant => self.constants.push(node),
+            Runs::Kernel => self.kernels.push(Reverse(node)),
+            Runs::State => self.stateful.push(node),
+            Runs::Steps => self.flows.push(node),
         }
     }
 }

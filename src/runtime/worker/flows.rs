@@ -1,0 +1,178 @@
+//! Conditions and loops over tasks: each of their functions runs as a step of the task's own
+//! master, which places and cuts it like any other. So what holds for steps holds for an iteration:
+//! who is lost, what failed first, what is told to stop.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+use crate::cluster::{DeviceName, DeviceSpec};
+use crate::graph::{
+    Call, ComputeError, Function, Graph, GraphDef, GraphError, NewOperation, Op, Output, TensorType,
+};
+use crate::operations::{Flow, Next};
+use crate::partition::{Node, Request};
+use crate::tensor::Tensor;
+
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::link::Actors;
+use crate::runtime::mail::{CLOSED, MasterMail, RunStep, SessionOptions, WorkerMail, stopped};
+use crate::runtime::mailbox::{Address, tell};
+use crate::runtime::messages::{SessionId, Values};
+use crate::runtime::reply::Answer;
+use crate::runtime::state::{Served, Ticket};
+use crate::runtime::worker::plan::Plan;
+
+/// Sessions that are not in use, each with its node.
+type Idle = Rc<RefCell<Vec<(u32, FlowSession)>>>;
+
+/// The sessions for the conditions and loops of one partition.
+#[derive(Default)]
+pub(super) struct FlowSessions(Idle);
+
+/// A session of the task's own master for the functions of one node. It ends when this is dropped,
+/// and its step with it.
+struct FlowSession {
+    master: Address<MasterMail>,
+    id: SessionId,
+    /// By function: its inputs are fed, and its outputs fetched.
+    requests: Vec<Arc<Request>>,
+}
+
+/// A condition or a loop that runs; it is given up when this is dropped.
+pub(super) struct RunningFlow(JoinHandle<()>);
+
+impl Drop for RunningFlow {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl FlowSessions {
+    /// Begins to run a condition or a loop of `plan`. The worker is told when it has run.
+    pub(super) fn run(
+        &self,
+        (plan, ticket, inputs): (Arc<Plan>, Ticket, Vec<Tensor>),
+        actors: &Rc<Actors>,
+    ) -> RunningFlow {
+        let mut idle = self.0.borrow_mut();
+        let known = idle.iter().position(|(node, _)| *node == ticket.node);
+        let mut session = known.map(|known| idle.swap_remove(known).1);
+        let (idle, actors) = (Rc::clone(&self.0), Rc::clone(actors));
+        RunningFlow(tokio::task::spawn_local(async move {
+            let outcome = run(&mut session, &actors, (&plan, ticket.node), inputs).await;
+            if let (Ok(_), Some(session)) = (&outcome, session) {
+                idle.borrow_mut().push((ticket.node, session));
+            }
+            let outcome = outcome.map(|outputs| outputs.into_iter().collect());
+            tell(&actors.worker, WorkerMail::Served(vec![Served { ticket, outcome }]));
+        }))
+    }
+}
+
+/// Runs the condition or loop `node` of `plan` in `session`, or in a new one.
+async fn run(
+    session: &mut Option<FlowSession>,
+    actors: &Actors,
+    (plan, node): (&Plan, u32),
+    inputs: Vec<Tensor>,
+) -> Result<Values> {
+    let node = plan.node(node);
+    let flow = Flow::of(&node.op).expect("only conditions and loops run as steps");
+    let session = match session {
+        Some(session) => session,
+        None => {
+            let graph = functions(flow, node, &plan.partition.device_name())?;
+            session.insert(FlowSession::open(&actors.master, graph).await?)
+        }
+    };
+    let mut running = flow.begin(inputs);
+    let mut given = Values::new();
+    let refused = |error: ComputeError| Error::new(Code::InvalidArgument, error.to_string());
+    loop {
+        match running.next(given).map_err(refused)? {
+            Next::Run(function, inputs) => given = session.run(function, inputs.into()).await?,
+            Next::Done(outputs) => return Ok(outputs),
+        }
+    }
+}
+
+impl FlowSession {
+    async fn open(
+        master: &Address<MasterMail>,
+        (graph, requests): (GraphDef, Vec<Request>),
+    ) -> Result<Self> {
+        let answer = Answer::new();
+        let (options, reply) = (SessionOptions::default(), answer.reply());
+        tell(master, MasterMail::CreateSession { options, reply });
+        let id = answer.await.ok_or_else(stopped)??;
+        tell(master, MasterMail::ExtendSession { session: id, graph: Arc::new(graph) });
+        let requests = requests.into_iter().map(Arc::new).collect();
+        Ok(Self { master: master.clone(), id, requests })
+    }
+
+    /// The outputs of a function for these inputs.
+    async fn run(&self, function: usize, feeds: Values) -> Result<Values> {
+        let answer = Answer::new();
+        let step = RunStep {
+            session: self.id,
+            request: Arc::clone(&self.requests[function]),
+            feeds,
+            deadline: None,
+            origin: None,
+            is_traced: false,
+            reads_ahead: false,
+            pieces: None,
+            reply: answer.reply(),
+        };
+        tell(&self.master, MasterMail::RunStep(step));
+        Ok(answer.await.ok_or_else(stopped)??.fetches)
+    }
+}
+
+impl Drop for FlowSession {
+    fn drop(&mut self) {
+        let error = Error::new(Code::Cancelled, CLOSED);
+        tell(&self.master, MasterMail::CloseSession { session: self.id, error });
+    }
+}
+
+/// The functions of `flow`, the operation of `node` on `device`, as one graph, and the request that
+/// runs each.
+fn functions(
+    flow: Flow<'_>,
+    node: &Node,
+    device: &DeviceName,
+) -> Result<(GraphDef, Vec<Request>), GraphError> {
+    let graph = Graph::new();
+    let requests = graph.with_name_scope(&node.name, |graph| {
+        let request = |function: &Function| {
+            let placeholder = |kind: &TensorType| {
+                let op = Op::Placeholder { dtype: kind.dtype, shape: kind.shape };
+                Ok(graph.output(graph.add(NewOperation::of(op))?))
+            };
+            let inputs: Vec<Output> =
+                function.inputs().iter().map(placeholder).collect::<Result<_, GraphError>>()?;
+            let outputs = function.add_to(graph, &inputs, |call| device_of(call, device))?;
+            let edges = |of: &[Output]| of.iter().map(Output::edge).collect();
+            Ok(Request { feeds: edges(&inputs), fetches: edges(&outputs), targets: Vec::new() })
+        };
+        flow.functions().into_iter().map(request).collect()
+    })?;
+    Ok((graph.snapshot()?, requests))
+}
+
+/// The device that an operation of a function asks for: what it leaves open is as in `own`, the
+/// device of the condition or loop. One without inputs that asks for nothing goes to its users.
+fn device_of(call: &Call, own: &DeviceName) -> DeviceSpec {
+    let asked = &call.device;
+    if asked.is_empty() && call.inputs.is_empty() {
+        return asked.clone();
+    }
+    match asked.job().is_some() || asked.task().is_some() {
+        true => DeviceSpec::of_job(own.task().job()).merged(asked),
+        false => DeviceSpec::from(own).merged(asked),
+    }
+}
