@@ -389,7 +389,9 @@ fn load(scenario: &Scenario) -> Result<Option<Dataset>, ExperimentError> {
     let (source, seed) = (&scenario.dataset, scenario.seed);
     let loaded = match &scenario.settings.model {
         Model::Null(_) | Model::Count => return Ok(None),
-        Model::Softmax | Model::Mlp { .. } | Model::Convnet => source.load(seed),
+        Model::Softmax | Model::Mlp { .. } | Model::Convnet | Model::GraphDef(_) => {
+            source.load(seed)
+        }
         Model::Published(published) => {
             let (image, classes) = published.images();
             Dataset::random_images(image, classes, scenario.numerics, seed)

@@ -23,7 +23,8 @@
 //! |---|---|
 //! | axes, paddings and shapes are inputs | attributes, or inputs where they depend on the size of the batch; axes, and numbers of elements that are no sizes, must be known at import |
 //! | any value can be fed | feeding one that shapes were computed from changes nothing |
-//! | `_class` colocates | not read; operations on a variable run on its device |
+//! | `_class` colocates | not read; operations on a variable, and an optimizer's slots, are on its device |
+//! | adding 1 to `global_step` | ends a training step, as an optimizer's own operation does here |
 //! | `ApplyAdam` reads powers of β that all variables share | each variable has its own, set when its slot is |
 //! | two unknown sizes are compared in the step | both are taken to be the batch's; a step where they differ fails |
 //! | random operations are seeded by `seed` and `seed2` | by these, the graph's seed and the name; the numbers differ from TensorFlow's |
@@ -53,6 +54,7 @@ pub(crate) use export::written;
 pub use export::{ExportError, to_graph_def};
 
 use crate::graph::{Graph, OpId, Output, Target};
+use crate::optimizer::TrainOp;
 use translate::{Importer, find};
 use value::Value;
 use wire::NodeDef;
@@ -84,12 +86,45 @@ pub fn graph_def(graph: &Graph, bytes: &[u8]) -> Result<Imported, ImportError> {
 /// As [`graph_def`], for the needed nodes only.
 #[track_caller]
 pub fn sub_graph(graph: &Graph, bytes: &[u8], wanted: &[&str]) -> Result<Imported, ImportError> {
-    let def =
-        wire::GraphDef::decode(bytes).map_err(|error| ImportError::Malformed(error.to_string()))?;
+    let def = decode(bytes)?;
     let nodes = order::sorted(&def, wanted)?;
-    check_kinds(&nodes)?;
-    let mut importer = Importer::new(graph, &def, &nodes, Location::caller());
-    for node in &nodes {
+    let importer = Importer::new(graph, &def, &nodes, Location::caller());
+    import(graph, importer, &nodes)
+}
+
+/// Adds the part of a GraphDef that training needs: the nodes or outputs called `wanted`, what they
+/// need, and what gives the variables among these their first values. Devices are not kept: the
+/// scopes in force place everything (TensorFlow: `clear_devices` of `import_meta_graph`), so that
+/// each worker can build the graph that one of them wrote.
+///
+/// A monitored session then initialises, saves and restores the variables, and trains with
+/// [`Imported::train_op`], or by [`Task::minimize`](crate::training::Task::minimize) of an output.
+///
+/// # Errors
+/// As [`graph_def`], for these nodes only; if a variable has no first value.
+#[track_caller]
+pub fn training_graph(
+    graph: &Graph,
+    bytes: &[u8],
+    wanted: &[&str],
+) -> Result<Imported, ImportError> {
+    let def = decode(bytes)?;
+    let nodes = order::sorted_with_first_values(&def, wanted)?;
+    let importer = Importer::new(graph, &def, &nodes, Location::caller());
+    import(graph, importer.without_devices(), &nodes)
+}
+
+fn decode(bytes: &[u8]) -> Result<wire::GraphDef, ImportError> {
+    wire::GraphDef::decode(bytes).map_err(|error| ImportError::Malformed(error.to_string()))
+}
+
+fn import(
+    graph: &Graph,
+    mut importer: Importer<'_>,
+    nodes: &[&NodeDef],
+) -> Result<Imported, ImportError> {
+    check_kinds(nodes)?;
+    for node in importer.variables_first(nodes) {
         importer.add(node).map_err(|problem| node::fail(node, problem))?;
     }
     let (values, operations) = importer.finish();
@@ -148,6 +183,17 @@ impl Imported {
     pub fn target(&self, name: &str) -> Result<Target, ImportError> {
         let id = self.operations.get(name).ok_or_else(|| ImportError::NotFound(name.to_owned()))?;
         Ok(Target::new(self.graph.clone(), *id))
+    }
+
+    /// The operation called `name` as a training step: it, or one that it waits for, adds 1 to the
+    /// variable `global_step`, as an optimizer's `minimize(loss, global_step)` does in TensorFlow.
+    /// Such a step is asynchronous, and runs of another mode refuse it.
+    ///
+    /// # Errors
+    /// As [`Imported::target`]; if it counts no step.
+    pub fn train_op(&self, name: &str) -> Result<TrainOp, ImportError> {
+        let target = self.target(name)?;
+        TrainOp::counting(&target).ok_or_else(|| ImportError::CountsNoStep(name.to_owned()))
     }
 
     /// The number of nodes of each kind, in TensorFlow's words.

@@ -6,6 +6,7 @@ mod convnet;
 pub(crate) mod count;
 mod embedding;
 mod extent;
+mod graph_file;
 mod inception_v3;
 mod mlp;
 mod model;
@@ -23,6 +24,7 @@ use crate::tensor::DType;
 
 use crate::data::Split;
 pub(crate) use extent::Extent;
+pub use graph_file::GraphFile;
 pub use model::{Embedding, Model, Published};
 pub use null::{Lookups, Null, NullGradient};
 use table::Table;
@@ -83,8 +85,8 @@ pub(crate) fn build(model: &Model, features: &Output, split: &Split) -> Result<N
             let (logits, updates) = network::logits(published.table(), features)?;
             Network { updates, ..Network::of(logits) }
         }
-        Model::Null(_) | Model::Count => {
-            return Err(Error::new(Code::Internal, "a model without data gives no logits"));
+        Model::GraphDef(_) | Model::Null(_) | Model::Count => {
+            return Err(Error::new(Code::Internal, "this model is not built of layers"));
         }
     })
 }

@@ -104,16 +104,7 @@ impl Trial {
         }
         let mut settings = own.settings.clone();
         settings.optimizer.top_k = run.compression.top_k();
-        if settings.sync_replicas.is_some()
-            && (run.mode != Mode::Async || settings.optimizer.top_k.is_some())
-        {
-            let why = format!(
-                "run `{}`: `program.sync_replicas` coordinates the workers by TensorFlow's tokens, \
-                 which takes `mode = \"async\"` and no `top_k`",
-                run.name
-            );
-            return Err(ExperimentError::Impossible(why));
-        }
+        check_own_coordination(run, &settings)?;
         let data_key = (settings.model.clone(), own.dataset.clone(), own.numerics, own.seed);
         Ok(Self {
             name: name(run, swept),
@@ -295,6 +286,27 @@ pub(crate) fn folder_of(name: &str) -> String {
     }
     let words: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
     format!("run-{}-{:016x}", words.trim_matches(['.', '-']), xxh3_64(name.as_bytes()))
+}
+
+/// Checks that a training that coordinates its workers by itself is run as it must be.
+fn check_own_coordination(run: &RunSpec, settings: &Settings) -> Result<(), ExperimentError> {
+    let why = if settings.sync_replicas.is_some() {
+        "`program.sync_replicas` coordinates the workers by TensorFlow's tokens, which takes \
+         `mode = \"async\"` and no `top_k`"
+            .to_owned()
+    } else if let Some(train) = settings.model.own_train_op() {
+        format!(
+            "`{train}`, the graph's own operation, applies each gradient by itself and whole, \
+             which takes `mode = \"async\"` and no `top_k`; without `program.train`, the \
+             gradients of `program.loss` are applied as the run says"
+        )
+    } else {
+        return Ok(());
+    };
+    if run.mode == Mode::Async && settings.optimizer.top_k.is_none() {
+        return Ok(());
+    }
+    Err(ExperimentError::Impossible(format!("run `{}`: {why}", run.name)))
 }
 
 /// `async (cluster.worker=4, seed=1)`

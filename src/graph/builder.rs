@@ -99,6 +99,20 @@ impl Graph {
         read
     }
 
+    /// Makes `read` the read of `variable` that all its readers share, if it waits for nothing and
+    /// there is none yet.
+    pub(crate) fn share_read(&self, variable: OpId, read: OpId) {
+        let mut state = self.state();
+        if state.def.operation(read).control_inputs.is_empty() {
+            state.reads.entry(variable).or_insert(read);
+        }
+    }
+
+    /// The read of `variable` that all its readers share, if there is one yet.
+    pub(crate) fn shared_read(&self, variable: OpId) -> Option<OpId> {
+        self.state().reads.get(&variable).copied()
+    }
+
     pub(super) fn tensor_type(&self, edge: Edge) -> TensorType {
         self.state().def.edge_type(edge)
     }

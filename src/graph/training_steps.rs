@@ -42,6 +42,53 @@ impl Graph {
         state.def.operation(op).variables.iter().any(is_local)
     }
 
+    /// Counts a training step of `replica`, after `new.control_inputs`; the versions that it read
+    /// are `new.inputs`.
+    #[track_caller]
+    pub(crate) fn commit_step(
+        &self,
+        replica: Replica,
+        global_step: &Variable,
+        new: NewOperation<'_>,
+    ) -> Result<OpId, GraphError> {
+        let mut inputs = vec![global_step.read().edge()];
+        inputs.extend(new.inputs);
+        let positions = match global_step.spec().is_local {
+            true => Vec::new(),
+            false => self.counted_with(),
+        };
+        let mut set = Vec::with_capacity(positions.len());
+        for (variable, value) in &positions {
+            set.push(self.set_after(new.control_inputs, variable, value)?);
+        }
+        self.add(NewOperation {
+            op: Op::CommitStep(replica),
+            inputs: &inputs,
+            control_inputs: if set.is_empty() { new.control_inputs } else { &set },
+            variables: &[global_step.op_id()],
+            colocated_with: Some(global_step.op_id()),
+            ..new
+        })
+    }
+
+    /// Sets `variable`, which is beside the global step, to `value` after `control_inputs`.
+    #[track_caller]
+    fn set_after(
+        &self,
+        control_inputs: &[OpId],
+        variable: &Variable,
+        value: &Output,
+    ) -> Result<OpId, GraphError> {
+        self.add(NewOperation {
+            name: Name::Numbered(&format!("{}/set", variable.name())),
+            inputs: &[value.edge()],
+            control_inputs,
+            variables: &[variable.op_id()],
+            colocated_with: Some(variable.op_id()),
+            ..NewOperation::of(Op::Assign)
+        })
+    }
+
     /// Makes the training steps of the graph those of `replica`, which is about to run them.
     ///
     /// A step that was built for a worker alone can join an asynchronous training, as TensorFlow's

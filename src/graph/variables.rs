@@ -66,10 +66,8 @@ impl Graph {
     /// If the name `global_step` belongs to something else.
     #[track_caller]
     pub fn global_step(&self) -> Result<Variable, GraphError> {
-        let existing =
-            self.state().variable_of_type(GLOBAL_STEP, TensorType::new(DType::I64, Shape::SCALAR));
-        if let Some(op) = existing {
-            return Ok(Variable::new(self.clone(), op));
+        if let Some(existing) = self.existing_global_step() {
+            return Ok(existing);
         }
         let zero = NewOperation { is_detached: true, ..NewOperation::of(Op::Const(0i64.into())) };
         let initializer = &self
@@ -80,6 +78,29 @@ impl Graph {
             trainable: false,
             beside: None,
         })
+    }
+
+    /// The step counter, if the graph has one.
+    pub(crate) fn existing_global_step(&self) -> Option<Variable> {
+        let holds = TensorType::new(DType::I64, Shape::SCALAR);
+        let op = self.state().variable_of_type(GLOBAL_STEP, holds)?;
+        Some(Variable::new(self.clone(), op))
+    }
+
+    /// Makes `assign` the operation that gives its variable the first value, unless the variable
+    /// has one.
+    pub(crate) fn begin_by(&self, assign: OpId) {
+        let variable = self.with_operation(assign, |operation| operation.variables[0]);
+        if self.beginning_of(variable).is_none() {
+            self.state().initializers.push(assign);
+        }
+    }
+
+    /// The operation that gives `variable` its first value, if one does.
+    pub(crate) fn beginning_of(&self, variable: OpId) -> Option<OpId> {
+        let state = self.state();
+        let is_its = |id: &&OpId| state.def.operation(**id).variables.first() == Some(&variable);
+        state.initializers.iter().find(is_its).copied()
     }
 
     /// A slot of `variable`, on the variable's device: a value of `shape`, initially the scalar

@@ -31,6 +31,18 @@ pub enum ImportError {
     /// The graph has no such node or output.
     #[error("the graph has no `{0}`")]
     NotFound(String),
+    /// Nothing gives a variable its first value.
+    #[error(
+        "the variable `{0}` has no first value: an operation `{0}/Assign` gives it in TensorFlow's \
+         graphs, and there is none"
+    )]
+    NoFirstValue(String),
+    /// An operation is no training step.
+    #[error(
+        "`{0}` counts no step: write the graph with `minimize(loss, \
+         global_step=tf.train.get_or_create_global_step())`"
+    )]
+    CountsNoStep(String),
     /// A node is wrong, or uses something that does not exist here.
     #[error("node `{node}` ({kind}): {problem}")]
     Node {

@@ -1,6 +1,6 @@
 //! The wanted nodes, in an order in which each comes after the nodes that it needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::ImportError;
 use super::wire::{GraphDef, NodeDef};
@@ -25,12 +25,7 @@ pub(super) fn sorted<'a>(
     graph: &'a GraphDef,
     wanted: &[&str],
 ) -> Result<Vec<&'a NodeDef>, ImportError> {
-    let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
-    for (i, node) in graph.node.iter().enumerate() {
-        if by_name.insert(&node.name, i).is_some() {
-            return Err(ImportError::DuplicateName(node.name.clone()));
-        }
-    }
+    let by_name = by_name(graph)?;
     let find = |name: &str| {
         by_name.get(name).copied().ok_or_else(|| ImportError::NotFound(name.to_owned()))
     };
@@ -46,6 +41,60 @@ pub(super) fn sorted<'a>(
     };
     roots.into_iter().try_for_each(|root| walk.visit(root))?;
     Ok(walk.done)
+}
+
+/// The nodes that `wanted` need, and those that give the variables among them their first values.
+///
+/// # Errors
+/// As [`sorted`]; if nothing gives a variable its first value.
+pub(super) fn sorted_with_first_values<'a>(
+    graph: &'a GraphDef,
+    wanted: &[&str],
+) -> Result<Vec<&'a NodeDef>, ImportError> {
+    let mut wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
+    loop {
+        let nodes = sorted(graph, &wanted.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let found: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let variables = nodes.iter().filter(|node| is_variable(node));
+        let first_values = variables.map(|node| (&node.name, first_value(&node.name)));
+        let missing: Vec<_> =
+            first_values.filter(|(_, assign)| !found.contains(assign.as_str())).collect();
+        if missing.is_empty() {
+            return Ok(nodes);
+        }
+        for (variable, assign) in missing {
+            if !graph.node.iter().any(|node| node.name == assign) {
+                return Err(ImportError::NoFirstValue(variable.clone()));
+            }
+            wanted.push(assign);
+        }
+    }
+}
+
+/// The node that gives the variable `name` its first value, by TensorFlow's names.
+pub(super) fn first_value(name: &str) -> String {
+    format!("{name}/Assign")
+}
+
+/// Whether `node` declares a variable.
+pub(super) fn is_variable(node: &NodeDef) -> bool {
+    matches!(node.op.as_str(), "Variable" | "VariableV2" | "VarHandleOp")
+}
+
+/// Whether `node` reads a variable, if its input is one.
+pub(super) fn is_read(node: &NodeDef) -> bool {
+    matches!(node.op.as_str(), "Identity" | "ReadVariableOp")
+}
+
+/// The index of each node by its name.
+fn by_name(graph: &GraphDef) -> Result<BTreeMap<&str, usize>, ImportError> {
+    let mut by_name = BTreeMap::new();
+    for (i, node) in graph.node.iter().enumerate() {
+        if by_name.insert(node.name.as_str(), i).is_some() {
+            return Err(ImportError::DuplicateName(node.name.clone()));
+        }
+    }
+    Ok(by_name)
 }
 
 #[derive(Clone, Copy, PartialEq)]

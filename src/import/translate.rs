@@ -18,10 +18,11 @@ use std::panic::Location;
 
 use super::known::Known;
 use super::node::{Def, Node};
-use super::order::parse_input;
+use super::order::{is_read, is_variable, parse_input};
 use super::value::{Branch, Value};
 use super::wire::{FunctionDef, GraphDef, NodeDef};
 use super::{NodeProblem, fold};
+use crate::cluster::DeviceSpec;
 use crate::graph::{Graph, Name, NewOperation, Op, OpId, Output, Target};
 use crate::tensor::Tensor;
 use state::Roles;
@@ -95,6 +96,8 @@ pub(super) struct Importer<'a> {
     /// By node without an operation: the operations that must run before its users.
     folded: BTreeMap<String, Vec<OpId>>,
     roles: Roles,
+    /// Whether nodes keep their devices; if not, the scopes in force place them.
+    keeps_devices: bool,
     built_at: &'static Location<'static>,
 }
 
@@ -118,9 +121,34 @@ impl<'a> Importer<'a> {
             operations,
             branches,
             folded,
-            roles: Roles::of(nodes),
+            roles: Roles::of(def, nodes),
+            keeps_devices: true,
             built_at,
         }
+    }
+
+    /// The same, whose nodes are placed by the scopes in force.
+    pub(super) fn without_devices(self) -> Self {
+        Self { keeps_devices: false, ..self }
+    }
+
+    /// The nodes in the order in which they are added: variables, their slots, reads of variables,
+    /// then all others in their order.
+    pub(super) fn variables_first<'n>(&self, nodes: &[&'n NodeDef]) -> Vec<&'n NodeDef> {
+        let declared: BTreeSet<&str> = nodes
+            .iter()
+            .filter(|node| is_variable(node) && node.input.is_empty())
+            .map(|node| node.name.as_str())
+            .collect();
+        let mut ordered = nodes.to_vec();
+        ordered.sort_by_key(|node| match node.input.as_slice() {
+            [] if declared.contains(node.name.as_str()) => {
+                usize::from(self.roles.is_slot(&node.name))
+            }
+            [read] if is_read(node) && declared.contains(read.as_str()) => 2,
+            _ => 3,
+        });
+        ordered
     }
 
     pub(super) fn finish(self) -> (BTreeMap<String, Vec<Value>>, BTreeMap<String, OpId>) {
@@ -132,7 +160,7 @@ impl<'a> Importer<'a> {
         let def = &Def::new(def);
         let node = self.node(def)?;
         let graph = self.graph.clone();
-        let is_device = def.device.parse::<crate::cluster::DeviceSpec>().is_ok();
+        let is_device = self.keeps_devices && def.device.parse::<DeviceSpec>().is_ok();
         let device = if is_device { def.device.as_str() } else { "" };
         let mut values = graph.with_device(device, |_| Ok(self.translate(&node)))??;
         def.check_all_read()?;

@@ -42,6 +42,10 @@ impl Model {
             }
             Self::Embedding(embedding) => of_embedding(embedding, classes),
             Self::Published(published) => of_published(*published),
+            Self::GraphDef(graph) => {
+                let (parameters, activations) = (graph.parameters, graph.activations);
+                Extent { parameters: parameters as f64, activations: activations as f64 }
+            }
             Self::Count => Extent::default(), // a few scalars
             Self::Null(Null { variables, elements, .. }) => {
                 let parameters = *variables as f64 * *elements as f64;

@@ -1,6 +1,8 @@
 //! The model of the built-in trainer, and its sizes.
 
-use super::Null;
+use std::sync::Arc;
+
+use super::{GraphFile, Null};
 
 /// A model of the built-in trainer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,11 +22,31 @@ pub enum Model {
     Embedding(Embedding),
     /// A published image model, on random images: to measure what its training costs a cluster.
     Published(Published),
+    /// A graph that TensorFlow wrote.
+    GraphDef(Arc<GraphFile>),
     /// Scalar variables on every parameter server, to each of which an update adds 1: to check that
     /// no gradient counts twice.
     Count,
     /// Almost no arithmetic: variables are read and updated, which shows the cost of a step itself.
     Null(Null),
+}
+
+impl Model {
+    /// The training operation of its own, which no optimizer of the scenario's can replace.
+    pub(crate) fn own_train_op(&self) -> Option<&str> {
+        match self {
+            Self::GraphDef(graph) => graph.train.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether its accuracy can be measured.
+    pub(crate) fn has_accuracy(&self) -> bool {
+        match self {
+            Self::GraphDef(graph) => graph.accuracy.is_some(),
+            other => !matches!(other, Self::Null(_) | Self::Count),
+        }
+    }
 }
 
 /// The sizes of [`Model::Embedding`].

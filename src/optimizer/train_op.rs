@@ -63,6 +63,11 @@ impl TrainOp {
         Self { whole: end.clone(), end }
     }
 
+    /// `op`, if it is a training step: it, or an operation that it waits for, counts one.
+    pub(crate) fn counting(op: &Target) -> Option<Self> {
+        Some(Self { end: op.end_of_step()?, whole: op.clone() })
+    }
+
     /// The operation as a target to run.
     pub fn target(&self) -> &Target {
         &self.whole
@@ -225,46 +230,13 @@ impl Step<'_> {
         Ok(TrainOp::of(self.commit(&[], updates)?))
     }
 
-    /// Sets `variable`, which is beside the global step, to `value` after `control_inputs`.
-    #[track_caller]
-    fn set_after(
-        &self,
-        control_inputs: &[OpId],
-        variable: &Variable,
-        value: &Output,
-    ) -> Result<OpId, GraphError> {
-        self.graph.add(NewOperation {
-            name: Name::Numbered(&format!("{}/set", variable.name())),
-            inputs: &[value.edge()],
-            control_inputs,
-            variables: &[variable.op_id()],
-            colocated_with: Some(variable.op_id()),
-            ..NewOperation::of(Op::Assign)
-        })
-    }
-
     /// Counts the step on the task of the global step, after `control_inputs`.
     #[track_caller]
     fn commit(&self, versions: &[Edge], control_inputs: &[OpId]) -> Result<Target, GraphError> {
-        let mut inputs = vec![self.global_step.read().edge()];
-        inputs.extend(versions);
-        let positions = match self.global_step.spec().is_local {
-            true => Vec::new(),
-            false => self.graph.counted_with(),
-        };
-        let mut set = Vec::with_capacity(positions.len());
-        for (variable, value) in &positions {
-            set.push(self.set_after(control_inputs, variable, value)?);
-        }
-        let control_inputs = if set.is_empty() { control_inputs } else { &set };
-        let commit = self.graph.add(NewOperation {
-            name: Name::Numbered("train"),
-            inputs: &inputs,
-            control_inputs,
-            variables: &[self.global_step.op_id()],
-            colocated_with: Some(self.global_step.op_id()),
-            ..NewOperation::of(Op::CommitStep(self.replica))
-        })?;
+        let name = Name::Numbered("train");
+        let new =
+            NewOperation { name, inputs: versions, control_inputs, ..NewOperation::of(Op::NoOp) };
+        let commit = self.graph.commit_step(self.replica, self.global_step, new)?;
         Ok(Target::new(self.graph.clone(), commit))
     }
 }

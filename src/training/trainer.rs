@@ -14,13 +14,13 @@ use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 use crate::units::Time;
 
-use super::estimator::{EstimatorSpec, EvalSpec};
+use super::estimator::{EstimatorSpec, EvalSpec, Phase};
 use super::evaluator::Evaluator;
 use super::hooks::{InMemoryEvaluator, StopAtStep, SyncReplicasHook};
 use super::monitored_session::MonitoredSession;
 use super::task::Task;
-use crate::models::Model;
-use crate::models::{self, Network};
+use crate::import::{self, ImportError};
+use crate::models::{self, GraphFile, Model, Network};
 use crate::optimizer::{SyncReplicas, SyncReplicasOp, TrainOp, gradients_of};
 
 /// Trains as the task's settings say, until one of their stop conditions is met.
@@ -44,8 +44,10 @@ pub async fn train(task: Task) -> Result<()> {
     if let Some(steps) = stop.steps {
         builder = builder.hook(StopAtStep::last_step(steps));
     }
-    if let (Some(data), None) = (&model.data, task.cluster().evaluator()) {
-        builder = builder.hook(in_memory_evaluator(&task, &data.towers[0])?);
+    if let (Some(data), None) = (&model.data, task.cluster().evaluator())
+        && let [(_, accuracy), ..] = &data.towers[0].metrics[..]
+    {
+        builder = builder.hook(in_memory_evaluator(&task, &data.towers[0], accuracy)?);
     }
     if let Some(op) = &model.by_tokens {
         builder = builder.hook(by_tokens_hook(&task, op));
@@ -154,6 +156,14 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
         let train_op = task.apply_gradients(settings.optimizer.clone(), &pairs)?;
         return Ok(Built::of(&train_op, None));
     }
+    if let Model::GraphDef(file) = &settings.model
+        && file.train.is_some()
+    {
+        task.count_inputs(g)?;
+        let (ends, loss) = imported(g, file, Phase::Train)?;
+        let train_op = ends.train_op.clone().expect("it is asked for");
+        return Ok(Built::of(&train_op, Some(Data { towers: vec![ends], loss })));
+    }
     let Some(by_tokens) = &settings.sync_replicas else {
         let (data, pairs) = in_towers(g, task)?;
         let train_op = task.apply_gradients(settings.optimizer.clone(), &pairs)?;
@@ -194,9 +204,34 @@ fn by_tokens_hook(task: &Task, op: &SyncReplicasOp) -> SyncReplicasHook {
     }
 }
 
+/// The graph of `file`, with its loss.
+fn imported(
+    g: &Graph,
+    file: &GraphFile,
+    phase: Phase,
+) -> Result<(EstimatorSpec, Output), GraphError> {
+    let failed = |error: ImportError| GraphError::from(Error::from(error));
+    let train = file.train.as_deref().filter(|_| phase == Phase::Train);
+    let wanted: Vec<&str> = file.measured().into_iter().chain(train).collect();
+    let imported = import::training_graph(g, &file.bytes, &wanted).map_err(failed)?;
+    let output = |name: &str| imported.output(name).map_err(failed);
+    let loss = output(&file.loss)?;
+    let mut ends = EstimatorSpec::new(&output(&file.images)?, &output(&file.labels)?, &loss);
+    if let Some(accuracy) = &file.accuracy {
+        ends = ends.metric("accuracy", &output(accuracy)?);
+    }
+    if let Some(train) = train {
+        ends = ends.train_op(&imported.train_op(train).map_err(failed)?);
+    }
+    Ok((ends, loss))
+}
+
 /// The scenario's network, with its loss and its accuracy.
 fn network(g: &Graph, task: &Task) -> Result<(EstimatorSpec, Output), GraphError> {
     let settings = task.settings();
+    if let Model::GraphDef(file) = &settings.model {
+        return task.with_variables(g, |g| imported(g, file, Phase::Evaluate));
+    }
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
@@ -254,8 +289,11 @@ impl Data {
 
 /// The chief's look at the test split: as often as the scenario says if it has a target accuracy,
 /// else at the end.
-fn in_memory_evaluator(task: &Task, data: &EstimatorSpec) -> Result<InMemoryEvaluator> {
-    let (_, accuracy) = &data.metrics[0];
+fn in_memory_evaluator(
+    task: &Task,
+    data: &EstimatorSpec,
+    accuracy: &Output,
+) -> Result<InMemoryEvaluator> {
     let mut evaluator = InMemoryEvaluator::new(&data.loss, accuracy);
     if task.is_chief() {
         for (place, value) in data.feeds(task.dataset()?.test.whole()) {

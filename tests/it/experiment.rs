@@ -4,6 +4,7 @@ mod arguments;
 mod checkpoints;
 mod critical_paths;
 mod evaluator;
+mod imported;
 mod own_server;
 mod partitioners;
 mod processors;

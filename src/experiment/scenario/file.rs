@@ -20,7 +20,6 @@ use super::synonyms;
 use super::{Calibration, Checkpoint, Scenario, Tasks, Tune};
 use crate::cluster::TaskName;
 use crate::kernels::Numerics;
-use crate::models::Model;
 use crate::runtime::Patience;
 use crate::simulation::{Gpus, Hosts, MessageThread, NetworkSpec};
 use crate::training::{Evaluating, Settings, Stop};
@@ -74,14 +73,14 @@ pub(super) fn build(
         program(file.program, file.stop, origin, (servers, workers), &mut found);
     settings.patience = patience(file.network.recovery.map(Duration::from), &mut found);
     settings.read_ahead = file.network.read_ahead.unwrap_or(true);
-    let is_null = matches!(settings.model, Model::Null(_) | Model::Count);
+    let measures = settings.model.has_accuracy();
     settings.evaluator = file.evaluator.unwrap_or_default();
     let evaluators = (count("evaluator"), file.evaluator.is_some(), count("master").is_some());
-    check_evaluator(evaluators, file.checkpoint.is_some(), is_null, &mut found);
-    let has_accuracy = numerics == Numerics::Real && !is_null;
+    check_evaluator(evaluators, file.checkpoint.is_some(), measures, &mut found);
+    let has_accuracy = numerics == Numerics::Real && measures;
     found.unless(has_accuracy || settings.stop.accuracy.is_none(), "stop.accuracy", || {
-        "neither `numerics = \"shapes\"` nor the models `null` and `count` have an accuracy; \
-         stop by `steps` or `time`"
+        "neither `numerics = \"shapes\"`, nor the models `null` and `count`, nor an imported graph \
+         without `program.accuracy` have an accuracy; stop by `steps` or `time`"
             .to_owned()
     });
     let own = std::mem::take(&mut file.compute.tasks);
@@ -234,7 +233,7 @@ fn check_towers(
 fn check_evaluator(
     (count, has_settings, has_master): (Option<u32>, bool, bool),
     has_checkpoints: bool,
-    is_null: bool,
+    measures: bool,
     found: &mut Mistakes,
 ) {
     found.unless(count.is_some() || !has_settings, "evaluator", || {
@@ -246,8 +245,10 @@ fn check_evaluator(
     found.unless(has_checkpoints, path, || {
         "an evaluator measures checkpoints, and there are none; add `[checkpoint]`".to_owned()
     });
-    found.unless(!is_null, path, || {
-        "the models `null` and `count` have nothing to measure; remove it".to_owned()
+    found.unless(measures, path, || {
+        "the models `null` and `count`, and an imported graph without `program.accuracy`, have \
+         nothing to measure; remove it"
+            .to_owned()
     });
     found.unless(!has_master, path, || {
         "beside the job `master`, an evaluator is not supported; rename `master` to `chief`"

@@ -1,6 +1,10 @@
 //! `[program]`: the model, its data and its optimizer.
 
-use std::path::Path;
+mod graph_def;
+mod model;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -8,23 +12,17 @@ use super::mistakes::Mistakes;
 use super::optimizer::{OptimizerFile, optimizer};
 use super::partitioner::PartitionerFile;
 use crate::data::Source;
-use crate::models::{Embedding, Lookups, Model, Null, NullGradient, Published};
+use crate::models::{Model, NullGradient};
 use crate::optimizer::{GradientDescent, Optimizer};
 use crate::runtime::Patience;
 use crate::training::{ByTokens, Evaluating, Settings, Stop};
 use crate::units::{Bytes, BytesPerSecond};
-
-/// The number of variables that the model `null` reads and updates, as in TensorFlow's null step.
-const NULL_VARIABLES: usize = 16;
-
-/// The default width of a row.
-const DIM: usize = 16;
+use graph_def::{InputsFile, graph_def};
+use model::{DIM, ModelFile, model};
 
 /// The largest batch, and the most units of a layer or rows of a table: the product of two still is
 /// a number of bytes.
 const LARGEST: usize = 1_000_000_000;
-/// The most parts of a kind, each of which is operations of the graph.
-const MOST_PARTS: usize = 10_000;
 /// The most towers of a worker, each of which is a copy of the model in its graph.
 const MOST_TOWERS: usize = 1024;
 
@@ -32,7 +30,12 @@ const MOST_TOWERS: usize = 1024;
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ProgramFile {
-    model: ModelFile,
+    model: Option<ModelFile>,
+    graph_def: Option<PathBuf>,
+    inputs: Option<InputsFile>,
+    loss: Option<String>,
+    accuracy: Option<String>,
+    train: Option<String>,
     hidden: Option<Vec<usize>>,
     rows: Option<usize>,
     dim: Option<usize>,
@@ -52,25 +55,6 @@ pub(super) struct ProgramFile {
     sync_replicas: Option<ByTokens>,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ModelFile {
-    #[default]
-    Softmax,
-    Mlp,
-    Convnet,
-    Embedding,
-    Alexnet,
-    #[serde(rename = "vgg16")]
-    Vgg16,
-    #[serde(rename = "inception_v3")]
-    InceptionV3,
-    #[serde(rename = "resnet50")]
-    Resnet50,
-    Null,
-    Count,
-}
-
 /// The training's settings and data. `origin` is the scenario's file, at which relative paths
 /// begin. The cluster has so many parameter servers and workers.
 pub(super) fn program(
@@ -87,27 +71,30 @@ pub(super) fn program(
     for (layer, units) in file.hidden.iter().flatten().enumerate() {
         found.at_most(*units, LARGEST, &format!("program.hidden[{layer}]"));
     }
-    let model = model(&file, servers, found);
+    let folder = Path::new(origin).parent().unwrap_or(Path::new(""));
+    let model = match graph_def(&file, folder, found) {
+        Some(graph) => Model::GraphDef(Arc::new(graph)),
+        None => model(&file, servers, found),
+    };
     let optimizer = match model {
         Model::Count => counting(file.optimizer.as_ref(), found),
         _ => optimizer(&file.optimizer.unwrap_or_default(), found),
     };
     let dataset = match (file.dataset, &model) {
         (None, Model::Embedding(_) | Model::Published(_)) => Source::Synthetic,
-        (given, _) => {
-            let folder = Path::new(origin).parent().unwrap_or(Path::new(""));
-            given.unwrap_or(Source::Digits).beside(folder)
-        }
+        (given, _) => given.unwrap_or(Source::Digits).beside(folder),
     };
     check_samples(&model, &dataset, found);
     check_read_rate(file.read_rate, &dataset, found);
-    let has_layers = !matches!(model, Model::Null(_) | Model::Count);
+    let learns = !matches!(model, Model::Null(_) | Model::Count);
+    let has_layers = learns && file.graph_def.is_none();
     found.unless(has_layers || file.partitioner.is_none(), "program.partitioner", || {
-        "the models `null` and `count` have no layers to cut; remove the key".to_owned()
+        "the models `null` and `count` and an imported graph have no layers to cut; remove the key"
+            .to_owned()
     });
     let partitioner = file.partitioner.map(|typed| typed.partitioner(found));
     let sync_replicas = file.sync_replicas;
-    check_by_tokens(sync_replicas, (has_layers, workers), found);
+    check_by_tokens(sync_replicas, (learns, workers), found);
     let towers = file.towers.unwrap_or(1);
     check_towers(towers, batch, has_layers && sync_replicas.is_none(), found);
     let settings = Settings {
@@ -132,7 +119,8 @@ fn check_towers(towers: usize, batch: usize, can_have_any: bool, found: &mut Mis
     found.at_least_1(towers as u64, "program.towers");
     found.at_most(towers, MOST_TOWERS, "program.towers");
     found.unless(can_have_any || towers <= 1, "program.towers", || {
-        "the models `null` and `count`, and training by tokens, have no towers; remove the key"
+        "the models `null` and `count`, an imported graph and training by tokens have no towers; \
+         remove the key"
             .to_owned()
     });
     found.unless(batch.is_multiple_of(towers.max(1)), "program.towers", || {
@@ -157,106 +145,6 @@ fn counting(given: Option<&OptimizerFile>, found: &mut Mistakes) -> Optimizer {
         "the model `count` adds 1 with each update; remove the key".to_owned()
     });
     GradientDescent::new(1.0).into()
-}
-
-/// The model with its sizes.
-fn model(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Model {
-    let embedding = embedding(file, servers, found);
-    let null = null(file, found);
-    let given = file.hidden.clone();
-    let model = match file.model {
-        ModelFile::Mlp => Model::Mlp { hidden: given.unwrap_or_else(|| vec![128]) },
-        ModelFile::Embedding => Model::Embedding(embedding),
-        ModelFile::Alexnet => Model::Published(Published::Alexnet),
-        ModelFile::Vgg16 => Model::Published(Published::Vgg16),
-        ModelFile::InceptionV3 => Model::Published(Published::InceptionV3),
-        ModelFile::Resnet50 => Model::Published(Published::Resnet50),
-        ModelFile::Null => Model::Null(null),
-        ModelFile::Count => Model::Count,
-        ModelFile::Convnet => Model::Convnet,
-        ModelFile::Softmax => Model::Softmax,
-    };
-    let path = "program.hidden";
-    match &model {
-        Model::Mlp { hidden } => {
-            found.unless(!hidden.is_empty() && !hidden.contains(&0), path, || {
-                "the model `mlp` needs at least one hidden layer, each of width 1 or more; \
-                 without one, it is `softmax`"
-                    .to_owned()
-            });
-        }
-        Model::Embedding(embedding) => found.unless(!embedding.hidden.contains(&0), path, || {
-            "a hidden layer is of width 1 or more".to_owned()
-        }),
-        Model::Softmax | Model::Convnet | Model::Published(_) | Model::Null(_) | Model::Count => {
-            found.unless(file.hidden.as_ref().is_none_or(Vec::is_empty), path, || {
-                "only the models `mlp` and `embedding` have hidden layers; use one, or remove them"
-                    .to_owned()
-            });
-        }
-    }
-    model
-}
-
-/// The sizes of the model `embedding`, which no other model has.
-fn embedding(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Embedding {
-    let has_rows = file.model == ModelFile::Embedding || file.lookups.is_some();
-    found.unless(file.dim.is_none() || has_rows, "program.dim", || {
-        "only the model `embedding`, and `null` with `lookups`, have `dim`; use one, or remove this"
-            .to_owned()
-    });
-    found.at_least_1(file.dim.unwrap_or(DIM) as u64, "program.dim");
-    let mut size = |key: &str, given: Option<usize>, (default, most): (usize, usize)| {
-        let path = format!("program.{key}");
-        found.unless(given.is_none() || file.model == ModelFile::Embedding, path.as_str(), || {
-            format!("only the model `embedding` has `{key}`; use it, or remove this")
-        });
-        found.at_least_1(given.unwrap_or(default) as u64, &path);
-        found.at_most(given.unwrap_or(default), most, &path);
-        given.unwrap_or(default)
-    };
-    let partitions = (servers.clamp(1, MOST_PARTS as u32) as usize, MOST_PARTS);
-    Embedding {
-        rows: size("rows", file.rows, (10_000, LARGEST)),
-        dim: file.dim.unwrap_or(DIM),
-        slots: size("slots", file.slots, (8, MOST_PARTS)),
-        partitions: size("partitions", file.partitions, partitions),
-        hidden: file.hidden.clone().unwrap_or_else(|| vec![32]),
-    }
-}
-
-/// The sizes of the model `null`, which no other model has.
-fn null(file: &ProgramFile, found: &mut Mistakes) -> Null {
-    let is_null = file.model == ModelFile::Null;
-    for (key, is_given) in [
-        ("variables", file.variables.is_some()),
-        ("bytes", file.bytes.is_some()),
-        ("lookups", file.lookups.is_some()),
-        ("gradient", file.gradient.is_some()),
-    ] {
-        found.unless(is_null || !is_given, format!("program.{key}"), || {
-            format!("only the model `null` has `{key}`; use it, or remove this")
-        });
-    }
-    let variables = file.variables.unwrap_or(NULL_VARIABLES);
-    found.at_least_1(variables as u64, "program.variables");
-    found.at_most(variables, MOST_PARTS, "program.variables");
-    let width = file.dim.unwrap_or(DIM).max(1);
-    let of_all = file.bytes.map_or(variables, |bytes| (bytes.0 / 4) as usize);
-    found.unless(of_all >= variables, "program.bytes", || {
-        format!("{variables} variables have at least 4 bytes each")
-    });
-    if let Some(lookups) = file.lookups {
-        found.unless(lookups >= variables, "program.lookups", || {
-            format!("a step looks up at least one row of each of {variables} variables")
-        });
-    }
-    Null {
-        variables,
-        elements: of_all / variables.max(1),
-        lookups: file.lookups.map(|rows| Lookups { rows, width }),
-        gradient: file.gradient.unwrap_or_default(),
-    }
 }
 
 /// Notes a mistake if samples that are in memory have a rate of reading.

@@ -1,7 +1,7 @@
 //! Placeholders, constants and variables, which are resources in TensorFlow.
 
 use super::{Writer, Written, constant, number, shape};
-use crate::graph::{Edge, Op, OpId, Operation};
+use crate::graph::{Edge, Op, OpId, Operation, Replica};
 use crate::import::wire::Value;
 use crate::tensor::{PartialShape, Tensor};
 
@@ -51,6 +51,10 @@ impl Writer<'_> {
             }
             Op::Assign => self.store(id, operation, "AssignVariableOp"),
             Op::AssignAdd => self.store(id, operation, "AssignAddVariableOp"),
+            Op::CommitStep(replica) if *replica == Replica::ALONE => {
+                let one = self.constant(operation, "one", &1i64.into());
+                self.update(id, operation, "AssignAddVariableOp", one)
+            }
             Op::IsVariableInitialized => {
                 let (handle, _) = self.variable(operation);
                 self.own(operation, "VarIsInitializedOp", vec![handle], vec![])
@@ -78,10 +82,15 @@ impl Writer<'_> {
         (self.def.operation(variable).name.to_string(), Value::Type(dtype))
     }
 
-    /// An update by a value; what it gives is read after it.
     fn store(&mut self, id: OpId, operation: &Operation, kind: &str) -> Written {
+        let value = self.input(operation, 0);
+        self.update(id, operation, kind, value)
+    }
+
+    /// An update by a value; what it gives is read after it.
+    fn update(&mut self, id: OpId, operation: &Operation, kind: &str, value: String) -> Written {
         let (handle, dtype) = self.variable(operation);
-        let inputs = vec![handle.clone(), self.input(operation, 0)];
+        let inputs = vec![handle.clone(), value];
         self.own(operation, kind, inputs, vec![("dtype", dtype.clone())])?;
         let after = vec![handle, format!("^{}", operation.name)];
         let read = self.helper(operation, "after", "ReadVariableOp", after, vec![("dtype", dtype)]);

@@ -1,5 +1,6 @@
 //! Placeholders, constants, random values and variables, by reference or by handle.
 
+mod step;
 mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +11,10 @@ use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
 use crate::graph::{Name, NewOperation, Op, OpId, RandomLaw, VariableSpec};
 use crate::import::known::Known;
 use crate::import::node::Def;
-use crate::import::order::parse_input;
+use crate::import::order::{first_value, parse_input};
 use crate::import::tensor::known_shape;
 use crate::import::value::Value;
-use crate::import::wire::NodeDef;
+use crate::import::wire::{GraphDef, NodeDef};
 use crate::operations::{Random, Unary};
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -30,9 +31,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "Variable" | "VariableV2" | "VarHandleOp" => Box::new(variable),
         "ReadVariableOp" => Box::new(identity),
         "Assign" | "AssignVariableOp" => Box::new(assign),
-        "AssignAdd" | "AssignAddVariableOp" => {
-            Box::new(|importer, node| store(importer, node, Op::AssignAdd, false))
-        }
+        "AssignAdd" | "AssignAddVariableOp" => Box::new(step::add),
         "AssignSub" | "AssignSubVariableOp" => {
             Box::new(|importer, node| store(importer, node, Op::AssignAdd, true))
         }
@@ -50,6 +49,8 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
 pub(super) struct Roles {
     /// The variables that an optimizer updates.
     updated: BTreeSet<String>,
+    /// By slot: the variable that it is beside.
+    slots: BTreeMap<String, String>,
     /// By Adam's first slot: the two β whose powers are kept with it, if they are constants.
     powers: BTreeMap<String, [Option<Tensor>; 2]>,
     /// By slot: the powers of β that are kept with it.
@@ -61,14 +62,20 @@ pub(super) struct Roles {
 }
 
 impl Roles {
-    pub(super) fn of(nodes: &[&NodeDef]) -> Self {
-        let mut roles = Self::default();
-        for node in nodes
-            .iter()
-            .filter(|node| update::is_known(&node.op) || super::sparse::is_update(&node.op))
-        {
+    /// The roles in a graph of which `nodes` are imported. Variables are trainable that any update
+    /// of the whole graph changes.
+    pub(super) fn of(graph: &GraphDef, nodes: &[&NodeDef]) -> Self {
+        let is_update =
+            |node: &NodeDef| update::is_known(&node.op) || super::sparse::is_update(&node.op);
+        let changed = graph.node.iter().filter(|node| is_update(node));
+        let changed =
+            changed.filter_map(|node| Some(parse_input(node.input.first()?).0.to_owned()));
+        let mut roles = Self { updated: changed.collect(), ..Self::default() };
+        for node in nodes.iter().filter(|node| is_update(node)) {
             let input = |i: usize| node.input.get(i).map(|input| parse_input(input).0.to_owned());
-            roles.updated.extend(input(0));
+            for slot in update::slots(&node.op) {
+                roles.slots.extend(input(*slot).zip(input(0)));
+            }
             if node.op.ends_with("ApplyAdagradDA") {
                 roles.counted.extend(input(0));
             }
@@ -84,6 +91,11 @@ impl Roles {
         }
         roles
     }
+
+    /// Whether the variable `name` is a slot of another.
+    pub(super) fn is_slot(&self, name: &str) -> bool {
+        self.slots.contains_key(name)
+    }
 }
 
 pub(super) fn variable_at(node: &Node<'_>, i: usize) -> Result<OpId, NodeProblem> {
@@ -93,9 +105,17 @@ pub(super) fn variable_at(node: &Node<'_>, i: usize) -> Result<OpId, NodeProblem
 /// The same value; for a variable, its value at that time.
 pub(super) fn identity(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     if let Value { output: None, variable: Some((variable, after)), .. } = node.value(0)? {
+        if node.controls.is_empty()
+            && after.is_none()
+            && let Some(read) = importer.graph.shared_read(*variable)
+        {
+            importer.operations.insert(node.def.name.clone(), read);
+            return Ok(importer.outputs_of(read).into_iter().take(1).collect());
+        }
         let controls = node.controls.iter().copied().chain(*after).collect();
         let after = node.with_controls(controls);
         let id = importer.emit_on(&after, Op::ReadVariable, &[], &[*variable])?;
+        importer.graph.share_read(*variable, id);
         return Ok(importer.outputs_of(id).into_iter().take(1).collect());
     }
     let x = importer.input(node, 0)?;
@@ -131,6 +151,7 @@ fn random(law: RandomLaw) -> Translate {
     })
 }
 
+/// A variable; a slot is on the device of the variable that it is beside.
 fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let def = node.def;
     let shape = def.shape("shape")?.known();
@@ -146,8 +167,15 @@ fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let container = def.text("container")?.into();
     let shared_name = shared_name.into();
     let spec = VariableSpec { shared_name, container, dtype, shape, trainable, is_local: false };
-    let id = importer.emit_on(node, Op::Variable(spec.clone()), &[], &[])?;
-    importer.operations.remove(&def.name);
+    if let Some(existing) = step::global_step_like(importer, &spec) {
+        return Ok(vec![Value { variable: Some((existing, None)), ..Value::default() }]);
+    }
+    let id = importer.graph.add(NewOperation {
+        name: Name::Exactly(&def.name),
+        colocated_with: importer.beside(&def.name),
+        built_at: importer.built_at,
+        ..NewOperation::of(Op::Variable(spec.clone()))
+    })?;
     if importer.roles.powers.contains_key(&def.name) {
         let powers = [
             beside(importer, node, id, &spec, "beta1_power")?,
@@ -158,6 +186,7 @@ fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     if importer.roles.counted.contains(&def.name) {
         let spec = VariableSpec { dtype: DType::I64, ..spec };
         let count = beside(importer, node, id, &spec, "updates")?;
+        importer.begin_with(node, count, 0i64.into())?;
         importer.roles.counts.insert(id, count);
     }
     Ok(vec![Value { variable: Some((id, None)), ..Value::default() }])
@@ -184,10 +213,30 @@ fn beside(
 
 /// Assigns a variable, and sets the powers of β that are kept with it.
 fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let variable = variable_at(node, 0)?;
-    let Some(kept) = importer.roles.kept.get(&variable).copied() else {
-        return store(importer, node, Op::Assign, false);
+    let (variable, name) = (variable_at(node, 0)?, parse_input(&node.def.input[0]).0);
+    let is_first = node.def.name == first_value(name);
+    if is_first && let Some(known) = importer.graph.beginning_of(variable) {
+        importer.operations.insert(node.def.name.clone(), known);
+        return Ok(vec![Value { variable: Some((variable, Some(known))), ..Value::default() }]);
+    }
+    let mut begins = Vec::new();
+    let values = match importer.roles.kept.get(&variable).copied() {
+        None => store(importer, node, Op::Assign, false)?,
+        Some(kept) => assign_slot(importer, node, kept, &mut begins)?,
     };
+    begins.extend(importer.operations.get(&node.def.name));
+    begins.iter().filter(|_| is_first).for_each(|begin| importer.graph.begin_by(*begin));
+    Ok(values)
+}
+
+/// Assigns Adam's first slot and the powers of β that are `kept` with it; the operations that set
+/// the powers go into `begins`.
+fn assign_slot(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+    kept: [OpId; 2],
+    begins: &mut Vec<OpId>,
+) -> Values {
     let slot = parse_input(&node.def.input[0]).0;
     let betas = importer.roles.powers.get(slot).cloned();
     let betas = betas
@@ -198,6 +247,7 @@ fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
             .ok_or_else(|| NodeProblem::unsupported("the β of an ApplyAdam must be constants"))?;
         let set = importer.set_power(node, power, beta)?;
         controls.push(set);
+        begins.push(set);
     }
     let after = Node { inputs: node.inputs.clone(), ..node.with_controls(controls) };
     store(importer, &after, Op::Assign, false)
@@ -215,6 +265,31 @@ fn store(importer: &mut Importer<'_>, node: &Node<'_>, op: Op, is_negated: bool)
 }
 
 impl Importer<'_> {
+    /// The variable beside which the slot `name` is, if it is one.
+    fn beside(&self, name: &str) -> Option<OpId> {
+        let values = self.values.get(self.roles.slots.get(name)?)?;
+        values.first()?.variable.map(|(variable, _)| variable)
+    }
+
+    /// Gives `variable`, which `node` keeps beside its own, the first value `value`.
+    fn begin_with(
+        &self,
+        node: &Node<'_>,
+        variable: OpId,
+        value: Tensor,
+    ) -> Result<(), NodeProblem> {
+        let value = self.helper(node, "first", Op::Const(value), &[])?;
+        let assign = self.graph.add(NewOperation {
+            name: Name::Numbered(&format!("{}/first_value", node.def.name)),
+            inputs: &[value.edge()],
+            variables: &[variable],
+            colocated_with: Some(variable),
+            ..NewOperation::of(Op::Assign)
+        })?;
+        self.graph.begin_by(assign);
+        Ok(())
+    }
+
     /// Gives `power` its first value, `beta`.
     fn set_power(&self, node: &Node<'_>, power: OpId, beta: Tensor) -> Result<OpId, NodeProblem> {
         let value = self.helper(node, "beta", Op::Const(beta), &[])?;

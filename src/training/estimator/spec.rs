@@ -7,7 +7,7 @@ use crate::data::Batch;
 use crate::graph::{Output, Target};
 use crate::optimizer::TrainOp;
 use crate::runtime::Result;
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Shape, Tensor};
 
 use super::super::hooks::Hook;
 use super::super::task::Task;
@@ -83,8 +83,29 @@ impl EstimatorSpec {
         &self,
         batch: Batch,
     ) -> impl Iterator<Item = (Output, Tensor)> + use<> {
-        let always = [(self.features.clone(), batch.features), (self.labels.clone(), batch.labels)];
+        let of = |place: &Output, value: Tensor| (place.clone(), fitted(value, place));
+        let always = [of(&self.features, batch.features), of(&self.labels, batch.labels)];
         always.into_iter().chain(self.ids.clone().zip(batch.ids))
+    }
+}
+
+/// `value`, a row a sample, as `place` takes it: images in their dimensions, labels as i64.
+fn fitted(value: Tensor, place: &Output) -> Tensor {
+    let wanted = place.tensor_type();
+    let value = match (value.dtype(), wanted.dtype) {
+        (DType::I32, DType::I64) if value.is_hollow() => Tensor::hollow(DType::I64, value.shape()),
+        (DType::I32, DType::I64) => {
+            let labels: Vec<i64> =
+                value.slice::<i32>().iter().map(|label| i64::from(*label)).collect();
+            Tensor::new(value.shape(), &labels).expect("there are as many")
+        }
+        _ => value,
+    };
+    let rows = value.shape().dims().first().copied();
+    let dims = std::iter::once(rows).chain(wanted.shape.dims().iter().skip(1).copied());
+    match dims.collect::<Option<Vec<usize>>>().map(|dims| Shape::new(&dims)) {
+        Some(shape) if shape.elements() == value.shape().elements() => value.reshaped(shape),
+        _ => value, // the step says what does not fit
     }
 }
 

@@ -250,8 +250,8 @@ fn an_evaluator_without_anything_to_measure_is_told_what_to_add() {
         ),
         (
             "[cluster]\nworker = 2\nevaluator = 1\n[checkpoint]\n[program]\nmodel = \"null\"",
-            "3: cluster.evaluator: the models `null` and `count` have nothing to measure; remove \
-             it",
+            "3: cluster.evaluator: the models `null` and `count`, and an imported graph without \
+             `program.accuracy`, have nothing to measure; remove it",
         ),
         (
             "[cluster]\nworker = 2\nmaster = 1\nevaluator = 1\n[checkpoint]",
@@ -270,8 +270,9 @@ fn an_evaluator_without_anything_to_measure_is_told_what_to_add() {
 
 #[test]
 fn each_contradiction_of_the_program_or_the_end_says_what_to_write_instead() {
-    let accuracy = "neither `numerics = \"shapes\"` nor the models `null` and `count` have an \
-                    accuracy; stop by `steps` or `time`";
+    let accuracy = "neither `numerics = \"shapes\"`, nor the models `null` and `count`, nor an \
+                    imported graph without `program.accuracy` have an accuracy; stop by `steps` or \
+                    `time`";
     let computed = format!("2: stop.accuracy: {accuracy}");
     let cases = [
         (

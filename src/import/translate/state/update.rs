@@ -34,6 +34,12 @@ pub(super) fn is_known(kind: &str) -> bool {
     find(kind).is_some()
 }
 
+/// The inputs of the update `kind` that are slots.
+pub(super) fn slots(kind: &str) -> &'static [usize] {
+    let kind = kind.strip_prefix("Resource").unwrap_or(kind);
+    by_rule(kind.strip_prefix("Sparse").unwrap_or(kind)).map_or(&[], |update| update.slots)
+}
+
 /// The translation of the update `kind`; `None` if it does not exist here.
 pub(super) fn find(kind: &str) -> Option<Translate> {
     let kind = kind.strip_prefix("Resource").unwrap_or(kind);
