@@ -24,6 +24,7 @@ mod role;
 mod seat;
 mod serve;
 mod server;
+mod standstill;
 mod stop;
 mod task;
 

@@ -505,7 +505,7 @@ two parameter servers and two workers; a silent task is lost after {silence} s, 
 for {recovery} s (`network.silence` and `network.recovery`, which are 5 s and a minute by default). A
 process of `task` that was killed or stands still for ever has no code of its own. A training takes
 some 6 s, and parameter servers stay for a lost worker until {recovery} s after its loss: one that stands
-still for 60 s has missed the end, and may end with 138. With checkpoints the fault comes after a third
+still for 60 s has missed the end, and may end with 138 or, without checkpoints, with 10. With checkpoints the fault comes after a third
 of the steps; without them at a fixed time, which may be near the end.
 
 {count} cells, {broken} broken. One is broken if something hangs, waits for {quiet} s without a word, ends

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::busy_poll;
 use super::network::Network;
+use super::standstill;
 use super::stop::{Either, GRACE, StopRequest, either};
 use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
@@ -96,9 +97,11 @@ where
         actix_rt::spawn(renewal.watch(Rc::downgrade(&quic)));
     }
     let Seat { cluster, known, is_dynamic, .. } = &member.seat;
+    let clock = member.clock;
     let network = Network::new(Rc::clone(&quic), cluster.clone(), known.clone());
     let server = start(&member, network.transport());
     network.attach(&server);
+    actix_rt::spawn(standstill::watch(Rc::downgrade(&server), clock));
     if *is_dynamic && server.task().is_parameter_server() {
         actix_rt::spawn(pass_on_the_end(Rc::clone(&server)));
     }

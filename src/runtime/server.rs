@@ -65,6 +65,8 @@ pub struct Server {
     phase: Cell<Phase>,
     /// What its program's sessions connect to, if it is another task's master.
     session_master: RefCell<Option<ServerTarget>>,
+    /// The longest time for which the task's process has stood still.
+    standstill: Cell<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +166,8 @@ impl Server {
         actors.parameter_server.run(parameter_server, &actors.panics);
         let link = link();
         let (phase, session_master) = (Cell::new(Phase::New), RefCell::new(None));
-        Self { def, world, actors, link, phase, session_master }
+        let standstill = Cell::default();
+        Self { def, world, actors, link, phase, session_master, standstill }
     }
 
     /// A started server that is a cluster by itself: the job `localhost` with one task, in this

@@ -11,7 +11,8 @@ use super::task::Task;
 ///
 /// # Errors
 /// The error of `ended`, unless the training is over; of class `Unanswered` if the task has reached
-/// no other.
+/// no other, or if it is a worker that reaches none after it has stood still for longer than the
+/// others wait for it: a restart would find nobody, and no checkpoint.
 pub(crate) async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
     let Err(error) = ended else { return Ok(()) };
     if !matches!(error.code, Code::Unavailable | Code::Aborted | Code::DeadlineExceeded) {
@@ -32,6 +33,16 @@ pub(crate) async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
         let message = format!(
             "{}; no task of the training has ever answered. If it is over, nothing is left to do; \
              if it is yet to begin, start this task again together with the others",
+            error.message
+        );
+        return Err(Error { code: Code::Unanswered, message, ..error });
+    }
+    let (stood, limit) = (task.server().longest_standstill(), task.patience().recovery);
+    if has_others && task.replica().is_some() && stood > limit && task.kept().is_none() {
+        let message = format!(
+            "{}; this task has stood still for {stood:.0?}, and the others wait for {limit:.0?}: \
+             the training is over, or they have given it up. To train again, start this task \
+             together with all others",
             error.message
         );
         return Err(Error { code: Code::Unanswered, message, ..error });

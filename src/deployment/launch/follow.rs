@@ -179,7 +179,7 @@ impl Followed {
         match exit {
             Exit::Code(0) => true,
             // It has missed the end, as one that stood still: the result is there all the same.
-            exit if exit.is_loss_of_another() && self.tasks[self.chief].has_ended => {
+            exit if exit.has_missed_the_end() && self.tasks[self.chief].has_ended => {
                 eprintln!("the chief is done; {} has missed the end", self.tasks[index].task);
                 true
             }

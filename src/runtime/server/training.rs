@@ -1,6 +1,8 @@
 //! What a server tells and knows of the training that its task is part of: who trains, who stops,
 //! whether it is over, and where the variables are.
 
+use std::time::Duration;
+
 use crate::cluster::TaskName;
 
 use crate::runtime::checkpoint_news::Watched;
@@ -60,6 +62,16 @@ impl Server {
             let peer = self.link.resolve(&task);
             peer.is_some_and(|peer| self.link.incarnation(peer).is_some())
         })
+    }
+
+    /// Notes that this task's process has stood still for `time`.
+    pub(crate) fn note_standstill(&self, time: Duration) {
+        self.standstill.set(self.standstill.get().max(time));
+    }
+
+    /// The longest time for which this task's process has stood still.
+    pub(crate) fn longest_standstill(&self) -> Duration {
+        self.standstill.get()
     }
 
     /// Whether the chief has left the training.

@@ -42,6 +42,13 @@ impl Exit {
         matches!(self, Self::Code(code) if *code == ExitCode::PeersLost as i32)
     }
 
+    /// Whether it may have ended because all others had.
+    pub(super) fn has_missed_the_end(&self) -> bool {
+        let is_unanswered =
+            matches!(self, Self::Code(code) if *code == ExitCode::Unanswered as i32);
+        is_unanswered || self.is_loss_of_another()
+    }
+
     /// The exit code of the whole cluster.
     pub(super) fn meaning(&self) -> ExitCode {
         match self {

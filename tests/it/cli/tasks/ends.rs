@@ -12,17 +12,21 @@ fn short(recovery: &str) -> String {
         + &format!("[network]\nsilence = '1s'\nrecovery = '{recovery}'\n")
 }
 
-/// Runs a parameter server and two workers, of which `stopped` stands still past the end. Returns
-/// how the three ended.
-fn with_one_that_stands_still(test: &str, stopped: u32) -> [crate::support::binary::Said; 3] {
+/// Runs a parameter server and two workers, of which `stopped` stands still past the end, while the
+/// others wait for it for `recovery`. Returns how the three ended.
+fn with_one_that_stands_still(
+    test: &str,
+    stopped: u32,
+    recovery: &str,
+) -> [crate::support::binary::Said; 3] {
     let folder = with_certificates(test);
-    let path = scenario(&format!("{test}_scenario"), &short("20s"));
+    let path = scenario(&format!("{test}_scenario"), &short(recovery));
     let at = addresses();
     let start = |job, index| run(&folder, &path, &role(&at, job, index));
     let (ps, workers) = (start("ps", 0), [start("worker", 0), start("worker", 1)]);
     std::thread::sleep(Duration::from_millis(1500));
     signal("STOP", &workers[stopped as usize]);
-    std::thread::sleep(Duration::from_secs(8));
+    std::thread::sleep(Duration::from_secs(10));
     signal("CONT", &workers[stopped as usize]);
     let [chief, other] = workers;
     [ps.end(), chief.end(), other.end()]
@@ -30,14 +34,22 @@ fn with_one_that_stands_still(test: &str, stopped: u32) -> [crate::support::bina
 
 #[test]
 fn a_worker_that_stood_still_past_the_end_hears_of_it_from_a_parameter_server_that_stayed() {
-    let [ps, chief, other] = with_one_that_stands_still("ends_worker", 1);
+    let [ps, chief, other] = with_one_that_stands_still("ends_worker", 1, "20s");
     let said = format!("{}{}{}", ps.err, chief.err, other.err);
     assert_eq!((ps.code, chief.code, other.code), (0, 0, 0), "{said}");
 }
 
 #[test]
+fn a_worker_that_stood_still_until_all_were_gone_is_not_to_be_started_again() {
+    let [ps, chief, other] = with_one_that_stands_still("ends_late", 1, "3s");
+    let said = format!("{}{}{}", ps.err, chief.err, other.err);
+    assert_eq!((ps.code, chief.code, other.code), (0, 0, 10), "{said}");
+    assert!(other.err.contains("this task has stood still for"), "{}", other.err);
+}
+
+#[test]
 fn a_chief_that_stood_still_past_the_end_finds_the_variables_and_reports_them() {
-    let [ps, chief, other] = with_one_that_stands_still("ends_chief", 0);
+    let [ps, chief, other] = with_one_that_stands_still("ends_chief", 0, "20s");
     let said = format!("{}{}{}", ps.err, chief.err, other.err);
     assert_eq!((ps.code, chief.code, other.code), (0, 0, 0), "{said}");
     assert!(chief.out.contains("deployment, seconds of the wall clock"), "{}", chief.out);
