@@ -16,10 +16,12 @@ mod launch;
 mod logging;
 mod manual;
 mod output;
+mod plan;
 mod progress;
 mod serve;
 mod sim;
 mod status;
+mod stopped;
 mod task;
 
 use tracing::level_filters::LevelFilter;
@@ -54,6 +56,7 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
     let outcome = match &args.command {
         Command::Init(args) => init::run(args),
         Command::Sim(args) => sim::run(args, quiet, &trainer),
+        Command::Plan(args) => plan::run(args, quiet, &trainer),
         Command::Task(args) => task::run(args, quiet, &trainer),
         Command::Serve(args) => serve::run(args),
         Command::Launch(args) => launch::run(args, quiet, flags, &trainer),

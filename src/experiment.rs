@@ -24,6 +24,7 @@ mod files;
 mod launch;
 mod many;
 mod memory;
+mod plan;
 pub mod scenario;
 mod summary;
 mod trial;

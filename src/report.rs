@@ -4,7 +4,7 @@
 //! [`html::write`] writes a page to look at, [`json::write`] the whole report, [`csv::Steps`] every
 //! worker step, [`csv::Evaluations`] every evaluation on the test split, [`events::write`] both for
 //! TensorBoard, and [`table::render`] the comparison that a reader sees first. The callers decide
-//! where the files go.
+//! where the files go. [`plan::Plan`] is the other result: a sweep with times and prices.
 
 mod comparison;
 pub mod csv;
@@ -14,6 +14,7 @@ pub mod html;
 pub mod json;
 mod model;
 mod path;
+pub mod plan;
 mod plot;
 mod series;
 mod statistics;

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod deployment;
+mod plan;
 mod reading;
 mod steps;
 
@@ -23,6 +24,7 @@ pub(crate) use deployment::{
     CalibrateArgs, CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs,
     NewArgs, ServeArgs, StatusArgs, TaskArgs,
 };
+pub(crate) use plan::{PlanArgs, Shard};
 pub(crate) use reading::{read, understood};
 pub(crate) use steps::Steps;
 
@@ -54,6 +56,9 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Run a scenario in simulation and compare its runs.
     Sim(SimArgs),
+    /// Simulate a scenario's sweep, and say which point is the fastest, which the cheapest, and
+    /// where more stops paying.
+    Plan(PlanArgs),
     /// Run a scenario for real on this machine: one process a task, over QUIC.
     Launch(LaunchArgs),
     /// Measure this machine, and write a scenario's `[calibration]`.
@@ -89,6 +94,7 @@ impl Command {
     pub(crate) fn scenario(&self) -> Option<&ScenarioArgs> {
         match self {
             Self::Sim(args) => Some(&args.scenario),
+            Self::Plan(args) => Some(&args.scenario),
             Self::Launch(args) => Some(&args.scenario),
             Self::Task(args) => Some(&args.scenario),
             _ => None,

@@ -52,6 +52,9 @@ pub(super) enum Failure {
         /// The problem with it.
         problem: String,
     },
+    /// The parts of a plan can't be put together.
+    #[error("{0}")]
+    Merge(String),
     /// A repeat of a run gave another result.
     #[error("run `{run}` differed when it was repeated with the same seed: {was} became {is}")]
     RepeatDiffered {
@@ -92,7 +95,7 @@ impl Failure {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::NotSupported(_) | Self::Graph { .. } => ExitCode::Usage,
+            Self::NotSupported(_) | Self::Graph { .. } | Self::Merge(_) => ExitCode::Usage,
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
             Self::Certificate(error) => of_certificate(error),
             Self::Checkpoint(error) => of_checkpoint(error),

@@ -2,17 +2,15 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
-
-use tokio::runtime;
+use std::sync::Arc;
 
 use super::args::{SimArgs, Steps};
 use super::chaos;
 use super::failure::Failure;
 use super::output::{Out, command, digests, exit_code};
 use super::progress::Several;
-use crate::deployment::{ExitCode, StopRequest};
+use super::stopped::{Results, on_stop};
+use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, folder_of, simulate_all};
 use crate::report::{Report, Run, World};
 use crate::simulation::TimelineSpec;
@@ -32,67 +30,33 @@ pub(super) fn run(
     let mut trials = experiment.trials_in(World::Simulation)?;
     let mut report = experiment.report(&trials, World::Simulation)?;
     report.command = command();
-    let results = Results { report, out: Out::create(args.out.as_deref())? };
+    let out = Out::create(args.out.as_deref())?;
     if let (Some(steps), Some(out)) = (args.timeline, &args.out) {
         ask_for_timelines(&mut trials, steps, out)?;
     }
-    let results = Arc::new(Mutex::new(Some(results)));
-    show_when_stopped(&results, args.json, trials.len())?;
+    let (as_json, all) = (args.json, trials.len());
+    let results = Results::new((report, out));
+    on_stop(&results, move |(report, out): (Report, Out)| out.print_so_far(as_json, &report, all))?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
     simulate_all(
         &trials,
         |trial| repeat(args, trial, &progress, trainer),
         |trial, result| {
             let (run, recording) = result?;
-            let mut results = locked(&results);
-            let Results { report, out } = results.as_mut().expect(ENDED);
-            report.runs.push(run);
-            out.append(report, trial, &recording);
+            results.with(|(report, out)| {
+                report.runs.push(run);
+                out.append(report, trial, &recording);
+            });
             Ok::<_, Failure>(())
         },
     )?;
-    let Results { mut report, mut out } = locked(&results).take().expect(ENDED);
+    let (mut report, mut out) = results.take();
     if is_tuned {
         report.keep_best_rates();
         out.rewrite(&report);
     }
     out.print(args.json, &report)?;
     Ok(exit_code(&report.runs))
-}
-
-/// The runs that are over, and where they are shown.
-struct Results {
-    report: Report,
-    out: Out,
-}
-
-/// Who takes the results away while runs go on ends the process.
-const ENDED: &str = "the process has ended";
-
-fn locked(results: &Mutex<Option<Results>>) -> MutexGuard<'_, Option<Results>> {
-    results.lock().expect("nobody panics while a result is noted")
-}
-
-/// Shows `results` of `all` runs and ends the process if it is asked to stop: a simulation is not
-/// interrupted, so that those under way are lost.
-fn show_when_stopped(
-    results: &Arc<Mutex<Option<Results>>>,
-    as_json: bool,
-    all: usize,
-) -> Result<(), Failure> {
-    let (stop, results) = (StopRequest::on_signals()?, Arc::clone(results));
-    let failed = || Failure::system("listen for signals");
-    let runtime = runtime::Builder::new_current_thread().build().map_err(failed())?;
-    let show = move || {
-        let code = runtime.block_on(stop);
-        let mut results = locked(&results);
-        let Some(Results { report, out }) = results.take() else { return };
-        let shown = out.print_so_far(as_json, &report, all);
-        let code = shown.map_or_else(|failure| failure.report(), |()| code);
-        std::process::exit(code as i32);
-    };
-    thread::Builder::new().name("stopped".into()).spawn(show).map_err(failed())?;
-    Ok(())
 }
 
 /// Has each of `trials` write its timeline from one global step to another into the folder `out`.

@@ -42,6 +42,7 @@
 //! | `[checkpoint]` | [`Checkpoint`] | a field there, its check, and what it means, in `checkpoint.rs` |
 //! | `[network]`, `[compute]`, `[program]` | [`NetworkSpec`], [`ComputeSpec`], [`Settings`] | a field there, and one of the typed form with its check and default, in the file of the section |
 //! | `[calibration]` | [`Calibration`] | a field there, and what it changes, in `calibration.rs` |
+//! | `[price]`, `[plan]` | [`PlanSpec`] | a field there, and its check in `plan.rs` |
 //! | `[[run]]` | [`RunSpec`] | a field of both forms, in `run.rs` |
 //! | `dataset` | [`Source`] | a variant, with how it is typed and loaded, in `data/source.rs` |
 
@@ -62,6 +63,7 @@ mod mode;
 mod network;
 mod optimizer;
 mod partitioner;
+mod plan;
 mod program;
 mod run;
 mod synonyms;
@@ -89,6 +91,7 @@ pub use checkpoint::Checkpoint;
 pub use compression::Compression;
 pub use error::{ChangeError, Mistake, ScenarioError};
 pub(super) use fault::written as written_faults;
+pub use plan::PlanSpec;
 pub use run::RunSpec;
 pub use tasks::Tasks;
 pub use tune::Tune;
@@ -147,6 +150,8 @@ pub struct Scenario {
     pub checkpoint: Option<Checkpoint>,
     /// `[tune]`: settings of which each simulated run keeps the best. Default: none.
     pub tune: Tune,
+    /// `[price]` and `[plan]`: what tasks and traffic cost, and what `plan` is asked.
+    pub plan: PlanSpec,
     /// `[[run]]`: the runs to compare, in the file's order, under different names. Default: one,
     /// asynchronous.
     pub runs: Vec<RunSpec>,

@@ -16,7 +16,7 @@ use crate::cluster::{ClusterSpec, RunConfig};
 use crate::data::{Dataset, Source};
 use crate::kernels::Numerics;
 use crate::models::Model;
-use crate::report;
+use crate::report::{self, plan::Price};
 use crate::runtime::{Code, Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
@@ -52,6 +52,8 @@ pub struct Trial {
     checkpoint: Option<Checkpoint>,
     /// The arguments of the program.
     pub(super) arguments: Vec<String>,
+    /// What its tasks and traffic cost.
+    pub(super) price: Option<Price>,
     /// The run's name, and the values of the sweeps.
     pub(super) origin: (String, Vec<Change>),
     /// The key of `dataset`: trials with equal keys have the same data.
@@ -120,6 +122,7 @@ impl Trial {
             checkpointing: None,
             checkpoint: own.checkpoint.clone(),
             arguments: Vec::new(),
+            price: own.plan.price.clone(),
             data_key,
         })
     }

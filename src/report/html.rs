@@ -58,39 +58,47 @@ impl Course {
 ///
 /// # Errors
 /// If it can't be written.
-pub fn write(report: &Report, courses: &[Course], mut out: impl Write) -> io::Result<()> {
-    let title = escape(&report.scenario);
+pub fn write(report: &Report, courses: &[Course], out: impl Write) -> io::Result<()> {
+    let origin = origin(&report.command, report.trainyard, &report.settings);
+    let parts = [comparison(report), time(report), swept(report), plots(courses, report), origin];
+    document(&report.scenario, &table::title(report), &parts.concat(), out)
+}
+
+/// Writes a page with a title, a line under it, and `body` in HTML.
+pub(super) fn document(
+    title: &str,
+    under: &str,
+    body: &str,
+    mut out: impl Write,
+) -> io::Result<()> {
+    let (title, under) = (escape(title), escape(under));
     write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}: trainyard</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <h1>{title}</h1>\n<p>{}</p>\n{}{}{}{}{}</main>\n</body>\n</html>\n",
-        escape(&table::title(report)),
-        comparison(report),
-        time(report),
-        swept(report),
-        plots(courses, report),
-        origin(report),
+         <h1>{title}</h1>\n<p>{under}</p>\n{body}</main>\n</body>\n</html>\n",
     )
 }
 
 /// The table, and who was faster.
 fn comparison(report: &Report) -> String {
-    let mut html = "<h2>Comparison</h2>\n".to_owned();
-    let remarks = table::remarks(report);
-    if !remarks.is_empty() {
-        html += "<ul>\n";
-        for remark in remarks {
-            let _ = writeln!(html, "<li>{}</li>", escape(&remark));
-        }
-        html += "</ul>\n";
+    let remarks = list(table::remarks(report));
+    format!("<h2>Comparison</h2>\n{remarks}{}", grid("the runs", &table::rows(report)))
+}
+
+/// A list of `items`; nothing if there are none.
+pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
+    let items: String =
+        items.into_iter().map(|item| format!("<li>{}</li>\n", escape(&item))).collect();
+    match items.is_empty() {
+        true => items,
+        false => format!("<ul>\n{items}</ul>\n"),
     }
-    html + &grid("the runs", &table::rows(report))
 }
 
 /// A table of `rows`, the first of which has the columns' names.
-fn grid(what: &str, rows: &[Vec<String>]) -> String {
+pub(super) fn grid(what: &str, rows: &[Vec<String>]) -> String {
     let mut html = format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n<table>\n",
         escape(what)
@@ -202,7 +210,7 @@ fn swept(report: &Report) -> String {
                 .filter_map(|summary| Some((summary.settings.get(*key)?.as_f64()?, of(summary)?)))
                 .collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            Line { name: (*run).to_owned(), style, points }
+            Line { name: (*run).to_owned(), style, is_joined: true, points }
         };
         let lines = runs.iter().enumerate().map(line).collect();
         Plot { title: format!("{what} by {key}"), x: "swept value", y, lines }
@@ -223,6 +231,7 @@ fn plots(courses: &[Course], report: &Report) -> String {
         let line = |(style, course): (usize, &Course)| Line {
             name: course.run.clone(),
             style,
+            is_joined: true,
             points: of(course),
         };
         let lines = courses.iter().enumerate().map(line).collect();
@@ -273,16 +282,15 @@ fn plots(courses: &[Course], report: &Report) -> String {
     }
 }
 
-/// How to come to the same report.
-fn origin(report: &Report) -> String {
+/// How to come to the same page: the command, the version and the scenario's settings.
+pub(super) fn origin(command: &[String], version: &str, settings: &serde_json::Value) -> String {
     let mut html = "<h2>Where it comes from</h2>\n".to_owned();
-    if !report.command.is_empty() {
-        let _ = writeln!(html, "<pre>{}</pre>", escape(&typed(&report.command)));
+    if !command.is_empty() {
+        let _ = writeln!(html, "<pre>{}</pre>", escape(&typed(command)));
     }
-    let settings = serde_json::to_string_pretty(&report.settings).unwrap_or_default();
+    let settings = serde_json::to_string_pretty(settings).unwrap_or_default();
     html + &format!(
-        "<p>trainyard {}. The scenario, as changed by the command:</p>\n<pre>{}</pre>\n",
-        report.trainyard,
+        "<p>trainyard {version}. The scenario, as changed by the command:</p>\n<pre>{}</pre>\n",
         escape(&settings)
     )
 }

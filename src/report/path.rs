@@ -95,11 +95,26 @@ impl CriticalPath {
         all
     }
 
-    /// The one part that takes more than half of the time of `cause`, or what the cause is.
+    /// The cause that took most of the time, the one part that took most of that or what the cause
+    /// is, and the share of the cause. None of an empty path.
+    pub fn limited_by(&self) -> Option<(Cause, String, f64)> {
+        let (cause, share) = *self.ranked().first()?;
+        Some((cause, self.who(cause), share))
+    }
+
+    /// The path from the first training step on.
+    #[must_use]
+    pub fn of_steps(mut self) -> Self {
+        self.causes.remove(&Cause::Start);
+        self
+    }
+
+    /// The one part that takes more than half of the time of `cause`, or what the cause is. Of
+    /// workers that compute alike, the one that was waited for is no worse than the others.
     fn who(&self, cause: Cause) -> String {
         let seconds = self.causes[&cause];
         let one = self.parts.iter().find(|part| part.cause == cause);
-        let one = one.filter(|part| 2.0 * part.seconds > seconds);
+        let one = one.filter(|part| cause != Cause::Compute && 2.0 * part.seconds > seconds);
         one.map_or_else(|| cause.name().to_owned(), |part| part.name.clone())
     }
 }
@@ -115,14 +130,12 @@ impl Run {
     /// What limits the run, and what to do about it: the cause that took most of its time. None
     /// where no step was taken.
     pub fn limit(&self) -> Option<String> {
-        let path = self.critical_path.as_ref()?;
-        let (cause, share) = *path.ranked().first()?;
+        let (cause, who, share) = self.critical_path.as_ref()?.limited_by()?;
         let percent = 100.0 * share;
         let saved = percent / 2.0;
         Some(format!(
-            "limited by {}, {percent:.0} % of the time (in half the time, the run is about \
+            "limited by {who}, {percent:.0} % of the time (in half the time, the run is about \
              {saved:.0} % shorter): {}",
-            path.who(cause),
             cause.advice()
         ))
     }

@@ -33,6 +33,8 @@ pub(super) struct Line {
     pub(super) name: String,
     /// The number of its colour, dashes and marks.
     pub(super) style: usize,
+    /// Whether its points are joined; else there are marks alone.
+    pub(super) is_joined: bool,
     /// By growing x.
     pub(super) points: Vec<Point>,
 }
@@ -76,7 +78,7 @@ impl Plot {
         self.draw_axes(&mut svg, x, y);
         for line in &self.lines {
             let points: Vec<Point> = line.points.iter().copied().filter(finite).collect();
-            draw_line(&mut svg, (&line.name, line.style), &points, (x, y));
+            draw_line(&mut svg, line, &points, (x, y));
         }
         svg += "</svg>";
         format!(
@@ -124,11 +126,13 @@ impl Plot {
     }
 
     fn legend(&self) -> String {
-        let item = |Line { name, style, .. }: &Line| {
+        let item = |Line { name, style, is_joined, .. }: &Line| {
+            let joined = match is_joined {
+                true => format!("<path class=\"line s{}\" d=\"M0 6H40\"/>", style % STYLES),
+                false => String::new(),
+            };
             format!(
-                "<li><svg viewBox=\"0 0 40 12\" aria-hidden=\"true\"><path class=\"line s{0}\" \
-                 d=\"M0 6H40\"/>{1}</svg>{2}</li>\n",
-                style % STYLES,
+                "<li><svg viewBox=\"0 0 40 12\" aria-hidden=\"true\">{joined}{}</svg>{}</li>\n",
                 mark((20.0, 6.0), *style, ""),
                 escape(name)
             )
@@ -163,24 +167,23 @@ impl Plot {
     }
 }
 
-fn draw_line(
-    svg: &mut String,
-    (name, style): (&str, usize),
-    points: &[Point],
-    (x, y): (Range, Range),
-) {
+/// Draws `points` of `line`.
+fn draw_line(svg: &mut String, line: &Line, points: &[Point], (x, y): (Range, Range)) {
+    let Line { name, style, is_joined, .. } = line;
     let place =
         |point: &Point| (x.at(point.0, LEFT, WIDTH - RIGHT), y.at(point.1, HEIGHT - BOTTOM, TOP));
-    let path: Vec<String> = points
-        .iter()
-        .map(place)
-        .enumerate()
-        .map(|(at, (x, y))| format!("{}{x:.1} {y:.1}", if at == 0 { 'M' } else { 'L' }))
-        .collect();
-    let _ = writeln!(svg, "<path class=\"line s{}\" d=\"{}\"/>", style % STYLES, path.join(""));
+    if *is_joined {
+        let path: String = points
+            .iter()
+            .map(place)
+            .enumerate()
+            .map(|(at, (x, y))| format!("{}{x:.1} {y:.1}", if at == 0 { 'M' } else { 'L' }))
+            .collect();
+        let _ = writeln!(svg, "<path class=\"line s{}\" d=\"{path}\"/>", style % STYLES);
+    }
     for point in thinned(points, MARKS) {
         let told = format!("{name}: {} at {}", number(point.1), number(point.0));
-        *svg += &mark(place(&point), style, &told);
+        *svg += &mark(place(&point), *style, &told);
     }
     *svg += "\n";
 }
@@ -281,7 +284,7 @@ mod tests {
             title: "t".to_owned(),
             x: "x",
             y: "y",
-            lines: vec![Line { name: "a".to_owned(), style: 0, points }],
+            lines: vec![Line { name: "a".to_owned(), style: 0, is_joined: true, points }],
         };
         assert_eq!(plot(vec![(1.0, 1.0)]).render(0), "");
         assert_eq!(plot(vec![(1.0, 1.0), (2.0, f64::NAN)]).render(0), "");
@@ -291,7 +294,7 @@ mod tests {
     #[test]
     fn names_are_escaped() {
         let points = vec![(0.0, 0.0), (1.0, 1.0)];
-        let lines = vec![Line { name: "<b>&\"".to_owned(), style: 0, points }];
+        let lines = vec![Line { name: "<b>&\"".to_owned(), style: 0, is_joined: true, points }];
         let html = Plot { title: "t".to_owned(), x: "x", y: "y", lines }.render(0);
         assert!(html.contains("&lt;b&gt;&amp;&quot;") && !html.contains("<b>"), "{html}");
     }

@@ -60,6 +60,19 @@ pub(super) fn series(report: &Report) -> Vec<Series<'_>> {
     all
 }
 
+/// A run's name and its swept values: `async (cluster.worker=4)`.
+pub(super) fn name(run: &str, settings: &Swept) -> String {
+    let value = |(key, value): (&String, &serde_json::Value)| match value.as_str() {
+        Some(text) => format!("{key}={text}"),
+        None => format!("{key}={value}"),
+    };
+    let values: Vec<String> = settings.iter().map(value).collect();
+    match values.is_empty() {
+        true => run.to_owned(),
+        false => format!("{run} ({})", values.join(", ")),
+    }
+}
+
 impl<'a> Series<'a> {
     /// The run's name in the scenario.
     pub(super) fn run(&self) -> &'a str {
@@ -73,20 +86,9 @@ impl<'a> Series<'a> {
 
     /// The run's name and the swept values: `async (cluster.worker=4)`.
     pub(super) fn name(&self) -> String {
-        if let [only] = self.runs[..] {
-            return only.name.clone();
-        }
-        let values: Vec<String> = self
-            .settings()
-            .iter()
-            .map(|(key, value)| match value.as_str() {
-                Some(text) => format!("{key}={text}"),
-                None => format!("{key}={value}"),
-            })
-            .collect();
-        match values.is_empty() {
-            true => self.run().to_owned(),
-            false => format!("{} ({})", self.run(), values.join(", ")),
+        match self.runs[..] {
+            [only] => only.name.clone(),
+            _ => name(self.run(), self.settings()),
         }
     }
 

@@ -11,6 +11,7 @@ mod graph_command;
 mod hosts;
 #[cfg(target_os = "linux")]
 mod launch;
+mod plans;
 mod predictions;
 mod roles;
 #[cfg(unix)]

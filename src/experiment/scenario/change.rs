@@ -29,6 +29,14 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep(Vec<Change>);
 
+impl Sweep {
+    /// Whether both give values to one key.
+    pub(crate) fn is_of_same_key(&self, other: &Self) -> bool {
+        let path = |sweep: &Self| sweep.0.first().map(|change| change.path.clone());
+        path(self) == path(other)
+    }
+}
+
 impl FromStr for Change {
     type Err = ChangeError;
 

@@ -14,12 +14,14 @@ use super::gpus::{GpusFile, gpus};
 use super::hosts::{HostsFile, hosts};
 use super::mistakes::Mistakes;
 use super::network::{NetworkFile, check_cards, network};
+use super::plan::{PlanFile, plan};
 use super::program::{ProgramFile, program};
 use super::run::{RunFile, runs};
 use super::synonyms;
 use super::{Calibration, Checkpoint, Scenario, Tasks, Tune};
 use crate::cluster::TaskName;
 use crate::kernels::Numerics;
+use crate::report::plan::Price;
 use crate::runtime::Patience;
 use crate::simulation::{Gpus, Hosts, MessageThread, NetworkSpec};
 use crate::training::{Evaluating, Settings, Stop};
@@ -44,6 +46,8 @@ pub(super) struct ScenarioFile {
     gpus: BTreeMap<String, GpusFile>,
     calibration: Option<CalibrationFile>,
     tune: Option<Tune>,
+    price: Option<Price>,
+    plan: PlanFile,
 }
 
 /// Builds the scenario of `file`. `text` is the file as typed, to find lines in; none if `--set`
@@ -59,11 +63,11 @@ pub(super) fn build(
     let (servers, workers) = (count("ps").unwrap_or(1), workers(&cluster));
     stop(&file.stop, &mut found);
     let tune = Tune::checked(file.tune, &mut found);
-    let numerics = file.compute.numerics;
+    let plan = plan(file.plan, file.price, &cluster, &mut found);
+    let (numerics, compression) = (file.compute.numerics, file.network.compression);
     if let Some(checkpoint) = &file.checkpoint {
         checkpoint.check(numerics, &mut found);
     }
-    let compression = file.network.compression;
     let runs = runs(file.run, (workers, compression), &mut found);
     let silence = file.network.silence.map(Duration::from);
     let faults = faults(file.fault, silence, &cluster, &mut found);
@@ -117,6 +121,7 @@ pub(super) fn build(
         dataset,
         checkpoint: file.checkpoint,
         tune,
+        plan,
         runs,
         cluster,
     };

@@ -128,6 +128,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         faults: Faults::none(),
         silence: None,
         tune: Tune::default(),
+        plan: PlanSpec::default(),
         checkpoint: None,
         network: NetworkSpec {
             latency: Duration::from_micros(50),

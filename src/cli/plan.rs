@@ -1,0 +1,114 @@
+//! `plan`: simulates the points of a sweep, and says which is the fastest, which the cheapest, and
+//! where more stops paying.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::args::{PlanArgs, Shard};
+use super::failure::Failure;
+use super::output::command;
+use super::progress::Several;
+use super::stopped::{Results, on_stop};
+use crate::deployment::ExitCode;
+use crate::experiment::{Trainer, Trial, simulate_all};
+use crate::report::World;
+use crate::report::plan::Plan;
+use crate::training::SharedRecording;
+use crate::user_file;
+
+const JSON: &str = "plan.json";
+const PAGE: &str = "plan.html";
+
+/// Runs the command. If it is asked to stop, it shows the points that are there.
+pub(super) fn run(
+    args: &PlanArgs,
+    quiet: bool,
+    trainer: &impl Trainer,
+) -> Result<ExitCode, Failure> {
+    let plan = match args.merge.is_empty() {
+        true => simulated(args, quiet, trainer)?,
+        false => merged(&args.merge)?,
+    };
+    shown(&plan, args.out.as_deref(), args.json)?;
+    Ok(exit_code(&plan, args.shard))
+}
+
+/// The plan, or the part of it that was asked for, by simulations.
+fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Plan, Failure> {
+    let experiment = args.variants.of(args.scenario.experiment()?).planned()?;
+    let trials = experiment.trials_in(World::Simulation)?;
+    let mut plan = experiment.plan(&trials)?;
+    plan.command = command();
+    let question = plan.question.clone();
+    let shard = args.shard.unwrap_or(Shard::WHOLE);
+    let (numbers, wanted): (Vec<usize>, Vec<Trial>) =
+        trials.into_iter().enumerate().filter(|(number, _)| shard.has(*number)).unzip();
+    let progress = Several::new(wanted.len(), quiet);
+    let plan = Results::new(plan);
+    let (out, as_json, all) = (args.out.clone(), args.json, wanted.len());
+    on_stop(&plan, move |plan| {
+        eprintln!("stopped: {} of {all} points are there", plan.points.len());
+        if plan.points.is_empty() { Ok(()) } else { shown(&plan, out.as_deref(), as_json) }
+    })?;
+    let mut numbers = numbers.into_iter();
+    simulate_all(
+        &wanted,
+        |trial| {
+            let recording = SharedRecording::showing(progress.next(trial));
+            trial.report(&trial.simulate_hosted(recording, |_, task| trainer(task)))
+        },
+        |trial, run| {
+            let number = numbers.next().expect("each trial has a number");
+            let point = trial.point(number, &run?, &question);
+            plan.with(|plan| plan.points.push(point));
+            Ok::<_, Failure>(())
+        },
+    )?;
+    Ok(plan.take())
+}
+
+/// The plan whose parts are in `folders`.
+fn merged(folders: &[PathBuf]) -> Result<Plan, Failure> {
+    let parts: Result<Vec<Plan>, Failure> = folders.iter().map(|folder| read(folder)).collect();
+    Plan::merge(parts?).map_err(|error| Failure::Merge(error.to_string()))
+}
+
+fn read(folder: &Path) -> Result<Plan, Failure> {
+    let path = folder.join(JSON);
+    let unreadable = |why: &dyn std::fmt::Display| {
+        Failure::Merge(format!("{}: {why}; `plan --shard` writes it", path.display()))
+    };
+    let bytes = user_file::read(&path, user_file::GRAPH).map_err(|error| unreadable(&error))?;
+    serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))
+}
+
+/// Writes the files of `plan` into `out`, and prints it.
+fn shown(plan: &Plan, out: Option<&Path>, as_json: bool) -> Result<(), Failure> {
+    let written = out.map_or(Ok(()), |folder| {
+        write_files(plan, folder).map_err(Failure::writing(folder.display().to_string()))
+    });
+    let mut stdout = io::stdout().lock();
+    let printed = match as_json {
+        true => plan.write_json(&mut stdout),
+        false => write!(stdout, "{}", plan.render()),
+    };
+    printed.map_err(Failure::writing("the plan"))?;
+    // A full disk loses no result.
+    written
+}
+
+fn write_files(plan: &Plan, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    plan.write_json(File::create(folder.join(JSON))?)?;
+    plan.write_page(io::BufWriter::new(File::create(folder.join(PAGE))?))
+}
+
+/// Whether there is an answer to each question that was asked. A part of a plan answers nothing.
+fn exit_code(plan: &Plan, shard: Option<Shard>) -> ExitCode {
+    let answers = plan.answers(&plan.candidates());
+    match shard.is_some() || answers.iter().all(|answer| answer.best.is_some()) {
+        true => ExitCode::Done,
+        false => ExitCode::TargetNotReached,
+    }
+}

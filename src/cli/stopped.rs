@@ -1,0 +1,59 @@
+//! Results of a command that simulates several runs: if it is asked to stop, those that are there
+//! are shown. A simulation is not interrupted, so that those under way are lost.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use tokio::runtime;
+
+use super::failure::Failure;
+use crate::deployment::StopRequest;
+
+/// Results that are added to until the command ends or is asked to stop.
+pub(super) struct Results<R>(Arc<Mutex<Option<R>>>);
+
+/// Who takes the results away while runs go on ends the process.
+const ENDED: &str = "the process has ended";
+
+impl<R> Results<R> {
+    /// The results so far.
+    pub(super) fn new(results: R) -> Self {
+        Self(Arc::new(Mutex::new(Some(results))))
+    }
+
+    /// Adds to the results.
+    pub(super) fn with<T>(&self, add: impl FnOnce(&mut R) -> T) -> T {
+        let mut results = self.0.lock().expect("nobody panics while a result is noted");
+        add(results.as_mut().expect(ENDED))
+    }
+
+    /// The results at the end.
+    pub(super) fn take(self) -> R {
+        taken(&self.0).expect(ENDED)
+    }
+}
+
+fn taken<R>(results: &Mutex<Option<R>>) -> Option<R> {
+    results.lock().expect("nobody panics while a result is noted").take()
+}
+
+/// Has `show` show `results` and ends the process when it is asked to stop.
+///
+/// # Errors
+/// If signals can't be listened for.
+pub(super) fn on_stop<R: Send + 'static>(
+    results: &Results<R>,
+    show: impl FnOnce(R) -> Result<(), Failure> + Send + 'static,
+) -> Result<(), Failure> {
+    let (stop, results) = (StopRequest::on_signals()?, Arc::clone(&results.0));
+    let failed = || Failure::system("listen for signals");
+    let runtime = runtime::Builder::new_current_thread().build().map_err(failed())?;
+    let wait = move || {
+        let code = runtime.block_on(stop);
+        let Some(results) = taken(&results) else { return };
+        let code = show(results).map_or_else(|failure| failure.report(), |()| code);
+        std::process::exit(code as i32);
+    };
+    thread::Builder::new().name("stopped".into()).spawn(wait).map_err(failed())?;
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Knees: the value of a swept key from which on more of it wins little.
+
+use serde::Serialize;
+
+use super::text::value;
+use super::{Candidate, Limit, Plan};
+use crate::report::Swept;
+
+/// What is won beyond a knee is less than this share of the time.
+const LITTLE: f64 = 0.05;
+
+/// Of the values of one swept key, in their order, the first that is all but as fast as the best.
+/// The other keys have the values of the run's fastest candidate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Knee {
+    /// The run's name in the scenario.
+    pub run: String,
+    /// The key.
+    pub key: String,
+    /// The values of the other swept keys.
+    pub others: Swept,
+    /// The value of the knee.
+    pub value: serde_json::Value,
+    /// The value with the least time.
+    pub best: serde_json::Value,
+    /// How many times as fast the best is.
+    pub times: f64,
+    /// Whether the knee is the last value, so that more may win more.
+    pub is_last: bool,
+    /// What limits the run at the knee.
+    pub limit: Option<Limit>,
+}
+
+impl Plan {
+    /// The knees of `candidates`: one for each run and key that is a choice and has numbers for
+    /// values.
+    pub fn knees(&self, candidates: &[Candidate]) -> Vec<Knee> {
+        let is_choice = |knee: &Knee| !self.question.given.contains(&knee.key);
+        knees(candidates).into_iter().filter(is_choice).collect()
+    }
+}
+
+/// The knees of all runs and keys.
+pub(super) fn knees(candidates: &[Candidate]) -> Vec<Knee> {
+    let mut runs: Vec<&str> = Vec::new();
+    for candidate in candidates {
+        if !runs.contains(&&*candidate.run) {
+            runs.push(&candidate.run);
+        }
+    }
+    runs.into_iter().flat_map(|run| knees_of(run, candidates)).collect()
+}
+
+fn knees_of(run: &str, candidates: &[Candidate]) -> Vec<Knee> {
+    let own = || candidates.iter().filter(|candidate| candidate.run == run);
+    let timed = || own().filter_map(|one| Some((one.seconds?.mean, one)));
+    let Some((_, fastest)) = timed().min_by(|a, b| a.0.total_cmp(&b.0)) else {
+        return Vec::new();
+    };
+    let of_key = |key: &String| {
+        let others = without(&fastest.settings, key);
+        let curve: Vec<(f64, &Candidate)> =
+            timed().filter(|(_, one)| without(&one.settings, key) == others).collect();
+        let is_quantity = curve.iter().all(|(_, one)| is_quantity(&one.settings[key]));
+        if curve.len() < 2 || !is_quantity {
+            return None;
+        }
+        let (least, best) = curve.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let at = curve.iter().position(|(seconds, _)| seconds * (1.0 - LITTLE) <= *least)?;
+        let (seconds, knee) = curve[at];
+        Some(Knee {
+            run: run.to_owned(),
+            key: key.clone(),
+            others,
+            value: knee.settings[key].clone(),
+            best: best.settings[key].clone(),
+            times: seconds / least,
+            is_last: at + 1 == curve.len(),
+            limit: knee.limit.clone(),
+        })
+    };
+    fastest.settings.keys().filter_map(of_key).collect()
+}
+
+fn without(settings: &Swept, key: &str) -> Swept {
+    let mut others = settings.clone();
+    others.remove(key);
+    others
+}
+
+/// Whether a value is a number, perhaps with a unit, so that there can be more of it.
+fn is_quantity(value: &serde_json::Value) -> bool {
+    let begins_with_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    value.is_number() || value.as_str().is_some_and(begins_with_digit)
+}
+
+impl Knee {
+    /// `sync, cluster.ps: beyond 8 little is won: the best, 16, is 1.02 times as fast; there, …`
+    pub fn render(&self) -> String {
+        let Self { run, key, times, .. } = self;
+        let (knee, best) = (value(&self.value), value(&self.best));
+        let others: Vec<String> =
+            self.others.iter().map(|(key, other)| format!("{key}={}", value(other))).collect();
+        let with = match others.is_empty() {
+            true => String::new(),
+            false => format!(" (with {})", others.join(", ")),
+        };
+        let won = match (self.is_last, knee == best) {
+            (true, _) => format!("{knee} is the fastest, and more may win more"),
+            (false, true) => format!("beyond {knee} nothing is won"),
+            (false, false) => {
+                format!(
+                    "beyond {knee} little is won: the best, {best}, is {times:.2} times as fast"
+                )
+            }
+        };
+        let limit = self.limit.as_ref().map(|limit| format!("; there, {}", limit.render()));
+        format!("{run}, {key}{with}: {won}{}", limit.unwrap_or_default())
+    }
+}

@@ -1,0 +1,167 @@
+//! Tests of plans: prices, parts, answers and knees.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// A plan that asks `question` of points of the run `sync`, one for each time, price and number of
+/// parameter servers.
+fn plan(question: Question, points: &[(f64, f64, u32)]) -> Plan {
+    let point = |(number, (seconds, price, servers)): (usize, &(f64, f64, u32))| Point {
+        number,
+        run: "sync".to_owned(),
+        settings: Swept::from([("cluster.ps".to_owned(), json!(servers))]),
+        seed: 0,
+        seconds: Some(*seconds),
+        bytes: 0.0,
+        price: Some(*price),
+        limit: None,
+    };
+    Plan {
+        format: Plan::FORMAT,
+        trainyard: "0".to_owned(),
+        command: vec!["trainyard".to_owned(), "plan".to_owned()],
+        scenario: "s".to_owned(),
+        settings: json!({}),
+        question,
+        total: points.len(),
+        points: points.iter().enumerate().map(point).collect(),
+    }
+}
+
+fn priced() -> Question {
+    Question { currency: Some("USD".to_owned()), ..Question::default() }
+}
+
+fn answers(plan: &Plan) -> Vec<String> {
+    let answers = plan.answers(&plan.candidates());
+    answers.iter().map(|answer| answer.render().to_owned()).collect()
+}
+
+#[test]
+fn a_price_is_that_of_the_tasks_hours_and_of_the_gigabytes() {
+    let per_hour = BTreeMap::from([("ps".to_owned(), 0.5), ("worker".to_owned(), 3.0)]);
+    let price = Price { currency: None, per_hour, per_gb: 0.1 };
+    let tasks = BTreeMap::from([("ps".to_owned(), 2), ("worker".to_owned(), 4)]);
+    // Half an hour of 2 * 0.5 + 4 * 3, and 20 GB.
+    assert!((price.of(&tasks, 1800.0, 20e9) - (6.5 + 2.0)).abs() < 1e-12);
+}
+
+#[test]
+fn the_best_is_the_fastest_the_cheapest_and_what_keeps_the_limits() {
+    let question = Question { within: Some(100.0), budget: Some(5.0), ..priced() };
+    let plan = plan(question, &[(200.0, 1.0, 1), (90.0, 4.0, 2), (80.0, 5.0, 4), (70.0, 9.0, 8)]);
+    assert_eq!(
+        answers(&plan),
+        [
+            "fastest: sync (cluster.ps=8), 70.00 s, 9.00 USD",
+            "cheapest: sync (cluster.ps=1), 3.33 min, 1.00 USD",
+            "cheapest within 100.00 s: sync (cluster.ps=2), 90.00 s, 4.00 USD",
+            "fastest for 5.00 USD: sync (cluster.ps=4), 80.00 s, 5.00 USD",
+        ]
+    );
+}
+
+#[test]
+fn a_limit_that_nothing_keeps_and_a_training_that_did_not_end_are_no_answers() {
+    let question = Question { within: Some(10.0), ..priced() };
+    let mut plan = plan(question, &[(200.0, 1.0, 1), (90.0, 4.0, 2)]);
+    (plan.points[0].seconds, plan.points[0].price) = (None, None);
+    let answers = answers(&plan);
+    assert_eq!(answers[1], "cheapest: sync (cluster.ps=2), 90.00 s, 4.00 USD");
+    assert_eq!(answers[2], "cheapest within 10.00 s: none of these");
+    assert!(plan.render().contains("not finished"), "{}", plan.render());
+}
+
+#[test]
+fn each_question_is_asked_for_each_value_of_what_is_given() {
+    let question = Question { given: vec!["cluster.ps".to_owned()], ..Question::default() };
+    let plan = plan(question, &[(200.0, 1.0, 1), (90.0, 4.0, 2)]);
+    assert_eq!(
+        answers(&plan),
+        [
+            "fastest (cluster.ps=1): sync (cluster.ps=1), 3.33 min",
+            "fastest (cluster.ps=2): sync (cluster.ps=2), 90.00 s",
+        ]
+    );
+    assert_eq!(plan.knees(&plan.candidates()), []);
+}
+
+#[test]
+fn what_seeds_cannot_tell_apart_is_said() {
+    let mut plan =
+        plan(priced(), &[(10.0, 1.0, 1), (14.0, 1.0, 1), (11.0, 1.0, 2), (13.0, 1.0, 2)]);
+    for (point, seed) in plan.points.iter_mut().zip([0, 1, 0, 1]) {
+        point.seed = seed;
+    }
+    assert!(answers(&plan)[0].contains("the seeds can't tell it apart from sync (cluster.ps=2)"));
+}
+
+#[test]
+fn a_knee_is_the_first_value_that_is_all_but_as_fast_as_the_best() {
+    let knee = |times: &[f64]| {
+        let points: Vec<(f64, f64, u32)> =
+            times.iter().enumerate().map(|(at, seconds)| (*seconds, 1.0, 1 << at)).collect();
+        let plan = plan(Question::default(), &points);
+        plan.knees(&plan.candidates())[0].render()
+    };
+    let little = "sync, cluster.ps: beyond 4 little is won: the best, 8, is 1.03 times as fast";
+    assert_eq!(knee(&[100.0, 60.0, 41.2, 40.0]), little);
+    let nothing = "sync, cluster.ps: beyond 2 nothing is won";
+    assert_eq!(knee(&[100.0, 60.0, 61.0, 90.0]), nothing);
+    let more = "sync, cluster.ps: 8 is the fastest, and more may win more";
+    assert_eq!(knee(&[100.0, 60.0, 40.0, 30.0]), more);
+}
+
+#[test]
+fn parts_that_lack_points_or_are_of_another_plan_are_refused() {
+    let whole = plan(priced(), &[(1.0, 1.0, 1), (2.0, 1.0, 2), (3.0, 1.0, 4)]);
+    let mut part = whole.clone();
+    part.points.remove(1);
+    let missing = MergeError::Missing { missing: 1, total: 3, first: 1 };
+    assert_eq!(Plan::merge(vec![part.clone()]), Err(missing));
+    let mut other = whole.clone();
+    other.question.within = Some(3.0);
+    let error = Plan::merge(vec![part, other]).unwrap_err();
+    assert!(matches!(error, MergeError::Differ { what: "the question", .. }), "{error}");
+    assert_eq!(Plan::merge(Vec::new()), Err(MergeError::Nothing));
+}
+
+proptest! {
+    #[test]
+    fn parts_give_the_plan_however_it_was_cut(cuts in prop::collection::vec(0_usize..4, 12)) {
+        let points: Vec<(f64, f64, u32)> =
+            (1..=12_u32).map(|n| (f64::from(n), 1.0, n)).collect();
+        let whole = plan(priced(), &points);
+        let part = |shard: usize| {
+            let mut part = whole.clone();
+            part.points.retain(|point| cuts[point.number] == shard);
+            let mut file = Vec::new();
+            part.write_json(&mut file).unwrap();
+            serde_json::from_slice(&file).unwrap()
+        };
+        prop_assert_eq!(Plan::merge((0..4).map(part).collect()), Ok(whole.clone()));
+    }
+
+    #[test]
+    fn what_is_on_the_front_is_beaten_by_none_and_all_else_by_one_of_it(
+        costs in prop::collection::vec((1_u8..9, 1_u8..9), 1..20),
+    ) {
+        let points: Vec<(f64, f64, u32)> = costs
+            .iter()
+            .zip(0..)
+            .map(|((time, price), n)| (f64::from(*time), f64::from(*price), n))
+            .collect();
+        let plan = plan(priced(), &points);
+        let candidates = plan.candidates();
+        for (candidate, own) in candidates.iter().zip(&costs) {
+            let beats = |it: &(u8, u8)| it.0 <= own.0 && it.1 <= own.1 && it != own;
+            let beaten = candidates
+                .iter()
+                .zip(&costs)
+                .any(|(other, it)| other.is_on_front == Some(true) && beats(it));
+            prop_assert_eq!(candidate.is_on_front, Some(!beaten));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A plan as text: its table and its answers for a terminal, and how times and prices are written.
+
+use super::{Candidate, Limit, Plan};
+use crate::report::estimate::Estimate;
+use crate::report::table::aligned;
+
+const MINUTE: f64 = 60.0;
+const HOUR: f64 = 3600.0;
+const DAY: f64 = 24.0 * HOUR;
+
+/// A time in the unit that fits it.
+pub(super) fn time(seconds: f64) -> String {
+    let (size, unit) = unit_of(seconds);
+    format!("{:.2} {unit}", seconds / size)
+}
+
+fn unit_of(seconds: f64) -> (f64, &'static str) {
+    match seconds {
+        _ if seconds < 2.0 * MINUTE => (1.0, "s"),
+        _ if seconds < HOUR => (MINUTE, "min"),
+        _ if seconds < 2.0 * DAY => (HOUR, "h"),
+        _ => (DAY, "days"),
+    }
+}
+
+/// An amount of money.
+pub(super) fn money(amount: f64, currency: &str) -> String {
+    format!("{amount:.2} {currency}")
+}
+
+/// A swept value, without quotes.
+pub(super) fn value(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn scaled(estimate: Estimate, size: f64, unit: &str) -> String {
+    format!("{} {unit}", estimate.map(|seconds| seconds / size).render(2))
+}
+
+impl Limit {
+    /// `limited by ps:1's network card (sending), 54 % of the time`
+    pub(super) fn render(&self) -> String {
+        format!("limited by {}, {:.0} % of the time", self.who, 100.0 * self.share)
+    }
+}
+
+impl Candidate {
+    /// Its time; how many seeds finished if not all did.
+    fn time_in_words(&self) -> String {
+        match self.seconds {
+            Some(seconds) => {
+                let (size, unit) = unit_of(seconds.mean);
+                scaled(seconds, size, unit)
+            }
+            None if self.seeds == 1 => "not finished".to_owned(),
+            None => format!("finished {} of {}", self.finished, self.seeds),
+        }
+    }
+
+    fn price_in_words(&self, currency: &str) -> String {
+        self.price.map_or_else(|| "-".to_owned(), |price| scaled(price, 1.0, currency))
+    }
+
+    /// Its time and, if there are prices, its price.
+    pub(super) fn cost_in_words(&self, currency: Option<&str>) -> String {
+        match currency {
+            Some(currency) => {
+                format!("{}, {}", self.time_in_words(), self.price_in_words(currency))
+            }
+            None => self.time_in_words(),
+        }
+    }
+}
+
+impl Plan {
+    /// The plan for a terminal: a table with a line for each candidate, then the answers and the
+    /// knees. Ends with a newline.
+    pub fn render(&self) -> String {
+        let candidates = self.candidates();
+        let mut text = format!("{}\n\n{}", self.title(), aligned(&self.rows(&candidates)));
+        if self.question.currency.is_some() {
+            text += "* no other is both faster and cheaper\n";
+        }
+        let answers = self.answers(&candidates);
+        let answers = answers.iter().map(|answer| answer.render().to_owned());
+        let knees: Vec<String> = self.knees(&candidates).iter().map(super::Knee::render).collect();
+        for lines in [answers.collect(), knees] {
+            if !lines.is_empty() {
+                text += &format!("\n{}\n", lines.join("\n"));
+            }
+        }
+        if candidates.iter().all(|candidate| candidate.seeds == 1) {
+            text += "\n(of one seed: `--seeds 10` says how sure that is)\n";
+        }
+        text
+    }
+
+    /// `resnet50: simulated trainings of 115301340 samples, at the rate of their first steps`
+    pub(super) fn title(&self) -> String {
+        let what = match (self.question.samples, self.question.target) {
+            (Some(samples), _) => {
+                format!(
+                    "simulated trainings of {samples} samples, at the rate of their first steps"
+                )
+            }
+            (None, Some(target)) => format!("simulated trainings to an accuracy of {target}"),
+            (None, None) => "simulated trainings".to_owned(),
+        };
+        format!("{}: {what}", self.scenario)
+    }
+
+    /// The rows of the table; the first has the columns' names.
+    pub(super) fn rows(&self, candidates: &[Candidate]) -> Vec<Vec<String>> {
+        let currency = self.question.currency.as_deref();
+        let header = ["run", "time"].into_iter().chain(currency.map(|_| "price"));
+        let header = header.chain(["limited by"]).map(str::to_owned).collect();
+        let row = |candidate: &Candidate| {
+            let mark = if candidate.is_on_front == Some(true) { " *" } else { "" };
+            let limit = candidate
+                .limit
+                .as_ref()
+                .map(|limit| format!("{}, {:.0} %", limit.who, 100.0 * limit.share));
+            let mut cells = vec![format!("{}{mark}", candidate.name), candidate.time_in_words()];
+            cells.extend(currency.map(|currency| candidate.price_in_words(currency)));
+            cells.push(limit.unwrap_or_else(|| "-".to_owned()));
+            cells
+        };
+        std::iter::once(header).chain(candidates.iter().map(row)).collect()
+    }
+}

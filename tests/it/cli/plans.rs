@@ -1,0 +1,95 @@
+//! `plan`: its answers, its parts, and the files that it writes.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::binary::{folder, scenario, trainyard};
+
+/// Steps of which nothing but the parameters' transfer takes time: 1.25 MB to each of the workers
+/// and back, over cards of 1 Gbit/s.
+const WIRE: &str = r#"
+name = "wire"
+[cluster]
+ps = 1
+worker = 4
+[network]
+latency = "1us"
+bandwidth = "1Gbps"
+message_cost = "0s"
+[compute]
+rate = "1e18FLOP/s"
+memory = "1e18B/s"
+[program]
+model = "null"
+variables = 8
+bytes = "1250kB"
+gradient = "full"
+batch = 1
+[stop]
+steps = 20
+[price]
+currency = "EUR"
+per_hour = { ps = 3600, worker = 0 }
+[plan]
+samples = 4000
+[plan.sweep]
+"cluster.ps" = [1, 2, 4, 8]
+[[run]]
+name = "async"
+mode = "async"
+"#;
+
+fn json(path: &std::path::Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_plan_says_how_many_parameter_servers_pay_as_hand_arithmetic_does() {
+    let (path, out) = (scenario("plan", WIRE), folder("plan_out"));
+    let said = trainyard(&["plan", &path, "--out", out.to_str().unwrap()]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let plan = json(&out.join("plan.json"));
+    let times: Vec<f64> = plan["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|candidate| candidate["seconds"]["mean"].as_f64().unwrap())
+        .collect();
+    // 4000 steps of 10 Mbit, in each direction, through the servers' cards of 1 Gbit/s together,
+    // until there are as many servers as workers: then the workers' cards are as busy. Workers that
+    // are in step use the two directions in turn, which takes up to twice as long.
+    for (seconds, cards) in times.iter().zip([1.0, 2.0, 4.0, 4.0]) {
+        let wire = 4000.0 * 0.01 / cards;
+        assert!((1.0..2.0).contains(&(seconds / wire)), "{times:?}, {wire}");
+    }
+    assert!(said.out.contains("async, cluster.ps: beyond 4 "), "{}", said.out);
+    assert!(said.out.contains("cheapest: async (cluster.ps="), "{}", said.out);
+    assert!(said.out.contains(" EUR"), "{}", said.out);
+    let page = fs::read_to_string(out.join("plan.html")).unwrap();
+    assert!(page.contains("Price over time") && page.contains("beyond 4"), "{page}");
+}
+
+#[test]
+fn the_parts_of_a_plan_give_what_the_whole_gives_and_one_missing_is_named() {
+    let (path, out) = (scenario("plan_parts", WIRE), folder("plan_parts_out"));
+    let place = |name: &str| out.join(name).display().to_string();
+    let whole = trainyard(&["plan", &path]);
+    for part in ["1/2", "2/2"] {
+        let said = trainyard(&["plan", &path, "--shard", part, "--out", &place(&part[..1])]);
+        assert_eq!(said.code, 0, "{}", said.err);
+    }
+    let merged = trainyard(&["plan", "--merge", &place("1"), &place("2")]);
+    assert_eq!((merged.code, merged.out), (0, whole.out), "{}", merged.err);
+    let lacking = trainyard(&["plan", "--merge", &place("2")]);
+    assert_eq!(lacking.code, 2);
+    assert!(lacking.err.contains("2 of 4 points are missing"), "{}", lacking.err);
+}
+
+#[test]
+fn a_limit_that_no_candidate_keeps_is_no_success() {
+    let path = scenario("plan_limit", WIRE);
+    let said = trainyard(&["plan", &path, "--set", "plan.within=1s"]);
+    assert_eq!(said.code, 3, "{}", said.err);
+    assert!(said.out.contains("cheapest within 1.00 s: none of these"), "{}", said.out);
+}
