@@ -6,6 +6,7 @@
 //! TensorBoard, and [`table::render`] the comparison that a reader sees first. The callers decide
 //! where the files go. [`plan::Plan`] is the other result: a sweep with times and prices.
 
+mod best_rates;
 mod comparison;
 pub mod csv;
 mod estimate;
@@ -21,7 +22,6 @@ mod statistics;
 pub mod table;
 #[cfg(test)]
 mod tests;
-mod tune;
 mod tuned;
 mod verdict;
 

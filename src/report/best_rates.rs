@@ -1,8 +1,8 @@
-//! Tuning: of runs that differ only in their learning rate, the report keeps the best.
+//! The best learning rates: of runs that differ in nothing else, the report keeps the best.
 
 use super::series::{Series, series};
 use super::tuned::{Tried, Tuned};
-use super::{Report, Run};
+use super::{Report, Run, Swept};
 
 impl Report {
     /// The key of the learning rate in a scenario.
@@ -32,16 +32,32 @@ impl Report {
                 tuned.tried.iter().min_by(|a, b| a.rank().partial_cmp(&b.rank()).expect("no NaN"));
             tuned.learning_rate = best.expect("several were tried").learning_rate;
         }
+        // Those that differ in nothing but the rate are where the first of them is.
+        let mut order: Vec<(String, Swept)> = Vec::new();
+        for run in &self.runs {
+            let place = without_rate(run);
+            if !order.contains(&place) {
+                order.push(place);
+            }
+        }
         self.runs.retain_mut(|run| {
-            let mut settings = run.settings.clone();
-            let rate = settings.remove(Self::LEARNING_RATE).and_then(|rate| rate.as_f64());
+            let rate = run.settings.get(Self::LEARNING_RATE).and_then(|rate| rate.as_f64());
+            let (_, settings) = without_rate(run);
             let tuned = found.iter().find(|one| one.run == run.run && one.settings == settings);
             let Some(tuned) = tuned else { return true };
             run.settings = settings;
             rate == Some(tuned.learning_rate)
         });
+        self.runs.sort_by_key(|run| order.iter().position(|place| *place == without_rate(run)));
         self.tuned = found;
     }
+}
+
+/// The run's name in the scenario, and its swept values but for the rate.
+fn without_rate(run: &Run) -> (String, Swept) {
+    let mut settings = run.settings.clone();
+    settings.remove(Report::LEARNING_RATE);
+    (run.run.clone(), settings)
 }
 
 impl Tried {
