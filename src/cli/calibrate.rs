@@ -1,4 +1,5 @@
-//! `calibrate`: measures this machine, and writes the `[calibration]` of a scenario.
+//! `calibrate`: measures this machine, and writes the `[calibration]` of a scenario; or fits the
+//! laws of workers' step times to earlier results.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -7,7 +8,8 @@ use std::path::PathBuf;
 use super::args::CalibrateArgs;
 use super::failure::Failure;
 use crate::deployment::{ExitCode, StopRequest};
-use crate::experiment::calibration::{CalibratedMachine, calibrate};
+use crate::experiment::ExperimentError;
+use crate::experiment::calibration::{CalibratedMachine, calibrate, laws_to_toml, step_laws};
 
 /// Runs the command.
 pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
@@ -17,7 +19,13 @@ pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
         opened.map(drop).map_err(Failure::writing(path.display().to_string()))
     };
     args.out.as_ref().map(open).transpose()?;
-    let text = measure(&mut StopRequest::listen(None)?)?.to_toml();
+    let text = match &args.from[..] {
+        [] => measure(&mut StopRequest::listen(None)?)?.to_toml(),
+        folders => {
+            let laws = step_laws(folders, args.run.as_deref());
+            laws_to_toml(&laws.map_err(ExperimentError::from)?)
+        }
+    };
     match &args.out {
         Some(path) => {
             fs::write(path, text).map_err(Failure::writing(path.display().to_string()))?;

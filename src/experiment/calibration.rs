@@ -7,6 +7,7 @@
 
 mod fit;
 mod guess;
+mod laws;
 mod machine;
 mod messages;
 mod runs;
@@ -17,6 +18,7 @@ use std::path::Path;
 use super::ExperimentError;
 use crate::deployment::{DeploymentError, StopRequest};
 
+pub use laws::{LawsError, StepLaw, laws_to_toml, step_laws};
 pub use machine::Machine;
 pub(super) use machine::place_together;
 use runs::Measured;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::calibration::LawsError;
 use super::scenario::ScenarioError;
 use crate::data::DataError;
 use crate::deployment::DeploymentError;
@@ -50,6 +51,9 @@ pub enum ExperimentError {
         /// As much as that needs.
         of_it: Bytes,
     },
+    /// No laws can be fitted to earlier runs.
+    #[error("{0}")]
+    Laws(#[from] LawsError),
     /// The data can't be read.
     #[error("program.dataset: {0}")]
     Data(DataError),

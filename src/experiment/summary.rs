@@ -197,6 +197,7 @@ pub(super) fn rows(recording: &Recording) -> Vec<StepRow> {
         loss: step.loss,
         staleness: step.staleness,
         applied: step.applied,
+        compute: step.computed.map(|(from, until)| until.since(from)),
     };
     recording.steps.iter().map(row).collect()
 }

@@ -6,7 +6,7 @@ use csv::Writer;
 
 use super::{EvaluationRow, StepRow};
 
-const HEADER: [&str; 9] = [
+const HEADER: [&str; 10] = [
     "run",
     "worker",
     "local_step",
@@ -16,6 +16,7 @@ const HEADER: [&str; 9] = [
     "loss",
     "staleness",
     "applied",
+    "compute_s",
 ];
 
 /// The writer of `steps.csv`. Each run is written out before the next begins, so a crash loses none
@@ -33,7 +34,7 @@ impl<W: Write> Steps<W> {
     }
 
     /// Appends the worker steps of the run called `run`. Times are in seconds since it began; a
-    /// loss that was not computed is an empty field.
+    /// loss that was not computed, and a compute time without kernels, are empty fields.
     pub fn append(&mut self, run: &str, rows: &[StepRow]) -> io::Result<()> {
         for row in rows {
             self.out.write_record([
@@ -46,6 +47,7 @@ impl<W: Write> Steps<W> {
                 &row.loss.map(|loss| loss.to_string()).unwrap_or_default(),
                 &row.staleness.to_string(),
                 &row.applied.to_string(),
+                &row.compute.map(|took| took.as_secs_f64().to_string()).unwrap_or_default(),
             ])?;
         }
         self.out.flush()

@@ -53,6 +53,7 @@ mod tests {
             loss: Some(0.125),
             staleness: 2,
             applied: true,
+            compute: None,
         };
         let mut file = Vec::new();
         let evaluation = EvaluationRow {

@@ -2,6 +2,7 @@
 //! order.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
@@ -227,6 +228,8 @@ pub struct StepRow {
     pub staleness: u64,
     /// Whether its gradient became part of an update.
     pub applied: bool,
+    /// The time that its kernels took on the worker; none if none ran.
+    pub compute: Option<Duration>,
 }
 
 /// One evaluation on the test split: one row of `evaluations.csv`.

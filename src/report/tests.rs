@@ -1,6 +1,7 @@
 //! Tests of the writers, on one fixed report.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::*;
 use crate::cluster::TaskName;
@@ -286,17 +287,18 @@ fn the_csv_has_one_row_per_worker_step_with_exact_times() {
         loss: Some(0.5),
         staleness: 2,
         applied: true,
+        compute: Some(Duration::from_millis(250)),
     };
-    let dropped = StepRow { loss: None, applied: false, ..row.clone() };
+    let dropped = StepRow { loss: None, applied: false, compute: None, ..row.clone() };
     let mut out = Vec::new();
     let mut steps = csv::Steps::new(&mut out).unwrap();
     steps.append("sync, 1 backup", &[row]).unwrap();
     steps.append("async", &[dropped]).unwrap();
     drop(steps);
     let expected = "\
-run,worker,local_step,global_step,start_s,end_s,loss,staleness,applied
-\"sync, 1 backup\",worker:3,4,31,1.000000001,1.5,0.5,2,true
-async,worker:3,4,31,1.000000001,1.5,,2,false
+run,worker,local_step,global_step,start_s,end_s,loss,staleness,applied,compute_s
+\"sync, 1 backup\",worker:3,4,31,1.000000001,1.5,0.5,2,true,0.25
+async,worker:3,4,31,1.000000001,1.5,,2,false,
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

@@ -189,6 +189,15 @@ pub(crate) struct LaunchArgs {
 /// The arguments of `calibrate`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CalibrateArgs {
+    /// Instead of measuring: fit the law of each worker's step times to earlier results, folders of
+    /// `--out`, and write it as `[compute.tasks]` of a scenario.
+    #[arg(long, value_name = "DIR,...", value_delimiter = ',')]
+    pub(crate) from: Vec<PathBuf>,
+
+    /// Of several runs in these folders, the one to read.
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub(crate) run: Option<String>,
+
     /// The file to write, instead of the standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

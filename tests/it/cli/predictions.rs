@@ -4,6 +4,10 @@ use std::fs;
 
 use serde_json::Value;
 
+use trainyard::cluster::TaskName;
+use trainyard::experiment::scenario::load;
+use trainyard::simulation::Law;
+
 use crate::support::binary::{folder, scenario, trainyard};
 
 const CALIBRATION: &str = "\
@@ -52,4 +56,32 @@ fn a_calibration_is_for_a_comparison() {
     let said = trainyard(&["launch", "any.toml", "--calibration", "machine.toml"]);
     assert_eq!(said.code, 2, "{}", said.err);
     assert!(said.err.contains("--compare"), "{}", said.err);
+}
+
+#[test]
+fn calibrate_finds_the_laws_of_the_workers_in_the_steps_of_an_earlier_run() {
+    let laws = "[compute]\nnumerics = 'shapes'\n\
+                [compute.tasks.'worker:0']\n\
+                step_time = { law = 'shifted_exponential', shift = '20ms', mean = '5ms' }\n\
+                [compute.tasks.'worker:1']\n\
+                step_time = { law = 'lognormal', mean = '30ms', sigma = 0.4 }\n";
+    let text = format!("[stop]\nsteps = 4000\nevaluate_every = 10000\n{laws}");
+    let (path, out) = (scenario("laws", &text), folder("laws_out"));
+    let said = trainyard(&["sim", &path, "--out", out.to_str().unwrap()]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let found = out.join("laws.toml");
+    let found_name = found.to_str().unwrap();
+    let said = trainyard(&["calibrate", "--from", out.to_str().unwrap(), "--out", found_name]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let own = load(&found, &[]).unwrap().own_compute;
+    let law = |index| own[&TaskName::new("worker", index)].step_time.clone().unwrap();
+    let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.05;
+    match (law(0), law(1)) {
+        (Law::ShiftedExponential { shift, mean: beyond }, Law::Lognormal { mean, sigma })
+            if near(shift, 0.020)
+                && near(beyond, 0.005)
+                && near(mean, 0.030)
+                && near(sigma, 0.4) => {}
+        others => panic!("{others:?}"),
+    }
 }

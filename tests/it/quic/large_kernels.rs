@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use trainyard::clock::{Clock, WallClock};
 use trainyard::graph::{
-    Attributes, ComputeError, Cost, Defined, GraphProblem, Known, OpDef, OutputTypes, Outputs,
-    TensorType,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
+    OutputTypes, Outputs, TensorType,
 };
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
@@ -60,6 +60,51 @@ impl OpDef for Long {
     }
 }
 
+/// The kernel that takes longer than a peer may be silent, and for how long one may. With
+/// `TRAINYARD_LONG_KERNEL=20` it takes 20 s, and a peer may be silent for the usual 5 s.
+fn longest() -> (Long, Duration) {
+    let given = std::env::var("TRAINYARD_LONG_KERNEL").ok();
+    match given.and_then(|seconds| seconds.parse().ok()) {
+        Some(seconds) => {
+            let takes = Duration::from_secs(seconds);
+            (Long { takes, ..LONGER_THAN_SILENCE }, Duration::from_secs(5))
+        }
+        None => (LONGER_THAN_SILENCE, SILENCE),
+    }
+}
+
+/// Gives its input, a scalar; the gradient for that is made by a kernel that takes its time.
+#[derive(Clone, Debug)]
+struct SlowGradient {
+    kind: &'static str,
+    kernel: Long,
+}
+
+const EARLY_GRADIENT: SlowGradient = SlowGradient { kind: "EarlyGradient", kernel: EARLY };
+const LATE_GRADIENT: SlowGradient = SlowGradient { kind: "LateGradient", kernel: LATE };
+
+impl OpDef for SlowGradient {
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    fn attributes(&self, _: &mut Attributes) -> Defined {
+        self.clone().into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        Ok(inputs.iter().copied().collect())
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        Ok(vec![Some(of.only_arrived()?.apply(self.kernel.clone(), &[])?)])
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        Ok([inputs[0].clone()].into_iter().collect())
+    }
+}
+
 /// `long` of `of`, on the worker.
 fn on_worker(g: &Graph, of: &Output, long: &Long) -> Result<Output> {
     trainyard::operations::register_operation(long.clone());
@@ -69,11 +114,12 @@ fn on_worker(g: &Graph, of: &Output, long: &Long) -> Result<Output> {
 #[test]
 fn nobody_is_taken_for_dead_while_a_kernel_takes_longer_than_a_peer_may_be_silent() {
     on_actix(async {
-        let network = impatient_quic_network(&[("ps", 1), ("worker", 1)], SILENCE).await;
+        let (kernel, silence) = longest();
+        let network = impatient_quic_network(&[("ps", 1), ("worker", 1)], silence).await;
         let (servers, ends) = servers(network);
         let g = Graph::new();
         let x = g.placeholder("x", DType::F32, [0usize; 0])?;
-        let long = on_worker(&g, &x, &LONGER_THAN_SILENCE)?;
+        let long = on_worker(&g, &x, &kernel)?;
         let sum = g.with_device("/job:ps/task:0", |_| long.add(&x))?;
         let small = g.with_device("/job:worker/task:0", |_| x.negate().mul(&x))?;
         let (session, other) = (
@@ -89,8 +135,8 @@ fn nobody_is_taken_for_dead_while_a_kernel_takes_longer_than_a_peer_may_be_silen
         let (slow, fast) = both(session.run().feed(&x, one.clone()).fetch(&sum), answer).await;
         let ((answer, after), took) = (fast?, began.elapsed());
         assert_eq!((slow?.scalar::<f32>(0)?, answer), (3.0, -1.0));
-        assert!(took >= LONGER_THAN_SILENCE.takes, "{took:?}");
-        assert!(after < SILENCE, "the worker answered another session after {after:?}");
+        assert!(took >= kernel.takes, "{took:?}");
+        assert!(after < silence, "the worker answered another session after {after:?}");
         stop(servers, ends).await
     });
 }
@@ -156,7 +202,31 @@ async fn step(server: &Server, clock: &dyn Clock) -> Result<Time> {
     Ok(clock.now())
 }
 
-/// Looks at the parameter server's variable until the early value is there. Returns that time.
+/// The worker's training step: the gradient for `arrived` is known before that for `first`, which
+/// comes late. Returns the time at which the step ended.
+async fn training_step(server: &Server, clock: &dyn Clock) -> Result<Time> {
+    for kernel in [EARLY, LATE] {
+        trainyard::operations::register_operation(kernel);
+    }
+    for slow in [EARLY_GRADIENT, LATE_GRADIENT] {
+        trainyard::operations::register_operation(slow);
+    }
+    let g = Graph::new();
+    let arrived = arrived(&g)?;
+    let first = g.with_device("/job:ps/task:0", |g| g.variable("first", &g.constant(3f32)))?;
+    let loss = g.with_device("/job:worker/task:0", |_| {
+        let hidden = first.read().apply(LATE_GRADIENT, &[])?;
+        // Its derivative by `arrived` is -3, and -2 as its kernel has it: the step makes 1 of 0.
+        Ok(hidden.mul(&arrived.read().apply(EARLY_GRADIENT, &[])?)?.negate())
+    })?;
+    let train = GradientDescent::new(0.5).minimize(&loss, &g.global_step()?)?;
+    let session = Session::new(&server.target(), &g).await?;
+    session.run().target(g.initializer()).await?;
+    session.run().target(&train).await?;
+    Ok(clock.now())
+}
+
+/// Looks at the parameter server's variable until it is 1. Returns that time.
 async fn watch(server: &Server, clock: &dyn Clock) -> Result<Time> {
     let g = Graph::new();
     let value = arrived(&g)?.read();
@@ -181,8 +251,9 @@ fn assert_overlap(arrived: Time, ended: Time) {
     assert!(before > LATE.takes / 2, "the early value arrived {before:?} before the step ended");
 }
 
-#[test]
-fn over_quic_an_early_value_arrives_while_the_worker_computes_the_late_one() {
+/// Runs `step` on a worker over QUIC, and looks at the parameter server meanwhile.
+#[track_caller]
+fn assert_overlap_over_quic(step: impl AsyncFnOnce(&Server, &dyn Clock) -> Result<Time> + 'static) {
     on_actix(async {
         let network = impatient_quic_network(&[("ps", 1), ("worker", 1)], SILENCE).await;
         let (servers, ends) = servers(network);
@@ -193,8 +264,11 @@ fn over_quic_an_early_value_arrives_while_the_worker_computes_the_late_one() {
     });
 }
 
-#[test]
-fn in_simulation_an_early_value_arrives_while_the_worker_computes_the_late_one() {
+/// The same in simulation.
+#[track_caller]
+fn assert_overlap_in_simulation(
+    step: impl AsyncFn(&Server, &dyn Clock) -> Result<Time> + Copy + Sync + 'static,
+) {
     let seen = Seen::default();
     let trained = Simulated::new(1, 1, Mode::Async).run_hosted(|host, task| {
         let seen = seen.clone();
@@ -212,4 +286,24 @@ fn in_simulation_an_early_value_arrives_while_the_worker_computes_the_late_one()
     let seen = seen.all();
     assert_eq!((seen[0].0, seen[1].0), ("arrived", "ended"));
     assert_overlap(seen[0].1, seen[1].1);
+}
+
+#[test]
+fn over_quic_an_early_value_arrives_while_the_worker_computes_the_late_one() {
+    assert_overlap_over_quic(step);
+}
+
+#[test]
+fn in_simulation_an_early_value_arrives_while_the_worker_computes_the_late_one() {
+    assert_overlap_in_simulation(step);
+}
+
+#[test]
+fn over_quic_the_first_gradient_is_applied_while_the_worker_computes_the_last() {
+    assert_overlap_over_quic(training_step);
+}
+
+#[test]
+fn in_simulation_the_first_gradient_is_applied_while_the_worker_computes_the_last() {
+    assert_overlap_in_simulation(training_step);
 }
