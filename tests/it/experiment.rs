@@ -8,6 +8,7 @@ mod imported;
 mod own_server;
 mod partitioners;
 mod processors;
+mod programs;
 mod reports;
 mod streamed;
 mod timelines;

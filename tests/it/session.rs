@@ -15,4 +15,4 @@ mod run_options;
 mod servers;
 mod session_creation;
 mod sessions;
-mod user_program;
+pub(crate) mod user_program;

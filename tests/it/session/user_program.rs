@@ -1,7 +1,7 @@
 //! A program of one's own, as a user writes it: the example in `sims/`.
 
 #[path = "../../../sims/digits_trainer.rs"]
-mod digits_trainer;
+pub(crate) mod digits_trainer;
 
 use std::time::Duration;
 
