@@ -36,7 +36,7 @@ pub use error::DeploymentError;
 pub(crate) use error::of_certificate;
 pub use exit_code::ExitCode;
 pub(crate) use launch::folder::{self, Folder};
-pub(crate) use launch::{Ended, Launch, VARIABLES, launch};
+pub(crate) use launch::{Ended, Launch, ProcessFault, ProcessFaultKind, VARIABLES, launch};
 pub use machine::{Finding, examine_machine};
 pub use network::{Message, SessionStanding, Standing};
 pub use role::{RoleFlags, find_role, require_role};

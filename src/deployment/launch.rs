@@ -4,6 +4,7 @@
 //! program can be launched as well. Each gets its listening socket, and a connection to the
 //! launcher by which it notices the launcher's end, however it ended: no process stays behind.
 
+mod faults;
 pub(crate) mod folder;
 mod follow;
 mod members;
@@ -11,6 +12,8 @@ mod members;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub(crate) use faults::{ProcessFault, ProcessFaultKind};
 
 use super::stop::StopRequest;
 use super::{DeploymentError, ExitCode};
@@ -37,6 +40,8 @@ pub(crate) struct Launch {
     pub(crate) tasks: Vec<TaskName>,
     /// How long a task that gives no sign of life is waited for.
     pub(crate) patience: Patience,
+    /// What the launcher does to the processes.
+    pub(crate) faults: Vec<ProcessFault>,
     /// The folder of the tasks' logs.
     pub(crate) logs: PathBuf,
 }

@@ -4,10 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::scenario::written_faults;
 use super::summary::Observed;
 use super::{Experiment, ExperimentError, Trial};
-use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, launch};
+use crate::deployment::{
+    DeploymentError, Ended, ExitCode, Folder, Launch, ProcessFault, ProcessFaultKind, StopRequest,
+    launch,
+};
 use crate::report::{Report, Run, World};
+use crate::simulation::{FaultKind, Trigger};
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
@@ -72,6 +77,7 @@ impl Launcher {
             busy_poll: self.busy_poll,
             tasks: trial.cluster.spec.tasks().collect(),
             patience: trial.settings.patience,
+            faults: faults_of_processes(trial),
             logs,
         };
         let launched = match launch(&order, watch, stop).await? {
@@ -124,6 +130,29 @@ impl Experiment {
         }
         Ok(report)
     }
+}
+
+/// The faults of `trial` that a launcher can inflict on its processes; the others are named and
+/// left out.
+fn faults_of_processes(trial: &Trial) -> Vec<ProcessFault> {
+    let mut faults = Vec::new();
+    for fault in &trial.cluster.faults.list {
+        let (task, kind) = match &fault.kind {
+            FaultKind::Crash { task, restart_after } => {
+                (task, ProcessFaultKind::Kill { restart_after: *restart_after })
+            }
+            FaultKind::Freeze { task, lasts } => (task, ProcessFaultKind::Stop { lasts: *lasts }),
+            _ => {
+                let text = written_faults(std::slice::from_ref(fault));
+                eprintln!("fault left out, which `launch` can't inflict on processes: {text}");
+                continue;
+            }
+        };
+        if let Trigger::Time(at) = fault.at {
+            faults.push(ProcessFault { at: at.since(Time::ZERO), task: task.clone(), kind });
+        }
+    }
+    faults
 }
 
 fn stopped(trial: &Trial, code: ExitCode) -> ExperimentError {

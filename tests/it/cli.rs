@@ -11,6 +11,8 @@ mod graph_command;
 mod hosts;
 #[cfg(target_os = "linux")]
 mod launch;
+#[cfg(target_os = "linux")]
+mod launched_faults;
 mod plans;
 mod predictions;
 mod roles;

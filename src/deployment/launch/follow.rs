@@ -2,6 +2,7 @@
 //! and how they stop.
 
 mod cause;
+mod deeds;
 mod listener;
 mod waiting;
 
@@ -12,7 +13,8 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::members::Cluster;
+use super::faults::Agenda;
+use super::members::{Cluster, Starter};
 use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
@@ -42,12 +44,27 @@ pub(super) async fn follow(
     let clock = WallClock::new();
     let (sender, news) = mpsc::unbounded_channel();
     let next_beat = clock.now().after(BEAT_EVERY);
-    let mut followed = Followed { news, clock, next_beat, lingers: 0, chief: 0, tasks: Vec::new() };
+    let agenda = Agenda::new(&order.faults, &order.tasks);
+    let kept = (!agenda.is_empty()).then(|| sender.clone());
+    let (starter, tasks) = (cluster.starter, Vec::new());
+    let mut followed = Followed {
+        news,
+        sender: kept,
+        agenda,
+        starter,
+        clock,
+        next_beat,
+        lingers: 0,
+        chief: 0,
+        tasks,
+    };
     let _asker = cluster.asker; // until the run is over
     for (index, member) in cluster.members.into_iter().enumerate() {
         let (task, log) = (member.task.clone(), order.log(&member.task));
+        let id = member.child.id();
         let (way, kill) = listener::listen(Origin { index, sender: sender.clone() }, member, &log);
-        followed.tasks.push(Followee { task, way: Some(way), kill: Some(kill), ..Followee::new() });
+        let (way, kill) = (Some(way), Some(kill));
+        followed.tasks.push(Followee { task, way, kill, id, ..Followee::new() });
     }
     drop(sender);
     let chief = followed.tasks.iter().position(|followee| followee.task.trains()).unwrap_or(0);
@@ -63,6 +80,7 @@ pub(super) async fn follow(
                     break Ended::Done(());
                 }
             }
+            Either::Second(Some(Noted::Due)) => followed.do_what_is_due(order)?,
             Either::Second(Some(Noted::Progress { index, global_step, loss, now }))
                 if index == chief =>
             {
@@ -76,6 +94,7 @@ pub(super) async fn follow(
         followed.stop(GRACE + STOP).await;
         return Ok(Ended::Stopped(code));
     }
+    followed.miss_a_chief_that_was_killed();
     if followed.has_failed() {
         followed.wait(CAUSE).await;
         followed.stop(STOP).await;
@@ -87,6 +106,11 @@ pub(super) async fn follow(
 /// The processes that are followed.
 struct Followed {
     news: mpsc::UnboundedReceiver<News>,
+    /// For the news of processes that are started again, as long as there may be any.
+    sender: Option<mpsc::UnboundedSender<News>>,
+    /// The faults that are still to come.
+    agenda: Agenda,
+    starter: Starter,
     clock: WallClock,
     next_beat: Time,
     /// The number of beats since the chief is done.
@@ -101,6 +125,10 @@ struct Followee {
     task: TaskName,
     way: Option<OwnedWriteHalf>,
     kill: Option<oneshot::Sender<()>>,
+    /// The process's number, until it is gone.
+    id: Option<u32>,
+    /// Whether a fault has killed it, and it is not started again yet.
+    is_down: bool,
     /// The launcher's time at which the task's clock shows 0 \[ns\].
     began: Option<i64>,
     part: Option<Part>,
@@ -123,6 +151,8 @@ enum Noted {
     Failed,
     /// A beat has passed.
     Beat,
+    /// It is time for a fault.
+    Due,
     Other,
 }
 
@@ -132,6 +162,8 @@ impl Followee {
             task: TaskName::new("", 0),
             way: None,
             kill: None,
+            id: None,
+            is_down: false,
             began: None,
             part: None,
             unheard: 0,
@@ -144,11 +176,18 @@ impl Followee {
 impl Followed {
     /// The next change. None when all processes are gone.
     async fn next(&mut self) -> Option<Noted> {
+        if self.agenda.is_empty() || self.have_all_ended() {
+            self.spare_the_rest();
+        }
         let (index, event) = match self.news.recv().await? {
             News::Told(index, event) => (index, event),
+            News::Exited(index, _) if self.tasks[index].is_down => {
+                self.tasks[index].id = None;
+                return Some(Noted::Other);
+            }
             News::Exited(index, _) if self.tasks[index].has_ended => return Some(Noted::Other),
             News::Exited(index, exit) if self.has_come_to_its_end(index, &exit) => {
-                self.tasks[index].has_ended = true;
+                (self.tasks[index].has_ended, self.tasks[index].id) = (true, None);
                 return Some(Noted::Other);
             }
             News::Exited(index, exit) => {
@@ -163,6 +202,9 @@ impl Followed {
             Event::Alive => {}
             Event::Hello { now } => {
                 followee.began = Some(self.clock.now().0 as i64 - now as i64);
+                if index == self.chief {
+                    self.agenda.begin(self.clock.now());
+                }
             }
             Event::Progress { global_step, loss, now } => {
                 return Some(Noted::Progress { index, global_step, loss, now });
@@ -190,9 +232,13 @@ impl Followed {
 
     /// The next change, or the next beat.
     async fn next_or_beat(&mut self) -> Option<Noted> {
-        let left = self.next_beat.since(self.clock.now());
+        let due = self.agenda.next().filter(|due| *due < self.next_beat);
+        let left = due.unwrap_or(self.next_beat).since(self.clock.now());
         if let Ok(noted) = timeout(left, self.next()).await {
             return noted;
+        }
+        if due.is_some() {
+            return Some(Noted::Due);
         }
         self.next_beat = self.clock.now().after(BEAT_EVERY);
         Some(Noted::Beat)
@@ -213,6 +259,7 @@ impl Followed {
 
     /// Stops all processes: asks them, and kills those that still run after `time`.
     async fn stop(&mut self, time: Duration) {
+        self.spare_the_rest();
         let known: Vec<bool> =
             self.tasks.iter().map(|followee| followee.failed.is_some()).collect();
         self.tasks.iter_mut().for_each(|followee| followee.way = None);
@@ -223,6 +270,15 @@ impl Followed {
         // The exit of a process that was asked to stop is no failure of its own.
         for (followee, _) in self.tasks.iter_mut().zip(known).filter(|(_, was_known)| !was_known) {
             followee.failed = None;
+        }
+    }
+
+    /// Notes that the run has no result if a fault has killed the chief for good.
+    fn miss_a_chief_that_was_killed(&mut self) {
+        let failures = self.failures();
+        let chief = &mut self.tasks[self.chief];
+        if chief.is_down {
+            chief.failed.get_or_insert((failures, Exit::Signal(9)));
         }
     }
 

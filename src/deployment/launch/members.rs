@@ -24,6 +24,15 @@ pub(super) struct Cluster {
     pub(super) members: Vec<Member>,
     /// The folder of a certificate for asking them for their status, if the log is to tell of it.
     pub(super) asker: Option<Folder>,
+    pub(super) starter: Starter,
+}
+
+/// What it takes to start a process of a cluster.
+pub(super) struct Starter {
+    authority: Authority,
+    spec: ClusterSpec,
+    /// By task: its listening socket, as long as a process may have to be started with it.
+    sockets: Vec<Option<UdpSocket>>,
 }
 
 /// One process. It is killed when this value is dropped.
@@ -49,12 +58,38 @@ pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
     }
     let spec = addresses(&order.tasks, &sockets)?;
     let asker = asker(&authority, &spec)?;
+    let sockets = sockets.into_iter().map(Some).collect();
+    let mut starter = Starter { authority, spec, sockets };
     let mut members = Vec::with_capacity(order.tasks.len());
-    for (task, socket) in order.tasks.iter().zip(sockets) {
-        let identity = authority.issue(task, &[Ipv4Addr::LOCALHOST.to_string()])?;
-        members.push(spawn(order, (task, &spec), socket, identity)?);
+    for (index, task) in order.tasks.iter().enumerate() {
+        let log = order.log(task);
+        File::create(&log).map_err(DeploymentError::writing(log.display().to_string()))?;
+        members.push(starter.start_again(order, index)?);
     }
-    Ok(Cluster { members, asker })
+    for (task, socket) in order.tasks.iter().zip(&mut starter.sockets) {
+        if !order.faults.iter().any(|fault| fault.task == *task && fault.restarts()) {
+            *socket = None;
+        }
+    }
+    Ok(Cluster { members, asker, starter })
+}
+
+impl Starter {
+    /// Starts the process of the task `index`, on the socket that it had before.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(super) fn start_again(
+        &self,
+        order: &Launch,
+        index: usize,
+    ) -> Result<Member, DeploymentError> {
+        let task = &order.tasks[index];
+        let socket = self.sockets[index].as_ref().expect("its socket is kept for a restart");
+        let socket = socket.try_clone().map_err(DeploymentError::system("share a socket"))?;
+        let identity = self.authority.issue(task, &[Ipv4Addr::LOCALHOST.to_string()])?;
+        spawn(order, (task, &self.spec), socket, identity)
+    }
 }
 
 /// A certificate for `status`, for those who look for what is wrong with a launch and so have the
@@ -94,7 +129,7 @@ fn spawn(
     let failed = || DeploymentError::system(format!("start {task}"));
     let log = order.log(task);
     // The launcher and the process both write to it.
-    let created = File::create(&log).and_then(|_| OpenOptions::new().append(true).open(&log));
+    let created = OpenOptions::new().append(true).open(&log);
     let log_file = created.map_err(DeploymentError::writing(log.display().to_string()))?;
     let (ours, theirs) = StdUnixStream::pair().map_err(failed())?;
     hand_over(identity, &ours).map_err(failed())?;

@@ -46,8 +46,9 @@ impl Followed {
     /// Counts the silence of a task, and kills it when that is too long.
     fn count_silence(&mut self, index: usize, patience: Patience) {
         let (failures, is_chief_done) = (self.failures(), self.is_chief_done());
-        let Followee { task, kill, began, unheard, failed, has_ended, .. } = &mut self.tasks[index];
-        if *has_ended || failed.is_some() {
+        let Followee { task, kill, began, unheard, failed, has_ended, is_down, .. } =
+            &mut self.tasks[index];
+        if *has_ended || *is_down || failed.is_some() {
             return;
         }
         *unheard += 1;
