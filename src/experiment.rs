@@ -19,6 +19,7 @@ pub mod calibration;
 pub mod chaos;
 mod compare;
 mod critical_path;
+mod disk;
 mod error;
 mod files;
 mod launch;

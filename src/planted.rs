@@ -5,6 +5,8 @@
 pub(crate) enum Bug {
     /// A shard applies the gradient of a step that is taken again, though it has it already.
     AppliesTwice,
+    /// A parameter server that is cleared for a restore lets what was under way go on.
+    KeepsOldSteps,
     /// The task of the global step forgets the vote of a step that is taken again.
     LosesVotes,
 }

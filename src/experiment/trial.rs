@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::disk::Disk;
 use super::scenario::{Change, Checkpoint, RunSpec, Scenario};
 use super::summary::{self, Observed};
 use super::{ExperimentError, Trainer};
@@ -169,6 +170,11 @@ impl Trial {
         let checkpointing = self.checkpointing.clone();
         let checkpointing = checkpointing
             .or_else(|| self.checkpoint.as_ref().map(|often| often.in_store(in_memory())));
+        let on_disk = |own: Checkpointing| {
+            let store: Arc<dyn Store> = Arc::new(Disk::new(own.store));
+            Checkpointing { store, ..own }
+        };
+        let checkpointing = checkpointing.map(on_disk);
         let stores = Stores::in_memory();
         let start = |host: Host| {
             let place = (Rc::clone(&host.server), Rc::clone(&host.clock));

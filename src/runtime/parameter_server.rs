@@ -24,6 +24,7 @@ use tracing::trace_span;
 
 use crate::clock::Clock;
 use crate::graph::Replica;
+use crate::planted::{self, Bug};
 use crate::sync::{Departed, Membership, Participation, Views};
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
@@ -300,8 +301,11 @@ impl ParameterServer {
                 let variables = cleared.variables.len() as u32 + resources;
                 self.forget_trainings(cleared);
                 self.refuse_waiting(waiting);
+                let goes_on = within_training && planted::is_in(Bug::KeepsOldSteps);
                 let departed = if within_training {
-                    self.members.restore();
+                    if !goes_on {
+                        self.members.restore();
+                    }
                     self.members.all_that_departed()
                 } else {
                     Departed::default()
@@ -314,7 +318,9 @@ impl ParameterServer {
                     self.members.expect_all();
                     self.link.actors.training_over.set(false);
                 }
-                tell(&self.link.actors.worker, WorkerMail::Cleared(containers));
+                if !goes_on {
+                    tell(&self.link.actors.worker, WorkerMail::Cleared(containers));
+                }
                 self.link.send(from, MasterMessage::ResetDone { number, variables, departed });
             }
         }

@@ -15,6 +15,7 @@ use crate::transport::{Inbox, PeerId};
 use crate::units::Time;
 
 use super::cluster::Cluster;
+use super::faults::Damage;
 use super::world::{Action, Totals, World};
 
 /// A world, and the inboxes of the actors in it.
@@ -63,10 +64,24 @@ pub(super) fn on_park() {
 /// Tells the simulation that this thread runs that `task` ends a training step now, which made
 /// `global_step` and began at `started`; its gradient was applied if it `counts`.
 pub(crate) fn end_step(task: &TaskName, global_step: u64, started: Time, counts: bool) {
+    with_world(|world| world.end_step(task, global_step, started, counts));
+}
+
+/// Whether the disk is full in the simulation that this thread runs.
+pub(crate) fn is_disk_full() -> bool {
+    with_world(|world| world.is_disk_full())
+}
+
+/// Takes the damage to checkpoints since the last call, in the simulation that this thread runs.
+pub(crate) fn take_damage() -> Vec<Damage> {
+    with_world(World::take_damage)
+}
+
+fn with_world<T>(ask: impl FnOnce(&mut World) -> T) -> T {
     CURRENT.with_borrow(|driver| {
         let driver = driver.as_ref().expect("a simulation runs on this thread");
-        driver.world.borrow_mut().end_step(task, global_step, started, counts);
-    });
+        ask(&mut driver.world.borrow_mut())
+    })
 }
 
 impl Driver {

@@ -14,7 +14,7 @@ use crate::cluster::TaskName;
 use crate::transport::Loss;
 use crate::units::Time;
 
-use super::faults::{FaultKind, Faults, Trigger};
+use super::faults::{Damage, FaultKind, Faults, Trigger};
 use super::links::Links;
 
 use effects::SilenceCause;
@@ -40,6 +40,10 @@ pub(super) struct FaultInjector {
     slowness: Vec<f64>,
     slow_links: Vec<SlowLink>,
     lossy: LossyLinks,
+    /// The number of faults that fill the disk.
+    full_disks: u32,
+    /// The damage to checkpoints that nobody has taken yet.
+    damage: Vec<Damage>,
     /// By task: whether its program has returned.
     has_returned: Vec<bool>,
 }
@@ -72,6 +76,8 @@ impl FaultInjector {
             slowness: vec![1.0; tasks.len()],
             slow_links: Vec::new(),
             lossy: LossyLinks::new(seed),
+            full_disks: 0,
+            damage: Vec::new(),
             has_returned: vec![false; tasks.len()],
         }
     }
@@ -140,6 +146,16 @@ impl FaultInjector {
         self.lossy.delay(from, to, latency)
     }
 
+    /// Whether nothing can be written to the disk.
+    pub(super) fn is_disk_full(&self) -> bool {
+        self.full_disks > 0
+    }
+
+    /// Takes the damage that has been done to checkpoints since the last call.
+    pub(super) fn take_damage(&mut self) -> Vec<Damage> {
+        std::mem::take(&mut self.damage)
+    }
+
     /// The speeds of the cards of `tasks`, with all slow links that they are in.
     fn card_speeds(&self, tasks: &[usize]) -> Vec<FaultEffect> {
         let speed = |task: &usize| {
@@ -174,6 +190,10 @@ impl FaultInjector {
             }
             FaultEvent::EndLoss { tasks } => {
                 self.lossy.end(&tasks);
+                Vec::new()
+            }
+            FaultEvent::EndFullDisk => {
+                self.full_disks -= 1;
                 Vec::new()
             }
             FaultEvent::EndSlowTask { task, factor } => {
@@ -234,6 +254,14 @@ impl FaultInjector {
                 let mut effects = self.card_speeds(&tasks);
                 effects.push(schedule(now, lasts, FaultEvent::EndSlowLink { tasks }));
                 effects
+            }
+            FaultKind::FullDisk { lasts } => {
+                self.full_disks += 1;
+                vec![schedule(now, lasts, FaultEvent::EndFullDisk)]
+            }
+            FaultKind::TornCheckpoint { damage } => {
+                self.damage.push(damage);
+                Vec::new()
             }
             FaultKind::SlowTask { task, factor, lasts } => {
                 let task = self.index(&task);

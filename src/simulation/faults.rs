@@ -115,4 +115,24 @@ pub enum FaultKind {
         /// The duration of the slowness.
         lasts: Duration,
     },
+    /// The disk that the run's checkpoints are written to is full: they can be read and deleted,
+    /// not written.
+    FullDisk {
+        /// The duration until there is room again.
+        lasts: Duration,
+    },
+    /// The shard file that was written last, of the run's checkpoints, is damaged.
+    TornCheckpoint {
+        /// What is wrong with it.
+        damage: Damage,
+    },
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// Its second half is missing.
+    Cut,
+    /// The byte in its middle is another.
+    Changed,
 }

@@ -252,9 +252,10 @@ impl<T> Network<T> {
         CardTraffic { out, into, rate: BytesPerSecond(self.wiring.card_rate(task) * 1e9) }
     }
 
-    /// The number of messages under way.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.messages.len() - self.free.len()
+    /// The bytes of all messages under way.
+    pub(crate) fn bytes_in_flight(&self) -> Bytes {
+        let under_way = self.messages.iter().filter_map(|message| message.delivery.as_ref());
+        Bytes(under_way.map(|delivery| delivery.size.0).sum())
     }
 
     /// The bytes of all messages that were ever sent.

@@ -26,6 +26,7 @@ use super::critical_path::{CriticalPath, History, Part};
 use super::device::{ComputeSpec, Device};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::{FaultEffect, FaultEvent, FaultInjector};
+use super::faults::Damage;
 use super::hosts::MessageThread;
 use super::links::Links;
 use super::network::{CardTraffic, Delivery, Network};
@@ -144,6 +145,16 @@ impl World {
     /// Whether the run has any faults.
     pub(super) fn expects_faults(&self) -> bool {
         self.faults.are_expected()
+    }
+
+    /// Whether nothing can be written to the disk.
+    pub(super) fn is_disk_full(&self) -> bool {
+        self.faults.is_disk_full()
+    }
+
+    /// Takes the damage that has been done to checkpoints since the last call.
+    pub(super) fn take_damage(&mut self) -> Vec<Damage> {
+        self.faults.take_damage()
     }
 
     /// Whether `incarnation` of `task` is its running one.
@@ -362,9 +373,10 @@ impl World {
     /// The totals at the end of a run.
     pub(super) fn totals(&self) -> Totals {
         let (sent, arrived) = (self.network.bytes_accepted(), self.network.bytes_delivered());
+        let under_way = self.network.bytes_in_flight();
         assert!(
-            arrived == sent || self.network.in_flight() > 0,
-            "{arrived} of {sent} arrived, and no message is under way"
+            arrived.0 + under_way.0 == sent.0,
+            "of {sent}, {arrived} have arrived and {under_way} are under way"
         );
         Totals {
             now: self.now,

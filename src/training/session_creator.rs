@@ -128,7 +128,13 @@ impl SessionCreator {
         let found = self.find(&session).await?;
         let is_whole = found.missing.is_empty() && !self.scaffold.is_half_initialized();
         let live = found.global_step.filter(|_| is_whole);
-        let checkpoint = self.latest().await?;
+        let checkpoint = match self.latest().await {
+            Err(error) if error.code == Code::DataLoss && live.is_some_and(|live| live > 0) => {
+                tracing::warn!(%error, "going on from the variables, which have their values");
+                None
+            }
+            latest => latest?,
+        };
         if let Some(checkpoint) =
             checkpoint.filter(|checkpoint| live.is_none_or(|live| live < checkpoint.global_step))
         {

@@ -7,7 +7,7 @@ use rand::{Rng, RngExt};
 use super::judge::Judge;
 use crate::cluster::TaskName;
 use crate::random;
-use crate::simulation::{Fault, FaultKind, Trigger};
+use crate::simulation::{Damage, Fault, FaultKind, Trigger};
 use crate::units::Time;
 
 /// The most faults of a timeline.
@@ -19,13 +19,17 @@ const RATES: std::ops::Range<f64> = 0.05..0.5;
 /// The factors by which a link or a task is slow.
 const FACTORS: std::ops::Range<f64> = 2.0..50.0;
 
-/// The faults of `seed`: one to four of them, within the time of the undisturbed run.
+/// The faults of `seed`: one to four of them, and perhaps one of the disk, within the time of the
+/// undisturbed run.
 pub(super) fn faults(judge: &Judge<'_>, seed: u64) -> Vec<Fault> {
     let tasks: Vec<TaskName> = judge.trial().cluster.spec.tasks().collect();
     let length = judge.length().as_secs_f64();
     let mut draws = random::stream(seed, &["chaos"]);
     let count = draws.random_range(1..=MOST);
     let mut faults: Vec<Fault> = (0..count).map(|_| fault(&mut draws, &tasks, length)).collect();
+    if judge.trial().has_checkpoints() {
+        faults.extend(disk_fault(&mut random::stream(seed, &["chaos", "disk"]), length));
+    }
     faults.sort_by_key(|fault| match fault.at {
         Trigger::Time(time) => time.0,
         Trigger::Delivery(number) | Trigger::Event(number) => number,
@@ -57,6 +61,20 @@ fn fault(draws: &mut impl Rng, tasks: &[TaskName], length: f64) -> Fault {
         _ => FaultKind::SlowTask { task, factor, lasts },
     };
     Fault { at: Trigger::Time(at), kind }
+}
+
+/// In one of four timelines, a fault of the disk with the checkpoints, of a run that takes `length`
+/// \[s\].
+fn disk_fault(draws: &mut impl Rng, length: f64) -> Option<Fault> {
+    let at = Time::ZERO.after(whole_micros(draws.random_range(0.0..length)));
+    let lasts = lasting(draws, length);
+    let kind = match draws.random_range(0..16) {
+        0..2 => FaultKind::FullDisk { lasts },
+        2 => FaultKind::TornCheckpoint { damage: Damage::Cut },
+        3 => FaultKind::TornCheckpoint { damage: Damage::Changed },
+        _ => return None,
+    };
+    Some(Fault { at: Trigger::Time(at), kind })
 }
 
 /// How long a fault lasts: short and long ones are equally likely.

@@ -2,6 +2,7 @@
 
 mod books;
 mod saved;
+mod timeline;
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use serde::Serialize;
 
 use super::super::{ExperimentError, Simulated, Trainer, Trial};
 use crate::checkpoint::Memory;
-use crate::cluster::TaskName;
-use crate::runtime::{Code, Error};
-use crate::simulation::{Fault, FaultKind, Trigger};
+use crate::runtime::Code;
+use crate::simulation::Fault;
 use crate::units::Time;
 
 use saved::Saved;
+use timeline::{Timeline, is_full_disk, is_tear};
 
 /// After the last fault and the time of an undisturbed run, the longest wait that a training may
 /// have before it ends: an operation's limit, and some tries.
@@ -87,7 +88,7 @@ impl<'a> Judge<'a> {
         let (simulated, store) = simulate(trial, trainer, &[], None);
         trial.report(&simulated)?;
         let ended = simulated.outcome.ended;
-        Ok(Self { trial, ended, weights: weights(&simulated), saved: Saved::read(&store) })
+        Ok(Self { trial, ended, weights: weights(&simulated), saved: Saved::read(&store, false) })
     }
 
     pub(super) fn trial(&self) -> &'a Trial {
@@ -110,13 +111,14 @@ impl<'a> Judge<'a> {
             format!("the run ended at {ended}, and should have until {latest}")
         });
         books::check(self.trial, &timeline, &simulated.recording.steps, &mut breaches);
-        let saved = Saved::read(&store);
+        let saved = Saved::read(&store, timeline.has(is_tear));
+        let is_unsaved = timeline.has(is_full_disk) && simulated.recording.is_unsaved();
         let failed = match &simulated.outcome.result {
-            Err(error) => {
+            Err(error) if !is_unsaved => {
                 timeline.check_error(error, &saved, &mut breaches);
                 Some(error.code)
             }
-            Ok(_) => {
+            _ => {
                 self.check_weights(&timeline, &simulated, &mut breaches);
                 saved.check(self.trial, &timeline, &mut breaches);
                 if timeline.is_exact() {
@@ -177,108 +179,5 @@ impl Breaches {
         if !is_kept {
             self.0.push(Breach { promise, how: how() });
         }
-    }
-}
-
-/// The faults of a run, and what they excuse.
-struct Timeline<'a> {
-    faults: &'a [Fault],
-    trial: &'a Trial,
-}
-
-impl Timeline<'_> {
-    /// When the last fault has passed.
-    fn end(&self) -> Time {
-        let end = |fault: &Fault| {
-            let Trigger::Time(at) = fault.at else { return Time::ZERO };
-            at.after(lasts(&fault.kind))
-        };
-        self.faults.iter().map(end).max().unwrap_or_default()
-    }
-
-    fn crashes(&self) -> impl Iterator<Item = (&TaskName, Option<Duration>)> {
-        self.faults.iter().filter_map(|fault| match &fault.kind {
-            FaultKind::Crash { task, restart_after } => Some((task, *restart_after)),
-            _ => None,
-        })
-    }
-
-    /// Whether tasks may count each other as lost though neither has died.
-    fn separates(&self) -> bool {
-        let apart = |fault: &Fault| match &fault.kind {
-            FaultKind::Freeze { lasts, .. }
-            | FaultKind::Partition { lasts, .. }
-            | FaultKind::OneWay { lasts, .. } => *lasts,
-            _ => Duration::ZERO,
-        };
-        let silence = self.trial.cluster.faults.silence;
-        self.faults.iter().map(apart).sum::<Duration>() >= silence
-    }
-
-    /// Whether the training may lose what it has learnt, or a task that it can't go on without.
-    fn may_end_it(&self) -> bool {
-        let has_checkpoints = self.trial.has_checkpoints();
-        self.crashes().any(|(task, restart_after)| {
-            restart_after.is_none() || (task.is_parameter_server() && !has_checkpoints)
-        })
-    }
-
-    /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
-    /// is of all workers, and none of them dies. No checkpoint has the copies that workers train.
-    fn keeps_weights(&self) -> bool {
-        let is_worker = |(task, _): (&TaskName, _)| !task.is_parameter_server();
-        let all_live = !self.crashes().any(is_worker);
-        let is_kept = self.trial.mode.copies().is_none() || self.crashes().next().is_none();
-        self.trial.mode.needs_all_workers() && !self.may_end_it() && all_live && is_kept
-    }
-
-    /// Whether the weights have to be those of the undisturbed run in any case.
-    fn is_exact(&self) -> bool {
-        self.keeps_weights() && !self.separates()
-    }
-
-    /// A training ends early only where it has lost what it can't go on without, and says whom.
-    fn check_error(&self, error: &Error, saved: &Saved, found: &mut Breaches) {
-        let how = || error.to_string();
-        let is_mutual = matches!(error.code, Code::Stalled | Code::Internal);
-        found.unless(!is_mutual, Promise::Ends, how);
-        if is_mutual {
-            return;
-        }
-        let text = error.to_string();
-        let names_one = self.victims().any(|task| text.contains(&task.to_string()));
-        let is_excused = match error.code {
-            Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => self.may_end_it(),
-            Code::VariablesLost => self.may_end_it() || saved.is_empty(),
-            Code::WorkersLeft => true,
-            _ => false,
-        };
-        found.unless(names_one && is_excused, Promise::Explains, how);
-    }
-
-    /// The tasks that a fault hits.
-    fn victims(&self) -> impl Iterator<Item = &TaskName> {
-        self.faults.iter().flat_map(|fault| match &fault.kind {
-            FaultKind::Crash { task, .. }
-            | FaultKind::Freeze { task, .. }
-            | FaultKind::SlowTask { task, .. } => vec![task],
-            FaultKind::OneWay { from, to, .. } => vec![from, to],
-            FaultKind::Partition { tasks, .. }
-            | FaultKind::Loss { tasks, .. }
-            | FaultKind::SlowLink { tasks, .. } => tasks.iter().collect(),
-        })
-    }
-}
-
-/// How long a fault lasts; a task that does not come back is gone at once.
-fn lasts(kind: &FaultKind) -> Duration {
-    match kind {
-        FaultKind::Crash { restart_after, .. } => restart_after.unwrap_or_default(),
-        FaultKind::Freeze { lasts, .. }
-        | FaultKind::Partition { lasts, .. }
-        | FaultKind::OneWay { lasts, .. }
-        | FaultKind::Loss { lasts, .. }
-        | FaultKind::SlowLink { lasts, .. }
-        | FaultKind::SlowTask { lasts, .. } => *lasts,
     }
 }

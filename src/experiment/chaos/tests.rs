@@ -67,6 +67,42 @@ fn a_gradient_that_is_applied_twice_after_a_retry_is_found_and_shrunk_to_two_fau
     assert_is_found(Bug::AppliesTwice, "async", 150, &[Promise::Checkpoints]);
 }
 
+/// A parameter server dies and is back, so that the training is restored, while what a worker has
+/// sent to the other one is still on its way; a slow task and a slow link have no part in it.
+fn restore_while_a_gradient_is_under_way(millis: u64) -> String {
+    let (later, long) = (millis + 15, "for = \"900ms\"");
+    format!(
+        r#"[{{ at = "{millis}ms", partition = ["ps:0", "worker:2"], {long} }},
+            {{ at = "{millis}ms", slow_task = "worker:1", factor = 2.0, {long} }},
+            {{ at = "{later}ms", crash = "ps:1", restart_after = "5ms" }},
+            {{ at = "{later}ms", slow_link = ["ps:1", "worker:1"], factor = 2.0, {long} }}]"#
+    )
+}
+
+#[test]
+fn a_restore_that_lets_an_old_step_go_on_is_found_and_shrunk_to_two_faults() {
+    let scenario = Experiment::parse(include_str!("../../../sims/chaos.toml")).unwrap();
+    let scenario = scenario.only("async");
+    let broken = |millis| {
+        let faults = restore_while_a_gradient_is_under_way(millis);
+        let experiment = scenario.clone().set(&format!("fault={faults}")).unwrap();
+        experiment.chaos(train, 0, |_, _| {}).unwrap().runs.remove(0).broken
+    };
+    let mut fewest = None;
+    for millis in (60..160).step_by(20) {
+        assert_eq!(broken(millis), [], "without the bug");
+        planted::plant(Some(Bug::KeepsOldSteps));
+        let found = broken(millis);
+        planted::plant(None);
+        let is_counted = |one: &&Broken| {
+            one.breaches.iter().any(|breach| breach.promise == Promise::Checkpoints)
+        };
+        let faults = found.iter().filter(is_counted).map(|one| one.faults.matches("at =").count());
+        fewest = faults.chain(fewest).min();
+    }
+    assert_eq!(fewest, Some(2));
+}
+
 #[test]
 fn a_vote_that_is_lost_is_found_and_shrunk_to_two_faults() {
     let mode = "{ sync = { backups = 1 } }";
@@ -116,6 +152,18 @@ const MENDED: &[(&str, &str)] = &[
     ("async", r#"[{ at = "100177us", partition = ["ps:1", "worker:1"], for = "1488619us" }]"#),
     ("async", r#"[{ at = "7442us", partition = ["ps:0", "worker:1"], for = "1114131us" }]"#),
     ("2-batch-async", r#"[{ at = "4886us", partition = ["ps:1", "worker:1"], for = "1297ms" }]"#),
+    // A chief that came back to variables with values looked for a checkpoint, and none was whole.
+    (
+        "sync",
+        r#"[{ at = "20ms", torn_checkpoint = "changed" },
+            { at = "25ms", crash = "worker:0", restart_after = "50ms" }]"#,
+    ),
+    // A chief that came back while the disk was full ended the training.
+    (
+        "sync",
+        r#"[{ at = "150ms", full_disk = true, for = "300ms" },
+            { at = "160ms", crash = "worker:0", restart_after = "50ms" }]"#,
+    ),
     // The error named the task that had been lost first, and not the one that the values were on.
     (
         "async",

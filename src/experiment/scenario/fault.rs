@@ -8,12 +8,14 @@ use serde::Deserialize;
 use super::mistakes::Mistakes;
 use super::tasks::{Tasks, task_of};
 use crate::cluster::TaskName;
-use crate::simulation::{Fault, FaultKind, Faults, Trigger};
+use crate::simulation::{Damage, Fault, FaultKind, Faults, Trigger};
 use crate::units::{Span, Time};
 
 /// The kinds of faults, for errors.
-const KINDS: &str = "`crash`, `freeze`, `partition`, `one_way`, `loss`, `slow_link` or \
-                     `slow_task`";
+const KINDS: &str = "`crash`, `freeze`, `partition`, `one_way`, `loss`, `slow_link`, `slow_task`, \
+                     `full_disk` or `torn_checkpoint`";
+/// The kinds of damage to a checkpoint, by their names in a scenario.
+const DAMAGE: [(&str, Damage); 2] = [("cut", Damage::Cut), ("changed", Damage::Changed)];
 
 /// A fault as it is typed: when, what, and for how long.
 #[derive(Deserialize)]
@@ -29,6 +31,8 @@ pub(super) struct FaultFile {
     rate: Option<f64>,
     slow_link: Option<Vec<String>>,
     slow_task: Option<String>,
+    full_disk: Option<bool>,
+    torn_checkpoint: Option<String>,
     factor: Option<f64>,
     #[serde(rename = "for")]
     lasts: Option<Span>,
@@ -66,6 +70,8 @@ impl One<'_> {
             file.loss.is_some(),
             file.slow_link.is_some(),
             file.slow_task.is_some(),
+            file.full_disk == Some(true),
+            file.torn_checkpoint.is_some(),
         ];
         if kinds.iter().filter(|given| **given).count() != 1 {
             self.found.note(self.path.clone(), format!("a fault is one of {KINDS}"));
@@ -83,8 +89,8 @@ impl One<'_> {
         self.only(
             file.lasts.is_some(),
             "for",
-            file.crash.is_none(),
-            "a fault that passes; use `restart_after`",
+            file.crash.is_none() && file.torn_checkpoint.is_none(),
+            "a fault that passes; a crash has `restart_after`",
         );
         let at = self.needed(file.at, "at", "when it happens, for example \"2s\"");
         let restart_after = file.restart_after.map(Duration::from);
@@ -93,9 +99,21 @@ impl One<'_> {
             Some(name) => {
                 self.task(&name, "crash").map(|task| FaultKind::Crash { task, restart_after })
             }
-            None => self.passing(file),
+            None => match &file.torn_checkpoint {
+                Some(damage) => self.damage(damage),
+                None => self.passing(file),
+            },
         };
         Some(Fault { at: Trigger::Time(Time::ZERO.after(Duration::from(at?))), kind: kind? })
+    }
+
+    fn damage(&mut self, name: &str) -> Option<FaultKind> {
+        let found = DAMAGE.iter().find(|(own, _)| *own == name);
+        let path = self.key("torn_checkpoint");
+        self.found.unless(found.is_some(), path, || {
+            format!("`{name}` is no damage: \"cut\" or \"changed\"")
+        });
+        found.map(|(_, damage)| FaultKind::TornCheckpoint { damage: *damage })
     }
 
     /// Reads a fault that lasts for a time.
@@ -111,6 +129,9 @@ impl One<'_> {
         if let Some(factor) = factor {
             let (path, is_sound) = (self.key("factor"), factor.is_finite() && factor >= 1.0);
             self.found.unless(is_sound, path, || format!("{factor} must be at least 1 and finite"));
+        }
+        if file.full_disk == Some(true) {
+            return Some(FaultKind::FullDisk { lasts: lasts? });
         }
         if let Some(name) = file.freeze {
             return Some(FaultKind::Freeze { task: self.task(&name, "freeze")?, lasts: lasts? });
@@ -218,6 +239,12 @@ fn one_written(fault: &Fault) -> String {
         FaultKind::SlowLink { tasks, factor, lasts } => {
             let tasks = list(tasks);
             format!("slow_link = {tasks}, factor = {factor:?}, for = {}", exact(*lasts))
+        }
+        FaultKind::FullDisk { lasts } => format!("full_disk = true, for = {}", exact(*lasts)),
+        FaultKind::TornCheckpoint { damage } => {
+            let found = DAMAGE.iter().find(|(_, own)| own == damage);
+            let (name, _) = found.expect("every damage has a name");
+            format!("torn_checkpoint = \"{name}\"")
         }
         FaultKind::SlowTask { task, factor, lasts } => {
             format!("slow_task = \"{task}\", factor = {factor:?}, for = {}", exact(*lasts))

@@ -18,7 +18,7 @@ use crate::kernels::KernelKind;
 use crate::models::{Embedding, Model};
 use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule, Optimizer};
 use crate::runtime::Patience;
-use crate::simulation::{Fault, FaultKind, Law, Racks, Trigger};
+use crate::simulation::{Damage, Fault, FaultKind, Law, Racks, Trigger};
 use crate::sync::Mode;
 use crate::training::{Evaluating, Stop};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Time};
@@ -87,7 +87,9 @@ fn faults_are_read_with_their_times() {
                 [[fault]]\nat = \"1s\"\none_way = [\"ps:0\", \"worker:1\"]\nfor = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\nloss = [\"ps:0\", \"worker:1\"]\nrate = 0.25\n\
                 for = \"1s\"\n\
-                [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 2.0\nfor = \"1s\"";
+                [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 2.0\nfor = \"1s\"\n\
+                [[fault]]\nat = \"1s\"\nfull_disk = true\nfor = \"1s\"\n\
+                [[fault]]\nat = \"1s\"\ntorn_checkpoint = \"cut\"";
     let (second, ps, worker) =
         (Duration::from_secs(1), TaskName::new("ps", 0), TaskName::new("worker", 1));
     let both = vec![ps.clone(), worker.clone()];
@@ -106,6 +108,8 @@ fn faults_are_read_with_their_times() {
         ),
         fault(1000, FaultKind::Loss { tasks: both, rate: 0.25, lasts: second }),
         fault(1000, FaultKind::SlowTask { task: ps, factor: 2.0, lasts: second }),
+        fault(1000, FaultKind::FullDisk { lasts: second }),
+        fault(1000, FaultKind::TornCheckpoint { damage: Damage::Cut }),
     ];
     let scenario = example(text).unwrap();
     assert_eq!(scenario.faults, Faults { silence: 2 * second, list });

@@ -17,6 +17,8 @@ pub(in crate::simulation) enum FaultEvent {
     Heal { pairs: Vec<(usize, usize)> },
     /// Losses of packets end.
     EndLoss { tasks: Vec<usize> },
+    /// There is room on the disk again.
+    EndFullDisk,
     /// A slow task has its former speed again.
     EndSlowTask { task: usize, factor: f64 },
     /// The links between slowly linked tasks have their former speed again.

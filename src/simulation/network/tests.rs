@@ -57,8 +57,8 @@ fn arrivals(spec: &NetworkSpec, hosts: usize, messages: &[Sent]) -> Vec<u64> {
             *under_way -= size;
         }
         assert_eq!(
-            network.bytes_accepted().0 - network.bytes_delivered().0,
-            *under_way,
+            (network.bytes_accepted().0 - network.bytes_delivered().0, network.bytes_in_flight().0),
+            (*under_way, *under_way),
             "bytes are conserved"
         );
     };
@@ -72,7 +72,7 @@ fn arrivals(spec: &NetworkSpec, hosts: usize, messages: &[Sent]) -> Vec<u64> {
     while let Some(at) = network.next_event() {
         step(&mut network, at, &mut under_way);
     }
-    assert_eq!((network.in_flight(), under_way), (0, 0), "every message arrives");
+    assert_eq!((network.bytes_in_flight(), under_way), (Bytes(0), 0), "every message arrives");
     arrived
 }
 

@@ -219,6 +219,10 @@ impl Hook for CheckpointSaver {
             return Box::pin(std::future::ready(Ok(())));
         }
         self.timer.reset();
+        if context.global_step > 0 {
+            // The chief has come back to a training that goes on without any checkpoint, too.
+            return Box::pin(self.try_to_save(context));
+        }
         Box::pin(self.save(context))
     }
 

@@ -116,9 +116,11 @@ fn victims(what: &FaultKind) -> Vec<String> {
         FaultKind::Crash { task, .. } | FaultKind::Freeze { task, .. } => vec![task.to_string()],
         FaultKind::Partition { tasks, .. } => tasks.iter().map(ToString::to_string).collect(),
         FaultKind::OneWay { from, to, .. } => vec![from.to_string(), to.to_string()],
-        FaultKind::Loss { .. } | FaultKind::SlowLink { .. } | FaultKind::SlowTask { .. } => {
-            Vec::new()
-        }
+        FaultKind::Loss { .. }
+        | FaultKind::SlowLink { .. }
+        | FaultKind::SlowTask { .. }
+        | FaultKind::FullDisk { .. }
+        | FaultKind::TornCheckpoint { .. } => Vec::new(),
     }
 }
 

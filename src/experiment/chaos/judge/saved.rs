@@ -13,14 +13,15 @@ use crate::tensor::Tensor;
 pub(super) struct Saved(Result<BTreeMap<u64, BTreeMap<String, Tensor>>, CheckpointError>);
 
 impl Saved {
-    /// Reads all checkpoints in `store`.
-    pub(super) fn read(store: &Memory) -> Self {
+    /// Reads all checkpoints in `store`, without damaged ones where they `may_be_torn`.
+    pub(super) fn read(store: &Memory, may_be_torn: bool) -> Self {
         let saver = Saver::new(Arc::new(store.clone()), Retention::default());
         let read = || {
             let listed = saver.checkpoints()?;
             let restored = listed.iter().map(|listed| saver.restore(listed.global_step));
             let whole = |restored: Restored| (restored.global_step, restored.into_whole());
-            restored.map(|restored| restored.map(whole)).collect()
+            let is_read = |restored: &Result<Restored, _>| restored.is_ok() || !may_be_torn;
+            restored.filter(is_read).map(|restored| restored.map(whole)).collect()
         };
         Self(read())
     }
@@ -52,7 +53,7 @@ impl Saved {
                 .collect();
             // Of a worker that dies in the midst of an asynchronous step, some have the gradient;
             // of the workers that voted for a round, too, and the others may then lack the round.
-            let deaths = timeline.crashes().count() as u64;
+            let deaths = timeline.worker_crashes().count() as u64;
             let (lack, exceed) = match (needs.rounds, needs.vote) {
                 (true, false) => (0, 0),
                 (true, true) => (deaths, 0),

@@ -43,7 +43,7 @@ fn what_is_sent_to_a_card_that_stands_still_waits_and_what_has_left_arrives() {
     assert_eq!(next(&mut network), Some((600, 'a')));
     network.resume(Time(1_000), 0);
     assert_eq!(next(&mut network), Some((1_600, 'b')));
-    assert_eq!(network.in_flight(), 0);
+    assert_eq!(network.bytes_in_flight(), Bytes(0));
 }
 
 #[test]

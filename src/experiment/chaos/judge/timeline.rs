@@ -1,0 +1,137 @@
+//! The faults of a run, and what they excuse.
+
+use std::time::Duration;
+
+use super::saved::Saved;
+use super::{Breaches, Promise, Trial};
+use crate::cluster::TaskName;
+use crate::runtime::{Code, Error};
+use crate::simulation::{Fault, FaultKind, Trigger};
+use crate::units::Time;
+
+/// The faults of a run, and what they excuse.
+pub(super) struct Timeline<'a> {
+    pub(super) faults: &'a [Fault],
+    pub(super) trial: &'a Trial,
+}
+
+impl Timeline<'_> {
+    /// The time at which the last fault has passed.
+    pub(super) fn end(&self) -> Time {
+        let end = |fault: &Fault| {
+            let Trigger::Time(at) = fault.at else { return Time::ZERO };
+            at.after(lasts(&fault.kind))
+        };
+        self.faults.iter().map(end).max().unwrap_or_default()
+    }
+
+    /// Whether one of the faults is of a kind that `is_meant`.
+    pub(super) fn has(&self, is_meant: fn(&FaultKind) -> bool) -> bool {
+        self.faults.iter().any(|fault| is_meant(&fault.kind))
+    }
+
+    pub(super) fn crashes(&self) -> impl Iterator<Item = (&TaskName, Option<Duration>)> {
+        self.faults.iter().filter_map(|fault| match &fault.kind {
+            FaultKind::Crash { task, restart_after } => Some((task, *restart_after)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn worker_crashes(&self) -> impl Iterator<Item = &TaskName> {
+        self.crashes().map(|(task, _)| task).filter(|task| !task.is_parameter_server())
+    }
+
+    /// Whether tasks may count each other as lost though neither has died.
+    fn separates(&self) -> bool {
+        let apart = |fault: &Fault| match &fault.kind {
+            FaultKind::Freeze { lasts, .. }
+            | FaultKind::Partition { lasts, .. }
+            | FaultKind::OneWay { lasts, .. } => *lasts,
+            _ => Duration::ZERO,
+        };
+        let silence = self.trial.cluster.faults.silence;
+        self.faults.iter().map(apart).sum::<Duration>() >= silence
+    }
+
+    /// Whether the training may lose what it has learnt, or a task that it can't go on without.
+    fn may_end_it(&self) -> bool {
+        let has_checkpoints = self.trial.has_checkpoints();
+        self.crashes().any(|(task, restart_after)| {
+            restart_after.is_none() || (task.is_parameter_server() && !has_checkpoints)
+        })
+    }
+
+    /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
+    /// is of all workers that are there. No checkpoint has the copies that workers train.
+    pub(super) fn keeps_weights(&self) -> bool {
+        let is_kept = self.trial.mode.copies().is_none() || self.crashes().next().is_none();
+        self.trial.mode.needs_all_workers() && !self.may_end_it() && is_kept
+    }
+
+    /// Whether the weights have to be those of the undisturbed run in any case: no worker dies.
+    pub(super) fn is_exact(&self) -> bool {
+        self.keeps_weights() && !self.separates() && self.worker_crashes().next().is_none()
+    }
+
+    /// A training ends early only where it has lost what it can't go on without, and says whom.
+    pub(super) fn check_error(&self, error: &Error, saved: &Saved, found: &mut Breaches) {
+        let how = || error.to_string();
+        let is_mutual = matches!(error.code, Code::Stalled | Code::Internal);
+        found.unless(!is_mutual, Promise::Ends, how);
+        if is_mutual {
+            return;
+        }
+        let text = error.to_string();
+        let names_one = self.victims().any(|task| text.contains(&task.to_string()));
+        let has_torn_all = self.has(is_tear) && saved.is_empty();
+        let is_excused = match error.code {
+            Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => {
+                self.may_end_it() || has_torn_all
+            }
+            Code::VariablesLost => self.may_end_it() || saved.is_empty(),
+            Code::WorkersLeft => true,
+            // A place that can't be written to at the beginning ends the training at once.
+            Code::DataLoss => has_torn_all || self.has(is_full_disk) && saved.is_empty(),
+            _ => false,
+        };
+        let names_one = names_one || error.code == Code::DataLoss;
+        found.unless(names_one && is_excused, Promise::Explains, how);
+    }
+
+    /// The tasks that a fault hits.
+    fn victims(&self) -> impl Iterator<Item = &TaskName> {
+        self.faults.iter().flat_map(|fault| match &fault.kind {
+            FaultKind::Crash { task, .. }
+            | FaultKind::Freeze { task, .. }
+            | FaultKind::SlowTask { task, .. } => vec![task],
+            FaultKind::FullDisk { .. } | FaultKind::TornCheckpoint { .. } => Vec::new(),
+            FaultKind::OneWay { from, to, .. } => vec![from, to],
+            FaultKind::Partition { tasks, .. }
+            | FaultKind::Loss { tasks, .. }
+            | FaultKind::SlowLink { tasks, .. } => tasks.iter().collect(),
+        })
+    }
+}
+
+/// How long a fault lasts; a task that does not come back is gone at once.
+fn lasts(kind: &FaultKind) -> Duration {
+    match kind {
+        FaultKind::Crash { restart_after, .. } => restart_after.unwrap_or_default(),
+        FaultKind::Freeze { lasts, .. }
+        | FaultKind::Partition { lasts, .. }
+        | FaultKind::OneWay { lasts, .. }
+        | FaultKind::Loss { lasts, .. }
+        | FaultKind::SlowLink { lasts, .. }
+        | FaultKind::SlowTask { lasts, .. }
+        | FaultKind::FullDisk { lasts } => *lasts,
+        FaultKind::TornCheckpoint { .. } => Duration::ZERO,
+    }
+}
+
+pub(super) fn is_tear(kind: &FaultKind) -> bool {
+    matches!(kind, FaultKind::TornCheckpoint { .. })
+}
+
+pub(super) fn is_full_disk(kind: &FaultKind) -> bool {
+    matches!(kind, FaultKind::FullDisk { .. })
+}

@@ -1,0 +1,94 @@
+//! The disk of a simulation's checkpoints: faults fill it, and damage its files.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use crate::checkpoint::{Entry, Store};
+use crate::simulation::{self, Damage};
+
+/// A store whose files suffer from the faults of the simulation that its caller is in.
+pub(super) struct Disk {
+    files: Arc<dyn Store>,
+    /// The shard file that was written last.
+    newest: Mutex<Option<String>>,
+}
+
+impl Disk {
+    pub(super) fn new(files: Arc<dyn Store>) -> Self {
+        Self { files, newest: Mutex::default() }
+    }
+
+    /// Does the damage of the faults since the last call: nobody has looked at the files meanwhile.
+    fn suffer(&self) -> io::Result<()> {
+        let damage = simulation::take_damage();
+        let newest = self.newest.lock().expect("nothing panics while it holds the name").clone();
+        let Some(newest) = newest.filter(|_| !damage.is_empty()) else { return Ok(()) };
+        let mut bytes = match self.files.read(&newest) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            read => read?,
+        };
+        for damage in damage {
+            tracing::info!(file = newest, ?damage, "a checkpoint is damaged");
+            damaged(&mut bytes, damage);
+        }
+        self.files.write(&newest, &[&bytes])
+    }
+}
+
+fn damaged(bytes: &mut Vec<u8>, damage: Damage) {
+    let middle = bytes.len() / 2;
+    match damage {
+        Damage::Cut => bytes.truncate(middle),
+        Damage::Changed => bytes.iter_mut().skip(middle).take(1).for_each(|byte| *byte ^= 1),
+    }
+}
+
+impl Store for Disk {
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        self.suffer()?;
+        self.files.list()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.suffer()?;
+        self.files.read(name)
+    }
+
+    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+        self.suffer()?;
+        if simulation::is_disk_full() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        if name.ends_with(".safetensors") {
+            let newest = Some(name.to_owned());
+            *self.newest.lock().expect("nothing panics while it holds the name") = newest;
+        }
+        self.files.write(name, parts)
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.suffer()?;
+        self.files.delete(name)
+    }
+
+    fn locate(&self, name: &str) -> String {
+        self.files.locate(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_half_a_file_or_another_byte_even_of_an_empty_one() {
+        let after = |damage, bytes: &[u8]| {
+            let mut bytes = bytes.to_vec();
+            damaged(&mut bytes, damage);
+            bytes
+        };
+        assert_eq!(after(Damage::Cut, &[1, 2, 3, 4]), [1, 2]);
+        assert_eq!(after(Damage::Changed, &[1, 2, 3, 4]), [1, 2, 2, 4]);
+        assert!(after(Damage::Changed, &[]).is_empty() && after(Damage::Cut, &[]).is_empty());
+    }
+}
