@@ -15,6 +15,7 @@ mod null;
 mod resnet50;
 #[cfg(test)]
 mod size;
+mod stages;
 mod table;
 mod vgg16;
 
@@ -27,6 +28,7 @@ pub(crate) use extent::Extent;
 pub use graph_file::GraphFile;
 pub use model::{Embedding, Model, Published};
 pub use null::{Lookups, Null, NullGradient};
+pub(crate) use stages::Stages;
 use table::Table;
 
 /// A network in a graph.
@@ -64,25 +66,34 @@ impl Published {
 }
 
 /// Builds the network of `model` on `features` `[rows, width]`, which are like those of `split`.
-pub(crate) fn build(model: &Model, features: &Output, split: &Split) -> Result<Network> {
+/// Its layers are dealt to `stages`.
+pub(crate) fn build(
+    model: &Model,
+    features: &Output,
+    split: &Split,
+    stages: &Stages,
+) -> Result<Network> {
     Ok(match model {
-        Model::Softmax => Network::of(mlp::logits(features, &[], split.classes())?),
-        Model::Mlp { hidden } => Network::of(mlp::logits(features, hidden, split.classes())?),
+        Model::Softmax => Network::of(mlp::logits(features, &[], split.classes(), stages)?),
+        Model::Mlp { hidden } => {
+            Network::of(mlp::logits(features, hidden, split.classes(), stages)?)
+        }
         Model::Convnet => {
             let no_images =
                 "the model `convnet` needs images, but the data set has rows of features";
             let shape =
                 split.image_shape().ok_or_else(|| Error::new(Code::InvalidArgument, no_images))?;
-            Network::of(convnet::logits(features, shape, split.classes())?)
+            Network::of(convnet::logits(features, shape, split.classes(), stages)?)
         }
         Model::Embedding(embedding) => {
             let g = features.graph();
             let ids = g.placeholder("ids", DType::I64, [None, Some(split.width())])?;
-            let logits = embedding::logits(g, (&ids, features), embedding, split.classes())?;
+            let logits =
+                embedding::logits(g, (&ids, features), (embedding, split.classes()), stages)?;
             Network { ids: Some(ids), ..Network::of(logits) }
         }
         Model::Published(published) => {
-            let (logits, updates) = network::logits(published.table(), features)?;
+            let (logits, updates) = network::logits(published.table(), features, stages)?;
             Network { updates, ..Network::of(logits) }
         }
         Model::GraphDef(_) | Model::Null(_) | Model::Count => {

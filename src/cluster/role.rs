@@ -13,12 +13,12 @@ pub enum Role {
     ParameterServer,
     /// Measures the training's checkpoints: the job `evaluator`.
     Evaluator,
-    /// Hosts what a program places on it: any other job.
+    /// Hosts what a program places on it: any other job, and all tasks of a replica but the first.
     Helper,
 }
 
 impl TaskName {
-    /// The task's role.
+    /// The role of tasks of its job; [`ClusterSpec::role`] knows that of the task.
     pub fn role(&self) -> Role {
         match self.job() {
             "chief" | "master" | "worker" => Role::Worker,
@@ -28,8 +28,9 @@ impl TaskName {
         }
     }
 
-    /// Whether the task computes gradients.
-    pub fn trains(&self) -> bool {
+    /// Whether tasks of its job compute gradients; [`ClusterSpec::role`] knows whether this one
+    /// does.
+    pub fn is_of_workers(&self) -> bool {
         self.role() == Role::Worker
     }
 
@@ -42,7 +43,23 @@ impl TaskName {
 impl ClusterSpec {
     /// The tasks that compute gradients; a replica's index is its position here.
     pub fn workers(&self) -> impl Iterator<Item = TaskName> {
-        self.tasks().filter(TaskName::trains)
+        self.tasks().filter(|task| self.role(task) == Role::Worker)
+    }
+
+    /// What `task` does: by its job, and by its place in its replica.
+    pub fn role(&self, task: &TaskName) -> Role {
+        let is_first = task.index().is_multiple_of(self.tasks_of_replica(task.job()));
+        match task.role() {
+            Role::Worker if !is_first => Role::Helper,
+            role => role,
+        }
+    }
+
+    /// The tasks of the replica that `task` is the first of: itself, then its helpers.
+    pub fn replica_of(&self, task: &TaskName) -> Vec<TaskName> {
+        let tasks = self.tasks_of_replica(task.job());
+        let all = (0..tasks).map(|at| TaskName::new(task.shared_job(), task.index() + at));
+        all.collect()
     }
 
     /// The task that initializes, saves and reports: the first that computes gradients. The jobs'
@@ -76,6 +93,17 @@ mod tests {
         assert_eq!(chief(&[("worker", 2), ("chief", 1)]), named("chief:0"));
         assert_eq!(chief(&[("worker", 2), ("master", 1)]), named("master:0"));
         assert_eq!(chief(&[("aux", 1), ("evaluator", 1), ("ps", 2)]), None);
+    }
+
+    #[test]
+    fn the_first_task_of_a_replica_trains_and_the_others_help_it() {
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 4)]).unwrap();
+        let cluster = cluster.with_replicas([("worker".to_owned(), 2)].into());
+        let worker = |index| TaskName::new("worker", index);
+        assert_eq!(cluster.workers().collect::<Vec<_>>(), [worker(0), worker(2)]);
+        assert_eq!(cluster.role(&worker(3)), Role::Helper);
+        assert_eq!(cluster.role(&TaskName::new("ps", 0)), Role::ParameterServer);
+        assert_eq!(cluster.replica_of(&worker(2)), [worker(2), worker(3)]);
     }
 
     #[test]

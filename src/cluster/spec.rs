@@ -25,6 +25,8 @@ pub(super) type Jobs = BTreeMap<Arc<str>, BTreeMap<u32, Arc<str>>>;
 pub struct ClusterSpec {
     jobs: Arc<Jobs>,
     simulated: bool,
+    /// By job: the number of tasks of a replica, where it is not 1.
+    replicas: Arc<BTreeMap<String, u32>>,
 }
 
 impl ClusterSpec {
@@ -135,7 +137,25 @@ impl ClusterSpec {
     }
 
     pub(super) fn from_jobs(jobs: Jobs) -> Self {
-        Self { jobs: Arc::new(jobs), simulated: false }
+        Self { jobs: Arc::new(jobs), ..Self::default() }
+    }
+
+    /// The same cluster, where the replicas of a training have so many consecutive tasks of their
+    /// job, by job. The first of them trains, and the others are helpers.
+    #[must_use]
+    pub fn with_replicas(self, tasks: BTreeMap<String, u32>) -> Self {
+        Self { replicas: Arc::new(tasks), ..self }
+    }
+
+    /// The same cluster, with the replicas of `other`.
+    #[must_use]
+    pub(crate) fn with_replicas_of(self, other: &Self) -> Self {
+        Self { replicas: Arc::clone(&other.replicas), ..self }
+    }
+
+    /// The number of tasks of a replica of `job`.
+    pub(super) fn tasks_of_replica(&self, job: &str) -> u32 {
+        self.replicas.get(job).map_or(1, |tasks| (*tasks).max(1))
     }
 
     /// The cluster without `job`.

@@ -68,7 +68,7 @@ impl Seat {
         let is_alone = config.peers().is_empty();
         let known = if is_alone { alone(&task) } else { config.peers().clone() };
         Ok(Self {
-            cluster: roster(config, of_scenario)?,
+            cluster: roster(config, of_scenario.clone())?.with_replicas_of(&of_scenario),
             master: master(config, &known)?,
             renewal: proof.as_ref().and_then(|proof| proof.renewal(&task)),
             identity: identity(proof, &task, is_alone)?,

@@ -65,6 +65,7 @@ mod optimizer;
 mod partitioner;
 mod plan;
 mod program;
+mod replicas;
 mod run;
 mod synonyms;
 mod tasks;
@@ -109,6 +110,9 @@ pub struct Scenario {
     pub memory_limit: Option<Bytes>,
     /// `[cluster]`: the tasks of each job. Default: one `ps`, two `worker`s.
     pub cluster: BTreeMap<String, Tasks>,
+    /// `[replicas]`, by job: the number of consecutive tasks of a replica. The first of them
+    /// trains, and the layers of the model are dealt to all. Default: 1.
+    pub replicas: BTreeMap<String, u32>,
     /// `[network]`: the links between the tasks. Default: 50 µs of latency, 10 Gbit/s, 5 µs a
     /// message, no racks.
     pub network: NetworkSpec,

@@ -86,7 +86,9 @@ impl Trial {
             |error: &dyn std::fmt::Display| ExperimentError::Impossible(error.to_string());
         let jobs = own.cluster.iter().map(|(job, tasks)| (job.as_str(), tasks.count()));
         let cluster = Cluster {
-            spec: ClusterSpec::simulated(jobs).map_err(|error| impossible(&error))?,
+            spec: ClusterSpec::simulated(jobs)
+                .map_err(|error| impossible(&error))?
+                .with_replicas(own.replicas.clone()),
             network: own.network.clone(),
             encoding: run.compression.encoding(),
             compute: own.compute.clone(),

@@ -2,6 +2,7 @@
 //! then two dense layers.
 
 use super::extent::Extent;
+use super::stages::Stages;
 use crate::graph::{GraphError, Output, Padding, conv2d, dense, flatten, max_pool2d};
 
 /// The sizes of a network.
@@ -20,6 +21,8 @@ const TUTORIAL: Size = Size { window: 5, filters: [32, 64], dense: 1024 };
 /// For smaller images, such as the 8x8 digits.
 const SMALL: Size = Size { window: 3, filters: [8, 16], dense: 64 };
 const LARGE: usize = 16;
+/// The number of layers: two convolutions, then two dense ones.
+const LAYERS: usize = 4;
 
 impl Size {
     fn of(height: usize, width: usize) -> Self {
@@ -51,14 +54,18 @@ pub(super) fn logits(
     features: &Output,
     shape: [usize; 3],
     classes: usize,
+    stages: &Stages,
 ) -> Result<Output, GraphError> {
     let [height, width, channels] = shape;
     let size = Size::of(height, width);
     let mut images = features.reshape([None, Some(height), Some(width), Some(channels)])?;
-    for filters in size.filters {
-        let features = conv2d(&images, filters, [size.window; 2], Padding::Same)?.relu();
-        images = max_pool2d(&features, [2, 2], [2, 2], Padding::Same)?;
+    for (at, filters) in size.filters.into_iter().enumerate() {
+        images = stages.layer(at, LAYERS, || {
+            let features = conv2d(&images, filters, [size.window; 2], Padding::Same)?.relu();
+            max_pool2d(&features, [2, 2], [2, 2], Padding::Same)
+        })?;
     }
-    let layer = dense(&flatten(&images)?, size.dense)?.relu();
-    dense(&layer, classes)
+    let hidden = || Ok::<_, GraphError>(dense(&flatten(&images)?, size.dense)?.relu());
+    let hidden = stages.layer(2, LAYERS, hidden)?;
+    stages.layer(3, LAYERS, || dense(&hidden, classes))
 }

@@ -1,6 +1,7 @@
 //! A wide and deep model of sparse samples (Cheng et al. 2016, <https://arxiv.org/abs/1606.07792>).
 
 use super::model::Embedding;
+use super::stages::Stages;
 use crate::graph::{
     Graph, GraphError, InitialRows, Output, Partitioner, RandomLaw, ShardStrategy, dense,
     embedding_lookup_unique,
@@ -15,8 +16,8 @@ use crate::graph::{
 pub(in crate::models) fn logits(
     g: &Graph,
     (ids, values): (&Output, &Output),
-    settings: &Embedding,
-    classes: usize,
+    (settings, classes): (&Embedding, usize),
+    stages: &Stages,
 ) -> Result<Output, GraphError> {
     let deviation = 1.0 / (settings.dim as f32).sqrt();
     let random = InitialRows::Random(RandomLaw::TruncatedNormal { mean: 0.0, deviation });
@@ -28,10 +29,12 @@ pub(in crate::models) fn logits(
     };
     let sum = pooled("embedding", settings.dim, random)?;
     let mut layer = sum.mul(&g.constant(1.0 / settings.slots as f32))?;
-    for units in &settings.hidden {
-        layer = dense(&layer, *units)?.relu();
+    let layers = settings.hidden.len() + 1;
+    for (at, units) in settings.hidden.iter().enumerate() {
+        layer = stages.layer(at, layers, || Ok::<_, GraphError>(dense(&layer, *units)?.relu()))?;
     }
-    dense(&layer, classes)?.add(&pooled("wide", classes, InitialRows::Constant(0.0))?)
+    let deep = stages.layer(settings.hidden.len(), layers, || dense(&layer, classes))?;
+    deep.add(&pooled("wide", classes, InitialRows::Constant(0.0))?)
 }
 
 /// The sum over the slots of `rows` \[batch, slots, width\], each row times its value in `values`

@@ -1,5 +1,6 @@
 //! The graph of a network, built from its table of layers.
 
+use super::stages::Stages;
 use super::table::{Convolve, Layer, Pool, Table};
 use crate::graph::{
     BatchNorm, GraphError, Output, Sliding, Target, avg_pool2d, concat, conv2d,
@@ -19,12 +20,17 @@ struct Builder {
 pub(super) fn logits(
     network: &Table,
     features: &Output,
+    stages: &Stages,
 ) -> Result<(Output, Vec<Target>), GraphError> {
     let [height, width, channels] = network.image.map(Some);
     let images = features.reshape([None, height, width, channels])?;
     let mut builder = Builder::default();
-    let logits = builder.sequence(&(network.layers)(), &images)?;
-    Ok((logits, builder.updates))
+    let layers = (network.layers)();
+    let mut x = images;
+    for (at, layer) in layers.iter().enumerate() {
+        x = stages.layer(at, layers.len(), || builder.layer(layer, &x))?;
+    }
+    Ok((x, builder.updates))
 }
 
 impl Builder {

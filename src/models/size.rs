@@ -144,7 +144,8 @@ fn the_graph_of_a_table_has_as_many_parameters_as_the_table() {
         let features = g
             .placeholder("features", DType::F32, [None, Some(table.image.iter().product())])
             .unwrap();
-        let (logits, updates) = network::logits(&table, &features).unwrap();
+        let stages = super::Stages::new(vec![crate::cluster::DeviceSpec::default()]);
+        let (logits, updates) = network::logits(&table, &features, &stages).unwrap();
         assert_eq!(logits.tensor_type().shape.dims(), [None, Some(table.classes)]);
         let elements = g
             .trainable_variables()

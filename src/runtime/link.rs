@@ -166,8 +166,10 @@ impl Link {
             {
                 let is_partner = partners.get(index).is_some_and(|is_partner| *is_partner);
                 let is_chief = self.actors.chief.get() == Some(to);
-                let trains_or_evaluates =
-                    matches!(self.name(to).role(), Role::Worker | Role::Evaluator);
+                let trains_or_evaluates = {
+                    let role = self.actors.access.role(&self.name(to));
+                    matches!(role, Role::Worker | Role::Evaluator)
+                };
                 trains_or_evaluates && !is_chief && !is_partner
             }
             [PeerMessage::ParameterServer(Leave { .. } | TrainingOver | Stopping)] => false,

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::clock::{Clock, WallClock};
-use crate::cluster::{ClusterSpec, DeviceName, TaskName, read_server_def, server_def};
+use crate::cluster::{ClusterSpec, DeviceName, Role, TaskName, read_server_def, server_def};
 use crate::transport::{InMemoryNetwork, Transport};
 
 use crate::runtime::access::Access;
@@ -145,7 +145,7 @@ impl Server {
         actors.has_servers.set(has_servers);
         let is_holder = |task: &TaskName| match has_servers {
             true => task.is_parameter_server(),
-            false => task.trains(),
+            false => def.cluster.role(task) == Role::Worker,
         };
         let holders = def.cluster.tasks().filter(is_holder);
         let holders = holders.filter_map(|task| world.transport.resolve(&task));

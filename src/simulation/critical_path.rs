@@ -108,13 +108,13 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The history of `tasks` at the beginning of the clock.
-    pub(super) fn new(tasks: &[TaskName]) -> Self {
+    /// The history of `tasks`, of which some take steps, at the beginning of the clock.
+    pub(super) fn new(tasks: &[TaskName], trains: impl Fn(&TaskName) -> bool) -> Self {
         Self {
             records: VecDeque::new(),
             first: 0,
             current: NOTHING,
-            since: tasks.iter().map(|task| task.trains().then_some(Time::ZERO)).collect(),
+            since: tasks.iter().map(|task| trains(task).then_some(Time::ZERO)).collect(),
             full: 1 << 12,
             steps: 0,
             shares: vec![0.0; tasks.len() * Part::ALL.len()],
@@ -260,7 +260,7 @@ mod tests {
 
     fn history() -> (History, [TaskName; 2]) {
         let tasks = [TaskName::new("worker", 0), TaskName::new("ps", 0)];
-        (History::new(&tasks), tasks)
+        (History::new(&tasks, TaskName::is_of_workers), tasks)
     }
 
     fn way(paid: u64, began: u64, left: u64) -> Way {

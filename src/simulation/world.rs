@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::cluster::{DeviceName, LocalDevice, TaskName};
+use crate::cluster::{DeviceName, LocalDevice, Role, TaskName};
 use crate::runtime::{PeerMessage, Traffic};
 use crate::transport::Messages;
 use crate::units::{Bytes, Time};
@@ -118,7 +118,7 @@ impl World {
             deliveries: 0,
             audit: Audit::default(),
             has_ended: false,
-            history: History::new(&tasks),
+            history: History::new(&tasks, |task| cluster.spec.role(task) == Role::Worker),
             timeline: cluster.timeline.as_ref().map(|spec| Timeline::new(spec, &tasks)),
             cluster: cluster.clone(),
             tasks,

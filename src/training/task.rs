@@ -161,9 +161,9 @@ impl Task {
         self.name().job()
     }
 
-    /// What the task does in the training, by its job.
+    /// What the task does in the training, by its job and its place in its replica.
     pub fn role(&self) -> Role {
-        self.name().role()
+        self.cluster().role(self.name())
     }
 
     /// The task's index in the job.
@@ -179,6 +179,12 @@ impl Task {
     /// A device that stands for any device of this task.
     pub fn device(&self) -> DeviceSpec {
         DeviceSpec::of_task(self.name())
+    }
+
+    /// For each task of the replica that this one trains for, a device that stands for any of its
+    /// devices: this task's, then those of its helpers.
+    pub fn replica_devices(&self) -> Vec<DeviceSpec> {
+        self.cluster().replica_of(self.name()).iter().map(DeviceSpec::of_task).collect()
     }
 
     /// The names of this task's devices, to place operations on one of them.

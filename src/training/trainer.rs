@@ -20,7 +20,7 @@ use super::hooks::{InMemoryEvaluator, StopAtStep, SyncReplicasHook};
 use super::monitored_session::MonitoredSession;
 use super::task::Task;
 use crate::import::{self, ImportError};
-use crate::models::{self, GraphFile, Model, Network};
+use crate::models::{self, GraphFile, Model, Network, Stages};
 use crate::optimizer::{SyncReplicas, SyncReplicasOp, TrainOp, gradients_of};
 
 /// Trains as the task's settings say, until one of their stop conditions is met.
@@ -64,7 +64,8 @@ pub async fn train(task: Task) -> Result<()> {
 async fn evaluate(task: &Task) -> Result<()> {
     let g = Graph::new();
     g.set_random_seed(task.seed());
-    let (ends, _) = g.with_device(&task.device().to_string(), |g| network(g, task))?;
+    let stages = Stages::new(vec![task.device()]);
+    let (ends, _) = g.with_device(&task.device().to_string(), |g| network(g, task, &stages))?;
     let spec = EvalSpec::of(task).steps(None).stop_at_accuracy(task.settings().stop.accuracy);
     Evaluator::open(task, (g, ends), spec).await?.run().await
 }
@@ -120,7 +121,8 @@ fn build_graph(task: &Task) -> Result<(Graph, Built)> {
     let setter = ReplicaDeviceSetter::new(task.cluster())
         .worker_device(task.device())
         .strategy(GreedyByBytes::default());
-    let model = g.with_device_fn(setter, |g| build(g, task))?;
+    let stages = Stages::new(task.replica_devices());
+    let model = g.with_device_fn(stages.around(setter), |g| build(g, task, &stages))?;
     Ok((g, model))
 }
 
@@ -143,7 +145,7 @@ struct Data {
     loss: Output,
 }
 
-fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
+fn build(g: &Graph, task: &Task, stages: &Stages) -> Result<Built, GraphError> {
     let settings = task.settings();
     g.global_step()?; // before all else, so that it is where a round of tasks begins
     let variable = |name: &str, value: &Output| task.with_variables(g, |g| g.variable(name, value));
@@ -165,11 +167,11 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
         return Ok(Built::of(&train_op, Some(Data { towers: vec![ends], loss })));
     }
     let Some(by_tokens) = &settings.sync_replicas else {
-        let (data, pairs) = in_towers(g, task)?;
+        let (data, pairs) = in_towers(g, task, stages)?;
         let train_op = task.apply_gradients(settings.optimizer.clone(), &pairs)?;
         return Ok(Built::of(&train_op, Some(data)));
     };
-    let (ends, loss) = network(g, task)?;
+    let (ends, loss) = network(g, task, stages)?;
     let workers = task.replica().map_or(1, |replica| replica.workers);
     let (aggregated, total) = by_tokens.replicas(workers);
     let optimizer = SyncReplicas::new(settings.optimizer.clone(), aggregated, total);
@@ -180,15 +182,19 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
 }
 
 /// The scenario's network in its towers, with the gradients of all.
-fn in_towers(g: &Graph, task: &Task) -> Result<(Data, Vec<(Variable, Gradient)>), GraphError> {
+fn in_towers(
+    g: &Graph,
+    task: &Task,
+    stages: &Stages,
+) -> Result<(Data, Vec<(Variable, Gradient)>), GraphError> {
     let count = task.settings().towers;
     if count == 1 {
-        let (ends, loss) = network(g, task)?;
+        let (ends, loss) = network(g, task, stages)?;
         let pairs = gradients_of(&loss)?;
         return Ok((Data { towers: vec![ends], loss }, pairs));
     }
     let devices: Vec<String> = (0..count).map(|tower| format!("/gpu:{tower}")).collect();
-    let built = g.towers(&devices, |g, _| network(g, task))?;
+    let built = g.towers(&devices, |g, _| network(g, task, stages))?;
     let (towers, losses): (Vec<_>, Vec<Output>) = built.into_iter().unzip();
     let pairs = tower_gradients(&losses)?;
     let loss = stack(&losses.iter().collect::<Vec<_>>(), 0)?.mean();
@@ -226,8 +232,8 @@ fn imported(
     Ok((ends, loss))
 }
 
-/// The scenario's network, with its loss and its accuracy.
-fn network(g: &Graph, task: &Task) -> Result<(EstimatorSpec, Output), GraphError> {
+/// The scenario's network, its layers on `stages`, with its loss and its accuracy.
+fn network(g: &Graph, task: &Task, stages: &Stages) -> Result<(EstimatorSpec, Output), GraphError> {
     let settings = task.settings();
     if let Model::GraphDef(file) = &settings.model {
         return task.with_variables(g, |g| imported(g, file, Phase::Evaluate));
@@ -236,7 +242,7 @@ fn network(g: &Graph, task: &Task) -> Result<(EstimatorSpec, Output), GraphError
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
     let network = task.with_variables(g, |g| {
-        let build = |_: &Graph| Ok(models::build(&settings.model, &features, split)?);
+        let build = |_: &Graph| Ok(models::build(&settings.model, &features, split, stages)?);
         match settings.partitioner {
             Some(partitioner) => g.with_partitioner(partitioner, build),
             None => build(g),

@@ -9,6 +9,7 @@ mod own_server;
 mod partitioners;
 mod processors;
 mod programs;
+mod replicas;
 mod reports;
 mod streamed;
 mod timelines;

@@ -67,7 +67,8 @@ pub(super) async fn follow(
         followed.tasks.push(Followee { task, way, kill, id, ..Followee::new() });
     }
     drop(sender);
-    let chief = followed.tasks.iter().position(|followee| followee.task.trains()).unwrap_or(0);
+    let chief =
+        followed.tasks.iter().position(|followee| followee.task.is_of_workers()).unwrap_or(0);
     followed.chief = chief;
     let ended = loop {
         let first = either(stop, &mut Box::pin(followed.next_or_beat())).await;

@@ -16,6 +16,7 @@ use super::mistakes::Mistakes;
 use super::network::{NetworkFile, check_cards, network};
 use super::plan::{PlanFile, plan};
 use super::program::{ProgramFile, program};
+use super::replicas::{ReplicaFile, check_replicas, replicas, workers};
 use super::run::{RunFile, runs};
 use super::synonyms;
 use super::{Calibration, Checkpoint, Scenario, Tasks, Tune};
@@ -34,6 +35,7 @@ pub(super) struct ScenarioFile {
     seed: u64,
     memory_limit: Option<Bytes>,
     cluster: Option<BTreeMap<String, Tasks>>,
+    replicas: BTreeMap<String, ReplicaFile>,
     network: NetworkFile,
     compute: ComputeFile,
     program: ProgramFile,
@@ -60,21 +62,21 @@ pub(super) fn build(
     let mut found = Mistakes::default();
     let cluster = cluster(file.cluster, &mut found);
     let count = |job: &str| cluster.get(job).map(Tasks::count);
-    let (servers, workers) = (count("ps").unwrap_or(1), workers(&cluster));
+    let replicas = replicas(&file.replicas, &cluster, &mut found);
+    let (servers, workers) = (count("ps").unwrap_or(1), workers(&cluster, &replicas));
     stop(&file.stop, &mut found);
-    let tune = Tune::checked(file.tune, &mut found);
-    let plan = plan(file.plan, file.price, &cluster, &mut found);
-    let (numerics, compression) = (file.compute.numerics, file.network.compression);
+    let numerics = file.compute.numerics;
     if let Some(checkpoint) = &file.checkpoint {
         checkpoint.check(numerics, &mut found);
     }
-    let runs = runs(file.run, (workers, compression), &mut found);
+    let runs = runs(file.run, (workers, file.network.compression), &mut found);
     let silence = file.network.silence.map(Duration::from);
     let faults = faults(file.fault, silence, &cluster, &mut found);
     let slow = slow(&file.compute.slow, &cluster, &mut found);
     let devices = devices(file.compute.devices, &mut found);
     let (mut settings, dataset) =
         program(file.program, file.stop, origin, (servers, workers), &mut found);
+    check_replicas(&replicas, &settings, &mut found);
     settings.patience = patience(file.network.recovery.map(Duration::from), &mut found);
     settings.read_ahead = file.network.read_ahead.unwrap_or(true);
     let measures = settings.model.has_accuracy();
@@ -101,17 +103,16 @@ pub(super) fn build(
     let own_compute = own_compute(own, &compute, &cluster, &mut found);
     let gpus = gpus(file.gpus, (&compute, &own_compute), &cluster, &mut found);
     check_towers(&settings, &gpus, &cluster, &mut found);
-    let message_thread = message_thread(calibration, hosts.as_ref(), &network);
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
         memory_limit: file.memory_limit,
+        message_thread: message_thread(calibration, hosts.as_ref(), &network),
         faults,
         silence,
         network,
         compute,
         hosts,
-        message_thread,
         own_compute,
         devices,
         gpus,
@@ -120,9 +121,10 @@ pub(super) fn build(
         settings,
         dataset,
         checkpoint: file.checkpoint,
-        tune,
-        plan,
+        tune: Tune::checked(file.tune, &mut found),
+        plan: plan(file.plan, file.price, &cluster, &mut found),
         runs,
+        replicas,
         cluster,
     };
     found.settle(origin, text)?;
@@ -149,7 +151,7 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
             ("worker".to_owned(), Tasks::Count(2)),
         ]);
     };
-    let has_workers = file.keys().any(|job| TaskName::new(job.as_str(), 0).trains());
+    let has_workers = file.keys().any(|job| TaskName::new(job.as_str(), 0).is_of_workers());
     if !has_workers {
         let meant = most_like("worker", file.keys().map(String::as_str));
         let meant = meant.map(|job| format!("; is `{job}` meant to be it?")).unwrap_or_default();
@@ -187,12 +189,6 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
     cluster
 }
 
-/// The number of tasks that train.
-fn workers(cluster: &BTreeMap<String, Tasks>) -> u32 {
-    let trains = |(job, _): &(&String, &Tasks)| TaskName::new(job.as_str(), 0).trains();
-    cluster.iter().filter(trains).map(|(_, tasks)| tasks.count()).sum()
-}
-
 /// What the message threads of tasks cost: what was measured, or, on shared hosts, what the network
 /// says of sending.
 fn message_thread(
@@ -221,7 +217,7 @@ fn check_towers(
         let job = job.clone();
         (0..tasks.count()).map(move |index| TaskName::new(&*job, index))
     };
-    let mut workers = cluster.iter().flat_map(of_job).filter(TaskName::trains);
+    let mut workers = cluster.iter().flat_map(of_job).filter(TaskName::is_of_workers);
     if let Some(task) = workers.find(|task| count(task) < settings.towers) {
         let (job, wanted) = (task.job(), settings.towers);
         let why = format!(

@@ -122,6 +122,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
     let scenario = example("").unwrap();
     let optimizer = Optimizer::new(GradientDescentRule, 0.01);
     let expected = Scenario {
+        replicas: BTreeMap::new(),
         name: "example".to_owned(),
         seed: 0,
         memory_limit: None,
