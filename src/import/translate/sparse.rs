@@ -2,10 +2,10 @@
 
 use super::state::variable_at;
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs};
-use crate::graph::Op;
+use crate::graph::{Op, Reduction};
 use crate::import::known::{Element, Known};
 use crate::import::value::Value;
-use crate::operations::Sparse;
+use crate::operations::{Array, Broadcast, Cast, Compare, Reduce, Sparse};
 use crate::optimizer::GradientDescentRule;
 use crate::tensor::{DType, Tensor};
 
@@ -33,6 +33,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             })
         }
         "UnsortedSegmentSum" => Box::new(segment_sum),
+        "UnsortedSegmentMax" => Box::new(segment_max),
         "SegmentSum" => Box::new(sum_of_sorted),
         "ResourceGather" => Box::new(gather),
         "ScatterSub" | "ResourceScatterSub" => {
@@ -70,6 +71,37 @@ fn segment_sum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         }
         _ => Err(NodeProblem::NotConstant { input: 2 }),
     }
+}
+
+/// The most segments whose maxima are taken: each is compared with every row.
+const MOST_SEGMENTS: i64 = 1024;
+
+/// `(data, ids, number of segments)`: of each segment the greatest of its rows; the lowest number
+/// where it has none. All rows are compared with all segments, whose number must be known.
+fn segment_max(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let (data, ids) = (importer.input(node, 0)?, importer.input(node, 1)?);
+    let (rows, numbers) = (data.tensor_type(), ids.tensor_type());
+    if rows.dtype != DType::F32 || numbers.shape.rank() != 1 {
+        return Err(NodeProblem::unsupported("the maxima of segments are of rows of f32 here"));
+    }
+    let segments = node.int(2)?;
+    if !(0..=MOST_SEGMENTS).contains(&segments) {
+        return Err(NodeProblem::unsupported(format!("the maxima of {segments} segments")));
+    }
+    let each: Vec<i64> = (0..segments).collect();
+    let each =
+        Tensor::new([each.len(), 1], &each).map_err(|_| NodeProblem::NotConstant { input: 2 })?;
+    let each = importer.helper(node, "segments", Op::Const(each), &[])?;
+    let ids = importer.helper(node, "ids", Cast(DType::I64), &[&ids])?;
+    let mut is_of = importer.helper(node, "is_of", Compare::Equal, &[&each, &ids])?;
+    for axis in 2..=rows.shape.rank() {
+        is_of = importer.helper(node, "is_of", Array::ExpandDims(axis), &[&is_of])?;
+    }
+    let data = importer.helper(node, "rows", Array::ExpandDims(0), &[&data])?;
+    let lowest = importer.scalar(node, "lowest", &data, f64::from(f32::MIN))?;
+    let own = importer.helper(node, "own", Broadcast::Select, &[&is_of, &data, &lowest])?;
+    let axes = [1].into_iter().collect();
+    importer.emit(node, Reduce { reduction: Reduction::Max, axes, keep_dims: false }, &[own])
 }
 
 /// `(data, ids)`: the ids are known before a step, and the last one is the greatest.
