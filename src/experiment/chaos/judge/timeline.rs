@@ -62,7 +62,8 @@ impl Timeline<'_> {
     }
 
     /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
-    /// is of all workers that are there. No checkpoint has the copies that workers train.
+    /// is of all workers that are there. After a crash that is not judged of
+    /// workers that train copies, though checkpoints have these: one that dies begins anew.
     pub(super) fn keeps_weights(&self) -> bool {
         let is_kept = self.trial.mode.copies().is_none() || self.crashes().next().is_none();
         self.trial.mode.needs_all_workers() && !self.may_end_it() && is_kept
