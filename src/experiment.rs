@@ -288,6 +288,7 @@ impl Experiment {
                     Some(known) => known.dataset.clone(),
                     None => load(own)?.map(Arc::new),
                 };
+                trial.count_samples()?;
                 trials.push(trial);
             }
         }

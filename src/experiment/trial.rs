@@ -130,6 +130,29 @@ impl Trial {
         })
     }
 
+    /// Limits its steps to those that apply as many samples as it is to be trained on.
+    ///
+    /// # Errors
+    /// If that is a number of epochs, and their samples can't be counted.
+    pub(super) fn count_samples(&mut self) -> Result<(), ExperimentError> {
+        if self.dataset.is_none() && self.settings.model.has_data() {
+            // A parameter server of a deployment reads none, and ends with the others.
+            return Ok(());
+        }
+        let workers = self.cluster.spec.workers().count() as u32;
+        let gradients = match &self.settings.sync_replicas {
+            Some(by_tokens) => u64::from(by_tokens.replicas(workers).0),
+            None => self.mode.gradients_of_a_step(workers),
+        };
+        let is_made_up = matches!(self.settings.model, Model::Published(_));
+        let data = self.dataset.as_ref().map(|data| &data.train);
+        let counted = data.filter(|train| train.stream().is_none() && !is_made_up);
+        let epoch = counted.map(|train| train.len() as u64);
+        let counted =
+            self.settings.stop.count_samples(gradients * self.settings.batch as u64, epoch);
+        counted.map_err(|error| ExperimentError::Impossible(error.to_string()))
+    }
+
     /// Checks that the devices that the scenario names are there when it is deployed.
     ///
     /// # Errors

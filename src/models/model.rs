@@ -40,11 +40,16 @@ impl Model {
         }
     }
 
+    /// Whether it is trained on data.
+    pub(crate) fn has_data(&self) -> bool {
+        !matches!(self, Self::Null(_) | Self::Count)
+    }
+
     /// Whether its accuracy can be measured.
     pub(crate) fn has_accuracy(&self) -> bool {
         match self {
             Self::GraphDef(graph) => graph.accuracy.is_some(),
-            other => !matches!(other, Self::Null(_) | Self::Count),
+            other => other.has_data(),
         }
     }
 }

@@ -138,6 +138,12 @@ impl Mode {
         self.with(|mode| mode.steps_of_a_worker(global_step, workers))
     }
 
+    /// The number of gradients that a global step of `workers` applies: those of all its steps
+    /// between two exchanges, if workers train copies of their own.
+    pub fn gradients_of_a_step(self, workers: u32) -> u64 {
+        self.with(|mode| mode.gradients_of_a_step(workers))
+    }
+
     /// The number of `counted` gradients that are in none of the `updates` updates of a training:
     /// those of the last, unfinished round, if a worker goes on before its gradient is applied.
     pub fn left_over(self, counted: u64, updates: u64) -> u64 {
@@ -163,6 +169,17 @@ mod tests {
             assert!(needs.version && !needs.rounds && !needs.vote, "{mode}");
             assert_eq!(mode.left_over(40, 40), 0, "{mode}");
         }
+    }
+
+    #[test]
+    fn a_global_step_applies_the_gradients_that_its_mode_says() {
+        let gradients = |mode: Mode| mode.gradients_of_a_step(8);
+        assert_eq!(gradients(Mode::Async), 1);
+        assert_eq!(gradients(Mode::BoundedStaleness { slack: 4 }), 1);
+        assert_eq!(gradients(Mode::Sync { backups: 0, cancel: false }), 8);
+        assert_eq!(gradients(Mode::Sync { backups: 2, cancel: true }), 6);
+        assert_eq!(gradients(Mode::KAsync { k: 3 }), 3);
+        assert_eq!(gradients(Mode::LocalSgd { every: 5, backups: 1 }), 35);
     }
 
     #[test]

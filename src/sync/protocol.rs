@@ -46,6 +46,11 @@ pub(crate) trait Protocol: fmt::Display {
         global_step / u64::from(workers.max(1))
     }
 
+    /// The number of gradients that a global step of `workers` applies.
+    fn gradients_of_a_step(&self, workers: u32) -> u64 {
+        self.steps_of_a_worker(u64::from(workers), workers)
+    }
+
     /// The number of `counted` gradients that are in none of the `updates` updates of a training.
     fn left_over(&self, counted: u64, updates: u64) -> u64 {
         let _any = (counted, updates);

@@ -62,7 +62,7 @@ pub struct ByTokens {
 
 impl ByTokens {
     /// The gradients of an update and the replicas, of `workers` workers.
-    pub(super) fn replicas(&self, workers: u32) -> (u32, u32) {
+    pub(crate) fn replicas(&self, workers: u32) -> (u32, u32) {
         let total = self.total_num_replicas.unwrap_or(workers);
         (self.replicas_to_aggregate.unwrap_or(total), total)
     }
@@ -101,12 +101,25 @@ pub struct Evaluating {
     pub throttle: Duration,
 }
 
+/// The number of samples of an epoch is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "stop.epochs: the training data has no known number of samples (it is streamed, or there is \
+     none); give `stop.samples`"
+)]
+pub(crate) struct EpochUnknown;
+
 /// The conditions that end a training; the first that is met ends it. A scenario's `[stop]`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
     /// The number of global steps, if limited.
     pub steps: Option<u64>,
+    /// The number of samples of applied gradients, if limited: the global steps that apply them are
+    /// counted by the run's mode, its workers and its batch.
+    pub samples: Option<u64>,
+    /// As many samples as so many passes over the training data have, if limited.
+    pub epochs: Option<f64>,
     /// The accuracy on the test split to reach, above 0 and at most 1. It needs another condition
     /// beside it, as it may never be reached.
     pub accuracy: Option<f64>,
@@ -124,6 +137,8 @@ impl Default for Stop {
     fn default() -> Self {
         Self {
             steps: Some(1000),
+            samples: None,
+            epochs: None,
             accuracy: None,
             evaluate_every: Self::evaluate_every(),
             time: None,
@@ -132,6 +147,26 @@ impl Default for Stop {
 }
 
 impl Stop {
+    /// Limits the steps to those that apply the samples which are asked for, `of_a_step` each, with
+    /// an `epoch` of so many; none if that is not known.
+    ///
+    /// # Errors
+    /// If epochs are asked for, and the number of samples of one is not known.
+    pub(crate) fn count_samples(
+        &mut self,
+        of_a_step: u64,
+        epoch: Option<u64>,
+    ) -> Result<(), EpochUnknown> {
+        let of_epochs = |epochs: f64| {
+            let epoch = epoch.ok_or(EpochUnknown)?;
+            Ok((epochs * epoch as f64).ceil() as u64)
+        };
+        let samples = self.samples.into_iter().chain(self.epochs.map(of_epochs).transpose()?).min();
+        let steps = samples.map(|samples| samples.div_ceil(of_a_step.max(1)));
+        self.steps = self.steps.into_iter().chain(steps).min();
+        Ok(())
+    }
+
     fn evaluate_every() -> u64 {
         50
     }
@@ -139,9 +174,11 @@ impl Stop {
     /// The mistakes in it: for each a key (or none, for the whole) and a message.
     pub(crate) fn mistakes(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
-        for (key, number) in
-            [("evaluate_every", self.evaluate_every), ("steps", self.steps.unwrap_or(1))]
-        {
+        for (key, number) in [
+            ("evaluate_every", self.evaluate_every),
+            ("steps", self.steps.unwrap_or(1)),
+            ("samples", self.samples.unwrap_or(1)),
+        ] {
             if number == 0 {
                 found.push((key, "0 must be at least 1".to_owned()));
             }
@@ -152,10 +189,16 @@ impl Stop {
         if let Some(accuracy) = self.accuracy.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
             found.push(("accuracy", format!("{accuracy} must be above 0 and at most 1")));
         }
-        if self.steps.is_none() && self.time.is_none() {
+        if let Some(epochs) = self.epochs.filter(|epochs| !(epochs.is_finite() && *epochs > 0.0)) {
+            found.push(("epochs", format!("{epochs} must be finite, and above 0")));
+        }
+        let has_samples = self.samples.is_some() || self.epochs.is_some();
+        if self.steps.is_none() && self.time.is_none() && !has_samples {
             let why = match self.accuracy {
-                None => "no condition, so no run would end; give `steps` or `time`",
-                Some(_) => "the accuracy may never be reached; give `steps` or `time` as well",
+                None => "no condition, so no run would end; give `steps`, `samples` or `time`",
+                Some(_) => {
+                    "the accuracy may never be reached; give `steps`, `samples` or `time` as well"
+                }
             };
             found.push(("", why.to_owned()));
         }

@@ -83,6 +83,10 @@ impl Protocol for DiLoCo {
     fn steps_of_a_worker(&self, global_step: u64, _workers: u32) -> u64 {
         global_step * u64::from(self.every)
     }
+
+    fn gradients_of_a_step(&self, workers: u32) -> u64 {
+        self.average().gradients_of_a_step(workers) * u64::from(self.every)
+    }
 }
 
 impl fmt::Display for DiLoCo {

@@ -59,6 +59,10 @@ impl Protocol for LocalSgd {
     fn steps_of_a_worker(&self, global_step: u64, _workers: u32) -> u64 {
         global_step * u64::from(self.every)
     }
+
+    fn gradients_of_a_step(&self, workers: u32) -> u64 {
+        self.average().gradients_of_a_step(workers) * u64::from(self.every)
+    }
 }
 
 /// Checks that a worker can exchange what it has learnt every `every` steps.

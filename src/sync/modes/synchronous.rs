@@ -76,6 +76,10 @@ impl Protocol for Sync {
     fn steps_of_a_worker(&self, global_step: u64, _workers: u32) -> u64 {
         global_step
     }
+
+    fn gradients_of_a_step(&self, workers: u32) -> u64 {
+        u64::from(workers.saturating_sub(self.backups))
+    }
 }
 
 /// The policy of a barrier in the shards: nobody waits at the global step.

@@ -55,6 +55,41 @@ fn a_run_trains_with_its_own_settings_as_if_the_whole_scenario_had_them() -> Res
 }
 
 #[test]
+fn runs_of_all_modes_end_after_as_many_samples() -> Result<()> {
+    let scenario = r#"
+        seed = 3
+        cluster = { ps = 1, worker = 4 }
+        [program]
+        batch = 10
+        [stop]
+        samples = 1200
+        [[run]]
+        mode = "sync"
+        [[run]]
+        mode = { sync = { backups = 1 } }
+        [[run]]
+        mode = { k_async = { k = 3 } }
+        [[run]]
+        mode = "async"
+        [[run]]
+        mode = { local_sgd = { every = 5 } }
+    "#;
+    let report = Experiment::parse(scenario)?.simulate(train)?;
+    let updates: Vec<u64> = report.runs.iter().map(|run| run.global_steps).collect();
+    // Nobody stops the steps that asynchronous workers have begun.
+    assert!((120..124).contains(&updates[3]), "{updates:?}");
+    assert_eq!((&updates[..3], updates[4]), (&[30, 40, 40][..], 6));
+    for run in &report.runs {
+        assert!((1200..=1240).contains(&run.samples), "{}: {} samples", run.name, run.samples);
+    }
+    let epochs = Experiment::parse(scenario)?.unset("stop.samples")?.set("stop.epochs=2")?;
+    let report = epochs.simulate(train)?;
+    let train = trainyard::data::Dataset::digits().unwrap().train.len() as u64;
+    assert_eq!(report.runs[0].global_steps, (2 * train).div_ceil(40));
+    Ok(())
+}
+
+#[test]
 fn what_the_steps_send_is_told_apart_from_what_evaluations_read() -> Result<()> {
     let sent = |evaluate_every: &str| -> Result<(f64, f64)> {
         let report = Experiment::parse(TWO)?
