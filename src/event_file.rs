@@ -39,7 +39,12 @@ impl<W: Write> EventWriter<W> {
             |&(tag, value): &(&str, f32)| Value { tag: tag.to_owned(), simple_value: Some(value) };
         let summary = Some(Summary { value: values.iter().map(value).collect() });
         let step = i64::try_from(step).unwrap_or(i64::MAX);
-        self.event(&Event { wall_time, step, file_version: None, summary })
+        self.event(&Event { wall_time, step, summary, ..Event::default() })
+    }
+
+    /// Appends a graph: a GraphDef on the wire.
+    pub(crate) fn graph(&mut self, graph_def: Vec<u8>, wall_time: f64) -> io::Result<()> {
+        self.event(&Event { wall_time, graph_def: Some(graph_def), ..Event::default() })
     }
 
     /// Flushes the appended events.
@@ -78,6 +83,8 @@ struct Event {
     step: i64,
     #[prost(string, optional, tag = "3")]
     file_version: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "4")]
+    graph_def: Option<Vec<u8>>,
     #[prost(message, optional, tag = "5")]
     summary: Option<Summary>,
 }

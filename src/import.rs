@@ -50,8 +50,8 @@ use std::panic::Location;
 use prost::Message;
 
 pub use error::{ImportError, NodeProblem, UnknownOperation};
-pub(crate) use export::written;
 pub use export::{ExportError, to_graph_def};
+pub(crate) use export::{drawn, written};
 
 use crate::graph::{Graph, OpId, Output, Target};
 use crate::optimizer::TrainOp;

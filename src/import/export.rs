@@ -57,6 +57,18 @@ pub(crate) fn written(def: &GraphDef, wanted: &[OpId]) -> Result<Vec<u8>, Export
     Ok(Def { node: writer.nodes, library: None }.encode_to_vec())
 }
 
+/// All of the graph, to be looked at: an operation without a counterpart keeps its own kind and has
+/// no attributes, and large constants have no value.
+///
+/// # Errors
+/// If the graph has a mistake.
+pub(crate) fn drawn(graph: &Graph) -> Result<Vec<u8>, GraphError> {
+    let def = graph.snapshot()?;
+    let mut writer = Writer { def: &def, nodes: Vec::new(), values: BTreeMap::new() };
+    def.iter().for_each(|(id, operation)| writer.draw(id, operation));
+    Ok(Def { node: writer.nodes, library: None }.encode_to_vec())
+}
+
 /// By operation: whether one of `wanted` needs it.
 fn needed(def: &GraphDef, wanted: &[OpId]) -> Vec<bool> {
     let mut needed = vec![wanted.is_empty(); def.operations.len()];
@@ -90,6 +102,10 @@ fn shape(shape: &PartialShape) -> TensorShapeProto {
     TensorShapeProto { dim: shape.dims().iter().map(dim).collect(), unknown_rank: false }
 }
 
+/// The longest value of a constant in a graph that is drawn \[bytes\]: TensorBoard leaves out
+/// longer attributes.
+const DRAWN_BYTES: usize = 1024;
+
 /// The attributes of a node.
 type Attributes<'a> = Vec<(&'a str, Value)>;
 
@@ -107,7 +123,33 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn add(&mut self, id: OpId, operation: &Operation) -> Written {
         let first = self.nodes.len();
-        let written = match &operation.op {
+        self.translate(id, operation)?;
+        self.end(first, id, operation);
+        Some(())
+    }
+
+    fn draw(&mut self, id: OpId, operation: &Operation) {
+        let first = self.nodes.len();
+        if self.translate(id, operation).is_none() {
+            self.nodes.truncate(first);
+            let handles = operation.variables.iter();
+            let handles = handles.map(|id| self.def.operation(*id).name.to_string());
+            let inputs = handles.chain(self.inputs(operation)).collect();
+            self.node(&operation.name, operation.op.kind(), inputs, vec![]);
+        }
+        for node in &mut self.nodes[first..] {
+            let is_short = |attribute: &AttrValue| match &attribute.value {
+                Some(Value::Tensor(value)) => value.tensor_content.len() <= DRAWN_BYTES,
+                _ => true,
+            };
+            node.attr.retain(|_, attribute| is_short(attribute));
+        }
+        self.end(first, id, operation);
+    }
+
+    /// Adds the nodes that the operation becomes.
+    fn translate(&mut self, id: OpId, operation: &Operation) -> Written {
+        match &operation.op {
             Op::Defined(op) => {
                 if let Some(op) = op.get::<Array>() {
                     self.array(operation, op)
@@ -122,8 +164,12 @@ impl Writer<'_> {
                 }
             }
             _ => self.built_in(id, operation),
-        };
-        written?;
+        }
+    }
+
+    /// Gives the operation's nodes, those from `first` on, its control inputs and device, and its
+    /// outputs their names.
+    fn end(&mut self, first: usize, id: OpId, operation: &Operation) {
         let controls: Vec<String> = operation
             .control_inputs
             .iter()
@@ -139,7 +185,6 @@ impl Writer<'_> {
                 entry.insert(named(&operation.name, output));
             }
         }
-        Some(())
     }
 
     /// Input `i` of an operation.

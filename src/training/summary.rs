@@ -1,4 +1,5 @@
-//! `SummaryWriter`: scalars over the steps of a training, in files that TensorBoard reads.
+//! `SummaryWriter`: scalars over the steps of a training, and its graph, in files that TensorBoard
+//! reads.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -7,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::event_file::{EventWriter, file_name};
+use crate::graph::Graph;
+use crate::import;
 use crate::runtime::{Code, Error, Result};
 
 use super::task::Task;
@@ -54,6 +57,19 @@ impl SummaryWriter {
     pub fn scalars(&self, values: &[(&str, f32)], global_step: u64) -> Result<()> {
         let written =
             self.file.borrow_mut().scalars(values, global_step, self.task.date().as_secs_f64());
+        written.map_err(|error| unwritable(&self.path, &error))
+    }
+
+    /// Writes `graph`, which TensorBoard draws (TensorFlow: `FileWriter.add_graph`). What
+    /// TensorFlow has an operation for is drawn as that; all else by its kind here. Constants of
+    /// more than 1024 bytes have no value. [`to_graph_def`](crate::import::to_graph_def) writes a
+    /// graph to be run.
+    ///
+    /// # Errors
+    /// If the graph has a mistake, or the file can't be written.
+    pub fn graph(&self, graph: &Graph) -> Result<()> {
+        let drawn = import::drawn(graph)?;
+        let written = self.file.borrow_mut().graph(drawn, self.task.date().as_secs_f64());
         written.map_err(|error| unwritable(&self.path, &error))
     }
 

@@ -39,6 +39,7 @@ pub struct Builder {
     summary_dir: Option<PathBuf>,
     save_summaries: Option<SecondOrStepTimer>,
     log_step_count: Option<u64>,
+    save_graph_def: bool,
     session: SessionOptions,
     max_wait: Duration,
     stop_grace_period: Option<Duration>,
@@ -50,6 +51,7 @@ impl Builder {
         Self {
             save_summaries: settings.save_summary_steps.map(SecondOrStepTimer::every_steps),
             log_step_count: settings.log_step_count_steps,
+            save_graph_def: true,
             session: task.session_options(),
             checkpoint_every: None,
             checkpoint_dir: None,
@@ -122,7 +124,8 @@ impl Builder {
         self
     }
 
-    /// Writes the scaffold's summaries, and the steps a second, into `folder`, on the chief.
+    /// Writes the scaffold's summaries, the steps a second and the graph into `folder`, on the
+    /// chief.
     /// Default: the folder of the checkpoints, if they are kept in one and this is no simulation;
     /// else nothing is written.
     pub fn summary_dir(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -145,6 +148,13 @@ impl Builder {
     /// Tells the steps a second every `steps` global steps, 100 by default; `None` does not.
     pub fn log_step_count_steps(mut self, steps: impl Into<Option<u64>>) -> Self {
         self.log_step_count = steps.into();
+        self
+    }
+
+    /// Whether the graph is written with the summaries, where TensorBoard draws it; it is by
+    /// default. TensorFlow writes `graph.pbtxt` beside the checkpoints, too.
+    pub fn save_graph_def(mut self, saves: bool) -> Self {
+        self.save_graph_def = saves;
         self
     }
 
@@ -192,24 +202,15 @@ impl Builder {
         if let Some(replica) = self.task.replica() {
             self.graph.join_training(replica)?;
         }
-        self.task.begin_training();
-        if self.task.is_chief() {
-            let sizes = self
-                .graph
-                .trainable_variables()
-                .into_iter()
-                .map(|variable| variable.spec().shape.elements());
-            self.task
-                .recorder()
-                .beginning(Beginning { parameters: sizes.map(|size| size as u64).sum() });
-        }
+        self.begin_training();
         if let (Some(checkpointing), Some(every)) = (&mut self.checkpointing, self.checkpoint_every)
         {
             checkpointing.every = every;
         }
         self.checkpointing.iter().for_each(|checkpointing| self.task.keeps(checkpointing));
         let checkpoints = self.checkpointing.as_ref().map(Checkpoints::new);
-        let mut hooks = self.assemble_hooks(checkpoints.as_ref())?;
+        let writer = self.summary_writer()?;
+        let mut hooks = self.assemble_hooks(checkpoints.as_ref(), writer.as_ref())?;
         hooks.begin(&self.task, &self.graph)?;
         let (task, graph) = (self.task, self.graph);
         let positions = Positions::new(&task, &graph);
@@ -218,6 +219,9 @@ impl Builder {
             None => None,
         };
         let scaffold = self.scaffold.finalize(&graph, self.checkpointing.is_some())?;
+        if let Some(writer) = writer.filter(|_| self.save_graph_def) {
+            writer.graph(&graph)?;
+        }
         let creator = SessionCreator {
             task: task.clone(),
             graph,
@@ -258,13 +262,39 @@ impl Builder {
         Ok(opened)
     }
 
+    /// Tells the server, and as the chief the recorder, that a training begins.
+    fn begin_training(&self) {
+        self.task.begin_training();
+        if self.task.is_chief() {
+            let variables = self.graph.trainable_variables();
+            let sizes = variables.iter().map(|variable| variable.spec().shape.elements() as u64);
+            self.task.recorder().beginning(Beginning { parameters: sizes.sum() });
+        }
+    }
+
+    /// The chief's writer into the folder of summaries, if there is one and something to write.
+    fn summary_writer(&self) -> Result<Option<SummaryWriter>> {
+        let folder = self.summary_dir.as_ref().or(self.checkpoint_dir.as_ref());
+        let writes = self.save_graph_def
+            || self.log_step_count.is_some()
+            || (self.save_summaries.is_some() && !self.scaffold.summaries.is_empty());
+        let folder = folder.filter(|_| writes && self.task.is_chief());
+        folder.map(|folder| SummaryWriter::create(&self.task, folder)).transpose()
+    }
+
     /// The hooks in TensorFlow's order: those of the chief alone, the counter of steps, the
     /// summaries, the saver, the program's.
-    fn assemble_hooks(&mut self, checkpoints: Option<&Checkpoints>) -> Result<Hooks> {
+    fn assemble_hooks(
+        &mut self,
+        checkpoints: Option<&Checkpoints>,
+        writer: Option<&SummaryWriter>,
+    ) -> Result<Hooks> {
         let mut list = Vec::new();
         if self.task.is_chief() {
             list.append(&mut self.chief_only);
-            self.add_summary_hooks(&mut list)?;
+            if let Some(writer) = writer {
+                self.add_summary_hooks(writer, &mut list);
+            }
             if let (Some(checkpointing), Some(checkpoints)) = (&self.checkpointing, checkpoints) {
                 let (checkpoints, names) = (checkpoints.clone(), self.scaffold.saved_names()?);
                 list.push(Box::new(CheckpointSaver::of(checkpoints, checkpointing, names)));
@@ -277,28 +307,19 @@ impl Builder {
         Ok(Hooks::new(list))
     }
 
-    /// Adds the hooks that write into the folder of summaries, if there is one.
-    fn add_summary_hooks(&self, list: &mut Vec<Box<dyn Hook>>) -> Result<()> {
-        let Some(folder) = self.summary_dir.as_ref().or(self.checkpoint_dir.as_ref()) else {
-            return Ok(());
-        };
+    /// Adds the hooks that write into the folder of summaries.
+    fn add_summary_hooks(&self, writer: &SummaryWriter, list: &mut Vec<Box<dyn Hook>>) {
         let summaries = &self.scaffold.summaries;
-        let timer = self.save_summaries.filter(|_| !summaries.is_empty());
-        if self.log_step_count.is_none() && timer.is_none() {
-            return Ok(());
-        }
-        let writer = SummaryWriter::create(&self.task, folder)?;
         if let Some(steps) = self.log_step_count {
             let counter = StepCounter::new(SecondOrStepTimer::every_steps(steps));
-            list.push(Box::new(counter.writer(&writer)));
+            list.push(Box::new(counter.writer(writer)));
         }
-        if let Some(timer) = timer {
-            let saver = SummarySaver::new(&writer, timer);
+        if let Some(timer) = self.save_summaries.filter(|_| !summaries.is_empty()) {
+            let saver = SummarySaver::new(writer, timer);
             let add =
                 |saver: SummarySaver, (tag, scalar): &(String, Output)| saver.scalar(tag, scalar);
             list.push(Box::new(summaries.iter().fold(saver, add)));
         }
-        Ok(())
     }
 }
 

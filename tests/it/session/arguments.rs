@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prost::Message;
 use trainyard::checkpoint::{Memory, Retention, Saver};
 use trainyard::prelude::*;
 use trainyard::training::{Builder, Hook, HookContext, HookFuture, RunSettings, Scaffold};
 
-use super::hooks::events;
+use super::hooks::{events, graphs};
 use crate::support::alone::{Counting, Seen, alone, every_steps, workers};
 use crate::support::binary::folder;
 use crate::support::fixture::{assert_error, cluster, on_actix};
@@ -56,6 +57,69 @@ fn summaries_and_the_steps_a_second_are_written_as_often_as_the_session_is_told(
         builder.summary_dir(folder).save_summaries_secs(1000)
     });
     assert_eq!(by_time, [1]);
+}
+
+/// A node of a GraphDef, as far as it is read here.
+#[derive(Clone, PartialEq, Message)]
+struct Node {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    op: String,
+    #[prost(string, repeated, tag = "3")]
+    input: Vec<String>,
+    #[prost(string, tag = "4")]
+    device: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Nodes {
+    #[prost(message, repeated, tag = "1")]
+    node: Vec<Node>,
+}
+
+/// The graphs that the chief of two workers writes, with `build`'s session.
+fn drawn(test: &str, build: fn(Builder, PathBuf) -> Builder) -> Vec<Nodes> {
+    let (folder, path) = (folder(test), folder(test));
+    workers(2, move |_, task| {
+        let folder = folder.clone();
+        async move {
+            let model = Counting::new(&task)?;
+            let mut session = build(model.builder(&task), folder).open().await?;
+            model.steps(&mut session, 2).await?;
+            session.close().await
+        }
+    });
+    let file = |task: &str| path.join(format!("events.out.tfevents.0000000000.{task}"));
+    assert!(!file("worker-1").exists(), "only the chief writes");
+    let written = if file("worker-0").exists() { graphs(&file("worker-0")) } else { Vec::new() };
+    written.iter().map(|graph| Nodes::decode(&graph[..]).unwrap()).collect()
+}
+
+#[test]
+fn the_whole_graph_is_written_where_tensorboard_draws_it_unless_it_is_not_to_be() {
+    let graphs = drawn("arguments_graph", |builder, folder| {
+        builder.summary_dir(folder).log_step_count_steps(None).save_summaries_steps(None)
+    });
+    assert_eq!(graphs.len(), 1, "once");
+    let nodes = &graphs[0].node;
+    let find = |name: &str| nodes.iter().find(|node| node.name == name).unwrap();
+    let v = find("v");
+    assert_eq!((&*v.op, &*v.device), ("VarHandleOp", "/job:worker/task:0"));
+    let of_kind = |kind: &str| nodes.iter().find(|node| node.op == kind).unwrap();
+    assert_eq!(of_kind("ResourceApplyGradientDescent").input[0], "v");
+    let commit = of_kind("CommitStep");
+    assert_eq!(commit.input[0], "global_step", "a kind that TensorFlow lacks: {commit:?}");
+    for node in nodes {
+        for input in &node.input {
+            find(input.trim_start_matches('^').split(':').next().unwrap());
+        }
+    }
+    let not = drawn("arguments_no_graph", |builder, folder| {
+        builder.summary_dir(folder).save_graph_def(false)
+    });
+    assert_eq!(not, [], "the file has the steps a second alone");
+    assert_eq!(drawn("arguments_graph_no_folder", |builder, _| builder), []);
 }
 
 #[test]

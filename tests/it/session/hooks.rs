@@ -121,6 +121,8 @@ struct Event {
     step: i64,
     #[prost(string, tag = "3")]
     file_version: String,
+    #[prost(bytes = "vec", optional, tag = "4")]
+    graph_def: Option<Vec<u8>>,
     #[prost(message, optional, tag = "5")]
     summary: Option<Summary>,
 }
@@ -139,8 +141,7 @@ struct Value {
     simple_value: f32,
 }
 
-/// The events of a file: its version, then by step and tag the values.
-pub(super) fn events(file: &Path) -> (String, Vec<(i64, String, f32)>) {
+fn read(file: &Path) -> Vec<Event> {
     let bytes = std::fs::read(file).unwrap();
     let mut rest = &bytes[..];
     let mut events = Vec::new();
@@ -149,6 +150,17 @@ pub(super) fn events(file: &Path) -> (String, Vec<(i64, String, f32)>) {
         events.push(Event::decode(&rest[12..12 + length]).unwrap());
         rest = &rest[12 + length + 4..];
     }
+    events
+}
+
+/// The graphs of a file of events, each a GraphDef.
+pub(super) fn graphs(file: &Path) -> Vec<Vec<u8>> {
+    read(file).into_iter().filter_map(|event| event.graph_def).collect()
+}
+
+/// The events of a file: its version, then by step and tag the values.
+pub(super) fn events(file: &Path) -> (String, Vec<(i64, String, f32)>) {
+    let events = read(file);
     let values = |event: &Event| {
         let step = event.step;
         let values = event.summary.clone().unwrap_or_default().value;
