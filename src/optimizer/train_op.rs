@@ -139,13 +139,13 @@ impl Step<'_> {
         rule: &UpdateRule,
         pairs: &[(Variable, Gradient)],
     ) -> Result<TrainOp, GraphError> {
+        // Before the vote: if the last version makes both ready at once, they run in this order.
+        let stops = self.replica.mode.needs().cancel;
+        let begin = stops.then(|| self.begin(&vote.versions)).transpose()?;
         let commit = self.commit(&vote.versions, &vote.computed)?;
         let output = |index| commit.output(index).expect("a step that votes is told four things");
         let mut before = self.updates(rule, pairs, Some(&output(VERDICT)))?;
-        before.push(match self.replica.mode.needs().cancel {
-            true => self.begin(&vote.versions, &commit)?,
-            false => commit.op_id(),
-        });
+        before.push(begin.map_or(Ok(commit.op_id()), |begin| self.counted(begin, &commit))?);
         let before: Vec<Target> =
             before.into_iter().map(|id| Target::new(self.graph.clone(), id)).collect();
         let before: Vec<&Target> = before.iter().collect();
@@ -158,24 +158,31 @@ impl Step<'_> {
         Ok(TrainOp::of(end))
     }
 
-    /// Has the step stopped if it is too late. Returns an operation that follows `commit` on the
-    /// task of the global step: what tells the worker of the step's end must be an answer to what
-    /// the worker has computed.
+    /// Has the step stopped if it is too late.
     #[track_caller]
-    fn begin(&self, versions: &[Edge], commit: &Target) -> Result<OpId, GraphError> {
-        let global_step = self.global_step.op_id();
-        let beside = |name, op| NewOperation {
-            name: Name::Numbered(name),
-            colocated_with: Some(global_step),
-            ..NewOperation::of(op)
-        };
-        let begin = self.graph.add(NewOperation {
+    fn begin(&self, versions: &[Edge]) -> Result<OpId, GraphError> {
+        self.graph.add(NewOperation {
             inputs: versions,
-            variables: &[global_step],
-            ..beside("begin", Op::BeginStep(self.replica))
-        })?;
+            variables: &[self.global_step.op_id()],
+            ..self.beside("begin", Op::BeginStep(self.replica))
+        })
+    }
+
+    /// Returns an operation that follows `begin` and `commit` on the task of the global step: what
+    /// tells the worker of the step's end must be an answer to what the worker has computed.
+    #[track_caller]
+    fn counted(&self, begin: OpId, commit: &Target) -> Result<OpId, GraphError> {
         let control_inputs = &[begin, commit.op_id()];
-        self.graph.add(NewOperation { control_inputs, ..beside("counted", Op::NoOp) })
+        self.graph.add(NewOperation { control_inputs, ..self.beside("counted", Op::NoOp) })
+    }
+
+    /// A new operation on the task of the global step.
+    fn beside(&self, name: &'static str, op: Op) -> NewOperation<'static> {
+        NewOperation {
+            name: Name::Numbered(name),
+            colocated_with: Some(self.global_step.op_id()),
+            ..NewOperation::of(op)
+        }
     }
 
     /// Updates all variables, each on its task.

@@ -3,6 +3,7 @@
 //!
 //! Computation takes a drawn time and the network next to none, so that the closed forms hold.
 
+use std::process::Command;
 use std::time::Duration;
 
 use trainyard::random;
@@ -78,6 +79,17 @@ fn a_device_that_stops_a_step_is_free_after_the_time_that_the_scenario_says() {
     let (free, costly) = (time(Duration::ZERO), time(cost));
     let most = free + STEPS as f64 * cost.as_secs_f64();
     assert!(1.05 * free < costly && costly < most, "{free} s, {costly} s");
+}
+
+/// Parameter servers are cut off from each other in such a way that a version comes to the other
+/// one after the gradient that it was for: the step begins and ends there at one time.
+#[test]
+fn a_step_ends_even_if_its_beginning_comes_as_late_as_its_end() {
+    let cut = r#"fault=[{ at = "61931us", partition = ["ps:0", "ps:1"], for = "85103us" }]"#;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.args(["sim", "sims/chaos.toml", "--seed", "31", "--chaos", "0", "--set", cut]);
+    let output = command.args(["--run", "sync, 1 backup, cancelling"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// The mean time of a round of so many votes without cancelling, by Monte Carlo. A worker begins

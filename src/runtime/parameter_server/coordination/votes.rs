@@ -33,7 +33,8 @@ pub(super) struct Told {
 }
 
 impl Coordination {
-    /// Takes the beginning of a worker's step, which is answered with its end.
+    /// Takes the beginning of a worker's step, which is answered with its end. It comes before the
+    /// step's vote, which waits for the same versions and follows it in the graph.
     pub(crate) fn begin(&mut self, members: &Membership, ticket: Ticket, begin: &Begin) -> Answers {
         let Begin { replica, version, .. } = *begin;
         if let Err(error) = self.check(replica, version) {
