@@ -40,7 +40,8 @@ fn an_unknown_key_like_no_other_is_shown_without_a_guess() {
         "[stop]\nwhen = 3",
         "2:1",
         "when",
-        "unknown field `when`, expected one of `steps`, `accuracy`, `evaluate_every`, `time`",
+        "unknown field `when`, expected one of `steps`, `samples`, `epochs`, `accuracy`, \
+         `evaluate_every`, `time`",
     );
 }
 
@@ -170,7 +171,7 @@ fn all_contradictions_are_reported_at_once_each_with_its_line_and_key() {
 sims/example.toml:2: cluster.ps: a job has at least 1 task; remove it, or give it one
 sims/example.toml:5: network.bandwidth: must be above 0
 sims/example.toml:7: compute.slow.\"worker:8\": the job `worker` has 8 tasks, counted from 0
-sims/example.toml:8: stop: no condition, so no run would end; give `steps` or `time`
+sims/example.toml:8: stop: no condition, so no run would end; give `steps`, `samples` or `time`
 sims/example.toml:9: stop.evaluate_every: 0 must be at least 1
 sims/example.toml:13: run[1].mode.sync.backups: 8 backups of 8 workers leave nobody to wait for
 sims/example.toml:15: run[2].mode.k_async.k: 9 workers are to be in each update, but there are 8
@@ -277,7 +278,7 @@ fn each_contradiction_of_the_program_or_the_end_says_what_to_write_instead() {
     let cases = [
         (
             "[stop]\naccuracy = 0.9",
-            "1: stop: the accuracy may never be reached; give `steps` or `time` as well",
+            "1: stop: the accuracy may never be reached; give `steps`, `samples` or `time` as well",
         ),
         ("[stop]\nsteps = 9\naccuracy = 95", "3: stop.accuracy: 95 must be above 0 and at most 1"),
         ("[stop]\naccuracy = 0.9\nsteps = 9\n[program]\nmodel = \"null\"", computed.as_str()),
