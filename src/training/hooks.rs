@@ -14,7 +14,7 @@
 //! | [`FinalOps`] | `FinalOpsHook` | evaluates outputs at the end | values are read through a handle |
 //! | [`FeedFn`] | `FeedFnHook` | feeds every run | |
 //! | [`SyncReplicasHook`] | `_SyncReplicasOptimizerHook` | drives [`SyncReplicas`](crate::optimizer::SyncReplicas) | |
-//! | [`Profiler`] | `ProfilerHook` | writes timelines of runs | of the worker's run and kernels |
+//! | [`Profiler`] | `ProfilerHook` | writes timelines of runs | |
 //!
 //! "Every so many steps" and "every so often" are one argument, a [`SecondOrStepTimer`]; TensorFlow
 //! has two, of which one must be given. A simulation's time is virtual: so are the steps a second,
@@ -53,6 +53,7 @@ use crate::tensor::Tensor;
 use crate::units::Time;
 
 use super::record::StepStats;
+use super::run_metadata::RunMetadata;
 use super::session::{Asked, Session};
 use super::task::Task;
 
@@ -233,6 +234,8 @@ pub struct RunValues<'a> {
     pub span: (Time, Time),
     /// The start of the first and the end of the last kernel of the run on this task, if any ran.
     pub computed: Option<(Time, Time)>,
+    /// When each operation ran, if the options asked for a trace.
+    pub metadata: &'a RunMetadata,
 }
 
 /// The hooks of a session, and each hook's part of a run's fetches.

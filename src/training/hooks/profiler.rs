@@ -1,12 +1,13 @@
-//! `Profiler`: writes the times of a run and its kernels as a timeline for a browser.
+//! `Profiler`: writes the times of a run and its operations as a timeline for a browser.
 
+use std::collections::BTreeMap;
 use std::future::ready;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::cluster::TaskName;
-use crate::runtime::Result;
+use crate::runtime::{OperationTime, Result};
 use crate::units::Time;
 
 use super::super::summary::unwritable;
@@ -18,8 +19,9 @@ use super::{
 /// for the first run, in which the graph is placed and partitioned. The file is a Chrome trace, for
 /// `chrome://tracing` and Perfetto.
 ///
-/// It shows the run as this worker saw it, with the span of its kernels. The timeline of a
-/// scenario's report shows all tasks of the cluster.
+/// It shows the run as this worker saw it, with the span of its kernels, and each operation of the
+/// run as a span of its device, on any task. Deployed, each task has its own clock. The timeline of
+/// a scenario's report shows all runs of all tasks.
 pub struct Profiler {
     folder: PathBuf,
     timer: SecondOrStepTimer,
@@ -35,7 +37,7 @@ impl Profiler {
 
     fn write(&self, context: &HookContext<'_>, run: &RunValues<'_>) -> Result<()> {
         let path = self.folder.join(format!("timeline-{}.json", context.global_step));
-        let trace = trace(context.task.name(), context.global_step, run.span, run.computed);
+        let trace = trace(context.task.name(), context.global_step, run);
         let written = std::fs::create_dir_all(&self.folder)
             .and_then(|()| std::fs::write(&path, trace.to_string()));
         written.map_err(|error| unwritable(&path, &error))
@@ -71,51 +73,131 @@ impl Hook for Profiler {
 type Span = (Time, Time);
 
 /// The events of a run, in Chrome's trace format.
-fn trace(task: &TaskName, step: u64, run: Span, computed: Option<Span>) -> Value {
-    let microseconds = |time: Time| time.0 as f64 / 1e3;
-    let event = |name: String, thread: u32, (begin, end): Span| {
-        let duration = microseconds(end) - microseconds(begin);
-        json!({
-            "name": name, "cat": "step", "ph": "X", "pid": 0, "tid": thread,
-            "ts": microseconds(begin), "dur": duration, "args": { "global_step": step }
-        })
-    };
-    let label = |what: &str, thread: u32, name: String| {
-        let arguments = json!({ "name": name });
-        json!({ "name": what, "ph": "M", "pid": 0, "tid": thread, "args": arguments })
-    };
+fn trace(task: &TaskName, step: u64, run: &RunValues<'_>) -> Value {
     let mut events = vec![
-        label("process_name", 0, task.to_string()),
-        label("thread_name", 0, "run".to_owned()),
-        label("thread_name", 1, "kernels".to_owned()),
-        event(format!("step {step}"), 0, run),
+        label("process_name", 0, 0, &task.to_string()),
+        label("thread_name", 0, 0, "run"),
+        label("thread_name", 0, 1, "kernels"),
+        event(&format!("step {step}"), "step", step, (0, 0), run.span),
     ];
-    events.extend(computed.map(|span| event("kernels".to_owned(), 1, span)));
+    events.extend(run.computed.map(|span| event("kernels", "step", step, (0, 1), span)));
+    let mut devices: BTreeMap<&str, Vec<&OperationTime>> = BTreeMap::new();
+    for operation in &run.metadata.operations {
+        devices.entry(&operation.device).or_default().push(operation);
+    }
+    for (process, (device, operations)) in (1..).zip(devices) {
+        events.push(label("process_name", process, 0, device));
+        for (thread, operation) in in_threads(operations) {
+            let span = (operation.began, operation.ended);
+            let place = (process, thread);
+            events.push(event(&operation.operation, "operation", step, place, span));
+        }
+    }
     json!({ "displayTimeUnit": "ms", "traceEvents": events })
+}
+
+/// The operations by their beginning, each with the first thread that is free then.
+fn in_threads(mut operations: Vec<&OperationTime>) -> Vec<(usize, &OperationTime)> {
+    operations.sort_by_key(|operation| (operation.began, operation.ended));
+    let mut free_at: Vec<Time> = Vec::new();
+    let mut threaded = Vec::with_capacity(operations.len());
+    for operation in operations {
+        let free = free_at.iter().position(|end| *end <= operation.began);
+        let thread = free.unwrap_or(free_at.len());
+        match free_at.get_mut(thread) {
+            Some(end) => *end = operation.ended,
+            None => free_at.push(operation.ended),
+        }
+        threaded.push((thread, operation));
+    }
+    threaded
+}
+
+/// What lasts for a span, in a thread of a process.
+fn event(
+    name: &str,
+    category: &str,
+    step: u64,
+    (process, thread): (usize, usize),
+    (begin, end): Span,
+) -> Value {
+    let microseconds = |time: Time| time.0 as f64 / 1e3;
+    json!({
+        "name": name, "cat": category, "ph": "X", "pid": process, "tid": thread,
+        "ts": microseconds(begin), "dur": microseconds(end) - microseconds(begin),
+        "args": { "global_step": step }
+    })
+}
+
+/// The name of a process or of a thread.
+fn label(what: &str, process: usize, thread: usize, name: &str) -> Value {
+    json!({ "name": what, "ph": "M", "pid": process, "tid": thread, "args": { "name": name } })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::training::RunMetadata;
+
+    fn timed(operation: &str, device: &str, began: u64, ended: u64) -> OperationTime {
+        let (began, ended) = (Time(began), Time(ended));
+        OperationTime { operation: operation.into(), device: device.into(), began, ended }
+    }
+
+    /// By event: its process's name, its thread, its name, when it began and how long it took
+    /// \[us\].
+    fn shown(trace: &Value) -> Vec<(String, u64, String, f64, f64)> {
+        let events = trace["traceEvents"].as_array().unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let process = |event: &Value| {
+            let of =
+                |label: &&Value| label["name"] == "process_name" && label["pid"] == event["pid"];
+            text(&events.iter().find(of).unwrap()["args"]["name"])
+        };
+        let spans = events.iter().filter(|event| event["ph"] == "X");
+        let row = |event: &Value| {
+            let number = |key: &str| event[key].as_f64().unwrap();
+            let thread = event["tid"].as_u64().unwrap();
+            (process(event), thread, text(&event["name"]), number("ts"), number("dur"))
+        };
+        spans.map(row).collect()
+    }
 
     #[test]
-    fn a_timeline_has_the_run_and_the_kernels_within_it_in_microseconds() {
-        let at = |nanoseconds| Time(nanoseconds);
-        let trace = trace(
-            &TaskName::new("worker", 1),
-            4,
-            (at(1_000), at(9_500)),
-            Some((at(2_000), at(3_000))),
-        );
-        let events = trace["traceEvents"].as_array().unwrap();
-        let spans: Vec<(&str, f64, f64)> = events
-            .iter()
-            .filter(|event| event["ph"] == "X")
-            .map(|e| {
-                (e["name"].as_str().unwrap(), e["ts"].as_f64().unwrap(), e["dur"].as_f64().unwrap())
-            })
-            .collect();
-        assert_eq!(spans, [("step 4", 1.0, 8.5), ("kernels", 2.0, 1.0)]);
-        assert_eq!(events[0]["args"]["name"], "worker:1");
+    fn a_timeline_has_the_run_the_kernels_and_each_operation_by_its_device_in_microseconds() {
+        let (ps, worker) = ("/job:ps/task:0/device:CPU:0", "/job:worker/task:1/device:CPU:0");
+        let operations = vec![
+            timed("MatMul", worker, 2_000, 3_000),
+            timed("w/read", ps, 1_500, 1_800),
+            timed("b/read", ps, 1_600, 1_900),
+            timed("update", ps, 4_000, 4_500),
+        ];
+        let run = RunValues {
+            results: &[],
+            step: None,
+            options: RunOptions::default(),
+            span: (Time(1_000), Time(9_500)),
+            computed: Some((Time(2_000), Time(3_000))),
+            metadata: &RunMetadata { operations },
+        };
+        let trace = trace(&TaskName::new("worker", 1), 4, &run);
+        let row = |process: &str, thread, name: &str, began, took| {
+            (process.to_owned(), thread, name.to_owned(), began, took)
+        };
+        let close = |(a, b): (f64, f64)| (a - b).abs() < 1e-9;
+        let expected = [
+            row("worker:1", 0, "step 4", 1.0, 8.5),
+            row("worker:1", 1, "kernels", 2.0, 1.0),
+            row(ps, 0, "w/read", 1.5, 0.3),
+            row(ps, 1, "b/read", 1.6, 0.3),
+            row(ps, 0, "update", 4.0, 0.5),
+            row(worker, 0, "MatMul", 2.0, 1.0),
+        ];
+        let shown = shown(&trace);
+        assert_eq!(shown.len(), expected.len(), "{shown:?}");
+        for (shown, expected) in shown.iter().zip(&expected) {
+            assert_eq!((&shown.0, shown.1, &shown.2), (&expected.0, expected.1, &expected.2));
+            assert!(close((shown.3, expected.3)) && close((shown.4, expected.4)), "{shown:?}");
+        }
     }
 }

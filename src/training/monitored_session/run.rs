@@ -197,15 +197,16 @@ impl<'a> MonitoredRun<'a> {
         } else {
             monitored.count_other_run();
         }
+        let metadata = RunMetadata { operations: done.times };
         let run = RunValues {
             results: &[],
             step: stats.as_ref(),
             options,
             span,
             computed: done.computed,
+            metadata: &metadata,
         };
         monitored.after_run(&done.fetches, run).await?;
-        let metadata = RunMetadata { operations: done.times };
         let mut own = done.fetches;
         own.truncate(fetches.len());
         let edges = fetches.iter().map(Output::edge).collect();
