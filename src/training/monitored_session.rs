@@ -208,7 +208,8 @@ impl MonitoredSession {
     /// checkpoint.
     ///
     /// # Errors
-    /// `root`, if the task does not come back, or comes back without values that no checkpoint has.
+    /// `root`, if the task does not come back, or comes back without values that no checkpoint has;
+    /// with the code `DataLoss` if the checkpoints are damaged.
     pub(super) async fn recover(&mut self, root: Error) -> Result<bool> {
         let mut is_back = false;
         loop {
@@ -238,6 +239,10 @@ impl MonitoredSession {
                     tracing::warn!(%error, "the new session is lost too")
                 }
                 Err(error) if is_end(&error) => return Err(error),
+                Err(error) if error.code == Code::DataLoss => {
+                    // Whoever starts again finds the same checkpoints.
+                    return Err(Error { code: error.code, ..given_up(&root, &error.message) });
+                }
                 Err(error) => {
                     return Err(given_up(
                         &root,

@@ -171,6 +171,14 @@ const MENDED: &[(&str, &str)] = &[
             { at = "103979us", freeze = "worker:0", for = "1571065us" },
             { at = "114032us", crash = "ps:1", restart_after = "25985us" }]"#,
     ),
+    // A training that no checkpoint could mend asked for a restart, and blamed who was there.
+    (
+        "sync",
+        r#"[{ at = "69854us", torn_checkpoint = "changed" },
+            { at = "71734us", freeze = "ps:1", for = "583530us" },
+            { at = "257869us", freeze = "worker:0", for = "1767118us" },
+            { at = "282803us", crash = "ps:1", restart_after = "44335us" }]"#,
+    ),
 ];
 
 /// The same, with other seeds.
