@@ -42,10 +42,13 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
         }
     };
     args.color.write_global();
-    // Drawn faults are expected to be warned of.
     let is_chaos = matches!(&args.command, Command::Sim(sim) if sim.chaos.is_some());
-    let warns = !args.quiet && !is_chaos;
-    let least = if warns { LevelFilter::WARN } else { LevelFilter::ERROR };
+    let least = match args.quiet {
+        // What drawn faults do to a training is judged, and its log is of thousands.
+        _ if is_chaos => LevelFilter::OFF,
+        true => LevelFilter::ERROR,
+        false => LevelFilter::WARN,
+    };
     if let Err(failure) = logging::start(args.verbose, least) {
         return failure.report();
     }
