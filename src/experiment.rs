@@ -369,21 +369,25 @@ impl Experiment {
     pub(crate) fn report(&self, trials: &[Trial], world: World) -> Result<Report, ExperimentError> {
         let Trial { scenario, cluster, .. } = &trials[0];
         let changes: Vec<Change> = self.changes().cloned().collect();
-        let targets = trials.iter().map(|trial| trial.settings.stop.accuracy);
-        let target = targets.reduce(|one, other| one.filter(|_| one == other)).flatten();
         Ok(Report {
             format: Report::FORMAT,
             trainyard: env!("CARGO_PKG_VERSION"),
             command: Vec::new(),
             scenario: scenario.clone(),
             settings: scenario::keys(&self.text, &self.origin(), &changes)?,
-            target,
+            target: common_target(trials),
             seed: cluster.seed,
             world,
             tuned: Vec::new(),
             runs: Vec::new(),
         })
     }
+}
+
+/// The accuracy that all of `trials` are to reach; none if they differ in that, or have none.
+fn common_target(trials: &[Trial]) -> Option<f64> {
+    let targets = trials.iter().map(|trial| trial.settings.stop.accuracy);
+    targets.reduce(|one, other| one.filter(|_| one == other)).flatten()
 }
 
 /// The data that `scenario` trains on; none for a model without data.

@@ -1,5 +1,5 @@
-//! Results of a command that simulates several runs: if it is asked to stop, those that are there
-//! are shown. A simulation is not interrupted, so that those under way are lost.
+//! Results of a command that simulates several runs. A command that is asked to stop shows the
+//! results of the runs that are over; the runs under way are lost.
 
 use std::sync::{Arc, Mutex};
 use std::thread;

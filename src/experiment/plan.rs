@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::scenario::{Change, Scenario, ScenarioError, Sweep};
-use super::{Experiment, ExperimentError, Trial, scenario};
+use super::{Experiment, ExperimentError, Trial, common_target, scenario};
 use crate::report::Run;
 use crate::report::plan::{Plan, Point, Price, Question};
 
 impl Experiment {
-    /// The experiment with the sweeps of its `[plan]`, but for keys that it sweeps already.
+    /// The experiment with the sweeps of its `[plan]`. A key that the command sweeps keeps the
+    /// command's values.
     ///
     /// # Errors
     /// Every mistake in the scenario.
@@ -50,8 +51,7 @@ impl Experiment {
 /// What `scenario` asks.
 fn question(scenario: &Scenario, trials: &[Trial]) -> Result<Question, ExperimentError> {
     let plan = &scenario.plan;
-    let targets = trials.iter().map(|trial| trial.settings.stop.accuracy);
-    let target = targets.reduce(|one, other| one.filter(|_| one == other)).flatten();
+    let target = common_target(trials);
     if plan.samples.is_none() && target.is_none() {
         let why = "a plan compares whole trainings: say by `plan.samples` how many samples one \
                    takes, or give all runs one `stop.accuracy`";

@@ -194,14 +194,14 @@ fn of_worker(own: &[Variable], worker: u32, checkpoint: &Restored) -> Option<Own
     Some(OwnValues { count: u64::try_from(count).ok()?, values })
 }
 
-/// The workers that are asked for their own values, each with its count.
+/// The workers that are asked for their own values, each with its number of counted steps.
 pub(super) struct Gathering {
     asked: Vec<(u32, TaskName, u64)>,
 }
 
 impl Gathering {
-    /// Asks the workers whose counted steps are in `snapshot`. While a fence is up, all answer for
-    /// the step that it has, if only that its values come later.
+    /// Asks each worker that has a count of steps in `snapshot` for its values after that step.
+    /// While a fence is up, each answers at once, or says that its values come later.
     pub(super) async fn begin(task: &Task, snapshot: &Snapshot) -> Self {
         let all = || snapshot.shards.iter().flat_map(|shard| &shard.variables);
         let counted = |worker: u32| {

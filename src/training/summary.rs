@@ -60,10 +60,10 @@ impl SummaryWriter {
         written.map_err(|error| unwritable(&self.path, &error))
     }
 
-    /// Writes `graph`, which TensorBoard draws (TensorFlow: `FileWriter.add_graph`). What
-    /// TensorFlow has an operation for is drawn as that; all else by its kind here. Constants of
-    /// more than 1024 bytes have no value. [`to_graph_def`](crate::import::to_graph_def) writes a
-    /// graph to be run.
+    /// Writes `graph`, which TensorBoard draws (TensorFlow: `FileWriter.add_graph`). An operation
+    /// that TensorFlow does not have is drawn under its name here. Constants of more than 1024
+    /// bytes are written without their values. [`to_graph_def`](crate::import::to_graph_def)
+    /// writes a graph to be run.
     ///
     /// # Errors
     /// If the graph has a mistake, or the file can't be written.

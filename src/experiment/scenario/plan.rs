@@ -23,8 +23,7 @@ pub struct PlanSpec {
     pub within: Option<Duration>,
     /// The most that it may cost.
     pub budget: Option<f64>,
-    /// The swept keys with their values, as `--sweep` takes them. Default: those of the command
-    /// alone.
+    /// The keys to sweep, each with its values and written as `--sweep` takes it. Default: none.
     pub sweeps: Vec<String>,
     /// Those of the swept keys that are circumstances and no choices: each question is asked for
     /// each of their values.
