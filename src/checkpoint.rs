@@ -22,6 +22,7 @@ mod error;
 mod export;
 #[cfg(test)]
 mod fixture;
+mod foreign;
 mod index;
 mod names;
 mod reader;
@@ -36,6 +37,7 @@ mod store;
 
 pub use error::CheckpointError;
 pub use export::export;
+pub use foreign::read_safetensors;
 pub(crate) use index::{Index, ShardEntry};
 pub use restored::Restored;
 pub use retention::Retention;

@@ -5,6 +5,7 @@ mod args;
 mod calibrate;
 mod certs;
 mod chaos;
+mod check;
 mod checkpoint;
 mod cluster;
 mod doctor;
@@ -17,11 +18,14 @@ mod logging;
 mod manual;
 mod output;
 mod plan;
+mod presets;
 mod progress;
+mod schema;
 mod serve;
 mod sim;
 mod status;
 mod stopped;
+mod tape;
 mod task;
 
 use tracing::level_filters::LevelFilter;
@@ -59,6 +63,7 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
     let outcome = match &args.command {
         Command::Init(args) => init::run(args),
         Command::Sim(args) => sim::run(args, quiet, &trainer),
+        Command::Check(args) => check::run(args, quiet, &trainer),
         Command::Plan(args) => plan::run(args, quiet, &trainer),
         Command::Task(args) => task::run(args, quiet, &trainer),
         Command::Serve(args) => serve::run(args),
@@ -70,6 +75,9 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
         Command::Cluster(args) => cluster::run(args),
         Command::Graph(args) => graph::run(args),
         Command::Checkpoint(args) => checkpoint::run(args),
+        Command::Tape(args) => tape::run(args),
+        Command::Presets => presets::run(),
+        Command::Schema(args) => schema::run(args),
         Command::Completions(args) => manual::completions(args),
         Command::Man(args) => manual::man(args),
     };

@@ -36,9 +36,13 @@ pub use error::DeploymentError;
 pub(crate) use error::of_certificate;
 pub use exit_code::ExitCode;
 pub(crate) use launch::folder::{self, Folder};
-pub(crate) use launch::{Ended, Launch, ProcessFault, ProcessFaultKind, VARIABLES, launch};
+pub(crate) use launch::{
+    Damage, Disturbance, Ended, Launch, ProcessFault, ProcessFaultKind, VARIABLES, last_words,
+    launch, log_of,
+};
 pub use machine::{Finding, examine_machine};
 pub use network::{Message, SessionStanding, Standing};
+pub(crate) use role::read_cluster;
 pub use role::{RoleFlags, find_role, require_role};
 pub use seat::{Proof, Seat};
 pub use serve::serve;

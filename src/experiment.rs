@@ -26,6 +26,7 @@ mod launch;
 mod many;
 mod memory;
 mod plan;
+mod replay;
 pub mod scenario;
 mod summary;
 mod trial;
@@ -395,7 +396,7 @@ fn load(scenario: &Scenario) -> Result<Option<Dataset>, ExperimentError> {
     use crate::models::{Embedding, Model};
     let (source, seed) = (&scenario.dataset, scenario.seed);
     let loaded = match &scenario.settings.model {
-        Model::Null(_) | Model::Count => return Ok(None),
+        Model::Null(_) | Model::Count | Model::Layers(_) => return Ok(None),
         Model::Softmax | Model::Mlp { .. } | Model::Convnet | Model::GraphDef(_) => {
             source.load(seed)
         }

@@ -28,7 +28,8 @@
 //! | `ApplyAdam` reads powers of β that all variables share | each variable has its own, set when its slot is |
 //! | two unknown sizes are compared in the step | both are taken to be the batch's; a step where they differ fails |
 //! | random operations are seeded by `seed` and `seed2` | by these, the graph's seed and the name; the numbers differ from TensorFlow's |
-//! | `If` and `While` have functions that may have state | functions without state; a loop of `Enter` and `Exit` is refused |
+//! | `If` and `While` have functions that may have state | functions without state; so have loops of `Enter` and `Exit`, which become such a `While`. What a body pushes on a stack has one shape in all iterations |
+//! | a list of tensors, or a TensorArray, has elements of any shapes, and each is written once | a value whose first axis counts the elements; those that nothing was written to are 0 |
 //! | one branch of a `Switch` and a `Merge` is run | both are, and the result of one is chosen; a branch may change no variable |
 //! | attributes that a version does not know are ignored | refused by name, since they may change numbers |
 //! | a collection says which variables are trainable | those that an optimizer updates; if there is none, all of f32 |
@@ -36,7 +37,9 @@
 mod error;
 mod export;
 mod fold;
+mod frames;
 mod known;
+mod listed;
 mod node;
 mod order;
 mod tensor;
@@ -86,7 +89,7 @@ pub fn graph_def(graph: &Graph, bytes: &[u8]) -> Result<Imported, ImportError> {
 /// As [`graph_def`], for the needed nodes only.
 #[track_caller]
 pub fn sub_graph(graph: &Graph, bytes: &[u8], wanted: &[&str]) -> Result<Imported, ImportError> {
-    let def = decode(bytes)?;
+    let def = frames::functionalized(decode(bytes)?, wanted)?;
     let nodes = order::sorted(&def, wanted)?;
     let importer = Importer::new(graph, &def, &nodes, Location::caller());
     import(graph, importer, &nodes)
@@ -108,7 +111,7 @@ pub fn training_graph(
     bytes: &[u8],
     wanted: &[&str],
 ) -> Result<Imported, ImportError> {
-    let def = decode(bytes)?;
+    let def = frames::functionalized(decode(bytes)?, wanted)?;
     let nodes = order::sorted_with_first_values(&def, wanted)?;
     let importer = Importer::new(graph, &def, &nodes, Location::caller());
     import(graph, importer.without_devices(), &nodes)

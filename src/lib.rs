@@ -91,6 +91,7 @@ pub mod report;
 pub mod runtime;
 pub mod simulation;
 pub mod sync;
+pub mod tape;
 pub mod tensor;
 pub mod training;
 pub mod transport;

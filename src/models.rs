@@ -8,6 +8,7 @@ mod embedding;
 mod extent;
 mod graph_file;
 mod inception_v3;
+pub(crate) mod layers;
 mod mlp;
 mod model;
 mod network;
@@ -26,6 +27,7 @@ use crate::tensor::DType;
 use crate::data::Split;
 pub(crate) use extent::Extent;
 pub use graph_file::GraphFile;
+pub use layers::Layer;
 pub use model::{Embedding, Model, Published};
 pub use null::{Lookups, Null, NullGradient};
 pub(crate) use stages::Stages;
@@ -96,7 +98,7 @@ pub(crate) fn build(
             let (logits, updates) = network::logits(published.table(), features, stages)?;
             Network { updates, ..Network::of(logits) }
         }
-        Model::GraphDef(_) | Model::Null(_) | Model::Count => {
+        Model::GraphDef(_) | Model::Layers(_) | Model::Null(_) | Model::Count => {
             return Err(Error::new(Code::Internal, "this model is not built of layers"));
         }
     })

@@ -19,6 +19,7 @@ mod dynamic;
 mod guards;
 mod indexed;
 mod library;
+mod list;
 mod log_sum_exp;
 mod loss;
 mod norm;
@@ -31,6 +32,7 @@ mod registry;
 mod roll;
 mod rows;
 mod sparse;
+mod synthetic;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -60,6 +62,7 @@ pub use dynamic::{Change, Dynamic};
 pub use guards::Guard;
 pub use indexed::Indexed;
 pub use library::Library;
+pub use list::List;
 pub use log_sum_exp::LogSumExp;
 pub use loss::LossFunction;
 pub use norm::Norm;
@@ -71,6 +74,7 @@ pub use registry::register_operation;
 pub use roll::Roll;
 pub use rows::Rows;
 pub use sparse::Sparse;
+pub(crate) use synthetic::Synthetic;
 #[cfg(test)]
 pub(crate) use unary::Seen;
 pub use unary::{Unary, UnaryGrad};
@@ -104,6 +108,8 @@ fn built_in() -> Vec<Defined> {
         roll::kinds(),
         atan2::kinds(),
         control::kinds(),
+        list::kinds(),
+        synthetic::kinds(),
     ]
     .concat()
 }

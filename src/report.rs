@@ -11,6 +11,7 @@ mod comparison;
 pub mod csv;
 mod estimate;
 pub mod events;
+mod expectations;
 pub mod html;
 pub mod json;
 mod model;
@@ -27,6 +28,7 @@ mod verdict;
 
 pub use comparison::{Comparison, Figure, Phase, TimeSpent, summary};
 pub use estimate::Estimate;
+pub use expectations::{Checked, Expectations, Expected, write_junit};
 pub use model::{
     End, EvaluationRow, Gradients, NoSuchRun, Report, Run, StepRow, Swept, Usage, World,
 };

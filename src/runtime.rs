@@ -53,12 +53,12 @@ pub(crate) use mailbox::{messages_sent, panic_text, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
     Arrival, Arrivals, ClientMessage, GraphHandle, MasterMessage, OperationTime, Origin, Packed,
-    PackedArrivals, ParameterServerMessage, PeerMessage, Places, Scope, SentOperation,
+    PackedArrivals, ParameterServerMessage, PeerMessage, Places, Placing, Scope, SentOperation,
     SessionAction, SessionAnswer, SessionCall, SessionId, StepId, Traffic, Values, WorkerMessage,
 };
 pub use own_values::{OwnValues, OwnValuesAnswer};
 pub use processor::Processor;
-pub(crate) use processor::{attempt, is_computing};
+pub(crate) use processor::{Gate, GatedProcessor, attempt, is_computing};
 pub(crate) use remote::ClientEnd;
 pub(crate) use reply::Answer;
 pub use server::{Host, Server, ServerDef, ServerWorld};

@@ -27,6 +27,7 @@ mod links;
 mod network;
 mod processor;
 mod programs;
+mod replay;
 mod run;
 mod stall;
 mod timeline;

@@ -62,6 +62,11 @@ pub trait Inbox<M> {
     /// are lost. Messages sent from now on go to the peer's next incarnation.
     fn lost(&self, peer: PeerId, loss: Loss);
 
+    /// Whether it has dealt with all that it was delivered.
+    fn is_idle(&self) -> bool {
+        true
+    }
+
     /// Reports that the transport, or a receiver that it called, has panicked: a defect, after
     /// which messages may be missing without a word.
     fn broken(&self, panic: &(dyn Any + Send)) {
@@ -79,7 +84,8 @@ pub enum Loss {
     /// It announced that it stops.
     #[error("it has stopped")]
     Stopped,
-    /// It runs as a new incarnation, which knows nothing of the messages to the one before.
+    /// It knows nothing of the messages to it: it runs as a new incarnation or, over QUIC, may have
+    /// given the connection up while this task stood still.
     #[error("it has restarted")]
     Restarted,
 }

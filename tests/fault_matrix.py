@@ -13,7 +13,7 @@ weights differ where the same are promised. The script ends with 1 if one is.
 Each cell of `task` is also simulated, with the same fault at the same moment; the tables are followed
 by the cells that end differently in the two worlds.
 
-`--chaos N` draws one to three faults on any task from each of N seeds instead, with the same judge.
+`trainyard launch --chaos` draws faults instead.
 """
 
 import argparse
@@ -22,7 +22,6 @@ import itertools
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
@@ -117,7 +116,6 @@ class Cell:
         saved = "with checkpoints" if self.checkpoint else "without"
         return f"{self.how}, {self.mode}, {saved}: {self.fault} of the {self.victim}"
 
-
     def twin(self, seconds):
         """The same fault in a scenario, a third into a training of `seconds`; none for a signal
         that a simulation has not."""
@@ -130,41 +128,6 @@ class Cell:
         elif kind == "freeze":
             lines.append(f"for = '{self.fault.split()[1] if ' ' in self.fault else 600}s'")
         return "\n".join(lines) + "\n"
-
-
-class Fault:
-    """A fault on a task: at a time since the training began, and how long it lasts, in seconds."""
-
-    def __init__(self, draws, seconds):
-        kinds = {"restart": 5, "STOP": 5, "KILL": 1, "TERM": 1}
-        self.kind = draws.choices(list(kinds), kinds.values())[0]
-        self.victim, self.at = draws.choice(TASKS), draws.uniform(0, 0.8 * seconds)
-        self.lasts = 10 ** draws.uniform(-1, 1)
-
-    def __str__(self):
-        lasts = f", {self.lasts:.1f} s" if self.kind in ("restart", "STOP") else ""
-        return f"{self.kind} of {self.victim} at {self.at:.1f} s{lasts}"
-
-
-class Timeline(Cell):
-    """A training by `task` and the faults that are drawn from a seed."""
-
-    def __init__(self, seed, seconds):
-        draws = random.Random(seed)
-        super().__init__("task", "drawn", "some", draws.choice(list(MODES)), draws.random() < 0.6)
-        self.seed = seed
-        self.faults = [Fault(draws, seconds) for _ in range(draws.randint(1, 3))]
-
-    def name(self):
-        faults = "; ".join(str(fault) for fault in self.faults)
-        saved = "with checkpoints" if self.checkpoint else "without"
-        return f"seed {self.seed}: {self.mode}, {saved}: {faults}"
-
-    def keeps_weights(self):
-        """Whether no worker dies, and nobody stands still for long enough to be lost."""
-        return all(fault.kind == "STOP" and fault.lasts < SILENCE / 2
-                   or fault.kind == "restart" and fault.victim in ("ps:0", "ps:1")
-                   for fault in self.faults) and self.checkpoint and len(self.faults) == 1
 
 
 class End:
@@ -313,8 +276,6 @@ class Runner:
         raise RuntimeError("the tasks of the launch do not start")
 
     def wait_until_it_trains(self, folder, cell, steps):
-        if isinstance(cell, Timeline):
-            return time.sleep(1)
         """Waits until a third of the training is over: by its checkpoints, or else by time."""
         until = time.monotonic() + (60 if cell.checkpoint else 1 + self.seconds / 3)
         while time.monotonic() < until:
@@ -323,36 +284,7 @@ class Runner:
                 return
             time.sleep(0.02)
 
-    def strike_all(self, cell, tasks, folder, addresses):
-        """The faults of a timeline, each of whoever then is its victim."""
-        began = time.monotonic()
-
-        def strike(fault):
-            time.sleep(max(0.0, began + fault.at - time.monotonic()))
-            name = next(name for name in reversed(tasks) if name.startswith(fault.victim))
-            victim = tasks[name]
-            if victim.process.poll() is not None:
-                return
-            if fault.kind == "STOP":
-                os.kill(victim.process.pid, signal.SIGSTOP)
-                time.sleep(fault.lasts)
-                os.kill(victim.process.pid, signal.SIGCONT)
-            elif fault.kind == "TERM":
-                os.kill(victim.process.pid, signal.SIGTERM)
-            else:
-                os.kill(victim.process.pid, signal.SIGKILL)
-                victim.process.wait()
-                if fault.kind == "restart":
-                    time.sleep(fault.lasts)
-                    again = f"{name} again"
-                    tasks[again] = Task(again, *self.command(fault.victim, addresses, folder))
-
-        with concurrent.futures.ThreadPoolExecutor(len(cell.faults)) as pool:
-            list(pool.map(strike, cell.faults))
-
     def strike(self, cell, tasks, pids, folder, addresses):
-        if isinstance(cell, Timeline):
-            return self.strike_all(cell, tasks, folder, addresses)
         victim = VICTIMS.get(cell.victim)
         if cell.fault == "none":
             return None
@@ -419,7 +351,7 @@ class Runner:
             broken.append("a false success")
         same = result and cell.mode == "sync" and (
             result["weights_digest"] == self.undisturbed(folder, steps))
-        is_promised = cell.keeps_weights() if isinstance(cell, Timeline) else cell.fault in ("none", "STOP 2 s") or (
+        is_promised = cell.fault in ("none", "STOP 2 s") or (
             cell.fault == "restart" and cell.victim == "ps" and cell.checkpoint)
         if cell.mode == "sync" and result and is_promised and not same:
             broken.append("other weights")
@@ -519,8 +451,6 @@ def main():
     parser.add_argument("--jobs", type=int, default=6)
     parser.add_argument("--only", default="", help="a regular expression of cells' names")
     parser.add_argument("--seconds", type=float, default=6.0, help="the length of a training")
-    parser.add_argument("--chaos", type=int, default=0, help="the number of drawn timelines")
-    parser.add_argument("--first", type=int, default=0, help="the first of their seeds")
     parser.add_argument("--write", type=pathlib.Path, help="the Markdown file of the tables")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="trainyard-matrix-") as base:
@@ -528,9 +458,7 @@ def main():
         runner.calibrate(args.jobs)
         rows = []
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            seeds = range(args.first, args.first + args.chaos)
-            tried = [Timeline(seed, args.seconds) for seed in seeds] or cells(args.only)
-            for row in pool.map(runner.run, tried):
+            for row in pool.map(runner.run, cells(args.only)):
                 rows.append(row)
                 print(f"{row['cell'].name()}: {told(row)}", flush=True)
                 if row["simulated"] and row["simulated"] != row["real"]:

@@ -244,7 +244,8 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
     let register = |master| {
         let partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
         let (graph, partition) = (graph(master), Arc::new(partition));
-        WorkerMessage::RegisterGraph { graph, partition, isolated: None, is_again: false }
+        let (isolated, is_again, functions) = (None, false, None);
+        WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions }
     };
     let run = |master| WorkerMessage::RunGraph {
         step: step(master),

@@ -35,13 +35,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("models", &["data", "runtime", BELOW]),
     ("training", &["checkpoint", "data", "models", "import", "runtime", BELOW]),
     ("import", &["tensor", "cluster", "graph", "operations", "optimizer", "runtime"]),
-    ("simulation", &["runtime", BELOW]),
-    ("deployment", &["training", "runtime", BELOW]),
+    ("tape", &["runtime", BELOW]),
+    ("simulation", &["tape", "runtime", BELOW]),
+    ("deployment", &["tape", "training", "runtime", BELOW]),
     (
         "experiment",
         &[
             "simulation",
             "deployment",
+            "tape",
             "training",
             "checkpoint",
             "data",

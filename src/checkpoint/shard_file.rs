@@ -119,7 +119,7 @@ impl<'a> Decoded<'a> {
     pub(super) fn tensors(&self) -> Result<Vec<Raw<'_>>, String> {
         let mut raws = self.0.iter().map(|(name, view)| {
             let dtype = of_format(view.dtype())
-                .ok_or_else(|| format!("`{name}` is of {}", view.dtype()))?;
+                .ok_or_else(|| format!("`{name}` is of {}; save it as F32", view.dtype()))?;
             let shape = Shape::try_from(view.shape().to_vec())
                 .map_err(|error| format!("`{name}`: {error}"))?;
             Ok(Raw { name, dtype, shape, bytes: view.data() })

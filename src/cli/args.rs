@@ -1,10 +1,13 @@
 //! The arguments as they are typed. Combinations are checked where the arguments are used.
 
+mod calibrate;
+mod check;
 mod checkpoint;
 mod deployment;
 mod plan;
 mod reading;
 mod steps;
+mod tape;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -17,16 +20,19 @@ use super::init;
 use crate::experiment::Experiment;
 use crate::experiment::scenario::{Change, Sweep};
 
+pub(crate) use calibrate::CalibrateArgs;
+pub(crate) use check::CheckArgs;
 pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
 };
 pub(crate) use deployment::{
-    CalibrateArgs, CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs,
-    NewArgs, ServeArgs, StatusArgs, TaskArgs,
+    CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs, NewArgs, ServeArgs,
+    StatusArgs, TaskArgs,
 };
 pub(crate) use plan::{PlanArgs, Shard};
 pub(crate) use reading::{read, understood};
 pub(crate) use steps::Steps;
+pub(crate) use tape::{ShowTapeArgs, TapeArgs, TapeCommand};
 
 /// Distributed training in the shape of TensorFlow's runtime, simulated or real.
 #[derive(Debug, Parser)]
@@ -56,12 +62,14 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Run a scenario in simulation and compare its runs.
     Sim(SimArgs),
+    /// Simulate a scenario, and fail if its runs are not as a file expects.
+    Check(CheckArgs),
     /// Simulate a scenario's sweep, and say which point is the fastest, which the cheapest, and
     /// where more stops paying.
     Plan(PlanArgs),
     /// Run a scenario for real on this machine: one process a task, over QUIC.
     Launch(LaunchArgs),
-    /// Measure this machine, and write a scenario's `[calibration]`.
+    /// Measure this machine, and write a scenario's `[calibration]`; or a running cluster.
     Calibrate(CalibrateArgs),
     /// Run one task of a scenario; its cluster and role come from the flags, a file, TF_CONFIG or
     /// SLURM.
@@ -83,6 +91,12 @@ pub(crate) enum Command {
     Graph(GraphArgs),
     /// List, check and merge what a training has saved.
     Checkpoint(CheckpointArgs),
+    /// Show what the tasks of a deployment received, as they recorded it.
+    Tape(TapeArgs),
+    /// List the processors and networks that a scenario's `preset` names, with their sources.
+    Presets,
+    /// Print the JSON schema of what a command writes: `result.json` or `plan.json`.
+    Schema(SchemaArgs),
     /// Print the script by which a shell completes commands and flags.
     Completions(CompletionsArgs),
     /// Write the manual's pages, one for each command.
@@ -94,6 +108,7 @@ impl Command {
     pub(crate) fn scenario(&self) -> Option<&ScenarioArgs> {
         match self {
             Self::Sim(args) => Some(&args.scenario),
+            Self::Check(args) => Some(&args.scenario),
             Self::Plan(args) => Some(&args.scenario),
             Self::Launch(args) => Some(&args.scenario),
             Self::Task(args) => Some(&args.scenario),
@@ -108,6 +123,23 @@ pub(crate) struct InitArgs {
     /// The folder for `scenario.toml`.
     #[arg(default_value = ".")]
     pub(crate) folder: PathBuf,
+}
+
+/// The arguments of `schema`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchemaArgs {
+    /// The file that it describes, without `.json`.
+    #[arg(default_value = "result")]
+    pub(crate) file: SchemaOf,
+}
+
+/// A file that has a schema.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// What `sim` and `launch` write.
+    Result,
+    /// What `plan` writes.
+    Plan,
 }
 
 /// The arguments of `completions`.
@@ -293,6 +325,11 @@ pub(crate) struct SimArgs {
     /// promised of every training. With 0, only those of the scenario.
     #[arg(long, value_name = "N", conflicts_with_all = ["repeat", "seeds", "out"])]
     pub(crate) chaos: Option<u64>,
+
+    /// Deliver messages in the order that a deployment of the same scenario had, as its tasks wrote
+    /// it into this directory with `launch --record` or `task --record`.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["chaos", "seeds"])]
+    pub(crate) replay: Option<PathBuf>,
 
     /// Write the report's files into this directory.
     #[arg(long, value_name = "DIR")]

@@ -1,15 +1,17 @@
-//! `calibrate`: measures this machine, and writes the `[calibration]` of a scenario; or fits the
-//! laws of workers' step times to earlier results.
+//! `calibrate`: measures this machine, and writes the `[calibration]` of a scenario; or measures a
+//! running cluster, or fits the laws of workers' step times to earlier results.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::args::CalibrateArgs;
 use super::failure::Failure;
-use crate::deployment::{ExitCode, StopRequest};
+use crate::deployment::{Certificates, ExitCode, StopRequest, read_cluster};
 use crate::experiment::ExperimentError;
-use crate::experiment::calibration::{CalibratedMachine, calibrate, laws_to_toml, step_laws};
+use crate::experiment::calibration::{
+    CalibratedMachine, calibrate, calibrate_cluster, laws_to_toml, step_laws,
+};
 
 /// Runs the command.
 pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
@@ -19,9 +21,10 @@ pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
         opened.map(drop).map_err(Failure::writing(path.display().to_string()))
     };
     args.out.as_ref().map(open).transpose()?;
-    let text = match &args.from[..] {
-        [] => measure(&mut StopRequest::listen(None)?)?.to_toml(),
-        folders => {
+    let text = match (&args.cluster, &args.from[..]) {
+        (Some(cluster), _) => measure_cluster(args, cluster)?,
+        (None, []) => measure(&mut StopRequest::listen(None)?)?.to_toml(),
+        (None, folders) => {
             let laws = step_laws(folders, args.run.as_deref());
             laws_to_toml(&laws.map_err(ExperimentError::from)?)
         }
@@ -33,6 +36,16 @@ pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
         None => write!(io::stdout(), "{text}").map_err(Failure::writing("the result"))?,
     }
     Ok(ExitCode::Done)
+}
+
+/// Measures the tasks of the cluster in `file` and the ways between them; the sections of a
+/// scenario.
+fn measure_cluster(args: &CalibrateArgs, file: &Path) -> Result<String, Failure> {
+    let cluster = read_cluster(file)?;
+    let folder = args.certs.as_deref().expect("--cluster requires --certs");
+    let certificates = Certificates::new(folder, &args.run_name);
+    let speed = calibrate_cluster(&cluster, &certificates, |what| eprintln!("measuring: {what}"));
+    Ok(speed?.to_toml())
 }
 
 /// Measures this machine, and tells on stderr what happens.

@@ -1,15 +1,25 @@
-//! `sim --chaos N`: runs a scenario under drawn faults, and prints which broke a promise.
+//! `--chaos N` of `sim` and `launch`: tries a scenario under drawn faults, and prints which broke a
+//! promise.
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
-use super::args::SimArgs;
+use tokio::runtime;
+
+use super::args::{LaunchArgs, ScenarioArgs, SimArgs};
 use super::failure::Failure;
 use super::progress::Progress;
-use crate::deployment::ExitCode;
-use crate::experiment::chaos::{Broken, ChaosReport, ChaosRun};
-use crate::experiment::{Experiment, Trainer};
+use crate::deployment::{ExitCode, StopRequest};
+use crate::experiment::chaos::{Broken, ChaosReport, ChaosRun, Launches};
+use crate::experiment::{Experiment, Launcher, Trainer};
 
-/// Tries `seeds` timelines on each run. A promise that was broken is a bug of this program.
+/// The number of timelines on processes that a core tries at a time, where the user does not say.
+const A_CORE: usize = 3;
+
+/// Simulates `seeds` timelines on each run. A promise that was broken is a bug of this program.
 pub(super) fn run(
     args: &SimArgs,
     experiment: &Experiment,
@@ -19,16 +29,74 @@ pub(super) fn run(
     let counter = Progress::counter("timelines", seeds, quiet);
     let report = experiment.chaos(trainer, seeds, |run, done| counter.show(run, done))?;
     counter.finish();
-    print(args, &report).map_err(Failure::writing("the result"))?;
-    Ok(if report.is_clean() { ExitCode::Done } else { ExitCode::Internal })
+    print(("sim", &args.scenario), args.json, &report)?;
+    Ok(exit_code(&report))
 }
 
-fn print(args: &SimArgs, report: &ChaosReport) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, report)?;
-        return writeln!(out);
+/// Launches `timelines` on each run. If it is asked to stop, it prints what came of those that were
+/// over.
+pub(super) fn launch(
+    args: &LaunchArgs,
+    (experiment, mut launcher): (&Experiment, Launcher),
+    (timelines, quiet): (u64, bool),
+) -> Result<ExitCode, Failure> {
+    launcher.tell = |_| {}; // several launches at a time
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let jobs = args.jobs.map_or(A_CORE * cores, |jobs| jobs.get() as usize);
+    let (stop, stopped) = listen()?;
+    let launches = Launches { experiment, launcher, jobs, stop };
+    if !quiet {
+        eprintln!("left out, since `launch` can't inflict it: a full disk");
     }
+    let counter = Progress::counter("timelines", timelines, quiet);
+    let report = experiment
+        .launched_chaos(&launches, timelines, |run, done| counter.show(&run.run, done))?;
+    counter.finish();
+    print(("launch", &args.scenario), args.json, &report)?;
+    Ok(stopped.try_recv().unwrap_or(exit_code(&report)))
+}
+
+/// Whether the user has asked to stop, and then with which exit code.
+fn listen() -> Result<(Arc<AtomicBool>, std::sync::mpsc::Receiver<ExitCode>), Failure> {
+    let failed = || Failure::system("listen for signals");
+    let request = StopRequest::on_signals()?;
+    let runtime = runtime::Builder::new_current_thread().build().map_err(failed())?;
+    let (stop, (sender, stopped)) = (Arc::new(AtomicBool::new(false)), std::sync::mpsc::channel());
+    let flag = Arc::clone(&stop);
+    let wait = move || {
+        let code = runtime.block_on(request);
+        if sender.send(code).is_ok() {
+            flag.store(true, Ordering::Relaxed);
+        }
+    };
+    thread::Builder::new().name("stopped".into()).spawn(wait).map_err(failed())?;
+    Ok((stop, stopped))
+}
+
+fn exit_code(report: &ChaosReport) -> ExitCode {
+    if report.is_clean() { ExitCode::Done } else { ExitCode::Internal }
+}
+
+fn print(
+    (command, scenario): (&str, &ScenarioArgs),
+    as_json: bool,
+    report: &ChaosReport,
+) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let written = match as_json {
+        true => serde_json::to_writer_pretty(&mut out, report)
+            .map_err(io::Error::from)
+            .and_then(|()| writeln!(out)),
+        false => print_table(&mut out, (command, scenario), report),
+    };
+    written.map_err(Failure::writing("the result"))
+}
+
+fn print_table(
+    out: &mut impl Write,
+    (command, scenario): (&str, &ScenarioArgs),
+    report: &ChaosReport,
+) -> io::Result<()> {
     let width = report.runs.iter().map(|run| run.run.chars().count()).max().unwrap_or(0).max(3);
     writeln!(out, "{:width$}  tried  to the end  with an error  broken", "run")?;
     for run in &report.runs {
@@ -37,31 +105,37 @@ fn print(args: &SimArgs, report: &ChaosReport) -> io::Result<()> {
         let broken = broken.len();
         writeln!(out, "{name:width$}  {tried:5}  {reached_the_end:10}  {failed:13}  {broken:6}")?;
     }
+    let path = scenario.scenario.as_deref();
+    let path = path.map(|path| format!("{} ", path.display())).unwrap_or_default();
+    let seed = scenario.seed.map(|seed| format!("--seed {seed} ")).unwrap_or_default();
     for run in &report.runs {
         for broken in &run.broken {
-            print_broken(&mut out, args, (&run.run, broken))?;
+            print_broken(out, &run.run, broken)?;
+            let (run, faults) = (&run.run, &broken.faults);
+            let which = format!("{path}{seed}--run '{run}' --set 'fault={faults}'");
+            writeln!(out, "  to replay it:\n    trainyard {command} {which} --chaos 0")?;
         }
     }
     Ok(())
 }
 
-/// One timeline: what it breaks, and the command that replays it.
-fn print_broken(
-    out: &mut impl Write,
-    args: &SimArgs,
-    (run, broken): (&str, &Broken),
-) -> io::Result<()> {
+/// What a timeline breaks.
+fn print_broken(out: &mut impl Write, run: &str, broken: &Broken) -> io::Result<()> {
     match broken.seed {
         Some(seed) => write!(out, "\n{run}, seed {seed}, {} faults", broken.drawn)?,
         None => write!(out, "\n{run}, the scenario's own faults")?,
     }
-    writeln!(out, " broke:")?;
+    match broken.repeats {
+        Some(repeats) => {
+            writeln!(out, " broke, and then {} of {} times:", repeats.again, repeats.tries)?;
+        }
+        None => writeln!(out, " broke:")?,
+    }
     for breach in &broken.breaches {
         writeln!(out, "  {breach}")?;
     }
-    let named = args.scenario.scenario.as_deref();
-    let scenario = named.map(|path| format!("{} ", path.display())).unwrap_or_default();
-    let faults = &broken.faults;
-    writeln!(out, "  to replay it:")?;
-    writeln!(out, "    trainyard sim {scenario}--run '{run}' --set 'fault={faults}' --chaos 0")
+    for (task, words) in &broken.last_words {
+        writeln!(out, "  {task}: {}", words.replace('\n', "\n    "))?;
+    }
+    broken.logs.iter().try_for_each(|logs| writeln!(out, "  its logs: {}", logs.display()))
 }

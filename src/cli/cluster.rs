@@ -1,6 +1,7 @@
 //! `cluster`: prints the cluster and role that this task would have, or every mistake in their
 //! source.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use clap::builder::styling::AnsiColor;
@@ -8,16 +9,24 @@ use serde_json::{Map, json};
 
 use super::args::ClusterArgs;
 use super::failure::Failure;
-use crate::cluster::RunConfig;
+use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::deployment::{ExitCode, find_role};
+use crate::experiment::Experiment;
+use crate::experiment::scenario::Scenario;
 
 /// Runs the command. If nothing gives this process a role, it is a training in one process.
 pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
     let alone =
         || RunConfig::from_tf_config(None).expect("a training in one process has no mistakes");
-    let config = find_role(&args.role.flags(None), None)?.unwrap_or_else(alone);
+    let experiment = args.scenario.as_ref().map(Experiment::load).transpose()?;
+    let scenario = experiment.map(|experiment| experiment.scenarios()).transpose()?;
+    let scenario = scenario.as_ref().map(|scenarios| &scenarios[0].1);
+    let listed = scenario.and_then(Scenario::addresses);
+    let config = find_role(&args.role.flags(scenario), listed)?.unwrap_or_else(alone);
+    let replicas = scenario.map_or_else(BTreeMap::new, |scenario| scenario.replicas.clone());
+    let cluster = config.cluster_spec().clone().with_replicas(replicas);
     warn(&config);
-    let printed = if args.json { print_json(&config) } else { print(&config) };
+    let printed = if args.json { print_json(&config, &cluster) } else { print(&config, &cluster) };
     printed.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }
@@ -30,29 +39,45 @@ pub(super) fn warn(config: &RunConfig) {
     }
 }
 
-fn print(config: &RunConfig) -> io::Result<()> {
+fn print(config: &RunConfig, cluster: &ClusterSpec) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let chief = config.chief().map_or_else(|| "unknown".to_owned(), |chief| chief.to_string());
     let task = config.task_type().map_or_else(|| "none".to_owned(), |_| config.task().to_string());
     writeln!(out, "task     {task}{}", if config.is_chief() { ", the chief" } else { "" })?;
     writeln!(out, "chief    {chief}")?;
     writeln!(out, "master   {:?}", config.master())?;
-    for task in config.cluster_spec().tasks() {
-        let address = config.cluster_spec().task_address(&task).unwrap_or("unknown");
+    for task in cluster.tasks() {
+        let address = cluster.task_address(&task).unwrap_or("unknown");
         writeln!(out, "{:<8} {address}", task.to_string())?;
+    }
+    write_replicas(&named(cluster), &mut out)
+}
+
+/// The names of the tasks of each replica that has several.
+fn named(cluster: &ClusterSpec) -> Vec<Vec<String>> {
+    let names = |tasks: Vec<TaskName>| tasks.iter().map(ToString::to_string).collect();
+    cluster.replicas().map(names).collect()
+}
+
+/// Writes the tasks of each replica that has several.
+pub(super) fn write_replicas(replicas: &[Vec<String>], out: &mut impl Write) -> io::Result<()> {
+    for replica in replicas {
+        let Some((first, helpers)) = replica.split_first() else { continue };
+        writeln!(out, "replica  {first} trains with {}", helpers.join(", "))?;
     }
     Ok(())
 }
 
-fn print_json(config: &RunConfig) -> io::Result<()> {
-    let address = |task| (format!("{task}"), json!(config.cluster_spec().task_address(&task).ok()));
-    let tasks: Map<_, _> = config.cluster_spec().tasks().map(address).collect();
+fn print_json(config: &RunConfig, cluster: &ClusterSpec) -> io::Result<()> {
+    let address = |task| (format!("{task}"), json!(cluster.task_address(&task).ok()));
+    let tasks: Map<_, _> = cluster.tasks().map(address).collect();
     let found = json!({
         "task": config.task_type().map(|_| config.task().to_string()),
         "is_chief": config.is_chief(),
         "chief": config.chief().map(|chief| chief.to_string()),
         "master": config.master(),
         "tasks": tasks,
+        "replicas": named(cluster),
     });
     writeln!(io::stdout().lock(), "{found:#}")
 }

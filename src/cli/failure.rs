@@ -8,6 +8,7 @@ use crate::checkpoint::CheckpointError;
 use crate::deployment::{DeploymentError, ExitCode, of_certificate};
 use crate::experiment::ExperimentError;
 use crate::runtime::Error;
+use crate::tape::TapeError;
 use crate::transport::CertificateError;
 
 /// The error of a command that ended early.
@@ -47,6 +48,14 @@ pub(super) enum Failure {
     /// A graph can't be read or shown.
     #[error("{path}: {problem}")]
     Graph {
+        /// The file.
+        path: String,
+        /// The problem with it.
+        problem: String,
+    },
+    /// A file of expectations can't be used.
+    #[error("{path}: {problem}")]
+    Expectations {
         /// The file.
         path: String,
         /// The problem with it.
@@ -95,7 +104,10 @@ impl Failure {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::NotSupported(_) | Self::Graph { .. } | Self::Merge(_) => ExitCode::Usage,
+            Self::NotSupported(_)
+            | Self::Graph { .. }
+            | Self::Expectations { .. }
+            | Self::Merge(_) => ExitCode::Usage,
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
             Self::Certificate(error) => of_certificate(error),
             Self::Checkpoint(error) => of_checkpoint(error),
@@ -111,8 +123,17 @@ impl Failure {
             Self::Experiment(ExperimentError::Data(error)) if error.is_corrupt() => {
                 ExitCode::CorruptData
             }
+            Self::Experiment(ExperimentError::Tape(error)) => of_tape(error),
             Self::Experiment(_) => ExitCode::Usage,
         }
+    }
+}
+
+fn of_tape(error: &TapeError) -> ExitCode {
+    match error {
+        error if error.is_corrupt() => ExitCode::CorruptData,
+        error if error.is_of_writing() => ExitCode::Unwritable,
+        _ => ExitCode::Usage,
     }
 }
 

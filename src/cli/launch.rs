@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tokio::runtime;
 
 use super::args::LaunchArgs;
+use super::chaos;
 use super::failure::Failure;
 use super::output::{Out, command, exit_code};
 use super::progress::Progress;
@@ -22,16 +23,17 @@ pub(super) fn run(
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
     let experiment = args.variants.of(args.scenario.experiment()?);
+    if let Some(timelines) = args.chaos {
+        let launcher = launcher(args, flags, &experiment)?;
+        return chaos::launch(args, (&experiment, launcher), (timelines, quiet));
+    }
     let trials = experiment.trials_in(World::Deployment)?;
     let mut stop = StopRequest::listen(None)?;
     let predictor = match args.compare {
         true => Some(Predictor::new(args, &experiment, &mut stop)?),
         false => None,
     };
-    let program = std::env::current_exe().map_err(Failure::system("find this program"))?;
-    let mut launcher = Launcher::new(&experiment, program)?;
-    launcher.flags = flags;
-    launcher.busy_poll = args.busy_poll.map(Into::into);
+    let launcher = launcher(args, flags, &experiment)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
     let compare = |at: usize, run: &Run, recording: &Recording| match &predictor {
@@ -41,6 +43,20 @@ pub(super) fn run(
     let launch =
         Launch { args, quiet, experiment: &experiment, trials: &trials, launcher, compare };
     runtime.block_on(launch.run(stop))
+}
+
+/// A launcher of this program.
+fn launcher(
+    args: &LaunchArgs,
+    flags: Vec<String>,
+    experiment: &Experiment,
+) -> Result<Launcher, Failure> {
+    let program = std::env::current_exe().map_err(Failure::system("find this program"))?;
+    let mut launcher = Launcher::new(experiment, program)?;
+    launcher.flags = flags;
+    launcher.record = args.record.clone();
+    launcher.busy_poll = args.busy_poll.map(Into::into);
+    Ok(launcher)
 }
 
 /// Predicts the runs of an experiment as on this machine.

@@ -28,6 +28,11 @@ pub(super) fn run(
     }
     let (experiment, is_tuned) = experiment.tuned()?;
     let mut trials = experiment.trials_in(World::Simulation)?;
+    if let Some(folder) = &args.replay {
+        for trial in &mut trials {
+            trial.replay(folder)?;
+        }
+    }
     let mut report = experiment.report(&trials, World::Simulation)?;
     report.command = command();
     let out = Out::create(args.out.as_deref())?;
@@ -94,7 +99,7 @@ fn repeat(
 }
 
 /// Runs a run once.
-fn simulate(
+pub(super) fn simulate(
     trial: &Trial,
     progress: &Several,
     trainer: &impl Trainer,

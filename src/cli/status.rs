@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use super::args::StatusArgs;
+use super::cluster::write_replicas;
 use super::failure::Failure;
 use crate::deployment::{ExitCode, Question, SessionStanding, Standing, ask};
 
@@ -40,6 +41,7 @@ fn write_text(standing: &Standing, mut out: impl Write) -> io::Result<()> {
     for (task, address) in &standing.cluster {
         writeln!(out, "{task:<8} {}", address.as_deref().unwrap_or("address not known"))?;
     }
+    write_replicas(&standing.replicas, &mut out)?;
     for session in &standing.sessions {
         let SessionStanding { number, operations, steps, running, .. } = session;
         let client = session.client.as_deref().unwrap_or("its own program");
@@ -76,6 +78,7 @@ mod tests {
                 ("ps:0".to_owned(), Some("a:1".to_owned())),
                 ("worker:0".to_owned(), None),
             ],
+            replicas: vec![vec!["worker:0".to_owned(), "worker:1".to_owned()]],
             bytes_sent: 5,
             sessions: vec![SessionStanding {
                 number: 7,
@@ -95,6 +98,7 @@ mod tests {
                         device   /job:worker/task:1/device:CPU:0\n\
                         ps:0     a:1\n\
                         worker:0 address not known\n\
+                        replica  worker:0 trains with worker:1\n\
                         session 7 of client:0, which is away: 12 operations, 5 steps, 1 under \
                         way\n\
                         can't reach ps:0: it has not answered yet\n\

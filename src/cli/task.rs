@@ -81,7 +81,12 @@ fn attend(
     };
     let busy_poll = args.busy_poll.0;
     let (encoding, devices) = (trial.cluster.encoding, trial.cluster.devices);
-    let member = Member { seat, encoding, devices, busy_poll, clock };
+    let recorder = match &args.record {
+        Some(folder) => Some(trial.recorder(&seat, clock, folder)?),
+        None => None,
+    };
+    let own = recorder.clone();
+    let member = Member { seat, encoding, devices, busy_poll, clock, recorder: own };
     let beating = control.as_ref().map(Control::try_clone).transpose()?;
     let program = |host: Host| {
         if let Some(control) = beating {
@@ -100,6 +105,10 @@ fn attend(
     let outcome = deployment::run(member, stop, program)?;
     let TaskOutcome { result, stopped, ended, sent } = outcome;
     let recording = recording.finish();
+    if let Some(recorder) = recorder {
+        let weights = recording.ending.and_then(|ending| ending.weights_digest);
+        recorder.end(weights, result.as_ref().err().map(ToString::to_string));
+    }
     if let Some(control) = &mut control {
         control.tell(&Event::Part(Part::new(&recording, sent, ended)));
     }

@@ -62,6 +62,11 @@ impl ClusterSpec {
         all.collect()
     }
 
+    /// The tasks of each replica that has several.
+    pub fn replicas(&self) -> impl Iterator<Item = Vec<TaskName>> {
+        self.workers().map(|first| self.replica_of(&first)).filter(|replica| replica.len() > 1)
+    }
+
     /// The task that initializes, saves and reports: the first that computes gradients. The jobs'
     /// names sort as TensorFlow ranks them: `chief`, `master`, `worker`.
     pub fn chief(&self) -> Option<TaskName> {
@@ -103,7 +108,8 @@ mod tests {
         assert_eq!(cluster.workers().collect::<Vec<_>>(), [worker(0), worker(2)]);
         assert_eq!(cluster.role(&worker(3)), Role::Helper);
         assert_eq!(cluster.role(&TaskName::new("ps", 0)), Role::ParameterServer);
-        assert_eq!(cluster.replica_of(&worker(2)), [worker(2), worker(3)]);
+        let both = [[worker(0), worker(1)], [worker(2), worker(3)]];
+        assert!(cluster.replicas().eq(both), "{:?}", cluster.replicas().collect::<Vec<_>>());
     }
 
     #[test]

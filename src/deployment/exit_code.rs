@@ -33,6 +33,10 @@ pub enum ExitCode {
     CertificateRefused = 11,
     /// A simulated training was lost to its faults. Started again it is lost again.
     TrainingLost = 12,
+    /// A replay does not do what its tapes have.
+    ReplayDeparted = 13,
+    /// A run is not as `check` was told to expect.
+    NotAsExpected = 14,
     /// Stopped by Ctrl-C, in good order.
     Interrupted = 130,
     /// Peers are lost; restart this task.
@@ -43,7 +47,7 @@ pub enum ExitCode {
 
 impl ExitCode {
     /// All of them, in order, each with its meaning.
-    pub(crate) const ALL: [(Self, &'static str); 16] = [
+    pub(crate) const ALL: [(Self, &'static str); 18] = [
         (Self::Done, "done"),
         (Self::Internal, "internal error"),
         (Self::Usage, "usage or configuration"),
@@ -57,6 +61,8 @@ impl ExitCode {
         (Self::Unanswered, "a task does not answer, or no other does"),
         (Self::CertificateRefused, "a certificate is missing, damaged or refused"),
         (Self::TrainingLost, "a simulated training was lost to its faults"),
+        (Self::ReplayDeparted, "a replay departed from its tapes"),
+        (Self::NotAsExpected, "a run is not as expected"),
         (Self::Interrupted, "stopped by Ctrl-C, in good order"),
         (Self::PeersLost, "peers lost, restart me"),
         (Self::Terminated, "stopped by SIGTERM, in good order"),
@@ -89,6 +95,7 @@ impl ExitCode {
             | Code::ResourceExhausted => Self::Usage,
             Code::NanLoss => Self::Diverged,
             Code::Stalled => Self::Stalled,
+            Code::Departed => Self::ReplayDeparted,
             Code::Unavailable
             | Code::Aborted
             | Code::DeadlineExceeded

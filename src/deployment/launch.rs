@@ -4,16 +4,21 @@
 //! program can be launched as well. Each gets its listening socket, and a connection to the
 //! launcher by which it notices the launcher's end, however it ended: no process stays behind.
 
+mod damage;
 mod faults;
 pub(crate) mod folder;
 mod follow;
 mod members;
+mod relay;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub(crate) use damage::Damage;
 pub(crate) use faults::{ProcessFault, ProcessFaultKind};
+pub(crate) use follow::last_words;
+pub(crate) use relay::Disturbance;
 
 use super::stop::StopRequest;
 use super::{DeploymentError, ExitCode};
@@ -42,6 +47,10 @@ pub(crate) struct Launch {
     pub(crate) patience: Patience,
     /// What the launcher does to the processes.
     pub(crate) faults: Vec<ProcessFault>,
+    /// The folder of the run's checkpoints, if they are in one.
+    pub(crate) checkpoints: Option<PathBuf>,
+    /// Tells what the launcher does and waits for.
+    pub(crate) tell: fn(&str),
     /// The folder of the tasks' logs.
     pub(crate) logs: PathBuf,
 }
@@ -49,8 +58,13 @@ pub(crate) struct Launch {
 impl Launch {
     /// The path of `task`'s log.
     fn log(&self, task: &TaskName) -> PathBuf {
-        self.logs.join(format!("{}-{}.log", task.job(), task.index()))
+        log_of(&self.logs, task)
     }
+}
+
+/// The path of `task`'s log in the folder `logs`.
+pub(crate) fn log_of(logs: &Path, task: &TaskName) -> PathBuf {
+    logs.join(format!("{}-{}.log", task.job(), task.index()))
 }
 
 /// The end of a run.

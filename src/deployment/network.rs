@@ -38,6 +38,8 @@ pub struct Standing {
     pub devices: Vec<String>,
     /// The tasks that it knows of, each with its address if that is known.
     pub cluster: Vec<(String, Option<String>)>,
+    /// The tasks of each replica that has several; the first trains, and the others help it.
+    pub replicas: Vec<Vec<String>>,
     /// Whether its training is over.
     pub is_training_over: bool,
     /// The data sent to other tasks \[bytes\].
@@ -154,11 +156,14 @@ impl Network {
             let address = self.known.task_address(&task).ok().map(str::to_owned);
             (task.to_string(), address)
         });
+        let replicas = self.roster.replicas();
+        let replicas = replicas.map(|tasks| tasks.iter().map(ToString::to_string).collect());
         let refused = server.refusals().into_iter().map(|(who, why)| (who.to_string(), why));
         Standing {
             task: server.task().to_string(),
             devices: server.devices().map(|device| device.to_string()).collect(),
             cluster: cluster.collect(),
+            replicas: replicas.collect(),
             is_training_over: server.is_training_over(),
             bytes_sent: self.sent.get().total,
             serves_sessions: server.serves_sessions(),

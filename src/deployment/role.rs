@@ -51,7 +51,7 @@ pub fn find_role(
         return config.map(Some).map_err(|error| mistaken("the flags", error));
     }
     let told = match (&args.file, listed) {
-        (Some(path), _) => Some(read(path)?),
+        (Some(path), _) => Some(read_cluster(path)?),
         (None, Some(listed)) if names_task => {
             Some(listed.map_err(|error| mistaken("[cluster]", error))?)
         }
@@ -107,7 +107,7 @@ fn of_task(cluster: ClusterSpec, args: &Flags) -> Result<RunConfig, DeploymentEr
 }
 
 /// The cluster in a file: jobs and their addresses, in TOML also below `[cluster]`.
-fn read(path: &Path) -> Result<ClusterSpec, DeploymentError> {
+pub(crate) fn read_cluster(path: &Path) -> Result<ClusterSpec, DeploymentError> {
     let origin = path.display().to_string();
     let wrong = |error: &dyn std::fmt::Display| mistaken(&origin, error);
     let text =

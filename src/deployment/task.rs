@@ -19,6 +19,7 @@ use crate::runtime::{
     self, Code, ComputeModel, Encoding, Error, Host, ParameterServerMessage, PeerMessage,
     Processor, Server, ServerDef, Traffic, panic_text,
 };
+use crate::tape::Recorder;
 use crate::transport::{Quic, Transport};
 use crate::units::Time;
 
@@ -40,6 +41,8 @@ pub struct Member {
     pub busy_poll: Duration,
     /// The task's clock.
     pub clock: WallClock,
+    /// Writes the order in which it receives messages, if that is asked for.
+    pub recorder: Option<Recorder>,
 }
 
 /// The end of a task: its result, its time, and its network traffic.
@@ -62,7 +65,8 @@ impl Member {
     /// nothing to do.
     pub fn new(seat: Seat) -> Self {
         let (devices, busy_poll) = (NonZeroU32::MIN, Duration::ZERO);
-        Self { seat, encoding: Encoding::Exact, devices, busy_poll, clock: WallClock::new() }
+        let (encoding, clock) = (Encoding::Exact, WallClock::new());
+        Self { seat, encoding, devices, busy_poll, clock, recorder: None }
     }
 }
 
@@ -129,8 +133,15 @@ where
 
 /// The task's server, started.
 pub(super) fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Server> {
-    let device = |_| Rc::new(Processor::default()) as Rc<dyn ComputeModel>;
+    let device = |number| match &member.recorder {
+        Some(recorder) => Rc::new(recorder.gated(number)) as Rc<dyn ComputeModel>,
+        None => Rc::new(Processor::default()),
+    };
     let devices = (0..member.devices.get()).map(device).collect();
+    let transport = match &member.recorder {
+        Some(recorder) => recorder.over(transport),
+        None => transport,
+    };
     let transport = member.encoding.over(transport);
     let world = runtime::ServerWorld { transport, clock: Rc::new(member.clock), devices };
     let Seat { cluster, task, master, .. } = &member.seat;

@@ -5,6 +5,7 @@
 //! which the simulation of the same trainings comes closest. The fit's residuals say how good the
 //! model is here.
 
+mod cluster;
 mod fit;
 mod guess;
 mod laws;
@@ -18,6 +19,7 @@ use std::path::Path;
 use super::ExperimentError;
 use crate::deployment::{DeploymentError, StopRequest};
 
+pub use cluster::{ClusterSpeed, TaskSpeed, Way, calibrate_cluster};
 pub use laws::{LawsError, StepLaw, laws_to_toml, step_laws};
 pub use machine::Machine;
 pub(super) use machine::place_together;

@@ -1,17 +1,20 @@
 //! Chaos: a scenario's runs under drawn faults, judged by what is promised of every training.
 //!
-//! Each run is simulated once undisturbed, then once for each seed, under faults that are drawn
-//! from it. A timeline of faults that breaks a [`Promise`] is shrunk to the fewest faults that
-//! still break it, and printed as a value of the scenario's key `fault`, which replays it.
+//! Each run is trained once undisturbed, then once for each seed, under faults that are drawn from
+//! it: in simulation, or on real processes. A timeline of faults that breaks a [`Promise`] is
+//! shrunk to the fewest faults that still break it, and printed as a value of the scenario's key
+//! `fault`, which replays it.
 
 mod draw;
 mod judge;
+mod launches;
 mod shrink;
 #[cfg(test)]
 mod tests;
+mod world;
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,10 +22,14 @@ use serde::Serialize;
 
 use super::scenario::written_faults;
 use super::{Experiment, ExperimentError, Trainer, Trial};
+use crate::deployment::Folder;
+use crate::report::World;
 use crate::simulation::Fault;
 
-use judge::Judge;
 pub use judge::{Breach, Promise};
+use judge::{Judge, Verdict};
+pub(crate) use launches::Launches;
+use world::InSimulation;
 
 /// What came of the runs of an experiment under drawn faults.
 #[derive(Clone, Debug, Serialize)]
@@ -58,6 +65,25 @@ pub struct Broken {
     pub faults: String,
     /// What they break.
     pub breaches: Vec<Breach>,
+    /// How often the faults that were drawn broke a promise again; none in a simulation, which
+    /// repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
+    /// The last error or line of each process, by its task.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub last_words: BTreeMap<String, String>,
+    /// The folder of the logs and checkpoints of the processes, which is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logs: Option<PathBuf>,
+}
+
+/// How often a timeline that broke a promise did so again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Repeats {
+    /// The number of times that it did.
+    pub again: u32,
+    /// The number of times that it was tried.
+    pub tries: u32,
 }
 
 impl ChaosReport {
@@ -80,23 +106,45 @@ impl Experiment {
         seeds: u64,
         progress: impl Fn(&str, u64) + Sync,
     ) -> Result<ChaosReport, ExperimentError> {
-        let run = |trial: &Trial| {
-            let judge = Judge::new(trial, &trainer)?;
-            Ok(try_all(&judge, &trainer, seeds, |done| progress(&trial.name, done)))
-        };
-        let runs = self.trials()?.iter().map(run).collect::<Result<_, ExperimentError>>()?;
-        Ok(ChaosReport { runs })
+        let tell = |run: &ChaosRun, done| progress(&run.run, done);
+        try_runs(&self.trials()?, &InSimulation(trainer), seeds, tell)
+    }
+
+    /// As [`Self::chaos`], on real processes: `launches` says how. The seeds begin with the run's.
+    /// `progress` is told after each timeline what came of the run so far. A user who asks to stop
+    /// gets the report of the timelines that were over.
+    ///
+    /// # Errors
+    /// As [`Self::trials`]; a run that fails undisturbed.
+    pub(crate) fn launched_chaos(
+        &self,
+        launches: &Launches<'_>,
+        timelines: u64,
+        progress: impl Fn(&ChaosRun, u64) + Sync,
+    ) -> Result<ChaosReport, ExperimentError> {
+        let mut trials = self.trials_in(World::Deployment)?;
+        trials.iter_mut().for_each(launches::judged_as_deployed);
+        try_runs(&trials, launches, timelines, progress)
     }
 }
 
-/// Tries all timelines of a run, on all cores.
-fn try_all(
-    judge: &Judge<'_>,
-    trainer: &impl Trainer,
+fn try_runs(
+    trials: &[Trial],
+    world: &impl world::World,
     seeds: u64,
-    progress: impl Fn(u64) + Sync,
-) -> ChaosRun {
-    let own = &judge.trial().cluster.faults.list;
+    progress: impl Fn(&ChaosRun, u64) + Sync,
+) -> Result<ChaosReport, ExperimentError> {
+    let mut runs = Vec::new();
+    for trial in trials {
+        let Some(judge) = Judge::new(trial, world)? else { break };
+        runs.push(try_all(&judge, seeds, &progress));
+    }
+    Ok(ChaosReport { runs })
+}
+
+/// Tries all timelines of a run, several at once.
+fn try_all(judge: &Judge<'_>, seeds: u64, progress: &(impl Fn(&ChaosRun, u64) + Sync)) -> ChaosRun {
+    let (own, world) = (&judge.trial().cluster.faults.list, judge.world());
     let first = u64::from(own.is_empty()); // number 0 is the scenario's own timeline
     let (next, done) = (AtomicU64::new(first), AtomicU64::new(0));
     let all = Mutex::new(ChaosRun { run: judge.trial().name.clone(), ..ChaosRun::default() });
@@ -110,16 +158,16 @@ fn try_all(
             if number > seeds {
                 return;
             }
-            let seed = number.checked_sub(1);
+            let seed = number.checked_sub(1).map(|seed| world.first_seed(judge.trial()) + seed);
             let faults = seed.map_or_else(|| own.clone(), |seed| draw::faults(judge, seed));
-            let tried = try_one(judge, trainer, seed, &faults);
-            all.lock().expect("nothing panics while it holds the tally").add(tried);
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+            let Some(tried) = try_one(judge, seed, &faults) else { return };
+            let mut all = all.lock().expect("nothing panics while it holds the tally");
+            all.add(tried);
+            progress(&all, done.fetch_add(1, Ordering::Relaxed) + 1);
         }
     };
-    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        for _ in 0..world.jobs() {
             scope.spawn(try_some);
         }
     });
@@ -135,20 +183,37 @@ enum Tried {
     Broken(Broken),
 }
 
-fn try_one(
-    judge: &Judge<'_>,
-    trainer: &impl Trainer,
-    seed: Option<u64>,
-    faults: &[Fault],
-) -> Tried {
-    let verdict = judge.verdict(trainer, faults);
-    if verdict.breaches.is_empty() {
-        let failed = |code| Tried::Failed(format!("{code:?}"));
-        return verdict.failed.map_or(Tried::ReachedTheEnd, failed);
+/// Tries one timeline. None if the user has asked to stop.
+fn try_one(judge: &Judge<'_>, seed: Option<u64>, faults: &[Fault]) -> Option<Tried> {
+    let Verdict { failed, breaches, last_words, folder } = judge.verdict(faults)?;
+    if breaches.is_empty() {
+        let with = |code| Tried::Failed(format!("{code:?}"));
+        return Some(failed.map_or(Tried::ReachedTheEnd, with));
     }
-    let (fewest, breaches) =
-        shrink::shrink(faults, verdict.breaches, |faults| judge.verdict(trainer, faults).breaches);
-    Tried::Broken(Broken { seed, drawn: faults.len(), faults: written_faults(&fewest), breaches })
+    let tries = judge.world().repetitions();
+    let breaches_of = |faults: &[Fault]| judge.verdict(faults).map_or(Vec::new(), |it| it.breaches);
+    let again = (0..tries).filter(|_| !breaches_of(faults).is_empty()).count() as u32;
+    let repeats = (tries > 0).then_some(Repeats { again, tries });
+    let (fewest, breaches) = if tries > 0 && again == 0 {
+        (faults.to_vec(), breaches) // whatever is left out, it would seem harmless
+    } else {
+        shrink::shrink(faults, breaches, |faults| {
+            let found = (0..tries.max(1)).map(|_| breaches_of(faults));
+            found.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
+        })
+    };
+    Some(Tried::Broken(Broken {
+        seed,
+        drawn: faults.len(),
+        faults: written_faults(&fewest),
+        breaches,
+        repeats,
+        last_words: last_words
+            .iter()
+            .map(|(task, words)| (task.to_string(), words.clone()))
+            .collect(),
+        logs: folder.map(Folder::keep),
+    }))
 }
 
 impl ChaosRun {

@@ -8,6 +8,7 @@ use crate::data::DataError;
 use crate::deployment::DeploymentError;
 use crate::report::NoSuchRun;
 use crate::runtime::{Code, Error};
+use crate::tape::TapeError;
 use crate::units::Bytes;
 
 /// The error of an experiment that gives no report.
@@ -60,6 +61,9 @@ pub enum ExperimentError {
     /// The tasks can't be launched, or one of them failed.
     #[error("{0}")]
     Deployment(#[from] DeploymentError),
+    /// A tape can't be written, read or replayed.
+    #[error("{0}")]
+    Tape(#[from] TapeError),
     /// A run failed.
     #[error("run `{run}`: {error}")]
     Run {

@@ -1,18 +1,17 @@
 //! The deployment of an experiment: its runs as processes on this machine.
 
+mod inflicted;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::scenario::written_faults;
 use super::summary::Observed;
+use super::trial::folder_of;
 use super::{Experiment, ExperimentError, Trial};
-use crate::deployment::{
-    DeploymentError, Ended, ExitCode, Folder, Launch, ProcessFault, ProcessFaultKind, StopRequest,
-    launch,
-};
+use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, launch};
 use crate::report::{Report, Run, World};
-use crate::simulation::{FaultKind, Trigger};
+use crate::tape::Recorder;
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
@@ -24,11 +23,17 @@ pub(crate) struct Launcher {
     pub(crate) flags: Vec<String>,
     /// How long an idle task polls for messages, if the user has said so.
     pub(crate) busy_poll: Option<Duration>,
+    /// Tells what a launch does to its processes and waits for.
+    pub(crate) tell: fn(&str),
+    /// The folder of the tapes, if any are wanted.
+    pub(crate) record: Option<PathBuf>,
     /// The scenario's file, which each task reads.
     scenario: PathBuf,
     /// The temporary folder of `scenario`, if that was not a file; dropped with the launcher.
     _folder: Option<Folder>,
 }
+
+pub(super) use inflicted::can_inflict;
 
 /// A watch that shows nothing.
 pub(super) struct Unwatched;
@@ -55,7 +60,9 @@ impl Launcher {
                 (Some(folder), path)
             }
         };
-        Ok(Self { program, flags: Vec::new(), busy_poll: None, scenario, _folder: folder })
+        let tell = |words: &str| eprintln!("{words}");
+        let (flags, busy_poll, record) = (Vec::new(), None, None);
+        Ok(Self { program, flags, busy_poll, tell, record, scenario, _folder: folder })
     }
 
     /// Launches one run and follows it to its end. The tasks' logs go to the folder `logs`.
@@ -69,15 +76,21 @@ impl Launcher {
         watch: Box<dyn Watch>,
         stop: &mut StopRequest,
     ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
+        let record = self.record.as_ref().map(|folder| folder.join(folder_of(&trial.name)));
+        if let Some(folder) = &record {
+            Recorder::check_is_new(folder)?;
+        }
         let order = Launch {
             program: self.program.clone(),
-            arguments: self.arguments(experiment, trial),
+            arguments: self.arguments(experiment, trial, record.as_deref()),
             program_arguments: experiment.arguments.clone(),
             run: trial.name.clone(),
             busy_poll: self.busy_poll,
             tasks: trial.cluster.spec.tasks().collect(),
             patience: trial.settings.patience,
-            faults: faults_of_processes(trial),
+            faults: inflicted::faults_of_processes(trial, self.tell),
+            checkpoints: trial.checkpoint_folder(),
+            tell: self.tell,
             logs,
         };
         let launched = match launch(&order, watch, stop).await? {
@@ -91,7 +104,12 @@ impl Launcher {
     }
 
     /// The arguments of each task's program.
-    fn arguments(&self, experiment: &Experiment, trial: &Trial) -> Vec<String> {
+    fn arguments(
+        &self,
+        experiment: &Experiment,
+        trial: &Trial,
+        record: Option<&Path>,
+    ) -> Vec<String> {
         let mut arguments = vec!["task".to_owned(), self.scenario.display().to_string()];
         let (run, swept) = &trial.origin;
         arguments.push(format!("--run={run}"));
@@ -100,6 +118,7 @@ impl Launcher {
             arguments.push(format!("--{flag}={change}"));
         }
         arguments.push(format!("--seed={}", trial.cluster.seed));
+        arguments.extend(record.map(|folder| format!("--record={}", folder.display())));
         arguments.extend_from_slice(&self.flags);
         arguments
     }
@@ -130,29 +149,6 @@ impl Experiment {
         }
         Ok(report)
     }
-}
-
-/// The faults of `trial` that a launcher can inflict on its processes; the others are named and
-/// left out.
-fn faults_of_processes(trial: &Trial) -> Vec<ProcessFault> {
-    let mut faults = Vec::new();
-    for fault in &trial.cluster.faults.list {
-        let (task, kind) = match &fault.kind {
-            FaultKind::Crash { task, restart_after } => {
-                (task, ProcessFaultKind::Kill { restart_after: *restart_after })
-            }
-            FaultKind::Freeze { task, lasts } => (task, ProcessFaultKind::Stop { lasts: *lasts }),
-            _ => {
-                let text = written_faults(std::slice::from_ref(fault));
-                eprintln!("fault left out, which `launch` can't inflict on processes: {text}");
-                continue;
-            }
-        };
-        if let Trigger::Time(at) = fault.at {
-            faults.push(ProcessFault { at: at.since(Time::ZERO), task: task.clone(), kind });
-        }
-    }
-    faults
 }
 
 fn stopped(trial: &Trial, code: ExitCode) -> ExperimentError {

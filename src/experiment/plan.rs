@@ -8,8 +8,8 @@ use crate::report::Run;
 use crate::report::plan::{Plan, Point, Price, Question};
 
 impl Experiment {
-    /// The experiment with the sweeps of its `[plan]`. A key that the command sweeps keeps the
-    /// command's values.
+    /// Adds the sweeps of the experiment's `[plan]`. Where the command sweeps a key, the command's
+    /// values stay.
     ///
     /// # Errors
     /// Every mistake in the scenario.

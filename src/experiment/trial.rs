@@ -1,6 +1,7 @@
 //! A trial: one run of an experiment, ready for either world.
 
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +103,7 @@ impl Trial {
             seed: own.seed,
             faults: own.faults.clone(),
             timeline: None,
+            replay: None,
         };
         cluster.network.validate().map_err(|error| impossible(&error))?;
         for compute in cluster.own_compute.values().chain([&cluster.compute]) {
@@ -156,8 +158,16 @@ impl Trial {
     /// Checks that the devices that the scenario names are there when it is deployed.
     ///
     /// # Errors
-    /// If tasks have GPUs, and soft placement is not allowed.
+    /// If tasks have GPUs, and soft placement is not allowed; or if the model only has costs.
     pub(super) fn check_deployable(&self) -> Result<(), ExperimentError> {
+        if matches!(self.settings.model, Model::Layers(_)) {
+            let why = format!(
+                "run `{}`: of a table of layers only the costs are known, so there is nothing to \
+                 compute; simulate it",
+                self.name
+            );
+            return Err(ExperimentError::Impossible(why));
+        }
         let first = self.cluster.gpus.keys().next();
         let Some(task) = first.filter(|_| !self.settings.allow_soft_placement) else {
             return Ok(());
@@ -212,7 +222,7 @@ impl Trial {
         };
         let outcome = simulation::run(&self.cluster, start);
         let took = wall.now().since(Time::ZERO);
-        Simulated { recording: recording.finish(), outcome, took }
+        self.compare_weights(Simulated { recording: recording.finish(), outcome, took })
     }
 
     /// The task on `server`, in either world; `config` is what the environment says of it.
@@ -262,6 +272,13 @@ impl Trial {
         Ok(Some(checkpoint.in_store(store)))
     }
 
+    /// The folder of its checkpoints in deployment, if they are in one of this machine's.
+    pub(super) fn checkpoint_folder(&self) -> Option<PathBuf> {
+        let directory = self.checkpoint.as_ref()?.directory.as_ref()?;
+        let is_folder = !directory.contains("://");
+        is_folder.then(|| Path::new(directory).join(folder_of(&self.name)))
+    }
+
     /// Whether it keeps checkpoints.
     pub(super) fn has_checkpoints(&self) -> bool {
         self.checkpointing.is_some() || self.checkpoint.is_some()
@@ -273,6 +290,14 @@ impl Trial {
         let settings = settings.in_store(store);
         let retention = Retention { max_to_keep: Some(0), ..settings.retention };
         self.checkpointing = Some(Checkpointing { retention, ..settings });
+    }
+
+    /// Keeps its checkpoints, all of them, below `directory` when it is deployed, if it has any.
+    pub(super) fn keep_all_checkpoints_below(&mut self, directory: &Path) {
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.directory = Some(directory.display().to_string());
+            checkpoint.keep = 0;
+        }
     }
 
     /// The run's entry in the report. A run whose last checkpoint could not be written has one.

@@ -23,8 +23,7 @@ pub enum ImportError {
     DuplicateName(String),
     /// An operation needs its own result.
     #[error(
-        "the nodes {} need each other's results; of loops, `While` with functions is read here: \
-         write the graph after `tf.compat.v1.enable_control_flow_v2()`",
+        "the nodes {} need each other's results, and are no loop of `Enter` and `Exit`",
         .0.join(", ")
     )]
     Cycle(Vec<String>),

@@ -6,6 +6,7 @@ mod control;
 mod einsum;
 mod images;
 mod indexed;
+mod list;
 mod math;
 mod norm;
 mod reduction;
@@ -45,6 +46,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         images::find,
         condition::find,
         control::find,
+        list::find,
         norm::find,
         state::find,
     ];
@@ -247,6 +249,9 @@ impl<'a> Importer<'a> {
     /// Computes arithmetic on shapes at once. Translates the other nodes, and those whose result is
     /// known only in the step.
     fn translate(&mut self, node: &Node<'_>) -> Values {
+        if let Some(values) = list::handed_on(self, node)? {
+            return Ok(values);
+        }
         if node.def.op == "BroadcastGradientArgs"
             && let [Some(a), Some(b)] = [node.known(0).ok(), node.known(1).ok()]
             && fold::depends_on_the_step(a, b)
@@ -257,6 +262,11 @@ impl<'a> Importer<'a> {
                 ..Value::from(known)
             };
             return Ok(known.map(with).collect());
+        }
+        if node.def.op == "BroadcastGradientArgs"
+            && (node.known(0).is_err() || node.known(1).is_err())
+        {
+            return array::sums_of_the_step(self, node);
         }
         let Some(known) = fold::fold(node) else {
             let unknown = || NodeProblem::NotConstant { input: node.unknown_input() };

@@ -2,6 +2,7 @@
 
 use super::NodeProblem;
 use super::known::Known;
+use super::listed::Listed;
 use crate::graph::{Edge, Graph, Name, NewOperation, Op, OpId, Output};
 use crate::tensor::Tensor;
 
@@ -34,6 +35,8 @@ pub(super) struct Value {
     /// The operations that must run before a user that takes the constant or known value without
     /// the output: the control inputs of the constants that it was computed from.
     pub(super) after: Vec<OpId>,
+    /// The list that it is, if it is one.
+    pub(super) list: Option<Listed>,
     /// The variable that it refers to, if it does, and the operation that must run before a read of
     /// it.
     pub(super) variable: Option<(OpId, Option<OpId>)>,
@@ -52,6 +55,13 @@ impl From<Known> for Value {
 }
 
 impl Value {
+    /// Whether it is known without a value in a step: the handle of a list, or a list that has no
+    /// value yet.
+    pub(super) fn is_static(&self) -> bool {
+        self.output.is_none()
+            && matches!(self.list, Some(Listed::Handle { .. } | Listed::Open(_) | Listed::Nothing))
+    }
+
     /// The value for a step. Operations that must be made for it are called after `node`, whose
     /// input `input` it is.
     pub(super) fn output(

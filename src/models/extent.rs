@@ -47,6 +47,10 @@ impl Model {
                 Extent { parameters: parameters as f64, activations: activations as f64 }
             }
             Self::Count => Extent::default(), // a few scalars
+            Self::Layers(layers) => {
+                let parameters = layers.iter().map(|layer| layer.parameters as f64).sum();
+                Extent { parameters, activations: 0.0 }
+            }
             Self::Null(Null { variables, elements, .. }) => {
                 let parameters = *variables as f64 * *elements as f64;
                 Extent { parameters, activations: 0.0 }

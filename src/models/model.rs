@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{GraphFile, Null};
+use super::{GraphFile, Layer, Null};
 
 /// A model of the built-in trainer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub enum Model {
     Published(Published),
     /// A graph that TensorFlow wrote.
     GraphDef(Arc<GraphFile>),
+    /// Layers of which only the sizes and costs are known, to be simulated.
+    Layers(Vec<Layer>),
     /// Scalar variables on every parameter server, to each of which an update adds 1: to check that
     /// no gradient counts twice.
     Count,
@@ -42,7 +44,7 @@ impl Model {
 
     /// Whether it is trained on data.
     pub(crate) fn has_data(&self) -> bool {
-        !matches!(self, Self::Null(_) | Self::Count)
+        !matches!(self, Self::Null(_) | Self::Count | Self::Layers(_))
     }
 
     /// Whether its accuracy can be measured.

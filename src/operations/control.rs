@@ -148,6 +148,25 @@ impl While {
         }
     }
 
+    /// The `inputs`, with the sizes of variables open that differ after an iteration, where the
+    /// body was built for any size. A step knows them before the first iteration only.
+    fn opened(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let next = self.body.infer(inputs)?;
+        let open = |i: usize| {
+            let (given, own) = (inputs[i], self.body.inputs()[i]);
+            let Some(after) = next.get(i).filter(|after| after.shape.rank() == given.shape.rank())
+            else {
+                return given;
+            };
+            let dims = given.shape.dims().iter().zip(after.shape.dims()).zip(own.shape.dims());
+            let dims: SmallVec<[_; 6]> = dims
+                .map(|((dim, after), own)| if own.is_none() && dim != after { None } else { *dim })
+                .collect();
+            TensorType::new(given.dtype, crate::tensor::PartialShape::new(&dims))
+        };
+        Ok((0..inputs.len()).map(open).collect())
+    }
+
     /// The iterations that the cost counts.
     fn expected(&self) -> u64 {
         self.maximum.map_or(1, |maximum| maximum as u64)
@@ -164,6 +183,8 @@ impl OpDef for While {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let opened = self.opened(inputs)?;
+        let inputs = opened.as_slice();
         let condition = self.condition.infer(inputs)?;
         if condition.len() != 1 || !is_truth(&condition[0]) {
             return Err(GraphProblem::needs("a bool scalar as condition", &condition));
@@ -214,19 +235,26 @@ impl OpDef for WhileGrad {
         if count > inputs.len() {
             return Err(GraphProblem::needs("the inputs of a loop, and gradients", inputs));
         }
-        self.of.infer(&inputs[..count])?;
-        let reals: OutputTypes =
-            inputs[..count].iter().copied().filter(TensorType::is_real).collect();
         let variables = inputs[..self.of.variables()].iter().filter(|x| x.is_real()).count();
+        if inputs.len() != count + variables {
+            return Err(GraphProblem::needs("the inputs of a loop, and gradients", inputs));
+        }
+        self.of.infer(&inputs[..count])?;
+        let opened = self.of.opened(&inputs[..count])?;
+        let mut inputs: Vec<TensorType> = opened.iter().chain(&inputs[count..]).copied().collect();
+        let reals: OutputTypes = opened.iter().copied().filter(TensorType::is_real).collect();
+        for (dx, x) in inputs[count..].iter_mut().zip(&reals) {
+            // A gradient has the sizes of the variable after the loop, and then of each before.
+            *dx = either(*dx, *x).unwrap_or(*dx);
+        }
+        let inputs = inputs.as_slice();
         let with_sums: Vec<TensorType> =
             inputs.iter().chain(&reals[variables..]).copied().collect();
         let gradients = self.back.infer(&with_sums)?;
         let fits = |(x, dx): (&TensorType, &TensorType)| {
             x.dtype == dx.dtype && x.shape.merge(&dx.shape).is_some()
         };
-        let fit = reals.len() == gradients.len()
-            && inputs.len() == count + variables
-            && reals.iter().zip(&gradients).all(fits);
+        let fit = reals.len() == gradients.len() && reals.iter().zip(&gradients).all(fits);
         if fit { Ok(reals) } else { Err(GraphProblem::needs("the gradients of a loop", inputs)) }
     }
 

@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use super::{Report, Summary, Verdict};
 
+/// The JSON schema of `result.json`.
+pub const SCHEMA: &str = include_str!("result.schema.json");
+
 /// A report with what follows from it.
 #[derive(Serialize)]
 struct Whole<'a> {

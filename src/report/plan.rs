@@ -198,6 +198,9 @@ impl Plan {
     /// The version of the form of `plan.json`. Keys are added without a change of it.
     pub const FORMAT: u32 = 1;
 
+    /// The JSON schema of `plan.json`.
+    pub const SCHEMA: &str = include_str!("plan.schema.json");
+
     /// The plan of which `parts` hold all points.
     ///
     /// # Errors

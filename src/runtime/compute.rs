@@ -1,6 +1,7 @@
 //! The device of a task: runs kernels, and reports when they are done.
 
 use std::any::Any;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
 use crate::cluster::LocalDevice;
@@ -81,6 +82,9 @@ pub trait ComputeModel {
     fn memory(&self) -> Option<Bytes> {
         None
     }
+
+    /// Spreads kernels over so many of the machine's cores; `None` leaves that to the machine.
+    fn use_cores(&self, _cores: Option<NonZeroU32>) {}
 
     /// Stops the work of `step`, which nobody waits for any more. Its calculation sees for itself
     /// that it is given up.

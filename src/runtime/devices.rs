@@ -1,6 +1,7 @@
 //! The devices of a task, and what it knows of those of the other tasks.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
 use crate::cluster::{DeviceName, LocalDevice, TaskName};
@@ -62,6 +63,11 @@ impl Devices {
     /// Whether the devices compute numbers at all.
     pub(crate) fn numerics(&self) -> Numerics {
         self.cpus[0].numerics()
+    }
+
+    /// Has the task's processors spread kernels over so many cores.
+    pub(crate) fn use_cores(&self, cores: Option<NonZeroU32>) {
+        self.cpus.iter().for_each(|cpu| cpu.use_cores(cores));
     }
 
     fn of_kind(&self, device: LocalDevice) -> &[Rc<dyn ComputeModel>] {

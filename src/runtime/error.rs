@@ -54,6 +54,9 @@ pub enum Code {
     Late,
     /// Nothing can ever happen again in this simulation: everyone waits for someone else.
     Stalled,
+    /// This simulation does not do what the tapes have that it replays. Replay them with the
+    /// scenario and the program that they were recorded with.
+    Departed,
     /// The program returned an error of its own.
     Internal,
 }

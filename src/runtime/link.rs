@@ -265,6 +265,10 @@ impl Inbox<PeerMessage> for Actors {
         }
     }
 
+    fn is_idle(&self) -> bool {
+        self.master.is_empty() && self.worker.is_empty() && self.parameter_server.is_empty()
+    }
+
     fn broken(&self, panic: &(dyn Any + Send)) {
         self.panics.note("the transport", panic);
     }

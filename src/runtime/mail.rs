@@ -18,7 +18,7 @@ use crate::units::Time;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{
     ClientMessage, GraphHandle, MasterMessage, OperationTime, Origin, ParameterServerMessage,
-    Scope, SessionId, StepId, Values, WorkerMessage,
+    Placing, Scope, SessionId, StepId, Values, WorkerMessage, device_filters,
 };
 use crate::runtime::parameter_server::updating::Updates;
 use crate::runtime::reply::Reply;
@@ -251,6 +251,30 @@ pub struct SessionOptions {
     pub log_device_placement: bool,
     /// The time that a step may take before it fails and says who had not answered.
     pub operation_timeout: Option<Duration>,
+}
+
+impl SessionOptions {
+    /// What of them is said to another task.
+    pub(crate) fn placing(&self) -> Placing {
+        Placing {
+            device_filters: self.device_filters.iter().map(ToString::to_string).collect(),
+            allow_soft_placement: self.allow_soft_placement,
+            log_device_placement: self.log_device_placement,
+        }
+    }
+
+    /// The options that another task asks for.
+    ///
+    /// # Errors
+    /// If one of the filters is no device.
+    pub(crate) fn of_placing(placing: &Placing) -> Result<Self> {
+        Ok(Self {
+            device_filters: device_filters(&placing.device_filters)?,
+            allow_soft_placement: placing.allow_soft_placement,
+            log_device_placement: placing.log_device_placement,
+            ..Self::default()
+        })
+    }
 }
 
 /// Who waits, and for what: for the report of a hang.

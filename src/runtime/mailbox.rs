@@ -104,6 +104,11 @@ impl<M: 'static> Address<M> {
         Self(Rc::new(Mailbox { messages, waker: Cell::default(), is_closed: Cell::new(false) }))
     }
 
+    /// Whether no message waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.messages.borrow().is_empty()
+    }
+
     /// Runs `actor`, which then takes the messages sent here. Its panic is noted in `panics`.
     pub(crate) fn run<A: Receive<Message = M>>(&self, actor: A, panics: &Rc<Panics>) {
         let mut context = Context::new();

@@ -19,6 +19,7 @@ use tracing::trace_span;
 use crate::clock::Clock;
 use crate::cluster::{DeviceName, DeviceSpec, TaskName};
 use crate::graph::GraphDef;
+use crate::operations::Flow;
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
@@ -33,7 +34,7 @@ use crate::runtime::master::step_plan::{
     Accepted, Part, Progress, Ready, StepPlan, log_placement, plan,
 };
 use crate::runtime::messages::{
-    GraphHandle, MasterMessage, Scope, SessionId, StepId, WorkerMessage,
+    GraphHandle, MasterMessage, Placing, Scope, SessionId, StepId, WorkerMessage,
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::reply::answer;
@@ -188,7 +189,7 @@ impl Master {
         if is_logged {
             log_placement(&partitions);
         }
-        let isolated = self.scope_of(id);
+        let (isolated, placing) = (self.scope_of(id), self.placing_of(id));
         let is_again = accepted.run.origin.is_some_and(|origin| origin.is_again);
         let mut ready = Ready { parts: Vec::new(), fed_fetches };
         for (partition, peer) in partitions.into_iter().zip(&peers) {
@@ -198,9 +199,12 @@ impl Master {
                 Registration { at: *peer, session: id, request: Arc::clone(&request) };
             self.registering.insert(graph, registration);
             ready.parts.push(Part::new(*peer, graph, &partition));
+            let has_functions = partition.nodes.iter().any(|node| Flow::of(&node.op).is_some());
+            let functions = has_functions.then(|| Box::new(placing.clone()));
             let partition = Arc::new(partition);
-            self.link
-                .send(*peer, WorkerMessage::RegisterGraph { graph, partition, isolated, is_again });
+            let order =
+                WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions };
+            self.link.send(*peer, order);
         }
         let plans = &mut self.sessions.get_mut(&id).expect("it was just there").plans;
         if peers.is_empty() {
@@ -227,6 +231,16 @@ impl Master {
                 || filters.iter().any(|filter| filter.matches(device))
         };
         self.devices.iter().filter(is_visible).cloned().collect()
+    }
+
+    /// Where the functions of a session's conditions and loops may be, whose steps are those of
+    /// other masters: where its own operations may be, of which those on this task are among.
+    fn placing_of(&self, session: SessionId) -> Placing {
+        let mut placing = self.sessions[&session].options.placing();
+        if !placing.device_filters.is_empty() {
+            placing.device_filters.push(DeviceSpec::of_task(&self.home).to_string());
+        }
+        placing
     }
 
     fn scope_of(&self, session: SessionId) -> Option<Scope> {

@@ -28,7 +28,8 @@ use crate::runtime::own_values::OwnValuesAnswer;
 pub use operation::SentOperation;
 pub use packed::Packed;
 pub(crate) use packed::{unpacked, written};
-pub use session::{ClientMessage, SessionAction, SessionAnswer, SessionCall};
+pub(crate) use session::device_filters;
+pub use session::{ClientMessage, Placing, SessionAction, SessionAnswer, SessionCall};
 pub use traffic::Traffic;
 
 /// One run of a session's graph, by the master that began it and its number there.
@@ -184,6 +185,8 @@ pub enum WorkerMessage {
         isolated: Option<Scope>,
         /// Whether a training step waits for it of which an earlier attempt was given up.
         is_again: bool,
+        /// The devices that the functions of its conditions and loops may be on, if it has any.
+        functions: Option<Box<Placing>>,
     },
     /// Master: the session is closed, forget these partitions.
     DeregisterGraphs {

@@ -101,13 +101,8 @@ impl RemoteMaster {
         context: &mut Context<Self>,
     ) {
         let deadline = options.operation_timeout.map(|limit| self.clock.now().after(limit));
-        let device_filters = options.device_filters.iter().map(ToString::to_string).collect();
-        let action = SessionAction::Create {
-            device_filters,
-            isolate_session_state: options.isolate_session_state,
-            allow_soft_placement: options.allow_soft_placement,
-            log_device_placement: options.log_device_placement,
-        };
+        let isolate_session_state = options.isolate_session_state;
+        let action = SessionAction::Create { placing: options.placing(), isolate_session_state };
         self.call(action, Waiter::Session(reply), deadline, context);
     }
 

@@ -349,6 +349,12 @@ impl Server {
         self.world.devices.own().map(|device| DeviceName::new(self.def.task.clone(), device))
     }
 
+    /// Has the task's kernels that spread over threads use so many cores; `None` leaves that to the
+    /// machine (TensorFlow: `RunConfig.num_cores`).
+    pub(crate) fn use_cores(&self, cores: Option<NonZeroU32>) {
+        self.world.devices.use_cores(cores);
+    }
+
     /// Makes the actors write what they wait for, once they have dealt with all earlier messages.
     pub(crate) fn inquire(&self, list: &Arc<Mutex<Vec<Waiting>>>) {
         let list: &WaitingList = list;

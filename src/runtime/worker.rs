@@ -171,8 +171,9 @@ impl Worker {
     /// Takes a message whose values are in the memory of the device that they are for.
     fn take(&mut self, from: PeerId, message: WorkerMessage) {
         match message {
-            WorkerMessage::RegisterGraph { graph, partition, isolated, is_again } => {
-                self.register(from, graph, partition, (isolated, is_again))
+            WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions } => {
+                let functions = functions.as_deref();
+                self.register((from, graph), partition, (isolated, is_again), functions)
             }
             WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 self.deregister(&graphs, isolated)

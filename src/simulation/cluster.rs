@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use crate::cluster::{ClusterSpec, LocalDevice, TaskName};
 use crate::kernels::Numerics;
 pub use crate::runtime::Host;
 use crate::runtime::{Encoding, Error, Traffic};
+use crate::tape::Tapes;
 use crate::units::Time;
 
 use super::audit::Digest;
@@ -54,6 +56,9 @@ pub struct Cluster {
     pub faults: Faults,
     /// The stretch of its timeline that is written, if one is.
     pub timeline: Option<TimelineSpec>,
+    /// The tapes to replay, if any. What they have stands instead of the network, the compute times
+    /// and the faults.
+    pub replay: Option<Arc<Tapes>>,
 }
 
 impl Cluster {

@@ -40,6 +40,8 @@ pub(super) enum RunCommand {
     Start { task: usize },
     /// No event is left: unless an actor has something to do, end the run.
     EndStalled,
+    /// A replay departs from its tapes: end the run.
+    EndDeparted,
     /// The next event is beyond the end of the clock: end the run.
     EndOfTime,
 }
@@ -160,6 +162,7 @@ impl Driver {
             }
             Action::Start { task } => self.command(RunCommand::Start { task }),
             Action::ReportStall => self.command(RunCommand::EndStalled),
+            Action::ReportDeparture => self.command(RunCommand::EndDeparted),
             Action::ReportEndOfTime => self.command(RunCommand::EndOfTime),
         }
     }

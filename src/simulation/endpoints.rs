@@ -1,6 +1,7 @@
 //! A task's ends of the simulated world: its clock, its transport and its devices.
 
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -155,6 +156,10 @@ impl ComputeModel for SimulatedDevice {
 
     fn memory(&self) -> Option<Bytes> {
         self.driver.world.borrow().memory(self.task, self.device)
+    }
+
+    fn use_cores(&self, cores: Option<NonZeroU32>) {
+        self.driver.world.borrow_mut().use_cores(self.task, cores);
     }
 
     fn stop(&self, step: WorkerStep) {

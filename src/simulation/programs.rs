@@ -74,6 +74,9 @@ where
         let driver = Rc::clone(driver);
         let inquiry = None;
         let mut programs = Self { cluster, driver, program, tasks, results, returned, inquiry };
+        if cluster.replay.is_some() {
+            return programs; // each task starts when it did
+        }
         let hosts: Vec<Host> = (0..programs.tasks.len()).map(|i| programs.serve(i, 0)).collect();
         for (task, host) in hosts.into_iter().enumerate() {
             programs.begin(task, host);
@@ -91,17 +94,25 @@ where
             match self.next(&mut commands).await {
                 Next::Command(command) => self.carry_out(command)?,
                 Next::Result(ProgramResult { task, result }) => {
-                    let value = result.map_err(|error| error.on(&self.tasks[task].name))?;
+                    let value = result.map_err(|error| self.root_cause(task, error))?;
                     self.tasks[task].program = Program::Returned(value);
                 }
             }
         }
         self.driver.world.borrow_mut().end();
+        let departure = self.driver.world.borrow_mut().departure_at_end();
+        departure.map_or(Ok(()), Err)?;
         let results = self.tasks.into_iter().filter_map(|task| match task.program {
             Program::Returned(value) => Some((task.name, value)),
             _ => None,
         });
         Ok(results.collect())
+    }
+
+    /// The error of a run in which the program of `task` failed with `error`.
+    fn root_cause(&self, task: usize, error: Error) -> Error {
+        let departure = self.driver.world.borrow().departure_of(task, &error);
+        departure.unwrap_or_else(|| error.on(&self.tasks[task].name))
     }
 
     /// Waits for the next command or result; takes commands first.
@@ -144,6 +155,9 @@ where
                 if inquiry.is_over() {
                     return Err(inquiry.to_error());
                 }
+            }
+            RunCommand::EndDeparted => {
+                self.driver.world.borrow().departure().map_or(Ok(()), Err)?;
             }
             RunCommand::EndOfTime => return Err(end_of_time()),
         }

@@ -7,10 +7,12 @@ mod action;
 mod delivery;
 mod freezes;
 mod processing;
+mod replaying;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -20,7 +22,7 @@ use crate::transport::Messages;
 use crate::units::{Bytes, Time};
 
 use super::audit::{Audit, Digest, EventKind};
-use super::chore::Errand;
+use super::chore::{Errand, Kernels};
 use super::cluster::Cluster;
 use super::critical_path::{CriticalPath, History, Part};
 use super::device::{ComputeSpec, Device};
@@ -31,6 +33,7 @@ use super::hosts::MessageThread;
 use super::links::Links;
 use super::network::{CardTraffic, Delivery, Network};
 use super::processor::{Processors, Usage};
+use super::replay::Replay;
 use super::timeline::Timeline;
 
 pub(super) use action::Action;
@@ -48,6 +51,8 @@ pub(super) struct World {
     processors: Processors<Errand>,
     /// What message threads cost, if they are modelled.
     message_thread: Option<MessageThread>,
+    /// By task: the number of cores that its kernels spread over, if it is told one.
+    num_cores: Vec<Option<NonZeroU32>>,
     /// By task: the number of operations that its message thread has carried out and not paid for.
     unpaid: Vec<u32>,
     links: Links,
@@ -69,6 +74,10 @@ pub(super) struct World {
     history: History,
     /// Is written as time goes on, if it is wanted.
     timeline: Option<Timeline>,
+    /// What is replayed, if anything is.
+    replay: Option<Replay>,
+    /// In a replay, by task and device: the kernels that run.
+    computing: BTreeMap<(usize, usize), VecDeque<Kernels>>,
 }
 
 /// The time by which every run has ended: 200 years. Beyond it, times that could not be told apart
@@ -107,6 +116,7 @@ impl World {
             devices: tasks.iter().map(|task| devices_of(task, cluster)).collect(),
             processors: processing::processors(cluster, &tasks),
             message_thread: cluster.message_thread.clone(),
+            num_cores: vec![None; tasks.len()],
             unpaid: vec![0; tasks.len()],
             links: Links::new(tasks.len()),
             faults,
@@ -120,6 +130,8 @@ impl World {
             has_ended: false,
             history: History::new(&tasks, |task| cluster.spec.role(task) == Role::Worker),
             timeline: cluster.timeline.as_ref().map(|spec| Timeline::new(spec, &tasks)),
+            replay: cluster.replay.as_ref().map(|tapes| Replay::new(tapes)),
+            computing: BTreeMap::new(),
             cluster: cluster.clone(),
             tasks,
         };
@@ -144,7 +156,7 @@ impl World {
 
     /// Whether the run has any faults.
     pub(super) fn expects_faults(&self) -> bool {
-        self.faults.are_expected()
+        self.faults.are_expected() || self.replay.is_some()
     }
 
     /// Whether nothing can be written to the disk.
@@ -173,10 +185,13 @@ impl World {
             return;
         }
         let (queued, processed) = (self.events.next_time(), self.processors.next_event());
-        let others = processed.into_iter().chain(self.network.next_event());
-        let Some(next) = queued.into_iter().chain(others).min() else {
-            return actions.push(Action::ReportStall);
-        };
+        let played = self.replay.as_ref().and_then(|replay| replay.next_event(self.now));
+        let others = processed.into_iter().chain(self.network.next_event()).chain(played);
+        let next = queued.into_iter().chain(others).min();
+        if self.has_departed(next) {
+            return actions.push(Action::ReportDeparture);
+        }
+        let Some(next) = next else { return actions.push(Action::ReportStall) };
         if next > END_OF_TIME {
             return actions.push(Action::ReportEndOfTime);
         }
@@ -185,6 +200,8 @@ impl World {
             self.happen(actions);
         } else if processed == Some(next) {
             self.advance_processors(actions);
+        } else if played == Some(next) {
+            self.advance_replay(actions);
         } else {
             self.advance_network(actions);
         }
@@ -272,6 +289,9 @@ impl World {
             return;
         }
         let size = self.traffic[from].count(&messages);
+        if let Some(replay) = &mut self.replay {
+            return replay.send(from, to, messages);
+        }
         if self.faults.are_expected() {
             self.links.note_dialer(from, to);
         }
@@ -281,7 +301,7 @@ impl World {
 
     /// Whether a device of `task` takes the kernels of a training step as one piece of work.
     pub(super) fn takes_steps_whole(&self, task: usize, device: usize) -> bool {
-        self.devices[task][device].takes_steps_whole()
+        self.replay.is_none() && self.devices[task][device].takes_steps_whole()
     }
 
     /// The memory of a device of `task`, if it is limited.
@@ -306,12 +326,17 @@ impl World {
 
     /// The incarnation of `peer` that `observer` is connected to.
     pub(super) fn met(&self, observer: usize, peer: usize) -> Option<u64> {
-        self.links.met(observer, peer)
+        match &self.replay {
+            Some(replay) => replay.met(observer, peer),
+            None => self.links.met(observer, peer),
+        }
     }
 
     /// `observer` hears of `incarnation` of `peer`: it loses an earlier one.
     pub(super) fn outlive(&mut self, observer: usize, peer: usize, incarnation: u64) {
-        if self.links.is_up(peer) && u64::from(self.links.incarnation(peer)) == incarnation {
+        let is_replayed = self.replay.is_some(); // its losses are on the tape
+        let is_its = u64::from(self.links.incarnation(peer)) == incarnation;
+        if !is_replayed && self.links.is_up(peer) && is_its {
             let event = FaultEvent::PeerRestarted { observer, peer };
             self.schedule_fault(Duration::ZERO, event);
         }
@@ -324,7 +349,7 @@ impl World {
 
     /// A running task has closed its end; the others learn of it one latency later.
     pub(super) fn has_closed(&mut self, task: usize) {
-        if self.has_ended {
+        if self.has_ended || self.replay.is_some() {
             return;
         }
         for observer in (0..self.tasks.len()).filter(|other| *other != task) {
@@ -366,7 +391,9 @@ impl World {
     /// Takes out the events to come, those missed and the work to be done. They hold references to
     /// actors, so their owner drops them.
     pub(super) fn take_unfinished(&mut self) -> (EventQueue, Vec<Vec<Missed>>, Vec<Errand>) {
-        let work = self.processors.clear_all(self.now);
+        let mut work = self.processors.clear_all(self.now);
+        let computing = std::mem::take(&mut self.computing).into_values().flatten();
+        work.extend(computing.map(|kernels| self.undone(kernels)));
         (std::mem::take(&mut self.events), std::mem::take(&mut self.missed), work)
     }
 

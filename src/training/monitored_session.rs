@@ -260,13 +260,16 @@ impl MonitoredSession {
             self.global_step = step;
             self.steps_in_session = 0;
             self.task.seek_batches(step);
+            // If this session is lost, too, the next one still has to find them.
+            self.positions.go_back();
+            self.own_variables.iter().for_each(OwnVariables::go_back);
         }
         self.global_step = self.global_step.max(global_step);
-        if restored.is_some() || !self.positions.are_found() {
+        if !self.positions.are_found() {
             self.positions.find(&self.task, &self.session, self.global_step).await?;
         }
         if let Some(own) = &self.own_variables
-            && (restored.is_some() || !own.are_found())
+            && !own.are_found()
         {
             own.find(&self.task, &self.session).await?;
         }
@@ -306,7 +309,7 @@ impl MonitoredSession {
         options: RunOptions,
         mut started: Time,
     ) -> Result<Option<(StepDone, Time)>> {
-        let (repeat, seen) = (asked.repeat(&self.session), self.global_step);
+        let (mut repeat, seen) = (asked.repeat(&self.session), self.global_step);
         loop {
             if let Some(timeout) = options.timeout {
                 self.session.set_timeout(Some(timeout));
@@ -324,8 +327,9 @@ impl MonitoredSession {
                 Err(error) if error.code == Code::Late => {
                     self.report_given_up(started, seen);
                     started = self.task.now();
+                    repeat.origin = Some(self.next_origin());
                     asked = Asked::again(&self.session, &repeat);
-                    asked.origin = Some(self.next_origin());
+                    asked.origin = repeat.origin;
                     continue;
                 }
                 Err(error) if self.can_recover_from(&error) => error,
@@ -335,6 +339,10 @@ impl MonitoredSession {
                 return Ok(None);
             }
             if repeat.is_training_step() {
+                tracing::warn!(
+                    worker = %self.task.name(), step = self.local_step, global_step = seen,
+                    "the gradient of this attempt is left out: the step is taken again"
+                );
                 self.report_given_up(started, seen);
             }
             started = self.task.now();
@@ -363,6 +371,7 @@ impl MonitoredSession {
             loss: None,
             staleness: 0,
             applied: false,
+            is_local: false,
         });
     }
 

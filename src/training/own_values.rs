@@ -94,9 +94,14 @@ impl OwnVariables {
         Ok(Some(Self { list, counted: counter.read_again(), next, count, is_found }))
     }
 
-    /// Whether [`Self::find`] has succeeded.
+    /// Whether [`Self::find`] has succeeded since the training last went back.
     pub(super) fn are_found(&self) -> bool {
         self.is_found.get()
+    }
+
+    /// The training has gone back to a checkpoint.
+    pub(super) fn go_back(&self) {
+        self.is_found.set(false);
     }
 
     /// Feeds a counted step its number.

@@ -40,9 +40,15 @@ impl Positions {
         Self { are_found: Cell::new(list.is_empty()), list }
     }
 
-    /// Whether [`Self::find`] has succeeded, or has nothing to do.
+    /// Whether [`Self::find`] has succeeded since the training last went back, or has nothing to
+    /// do.
     pub(super) fn are_found(&self) -> bool {
         self.are_found.get()
+    }
+
+    /// The training has gone back to a checkpoint.
+    pub(super) fn go_back(&self) {
+        self.are_found.set(self.list.is_empty());
     }
 
     /// Feeds a training step the positions after it.

@@ -27,6 +27,8 @@ pub struct StepStats {
     pub staleness: u64,
     /// Whether the gradient was applied; if not, it came too late and was dropped.
     pub applied: bool,
+    /// Whether it changed only the worker's own copy, which a later step exchanges.
+    pub is_local: bool,
 }
 
 /// A measurement of the model on the test split.

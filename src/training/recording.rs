@@ -92,10 +92,13 @@ impl Recorder for SharedRecording {
         recording.steps.push(stats);
     }
 
-    /// A gradient that is undone counts as dropped.
+    /// A gradient that is undone counts as dropped: also that of a step that the next exchange was
+    /// to bring to the others.
     fn restored(&self, global_step: u64) {
         let mut recording = self.lock();
-        for step in recording.steps.iter_mut().filter(|step| step.global_step > global_step) {
+        let is_undone =
+            |step: &&mut StepStats| step.global_step + u64::from(step.is_local) > global_step;
+        for step in recording.steps.iter_mut().filter(is_undone) {
             step.applied = false;
         }
     }

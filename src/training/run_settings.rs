@@ -1,5 +1,6 @@
 //! `RunSettings`: what a program's sessions do where nothing else says so.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::checkpoint::{Retention, Store};
@@ -25,6 +26,7 @@ use super::hooks::SecondOrStepTimer;
 #[derive(Clone)]
 pub struct RunSettings {
     pub(super) tf_random_seed: Option<u64>,
+    pub(super) num_cores: Option<NonZeroU32>,
     pub(super) save_summary_steps: Option<u64>,
     pub(super) save_checkpoints: SecondOrStepTimer,
     pub(super) retention: Retention,
@@ -47,6 +49,7 @@ impl RunSettings {
     pub fn new() -> Self {
         Self {
             tf_random_seed: None,
+            num_cores: None,
             save_summary_steps: Some(100),
             save_checkpoints: SecondOrStepTimer::every_time(Duration::from_secs(600)),
             retention: Retention::default(),
@@ -61,6 +64,14 @@ impl RunSettings {
     #[must_use]
     pub fn tf_random_seed(mut self, seed: u64) -> Self {
         self.tf_random_seed = Some(seed);
+        self
+    }
+
+    /// Has the task's kernels that spread over threads use so many cores; 0 leaves that to the
+    /// machine. In a simulation it counts where the scenario has `[hosts]`.
+    #[must_use]
+    pub fn num_cores(mut self, cores: u32) -> Self {
+        self.num_cores = NonZeroU32::new(cores);
         self
     }
 

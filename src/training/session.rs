@@ -276,7 +276,7 @@ pub(super) struct Asked {
 pub(super) struct Repeat {
     request: Arc<Request>,
     feeds: Values,
-    origin: Option<Origin>,
+    pub(super) origin: Option<Origin>,
 }
 
 impl Repeat {

@@ -156,14 +156,16 @@ impl SessionCreator {
             );
             return Err(Error::new(Code::VariablesLost, message));
         }
-        if found.global_step.is_none() && found.missing.len() < self.scaffold.shared.len() {
+        let is_a_part_lost =
+            !found.missing.is_empty() && found.missing.len() < self.scaffold.shared.len();
+        if is_a_part_lost {
             return self.begin_anew(found).await;
         }
         self.initialize(session, &found.missing).await
     }
 
-    /// Gives all variables their first values, even those that have values: without the global
-    /// step, nobody knows how far these are trained.
+    /// Gives all variables their first values, even those that have values: these may have had
+    /// gradients of steps that were never counted.
     async fn begin_anew(&self, found: Found<'_>) -> Result<Created> {
         let lost: Vec<&str> =
             found.missing.iter().take(3).map(|variable| variable.name.as_str()).collect();

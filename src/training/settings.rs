@@ -3,6 +3,7 @@
 //! A program may use or ignore them, but for the time limit, which ends every monitored session;
 //! the built-in trainer uses nothing else.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -33,6 +34,9 @@ pub struct Settings {
     /// Whether an operation that asks for a device that its task does not have runs on another of
     /// the task, in sessions that do not say otherwise.
     pub allow_soft_placement: bool,
+    /// The number of cores that the kernels of each task spread over; none leaves that to its
+    /// machine.
+    pub num_cores: Option<NonZeroU32>,
     /// The conditions that end the training.
     pub stop: Stop,
     /// How TensorFlow's own tokens coordinate the workers, in a run of the mode `async`; none if

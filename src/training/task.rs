@@ -2,32 +2,26 @@
 
 mod data;
 mod minimize;
+mod time;
+mod whole;
 
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
 use crate::checkpoint::Stores;
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, Role, RunConfig, TaskName};
 use crate::graph::Replica;
-use crate::runtime::{
-    Code, Error, ParameterServerMessage, Patience, Places, Result, Server, ServerTarget,
-    SessionOptions,
-};
+use crate::runtime::{Code, Error, Patience, Result, Server, ServerTarget, SessionOptions};
 use crate::sync::Mode;
-use crate::units::Time;
 
 use super::checkpointing::Checkpointing;
 use super::input::Position;
-use super::record::{Evaluation, Recorder};
+use super::record::Recorder;
 use super::run_settings::RunSettings;
 use super::settings::Settings;
-use crate::data::{Batch, Dataset};
+use crate::data::Dataset;
 use data::Data;
 
 /// One task of a cluster, as its program sees it. Cheap to clone.
@@ -103,6 +97,7 @@ impl Task {
             _ => None,
         };
         parts.server.know_replicas(&workers);
+        parts.server.use_cores(parts.settings.num_cores);
         let inputs = match &data {
             Some(Data::Streamed(input)) => vec![input.position()],
             _ => Vec::new(),
@@ -116,6 +111,8 @@ impl Task {
     /// The same task with `settings` for its sessions.
     #[must_use]
     pub fn with_settings(&self, settings: RunSettings) -> Self {
+        let cores = settings.num_cores.or(self.settings().num_cores);
+        self.inner.parts.server.use_cores(cores);
         self.with(|own| own.settings = settings)
     }
 
@@ -282,190 +279,9 @@ impl Task {
         })
     }
 
-    /// The time on the task's clock.
-    pub fn now(&self) -> Time {
-        self.inner.parts.clock.now()
-    }
-
-    /// The time since 1970; in a simulation, since the beginning of virtual time.
-    pub(super) fn date(&self) -> Duration {
-        self.inner.parts.clock.date()
-    }
-
-    /// Runs blocking work: on another thread when deployed; inline in simulation, where virtual
-    /// time does not advance.
-    ///
-    /// # Errors
-    /// If the work panics.
-    pub(super) async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T> {
-        if self.inner.parts.clock.is_virtual() {
-            return Ok(work());
-        }
-        let done = tokio::task::spawn_blocking(work).await;
-        done.map_err(|error| {
-            Error::new(Code::Internal, format!("work beside the actors failed: {error}"))
-        })
-    }
-
-    /// In a simulation, lets the time pass that work takes which [`Task::blocking`] did at once.
-    pub(super) async fn take_simulated_time(&self, span: Duration) {
-        if self.inner.parts.clock.is_virtual() && !span.is_zero() {
-            self.sleep(span).await;
-        }
-    }
-
-    /// Waits for `pause`.
-    pub(super) async fn sleep(&self, pause: Duration) {
-        let clock = &self.inner.parts.clock;
-        clock.sleep_until(clock.now().after(pause)).await;
-    }
-
-    /// The time limit of a wait that should end by itself. None in a simulation, which notices a
-    /// stall without one.
-    pub(super) fn limit(&self, limit: Duration) -> Option<Duration> {
-        (!self.inner.parts.clock.sees_stalls()).then_some(limit)
-    }
-
-    /// Waits for `done`, but no longer than `limit`, if there is one. `None` if that passed.
-    pub(super) async fn within<T>(
-        &self,
-        limit: Option<Duration>,
-        done: impl Future<Output = T>,
-    ) -> Option<T> {
-        let mut done = pin!(done);
-        let mut passed = pin!(async {
-            match limit {
-                Some(limit) => self.sleep(limit).await,
-                None => std::future::pending().await,
-            }
-        });
-        poll_fn(|context| match done.as_mut().poll(context) {
-            Poll::Ready(value) => Poll::Ready(Some(value)),
-            Poll::Pending => passed.as_mut().poll(context).map(|()| None),
-        })
-        .await
-    }
-
     /// The chief's name: the worker that initialises the variables and evaluates on the test split.
     pub(super) fn chief(&self) -> TaskName {
         self.cluster().chief().expect("a task that trains is of a cluster with workers")
-    }
-
-    /// The worker's next batch of its share of the data; batches never run out.
-    ///
-    /// # Errors
-    /// If the scenario has no data, or the task is no worker.
-    pub fn next_batch(&self) -> Result<Batch> {
-        match &mut *self.inner.data.borrow_mut() {
-            Some(Data::InMemory(batches)) => Ok(batches.next_batch()),
-            Some(Data::Streamed(input)) => input.take(),
-            None => {
-                let message = format!("{} has no share of any data", self.name());
-                Err(Error::new(Code::FailedPrecondition, message))
-            }
-        }
-    }
-
-    /// Moves to the batch of the step after `global_step`. In synchronous training it is exactly
-    /// the batch that a worker takes that never was away; in asynchronous training it assumes that
-    /// all workers are equally fast.
-    pub(super) fn seek_batches(&self, global_step: u64) {
-        if let Some(Data::InMemory(batches)) = &mut *self.inner.data.borrow_mut() {
-            batches.seek(self.steps_of_this_worker(global_step));
-        }
-    }
-
-    /// The number of steps that the worker has taken at `global_step`, if all are equally fast.
-    pub(super) fn steps_of_this_worker(&self, global_step: u64) -> u64 {
-        let steps = |replica: Replica| replica.mode.steps_of_a_worker(global_step, replica.workers);
-        self.inner.replica.map_or(0, steps)
-    }
-
-    /// The number of a worker's steps for each step that changes the shared variables.
-    pub(super) fn local_steps(&self) -> u64 {
-        self.copies().map_or(1, |copies| copies.every.into())
-    }
-
-    /// Notifies all tasks of workers that take no more steps.
-    pub(super) fn tell_who_has_departed(&self, workers: impl IntoIterator<Item = u32>) {
-        let own = self.inner.replica.map(|replica| replica.worker);
-        for worker in workers.into_iter().filter(|worker| Some(*worker) != own) {
-            self.inner.parts.server.tell_all(&ParameterServerMessage::Leave { worker });
-        }
-    }
-
-    /// Whether each round of the training is of all workers.
-    pub(super) fn needs_all_workers(&self) -> bool {
-        self.inner.replica.is_some_and(|replica| replica.mode.needs_all_workers())
-    }
-
-    /// Whether the chief has left the training.
-    pub(super) fn has_chief_left(&self) -> bool {
-        self.inner.parts.server.has_chief_left()
-    }
-
-    /// Tells the workers that ask for it where this task's graph has the shared variables.
-    pub(super) fn publish_places(&self, places: Places) {
-        self.inner.parts.server.publish_places(places);
-    }
-
-    /// Where the graph of `chief` has the shared variables, once it is built.
-    pub(super) async fn places_of(&self, chief: &TaskName) -> Places {
-        self.inner.parts.server.places_of(chief).await
-    }
-
-    /// The number of times that the variables of this task have been cleared.
-    pub(super) fn resets(&self) -> u64 {
-        self.inner.parts.server.resets()
-    }
-
-    /// The work of a parameter server and of a helper: serves until every worker has left the
-    /// training.
-    ///
-    /// # Errors
-    /// If the server stops before; if no worker comes, or comes back, as long as `network.recovery`
-    /// says.
-    pub async fn join(&self) -> Result<()> {
-        let workers = self.cluster().workers().count() as u32;
-        self.inner.parts.server.join(workers, self.patience()).await
-    }
-
-    /// Reports an evaluation on the test split.
-    pub fn report_evaluation(&self, evaluation: Evaluation) {
-        self.inner.parts.recorder.evaluation(evaluation);
-    }
-
-    /// Ends the training of all workers: their sessions stop, and their waits end.
-    pub fn finish_training(&self) {
-        self.inner.parts.server.broadcast(&ParameterServerMessage::TrainingOver);
-    }
-
-    /// Whether the training is over, for all or for this task.
-    pub(super) fn is_training_over(&self) -> bool {
-        self.is_asked_to_stop() || self.inner.parts.server.is_training_over()
-    }
-
-    /// Whether this task, or a parameter server, is to stop before the training's end.
-    pub(super) fn is_asked_to_stop(&self) -> bool {
-        let server = &self.inner.parts.server;
-        server.is_stop_requested() || server.stopping().is_some()
-    }
-
-    pub(super) fn begin_training(&self) {
-        self.inner.parts.server.begin_training();
-    }
-
-    /// Notifies all tasks that this worker takes no more steps.
-    pub(super) fn leave(&self) {
-        if let Some(replica) = self.inner.replica {
-            self.inner
-                .parts
-                .server
-                .broadcast(&ParameterServerMessage::Leave { worker: replica.worker });
-        }
     }
 
     /// The task's server, which knows how the training of the whole cluster stands.

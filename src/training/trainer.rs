@@ -151,6 +151,7 @@ fn build(g: &Graph, task: &Task, stages: &Stages) -> Result<Built, GraphError> {
     let variable = |name: &str, value: &Output| task.with_variables(g, |g| g.variable(name, value));
     let without_data = match &settings.model {
         Model::Null(sizes) => Some(sizes.gradients(g, variable, task.seed())?),
+        Model::Layers(layers) => Some(models::layers::gradients(layers, g, variable)?),
         Model::Count => Some(models::count::gradients(g, variable, servers(task))?),
         _ => None,
     };

@@ -10,7 +10,8 @@ TRAINYARD_GRAPHDEFS names:
 
 A graph has some of the operations below on values of one batch, whose size the graph knows or not;
 a loss, its gradients, and in half of the graphs an optimizer that takes three steps. Variables are
-by reference or by resource; attributes with default values are there or stripped. A graph is drawn
+by reference or by resource; attributes with default values are there or stripped; loops and conditions
+have functions or are nodes in frames. A graph is drawn
 again whose numbers are not finite, change by more than rounding when its inputs change in their last
 digits, or are others in double precision: of such numbers single precision knows too few digits.
 """
@@ -46,6 +47,7 @@ class Draw:
         self.is_batch_known = bool(self.random.randint(2))
         self.is_resource = bool(self.random.randint(2))
         self.is_stripped = bool(self.random.randint(2))
+        self.has_functions = bool(self.random.randint(2))
         self.feeds, self.values, self.ops = {}, [], []
 
     def one(self, *choices):
@@ -411,6 +413,89 @@ def strange(d, x):
                  lambda: tf.linalg.trace(tf.ones([2, 2])) * x, lambda: tf.math.xlogy(x, tf.abs(x) + 0.5))()
 
 
+def inside(d, x):
+    """Something of the shape of `x`, as a branch or a body computes it."""
+    square = len(x.shape) == 2
+    a, b = float(d.floats()), float(d.floats())
+    return d.one(lambda v: tf.tanh(v * a + b), lambda v: tf.sin(v) * x, lambda v: v * 0.5 + x * a,
+                 lambda v: tf.sigmoid(v) - tf.reduce_mean(v), lambda v: tf.nn.relu(v - b) + 0.1,
+                 lambda v: v * tf.nn.softmax(v), lambda v: tf.maximum(v, a) * b,
+                 *([lambda v, w=tf.constant(d.floats(x.shape[1], x.shape[1])): tf.matmul(v, w)] if square else []))
+
+
+@kind()
+def branched(d, x):
+    p = d.one(lambda: tf.reduce_sum(x) > float(d.floats()), lambda: tf.constant(d.flag()), lambda: d.batch(x) > d.int(4, 8))()
+    f, g, h = inside(d, x), inside(d, x), inside(d, x)
+    return d.one(lambda: tf1.cond(p, lambda: f(x), lambda: g(x)), lambda: tf1.cond(p, lambda: x, lambda: g(x)),
+                 lambda: tf1.cond(p, lambda: tf1.cond(tf.reduce_max(x) > 0.5, lambda: f(x), lambda: g(x)), lambda: h(x)),
+                 lambda: tf1.cond(p, lambda: [f(x), x * 2], lambda: [x, g(x)])[1],
+                 lambda: tf1.case([(p, lambda: f(x)), (tf.reduce_min(x) > 0.1, lambda: g(x))], lambda: h(x)))()
+
+
+@kind()
+def repeated_in_loop(d, x):
+    f, g, n = inside(d, x), inside(d, x), d.int(0, 4)
+    options = {"parallel_iterations": d.int(1, 11)}
+    if d.flag():
+        options["maximum_iterations"] = d.int(1, 4)
+
+    def loop(body, start, n=n, **options):
+        return tf1.while_loop(lambda i, v: i < n, lambda i, v: [i + 1, body(i, v)], [0, start], **options)[1]
+
+    return d.one(lambda: loop(lambda i, v: f(v), x, **options), lambda: loop(lambda i, v: f(v), g(x), **options),
+                 lambda: loop(lambda i, v: g(v) * tf.cast(i + 1, tf.float32), x, **options),
+                 lambda: loop(lambda i, v: f(loop(lambda j, u: g(u), v, 2)), x, **options),
+                 lambda: loop(lambda i, v: tf1.cond(tf.equal(i % 2, 0), lambda: f(v), lambda: g(v)), x, **options),
+                 lambda: tf1.cond(tf.reduce_sum(x) > 0.2, lambda: loop(lambda i, v: f(v), x), lambda: g(x)),
+                 lambda: tf1.while_loop(lambda v, s: tf.reduce_max(tf.abs(v)) > 0.1, lambda v, s: [v * 0.4, s + f(v)],
+                                        [x, tf.zeros_like(x)], **options)[1])()
+
+
+@kind(2, 3)
+def over_array(d, x):
+    f, size = tf.tanh, x.shape.as_list()[1]
+    columns = tf.transpose(x, [1, 0] + list(range(2, len(x.shape))))
+
+    def written(i, out):
+        return [i + 1, out.write(i, f(x[:, 0]) * tf.cast(i + 1, tf.float32))]
+
+    def read(t, h, out):
+        h = tf.tanh(rows.read(t) + h * 0.5)
+        return [t + 1, h, out.write(t, h)]
+
+    if d.flag():
+        rows = tf.TensorArray(tf.float32, size=size).unstack(columns)
+        start = [0, tf.zeros_like(x[:, 0]), tf.TensorArray(tf.float32, size=size)]
+        _, last, out = tf1.while_loop(lambda t, *_: t < size, read, start)
+        return d.one(lambda: last, lambda: out.stack()[size - 1], lambda: tf.transpose(out.stack(), [1, 0] + list(range(2, len(x.shape)))))()
+    return d.one(lambda: tf.transpose(tf.map_fn(lambda r: tf.sin(r) * r, columns), [1, 0] + list(range(2, len(x.shape)))),
+                 lambda: tf.map_fn(lambda r: tf.reduce_sum(r) * r, x), lambda: tf.scan(lambda a, r: tf.tanh(a) + r, columns)[size - 1],
+                 lambda: tf.scan(lambda a, r: a * 0.5 + r, x), lambda: tf.foldl(lambda a, r: tf.sin(a) + r, columns),
+                 lambda: tf1.while_loop(lambda i, out: i < 2, written, [0, tf.TensorArray(tf.float32, size=0, dynamic_size=True)])[1].stack()[1])()
+
+
+@kind(3)
+def recurrent(d, x):
+    columns, units = x.shape.as_list()[2], d.int(1, 4)
+    w, is_gated = d.variable(columns + units, units), d.flag()
+
+    class Cell:
+        state_size = output_size = units
+
+        def zero_state(self, batch, dtype):
+            return tf.zeros([batch, units], dtype)
+
+        def __call__(self, inputs, state, scope=None):
+            both = tf.matmul(tf.concat([inputs, state], 1), w)
+            state = tf.sigmoid(both) * state + tf.tanh(both) if is_gated else tf.tanh(both)
+            return state, state
+
+    lengths = d.one(None, d.feed(d.random.randint(1, x.shape[1] + 1, BATCH).astype(np.int32)))
+    outputs, last = tf1.nn.dynamic_rnn(Cell(), x, dtype=tf.float32, sequence_length=lengths)
+    return d.one(outputs, last)
+
+
 def with_assert(x):
     with tf.control_dependencies([tf1.assert_less(x, 1e9, data=[x])]):
         return tf.identity(x)
@@ -484,7 +569,11 @@ def in_double(definition):
     """The same graph with double-precision numbers in place of single-precision ones."""
     single, double = tf.float32.as_datatype_enum, tf.float64.as_datatype_enum
     reference = single + 100
-    for node in definition.node:
+    functions = definition.library.function
+    for function in functions:
+        for argument in list(function.signature.input_arg) + list(function.signature.output_arg):
+            argument.type = double if argument.type == single else argument.type
+    for node in list(definition.node) + [node for function in functions for node in function.node_def]:
         for attribute in node.attr.values():
             if attribute.type in (single, reference):
                 attribute.type += double - single
@@ -557,6 +646,7 @@ def draw(seed):
     tf1.reset_default_graph()
     tf1.set_random_seed(1)
     d = Draw(seed)
+    (tf1.enable_control_flow_v2 if d.has_functions else tf1.disable_control_flow_v2)()
     grow(d)
     if not d.ops:
         return None

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bad_inputs;
+mod check;
 mod checkpoint_command;
 mod commands;
 mod deploy_files;
@@ -12,9 +13,13 @@ mod hosts;
 #[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
+mod launched_chaos;
 mod launched_faults;
 mod plans;
 mod predictions;
+#[cfg(target_os = "linux")]
+mod replays;
 mod roles;
+mod schemas;
 #[cfg(unix)]
 mod tasks;

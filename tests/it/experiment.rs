@@ -5,6 +5,7 @@ mod checkpoints;
 mod critical_paths;
 mod evaluator;
 mod imported;
+mod layers;
 mod own_server;
 mod partitioners;
 mod processors;

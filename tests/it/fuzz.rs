@@ -91,6 +91,11 @@ fn descriptions_of_a_cluster_are_taken_or_refused() {
 }
 
 #[test]
+fn tapes_are_read_or_refused() {
+    try_target("tape", 3000);
+}
+
+#[test]
 fn data_files_are_read_or_refused() {
     for name in ["csv", "libsvm", "npy", "idx"] {
         try_target(name, 500);

@@ -6,5 +6,6 @@ pub(crate) mod checkers;
 pub(crate) mod deployed;
 pub(crate) mod digit_files;
 pub(crate) mod fixture;
+pub(crate) mod schema;
 pub(crate) mod simulated;
 pub(crate) mod tfrecord;

@@ -68,6 +68,9 @@ impl RoleArgs {
 /// The arguments of `cluster`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClusterArgs {
+    /// The scenario of the training, for its addresses and its `[replicas]`.
+    pub(crate) scenario: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) role: RoleArgs,
 
@@ -98,6 +101,11 @@ pub(crate) struct TaskArgs {
     /// The directory into which the chief writes the report's files.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// Write the order in which this task receives messages and loses peers, as a tape into this
+    /// directory. `sim --replay` plays the tapes of all tasks.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
 
     /// How long an idle task polls for messages before it sleeps, as in `100us`: waking up takes
     /// longer than most messages travel. Use `0s` if the machine has fewer cores than tasks.
@@ -166,6 +174,11 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
+    /// Write the order in which each task receives messages and loses peers, as tapes into this
+    /// directory, a folder for each run. `sim --replay` plays them.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
+
     /// Also simulate each run on a model of this machine, and print predicted and measured side by
     /// side.
     #[arg(long)]
@@ -181,26 +194,20 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "DURATION")]
     pub(crate) busy_poll: Option<Span>,
 
+    /// Launch each run under N drawn timelines of faults, after those of the scenario, and check
+    /// what is promised of every training. With 0, only those of the scenario. Another `--seed`
+    /// draws others. As in `launch sims/chaos_launched.toml --chaos 20 --jobs 6`.
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "out", "compare"])]
+    pub(crate) chaos: Option<u64>,
+
+    /// How many timelines are tried at a time. Default: three a core, since tasks that are lost are
+    /// waited for.
+    #[arg(long, value_name = "J", requires = "chaos")]
+    pub(crate) jobs: Option<NonZeroU32>,
+
     /// Print the result as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The arguments of `calibrate`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct CalibrateArgs {
-    /// Instead of measuring: fit the law of each worker's step times to earlier results, folders of
-    /// `--out`, and write it as `[compute.tasks]` of a scenario.
-    #[arg(long, value_name = "DIR,...", value_delimiter = ',')]
-    pub(crate) from: Vec<PathBuf>,
-
-    /// Of several runs in these folders, the one to read.
-    #[arg(long, value_name = "NAME", requires = "from")]
-    pub(crate) run: Option<String>,
-
-    /// The file to write, instead of the standard output.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
 }
 
 /// The arguments of `certs`.

@@ -34,6 +34,7 @@ struct Step {
     loss: Option<u32>,
     staleness: u64,
     applied: bool,
+    is_local: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,6 +62,7 @@ impl Part {
             loss: step.loss.map(f32::to_bits),
             staleness: step.staleness,
             applied: step.applied,
+            is_local: step.is_local,
         };
         let look = |look: &Evaluation| Look {
             global_step: look.global_step,
@@ -98,6 +100,7 @@ impl Part {
             loss: step.loss.map(f32::from_bits),
             staleness: step.staleness,
             applied: step.applied,
+            is_local: step.is_local,
         }));
         recording.evaluations.extend(self.evaluations.iter().map(|look| Evaluation {
             global_step: look.global_step,
@@ -142,6 +145,7 @@ mod tests {
             loss: Some(f32::INFINITY),
             staleness: 3,
             applied: true,
+            is_local: true,
         };
         let look = Evaluation { global_step: 2, at: at(30), loss: 0.5, accuracy: 0.1 };
         let mut told = Recording::default();

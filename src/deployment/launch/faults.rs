@@ -1,78 +1,144 @@
-//! The faults that a launcher inflicts on its processes: it kills them, starts them again, and has
-//! them stand still.
+//! The faults that a launcher inflicts: it kills processes, starts them again and has them stand
+//! still, disturbs the links between them, and damages their checkpoints.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use super::damage::Damage;
+use super::relay::Disturbance;
 use crate::cluster::TaskName;
 use crate::deployment::DeploymentError;
 use crate::units::Time;
 
-/// A fault of one process.
+/// A fault of a launch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProcessFault {
     /// The time since the chief has started.
     pub(crate) at: Duration,
-    /// The process's task.
-    pub(crate) task: TaskName,
     pub(crate) kind: ProcessFaultKind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProcessFaultKind {
-    /// It is killed (SIGKILL), and started again after this time, if any.
-    Kill { restart_after: Option<Duration> },
-    /// It stands still for this time (SIGSTOP, then SIGCONT).
-    Stop { lasts: Duration },
+    /// A process is killed (SIGKILL), and started again after this time, if any.
+    Kill { task: TaskName, restart_after: Option<Duration> },
+    /// A process stands still for this time (SIGSTOP, then SIGCONT).
+    Stop { task: TaskName, lasts: Duration },
+    /// A process stands still for a part of each [`PERIOD`]: all takes `factor` times as long.
+    Slow { task: TaskName, factor: f64, lasts: Duration },
+    /// What goes from the first of each of these pairs to the second is disturbed for this time.
+    Disturb { ways: Vec<(TaskName, TaskName)>, how: Disturbance, lasts: Duration },
+    /// The file of the checkpoints that was written last is damaged.
+    Damage(Damage),
 }
 
 impl ProcessFault {
-    /// Whether the process is started again.
-    pub(super) fn restarts(&self) -> bool {
-        matches!(self.kind, ProcessFaultKind::Kill { restart_after: Some(_) })
+    /// Whether the process of `task` is started again.
+    pub(super) fn restarts(&self, task: &TaskName) -> bool {
+        let ProcessFaultKind::Kill { task: killed, restart_after } = &self.kind else {
+            return false;
+        };
+        killed == task && restart_after.is_some()
+    }
+
+    /// Whether a link is disturbed.
+    pub(super) fn is_of_links(&self) -> bool {
+        matches!(self.kind, ProcessFaultKind::Disturb { .. })
     }
 }
 
-/// Something to do to the process of an index.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The time in which a slow process stands still once and goes on once.
+pub(super) const PERIOD: Duration = Duration::from_millis(100);
+
+/// Something to do to the processes, by their indices, to the links or to the checkpoints.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Deed {
-    Kill { restart_after: Option<Duration> },
-    Start,
-    Stop { lasts: Duration },
-    Continue,
+    Kill {
+        index: usize,
+        restart_after: Option<Duration>,
+    },
+    Start {
+        index: usize,
+    },
+    Stop {
+        index: usize,
+        lasts: Duration,
+    },
+    /// Of the process with this number.
+    Continue {
+        index: usize,
+        id: u32,
+    },
+    Slow {
+        index: usize,
+        factor: f64,
+        lasts: Duration,
+    },
+    /// Goes on with that, for the next period.
+    SlowOn {
+        index: usize,
+        factor: f64,
+        lasts: Duration,
+    },
+    Disturb {
+        ways: Vec<(usize, usize)>,
+        how: Disturbance,
+        lasts: Duration,
+    },
+    /// Ends the disturbance of this number.
+    Settle {
+        number: usize,
+    },
+    Damage(Damage),
 }
 
-/// What is still to be done to the processes, by time.
+impl Deed {
+    /// What `fault` is, with the indices of processes in `tasks`; none if it names another.
+    fn of(fault: &ProcessFault, tasks: &[TaskName]) -> Option<Self> {
+        let index = |task: &TaskName| tasks.iter().position(|one| one == task);
+        Some(match fault.kind.clone() {
+            ProcessFaultKind::Kill { task, restart_after } => {
+                Self::Kill { index: index(&task)?, restart_after }
+            }
+            ProcessFaultKind::Stop { task, lasts } => Self::Stop { index: index(&task)?, lasts },
+            ProcessFaultKind::Slow { task, factor, lasts } => {
+                Self::Slow { index: index(&task)?, factor, lasts }
+            }
+            ProcessFaultKind::Disturb { ways, how, lasts } => {
+                let known = |(from, to): &(TaskName, TaskName)| Some((index(from)?, index(to)?));
+                Self::Disturb { ways: ways.iter().filter_map(known).collect(), how, lasts }
+            }
+            ProcessFaultKind::Damage(damage) => Self::Damage(damage),
+        })
+    }
+}
+
+/// What is still to be done, by time.
 #[derive(Default)]
 pub(super) struct Agenda {
-    /// The faults, with their processes' indices, until the training begins.
-    faults: Vec<(usize, ProcessFault)>,
-    due: BTreeMap<(Time, usize), (usize, Deed)>,
+    /// The faults, each with its time since the training begins, until it does.
+    faults: Vec<(Duration, Deed)>,
+    due: BTreeMap<(Time, usize), Deed>,
     added: usize,
 }
 
 impl Agenda {
     /// The agenda of `faults` on the processes of `tasks`.
     pub(super) fn new(faults: &[ProcessFault], tasks: &[TaskName]) -> Self {
-        let index = |fault: &ProcessFault| tasks.iter().position(|task| *task == fault.task);
-        let known = |fault: &ProcessFault| Some((index(fault)?, fault.clone()));
+        let known = |fault: &ProcessFault| Some((fault.at, Deed::of(fault, tasks)?));
         Self { faults: faults.iter().filter_map(known).collect(), ..Self::default() }
     }
 
     /// The training begins `now`; it begins once.
     pub(super) fn begin(&mut self, now: Time) {
-        for (index, fault) in std::mem::take(&mut self.faults) {
-            let deed = match fault.kind {
-                ProcessFaultKind::Kill { restart_after } => Deed::Kill { restart_after },
-                ProcessFaultKind::Stop { lasts } => Deed::Stop { lasts },
-            };
-            self.add(now.after(fault.at), index, deed);
+        for (at, deed) in std::mem::take(&mut self.faults) {
+            self.add(now.after(at), deed);
         }
     }
 
-    pub(super) fn add(&mut self, at: Time, index: usize, deed: Deed) {
-        self.due.insert((at, self.added), (index, deed));
+    pub(super) fn add(&mut self, at: Time, deed: Deed) {
+        self.due.insert((at, self.added), deed);
         self.added += 1;
     }
 
@@ -82,7 +148,7 @@ impl Agenda {
     }
 
     /// Takes the next deed, if it is due at `now`.
-    pub(super) fn take(&mut self, now: Time) -> Option<(usize, Deed)> {
+    pub(super) fn take(&mut self, now: Time) -> Option<Deed> {
         self.next().filter(|at| *at <= now)?;
         self.due.pop_first().map(|(_, deed)| deed)
     }
@@ -119,22 +185,20 @@ mod tests {
     #[test]
     fn faults_come_in_their_order_once_the_training_has_begun() {
         let tasks = [TaskName::new("ps", 0), TaskName::new("worker", 0)];
-        let at = |seconds, task: &TaskName, kind| ProcessFault {
-            at: Duration::from_secs(seconds),
-            task: task.clone(),
-            kind,
-        };
-        let (lasts, kill) =
-            (Duration::from_secs(1), ProcessFaultKind::Kill { restart_after: None });
-        let faults = [at(3, &tasks[0], kill), at(1, &tasks[1], ProcessFaultKind::Stop { lasts })];
+        let at = |seconds, kind| ProcessFault { at: Duration::from_secs(seconds), kind };
+        let lasts = Duration::from_secs(1);
+        let kill = ProcessFaultKind::Kill { task: tasks[0].clone(), restart_after: None };
+        let stop = ProcessFaultKind::Stop { task: tasks[1].clone(), lasts };
+        let elsewhere = ProcessFaultKind::Stop { task: TaskName::new("worker", 1), lasts };
+        let faults = [at(3, kill), at(1, stop), at(2, elsewhere)];
         let mut agenda = Agenda::new(&faults, &tasks);
         assert!(agenda.next().is_none() && !agenda.is_empty(), "it has not begun");
         let began = Time::ZERO.after(Duration::from_secs(10));
         agenda.begin(began);
         assert_eq!(agenda.take(began), None);
         let late = began.after(Duration::from_secs(5));
-        assert_eq!(agenda.take(late), Some((1, Deed::Stop { lasts })));
-        assert_eq!(agenda.take(late), Some((0, Deed::Kill { restart_after: None })));
+        assert_eq!(agenda.take(late), Some(Deed::Stop { index: 1, lasts }));
+        assert_eq!(agenda.take(late), Some(Deed::Kill { index: 0, restart_after: None }));
         assert!(agenda.is_empty());
     }
 }

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::faults::Agenda;
 use super::members::{Cluster, Starter};
+use super::relay::Relay;
 use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
@@ -24,6 +25,7 @@ use crate::deployment::{DeploymentError, ExitCode};
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
+pub(crate) use cause::last_words;
 use listener::{Exit, News, Origin};
 
 /// The time after the first failure in which another failure may turn out to be its cause.
@@ -45,12 +47,15 @@ pub(super) async fn follow(
     let (sender, news) = mpsc::unbounded_channel();
     let next_beat = clock.now().after(BEAT_EVERY);
     let agenda = Agenda::new(&order.faults, &order.tasks);
+    let (relay, tell) = (cluster.relay, order.tell);
     let kept = (!agenda.is_empty()).then(|| sender.clone());
     let (starter, tasks) = (cluster.starter, Vec::new());
     let mut followed = Followed {
         news,
         sender: kept,
         agenda,
+        relay,
+        tell,
         starter,
         clock,
         next_beat,
@@ -111,6 +116,10 @@ struct Followed {
     sender: Option<mpsc::UnboundedSender<News>>,
     /// The faults that are still to come.
     agenda: Agenda,
+    /// Carries what the tasks send each other, if a fault is to disturb that.
+    relay: Option<Relay>,
+    /// Tells what is done and waited for.
+    tell: fn(&str),
     starter: Starter,
     clock: WallClock,
     next_beat: Time,
@@ -128,6 +137,8 @@ struct Followee {
     kill: Option<oneshot::Sender<()>>,
     /// The process's number, until it is gone.
     id: Option<u32>,
+    /// How many faults have it stand still.
+    stops: u32,
     /// Whether a fault has killed it, and it is not started again yet.
     is_down: bool,
     /// The launcher's time at which the task's clock shows 0 \[ns\].
@@ -164,6 +175,7 @@ impl Followee {
             way: None,
             kill: None,
             id: None,
+            stops: 0,
             is_down: false,
             began: None,
             part: None,
@@ -223,7 +235,8 @@ impl Followed {
             Exit::Code(0) => true,
             // It has missed the end, as one that stood still: the result is there all the same.
             exit if exit.has_missed_the_end() && self.tasks[self.chief].has_ended => {
-                eprintln!("the chief is done; {} has missed the end", self.tasks[index].task);
+                let task = &self.tasks[index].task;
+                (self.tell)(&format!("the chief is done; {task} has missed the end"));
                 true
             }
             Exit::Code(code) => *code == ExitCode::Unwritable as i32 && has_ended(),

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Stdio;
@@ -12,7 +12,9 @@ use serde_json::json;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
+use super::faults::ProcessFault;
 use super::folder::Folder;
+use super::relay::Relay;
 use super::{Launch, VARIABLES};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::deployment::DeploymentError;
@@ -25,12 +27,15 @@ pub(super) struct Cluster {
     /// The folder of a certificate for asking them for their status, if the log is to tell of it.
     pub(super) asker: Option<Folder>,
     pub(super) starter: Starter,
+    /// Carries what the tasks send each other, if a fault is to disturb that.
+    pub(super) relay: Option<Relay>,
 }
 
 /// What it takes to start a process of a cluster.
 pub(super) struct Starter {
     authority: Authority,
-    spec: ClusterSpec,
+    /// By task: the cluster as the task is to know it.
+    specs: Vec<ClusterSpec>,
     /// By task: its listening socket, as long as a process may have to be started with it.
     sockets: Vec<Option<UdpSocket>>,
 }
@@ -56,10 +61,16 @@ pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
                 .map_err(DeploymentError::system("open a socket"))?,
         );
     }
-    let spec = addresses(&order.tasks, &sockets)?;
-    let asker = asker(&authority, &spec)?;
+    let address =
+        |socket: &UdpSocket| socket.local_addr().map_err(DeploymentError::system("open a socket"));
+    let addresses = sockets.iter().map(address).collect::<Result<Vec<_>, _>>()?;
+    let asker = asker(&authority, &cluster(&order.tasks, &addresses))?;
+    let is_disturbed = order.faults.iter().any(ProcessFault::is_of_links);
+    let relay = is_disturbed.then(|| Relay::new(&addresses)).transpose()?;
+    let seen_by = |index| relay.as_ref().map_or(&*addresses, |relay| relay.seen_by(index));
+    let specs = (0..order.tasks.len()).map(|index| cluster(&order.tasks, seen_by(index))).collect();
     let sockets = sockets.into_iter().map(Some).collect();
-    let mut starter = Starter { authority, spec, sockets };
+    let mut starter = Starter { authority, specs, sockets };
     let mut members = Vec::with_capacity(order.tasks.len());
     for (index, task) in order.tasks.iter().enumerate() {
         let log = order.log(task);
@@ -67,11 +78,11 @@ pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
         members.push(starter.start_again(order, index)?);
     }
     for (task, socket) in order.tasks.iter().zip(&mut starter.sockets) {
-        if !order.faults.iter().any(|fault| fault.task == *task && fault.restarts()) {
+        if !order.faults.iter().any(|fault| fault.restarts(task)) {
             *socket = None;
         }
     }
-    Ok(Cluster { members, asker, starter })
+    Ok(Cluster { members, asker, starter, relay })
 }
 
 impl Starter {
@@ -88,7 +99,7 @@ impl Starter {
         let socket = self.sockets[index].as_ref().expect("its socket is kept for a restart");
         let socket = socket.try_clone().map_err(DeploymentError::system("share a socket"))?;
         let identity = self.authority.issue(task, &[Ipv4Addr::LOCALHOST.to_string()])?;
-        spawn(order, (task, &self.spec), socket, identity)
+        spawn(order, (task, &self.specs[index]), socket, identity)
     }
 }
 
@@ -105,19 +116,17 @@ fn asker(authority: &Authority, spec: &ClusterSpec) -> Result<Option<Folder>, De
     Ok(Some(asker))
 }
 
-/// The cluster of `tasks` that listen on `sockets`.
-fn addresses(tasks: &[TaskName], sockets: &[UdpSocket]) -> Result<ClusterSpec, DeploymentError> {
+/// The cluster of `tasks` at `addresses`.
+fn cluster(tasks: &[TaskName], addresses: &[SocketAddr]) -> ClusterSpec {
     let mut jobs: Vec<(&str, Vec<(u32, String)>)> = Vec::new();
-    for (task, socket) in tasks.iter().zip(sockets) {
-        let address =
-            socket.local_addr().map_err(DeploymentError::system("open a socket"))?.to_string();
+    for (task, address) in tasks.iter().zip(addresses) {
+        let place = (task.index(), address.to_string());
         match jobs.iter_mut().find(|(job, _)| *job == task.job()) {
-            Some((_, tasks)) => tasks.push((task.index(), address)),
-            None => jobs.push((task.job(), vec![(task.index(), address)])),
+            Some((_, tasks)) => tasks.push(place),
+            None => jobs.push((task.job(), vec![place])),
         }
     }
-    Ok(ClusterSpec::sparse(jobs)
-        .expect("tasks of a cluster at addresses of their own are a cluster"))
+    ClusterSpec::sparse(jobs).expect("tasks of a cluster at addresses of their own are a cluster")
 }
 
 fn spawn(

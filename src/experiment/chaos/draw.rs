@@ -19,16 +19,35 @@ const RATES: std::ops::Range<f64> = 0.05..0.5;
 /// The factors by which a link or a task is slow.
 const FACTORS: std::ops::Range<f64> = 2.0..50.0;
 
-/// The faults of `seed`: one to four of them, and perhaps one of the disk, within the time of the
-/// undisturbed run.
+/// One in so many timelines of a run with checkpoints has messages that come after a restore.
+const RESTORES: u32 = 4;
+
+/// The faults of `seed`: one to four of them, perhaps one of the disk, and perhaps a restore while
+/// messages are held, within the time of the undisturbed run.
 pub(super) fn faults(judge: &Judge<'_>, seed: u64) -> Vec<Fault> {
     let tasks: Vec<TaskName> = judge.trial().cluster.spec.tasks().collect();
     let length = judge.length().as_secs_f64();
     let mut draws = random::stream(seed, &["chaos"]);
+    let has = |fault: &Fault| judge.world().has(judge.trial(), &fault.kind);
+    let draw = |draws: &mut _| loop {
+        let fault = fault(draws, &tasks, length);
+        if has(&fault) {
+            break fault;
+        }
+    };
     let count = draws.random_range(1..=MOST);
-    let mut faults: Vec<Fault> = (0..count).map(|_| fault(&mut draws, &tasks, length)).collect();
+    let mut faults: Vec<Fault> = (0..count).map(|_| draw(&mut draws)).collect();
     if judge.trial().has_checkpoints() {
-        faults.extend(disk_fault(&mut random::stream(seed, &["chaos", "disk"]), length));
+        let drawn = disk_fault(&mut random::stream(seed, &["chaos", "disk"]), length);
+        faults.extend(drawn.filter(has));
+        let mut draws = random::stream(seed, &["chaos", "restore"]);
+        if draws.random_range(0..RESTORES) == 0 {
+            let silence = judge.trial().cluster.faults.silence;
+            let drawn = held_over_a_restore(&mut draws, &tasks, (length, silence));
+            if drawn.iter().all(has) {
+                faults.extend(drawn);
+            }
+        }
     }
     faults.sort_by_key(|fault| match fault.at {
         Trigger::Time(time) => time.0,
@@ -75,6 +94,34 @@ fn disk_fault(draws: &mut impl Rng, length: f64) -> Option<Fault> {
         _ => return None,
     };
     Some(Fault { at: Trigger::Time(at), kind })
+}
+
+/// A worker's messages to a parameter server are held while another server dies and is restored:
+/// they come to a training that has gone back, over a connection that nobody has given up after a
+/// limit of `silence`. Of a run that takes `length` \[s\]; nothing for a cluster of fewer than two
+/// parameter servers.
+fn held_over_a_restore(
+    draws: &mut impl Rng,
+    tasks: &[TaskName],
+    (length, silence): (f64, Duration),
+) -> Vec<Fault> {
+    let (servers, others): (Vec<&TaskName>, Vec<&TaskName>) =
+        tasks.iter().partition(|task| task.is_parameter_server());
+    if servers.len() < 2 {
+        return Vec::new();
+    }
+    let held = draws.random_range(0..servers.len());
+    let dies = (held + draws.random_range(1..servers.len())) % servers.len();
+    let worker = others[draws.random_range(0..others.len())].clone();
+    let begins = draws.random_range(0.0..length);
+    let later = draws.random_range(0.0..length / 10.0);
+    let down = whole_micros(draws.random_range(length / 200.0..length / 10.0));
+    let lasts = whole_micros(silence.as_secs_f64() * draws.random_range(0.4..0.95));
+    let partition = FaultKind::Partition { tasks: vec![servers[held].clone(), worker], lasts };
+    let crash = FaultKind::Crash { task: servers[dies].clone(), restart_after: Some(down) };
+    let fault =
+        |after: f64, kind| Fault { at: Trigger::Time(Time::ZERO.after(whole_micros(after))), kind };
+    vec![fault(begins, partition), fault(begins + later, crash)]
 }
 
 /// How long a fault lasts: short and long ones are equally likely.

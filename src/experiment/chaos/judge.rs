@@ -4,20 +4,22 @@ mod books;
 mod saved;
 mod timeline;
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::super::{ExperimentError, Simulated, Trainer, Trial};
-use crate::checkpoint::Memory;
+use super::super::{ExperimentError, Trial};
+use super::world::{Attempt, World};
+use crate::cluster::TaskName;
+use crate::deployment::Folder;
 use crate::runtime::Code;
 use crate::simulation::Fault;
 use crate::units::Time;
 
 use saved::Saved;
-use timeline::{Timeline, is_full_disk, is_tear};
+use timeline::{Timeline, is_crash, is_full_disk, is_tear};
 
 /// After the last fault and the time of an undisturbed run, the longest wait that a training may
 /// have before it ends: an operation's limit, and some tries.
@@ -69,30 +71,47 @@ pub(super) struct Verdict {
     /// The code of the error with which it ended.
     pub(super) failed: Option<Code>,
     pub(super) breaches: Vec<Breach>,
+    /// The last words of its tasks.
+    pub(super) last_words: BTreeMap<TaskName, String>,
+    /// The folder of its logs, if it has one.
+    pub(super) folder: Option<Folder>,
 }
 
 /// A run, with what it does undisturbed.
 pub(super) struct Judge<'a> {
     trial: &'a Trial,
+    world: &'a dyn World,
     ended: Time,
     weights: Option<u64>,
     saved: Saved,
 }
 
 impl<'a> Judge<'a> {
-    /// Simulates `trial` undisturbed.
+    /// Trains `trial` undisturbed. None if the user has asked to stop.
     ///
     /// # Errors
     /// If that fails.
-    pub(super) fn new(trial: &'a Trial, trainer: &impl Trainer) -> Result<Self, ExperimentError> {
-        let (simulated, store) = simulate(trial, trainer, &[], None);
-        trial.report(&simulated)?;
-        let ended = simulated.outcome.ended;
-        Ok(Self { trial, ended, weights: weights(&simulated), saved: Saved::read(&store, false) })
+    pub(super) fn new(
+        trial: &'a Trial,
+        world: &'a dyn World,
+    ) -> Result<Option<Self>, ExperimentError> {
+        let Some(attempt) = world.train(trial, &[], None) else { return Ok(None) };
+        if let Err(error) = attempt.result
+            && !attempt.is_unsaved
+        {
+            return Err(ExperimentError::Run { run: trial.name.clone(), error });
+        }
+        let saved = Saved::read(attempt.store, false);
+        let (ended, weights) = (attempt.ended, attempt.weights);
+        Ok(Some(Self { trial, world, ended, weights, saved }))
     }
 
     pub(super) fn trial(&self) -> &'a Trial {
         self.trial
+    }
+
+    pub(super) fn world(&self) -> &'a dyn World {
+        self.world
     }
 
     /// How long the undisturbed run takes.
@@ -100,26 +119,27 @@ impl<'a> Judge<'a> {
         self.ended.since(Time::ZERO)
     }
 
-    /// Simulates the run under `faults`, and judges how it ended.
-    pub(super) fn verdict(&self, trainer: &impl Trainer, faults: &[Fault]) -> Verdict {
+    /// Trains the run under `faults`, and judges how it ended. None if the user has asked to stop.
+    pub(super) fn verdict(&self, faults: &[Fault]) -> Option<Verdict> {
         let timeline = Timeline { faults, trial: self.trial };
         let latest = self.latest(&timeline);
-        let (simulated, store) = simulate(self.trial, trainer, faults, Some(latest));
+        let attempt = self.world.train(self.trial, faults, Some(latest))?;
         let mut breaches = Breaches::default();
-        let ended = simulated.outcome.ended;
+        let ended = attempt.ended;
         breaches.unless(ended <= latest, Promise::Ends, || {
             format!("the run ended at {ended}, and should have until {latest}")
         });
-        books::check(self.trial, &timeline, &simulated.recording.steps, &mut breaches);
-        let saved = Saved::read(&store, timeline.has(is_tear));
-        let is_unsaved = timeline.has(is_full_disk) && simulated.recording.is_unsaved();
-        let failed = match &simulated.outcome.result {
+        let is_undone = self.world.undoes_steps() || !timeline.has(is_crash);
+        books::check(self.trial, &timeline, &attempt.steps, is_undone, &mut breaches);
+        let saved = Saved::read(attempt.store.clone(), timeline.has(is_tear));
+        let is_unsaved = timeline.has(is_full_disk) && attempt.is_unsaved;
+        let failed = match &attempt.result {
             Err(error) if !is_unsaved => {
                 timeline.check_error(error, &saved, &mut breaches);
                 Some(error.code)
             }
             _ => {
-                self.check_weights(&timeline, &simulated, &mut breaches);
+                self.check_weights(&timeline, &attempt, &mut breaches);
                 saved.check(self.trial, &timeline, &mut breaches);
                 if timeline.is_exact() {
                     saved.compare(&self.saved, &mut breaches);
@@ -127,7 +147,8 @@ impl<'a> Judge<'a> {
                 None
             }
         };
-        Verdict { failed, breaches: breaches.0 }
+        let Attempt { last_words, folder, .. } = attempt;
+        Some(Verdict { failed, breaches: breaches.0, last_words, folder })
     }
 
     /// The time by which a run under faults has to have ended.
@@ -135,39 +156,17 @@ impl<'a> Judge<'a> {
         timeline.end().after(self.length()).after(LAST_WAIT)
     }
 
-    fn check_weights(&self, timeline: &Timeline<'_>, simulated: &Simulated, found: &mut Breaches) {
+    fn check_weights(&self, timeline: &Timeline<'_>, attempt: &Attempt, found: &mut Breaches) {
         if !timeline.keeps_weights() {
             return;
         }
-        let is_told = !timeline.is_exact() && books::tells_of_losses(self.trial, simulated);
-        let (expected, is) = (self.weights, weights(simulated));
+        let is_told = !timeline.is_exact() && books::tells_of_losses(self.trial, &attempt.steps);
+        let (expected, is) = (self.weights, attempt.weights);
         found.unless(is == expected || is_told, Promise::Weights, || {
             let hex = |digest: Option<u64>| digest.map_or("-".to_owned(), |d| format!("{d:016x}"));
             format!("{} and not {}, and no gradient was dropped", hex(is), hex(expected))
         });
     }
-}
-
-/// Simulates `trial` under `faults`, and keeps all of its checkpoints. A training that takes steps
-/// for ever is stopped soon after `latest`.
-fn simulate(
-    trial: &Trial,
-    trainer: &impl Trainer,
-    faults: &[Fault],
-    latest: Option<Time>,
-) -> (Simulated, Memory) {
-    let (store, mut trial) = (Memory::default(), trial.clone());
-    if let Some(latest) = latest {
-        let limit = latest.since(Time::ZERO) + Duration::from_secs(1);
-        trial.settings.stop.time.get_or_insert(limit);
-    }
-    trial.cluster.faults.list = faults.to_vec();
-    trial.keep_all_checkpoints(Arc::new(store.clone()));
-    (trial.simulate(trainer), store)
-}
-
-fn weights(simulated: &Simulated) -> Option<u64> {
-    simulated.recording.ending.and_then(|ending| ending.weights_digest)
 }
 
 /// What was broken so far.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::law::{LawFile, Seconds};
 use super::mistakes::Mistakes;
+use super::presets::Processor;
 use super::tasks::{Tasks, task_of, tasks_of};
 use crate::cluster::TaskName;
 use crate::kernels::{KernelKind, Numerics};
@@ -18,6 +19,7 @@ use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ComputeFile {
+    preset: Option<&'static Processor>,
     rate: Option<FlopsPerSecond>,
     memory: Option<BytesPerSecond>,
     efficiency: Option<BTreeMap<KernelKind, f64>>,
@@ -34,6 +36,7 @@ pub(super) struct ComputeFile {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SpeedFile {
+    pub(super) preset: Option<&'static Processor>,
     rate: Option<FlopsPerSecond>,
     memory: Option<BytesPerSecond>,
     efficiency: Option<BTreeMap<KernelKind, f64>>,
@@ -45,8 +48,8 @@ pub(super) struct SpeedFile {
 impl ComputeFile {
     /// The speed of all devices that have none of their own.
     pub(super) fn speed(self) -> SpeedFile {
-        let Self { rate, memory, efficiency, straggler, step_time, stop_cost, .. } = self;
-        SpeedFile { rate, memory, efficiency, straggler, step_time, stop_cost }
+        let Self { preset, rate, memory, efficiency, straggler, step_time, stop_cost, .. } = self;
+        SpeedFile { preset, rate, memory, efficiency, straggler, step_time, stop_cost }
     }
 }
 
@@ -172,8 +175,8 @@ impl SpeedFile {
                 .to_owned()
         });
         Speed {
-            rate: self.rate,
-            memory: self.memory,
+            rate: self.rate.or(self.preset.map(|preset| preset.rate)),
+            memory: self.memory.or(self.preset.map(|preset| preset.memory)),
             efficiency: self.efficiency,
             straggler: self.straggler.map(|law| law.into_law(&key("straggler"), Some(1.0), found)),
             step_time: self.step_time.map(|law| law.into_law(&key("step_time"), None, found)),

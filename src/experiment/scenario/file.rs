@@ -15,7 +15,7 @@ use super::hosts::{HostsFile, hosts};
 use super::mistakes::Mistakes;
 use super::network::{NetworkFile, check_cards, network};
 use super::plan::{PlanFile, plan};
-use super::program::{ProgramFile, program};
+use super::program::{LayerTable, ProgramFile, program};
 use super::replicas::{ReplicaFile, check_replicas, replicas, workers};
 use super::run::{RunFile, runs};
 use super::synonyms;
@@ -74,6 +74,7 @@ pub(super) fn build(
     let faults = faults(file.fault, silence, &cluster, &mut found);
     let slow = slow(&file.compute.slow, &cluster, &mut found);
     let devices = devices(file.compute.devices, &mut found);
+    let layers = LayerTable::of(&file.program, origin, &mut found);
     let (mut settings, dataset) =
         program(file.program, file.stop, origin, (servers, workers), &mut found);
     check_replicas(&replicas, &settings, &mut found);
@@ -93,13 +94,12 @@ pub(super) fn build(
     let (mut network, mut compute) =
         (network(file.network, &cluster, &mut found), compute(file.compute.speed(), &mut found));
     let hosts = file.hosts.map(|file| hosts(&file, &cluster, &mut found));
-    if let Some(hosts) = &hosts {
-        check_cards(&network, hosts, &cluster, &mut found);
-    }
+    check_hosts(hosts.as_ref(), (&network, &settings), &cluster, &mut found);
     let calibration = file.calibration.map(|file| calibration(file, origin, &mut found));
     if let Some(calibration) = &calibration {
         calibration.apply(&mut network, &mut compute);
     }
+    settings.model = LayerTable::model(layers, settings.model, settings.batch, compute.rate);
     let own_compute = own_compute(own, &compute, &cluster, &mut found);
     let gpus = gpus(file.gpus, (&compute, &own_compute), &cluster, &mut found);
     check_towers(&settings, &gpus, &cluster, &mut found);
@@ -187,6 +187,23 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
         cluster.insert(job, tasks);
     }
     cluster
+}
+
+/// Checks what is asked of hosts: that the tasks of one have the same network card, and that their
+/// cores are known where kernels are to spread over some.
+fn check_hosts(
+    hosts: Option<&Hosts>,
+    (network, settings): (&NetworkSpec, &Settings),
+    cluster: &BTreeMap<String, Tasks>,
+    found: &mut Mistakes,
+) {
+    match hosts {
+        Some(hosts) => check_cards(network, hosts, cluster, found),
+        None => found.unless(settings.num_cores.is_none(), "program.num_cores", || {
+            "how many cores a simulated task has is not known; give `[hosts]`, which says so"
+                .to_owned()
+        }),
+    }
 }
 
 /// What the message threads of tasks cost: what was measured, or, on shared hosts, what the network

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::compute::{MAX_DEVICES, SpeedFile, of_job};
 use super::mistakes::Mistakes;
+use super::presets::{Accelerator, LINK_LATENCY, Processor};
 use super::tasks::{Tasks, tasks_of};
 use crate::cluster::TaskName;
 use crate::simulation::{ComputeSpec, Gpus, MemoryLink};
@@ -17,6 +18,7 @@ use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Span};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GpusFile {
+    preset: Option<&'static Processor>,
     count: Option<u32>,
     #[serde(default)]
     compute: SpeedFile,
@@ -84,12 +86,24 @@ impl GpusFile {
                 format!("{count} must be at least 1 and at most {MAX_DEVICES}")
             });
         }
-        let speed = self.compute.read(&format!("{path}.compute"), found);
-        let mut link = |link: Option<LinkFile>, key: &str| {
-            link.map(|link| link.read(&format!("{path}.{key}"), found))
+        let preset = self.preset.and_then(|preset| {
+            found.unless(preset.accelerator.is_some(), format!("{path}.preset"), || {
+                format!("`{}` is no accelerator; name one, such as `a100-80gb`", preset.name)
+            });
+            preset.accelerator.as_ref()
+        });
+        let mut compute = self.compute;
+        compute.preset = compute.preset.or(self.preset);
+        let speed = compute.read(&format!("{path}.compute"), found);
+        let (own_host, own_peers) = links(preset);
+        let mut link = |link: Option<LinkFile>, key: &str, own: Option<MemoryLink>| match link {
+            Some(link) => Some(link.read(&format!("{path}.{key}"), own.unwrap_or(HOST), found)),
+            None => own,
         };
-        let (host, peers) = (link(self.host, "host"), link(self.peers, "peers"));
-        let (count, capacity) = (self.count.and_then(NonZeroU32::new), self.capacity);
+        let host = link(self.host, "host", own_host);
+        let peers = link(self.peers, "peers", own_peers);
+        let capacity = self.capacity.or(preset.map(|preset| preset.capacity));
+        let count = self.count.and_then(NonZeroU32::new);
         move |before| Gpus {
             count: count.unwrap_or(before.count),
             compute: speed.over(&before.compute),
@@ -100,10 +114,17 @@ impl GpusFile {
     }
 }
 
+/// The links of `preset`, to its host and to its peers.
+fn links(preset: Option<&Accelerator>) -> (Option<MemoryLink>, Option<MemoryLink>) {
+    let link = |bandwidth| MemoryLink { latency: LINK_LATENCY, bandwidth };
+    (preset.map(|preset| link(preset.host)), preset.and_then(|preset| preset.peers).map(link))
+}
+
 impl LinkFile {
-    fn read(self, path: &str, found: &mut Mistakes) -> MemoryLink {
-        let bandwidth = self.bandwidth.unwrap_or(HOST.bandwidth);
+    /// The link; what is not given is that of `own`.
+    fn read(self, path: &str, own: MemoryLink, found: &mut Mistakes) -> MemoryLink {
+        let bandwidth = self.bandwidth.unwrap_or(own.bandwidth);
         found.above_0(bandwidth.0, &format!("{path}.bandwidth"));
-        MemoryLink { latency: self.latency.map_or(HOST.latency, Duration::from), bandwidth }
+        MemoryLink { latency: self.latency.map_or(own.latency, Duration::from), bandwidth }
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::Compression;
 use super::mistakes::Mistakes;
+use super::presets::Network;
 use super::tasks::{Tasks, tasks_of};
 use crate::cluster::TaskName;
 use crate::simulation::{ConnectionSpec, Hosts, LEAST_MTU, LinkSpeed, NetworkSpec, Racks};
@@ -17,6 +18,7 @@ use crate::units::{Bytes, BytesPerSecond, Span};
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct NetworkFile {
+    preset: Option<&'static Network>,
     latency: Option<Span>,
     bandwidth: Option<BytesPerSecond>,
     mtu: Option<u32>,
@@ -52,6 +54,7 @@ struct ConnectionFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SpeedFile {
+    preset: Option<&'static Network>,
     latency: Option<Span>,
     bandwidth: Option<BytesPerSecond>,
 }
@@ -72,7 +75,7 @@ pub(super) fn network(
 ) -> NetworkSpec {
     file.compression.check("network.compression", found);
     let standard = NetworkSpec::default();
-    let bandwidth = file.bandwidth.unwrap_or(standard.bandwidth);
+    let bandwidth = own_bandwidth(file.bandwidth, file.preset).unwrap_or(standard.bandwidth);
     found.above_0(bandwidth.0, "network.bandwidth");
     let incast = file.incast.unwrap_or(standard.incast);
     found.unless(incast.is_finite() && incast >= 0.0, "network.incast", || {
@@ -93,6 +96,14 @@ pub(super) fn network(
     };
     let mut named = Named { cluster, found };
     NetworkSpec { cards: named.cards(file.tasks), links: named.links(file.link), ..spec }
+}
+
+/// The rate that is given, or else that of the preset.
+fn own_bandwidth(
+    given: Option<BytesPerSecond>,
+    preset: Option<&Network>,
+) -> Option<BytesPerSecond> {
+    given.or(preset.map(|preset| preset.bandwidth))
 }
 
 impl RacksFile {
@@ -151,7 +162,7 @@ impl Named<'_> {
             file.into_iter().enumerate()
         {
             let path = format!("network.link[{index}]");
-            let own = self.speed(&SpeedFile { latency, bandwidth }, &path);
+            let own = self.speed(&SpeedFile { preset: None, latency, bandwidth }, &path);
             let between = format!("{path}.between");
             let (ones, others) = (self.numbers(&one, &between), self.numbers(&other, &between));
             for (one, other) in
@@ -168,7 +179,10 @@ impl Named<'_> {
         if let Some(bandwidth) = file.bandwidth {
             self.found.above_0(bandwidth.0, &format!("{path}.bandwidth"));
         }
-        LinkSpeed { latency: file.latency.map(Duration::from), bandwidth: file.bandwidth }
+        LinkSpeed {
+            latency: file.latency.map(Duration::from),
+            bandwidth: own_bandwidth(file.bandwidth, file.preset),
+        }
     }
 
     /// The numbers of the tasks that `name` means, in the order of the cluster.

@@ -1,8 +1,10 @@
 //! `[program]`: the model, its data and its optimizer.
 
 mod graph_def;
+mod layers;
 mod model;
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use crate::runtime::Patience;
 use crate::training::{ByTokens, Evaluating, Settings, Stop};
 use crate::units::{Bytes, BytesPerSecond};
 use graph_def::{InputsFile, graph_def};
+pub(super) use layers::LayerTable;
 use model::{DIM, ModelFile, model};
 
 /// The largest batch, and the most units of a layer or rows of a table: the product of two still is
@@ -26,11 +29,16 @@ const LARGEST: usize = 1_000_000_000;
 /// The most towers of a worker, each of which is a copy of the model in its graph.
 const MOST_TOWERS: usize = 1024;
 
+/// A limit beyond the cores of any machine.
+const MOST_CORES: usize = 4096;
+
 /// The section as it is typed.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ProgramFile {
     model: Option<ModelFile>,
+    #[serde(deserialize_with = "layers::path")]
+    layers: Option<PathBuf>,
     graph_def: Option<PathBuf>,
     inputs: Option<InputsFile>,
     loss: Option<String>,
@@ -52,6 +60,7 @@ pub(super) struct ProgramFile {
     optimizer: Option<OptimizerFile>,
     towers: Option<usize>,
     allow_soft_placement: bool,
+    pub(super) num_cores: Option<u32>,
     sync_replicas: Option<ByTokens>,
 }
 
@@ -76,6 +85,12 @@ pub(super) fn program(
         Some(graph) => Model::GraphDef(Arc::new(graph)),
         None => model(&file, servers, found),
     };
+    let other = file.model.is_some() || file.graph_def.is_some();
+    found.unless(file.layers.is_none() || !other, "program.layers", || {
+        "the table of layers is the model; remove the other".to_owned()
+    });
+    // The layers come later, when the rate of a device is known.
+    let model = if file.layers.is_some() { Model::Layers(Vec::new()) } else { model };
     let optimizer = match model {
         Model::Count => counting(file.optimizer.as_ref(), found),
         _ => optimizer(&file.optimizer.unwrap_or_default(), found),
@@ -86,7 +101,7 @@ pub(super) fn program(
     };
     check_samples(&model, &dataset, found);
     check_read_rate(file.read_rate, &dataset, found);
-    let learns = !matches!(model, Model::Null(_) | Model::Count);
+    let learns = model.has_data();
     let has_layers = learns && file.graph_def.is_none();
     found.unless(has_layers || file.partitioner.is_none(), "program.partitioner", || {
         "the models `null` and `count` and an imported graph have no layers to cut; remove the key"
@@ -96,10 +111,14 @@ pub(super) fn program(
     let sync_replicas = file.sync_replicas;
     check_by_tokens(sync_replicas, (learns, workers), found);
     let towers = file.towers.unwrap_or(1);
+    let num_cores = file.num_cores.unwrap_or(1);
+    found.at_least_1(num_cores.into(), "program.num_cores");
+    found.at_most(num_cores as usize, MOST_CORES, "program.num_cores");
     check_towers(towers, batch, has_layers && sync_replicas.is_none(), found);
     let settings = Settings {
         towers,
         allow_soft_placement: file.allow_soft_placement,
+        num_cores: file.num_cores.and_then(NonZeroU32::new),
         model,
         partitioner,
         optimizer,

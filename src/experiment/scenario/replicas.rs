@@ -58,7 +58,7 @@ pub(super) fn check_replicas(
     if replicas.values().all(|tasks| *tasks == 1) {
         return;
     }
-    let has_layers = !matches!(settings.model, Model::Null(_) | Model::Count | Model::GraphDef(_));
+    let has_layers = settings.model.has_data() && !matches!(settings.model, Model::GraphDef(_));
     found.unless(has_layers, "replicas", || {
         "the layers of a model are dealt to a replica's tasks, and this one's are not known; use \
          another model, or remove the section"

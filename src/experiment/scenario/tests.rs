@@ -160,6 +160,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             read_rate: None,
             towers: 1,
             allow_soft_placement: false,
+            num_cores: None,
             model: Model::Softmax,
             partitioner: None,
             optimizer,

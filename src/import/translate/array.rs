@@ -12,7 +12,7 @@ use crate::import::value::Value;
 use crate::operations::{Array, Change, Cumprod, Dynamic, Roll};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
-pub(super) use filled::{like, zeros};
+pub(super) use filled::{like, sums_of_the_step, zeros};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {

@@ -32,7 +32,7 @@ fn switch(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 }
 
 /// The value of the branch that TensorFlow runs, and the input that it is.
-fn merge(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+pub(super) fn merge(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let [a, b] = node.inputs.as_slice() else {
         return Err(NodeProblem::unsupported("it must have the values of two branches"));
     };

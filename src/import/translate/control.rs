@@ -1,148 +1,229 @@
 //! Conditions and loops of TensorFlow's second kind, whose branches and bodies are functions of the
 //! graph's library.
 
-use std::panic::Location;
+mod inner;
 
+use super::list::is_zero;
 use super::{Importer, Node, NodeProblem, Translate, Values};
-use crate::graph::{Function, Graph, Output};
-use crate::import::order;
-use crate::import::wire::{
-    AttrValue, Dim, FunctionDef, GraphDef, Library, NodeDef, TensorShapeProto, Value as Attribute,
-};
-use crate::operations::{If, While};
-
-/// The deepest nesting of functions.
-const DEEPEST: usize = 8;
+use crate::import::listed::Listed;
+use crate::import::value::Value;
+use crate::import::wire::{Argument, FunctionDef};
+use crate::operations::{Array, Change, Dynamic, If, While};
+use crate::tensor::{DType, PartialShape};
+use inner::inner;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
         "If" | "StatelessIf" => Box::new(condition),
         "While" | "StatelessWhile" => Box::new(repetition),
+        "PartitionedCall" | "StatefulPartitionedCall" => Box::new(call),
+        "OptionalNone" => {
+            Box::new(|_, _| Ok(vec![Value { list: Some(Listed::Nothing), ..Value::default() }]))
+        }
+        "OptionalFromValue" | "OptionalGetValue" => {
+            Box::new(|_, node| Ok(vec![node.value(0)?.clone()]))
+        }
         _ => return None,
     })
 }
 
+/// The most times that a function is imported until the types of its arguments fit its results.
+const MOST_ROUNDS: usize = 4;
+
 /// `(condition, inputs…)`
 fn condition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let inputs = importer.inputs(node)?;
-    let op = If {
-        then: function(importer, node.def.function("then_branch")?, &inputs[1..])?,
-        otherwise: function(importer, node.def.function("else_branch")?, &inputs[1..])?,
-    };
-    importer.emit(node, op, &inputs)
+    let condition = importer.input(node, 0)?;
+    let mut arguments = arguments(importer, node, 1)?;
+    for round in 0.. {
+        let mut then = inner(importer, node.def.function("then_branch")?, &arguments)?;
+        let mut otherwise = inner(importer, node.def.function("else_branch")?, &arguments)?;
+        then.fill_like(&otherwise)?;
+        otherwise.fill_like(&then)?;
+        let both = || then.results.iter().zip(&otherwise.results);
+        let is_one_open = both().any(|(a, b)| a.is_static() != b.is_static());
+        if is_one_open && round < MOST_ROUNDS {
+            for (a, b) in both() {
+                bind_as(importer, node, &mut arguments, a, b)?;
+                bind_as(importer, node, &mut arguments, b, a)?;
+            }
+            continue;
+        }
+        let order: Vec<usize> = places(&arguments, |value| !value.is_static());
+        let kept = places(&then.results, |value| !value.is_static());
+        let op = If {
+            then: then.function(&order, &kept)?,
+            otherwise: otherwise.function(&order, &kept)?,
+        };
+        let inputs = order.iter().map(|i| importer.value(node, &arguments[*i]));
+        let inputs = std::iter::once(Ok(condition)).chain(inputs).collect::<Result<Vec<_>, _>>()?;
+        let outputs = importer.emit(node, op, &inputs)?;
+        return Ok(laid_out(&then.results, &kept, outputs));
+    }
+    unreachable!("a round returns or goes on")
 }
 
-/// `(variables…)`; those that the body hands on as they are are constants there, too.
+/// The operations of a function, on these inputs.
+fn call(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    for hint in ["config", "config_proto", "executor_type"] {
+        node.def.text(hint).ok();
+    }
+    let arguments = arguments(importer, node, 0)?;
+    let body = inner(importer, node.def.function("f")?, &arguments)?;
+    let order = places(&arguments, |value| !value.is_static());
+    let kept = places(&body.results, |value| !value.is_static());
+    let inputs = order.iter().map(|i| importer.value(node, &arguments[*i]));
+    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let function = body.function(&order, &kept)?;
+    let outputs = function.add_to(importer.graph, &inputs, |call| call.device.clone())?;
+    Ok(laid_out(&body.results, &kept, outputs.into_iter().map(Value::from).collect()))
+}
+
+/// Gives the argument that `open` is, a list without a value, the value of a list like `like`.
+fn bind_as(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    arguments: &mut [Value],
+    open: &Value,
+    like: &Value,
+) -> Result<(), NodeProblem> {
+    let (Some(Listed::Open(list)), Some(output)) = (&open.list, &like.output) else {
+        return Ok(());
+    };
+    for argument in arguments {
+        if let Some(Listed::Open(own)) = argument.list.clone()
+            && own.name == list.name
+        {
+            let shape = output.tensor_type().shape;
+            let bound = importer.bind(node, &own, shape.dims().get(1..).unwrap_or_default())?;
+            *argument = Value { list: like.list.clone(), ..Value::from(bound) };
+        }
+    }
+    Ok(())
+}
+
+/// `(variables…)`, or `(variables…, constants…)`. What the body hands on as it is is a constant.
 fn repetition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let inputs = importer.inputs(node)?;
+    let (condition, body) = (node.def.function("cond")?, node.def.function("body")?);
+    let kept = handed_on(importer.function(body)?);
+    let is_variable = |i: usize| kept.get(i).is_some_and(|is_kept| !is_kept);
+    let mut arguments = arguments(importer, node, 0)?;
+    for (i, argument) in arguments.iter_mut().enumerate().filter(|(i, _)| is_variable(*i)) {
+        if is_zero(node.value(i)?) {
+            argument.list = Some(Listed::Zero);
+        }
+        (argument.constant, argument.known) = (None, None);
+    }
+    let mut round = 0;
+    let body = loop {
+        let body = inner(importer, body, &arguments)?;
+        let mut has_changed = false;
+        for i in (0..kept.len()).filter(|i| is_variable(*i)) {
+            has_changed |= adapt(importer, node, &mut arguments[i], &body.results[i])?;
+        }
+        round += 1;
+        if !has_changed || round == MOST_ROUNDS {
+            break body;
+        }
+    };
+    let variables = places(&arguments, |value| !value.is_static());
+    let (variables, constants): (Vec<usize>, Vec<usize>) =
+        variables.into_iter().partition(|i| is_variable(*i));
+    let order = [variables.clone(), constants].concat();
     let op = While {
-        condition: function(importer, node.def.function("cond")?, &inputs)?,
-        body: function(importer, node.def.function("body")?, &inputs)?,
+        condition: inner(importer, condition, &arguments)?.function(&order, &[0])?,
+        body: body.function(&order, &variables)?,
         maximum: None,
     };
-    importer.emit(node, op, &inputs)
+    let inputs = order.iter().map(|i| importer.value(node, &arguments[*i]));
+    let outputs = importer.emit(node, op, &inputs.collect::<Result<Vec<_>, _>>()?)?;
+    let results: Vec<Value> = (0..kept.len())
+        .map(|i| if is_variable(i) { body.results[i].clone() } else { arguments[i].clone() })
+        .collect();
+    Ok(laid_out(&results, &variables, outputs))
 }
 
-/// The function `name` of the library, for these inputs.
-fn function(
-    importer: &Importer<'_>,
-    name: &str,
-    inputs: &[Output],
-) -> Result<Function, NodeProblem> {
-    let named = |def: &&FunctionDef| def.signature.as_ref().is_some_and(|own| own.name == name);
-    let missing = || NodeProblem::unsupported(format!("the graph has no function `{name}`"));
-    let def = importer.library.iter().find(named).ok_or_else(missing)?;
-    let inside =
-        |problem: String| NodeProblem::unsupported(format!("in the function `{name}`: {problem}"));
-    if importer.depth == DEEPEST {
-        return Err(inside("functions are nested too deeply".to_owned()));
+/// The positions of the values that are `such`.
+fn places(values: &[Value], such: impl Fn(&Value) -> bool) -> Vec<usize> {
+    (0..values.len()).filter(|i| such(&values[*i])).collect()
+}
+
+/// `results`, those at `places` as `outputs`.
+fn laid_out(results: &[Value], places: &[usize], outputs: Vec<Value>) -> Vec<Value> {
+    let mut all = results.to_vec();
+    for (place, output) in places.iter().zip(outputs) {
+        all[*place] = Value { list: results[*place].list.clone(), ..output };
     }
-    imported(importer, def, inputs).map_err(inside)
+    all
 }
 
-/// Imports a function's nodes into a graph of their own.
-fn imported(
+/// The inputs of a node from `first` on, as a function is given them.
+fn arguments(
     importer: &Importer<'_>,
-    def: &FunctionDef,
-    inputs: &[Output],
-) -> Result<Function, String> {
+    node: &Node<'_>,
+    first: usize,
+) -> Result<Vec<Value>, NodeProblem> {
+    let argument = |i: usize| {
+        let value = node.value(i)?;
+        if value.is_static() {
+            return Ok(value.clone());
+        }
+        let output = Some(importer.input(node, i)?);
+        let constant = value.constant.clone();
+        let list = value.list.clone();
+        Ok(Value { output, constant, list, ..Value::default() })
+    };
+    (first..node.inputs.len()).map(argument).collect()
+}
+
+/// Whether each result of a function is the argument at its place.
+fn handed_on(def: &FunctionDef) -> Vec<bool> {
     let signature = def.signature.clone().unwrap_or_default();
-    if signature.input_arg.len() != inputs.len() {
-        return Err(format!("it takes {} inputs, not {}", signature.input_arg.len(), inputs.len()));
-    }
-    let arguments = signature.input_arg.iter().zip(inputs);
-    let placeholders =
-        arguments.map(|(argument, x)| placeholder(&argument.name, argument.dtype, x));
-    let own = def.node_def.iter().map(|node| {
-        let input = node.input.iter().map(|input| flat(input, &def.node_def));
-        Ok(NodeDef { input: input.collect::<Result<_, String>>()?, ..node.clone() })
-    });
-    let node = placeholders.map(Ok).chain(own).collect::<Result<Vec<_>, String>>()?;
-    let library = Some(Library { function: importer.library.to_vec() });
-    let whole = GraphDef { node, library };
-    let result = |argument: &crate::import::wire::Argument| {
-        let missing = || format!("it has no result `{}`", argument.name);
-        flat(def.ret.get(&argument.name).ok_or_else(missing)?, &def.node_def)
+    let source = |name: &str| {
+        let mut name = name.to_owned();
+        for _ in 0..=def.node_def.len() {
+            let node = name.split(':').next().unwrap_or_default();
+            match def.node_def.iter().find(|own| own.name == node) {
+                Some(own) if own.op == "Identity" => name.clone_from(&own.input[0]),
+                _ => break,
+            }
+        }
+        name
     };
-    let results = signature.output_arg.iter().map(result).collect::<Result<Vec<_>, _>>()?;
-    let graph = Graph::new();
-    let nodes = order::sorted(&whole, &[]).map_err(|error| error.to_string())?;
-    crate::import::check_kinds(&nodes).map_err(|error| error.to_string())?;
-    let mut inner = Importer::new(&graph, &whole, &nodes, Location::caller());
-    inner.depth = importer.depth + 1;
-    for node in &nodes {
-        inner.add(node).map_err(|problem| crate::import::node::fail(node, problem).to_string())?;
-    }
-    let value = |name: &str| {
-        let (node, output) = order::parse_input(name);
-        let found = inner.values.get(node).and_then(|values| values.get(output?));
-        let missing = || format!("it has no value `{name}`");
-        let value = found.ok_or_else(missing)?;
-        value.output(&graph, node, 0).map_err(|problem| format!("`{name}`: {problem}"))
+    let is_kept = |(i, result): (usize, &Argument)| {
+        let of = def.ret.get(&result.name).map(|name| source(name));
+        of.is_some() && of == signature.input_arg.get(i).map(|argument| argument.name.clone())
     };
-    let arguments = signature.input_arg.iter().map(|argument| value(&argument.name));
-    let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
-    let results = results.iter().map(|name| value(name)).collect::<Result<Vec<_>, _>>()?;
-    Function::of(&graph, &arguments, &results).map_err(|error| error.to_string())
+    signature.output_arg.iter().enumerate().map(is_kept).collect()
 }
 
-/// A placeholder for an argument, of the type of the value that it is given.
-fn placeholder(name: &str, dtype: i32, x: &Output) -> NodeDef {
-    let shape = x.tensor_type().shape;
-    let size = |dim: &Option<usize>| Dim { size: dim.map_or(-1, |dim| dim as i64) };
-    let shape =
-        TensorShapeProto { dim: shape.dims().iter().map(size).collect(), unknown_rank: false };
-    let attribute = |value| AttrValue { value: Some(value) };
-    let attr = [
-        ("dtype".to_owned(), attribute(Attribute::Type(dtype))),
-        ("shape".to_owned(), attribute(Attribute::Shape(shape))),
-    ];
-    let attr = attr.into_iter().collect();
-    NodeDef { name: name.to_owned(), op: "Placeholder".to_owned(), attr, ..NodeDef::default() }
-}
-
-/// The input `node:output:index` of a function as the input `node:index` of a graph.
-fn flat(input: &str, nodes: &[NodeDef]) -> Result<String, String> {
-    let mut parts = input.split(':');
-    let (node, output, index) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
-    let (Some(output), Some(index)) = (output, index) else { return Ok(input.to_owned()) };
-    let kind = nodes.iter().find(|own| own.name == node).map_or("", |own| own.op.as_str());
-    let index: usize = index.parse().map_err(|_| format!("`{input}` is no value"))?;
-    let before = match (kind, output) {
-        ("TopKV2", "indices") | ("Unique" | "ListDiff", "idx") => 1,
-        ("SoftmaxCrossEntropyWithLogits" | "SparseSoftmaxCrossEntropyWithLogits", "backprop") => 1,
-        ("BroadcastGradientArgs", "r1") => 1,
-        // The first outputs of kinds with several, and the outputs of kinds with one.
-        ("TopKV2", "values") | ("Unique", "y") | ("ListDiff", "out") => 0,
-        ("SoftmaxCrossEntropyWithLogits" | "SparseSoftmaxCrossEntropyWithLogits", "loss") => 0,
-        ("BroadcastGradientArgs", "r0") | ("FusedBatchNormV3", "y") => 0,
-        (
-            _,
-            "output" | "z" | "y" | "product" | "out" | "activations" | "softmax" | "logsoftmax",
-        ) => 0,
-        ("LeakyRelu" | "Softplus" | "Softsign", _) => 0,
-        ("FloorMod" | "Elu" | "Selu", _) => 0,
-        _ => return Err(format!("the output `{output}` of {kind} is not known here")),
+/// Makes a variable such as the body leaves it: a list with a value, or a value whose sizes change.
+/// Returns whether it was another.
+fn adapt(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    variable: &mut Value,
+    after: &Value,
+) -> Result<bool, NodeProblem> {
+    let Some(next) = &after.output else { return Ok(false) };
+    let shape = next.tensor_type().shape;
+    let rest = || shape.dims().get(1..).unwrap_or_default();
+    let made = match (&variable.list, &after.list, &variable.output) {
+        (Some(Listed::Open(list)), ..) => importer.bind(node, list, rest())?,
+        (Some(Listed::Zero), Some(Listed::Bound(_)), _) => importer.empty_like(node, next)?,
+        (_, _, Some(before)) => {
+            let own = before.tensor_type().shape;
+            let is_alike = |(a, b): (&Option<usize>, &Option<usize>)| a.is_none() || a == b;
+            if own.rank() != shape.rank() || own.dims().iter().zip(shape.dims()).all(is_alike) {
+                return Ok(false);
+            }
+            let both = own.dims().iter().zip(shape.dims());
+            let dims: Vec<_> = both.map(|(a, b)| if a == b { *a } else { None }).collect();
+            let sizes = importer.helper(node, "sizes", Array::Shape(DType::I32), &[before])?;
+            let change = Dynamic { change: Change::Reshape, shape: PartialShape::new(&dims) };
+            importer.helper(node, "opened", change, &[before, &sizes])?
+        }
+        _ => return Ok(false),
     };
-    Ok(format!("{node}:{}", before + index))
+    *variable = Value { list: after.list.clone(), ..Value::from(made) };
+    Ok(true)
 }

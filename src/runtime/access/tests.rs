@@ -39,7 +39,8 @@ const STRANGER: PeerId = PeerId(6);
 fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
     let partition = Partition::empty(TaskName::new("ps", 0), crate::cluster::LocalDevice::cpu(0));
     let (partition, is_again) = (Arc::new(partition), false);
-    WorkerMessage::RegisterGraph { graph, partition, isolated, is_again }.into()
+    let functions = None;
+    WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions }.into()
 }
 
 fn run(step: StepId, graph: GraphHandle) -> PeerMessage {

@@ -26,7 +26,7 @@ use crate::runtime::mail::{
     CLOSED, MasterMail, ResetContainers, RunStep, SessionOptions, StepDone, no_session, stopped,
 };
 use crate::runtime::messages::{
-    ClientMessage, Origin, Scope, SentOperation, SessionAction, SessionAnswer, SessionCall,
+    self, ClientMessage, Origin, Scope, SentOperation, SessionAction, SessionAnswer, SessionCall,
     SessionId, Values,
 };
 use crate::runtime::reply::Answer;
@@ -138,21 +138,12 @@ impl Master {
 
     fn carry_out(&mut self, caller: Caller, action: SessionAction, context: &mut Context<Self>) {
         let done = match action {
-            SessionAction::Create {
-                device_filters,
-                isolate_session_state,
-                allow_soft_placement,
-                log_device_placement,
-            } => filters(&device_filters).and_then(|device_filters| {
-                let options = SessionOptions {
-                    device_filters,
-                    isolate_session_state,
-                    allow_soft_placement,
-                    log_device_placement,
-                    ..SessionOptions::default()
-                };
-                self.create_for(caller.peer, options)
-            }),
+            SessionAction::Create { placing, isolate_session_state } => {
+                SessionOptions::of_placing(&placing).and_then(|options| {
+                    let options = SessionOptions { isolate_session_state, ..options };
+                    self.create_for(caller.peer, options)
+                })
+            }
             SessionAction::Extend { session, known, operations } => {
                 self.extend_for(caller.peer, session, known, operations)
             }
@@ -193,7 +184,7 @@ impl Master {
                 Ok(SessionAnswer::Done)
             }
             SessionAction::Reset { containers, within_training, device_filters, timeout } => {
-                return match filters(&device_filters) {
+                return match messages::device_filters(&device_filters) {
                     Ok(filters) => {
                         let asked = (containers, within_training, filters, timeout);
                         self.reset_for(caller, asked, context)
@@ -400,11 +391,6 @@ impl Master {
     fn refusal(&self, code: Code, message: String) -> Error {
         Error::new(code, message).on(&self.link.name(self.link.local()))
     }
-}
-
-fn filters(texts: &[String]) -> Result<Vec<DeviceSpec>> {
-    let parsed = texts.iter().map(|text| text.parse());
-    Ok(parsed.collect::<std::result::Result<_, _>>()?)
 }
 
 /// Checks that `graph` has all that `request` names, and that it has a value for each feed.

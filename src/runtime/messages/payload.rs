@@ -96,7 +96,7 @@ impl SessionAction {
                 let edges = request.feeds.len() + request.fetches.len() + request.targets.len();
                 edges as u64 * CROSSING_SIZE + feeds.iter().map(tensor_size).sum::<u64>()
             }
-            Self::Create { device_filters, .. } => texts(device_filters),
+            Self::Create { placing, .. } => texts(&placing.device_filters),
             Self::Reset { containers, device_filters, .. } => {
                 texts(containers) + texts(device_filters)
             }
@@ -133,8 +133,10 @@ fn texts(texts: &[String]) -> u64 {
 impl WorkerMessage {
     fn content_size(&self) -> u64 {
         match self {
-            Self::RegisterGraph { partition, .. } => {
-                partition.nodes.iter().map(|node| operation_size(&node.op)).sum()
+            Self::RegisterGraph { partition, functions, .. } => {
+                let filters = functions.iter().map(|placing| texts(&placing.device_filters));
+                let nodes = partition.nodes.iter().map(|node| operation_size(&node.op));
+                nodes.sum::<u64>() + filters.sum::<u64>()
             }
             Self::DeregisterGraphs { graphs, .. } => HANDLE_SIZE * graphs.len() as u64,
             Self::RunGraph { feeds, .. } => feeds.iter().map(tensor_size).sum(),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::DeviceSpec;
 use crate::partition::Request;
 use crate::sync::Departed;
 use crate::tensor::Tensor;
@@ -15,6 +16,26 @@ use crate::tensor::Tensor;
 use crate::runtime::error::Result;
 
 use super::{OperationTime, Origin, Scope, SentOperation, Values};
+
+/// What decides, of the options of a session, which devices its operations are placed on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placing {
+    /// As in [`SessionOptions`](crate::runtime::SessionOptions), each as it is written.
+    pub device_filters: Vec<String>,
+    /// As in [`SessionOptions`](crate::runtime::SessionOptions).
+    pub allow_soft_placement: bool,
+    /// As in [`SessionOptions`](crate::runtime::SessionOptions).
+    pub log_device_placement: bool,
+}
+
+/// Device filters of another process.
+///
+/// # Errors
+/// The first that is no device.
+pub(crate) fn device_filters(texts: &[String]) -> Result<Vec<DeviceSpec>> {
+    let parsed = texts.iter().map(|text| text.parse());
+    Ok(parsed.collect::<std::result::Result<_, _>>()?)
+}
 
 /// A client's call of a master.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,14 +55,10 @@ pub struct SessionCall {
 pub enum SessionAction {
     /// Begin a session. Answered by its [`Scope`].
     Create {
-        /// As in [`SessionOptions`](crate::runtime::SessionOptions), each as it is written.
-        device_filters: Vec<String>,
+        /// The devices that its operations may be on.
+        placing: Placing,
         /// As in [`SessionOptions`](crate::runtime::SessionOptions).
         isolate_session_state: bool,
-        /// As in [`SessionOptions`](crate::runtime::SessionOptions).
-        allow_soft_placement: bool,
-        /// As in [`SessionOptions`](crate::runtime::SessionOptions).
-        log_device_placement: bool,
     },
     /// Add operations to a session's graph.
     Extend {

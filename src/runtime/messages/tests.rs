@@ -24,6 +24,15 @@ use crate::tensor::DType;
 use crate::transport::Payload;
 use crate::transport::wire::{WireLimits, decode_envelope, encode_envelope};
 
+/// What a session says of its devices.
+fn placing() -> Placing {
+    Placing {
+        device_filters: vec!["/job:ps".to_owned()],
+        allow_soft_placement: false,
+        log_device_placement: true,
+    }
+}
+
 /// The partitions of the first and of a later step of two trainings, over two parameter servers.
 fn some_partitions() -> Vec<Partition> {
     let names = ["ps:0", "ps:1", "worker:0", "worker:1"];
@@ -81,7 +90,7 @@ fn messages() -> Vec<PeerMessage> {
     let error = || {
         Error::new(Code::Aborted, "a long story").on(&TaskName::new("ps", 1)).in_operation("w/read")
     };
-    let isolated = Some((3, SessionId(9)));
+    let (isolated, is_again) = (Some((3, SessionId(9))), true);
     let departed = Departed { left: BTreeSet::from([3]), lost: BTreeSet::from([0, 7]) };
     let to_masters = [
         MasterMessage::GraphRegistered { graph, outcome: Ok(()) },
@@ -104,8 +113,8 @@ fn messages() -> Vec<PeerMessage> {
         MasterMessage::WayLost { to: TaskName::new("ps", 1) },
     ];
     let register = |partition| {
-        let (partition, is_again) = (Arc::new(partition), true);
-        WorkerMessage::RegisterGraph { graph, partition, isolated, is_again }
+        let (partition, functions) = (Arc::new(partition), Some(Box::new(placing())));
+        WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions }
     };
     let registered = some_partitions().into_iter().map(register);
     let to_workers = [
@@ -172,14 +181,8 @@ fn calls(value: Tensor) -> [SessionAction; 9] {
     let operations = SentOperation::of(&g.snapshot().unwrap(), 0, 100);
     let request = Request { fetches: vec![Edge { op: OpId(2), output: 0 }], ..Request::default() };
     let timeout = Some(Duration::from_millis(3));
-    let filters = || vec!["/job:ps".to_owned()];
     [
-        SessionAction::Create {
-            device_filters: filters(),
-            isolate_session_state: true,
-            allow_soft_placement: false,
-            log_device_placement: true,
-        },
+        SessionAction::Create { placing: placing(), isolate_session_state: true },
         SessionAction::Extend { session, known: 0, operations },
         SessionAction::Run {
             session,
@@ -196,7 +199,7 @@ fn calls(value: Tensor) -> [SessionAction; 9] {
         SessionAction::Reset {
             containers: vec!["a".to_owned()],
             within_training: false,
-            device_filters: filters(),
+            device_filters: placing().device_filters,
             timeout,
         },
         SessionAction::Return,
@@ -290,6 +293,7 @@ fn a_graph_is_as_long_as_its_large_constants_where_it_is_extended_and_registered
         partition: Arc::new(partition),
         isolated: None,
         is_again: false,
+        functions: None,
     };
     for message in [MasterMessage::Called(Box::new(call)).into(), PeerMessage::from(register)] {
         let counted = message.wire_size().0 as f64;

@@ -101,8 +101,10 @@ impl ParameterServer {
     /// Handles the loss of a task. Its workers count as departed until they are back: synchronous
     /// training goes on with the others, and loses a worker rather than its progress.
     ///
-    /// A task that has only fallen silent is waited for a while longer: it may have lost nothing,
-    /// since it can be this task that stood still.
+    /// A task that has not stopped is waited for a while longer: it may have lost nothing, since it
+    /// can be this task that stood still. That a connection was reset does not prove a restart
+    /// either: a peer that gave it up meanwhile answers so, too. A worker's next life is known by
+    /// its master as soon as it makes ready.
     pub(super) fn lose(
         &mut self,
         peer: PeerId,
@@ -114,7 +116,7 @@ impl ParameterServer {
         self.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
         self.tell_view_again(peer);
-        if loss != Loss::Silent {
+        if loss == Loss::Stopped {
             let lost = self.members.lose(peer.0, masters);
             return self.go_on_without_all(lost);
         }

@@ -20,7 +20,7 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Actors;
 use crate::runtime::mail::{CLOSED, MasterMail, RunStep, SessionOptions, WorkerMail, stopped};
 use crate::runtime::mailbox::{Address, tell};
-use crate::runtime::messages::{SessionId, Values};
+use crate::runtime::messages::{Placing, SessionId, Values};
 use crate::runtime::reply::Answer;
 use crate::runtime::state::{Served, Ticket};
 use crate::runtime::worker::plan::Plan;
@@ -29,8 +29,10 @@ use crate::runtime::worker::plan::Plan;
 type Idle = Rc<RefCell<Vec<(u32, FlowSession)>>>;
 
 /// The sessions for the conditions and loops of one partition.
-#[derive(Default)]
-pub(super) struct FlowSessions(Idle);
+pub(super) struct FlowSessions {
+    idle: Idle,
+    options: SessionOptions,
+}
 
 /// A session of the task's own master for the functions of one node. It ends when this is dropped,
 /// and its step with it.
@@ -51,18 +53,29 @@ impl Drop for RunningFlow {
 }
 
 impl FlowSessions {
+    /// Sessions whose operations are on the devices that the session of the partition sees.
+    ///
+    /// # Errors
+    /// If `placing` names no devices.
+    pub(super) fn new(placing: Option<&Placing>) -> Result<Self> {
+        let options = placing.map(SessionOptions::of_placing).transpose()?.unwrap_or_default();
+        Ok(Self { idle: Idle::default(), options })
+    }
+
     /// Begins to run a condition or a loop of `plan`. The worker is told when it has run.
     pub(super) fn run(
         &self,
         (plan, ticket, inputs): (Arc<Plan>, Ticket, Vec<Tensor>),
         actors: &Rc<Actors>,
     ) -> RunningFlow {
-        let mut idle = self.0.borrow_mut();
+        let mut idle = self.idle.borrow_mut();
         let known = idle.iter().position(|(node, _)| *node == ticket.node);
         let mut session = known.map(|known| idle.swap_remove(known).1);
-        let (idle, actors) = (Rc::clone(&self.0), Rc::clone(actors));
+        let (idle, actors) = (Rc::clone(&self.idle), Rc::clone(actors));
+        let options = self.options.clone();
         RunningFlow(tokio::task::spawn_local(async move {
-            let outcome = run(&mut session, &actors, (&plan, ticket.node), inputs).await;
+            let place = (&*actors, options);
+            let outcome = run(&mut session, place, (&plan, ticket.node), inputs).await;
             if let (Ok(_), Some(session)) = (&outcome, session) {
                 idle.borrow_mut().push((ticket.node, session));
             }
@@ -75,7 +88,7 @@ impl FlowSessions {
 /// Runs the condition or loop `node` of `plan` in `session`, or in a new one.
 async fn run(
     session: &mut Option<FlowSession>,
-    actors: &Actors,
+    (actors, options): (&Actors, SessionOptions),
     (plan, node): (&Plan, u32),
     inputs: Vec<Tensor>,
 ) -> Result<Values> {
@@ -85,7 +98,7 @@ async fn run(
         Some(session) => session,
         None => {
             let graph = functions(flow, node, &plan.partition.device_name())?;
-            session.insert(FlowSession::open(&actors.master, graph).await?)
+            session.insert(FlowSession::open(&actors.master, options, graph).await?)
         }
     };
     let mut running = flow.begin(inputs);
@@ -102,10 +115,11 @@ async fn run(
 impl FlowSession {
     async fn open(
         master: &Address<MasterMail>,
+        options: SessionOptions,
         (graph, requests): (GraphDef, Vec<Request>),
     ) -> Result<Self> {
         let answer = Answer::new();
-        let (options, reply) = (SessionOptions::default(), answer.reply());
+        let reply = answer.reply();
         tell(master, MasterMail::CreateSession { options, reply });
         let id = answer.await.ok_or_else(stopped)??;
         tell(master, MasterMail::ExtendSession { session: id, graph: Arc::new(graph) });

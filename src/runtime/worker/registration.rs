@@ -10,7 +10,7 @@ use crate::transport::PeerId;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::{self, ParameterServerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, MasterMessage, Scope, StepId};
+use crate::runtime::messages::{GraphHandle, MasterMessage, Placing, Scope, StepId};
 use crate::runtime::state::Bound;
 use crate::runtime::worker::flows::FlowSessions;
 use crate::runtime::worker::plan::Plan;
@@ -30,6 +30,7 @@ pub(super) struct Binding {
     pub(super) master: PeerId,
     partition: Arc<Partition>,
     scope: Option<Scope>,
+    flow_sessions: FlowSessions,
 }
 
 impl Worker {
@@ -37,15 +38,19 @@ impl Worker {
     /// is the second.
     pub(super) fn register(
         &mut self,
-        from: PeerId,
-        graph: GraphHandle,
+        (from, graph): (PeerId, GraphHandle),
         partition: Arc<Partition>,
         (scope, is_again): (Option<Scope>, bool),
+        functions: Option<&Placing>,
     ) {
-        if let Err(error) = self.check_room(graph, &partition) {
-            let outcome = Err(error.on(&self.link.name(self.link.local())));
-            return self.link.send(from, MasterMessage::GraphRegistered { graph, outcome });
-        }
+        let checked = self.check_room(graph, &partition);
+        let flow_sessions = match checked.and_then(|()| FlowSessions::new(functions)) {
+            Ok(flow_sessions) => flow_sessions,
+            Err(error) => {
+                let outcome = Err(error.on(&self.link.name(self.link.local())));
+                return self.link.send(from, MasterMessage::GraphRegistered { graph, outcome });
+            }
+        };
         let variables = partition.variables.clone();
         let attempt = self.registrations;
         self.registrations += 1;
@@ -60,7 +65,8 @@ impl Worker {
             counts: partition.counts_steps(),
             is_again,
         });
-        self.binding.insert(graph, Binding { attempt, master: from, partition, scope });
+        let binding = Binding { attempt, master: from, partition, scope, flow_sessions };
+        self.binding.insert(graph, binding);
         tell(&self.link.actors.parameter_server, bind);
     }
 
@@ -90,7 +96,9 @@ impl Worker {
         if self.binding.get(&graph).is_none_or(|binding| binding.attempt != attempt) {
             return;
         }
-        let Some(Binding { master, partition, scope, .. }) = self.binding.remove(&graph) else {
+        let Some(Binding { master, partition, scope, flow_sessions, .. }) =
+            self.binding.remove(&graph)
+        else {
             return;
         };
         let outcome = outcome.and_then(|bound| {
@@ -113,7 +121,7 @@ impl Worker {
                 memos: vec![None; partition.nodes.len()],
                 plan: Arc::new(Plan::new(partition, bound, scope)),
                 idle: Vec::new(),
-                flow_sessions: FlowSessions::default(),
+                flow_sessions,
                 expected: None,
                 ahead: None,
             };

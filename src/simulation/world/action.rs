@@ -24,6 +24,8 @@ pub(in crate::simulation) enum Action {
     Start { task: usize },
     /// Report a stall: no event is left.
     ReportStall,
+    /// Report that a replay departs from its tapes.
+    ReportDeparture,
     /// Report that the next event is beyond the end of the clock.
     ReportEndOfTime,
 }

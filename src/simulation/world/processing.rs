@@ -4,6 +4,7 @@
 //! Without a modelled message thread, kernels go straight to the devices, and envelopes straight to
 //! the network and to the actors.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -69,14 +70,22 @@ impl World {
         costs: &Costs,
         mut kernels: Kernels,
     ) -> Option<Kernels> {
+        if self.replay.is_some() {
+            return self.compute_as_recorded((task, device), costs, kernels);
+        }
         let model = &mut self.devices[task][device];
         model.set_slowdown(self.faults.slowness(task));
         let Span { whole: span, straggling } = model.time(step, costs);
-        kernels.straggling = straggling;
         let is_drawn = model.draws_times() && !span.is_zero();
         let cost = costs.total();
         let is_gpu = device >= self.cluster.devices.get() as usize;
-        let threads = if is_gpu { 1 } else { self.threads_of(task, cost) };
+        let (threads, stretch) = if is_gpu { (1, None) } else { self.threads_of(task, cost) };
+        let stretched = |span: Duration| match stretch {
+            Some(factor) if !is_drawn => span.mul_f64(factor),
+            _ => span,
+        };
+        let span = stretched(span);
+        kernels.straggling = stretched(straggling);
         let Some(thread) = &self.message_thread else {
             if span.is_zero() && self.processors.is_idle(task, Part::Device(device)) {
                 return Some(kernels);
@@ -278,14 +287,24 @@ impl World {
         }
     }
 
+    /// Spreads kernels of `task` over so many cores; without a number, over its share of the
+    /// host's.
+    pub(in crate::simulation) fn use_cores(&mut self, task: usize, cores: Option<NonZeroU32>) {
+        self.num_cores[task] = cores;
+    }
+
     /// The number of threads that kernels of `task` run on: tasks that share a host share out its
-    /// cores, as those of a launch do. It only matters where they share cores.
-    fn threads_of(&self, task: usize, cost: Cost) -> u32 {
+    /// cores, as those of a launch do. It only matters where they share cores. A device's rate is
+    /// that of a share; on another number of threads kernels take that many times as long.
+    fn threads_of(&self, task: usize, cost: Cost) -> (u32, Option<f64>) {
         let Some(hosts) = self.cluster.hosts.as_ref().filter(|_| kernels::may_spread(cost)) else {
-            return 1;
+            return (1, None);
         };
         let name = &self.tasks[task];
         let sharing = hosts.tasks.iter().find(|host| host.contains(name)).map_or(1, Vec::len);
-        (hosts.cores.get() / sharing as u32).max(1)
+        let share = (hosts.cores.get() / sharing as u32).max(1);
+        let told = self.num_cores[task].map(|told| told.get().min(hosts.cores.get()));
+        let threads = told.unwrap_or(share);
+        (threads, told.map(|_| f64::from(share) / f64::from(threads)))
     }
 }

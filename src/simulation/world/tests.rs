@@ -70,6 +70,7 @@ fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> W
         seed: 7,
         faults: Faults { silence: ms(100), list: faults.iter().map(fault).collect() },
         timeline: None,
+        replay: None,
     };
     change(&mut cluster);
     World::new(&cluster)
@@ -125,6 +126,7 @@ fn next(world: &mut World) -> (Duration, Vec<String>) {
         Action::Kill { task, missed, .. } => format!("kill {task}, which missed {}", missed.len()),
         Action::Start { task } => format!("start {task}"),
         Action::ReportStall => "stall".to_owned(),
+        Action::ReportDeparture => "departure".to_owned(),
         Action::ReportEndOfTime => "end of time".to_owned(),
     });
     (world.now().since(Time::ZERO), told.collect())

@@ -183,7 +183,7 @@ impl<'a> MonitoredRun<'a> {
         };
         let is_local = end.is_some_and(|end| end.is_local_step());
         if let Some(stats) = stats.as_mut().filter(|_| is_local) {
-            stats.global_step = monitored.global_step;
+            (stats.global_step, stats.is_local) = (monitored.global_step, true);
         }
         if let Some(own) = &monitored.own_variables
             && stats.is_some()
@@ -233,6 +233,7 @@ fn step_stats(
         loss: fetched.iter().find(is_scalar).and_then(|loss| loss.item().ok()),
         staleness: told[1].item::<i64>()?.max(0) as u64,
         applied: told[2].item()?,
+        is_local: false,
     })
 }
 

@@ -48,6 +48,41 @@ impl Task {
         input
     }
 
+    /// The worker's next batch of its share of the data; batches never run out.
+    ///
+    /// # Errors
+    /// If the scenario has no data, or the task is no worker.
+    pub fn next_batch(&self) -> Result<Batch> {
+        match &mut *self.inner.data.borrow_mut() {
+            Some(Data::InMemory(batches)) => Ok(batches.next_batch()),
+            Some(Data::Streamed(input)) => input.take(),
+            None => {
+                let message = format!("{} has no share of any data", self.name());
+                Err(Error::new(Code::FailedPrecondition, message))
+            }
+        }
+    }
+
+    /// Moves to the batch of the step after `global_step`. In synchronous training it is exactly
+    /// the batch that a worker takes that never was away; in asynchronous training it assumes that
+    /// all workers are equally fast.
+    pub(in crate::training) fn seek_batches(&self, global_step: u64) {
+        if let Some(Data::InMemory(batches)) = &mut *self.inner.data.borrow_mut() {
+            batches.seek(self.steps_of_this_worker(global_step));
+        }
+    }
+
+    /// The number of steps that the worker has taken at `global_step`, if all are equally fast.
+    pub(in crate::training) fn steps_of_this_worker(&self, global_step: u64) -> u64 {
+        let steps = |replica: Replica| replica.mode.steps_of_a_worker(global_step, replica.workers);
+        self.inner.replica.map_or(0, steps)
+    }
+
+    /// The number of a worker's steps for each step that changes the shared variables.
+    pub(in crate::training) fn local_steps(&self) -> u64 {
+        self.copies().map_or(1, |copies| copies.every.into())
+    }
+
     /// The inputs that the task has made, in their order; that of a scenario's data is the first.
     pub(in crate::training) fn inputs(&self) -> Vec<Rc<dyn Position>> {
         self.inner.inputs.borrow().clone()

@@ -145,7 +145,7 @@ fn meaning(error: &ConnectionError) -> Loss {
         {
             Loss::Stopped
         }
-        // Only a later incarnation of the peer answers with a stateless reset.
+        // A later incarnation of the peer answers so; one that gave this connection up may, too.
         ConnectionError::Reset => Loss::Restarted,
         _ => Loss::Silent,
     }

@@ -53,6 +53,9 @@ fn place() -> PathBuf {
     };
     write("small.toml", SMALL.as_bytes());
     write("empty.toml", b"");
+    write("foreign_tapes/ps-0.0.tape", b"PK\x03\x04");
+    write("newer_tapes/ps-0.0.tape", b"trainyard tape\x02");
+    write("torn_tapes/ps-0.0.tape", b"trainyard tape\x01\x40{");
     write("latin1.toml", b"name = \"gr\xfc\xdfe\"\n");
     write("binary.toml", &[0, 159, 146, 150, 255, 1, 2, 3]);
     write("unterminated.toml", b"name = \"a\n[cluster\n");
@@ -65,6 +68,7 @@ fn place() -> PathBuf {
     write("torn.csv", b"a,label\n1,0\nx,1\n");
     write("one.csv", b"a,label\n1,0\n");
     write("header.csv", b"a,label\n");
+    write("layers.csv", b"name,bytes,forward_flops\nall,4000,1e6\n");
     write("nan.csv", b"a,label\nnan,0\ninf,1\n1,0\n2,1\n3,0\n");
     write("bad.libsvm", b"1 0:3\n0 1:x\n");
     write("nan.libsvm", b"1 1:nan\n0 1:2\n1 1:1\n");

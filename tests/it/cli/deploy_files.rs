@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::{Said, folder, trainyard_in};
+use crate::support::binary::{Running, Said, folder, free_address, trainyard_in};
 
 fn file(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/deploy").join(name))
@@ -63,17 +65,113 @@ fn assert_lacks_only_its_certificate(
     assert!(said.err.contains(&format!("can't read {certificate}")), "{command:?}: {}", said.err);
 }
 
+/// The jobs of a manifest, each with its number of pods.
+fn replicas(manifest: &str) -> Vec<(String, usize)> {
+    let jobs = manifest.lines().filter_map(|line| {
+        line.trim()
+            .strip_suffix(':')
+            .filter(|job| ["Chief", "PS", "Worker", "Evaluator"].contains(job))
+    });
+    let counts =
+        manifest.lines().filter_map(|line| line.trim().strip_prefix("replicas: ")?.parse().ok());
+    jobs.map(str::to_lowercase).zip(counts).collect()
+}
+
+/// The arguments of a manifest's pods, which are the same for all.
+fn args_of_pods(manifest: &str) -> Vec<String> {
+    let args = manifest.lines().find_map(|line| line.trim().strip_prefix("args: ")).unwrap();
+    serde_json::from_str(args).unwrap()
+}
+
+/// What a shorter training is told than the manifest's.
+const SHORT: [&str; 4] = ["--set", "stop.steps=20", "--unset", "stop.accuracy"];
+
+/// Runs all pods of a manifest as processes on this machine, as the training operator would: the
+/// same arguments for all, the variable `TF_CONFIG`, and what is mounted. Returns what each said.
+fn run_pods(test: &str, manifest: &str) -> Vec<(String, Said)> {
+    let (place, replicas) = (folder(test), replicas(manifest));
+    for command in commands(manifest, "trainyard certs") {
+        let args: Vec<&str> = command.iter().skip(1).map(String::as_str).collect();
+        assert_eq!(trainyard_in(&place, &args, &[]).code, 0, "{command:?}");
+    }
+    let addresses = |count: usize| (0..count).map(|_| free_address()).collect::<Vec<_>>();
+    // The operator lists no evaluator among the others.
+    let listed = replicas.iter().filter(|(job, _)| job != "evaluator");
+    let cluster: Value =
+        listed.map(|(job, count)| (job.clone(), json!(addresses(*count)))).collect();
+    let pods = replicas.iter().flat_map(|(job, count)| (0..*count).map(move |i| (job.clone(), i)));
+    let start = |(job, index): (String, usize)| {
+        let mounted = |volume: &str| place.join(volume).to_str().unwrap().to_owned();
+        let args = args_of_pods(manifest).into_iter().map(|arg| {
+            arg.replace("/certs", &mounted("certs/tasks"))
+                .replace("=/checkpoints", &format!("={}", mounted("checkpoints")))
+                .replace("/results", &mounted(&format!("results-{job}-{index}")))
+        });
+        let task = json!({"type": job, "index": index});
+        let config = json!({"cluster": cluster, "task": task, "environment": "cloud"});
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+        command.args(args).args(SHORT).current_dir(env!("CARGO_MANIFEST_DIR"));
+        command.env("TF_CONFIG", config.to_string());
+        (format!("{job}-{index}"), Running::start(&mut command, Duration::from_secs(120)))
+    };
+    let running: Vec<_> = pods.map(start).collect();
+    running.into_iter().map(|(pod, process)| (pod, process.end())).collect()
+}
+
+/// The weights that a training of the manifest's pods ends with in simulation.
+fn simulated_weights(manifest: &str) -> String {
+    let args = args_of_pods(manifest);
+    let mut sim = vec!["sim".to_owned(), args[1].clone()];
+    sim.extend(["--run", "sync"].map(str::to_owned));
+    let trains = |(job, _): &(String, usize)| job != "evaluator";
+    for (job, count) in replicas(manifest).into_iter().filter(trains) {
+        sim.extend(["--set".to_owned(), format!("cluster.{job}={count}")]);
+    }
+    sim.extend(SHORT.map(str::to_owned));
+    let sim: Vec<&str> = sim.iter().map(String::as_str).collect();
+    weights(&trainyard_in(Path::new(env!("CARGO_MANIFEST_DIR")), &sim, &[]))
+}
+
+#[track_caller]
+fn weights(said: &Said) -> String {
+    let weights = said.out.split("weights=").nth(1);
+    weights.unwrap_or_else(|| panic!("no weights: {}{}", said.out, said.err)).trim().to_owned()
+}
+
+#[test]
+fn the_pods_of_a_manifest_with_tf_config_alone_learn_what_the_simulation_does() {
+    let manifest = file("kubernetes.yaml");
+    let pods = run_pods("deploy_pods", &manifest);
+    assert!(pods.iter().all(|(_, said)| said.code == 0), "{}", errors(&pods));
+    let chief = &pods.iter().find(|(pod, _)| pod == "worker-0").unwrap().1;
+    assert_eq!(weights(chief), simulated_weights(&manifest));
+}
+
+#[test]
+fn the_pods_of_a_manifest_with_a_chief_and_an_evaluator_learn_the_same_and_are_measured() {
+    let manifest = file("train_and_evaluate.yaml");
+    let pods = run_pods("deploy_estimator", &manifest);
+    assert!(pods.iter().all(|(_, said)| said.code == 0), "{}", errors(&pods));
+    let of = |pod: &str| &pods.iter().find(|(name, _)| name == pod).unwrap().1;
+    assert_eq!(weights(of("chief-0")), simulated_weights(&manifest));
+    let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join("deploy_estimator");
+    let rows = fs::read_to_string(results.join("results-evaluator-0/evaluations.csv")).unwrap();
+    assert!(rows.lines().last().unwrap().split(',').any(|cell| cell == "20"), "{rows}");
+}
+
+/// What pods that failed said.
+fn errors(pods: &[(String, Said)]) -> String {
+    let failed = pods.iter().filter(|(_, said)| said.code != 0);
+    failed.map(|(pod, said)| format!("{pod} ended with {}: {}\n", said.code, said.err)).collect()
+}
+
 #[test]
 fn the_manifest_gives_each_pod_its_role() {
     let manifest = file("kubernetes.yaml");
-    let replicas: Vec<usize> = manifest
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("replicas: ")?.parse().ok())
-        .collect();
-    let [ps, workers] = replicas[..] else { panic!("{replicas:?} are not of ps and workers") };
-    let args = manifest.lines().find_map(|line| line.trim().strip_prefix("args: ")).unwrap();
+    let replicas = replicas(&manifest);
+    let [(_, ps), (_, workers)] = replicas[..] else { panic!("{replicas:?}: not ps and workers") };
     let mut command = vec!["trainyard".to_owned()];
-    command.extend(serde_json::from_str::<Vec<String>>(args).unwrap());
+    command.extend(args_of_pods(&manifest));
 
     let hosts = |role: &str, count: usize| -> Vec<String> {
         (0..count).map(|index| format!("digits-{role}-{index}.default.svc:2222")).collect()

@@ -40,18 +40,42 @@ fn the_same_faults_in_both_worlds_leave_the_weights_of_an_undisturbed_training()
 }
 
 #[test]
+fn disturbed_links_a_slow_process_and_a_damaged_checkpoint_leave_the_weights() {
+    let faults = "{ at = '200ms', loss = ['ps:0', 'worker:1'], rate = 0.2, for = '500ms' }, \
+                  { at = '400ms', slow_link = ['ps:1', 'worker:0'], factor = 20.0, for = '1s' }, \
+                  { at = '600ms', partition = ['ps:0', 'worker:0'], for = '300ms' }, \
+                  { at = '700ms', one_way = ['ps:1', 'worker:1'], for = '300ms' }, \
+                  { at = '800ms', slow_task = 'ps:1', factor = 3.0, for = '500ms' }, \
+                  { at = '900ms', torn_checkpoint = 'cut' }";
+    let path = training("launched_faults_links", "sync", faults);
+    let launched = launch(&path);
+    for told in [
+        "20 % of the packets are lost from ps:0 to worker:1, from worker:1 to ps:0 for 500ms",
+        "packets take 950µs longer, at 62.5 MB/s, from ps:1 to worker:0",
+        "nothing comes from ps:0 to worker:0, from worker:0 to ps:0 for 300ms",
+        "nothing comes from ps:1 to worker:1 for 300ms",
+        "ps:1 is slower by 3 for 500ms",
+        ".safetensors is damaged",
+    ] {
+        assert!(launched.err.contains(told), "no `{told}` in: {}", launched.err);
+    }
+    let undisturbed = trainyard(&["sim", &path, "--unset", "fault"]);
+    assert_eq!(weights(&launched), weights(&undisturbed), "{}", launched.err);
+}
+
+#[test]
 fn a_worker_that_is_killed_for_good_is_missed_and_a_chief_that_is_leaves_no_result() {
     let of = |task: &str| {
         let faults = format!(
             "{{ at = '500ms', crash = '{task}' }}, \
-             {{ at = '1s', loss = ['ps:0', 'ps:1'], rate = 0.1, for = '1s' }}"
+             {{ at = '1s', full_disk = true, for = '1s' }}"
         );
         let test = format!("launched_faults_{}", task.replace(':', "_"));
         launch(&training(&test, "async", &faults))
     };
     let missed = of("worker:1");
     assert_eq!(missed.code, 0, "{}", missed.err);
-    assert!(missed.err.contains("left out"), "of a loss of packets: {}", missed.err);
+    assert!(missed.err.contains("left out"), "of a full disk: {}", missed.err);
     let without_chief = of("worker:0");
     assert_eq!((without_chief.code, &*without_chief.out), (138, ""), "{}", without_chief.err);
     assert!(without_chief.err.contains("it was killed by signal 9"), "{}", without_chief.err);

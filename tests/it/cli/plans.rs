@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::support::binary::{folder, scenario, trainyard};
+use crate::support::schema::assert_valid;
 
 /// Steps of which nothing but the parameters' transfer takes time: 1.25 MB to each of the workers
 /// and back, over cards of 1 Gbit/s.
@@ -50,6 +51,7 @@ fn a_plan_says_how_many_parameter_servers_pay_as_hand_arithmetic_does() {
     let said = trainyard(&["plan", &path, "--out", out.to_str().unwrap()]);
     assert_eq!(said.code, 0, "{}", said.err);
     let plan = json(&out.join("plan.json"));
+    assert_valid("plan", &plan);
     let times: Vec<f64> = plan["candidates"]
         .as_array()
         .unwrap()
@@ -92,4 +94,7 @@ fn a_limit_that_no_candidate_keeps_is_no_success() {
     let said = trainyard(&["plan", &path, "--set", "plan.within=1s"]);
     assert_eq!(said.code, 3, "{}", said.err);
     assert!(said.out.contains("cheapest within 1.00 s: none of these"), "{}", said.out);
+    let limits = ["--set", "plan.within=1s", "--set", "plan.budget=1e9"];
+    let said = trainyard(&[&["plan", &path, "--json"], &limits[..]].concat());
+    assert_valid("plan", &serde_json::from_str(&said.out).unwrap());
 }

@@ -1,14 +1,19 @@
-//! `launch --compare`: a run is predicted beside what is measured of it.
+//! `launch --compare`: a run is predicted beside what is measured of it. `calibrate`: what it finds
+//! in earlier runs, and of a running cluster.
 
 use std::fs;
+use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use trainyard::cluster::TaskName;
 use trainyard::experiment::scenario::load;
 use trainyard::simulation::Law;
+use trainyard::transport::Authority;
 
-use crate::support::binary::{folder, scenario, trainyard};
+use crate::support::binary::{Running, folder, free_address, scenario, trainyard};
+use crate::support::schema::assert_valid;
 
 const CALIBRATION: &str = "\
 [calibration]
@@ -41,6 +46,7 @@ fn launch_compares_what_it_measures_with_what_a_calibration_predicts() {
     }
     let text = fs::read_to_string(out.join("result.json")).unwrap();
     let result: Value = serde_json::from_str(&text).unwrap();
+    assert_valid("result", &result);
     for run in result["runs"].as_array().unwrap() {
         let step = &run["comparison"]["figures"][0];
         let (predicted, measured) =
@@ -83,5 +89,58 @@ fn calibrate_finds_the_laws_of_the_workers_in_the_steps_of_an_earlier_run() {
                 && near(mean, 0.030)
                 && near(sigma, 0.4) => {}
         others => panic!("{others:?}"),
+    }
+}
+
+#[test]
+fn calibrate_measures_each_task_of_a_served_cluster_and_the_way_between_each_two() {
+    let (place, authority) = (folder("served_calibration"), Authority::new("trainyard").unwrap());
+    let tasks = [("ps", 0), ("worker", 0), ("worker", 1)];
+    for (job, index) in tasks.into_iter().chain([("client", 0)]) {
+        let task = TaskName::new(job, index);
+        authority.issue(&task, &[]).unwrap().save(&place, &task).unwrap();
+    }
+    let addresses = tasks.map(|_| free_address());
+    let [ps, one, other] = &addresses;
+    let file = place.join("cluster.json");
+    let cluster = serde_json::json!({ "ps": [ps], "worker": [one, other] });
+    fs::write(&file, cluster.to_string()).unwrap();
+    let serve = |(job, index): (&str, u32)| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+        command.args(["serve", "--job-name", job, "--task-index", &index.to_string()]);
+        command.arg("--cluster").arg(&file).arg("--certs").arg(&place).env_remove("TF_CONFIG");
+        Running::start(&mut command, Duration::from_secs(60))
+    };
+    let _servers = tasks.map(serve);
+    let found = place.join("measured.toml");
+    let paths = [&file, &place, &found].map(|path| path.to_str().unwrap());
+    let [file, certs, found_name] = paths;
+    let said = trainyard(&["calibrate", "--cluster", file, "--certs", certs, "--out", found_name]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let text = fs::read_to_string(&found).unwrap();
+    fs::write(&found, format!("{text}[cluster]\nps = 1\nworker = 2\n")).unwrap();
+    let scenario = load(&found, &[]).unwrap();
+    for (job, index) in tasks {
+        let speed = &scenario.own_compute[&TaskName::new(job, index)];
+        assert!((1e8..1e13).contains(&speed.rate.0), "{text}");
+        assert!((1e7..1e12).contains(&speed.memory.0), "{text}");
+    }
+    assert_eq!(scenario.network.links.len(), 6, "both ways: {text}");
+    for link in scenario.network.links.values() {
+        let latency = link.latency.expect("it was measured");
+        assert!(
+            latency > Duration::from_micros(1) && latency < Duration::from_millis(50),
+            "{text}"
+        );
+        assert!(link.bandwidth.is_none_or(|rate| (1e6..1e13).contains(&rate.0)), "{text}");
+    }
+}
+
+#[test]
+fn a_cluster_is_measured_with_a_certificate_and_instead_of_anything_else() {
+    for args in [&["--cluster", "a.json"][..], &["--certs", "certs"]] {
+        let said = trainyard(&[&["calibrate"], args].concat());
+        assert_eq!(said.code, 2, "{}", said.err);
+        assert!(said.err.contains("required"), "{}", said.err);
     }
 }

@@ -102,6 +102,28 @@ fn a_worker_that_is_asked_to_stop_leaves_and_the_others_go_on() {
 }
 
 #[test]
+fn a_replica_of_several_tasks_is_shown_by_the_cluster_and_by_a_running_task() {
+    let folder = with_certificates("tasks_replicas");
+    let replicas = text("sync", "steps = 10") + "[replicas]\nworker = { tasks = 2 }\n";
+    let path = scenario("tasks_replicas", &replicas.replace("softmax", "mlp"));
+    let [ps, first, second] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [first, second]});
+    let told = json!({"cluster": cluster, "task": {"type": "worker", "index": 1}});
+    let told = |args: &[&str]| trainyard_in(&folder, args, &[("TF_CONFIG", &told.to_string())]);
+    let line = "\nreplica  worker:0 trains with worker:1\n";
+    let shown = told(&["cluster", &path]);
+    assert!(shown.code == 0 && shown.out.contains(line), "{}{}", shown.out, shown.err);
+    assert!(!told(&["cluster"]).out.contains("replica"), "the scenario says so");
+    let shown: Value = serde_json::from_str(&told(&["cluster", &path, "--json"]).out).unwrap();
+    assert_eq!(shown["replicas"], json!([["worker:0", "worker:1"]]));
+    let _running =
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": "ps", "index": 0}}));
+    let status = ["status", &ps, "--task", "ps:0", "--run-name", "tasks", "--certs", "certs"];
+    let said = trainyard_in(&folder, &status, &[]);
+    assert!(said.code == 0 && said.out.contains(line), "{}{}", said.out, said.err);
+}
+
+#[test]
 fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
     let folder = with_certificates("tasks_status");
     let path = scenario("tasks_status", &text("sync", "steps = 10"));

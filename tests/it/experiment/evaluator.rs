@@ -1,7 +1,7 @@
 //! The evaluator: what it measures of a training's checkpoints, when, and how it ends.
 
 #[path = "../../../sims/train_and_evaluate.rs"]
-mod program;
+pub(super) mod program;
 
 use std::fs;
 use std::path::Path;
@@ -214,6 +214,19 @@ fn a_worker_that_trains_alone_measures_its_checkpoints_itself() {
     let simulated = trial(&text).simulate(&deployed);
     simulated.outcome.result.unwrap();
     assert_eq!(steps(&simulated.recording), [0, 10, 20, 30]);
+}
+
+/// Measures what the settings of the program have saved, of a training without `[checkpoint]`.
+async fn with_a_model_dir(task: Task) -> Result<()> {
+    let settings = RunSettings::new().model_dir("models").save_checkpoints_steps(7);
+    deployed(task.with_settings(settings)).await
+}
+
+#[test]
+fn checkpoints_are_where_the_settings_say_as_often_as_they_say() {
+    let simulated = trial("[cluster]\nps = 1\nworker = 1\n").simulate(&with_a_model_dir);
+    simulated.outcome.result.unwrap();
+    assert_eq!(steps(&simulated.recording), [0, 7, 14, 21, 28, 30]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
 use trainyard::report::Report;
-use trainyard::training::train;
+use trainyard::training::{RunSettings, train};
 
 use crate::support::simulated::assert_near;
 
@@ -25,6 +25,37 @@ fn workers_that_share_cores_take_their_number_over_the_cores_times_as_long() -> 
         assert_near(&format!("on {cores} cores"), median, expected, 0.01);
     }
     Ok(())
+}
+
+/// A training of one worker whose kernels spread, on a host of 4 cores that it has to itself.
+fn of_large_kernels(program: &str) -> String {
+    format!(
+        "[cluster]\nworker = 1\n[hosts]\ntasks_per_host = 1\ncores = 4\n\
+         [compute]\nnumerics = 'shapes'\n\
+         [program]\nmodel = 'mlp'\nhidden = [4096]\nbatch = 512\n{program}\
+         [stop]\nsteps = 5\n[[run]]\nname = 'a'\nmode = 'sync'\n"
+    )
+}
+
+#[test]
+fn kernels_that_spread_take_as_much_longer_as_there_are_fewer_cores_for_them() -> Result<()> {
+    let step = |program: &str| -> Result<f64> {
+        let report = Experiment::parse(of_large_kernels(program))?.simulate(train)?;
+        Ok(report.run("a")?.step_seconds.unwrap().p50)
+    };
+    let all = step("")?;
+    for (cores, factor) in [(1, 4.0), (2, 2.0), (4, 1.0), (64, 1.0)] {
+        let seconds = step(&format!("num_cores = {cores}\n"))?;
+        assert_near(&format!("{cores} cores"), seconds / all, factor, 0.05);
+    }
+    let own = Experiment::parse(of_large_kernels("num_cores = 1\n"))?.simulate(with_two_cores)?;
+    assert_near("the program's", own.run("a")?.step_seconds.unwrap().p50 / all, 2.0, 0.05);
+    Ok(())
+}
+
+/// The built-in trainer on two cores, whatever the scenario says.
+async fn with_two_cores(task: Task) -> Result<()> {
+    train(task.with_settings(RunSettings::new().num_cores(2))).await
 }
 
 #[test]

@@ -7,13 +7,17 @@ mod rnn;
 
 use std::future::Future;
 
-use trainyard::cluster::TaskName;
+use serde_json::{Value, json};
+use trainyard::cluster::{Flags, RunConfig, TaskName};
+use trainyard::deployment::{RoleFlags, require_role};
 use trainyard::experiment::{Experiment, Trial};
 use trainyard::prelude::*;
 use trainyard::simulation::Activity;
 
+use super::evaluator::program as train_and_evaluate;
 use crate::session::user_program::digits_trainer;
-use crate::support::deployed::deployed;
+use crate::support::binary::{folder, free_address};
+use crate::support::deployed::{deployed, deployed_as};
 
 const IN_GRAPH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/in_graph.toml");
 const RNN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/rnn.toml");
@@ -30,11 +34,18 @@ fn assert_alike<F>(trial: &Trial, program: impl Fn(Task) -> F + Sync)
 where
     F: Future<Output = Result<()>> + 'static,
 {
-    let simulated = trial.simulate(&program);
+    let weights = weights(trial, &program);
+    assert_eq!(deployed(trial, program).ending.unwrap().weights_digest, Some(weights));
+}
+
+/// The weights that `program` ends with in simulation.
+fn weights<F>(trial: &Trial, program: &(impl Fn(Task) -> F + Sync)) -> u64
+where
+    F: Future<Output = Result<()>> + 'static,
+{
+    let simulated = trial.simulate(program);
     simulated.outcome.result.unwrap();
-    let weights = simulated.recording.ending.unwrap().weights_digest;
-    assert!(weights.is_some());
-    assert_eq!(deployed(trial, program).ending.unwrap().weights_digest, weights);
+    simulated.recording.ending.unwrap().weights_digest.unwrap()
 }
 
 /// Asserts that all runs of `scenario` reach their target in simulation.
@@ -49,11 +60,64 @@ where
     }
 }
 
+/// TensorFlow's documentation: `trainer.py --ps_hosts=… --worker_hosts=… --job_name=…`, and the
+/// index.
 #[test]
-fn the_distributed_trainer_learns_the_same_over_quic_as_in_simulation() {
+fn the_distributed_trainer_is_told_by_its_flags_and_learns_the_same_as_in_simulation() {
     let text = "[cluster]\nps = 2\nworker = 2\n[stop]\nsteps = 20\n[[run]]\nmode = 'sync'\n";
     let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
-    assert_alike(&trial, digits_trainer::trainer);
+    let [ps, workers] = [(); 2].map(|()| [(); 2].map(|()| free_address()).join(","));
+    let tasks = [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)];
+    let roles = tasks.map(|(job, index)| {
+        let flags = Flags {
+            ps_hosts: Some(ps.clone()),
+            worker_hosts: Some(workers.clone()),
+            job_name: Some(job.to_owned()),
+            task_index: Some(index),
+        };
+        require_role(&RoleFlags { flags, ..RoleFlags::default() }, None).unwrap()
+    });
+    let trained = deployed_as(&trial, "programs_by_flags", &roles, digits_trainer::trainer);
+    let expected = weights(&trial, &digits_trainer::trainer);
+    assert_eq!(trained.ending.unwrap().weights_digest, Some(expected));
+}
+
+/// The estimator's program, in what Kubernetes' training operator calls the cloud.
+async fn in_the_cloud(task: Task) -> Result<()> {
+    if let Some(config) = task.run_config() {
+        assert_eq!(config.environment(), "cloud");
+        assert_eq!(
+            (config.is_chief(), task.is_chief()),
+            (task.job() == "chief", config.is_chief())
+        );
+    }
+    train_and_evaluate::trainer(task).await
+}
+
+/// A Kubernetes-like set-up: each task has `TF_CONFIG` alone, and the evaluator is in no cluster.
+#[test]
+fn an_estimator_finds_its_role_and_its_model_in_tf_config_and_learns_the_same_as_in_simulation() {
+    let text = "[cluster]\nchief = 1\nps = 2\nworker = 1\n[stop]\nsteps = 20\n\
+                [checkpoint]\nevery_steps = 100\n[[run]]\nmode = 'sync'\n";
+    let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+    let models = folder("programs_tf_config_models");
+    let cluster = json!({
+        "chief": [free_address()], "worker": [free_address()],
+        "ps": [free_address(), free_address()],
+    });
+    let told = |(job, index): (&str, u32)| -> Value {
+        json!({
+            "cluster": cluster, "task": {"type": job, "index": index}, "environment": "cloud",
+            "model_dir": models,
+        })
+    };
+    let tasks = [("chief", 0), ("ps", 0), ("ps", 1), ("worker", 0), ("evaluator", 0)];
+    let roles = tasks.map(|task| RunConfig::from_tf_config(Some(&told(task).to_string())).unwrap());
+    let trained = deployed_as(&trial, "programs_by_tf_config", &roles, in_the_cloud);
+    let expected = weights(&trial, &in_the_cloud);
+    assert_eq!(trained.ending.unwrap().weights_digest, Some(expected));
+    let last = trained.evaluations.last().map(|measured| measured.global_step);
+    assert_eq!(last, Some(20), "by the evaluator, in the model's folder");
 }
 
 #[test]

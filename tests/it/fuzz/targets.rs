@@ -13,6 +13,7 @@ use trainyard::data::Dataset;
 use trainyard::experiment::scenario;
 use trainyard::graph::Graph;
 use trainyard::runtime::PeerMessage;
+use trainyard::tape;
 use trainyard::tensor::Tensor;
 use trainyard::transport::wire::{FrameDecoder, WireLimits, decode_envelope, encode_envelope};
 use trainyard::{experiment, import};
@@ -38,6 +39,7 @@ pub(crate) const ALL: &[Target] = &[
     Target { name: "libsvm", run: libsvm, seeds: sparse_tables },
     Target { name: "npy", run: npy, seeds: arrays },
     Target { name: "idx", run: idx, seeds: images },
+    Target { name: "tape", run: read_tape, seeds: tapes },
 ];
 
 const LIMITS: WireLimits = WireLimits { control: 1 << 16, tensor: 1 << 16, envelope: 1 << 17 };
@@ -285,4 +287,34 @@ fn images() -> Vec<Vec<u8>> {
 
 fn labels() -> Vec<u8> {
     vec![0, 0, 8, 1, 0, 0, 0, 3, 0, 1, 2]
+}
+
+/// Any bytes as the tape of a task, and as one entry of it.
+pub(crate) fn read_tape(bytes: &[u8]) {
+    let beginning = [&b"trainyard tape\x01"[..], &tape_frame(TAPE_HEADER)].concat();
+    for tape in [bytes, &[&beginning[..], &tape_frame(bytes)].concat()] {
+        let Ok((header, entries, torn)) = tape::read(tape) else { continue };
+        assert!(torn.is_none_or(|torn| torn < tape.len()));
+        for entry in entries {
+            drop(entry.event.in_words(&header.tasks));
+        }
+    }
+}
+
+const TAPE_HEADER: &[u8] = br#"{"scenario":"s","run":"r","how":"async","seed":3,"program":1,
+    "task":"ps:0","tasks":["ps:0","worker:0"],"began":5}"#;
+
+fn tape_frame(payload: &[u8]) -> Vec<u8> {
+    let length = [payload.len() as u8 | 0x80, (payload.len() >> 7) as u8 & 0x7f];
+    [&length[..], payload, &crc32c::crc32c(payload).to_le_bytes()].concat()
+}
+
+fn tapes() -> Vec<Vec<u8>> {
+    // An envelope of worker:0 with the order of a step and two values of it; the worker's loss; the
+    // end of kernels, and that of the task.
+    let envelope = vec![0, 9, 1, 9, 2, 0, 7, 1, 4, 12, 2, 0, 7, 2, 0, 1];
+    let mut seeds = vec![envelope, vec![1, 9, 1, 0], vec![3, 9, 0], vec![2, 9, 1, 5, 0]];
+    let frames: Vec<u8> = seeds.iter().flat_map(|entry| tape_frame(entry)).collect();
+    seeds.push([&b"trainyard tape\x01"[..], &tape_frame(TAPE_HEADER), &frames].concat());
+    seeds
 }

@@ -197,6 +197,56 @@ fn a_loop_fails_with_the_name_of_the_task_that_is_lost() {
     assert_error(lost.result, Code::Unavailable, &["ps:0 was lost"]);
 }
 
+/// `sin(x)` on `device`, in a branch.
+fn in_a_branch(g: &Graph, x: &Output, device: &str) -> Result<Output> {
+    let there = |v: &[Output]| Ok(vec![on(device, &v[0], || Ok(v[0].sin()))?]);
+    let chosen = g.cond(&g.constant(true), &[x], there, |v| Ok(vec![v[0].clone()]))?;
+    Ok(chosen[0].clone())
+}
+
+#[test]
+fn parts_of_a_branch_are_where_the_session_of_its_step_may_place_operations() {
+    on_actix(async {
+        let servers = cluster(2, 1);
+        let seen = SessionOptions {
+            device_filters: vec!["/job:ps/task:1".parse().unwrap()],
+            ..SessionOptions::default()
+        };
+        let g = Graph::new();
+        let x = g.constant(1f32);
+        let any_ps = in_a_branch(&g, &x, "/job:ps")?;
+        let back = g.with_device("/job:ps/task:1", |g| {
+            in_a_branch(g, &x, "/job:worker/task:0").map_err(|error| panic!("{error}"))
+        })?;
+        let hidden = in_a_branch(&g, &x, "/job:ps/task:0")?;
+        let session = Session::with_options(&servers[2].target(), &g, seen).await?;
+        servers[0].stop();
+        for there in [&any_ps, &back] {
+            let fetched = session.run().fetch(there).await?;
+            assert_eq!(fetched.scalar::<f32>(0)?, 1f32.sin());
+        }
+        let refused = session.run().fetch(&hidden).await;
+        assert_error(refused, Code::InvalidArgument, &["/job:ps/task:0", "/Sin"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_part_of_a_branch_may_be_on_another_device_of_its_task_where_the_session_allows_it() {
+    on_actix(async {
+        let servers = cluster(1, 1);
+        let g = Graph::new();
+        let y = in_a_branch(&g, &g.constant(1f32), "/job:ps/task:0/device:GPU:0")?;
+        let hard = Session::new(&servers[1].target(), &g).await?;
+        let refused = hard.run().fetch(&y).await;
+        assert_error(refused, Code::InvalidArgument, &["GPU:0"]);
+        let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
+        let soft = Session::with_options(&servers[1].target(), &g, options).await?;
+        assert_eq!(soft.run().fetch(&y).await?.scalar::<f32>(0)?, 1f32.sin());
+        Ok(())
+    });
+}
+
 #[test]
 fn a_part_of_a_branch_on_a_device_that_is_not_there_is_refused_by_its_name() {
     on_actix(async {

@@ -111,7 +111,7 @@ async fn check(bytes: &[u8], case: &Value) -> Result<Vec<String>> {
     let inputs: Vec<&String> = told.into_iter().flat_map(|told| told.keys()).collect();
     let by = inputs.iter().map(|name| imported.output(name)).collect::<Result<Vec<_>, _>>()?;
     let built = match told {
-        Some(_) => gradients(&imported.output("loss:0")?, &by)?,
+        Some(_) => gradients(&imported.output(case["loss"].as_str().unwrap_or("loss:0"))?, &by)?,
         None => vec![],
     };
     let server = Server::create_local();
@@ -124,7 +124,7 @@ async fn check(bytes: &[u8], case: &Value) -> Result<Vec<String>> {
     for (name, gradient) in inputs.iter().zip(built) {
         let gradient = gradient.expect("the loss depends on every input");
         let mut run = session.run().fetch(&gradient);
-        for (fed, value) in steps[0]["feeds"].as_object().unwrap() {
+        for (fed, value) in steps.last().unwrap()["feeds"].as_object().unwrap() {
             run = run.feed(&imported.output(fed)?, tensor(value));
         }
         let found = run.await?;
@@ -169,4 +169,5 @@ groups! {
     embedding_adagrad embedding_adagrad_resource
     control_cond_true control_cond_false control_cond_nested control_cond_in_while
     control_while_power control_while_until control_while_rnn control_while_no_iteration
+    loops functions
 }

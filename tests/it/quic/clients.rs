@@ -31,6 +31,11 @@ const TASKS: [(&str, u32); 3] = [("ps", 0), ("ps", 1), ("worker", 0)];
 /// No server needs so long for what a test waits for.
 const SOON: Duration = Duration::from_secs(15);
 
+/// The time after which a silent client is lost.
+const SILENCE: Duration = Duration::from_secs(1);
+/// What a busy machine adds to a limit.
+const SLACK: Duration = Duration::from_secs(5);
+
 /// A cluster of servers without programs, each a process.
 struct Served {
     place: PathBuf,
@@ -187,7 +192,9 @@ fn two_clients_share_variables_and_the_death_of_one_ends_its_own_session_alone()
         }
         assert_eq!(model.value(&elsewhere).await?, 6.0);
         served.until(2, |sessions| of(sessions, "client:1").is_none()).await;
-        assert!(killed.elapsed() > Duration::from_secs(2), "{:?}", killed.elapsed());
+        let limit = Duration::from_secs(2);
+        let within = limit..SILENCE + limit + SLACK;
+        assert!(within.contains(&killed.elapsed()), "{:?}", killed.elapsed());
         let standing = served.standing(2).await;
         let own = of(&standing.sessions, "client:0").unwrap();
         assert!(standing.serves_sessions && own.operations > 5 && own.steps == 1, "{own:?}");

@@ -18,10 +18,20 @@ use crate::support::simulated::real_worker;
 
 /// The steps at which `tag` was written by a training of 30 steps, with `build`'s session.
 fn written(test: &str, tag: &str, build: fn(Builder, PathBuf) -> Builder) -> Vec<i64> {
+    written_by(RunSettings::new, (test, tag), build)
+}
+
+/// The same, of a task with these settings.
+fn written_by(
+    settings: fn() -> RunSettings,
+    (test, tag): (&str, &str),
+    build: fn(Builder, PathBuf) -> Builder,
+) -> Vec<i64> {
     let folder = folder(test);
     alone(|_, task| {
         let folder = folder.clone();
         async move {
+            let task = task.with_settings(settings());
             let model = Counting::new(&task)?;
             let scaffold = Scaffold::new().summary("v", &model.v.read());
             let builder = build(model.builder(&task).scaffold(scaffold), folder);
@@ -57,6 +67,22 @@ fn summaries_and_the_steps_a_second_are_written_as_often_as_the_session_is_told(
         builder.summary_dir(folder).save_summaries_secs(1000)
     });
     assert_eq!(by_time, [1]);
+}
+
+#[test]
+fn summaries_are_written_as_often_as_the_settings_say_unless_the_session_is_told() {
+    let by_settings = |test: &str, settings, build| written_by(settings, (test, "v"), build);
+    let every_8 = || RunSettings::new().save_summary_steps(8);
+    let of_settings =
+        by_settings("settings_8", every_8, |builder, folder| builder.summary_dir(folder));
+    assert_eq!(of_settings, [1, 9, 17, 25]);
+    let of_session = by_settings("settings_20", every_8, |builder, folder| {
+        builder.summary_dir(folder).save_summaries_steps(20)
+    });
+    assert_eq!(of_session, [1, 21]);
+    let never = || RunSettings::new().save_summary_steps(None);
+    let none = by_settings("settings_none", never, |builder, folder| builder.summary_dir(folder));
+    assert_eq!(none, [0i64; 0]);
 }
 
 /// A node of a GraphDef, as far as it is read here.

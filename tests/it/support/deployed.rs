@@ -1,14 +1,23 @@
-//! A trial's program over QUIC, all tasks in one process and in real time.
+//! A trial's program over QUIC, all tasks in one process and in real time: on one thread, or each
+//! on its own with a role that it finds as a process does.
 
 use std::future::Future;
+use std::path::Path;
 use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
 
 use trainyard::checkpoint::Stores;
 use trainyard::clock::WallClock;
+use trainyard::cluster::RunConfig;
+use trainyard::deployment::{Member, Proof, Seat, StopRequest, run};
 use trainyard::experiment::Trial;
 use trainyard::prelude::*;
+use trainyard::runtime::Host;
 use trainyard::training::{Recording, SharedRecording, TaskParts};
+use trainyard::transport::Authority;
 
+use super::binary::folder;
 use super::fixture::{all, on_actix, quic_network};
 use crate::quic::over_quic::{servers, stop};
 
@@ -24,23 +33,79 @@ where
         let (servers, ends) = servers(quic_network(&jobs).await);
         let mut programs = Vec::new();
         for server in servers {
-            let task = Task::new(TaskParts {
-                server: Rc::new(server),
-                clock: Rc::new(WallClock::new()),
-                mode: trial.mode,
-                seed: trial.cluster.seed,
-                settings: trial.settings.clone(),
-                dataset: trial.dataset.clone(),
-                checkpointing: trial.checkpointing.clone(),
-                stores: Stores::in_memory(),
-                recorder: Rc::new(recording.clone()),
-                config: None,
-                arguments: Vec::new(),
-            })?;
+            let host = Host { server: Rc::new(server), clock: Rc::new(WallClock::new()) };
+            let task = task(trial, host, &recording, (None, Stores::in_memory()))?;
             programs.push(program(task));
         }
         all(programs).await?;
         stop(Vec::new(), ends).await
     });
     recording.finish()
+}
+
+/// Runs `program` as the task of each of the roles, at the addresses that these list; its
+/// checkpoints are where the role says. Tells what all of them recorded.
+pub(crate) fn deployed_as<F>(
+    trial: &Trial,
+    test: &str,
+    roles: &[RunConfig],
+    program: impl Fn(Task) -> F + Sync,
+) -> Recording
+where
+    F: Future<Output = Result<()>> + 'static,
+{
+    let (recording, place) = (SharedRecording::default(), folder(test));
+    let authority = Authority::new(test).unwrap();
+    for role in roles {
+        authority.issue(role.task(), &[]).unwrap().save(&place, role.task()).unwrap();
+    }
+    thread::scope(|scope| {
+        for role in roles {
+            let place = (&*place, test);
+            let (recording, program) = (&recording, &program);
+            scope.spawn(move || take_part(trial, (role, place), recording, program));
+        }
+    });
+    recording.finish()
+}
+
+/// Runs `program` as the task of `role`, with the certificates in a folder of the named run.
+fn take_part<F>(
+    trial: &Trial,
+    (role, (place, name)): (&RunConfig, (&Path, &str)),
+    recording: &SharedRecording,
+    program: impl Fn(Task) -> F,
+) where
+    F: Future<Output = Result<()>> + 'static,
+{
+    let proof = Some(Proof::Folder(place));
+    let seat = Seat::new(role, trial.cluster.spec.clone(), proof, name).unwrap();
+    let mut member = Member::new(seat);
+    member.busy_poll = Duration::ZERO;
+    let ended = run(member, StopRequest::never(), |host| {
+        let told = (Some(role.clone()), Stores::Lasting);
+        program(task(trial, host, recording, told).unwrap())
+    });
+    ended.unwrap().result.unwrap();
+}
+
+fn task(
+    trial: &Trial,
+    host: Host,
+    recording: &SharedRecording,
+    (config, stores): (Option<RunConfig>, Stores),
+) -> Result<Task> {
+    Task::new(TaskParts {
+        server: host.server,
+        clock: host.clock,
+        mode: trial.mode,
+        seed: trial.cluster.seed,
+        settings: trial.settings.clone(),
+        dataset: trial.dataset.clone(),
+        checkpointing: trial.checkpointing.clone(),
+        stores,
+        recorder: Rc::new(recording.clone()),
+        config,
+        arguments: Vec::new(),
+    })
 }

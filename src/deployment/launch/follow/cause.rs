@@ -43,7 +43,7 @@ impl Followed {
 }
 
 /// The last error in a log, with the lines of it that follow, or else the log's last line.
-fn last_words(log: &Path) -> Option<String> {
+pub(crate) fn last_words(log: &Path) -> Option<String> {
     let text =
         fs::read(log).inspect_err(|error| tracing::warn!(%error, "a log can't be read")).ok()?;
     let text = String::from_utf8_lossy(&text);

@@ -6,8 +6,8 @@ use super::listener::{self, Origin};
 use super::{Followed, Followee};
 use crate::clock::Clock;
 use crate::deployment::DeploymentError;
-use crate::deployment::launch::Launch;
-use crate::deployment::launch::faults::{Deed, signal};
+use crate::deployment::launch::faults::{Deed, PERIOD, signal};
+use crate::deployment::launch::{Damage, Disturbance, Launch};
 
 /// The time after which a process that is still to go is looked at again.
 const SOON: Duration = Duration::from_millis(10);
@@ -18,50 +18,137 @@ impl Followed {
     /// # Errors
     /// If the system refuses to start a process again, or to send a signal.
     pub(super) fn do_what_is_due(&mut self, order: &Launch) -> Result<(), DeploymentError> {
-        while let Some((index, deed)) = self.agenda.take(self.clock.now()) {
-            self.carry_out(order, index, deed)?;
+        while let Some(deed) = self.agenda.take(self.clock.now()) {
+            self.carry_out(order, deed)?;
         }
         Ok(())
     }
 
-    fn carry_out(
-        &mut self,
-        order: &Launch,
-        index: usize,
-        deed: Deed,
-    ) -> Result<(), DeploymentError> {
+    fn carry_out(&mut self, order: &Launch, deed: Deed) -> Result<(), DeploymentError> {
         let now = self.clock.now();
-        let Followee { task, kill, id, has_ended, is_down, failed, .. } = &mut self.tasks[index];
-        let is_there = !*has_ended && failed.is_none() && !*is_down;
-        match (deed, *id) {
-            (Deed::Start, Some(_)) => self.agenda.add(now.after(SOON), index, deed), // not gone yet
-            (Deed::Start, None) => self.start_again(order, index)?,
-            (Deed::Continue, _) if !is_there => {}
-            _ if !is_there => eprintln!("fault skipped: {task} does not run"),
-            (Deed::Kill { restart_after }, _) => {
-                eprintln!("fault: {task} is killed");
-                (*kill, *is_down) = (None, true);
-                match restart_after {
-                    Some(pause) => self.agenda.add(now.after(pause), index, Deed::Start),
-                    None => *has_ended = true,
+        match deed {
+            Deed::Kill { index, restart_after } => self.kill(index, restart_after),
+            Deed::Start { index } if self.tasks[index].id.is_some() => {
+                self.agenda.add(now.after(SOON), deed); // not gone yet
+            }
+            Deed::Start { index } => self.start_again(order, index)?,
+            Deed::Stop { index, lasts } => self.stand_still(index, lasts)?,
+            Deed::Continue { index, id } => self.go_on(index, id)?,
+            Deed::Slow { index, factor, lasts } => {
+                let task = &self.tasks[index].task;
+                (self.tell)(&format!("fault: {task} is slower by {factor} for {lasts:?}"));
+                self.slow(index, factor, lasts)?;
+            }
+            Deed::SlowOn { index, factor, lasts } => self.slow(index, factor, lasts)?,
+            Deed::Disturb { ways, how, lasts } => self.disturb(order, &ways, how, lasts),
+            Deed::Settle { number } => {
+                if let Some(relay) = &self.relay {
+                    relay.settle(number);
                 }
             }
-            (Deed::Stop { lasts }, Some(id)) => {
-                eprintln!("fault: {task} stands still for {lasts:?}");
-                signal("STOP", id)?;
-                self.agenda.add(now.after(lasts), index, Deed::Continue);
-            }
-            (Deed::Continue, Some(id)) => signal("CONT", id)?,
-            (Deed::Stop { .. } | Deed::Continue, None) => {}
+            Deed::Damage(damage) => self.damage(order, damage),
         }
         Ok(())
+    }
+
+    /// The number of the process of the task `index`, if it runs.
+    fn running(&self, index: usize) -> Option<u32> {
+        let Followee { task, id, has_ended, is_down, failed, .. } = &self.tasks[index];
+        let id = id.filter(|_| !*has_ended && failed.is_none() && !*is_down);
+        if id.is_none() {
+            (self.tell)(&format!("fault skipped: {task} does not run"));
+        }
+        id
+    }
+
+    fn kill(&mut self, index: usize, restart_after: Option<Duration>) {
+        if self.running(index).is_none() {
+            return;
+        }
+        let Followee { task, kill, has_ended, is_down, .. } = &mut self.tasks[index];
+        (self.tell)(&format!("fault: {task} is killed"));
+        (*kill, *is_down) = (None, true);
+        match restart_after {
+            Some(pause) => self.agenda.add(self.clock.now().after(pause), Deed::Start { index }),
+            None => *has_ended = true,
+        }
+    }
+
+    fn stand_still(&mut self, index: usize, lasts: Duration) -> Result<(), DeploymentError> {
+        let Some(id) = self.running(index) else { return Ok(()) };
+        (self.tell)(&format!("fault: {} stands still for {lasts:?}", self.tasks[index].task));
+        self.stop_process(index, id, lasts)
+    }
+
+    /// Stops the process `id` for so long. It goes on once no fault stops it any more.
+    fn stop_process(
+        &mut self,
+        index: usize,
+        id: u32,
+        lasts: Duration,
+    ) -> Result<(), DeploymentError> {
+        self.tasks[index].stops += 1;
+        self.agenda.add(self.clock.now().after(lasts), Deed::Continue { index, id });
+        signal("STOP", id)
+    }
+
+    fn go_on(&mut self, index: usize, id: u32) -> Result<(), DeploymentError> {
+        let followee = &mut self.tasks[index];
+        if followee.id != Some(id) {
+            return Ok(()); // it was started again meanwhile
+        }
+        followee.stops -= 1;
+        if followee.stops > 0 { Ok(()) } else { signal("CONT", id) }
+    }
+
+    /// Has a process stand still for the part of a period that makes it slower by `factor`.
+    fn slow(&mut self, index: usize, factor: f64, lasts: Duration) -> Result<(), DeploymentError> {
+        let still = PERIOD.mul_f64(1.0 - 1.0 / factor).min(lasts);
+        if let Some(id) = self.tasks[index].id
+            && !self.tasks[index].is_down
+        {
+            self.stop_process(index, id, still)?;
+        }
+        let left = lasts.saturating_sub(PERIOD);
+        if !left.is_zero() {
+            let next = self.clock.now().after(PERIOD);
+            self.agenda.add(next, Deed::SlowOn { index, factor, lasts: left });
+        }
+        Ok(())
+    }
+
+    fn disturb(
+        &mut self,
+        order: &Launch,
+        ways: &[(usize, usize)],
+        how: Disturbance,
+        lasts: Duration,
+    ) {
+        let Some(relay) = &mut self.relay else { return };
+        let number = relay.disturb(ways, how);
+        self.agenda.add(self.clock.now().after(lasts), Deed::Settle { number });
+        let named =
+            |(from, to): &(usize, usize)| format!("{} to {}", order.tasks[*from], order.tasks[*to]);
+        let ways: Vec<String> = ways.iter().map(named).collect();
+        (self.tell)(&format!("fault: {how} from {} for {lasts:?}", ways.join(", from ")));
+    }
+
+    fn damage(&self, order: &Launch, damage: Damage) {
+        let Some(folder) = &order.checkpoints else {
+            return (self.tell)("fault skipped: the checkpoints are in no folder");
+        };
+        match damage.inflict(folder) {
+            Ok(Some(path)) => (self.tell)(&format!("fault: {} is damaged", path.display())),
+            Ok(None) => (self.tell)("fault skipped: there is no checkpoint yet"),
+            Err(error) => (self.tell)(&format!("fault skipped: no checkpoint is damaged: {error}")),
+        }
     }
 
     fn start_again(&mut self, order: &Launch, index: usize) -> Result<(), DeploymentError> {
         let Some(sender) = self.sender.clone() else { return Ok(()) };
         let member = self.starter.start_again(order, index)?;
         let task = member.task.clone();
-        eprintln!("fault: {task} is started again");
+        (self.tell)(&format!("fault: {task} is started again"));
         let id = member.child.id();
         let (way, kill) = listener::listen(Origin { index, sender }, member, &order.log(&task));
         let (way, kill) = (Some(way), Some(kill));

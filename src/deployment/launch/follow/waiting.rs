@@ -61,15 +61,16 @@ impl Followed {
                 *failed = Some((failures, Exit::Silent(silence)));
             }
         } else if unheard.is_multiple_of(TELL_EVERY) {
-            eprintln!(
+            (self.tell)(&format!(
                 "{task} has given no sign of life for {silence:.0?}; it is killed after {limit:.0?}"
-            );
+            ));
         }
     }
 
     fn tell_who_lingers(&self, left: Duration) {
         let lingers = self.tasks.iter().filter(|followee| !followee.has_ended);
         let names: Vec<String> = lingers.map(|followee| followee.task.to_string()).collect();
-        eprintln!("the chief is done; still there: {}, for {left:.0?} at most", names.join(", "));
+        let names = names.join(", ");
+        (self.tell)(&format!("the chief is done; still there: {names}, for {left:.0?} at most"));
     }
 }

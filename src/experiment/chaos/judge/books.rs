@@ -2,19 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::super::{Simulated, Trial};
+use super::super::super::Trial;
 use super::{Breaches, Promise, Timeline};
 use crate::cluster::TaskName;
 use crate::training::StepStats;
 
-/// Checks the steps of a run, in the order in which they were told.
+/// Checks the steps of a run, in the order in which they were told. If not all that were undone are
+/// said to be, a step of the global step may be there twice.
 pub(super) fn check(
     trial: &Trial,
     timeline: &Timeline<'_>,
     steps: &[StepStats],
+    is_undone: bool,
     found: &mut Breaches,
 ) {
     check_order(timeline, steps, found);
+    if !is_undone {
+        return;
+    }
     let applied: Vec<&StepStats> = steps.iter().filter(|step| step.applied).collect();
     let mut rounds: BTreeMap<u64, Vec<&StepStats>> = BTreeMap::new();
     for step in &applied {
@@ -32,7 +37,8 @@ pub(super) fn check(
     }
 }
 
-/// Of each worker, one step after the other.
+/// Of each worker, one step after the other, each told once: a step is told again only if its
+/// gradient was told as dropped.
 fn check_order(timeline: &Timeline<'_>, steps: &[StepStats], found: &mut Breaches) {
     let mut last: BTreeMap<&TaskName, &StepStats> = BTreeMap::new();
     let has_crashes = timeline.crashes().next().is_some();
@@ -40,7 +46,10 @@ fn check_order(timeline: &Timeline<'_>, steps: &[StepStats], found: &mut Breache
         found.unless(step.started <= step.ended, Promise::Order, || format!("{step:?}"));
         if let Some(before) = last.insert(&step.worker, step) {
             let grows = has_crashes || before.global_step <= step.global_step;
-            let follows = before.ended <= step.started && grows;
+            let is_next = step.local_step == before.local_step + 1;
+            let is_again = step.local_step == before.local_step && !before.applied;
+            let is_anew = has_crashes && step.local_step == 0;
+            let follows = before.ended <= step.started && grows && (is_next || is_again || is_anew);
             found.unless(follows, Promise::Order, || format!("after {before:?} comes {step:?}"));
         }
     }
@@ -67,11 +76,11 @@ fn listed(steps: &[&StepStats]) -> String {
     steps.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether the report shows that gradients were left out.
-pub(super) fn tells_of_losses(trial: &Trial, simulated: &Simulated) -> bool {
-    let steps = &simulated.recording.steps;
-    let applied = steps.iter().filter(|step| step.applied).count();
+/// Whether the report shows that gradients were left out: of each exchange with the shared
+/// variables, a row that was not applied; or of a worker that was taken out, none.
+pub(super) fn tells_of_losses(trial: &Trial, steps: &[StepStats]) -> bool {
+    let exchanged = steps.iter().filter(|step| step.applied && !step.is_local).count();
     let last = steps.iter().map(|step| step.global_step).max().unwrap_or(0);
     let workers = trial.cluster.spec.workers().count();
-    applied < steps.len() || applied < last as usize * workers
+    steps.iter().any(|step| !step.applied) || exchanged < last as usize * workers
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::super::Trial;
 use super::{Breaches, Promise, Timeline};
-use crate::checkpoint::{CheckpointError, Memory, Restored, Retention, Saver};
+use crate::checkpoint::{CheckpointError, Restored, Retention, Saver, Store};
 use crate::models::Model;
 use crate::tensor::Tensor;
 
@@ -14,8 +14,9 @@ pub(super) struct Saved(Result<BTreeMap<u64, BTreeMap<String, Tensor>>, Checkpoi
 
 impl Saved {
     /// Reads all checkpoints in `store`, without damaged ones where they `may_be_torn`.
-    pub(super) fn read(store: &Memory, may_be_torn: bool) -> Self {
-        let saver = Saver::new(Arc::new(store.clone()), Retention::default());
+    pub(super) fn read(store: Option<Arc<dyn Store>>, may_be_torn: bool) -> Self {
+        let Some(store) = store else { return Self(Ok(BTreeMap::new())) };
+        let saver = Saver::new(store, Retention::default());
         let read = || {
             let listed = saver.checkpoints()?;
             let restored = listed.iter().map(|listed| saver.restore(listed.global_step));

@@ -62,11 +62,9 @@ impl Timeline<'_> {
     }
 
     /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
-    /// is of all workers that are there. After a crash that is not judged of
-    /// workers that train copies, though checkpoints have these: one that dies begins anew.
+    /// is of all workers that are there.
     pub(super) fn keeps_weights(&self) -> bool {
-        let is_kept = self.trial.mode.copies().is_none() || self.crashes().next().is_none();
-        self.trial.mode.needs_all_workers() && !self.may_end_it() && is_kept
+        self.trial.mode.needs_all_workers() && !self.may_end_it()
     }
 
     /// Whether the weights have to be those of the undisturbed run in any case: no worker dies.
@@ -131,6 +129,10 @@ fn lasts(kind: &FaultKind) -> Duration {
 
 pub(super) fn is_tear(kind: &FaultKind) -> bool {
     matches!(kind, FaultKind::TornCheckpoint { .. })
+}
+
+pub(super) fn is_crash(kind: &FaultKind) -> bool {
+    matches!(kind, FaultKind::Crash { .. })
 }
 
 pub(super) fn is_full_disk(kind: &FaultKind) -> bool {

@@ -13,7 +13,7 @@ const NULL_VARIABLES: usize = 16;
 pub(super) const DIM: usize = 16;
 
 /// The most parts of a kind, each of which is operations of the graph.
-const MOST_PARTS: usize = 10_000;
+pub(super) const MOST_PARTS: usize = 10_000;
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -21,9 +21,9 @@ fn malformed(text: &str, place: &str, marked: &str, message: &str) {
 fn an_unknown_key_is_shown_in_its_line_with_the_one_probably_meant() {
     let error = example("seed = 7\n\n[compute]\nnumeric = \"real\"\n").unwrap_err();
     let expected = "\
-sims/example.toml:4:1: unknown field `numeric`, expected one of `rate`, `memory`, `efficiency`, \
-`devices`, `straggler`, `slow`, `step_time`, `stop_cost`, `numerics`, `tasks`; did you mean \
-`numerics`?
+sims/example.toml:4:1: unknown field `numeric`, expected one of `preset`, `rate`, `memory`, \
+`efficiency`, `devices`, `straggler`, `slow`, `step_time`, `stop_cost`, `numerics`, `tasks`; did \
+you mean `numerics`?
   |
 4 | numeric = \"real\"
   | ^^^^^^^";

@@ -9,6 +9,21 @@ fn task(name: (&str, u32)) -> TaskName {
 }
 
 #[test]
+fn a_number_of_cores_for_kernels_is_that_of_a_task_on_hosts() {
+    let hosts = "[hosts]\ntasks_per_host = 3\ncores = 4\n[program]\n";
+    let scenario = example(&format!("{hosts}num_cores = 2\n")).unwrap();
+    assert_eq!(scenario.settings.num_cores, NonZeroU32::new(2));
+    for (text, said) in [
+        ("[program]\nnum_cores = 2\n".to_owned(), "give `[hosts]`, which says so"),
+        (format!("{hosts}num_cores = 0\n"), "program.num_cores: 0 must be at least 1"),
+        (format!("{hosts}num_cores = 5000\n"), "program.num_cores: 5000 must be at most"),
+    ] {
+        let all = example(&text).unwrap_err().to_string();
+        assert!(all.contains(said), "`{all}` does not say `{said}`");
+    }
+}
+
+#[test]
 fn hosts_have_consecutive_tasks_or_those_that_are_listed() {
     let cluster = "[cluster]\nps = 1\nworker = 3\n";
     let hosts =

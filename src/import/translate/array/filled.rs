@@ -4,6 +4,7 @@ use super::{Importer, Node, NodeProblem, Values, dynamic, sizes_known};
 use crate::graph::{Op, Output};
 use crate::import::known::Known;
 use crate::import::tensor::{known_shape, partial_shape};
+use crate::import::value::Value;
 use crate::operations::{Array, Binary, Cast, Change, Dynamic};
 use crate::tensor::{DType, PartialShape, Tensor};
 
@@ -109,4 +110,23 @@ pub(super) fn spread_like(
     }
     let zeros = zeros(importer, node, x, like)?;
     importer.emit(node, Binary::Add, &[zeros, x.clone()])
+}
+
+/// `BroadcastGradientArgs` of two shapes that only the step knows: what gradients are summed to.
+pub(in crate::import::translate) fn sums_of_the_step(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+) -> Values {
+    let summed_to = |i: usize| {
+        let sizes = importer.input(node, i)?;
+        let dims = sizes_known(node, i)?;
+        let shape = PartialShape::checked(&dims).ok_or(NodeProblem::NotConstant { input: i })?;
+        let zero = importer.helper(node, "zero", Op::Const(Tensor::scalar(0f32)), &[])?;
+        let spread = Dynamic { change: Change::BroadcastTo, shape };
+        Ok(Value {
+            summed_to: Some(importer.helper(node, "like", spread, &[&zero, &sizes])?),
+            ..Value::default()
+        })
+    };
+    (0..2).map(summed_to).collect()
 }

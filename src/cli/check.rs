@@ -1,0 +1,103 @@
+//! `check`: simulates a scenario, and holds its runs against a file of expectations.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use super::args::CheckArgs;
+use super::failure::Failure;
+use super::progress::Several;
+use super::sim::simulate;
+use crate::deployment::ExitCode;
+use crate::experiment::{Trainer, simulate_all};
+use crate::report::{Checked, Expectations, Report, World, write_junit};
+use crate::user_file;
+
+/// Runs the command.
+pub(super) fn run(
+    args: &CheckArgs,
+    quiet: bool,
+    trainer: &impl Trainer,
+) -> Result<ExitCode, Failure> {
+    // A mistake in the file is told before anything is simulated.
+    let is_new = args.update && !args.expect.exists();
+    let expected = if is_new { None } else { Some(read(&args.expect)?) };
+    let report = simulated(args, quiet, trainer)?;
+    match expected {
+        Some(expected) if !args.update => check(args, &expected, &report),
+        before => update(args, before.as_ref(), &report),
+    }
+}
+
+fn read(path: &Path) -> Result<Expectations, Failure> {
+    let mistaken = |problem| Failure::Expectations { path: path.display().to_string(), problem };
+    let unreadable = |error| mistaken(format!("can't read it: {error}; `--update` writes one"));
+    Expectations::parse(&user_file::read_text(path).map_err(unreadable)?).map_err(mistaken)
+}
+
+/// The report of all runs, in simulation.
+fn simulated(args: &CheckArgs, quiet: bool, trainer: &impl Trainer) -> Result<Report, Failure> {
+    let (experiment, is_tuned) = args.variants.of(args.scenario.experiment()?).tuned()?;
+    let trials = experiment.trials_in(World::Simulation)?;
+    let mut report = experiment.report(&trials, World::Simulation)?;
+    let progress = Several::new(trials.len(), quiet);
+    simulate_all(
+        &trials,
+        |trial| simulate(trial, &progress, trainer),
+        |_, result| {
+            report.runs.push(result?.0);
+            Ok::<_, Failure>(())
+        },
+    )?;
+    if is_tuned {
+        report.keep_best_rates();
+    }
+    Ok(report)
+}
+
+/// Holds `report` against what is expected.
+fn check(args: &CheckArgs, expected: &Expectations, report: &Report) -> Result<ExitCode, Failure> {
+    let all = expected.check(report, args.scenario.runs.is_empty());
+    print(&all).map_err(Failure::writing("the findings"))?;
+    if let Some(path) = &args.junit {
+        let write = || write_junit(&report.scenario, &all, BufWriter::new(File::create(path)?));
+        write().map_err(Failure::writing(path.display().to_string()))?;
+    }
+    Ok(match all.iter().all(|one| one.differences.is_empty()) {
+        true => ExitCode::Done,
+        false => ExitCode::NotAsExpected,
+    })
+}
+
+/// Writes what `report` has as what is expected.
+fn update(
+    args: &CheckArgs,
+    before: Option<&Expectations>,
+    report: &Report,
+) -> Result<ExitCode, Failure> {
+    let mut expected = Expectations::of(report, before);
+    if !args.scenario.runs.is_empty() {
+        // Of runs that were not asked for, nothing has changed.
+        for (name, kept) in before.into_iter().flat_map(|before| &before.run) {
+            expected.run.entry(name.clone()).or_insert_with(|| kept.clone());
+        }
+    }
+    let shown = args.expect.display().to_string();
+    fs::write(&args.expect, expected.text()).map_err(Failure::writing(shown.clone()))?;
+    eprintln!("{shown} has what is expected of {} runs", expected.run.len());
+    Ok(ExitCode::Done)
+}
+
+fn print(all: &[Checked]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for Checked { name, differences, .. } in all {
+        match differences.is_empty() {
+            true => writeln!(out, "{name}: as expected")?,
+            false => writeln!(out, "{name}: not as expected")?,
+        }
+        for difference in differences {
+            writeln!(out, "  {difference}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! What becomes of the datagrams from one task to another: lost, late, or carried at once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::units::Time;
+
+/// How much a slow link keeps, in the time that it takes to send it; what comes then is lost.
+const QUEUE: Duration = Duration::from_millis(250);
+
+/// What is wrong with a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Disturbance {
+    /// Nothing comes through.
+    Cut,
+    /// A datagram is lost with this chance.
+    Loses(f64),
+    /// Each datagram takes `latency` longer, and the link sends `rate` bytes a second.
+    Slow { latency: Duration, rate: f64 },
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut => f.write_str("nothing comes"),
+            Self::Loses(chance) => write!(f, "{:.0} % of the packets are lost", 100.0 * chance),
+            Self::Slow { latency, rate } => {
+                write!(f, "packets take {latency:?} longer, at {:.1} MB/s,", rate / 1e6)
+            }
+        }
+    }
+}
+
+/// The way from one task to another.
+#[derive(Debug, Default)]
+pub(super) struct Link {
+    disturbances: BTreeMap<usize, Disturbance>,
+    /// The time at which all that came before is sent.
+    free: Time,
+    /// The arrival of what came last: nothing overtakes it.
+    last: Time,
+}
+
+impl Link {
+    pub(super) fn disturb(&mut self, number: usize, how: Disturbance) {
+        self.disturbances.insert(number, how);
+    }
+
+    pub(super) fn settle(&mut self, number: usize) {
+        self.disturbances.remove(&number);
+    }
+
+    /// When a datagram of `length` bytes that comes `now` arrives; none if it is lost, which `draw`
+    /// in 0..1 decides.
+    pub(super) fn carry(&mut self, now: Time, length: usize, draw: f64) -> Option<Time> {
+        let (mut kept, mut latency, mut rate) = (1.0, Duration::ZERO, f64::INFINITY);
+        for disturbance in self.disturbances.values() {
+            match disturbance {
+                Disturbance::Cut => return None,
+                Disturbance::Loses(chance) => kept *= 1.0 - chance,
+                Disturbance::Slow { latency: more, rate: at_most } => {
+                    latency += *more;
+                    rate = at_most.min(rate);
+                }
+            }
+        }
+        let begins = self.free.max(now);
+        if draw >= kept || begins.since(now) > QUEUE {
+            return None;
+        }
+        self.free = begins.after(Duration::from_secs_f64(length as f64 / rate));
+        self.last = self.free.after(latency).max(self.last);
+        Some(self.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO.after(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn an_undisturbed_link_carries_at_once_and_a_cut_one_nothing() {
+        let mut link = Link::default();
+        assert_eq!(link.carry(at(5), 1000, 0.99), Some(at(5)));
+        link.disturb(1, Disturbance::Cut);
+        link.disturb(2, Disturbance::Cut);
+        link.settle(1);
+        assert_eq!(link.carry(at(6), 1000, 0.0), None);
+        link.settle(2);
+        assert_eq!(link.carry(at(7), 1000, 0.99), Some(at(7)));
+    }
+
+    #[test]
+    fn losses_of_two_disturbances_are_independent() {
+        let mut link = Link::default();
+        link.disturb(1, Disturbance::Loses(0.5));
+        link.disturb(2, Disturbance::Loses(0.5));
+        assert_eq!(link.carry(at(1), 1, 0.24), Some(at(1)));
+        assert_eq!(link.carry(at(1), 1, 0.26), None);
+    }
+
+    #[test]
+    fn a_slow_link_sends_one_after_the_other_keeps_a_quarter_of_a_second_and_their_order() {
+        let mut link = Link::default();
+        link.disturb(1, Disturbance::Slow { latency: Duration::from_millis(10), rate: 1e5 });
+        assert_eq!(link.carry(at(0), 10_000, 0.0), Some(at(110)));
+        assert_eq!(link.carry(at(0), 10_000, 0.0), Some(at(210)));
+        assert_eq!(link.carry(at(0), 10_000, 0.0), Some(at(310)));
+        assert_eq!(link.carry(at(0), 10_000, 0.0), None, "it keeps no more");
+        link.settle(1);
+        assert_eq!(link.carry(at(305), 10_000, 0.0), Some(at(310)), "it overtakes nothing");
+        assert_eq!(link.carry(at(311), 10_000, 0.0), Some(at(311)));
+    }
+}

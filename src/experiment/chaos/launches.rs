@@ -1,0 +1,233 @@
+//! Timelines on real processes: each is a launch of its own, with its own logs and checkpoints.
+
+use std::fs;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::runtime;
+use tokio::time::timeout;
+
+use super::super::launch::{Launcher, Unwatched, can_inflict};
+use super::super::{Experiment, ExperimentError, Trial};
+use super::world::{Attempt, World};
+use crate::checkpoint::open_store;
+use crate::clock::{Clock, WallClock};
+use crate::deployment::{
+    DeploymentError, Ended, ExitCode, Folder, StopRequest, last_words, log_of,
+};
+use crate::report::Run;
+use crate::runtime::{Code, Error};
+use crate::simulation::{Fault, FaultKind};
+use crate::training::Recording;
+use crate::units::Time;
+
+/// How often a timeline that broke a promise is launched again, and each shorter one before it
+/// counts as harmless.
+const REPETITIONS: u32 = 3;
+/// The time limit of an undisturbed training.
+const UNDISTURBED: Duration = Duration::from_secs(3600);
+/// The time after which a deployed peer that is not heard of is lost, where the scenario does not
+/// say.
+const SILENCE: Duration = Duration::from_secs(5);
+/// The time between two looks whether the user has asked to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The codes of errors that a process ends with, of which its exit code says less.
+const CODES: [Code; 6] = [
+    Code::VariablesLost,
+    Code::WorkersLeft,
+    Code::Aborted,
+    Code::DeadlineExceeded,
+    Code::Unavailable,
+    Code::DataLoss,
+];
+
+/// Launches for the timelines of an experiment.
+pub(crate) struct Launches<'a> {
+    /// The experiment.
+    pub(crate) experiment: &'a Experiment,
+    /// Its launcher.
+    pub(crate) launcher: Launcher,
+    /// The number of launches at a time.
+    pub(crate) jobs: usize,
+    /// Becomes true when the user asks to stop.
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+type Launched = Result<Ended<(Run, Recording)>, ExperimentError>;
+
+/// Has `trial` judged as a deployed one: two tasks may lose each other when one of them has stood
+/// still for half of what they wait for, since a busy machine adds to that.
+pub(super) fn judged_as_deployed(trial: &mut Trial) {
+    trial.cluster.faults.silence = trial.silence.unwrap_or(SILENCE) / 2;
+}
+
+impl World for Launches<'_> {
+    fn train(&self, trial: &Trial, faults: &[Fault], latest: Option<Time>) -> Option<Attempt> {
+        let (clock, mut trial) = (WallClock::new(), trial.clone());
+        trial.cluster.faults.list = faults.to_vec();
+        let limit = latest.unwrap_or(Time::ZERO.after(UNDISTURBED));
+        match Folder::private("trainyard-chaos") {
+            Ok(folder) => {
+                trial.keep_all_checkpoints_below(&folder.path().join("saved"));
+                let launched = self.launch(&trial, folder.path(), (limit, clock))?;
+                Some(attempt(launched, &trial, folder, clock.now()))
+            }
+            Err(error) => Some(failed(error.into(), clock.now())),
+        }
+    }
+
+    fn has(&self, trial: &Trial, kind: &FaultKind) -> bool {
+        let is_tear = matches!(kind, FaultKind::TornCheckpoint { .. });
+        (is_tear && trial.has_checkpoints()) || can_inflict(trial, kind)
+    }
+
+    fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    fn repetitions(&self) -> u32 {
+        REPETITIONS
+    }
+
+    fn first_seed(&self, trial: &Trial) -> u64 {
+        trial.cluster.seed
+    }
+
+    fn undoes_steps(&self) -> bool {
+        false
+    }
+}
+
+impl Launches<'_> {
+    /// Launches `trial` with its logs and checkpoints in `folder`. None if the user has asked to
+    /// stop.
+    fn launch(
+        &self,
+        trial: &Trial,
+        folder: &Path,
+        (limit, clock): (Time, WallClock),
+    ) -> Option<Launched> {
+        let logs = folder.join("logs");
+        let prepared = fs::create_dir(&logs)
+            .map_err(DeploymentError::writing(logs.display().to_string()))
+            .and_then(|()| {
+                let runtime = runtime::Builder::new_current_thread().enable_all().build();
+                runtime.map_err(DeploymentError::system("run an event loop"))
+            });
+        let runtime = match prepared {
+            Ok(runtime) => runtime,
+            Err(error) => return Some(Err(error.into())),
+        };
+        let experiment = match self.saving_in(trial, folder) {
+            Ok(experiment) => experiment,
+            Err(error) => return Some(Err(error)),
+        };
+        runtime.block_on(async {
+            let mut never = StopRequest::never();
+            let (asked, watch) = ((&experiment, trial), Box::new(Unwatched));
+            let mut launching = pin!(self.launcher.launch(asked, logs, watch, &mut never));
+            loop {
+                if let Ok(launched) = timeout(LOOK_EVERY, &mut launching).await {
+                    return Some(launched);
+                }
+                if self.stop.load(Ordering::Relaxed) {
+                    return None;
+                }
+                if clock.now() > limit {
+                    return Some(Err(hang(trial, limit)));
+                }
+            }
+        })
+    }
+
+    /// The experiment with all checkpoints of `trial` in `folder`.
+    fn saving_in(&self, trial: &Trial, folder: &Path) -> Result<Experiment, ExperimentError> {
+        let experiment = self.experiment.clone();
+        if !trial.has_checkpoints() {
+            return Ok(experiment);
+        }
+        let directory = folder.join("saved").display().to_string();
+        experiment.set(&format!("checkpoint.directory={directory:?}"))?.set("checkpoint.keep=0")
+    }
+}
+
+fn hang(trial: &Trial, limit: Time) -> ExperimentError {
+    let error = Error::new(Code::Stalled, format!("it still ran after {limit}"));
+    ExperimentError::Run { run: trial.name.clone(), error }
+}
+
+/// What came of a launch of `trial` that was over `now`, with its files in `folder`.
+fn attempt(launched: Launched, trial: &Trial, folder: Folder, now: Time) -> Attempt {
+    let mut attempt = match launched {
+        Ok(Ended::Done((run, recording))) => Attempt {
+            ended: Time::ZERO.after(Duration::from_secs_f64(run.seconds)),
+            result: Ok(()),
+            weights: recording.ending.and_then(|ending| ending.weights_digest),
+            is_unsaved: recording.is_unsaved(),
+            steps: recording.steps,
+            ..Attempt::default()
+        },
+        Ok(Ended::Stopped(code)) => {
+            failed(DeploymentError::Stopped { run: trial.name.clone(), code }.into(), now)
+        }
+        Err(error) => failed(error, now),
+    };
+    let saved = trial.checkpoint_folder().filter(|_| trial.has_checkpoints());
+    attempt.store = saved.and_then(|saved| open_store(&saved.display().to_string()).ok());
+    let logs = folder.path().join("logs");
+    let words = trial.cluster.spec.tasks().filter_map(|task| {
+        let words = last_words(&log_of(&logs, &task))?;
+        Some((task, words))
+    });
+    attempt.last_words = words.collect();
+    attempt.folder = Some(folder);
+    attempt
+}
+
+fn failed(error: ExperimentError, ended: Time) -> Attempt {
+    Attempt { ended, result: Err(as_of_a_step(error)), ..Attempt::default() }
+}
+
+/// The error of a training of processes as that of a step, by the last words of the process that
+/// failed first.
+fn as_of_a_step(error: ExperimentError) -> Error {
+    let ExperimentError::Deployment(DeploymentError::Task { task, why, code, .. }) = error else {
+        return error.into();
+    };
+    let is_said = |known: &&Code| why.contains(&format!("{known:?}: "));
+    let of_exit = match code {
+        ExitCode::PeersLost => Code::Unavailable,
+        ExitCode::CorruptData => Code::DataLoss,
+        ExitCode::Unanswered => Code::Unanswered,
+        _ => Code::Internal,
+    };
+    let said = CODES.iter().find(is_said).filter(|said| ExitCode::of_task(**said) == code);
+    Error::new(*said.unwrap_or(&of_exit), format!("{task}, exit code {}: {why}", code as i32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::TaskName;
+
+    #[test]
+    fn an_exit_code_and_the_last_words_give_the_error_of_a_training() {
+        let of = |why: &str, code| {
+            as_of_a_step(ExperimentError::Deployment(DeploymentError::Task {
+                run: "sync".to_owned(),
+                task: TaskName::new("worker", 1),
+                why: why.to_owned(),
+                log: String::new(),
+                code,
+            }))
+        };
+        let lost = of("run `sync`: VariablesLost: `w` (on /job:ps/task:0)", ExitCode::PeersLost);
+        assert_eq!(lost.code, Code::VariablesLost);
+        assert!(lost.message.contains("worker:1, exit code 138: run `sync`"), "{lost}");
+        assert_eq!(of("killed by signal 9", ExitCode::PeersLost).code, Code::Unavailable);
+        assert_eq!(of("Unavailable: by a bug", ExitCode::Internal).code, Code::Internal);
+    }
+}

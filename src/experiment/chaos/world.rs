@@ -1,0 +1,118 @@
+//! The two worlds in which a timeline is tried: simulation here, real processes in `launches`.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::{Simulated, Trainer, Trial};
+use crate::checkpoint::{Memory, Store};
+use crate::cluster::TaskName;
+use crate::deployment::Folder;
+use crate::runtime;
+use crate::simulation::{Fault, FaultKind};
+use crate::training::StepStats;
+use crate::units::Time;
+
+/// A place to try timelines in.
+pub(super) trait World: Sync {
+    /// Trains `trial` under `faults`. It ends a training that still takes steps soon after
+    /// `latest`. None if the user has asked to stop.
+    fn train(&self, trial: &Trial, faults: &[Fault], latest: Option<Time>) -> Option<Attempt>;
+
+    /// Whether it has faults of this kind.
+    fn has(&self, trial: &Trial, kind: &FaultKind) -> bool;
+
+    /// The number of timelines that are tried at once.
+    fn jobs(&self) -> usize;
+
+    /// How often a timeline that broke a promise is tried again, and each that may be shorter: 0
+    /// where the same faults always end alike.
+    fn repetitions(&self) -> u32;
+
+    /// The seed of the first timeline of `trial`.
+    fn first_seed(&self, trial: &Trial) -> u64;
+
+    /// Whether a training that goes back to a checkpoint says of each worker's steps which of them
+    /// are undone.
+    fn undoes_steps(&self) -> bool;
+}
+
+/// How a training ended.
+pub(super) struct Attempt {
+    pub(super) ended: Time,
+    /// Its error, if it has one.
+    pub(super) result: runtime::Result<()>,
+    pub(super) steps: Vec<StepStats>,
+    /// The digest of the weights at the end.
+    pub(super) weights: Option<u64>,
+    /// Whether it came to its end, and only its last checkpoint could not be written.
+    pub(super) is_unsaved: bool,
+    /// Its checkpoints, if it saves any.
+    pub(super) store: Option<Arc<dyn Store>>,
+    /// The last error or line of each task that has said anything.
+    pub(super) last_words: BTreeMap<TaskName, String>,
+    /// The folder of its logs and checkpoints, if it has one.
+    pub(super) folder: Option<Folder>,
+}
+
+impl Default for Attempt {
+    /// One that has come to its end at once and has left nothing.
+    fn default() -> Self {
+        Self {
+            ended: Time::ZERO,
+            result: Ok(()),
+            steps: Vec::new(),
+            weights: None,
+            is_unsaved: false,
+            store: None,
+            last_words: BTreeMap::new(),
+            folder: None,
+        }
+    }
+}
+
+/// The simulated world.
+pub(super) struct InSimulation<T>(pub(super) T);
+
+impl<T: Trainer> World for InSimulation<T> {
+    fn train(&self, trial: &Trial, faults: &[Fault], latest: Option<Time>) -> Option<Attempt> {
+        let (store, mut trial) = (Memory::default(), trial.clone());
+        if let Some(latest) = latest {
+            let limit = latest.since(Time::ZERO) + Duration::from_secs(1);
+            trial.settings.stop.time.get_or_insert(limit);
+        }
+        trial.cluster.faults.list = faults.to_vec();
+        trial.keep_all_checkpoints(Arc::new(store.clone()));
+        let Simulated { recording, outcome, .. } = trial.simulate(&self.0);
+        Some(Attempt {
+            ended: outcome.ended,
+            result: outcome.result.map(drop),
+            weights: recording.ending.and_then(|ending| ending.weights_digest),
+            is_unsaved: recording.is_unsaved(),
+            steps: recording.steps,
+            store: Some(Arc::new(store)),
+            ..Attempt::default()
+        })
+    }
+
+    fn has(&self, _: &Trial, _: &FaultKind) -> bool {
+        true
+    }
+
+    fn jobs(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+    }
+
+    fn repetitions(&self) -> u32 {
+        0
+    }
+
+    fn first_seed(&self, _: &Trial) -> u64 {
+        0
+    }
+
+    fn undoes_steps(&self) -> bool {
+        true
+    }
+}

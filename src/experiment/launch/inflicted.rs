@@ -1,0 +1,77 @@
+//! The faults of a scenario as a launcher inflicts them on processes.
+
+use std::slice;
+
+use super::super::Trial;
+use super::super::scenario::written_faults;
+use crate::cluster::TaskName;
+use crate::deployment::{Damage, Disturbance, ProcessFault, ProcessFaultKind};
+use crate::simulation::{self, Fault, FaultKind, NetworkSpec, Trigger};
+use crate::units::Time;
+
+/// Whether a launcher can inflict faults of this kind on the processes of `trial`.
+pub(in crate::experiment) fn can_inflict(trial: &Trial, kind: &FaultKind) -> bool {
+    match kind {
+        FaultKind::FullDisk { .. } => false,
+        FaultKind::TornCheckpoint { .. } => trial.checkpoint_folder().is_some(),
+        _ => true,
+    }
+}
+
+/// The faults of `trial` that a launcher can inflict on its processes; it tells of the others,
+/// which are left out.
+pub(super) fn faults_of_processes(trial: &Trial, tell: fn(&str)) -> Vec<ProcessFault> {
+    let inflicted = |fault: &Fault| {
+        let Trigger::Time(at) = fault.at else { return None };
+        if !can_inflict(trial, &fault.kind) {
+            let text = written_faults(slice::from_ref(fault));
+            tell(&format!("fault left out, which `launch` can't inflict on processes: {text}"));
+            return None;
+        }
+        let kind = of_processes(&fault.kind, &trial.cluster.network)?;
+        Some(ProcessFault { at: at.since(Time::ZERO), kind })
+    };
+    trial.cluster.faults.list.iter().filter_map(inflicted).collect()
+}
+
+/// The fault of processes that is `kind`; a link that is slow is one of `network`.
+fn of_processes(kind: &FaultKind, network: &NetworkSpec) -> Option<ProcessFaultKind> {
+    let disturb = |ways, how, lasts: &_| ProcessFaultKind::Disturb { ways, how, lasts: *lasts };
+    Some(match kind {
+        FaultKind::Crash { task, restart_after } => {
+            ProcessFaultKind::Kill { task: task.clone(), restart_after: *restart_after }
+        }
+        FaultKind::Freeze { task, lasts } => {
+            ProcessFaultKind::Stop { task: task.clone(), lasts: *lasts }
+        }
+        FaultKind::SlowTask { task, factor, lasts } => {
+            ProcessFaultKind::Slow { task: task.clone(), factor: *factor, lasts: *lasts }
+        }
+        FaultKind::Partition { tasks, lasts } => disturb(ways(tasks), Disturbance::Cut, lasts),
+        FaultKind::OneWay { from, to, lasts } => {
+            disturb(vec![(from.clone(), to.clone())], Disturbance::Cut, lasts)
+        }
+        FaultKind::Loss { tasks, rate, lasts } => {
+            disturb(ways(tasks), Disturbance::Loses(*rate), lasts)
+        }
+        FaultKind::SlowLink { tasks, factor, lasts } => {
+            let latency = network.latency.mul_f64(factor - 1.0);
+            let rate = network.bandwidth.0 / factor;
+            disturb(ways(tasks), Disturbance::Slow { latency, rate }, lasts)
+        }
+        FaultKind::TornCheckpoint { damage } => ProcessFaultKind::Damage(match damage {
+            simulation::Damage::Cut => Damage::Cut,
+            simulation::Damage::Changed => Damage::Changed,
+        }),
+        FaultKind::FullDisk { .. } => return None,
+    })
+}
+
+/// From each of `tasks` to each other.
+fn ways(tasks: &[TaskName]) -> Vec<(TaskName, TaskName)> {
+    let from = |one: &TaskName| {
+        let others = tasks.iter().filter(|other| *other != one);
+        others.map(|other| (one.clone(), other.clone())).collect::<Vec<_>>()
+    };
+    tasks.iter().flat_map(from).collect()
+}

@@ -1,0 +1,183 @@
+//! `program.layers`: a table of layers with their costs, in place of a model.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, de};
+
+use super::model::MOST_PARTS;
+use super::{LARGEST, ProgramFile};
+use crate::experiment::scenario::mistakes::Mistakes;
+use crate::models::{Layer, Model};
+use crate::units::FlopsPerSecond;
+use crate::user_file;
+
+/// The key, in messages.
+const KEY: &str = "program.layers";
+
+/// One row of the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    /// The size of its parameters.
+    bytes: u64,
+    /// The operations of its forward pass, a sample.
+    #[serde(default)]
+    forward_flops: Option<f64>,
+    /// The operations of its backward pass, a sample. Default: twice those of the forward pass.
+    #[serde(default)]
+    backward_flops: Option<f64>,
+    /// The measured time of its forward pass, a batch.
+    #[serde(default)]
+    forward_seconds: Option<f64>,
+    /// The measured time of its backward pass, a batch. Default: twice that of the forward pass.
+    #[serde(default)]
+    backward_seconds: Option<f64>,
+}
+
+/// The layers of a file.
+pub(in crate::experiment::scenario) struct LayerTable(Vec<Row>);
+
+/// The path of the table. A list is meant as the widths of layers, which have another name.
+pub(super) fn path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    match toml::Value::deserialize(from)? {
+        toml::Value::String(path) => Ok(Some(path.into())),
+        _ => Err(de::Error::custom(
+            "`layers` is a file, a table of layers; the widths of hidden layers are `hidden`",
+        )),
+    }
+}
+
+impl LayerTable {
+    /// The table that the section names, beside the scenario's file `origin`; none if it names
+    /// none, or the table has mistakes.
+    pub(in crate::experiment::scenario) fn of(
+        section: &ProgramFile,
+        origin: &str,
+        found: &mut Mistakes,
+    ) -> Option<Self> {
+        let path = section.layers.as_deref()?;
+        let path = Path::new(origin).parent().unwrap_or(Path::new("")).join(path);
+        let mut mistaken = |why: String| {
+            found.note(KEY, format!("{}: {why}", path.display()));
+            None
+        };
+        let text = match user_file::read_text(&path) {
+            Ok(text) => text,
+            Err(error) => return mistaken(error.to_string()),
+        };
+        let mut reader = csv::ReaderBuilder::new();
+        let reader = reader.comment(Some(b'#')).trim(csv::Trim::All);
+        let rows: Result<Vec<Row>, csv::Error> =
+            reader.from_reader(text.as_bytes()).deserialize().collect();
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(error) => return mistaken(error.to_string()),
+        };
+        match problem(&rows) {
+            Some(why) => mistaken(why),
+            None => Some(Self(rows)),
+        }
+    }
+
+    /// The model of `table`, for steps of `batch` samples; `other` where there is none. Measured
+    /// times are those of a device of this rate.
+    pub(in crate::experiment::scenario) fn model(
+        table: Option<Self>,
+        other: Model,
+        batch: usize,
+        rate: FlopsPerSecond,
+    ) -> Model {
+        table.map_or(other, |table| Model::Layers(table.layers(batch, rate)))
+    }
+
+    fn layers(self, batch: usize, rate: FlopsPerSecond) -> Vec<Layer> {
+        let layer = |row: Row| {
+            let work = |flops: Option<f64>, seconds: Option<f64>| {
+                let of_batch = flops.map(|flops| flops * batch as f64);
+                of_batch.or(seconds.map(|seconds| seconds * rate.0))
+            };
+            let forward = work(row.forward_flops, row.forward_seconds).unwrap_or(0.0);
+            let backward = work(row.backward_flops, row.backward_seconds);
+            Layer {
+                name: row.name,
+                parameters: (row.bytes / 4) as usize,
+                forward: forward.round() as u64,
+                backward: backward.unwrap_or(2.0 * forward).round() as u64,
+            }
+        };
+        self.0.into_iter().map(layer).collect()
+    }
+}
+
+/// What is wrong with the table, if anything is.
+fn problem(rows: &[Row]) -> Option<String> {
+    let mut names = BTreeSet::new();
+    if rows.is_empty() || rows.iter().all(|row| row.bytes < 4) {
+        return Some("no layer has parameters, so there is nothing to train".to_owned());
+    }
+    if rows.len() > MOST_PARTS {
+        return Some(format!("{} layers are more than {MOST_PARTS}", rows.len()));
+    }
+    rows.iter().find_map(|row| {
+        let name = &row.name;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_.-/".contains(c);
+        let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let costs =
+            [row.forward_flops, row.backward_flops, row.forward_seconds, row.backward_seconds];
+        let ways = [
+            row.forward_flops.is_some() || row.backward_flops.is_some(),
+            row.forward_seconds.is_some() || row.backward_seconds.is_some(),
+        ];
+        let why = match row {
+            _ if !begins || !name.chars().all(is_name) => {
+                "a layer's name is of letters, digits and `_.-/`, and begins with one of the first"
+            }
+            _ if !names.insert(name) => "there is another layer of this name",
+            _ if row.bytes / 4 > LARGEST as u64 => "it has more than 4 GB of parameters",
+            _ if ways == [true, true] => "give its operations or its times, and not both",
+            _ if ways == [false, false] => {
+                "give its cost: `forward_flops`, of a sample, or `forward_seconds`, of a batch"
+            }
+            _ if row.forward_flops.or(row.forward_seconds).is_none() => {
+                "give the cost of its forward pass, too"
+            }
+            _ if costs.iter().flatten().any(|cost| !(0.0..1e18).contains(cost)) => {
+                "a cost is at least 0 and below 1e18"
+            }
+            _ => return None,
+        };
+        Some(format!("layer `{name}`: {why}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(rows: &str) -> String {
+        let text = format!("name,bytes,forward_flops,forward_seconds\n{rows}");
+        let rows: Vec<Row> =
+            csv::Reader::from_reader(text.as_bytes()).deserialize().map(Result::unwrap).collect();
+        problem(&rows).unwrap_or_default()
+    }
+
+    #[test]
+    fn mistakes_in_a_table_name_the_layer_and_say_what_to_do() {
+        assert_eq!(told("a,4,1,"), "");
+        for (rows, says) in [
+            ("", "no layer has parameters"),
+            ("a,0,1,", "no layer has parameters"),
+            ("a,4,1,\na,4,1,", "layer `a`: there is another layer of this name"),
+            ("a b,4,1,", "layer `a b`: a layer's name is of letters"),
+            ("a,4,1,1", "layer `a`: give its operations or its times, and not both"),
+            ("a,4,,", "layer `a`: give its cost: `forward_flops`"),
+            ("a,4,-1,", "layer `a`: a cost is at least 0"),
+            ("a,4,inf,", "layer `a`: a cost is at least 0"),
+            ("a,5000000000,1,", "layer `a`: it has more than 4 GB"),
+        ] {
+            assert!(told(rows).contains(says), "{rows}: {}", told(rows));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Stacks, which hold what the gradient of a loop's body needs of each iteration.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Frames, NodeDef, kind};
+
+/// What is known of stacks.
+#[derive(Default)]
+pub(super) struct Stacks {
+    /// By the `Enter` of a stack that an inner loop changes: the name of its value after an
+    /// iteration.
+    pub(super) next: BTreeMap<usize, String>,
+}
+
+/// The node that a stack comes from.
+#[derive(Clone, Copy, PartialEq)]
+enum Origin {
+    Stack(usize),
+    /// It was on another stack: one of each iteration of a loop around.
+    Popped(usize),
+}
+
+impl Frames {
+    /// The node that the stack `input` comes from.
+    fn origin(&self, input: &str) -> Option<Origin> {
+        let mut node = self.source(input)?;
+        for _ in 0..self.nodes.len() {
+            match kind(&self.nodes[node]) {
+                "StackV2" => return Some(Origin::Stack(node)),
+                "StackPopV2" => return Some(Origin::Popped(node)),
+                "Enter" | "Switch" | "Identity" => {
+                    node = self.source(self.nodes[node].input.first()?)?;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn of_kind(&self, wanted: &'static str) -> impl Iterator<Item = (usize, &NodeDef)> {
+        self.nodes.iter().enumerate().filter(move |(_, node)| kind(node) == wanted)
+    }
+
+    /// By stack: the nodes that fill it, each with the stack that it puts there, if it is one.
+    fn fills(&self) -> BTreeMap<usize, Vec<(usize, Option<Origin>)>> {
+        let mut fills: BTreeMap<usize, Vec<_>> = BTreeMap::new();
+        for (push, def) in self.of_kind("StackPushV2") {
+            if let [stack, value, ..] = def.input.as_slice()
+                && let Some(Origin::Stack(stack)) = self.origin(stack)
+            {
+                fills.entry(stack).or_default().push((push, self.origin(value)));
+            }
+        }
+        fills
+    }
+
+    /// The stacks that a needed node empties.
+    fn emptied(&self) -> BTreeSet<usize> {
+        let (fills, mut emptied) = (self.fills(), BTreeSet::new());
+        let pops = self.of_kind("StackPopV2").filter(|(pop, _)| self.needed[*pop]);
+        let mut left: Vec<Origin> =
+            pops.filter_map(|(_, def)| self.origin(def.input.first()?)).collect();
+        while let Some(origin) = left.pop() {
+            match origin {
+                Origin::Stack(stack) => drop(emptied.insert(stack)),
+                Origin::Popped(pop) => {
+                    let outer = self.nodes[pop].input.first().and_then(|input| self.origin(input));
+                    if let Some(Origin::Stack(outer)) = outer {
+                        let put = fills.get(&outer).into_iter().flatten();
+                        left.extend(put.filter_map(|(_, inner)| *inner));
+                    }
+                }
+            }
+        }
+        emptied
+    }
+
+    /// The nodes that fill stacks which a needed node empties, and are not needed yet.
+    pub(super) fn fills_needed(&self) -> Vec<usize> {
+        let (fills, emptied) = (self.fills(), self.emptied());
+        let of_emptied = fills.iter().filter(|(stack, _)| emptied.contains(stack));
+        let nodes = of_emptied.flat_map(|(_, fills)| fills.iter().map(|(push, _)| *push));
+        nodes.filter(|push| !self.needed[*push]).collect()
+    }
+
+    /// Makes the nodes that fill stacks which no needed node empties hand on their values.
+    pub(super) fn drop_fills(&mut self) {
+        let emptied = self.emptied();
+        let is_idle = |stack: &str| match self.origin(stack) {
+            Some(Origin::Stack(stack)) => !emptied.contains(&stack),
+            _ => false,
+        };
+        let pushes = self.of_kind("StackPushV2");
+        let idle = pushes.filter(|(_, def)| def.input.first().is_some_and(|stack| is_idle(stack)));
+        let idle: Vec<usize> = idle.map(|(push, _)| push).collect();
+        for push in idle {
+            let node = &mut self.nodes[push];
+            node.op = "Identity".to_owned();
+            node.attr.clear();
+            node.input.remove(0);
+        }
+    }
+
+    /// The `Enter` of the stack that a node fills or empties.
+    pub(super) fn entered_stack(&self, node: &NodeDef) -> Option<usize> {
+        let mut at = self.source(node.input.first()?)?;
+        while matches!(kind(&self.nodes[at]), "Switch" | "Identity") {
+            at = self.source(self.nodes[at].input.first()?)?;
+        }
+        (kind(&self.nodes[at]) == "Enter").then_some(at)
+    }
+}

@@ -1,0 +1,218 @@
+//! Expectations: what the runs of a scenario are to come to, in a file, and how far they are from
+//! it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+
+use super::plot::escape;
+use super::{End, Report, Run};
+
+/// What is expected of a scenario's runs: a TOML file that `check --update` writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expectations {
+    /// How far a figure may be from what is expected, as a share of that. Default: 0.02.
+    #[serde(default = "two_percent")]
+    pub tolerance: f64,
+    /// By the run's name, with its swept values.
+    #[serde(default)]
+    pub run: BTreeMap<String, Expected>,
+}
+
+/// What is expected of one run. What is left out is not looked at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// How it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+    /// The digest of all events and their times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The digest of the final variables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights_digest: Option<String>,
+    /// The time to the target \[s\], within the tolerance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_to_target: Option<f64>,
+    /// The samples of applied gradients a second; a run may differ from it by the tolerance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples_per_second: Option<f64>,
+    /// What all tasks send to one another \[bytes\], within the tolerance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_sent: Option<f64>,
+}
+
+/// A run held against what is expected of it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Checked {
+    /// The run's name.
+    pub name: String,
+    /// The time that it took on the wall clock \[s\].
+    pub wall_seconds: f64,
+    /// What is not as expected, a line each.
+    pub differences: Vec<String>,
+}
+
+fn two_percent() -> f64 {
+    0.02
+}
+
+impl Expectations {
+    /// The expectations in `text`.
+    ///
+    /// # Errors
+    /// If it is no TOML, has unknown keys, or a tolerance that is no share; in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let read: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        match (0.0..1.0).contains(&read.tolerance) {
+            true => Ok(read),
+            false => Err(format!("tolerance: {} must be at least 0 and below 1", read.tolerance)),
+        }
+    }
+
+    /// Expects what `report` has. Of each run the keys of `before` are kept, or all if there are
+    /// none.
+    pub fn of(report: &Report, before: Option<&Self>) -> Self {
+        let expected = |run: &Run| {
+            let all = Expected::of(run);
+            match before.and_then(|before| before.run.get(&run.name)) {
+                Some(kept) => all.with_keys_of(kept),
+                None => all,
+            }
+        };
+        Self {
+            tolerance: before.map_or_else(two_percent, |before| before.tolerance),
+            run: report.runs.iter().map(|run| (run.name.clone(), expected(run))).collect(),
+        }
+    }
+
+    /// The text of the file.
+    ///
+    /// # Panics
+    /// Never: all of it has a form in TOML.
+    pub fn text(&self) -> String {
+        toml::to_string(self).expect("names and numbers can be written")
+    }
+
+    /// Every run of `report` held against what is expected of it. With `is_whole`, runs that are
+    /// expected and not there are told, too.
+    pub fn check(&self, report: &Report, is_whole: bool) -> Vec<Checked> {
+        let check = |run: &Run| Checked {
+            name: run.name.clone(),
+            wall_seconds: run.wall_seconds,
+            differences: match self.run.get(&run.name) {
+                Some(expected) => expected.differences(run, self.tolerance),
+                None => vec!["nothing is expected of it; `--update` adds it".to_owned()],
+            },
+        };
+        let mut all: Vec<Checked> = report.runs.iter().map(check).collect();
+        let is_there = |name: &&String| report.runs.iter().any(|run| run.name == **name);
+        if is_whole {
+            let absent = self.run.keys().filter(|name| !is_there(name));
+            all.extend(absent.map(|name| Checked {
+                name: name.clone(),
+                wall_seconds: 0.0,
+                differences: vec!["it is expected, and the scenario has no such run".to_owned()],
+            }));
+        }
+        all
+    }
+}
+
+impl Expected {
+    /// All that can be expected of `run`.
+    fn of(run: &Run) -> Self {
+        Self {
+            end: Some(run.end),
+            digest: run.digest.clone(),
+            weights_digest: run.weights_digest.clone(),
+            seconds_to_target: run.seconds_to_target,
+            samples_per_second: Some(run.samples_per_second),
+            bytes_sent: Some(bytes_sent(run)),
+        }
+    }
+
+    /// `self` without the keys that `kept` does not have.
+    fn with_keys_of(self, kept: &Self) -> Self {
+        Self {
+            end: self.end.filter(|_| kept.end.is_some()),
+            digest: self.digest.filter(|_| kept.digest.is_some()),
+            weights_digest: self.weights_digest.filter(|_| kept.weights_digest.is_some()),
+            seconds_to_target: self.seconds_to_target.filter(|_| kept.seconds_to_target.is_some()),
+            samples_per_second: self
+                .samples_per_second
+                .filter(|_| kept.samples_per_second.is_some()),
+            bytes_sent: self.bytes_sent.filter(|_| kept.bytes_sent.is_some()),
+        }
+    }
+
+    /// What of `run` is not as expected.
+    fn differences(&self, run: &Run, tolerance: f64) -> Vec<String> {
+        let same = |key: &str, expected: Option<String>, found: Option<String>| {
+            let expected = expected?;
+            let found = found.unwrap_or_else(|| "none".to_owned());
+            (expected != found).then(|| format!("{key}: {found}, but {expected} is expected"))
+        };
+        let near = |key: &str, expected: Option<f64>, found: Option<f64>| {
+            let expected = expected?;
+            let Some(found) = found else {
+                return Some(format!("{key}: none, but {expected} is expected"));
+            };
+            let off = found / expected - 1.0;
+            let percent = 100.0 * off;
+            let is_near = off.abs() <= tolerance || found == expected;
+            (!is_near).then(|| {
+                format!(
+                    "{key}: {found} is {percent:+.1} % from the expected {expected}; at most \
+                     {} % are tolerated",
+                    100.0 * tolerance
+                )
+            })
+        };
+        let end = |end: End| format!("{end:?}");
+        [
+            same("end", self.end.map(end), Some(end(run.end))),
+            same("digest", self.digest.clone(), run.digest.clone()),
+            same("weights_digest", self.weights_digest.clone(), run.weights_digest.clone()),
+            near("seconds_to_target", self.seconds_to_target, run.seconds_to_target),
+            near("samples_per_second", self.samples_per_second, Some(run.samples_per_second)),
+            near("bytes_sent", self.bytes_sent, Some(bytes_sent(run))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn bytes_sent(run: &Run) -> f64 {
+    run.bytes_sent.values().sum::<u64>() as f64
+}
+
+/// Writes what was found of `scenario` as JUnit's XML, which systems of continuous integration
+/// show: each run is a test.
+///
+/// # Errors
+/// If it can't be written.
+pub fn write_junit(scenario: &str, all: &[Checked], mut out: impl Write) -> io::Result<()> {
+    let (suite, tests) = (escape(scenario), all.len());
+    let failures = all.iter().filter(|one| !one.differences.is_empty()).count();
+    writeln!(out, r#"<?xml version="1.0" encoding="UTF-8"?>"#)?;
+    writeln!(out, r#"<testsuites tests="{tests}" failures="{failures}">"#)?;
+    writeln!(out, r#"  <testsuite name="{suite}" tests="{tests}" failures="{failures}">"#)?;
+    for Checked { name, wall_seconds, differences } in all {
+        let name = escape(name);
+        write!(out, r#"    <testcase classname="{suite}" name="{name}" time="{wall_seconds:.3}""#)?;
+        match differences.first() {
+            None => writeln!(out, "/>")?,
+            Some(first) => {
+                let (first, all) = (escape(first), escape(&differences.join("\n")));
+                writeln!(out, r#"><failure message="{first}">{all}</failure></testcase>"#)?;
+            }
+        }
+    }
+    writeln!(out, "  </testsuite>\n</testsuites>")
+}

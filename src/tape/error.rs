@@ -1,0 +1,79 @@
+//! Errors of tapes.
+
+use std::io;
+
+use crate::cluster::TaskName;
+
+/// The error of tapes that can't be written, read or played.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TapeError {
+    /// The system refuses.
+    #[error("can't {what}: {source}")]
+    System {
+        /// The action that was refused.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The folder has no tapes.
+    #[error("{folder} has no tapes; record some with `launch --record {folder}`")]
+    None {
+        /// The folder.
+        folder: String,
+    },
+    /// The tape of a task is missing.
+    #[error("{folder} has no tape of {task}; bring the tapes of all tasks into one folder")]
+    Missing {
+        /// The folder.
+        folder: String,
+        /// The task.
+        task: TaskName,
+    },
+    /// There are tapes already.
+    #[error("{folder} has the tapes of an earlier launch; name another folder, or remove it")]
+    Taken {
+        /// The folder.
+        folder: String,
+    },
+    /// A file is no tape, or is damaged.
+    #[error("{path}: {problem}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The tape was recorded in another run.
+    #[error(
+        "{path} was recorded with {what} `{tape}`, but this run has `{run}`; replay it with the \
+         scenario and the arguments that it was recorded with"
+    )]
+    Foreign {
+        /// The file.
+        path: String,
+        /// What differs.
+        what: &'static str,
+        /// As the tape has it.
+        tape: String,
+        /// As the run has it.
+        run: String,
+    },
+}
+
+impl TapeError {
+    pub(super) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        |source| Self::System { what, source }
+    }
+
+    /// Whether a file is no tape, or has changed since it was written.
+    pub(crate) fn is_corrupt(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
+    }
+
+    /// Whether a tape could not be written.
+    pub(crate) fn is_of_writing(&self) -> bool {
+        matches!(self, Self::System { what, .. } if what.starts_with("write"))
+    }
+}

@@ -1,0 +1,309 @@
+//! The recorder: stands between a task's transport and its actors, and writes what passes.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::TapeError;
+use super::entry::{self, Event};
+use super::file::{Header, beginning, frame};
+use super::name::Masters;
+use super::tapes::{EXTENSION, files};
+use crate::clock::Clock;
+use crate::cluster::TaskName;
+use crate::runtime::{Gate, GatedProcessor, PeerMessage, Processor, messages_sent};
+use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
+use crate::units::Time;
+
+/// How often in a row all others have had their turn, and nothing was to do, before a task counts
+/// as idle: its program may need some turns until it sends something.
+const QUIET: u32 = 3;
+
+/// Writes the tape of a task.
+#[derive(Clone)]
+pub struct Recorder(Rc<Inner>);
+
+struct Inner {
+    clock: Rc<dyn Clock>,
+    tasks: Vec<TaskName>,
+    path: PathBuf,
+    state: RefCell<State>,
+    /// The task's actors, once they listen.
+    inbox: RefCell<Option<Rc<dyn Inbox<PeerMessage>>>>,
+    /// What has arrived and has yet to be handed over.
+    arrived: RefCell<VecDeque<Arrival>>,
+    is_handing_over: Cell<bool>,
+}
+
+/// Something that has reached a task from outside. A peer's number is its number in the tape.
+enum Arrival {
+    Envelope { from: PeerId, number: Option<u32>, messages: Messages<PeerMessage> },
+    Loss { peer: PeerId, number: Option<u32>, loss: Loss },
+    Computed { device: u32, done: Box<dyn FnOnce()> },
+}
+
+struct State {
+    /// None once it could not be written to.
+    file: Option<File>,
+    masters: Masters,
+    /// The time of the last entry.
+    last: Time,
+    /// Empty between uses, kept for their storage.
+    payload: Vec<u8>,
+    frame: Vec<u8>,
+}
+
+impl Recorder {
+    /// Begins a tape in `folder`, for this life of the task of `header`.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub(crate) fn create(
+        folder: &Path,
+        header: &Header,
+        clock: Rc<dyn Clock>,
+    ) -> Result<Self, TapeError> {
+        let failed = |path: &Path| TapeError::system(format!("write {}", path.display()));
+        fs::create_dir_all(folder).map_err(failed(folder))?;
+        let (path, mut file) = new_file(folder, &header.task).map_err(failed(folder))?;
+        file.write_all(&beginning(header)).map_err(failed(&path))?;
+        let (file, masters, last) = (Some(file), Masters::default(), Time::ZERO);
+        let (payload, frame) = (Vec::new(), Vec::new());
+        let state = RefCell::new(State { file, masters, last, payload, frame });
+        Ok(Self(Rc::new(Inner {
+            clock,
+            tasks: header.tasks.clone(),
+            path,
+            state,
+            inbox: RefCell::default(),
+            arrived: RefCell::default(),
+            is_handing_over: Cell::new(false),
+        })))
+    }
+
+    /// Checks that `folder` has no tapes yet.
+    ///
+    /// # Errors
+    /// If it has, or can't be read.
+    pub(crate) fn check_is_new(folder: &Path) -> Result<(), TapeError> {
+        let there = if folder.exists() { files(folder)? } else { Vec::new() };
+        match there.is_empty() {
+            true => Ok(()),
+            false => Err(TapeError::Taken { folder: folder.display().to_string() }),
+        }
+    }
+
+    /// `transport`, with what it delivers written to the tape first.
+    pub(crate) fn over(
+        &self,
+        transport: Rc<dyn Transport<PeerMessage>>,
+    ) -> Rc<dyn Transport<PeerMessage>> {
+        Rc::new(Recorded { recorder: self.clone(), transport })
+    }
+
+    /// A device of the task, whose large kernels end in turn with what the task receives.
+    pub(crate) fn gated(&self, device: u32) -> GatedProcessor {
+        let gate = Rc::new(self.clone()) as Rc<dyn Gate>;
+        GatedProcessor { processor: Processor::default(), device, gate }
+    }
+
+    /// Writes that the task has ended, with the digest of its weights or an error.
+    pub(crate) fn end(&self, weights: Option<u64>, error: Option<String>) {
+        self.write(&Event::Ended { weights, error });
+    }
+
+    /// The number of a task in the tape.
+    fn number(&self, name: &TaskName) -> Option<u32> {
+        self.0.tasks.iter().position(|task| task == name).map(|number| number as u32)
+    }
+
+    fn received(&self, from: u32, messages: &[PeerMessage]) {
+        let mut state = self.0.state.borrow_mut();
+        let named = |message: &PeerMessage| {
+            let name = state.masters.name(from, message);
+            state.masters.meet(from, message);
+            name
+        };
+        let messages = messages.iter().map(named).collect();
+        drop(state);
+        self.write(&Event::Received { from, messages });
+    }
+
+    /// Takes what has reached the task. The actors get it once they have dealt with all before it:
+    /// else what comes of two envelopes would depend on how near they were.
+    fn arrive(&self, arrival: Arrival) {
+        self.0.arrived.borrow_mut().push_back(arrival);
+        if !self.0.is_handing_over.replace(true) {
+            tokio::task::spawn_local(self.clone().hand_over_all());
+        }
+    }
+
+    async fn hand_over_all(self) {
+        loop {
+            let inbox = self.0.inbox.borrow().clone();
+            settle(inbox.as_deref()).await;
+            let next = self.0.arrived.borrow_mut().pop_front();
+            let Some(arrival) = next else { break };
+            self.hand_over(arrival, inbox.as_deref());
+        }
+        self.0.is_handing_over.set(false);
+    }
+
+    /// Writes down what has arrived, then hands it to the actors.
+    fn hand_over(&self, arrival: Arrival, inbox: Option<&dyn Inbox<PeerMessage>>) {
+        match arrival {
+            Arrival::Envelope { from, number, messages } => {
+                number.into_iter().for_each(|number| self.received(number, &messages));
+                if let Some(inbox) = inbox {
+                    inbox.deliver(from, messages);
+                }
+            }
+            Arrival::Loss { peer, number, loss } => {
+                let event = number.map(|peer| Event::Lost { peer, loss });
+                event.iter().for_each(|event| self.write(event));
+                if let Some(inbox) = inbox {
+                    inbox.lost(peer, loss);
+                }
+            }
+            Arrival::Computed { device, done } => {
+                self.write(&Event::Computed { device });
+                done();
+            }
+        }
+    }
+
+    /// Writes an entry by one call of the system, so that it is whole even if the process is killed
+    /// right after.
+    fn write(&self, event: &Event) {
+        let State { file, last, payload, frame: framed, .. } = &mut *self.0.state.borrow_mut();
+        let Some(open) = file else { return };
+        let now = self.0.clock.now();
+        payload.clear();
+        framed.clear();
+        entry::encode(now.0 - last.0, event, payload);
+        frame(payload, framed);
+        *last = now;
+        if let Err(error) = open.write_all(framed) {
+            let tape = self.0.path.display();
+            tracing::error!(%tape, %error, "the tape ends here: it can't be written");
+            *file = None;
+        }
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the recorder of {}", self.0.path.display())
+    }
+}
+
+/// A file for the next life of `task`, and its path.
+fn new_file(folder: &Path, task: &TaskName) -> io::Result<(PathBuf, File)> {
+    for life in 0.. {
+        let name = format!("{}-{}.{life}.{EXTENSION}", task.job(), task.index());
+        let path = folder.join(name);
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (path, file)),
+        }
+    }
+    unreachable!("a task has fewer lives than there are numbers")
+}
+
+/// Waits until neither the actors nor the program of the task have anything to do.
+async fn settle(inbox: Option<&dyn Inbox<PeerMessage>>) {
+    let (mut quiet, mut before) = (0, messages_sent());
+    while quiet < QUIET {
+        tokio::task::yield_now().await;
+        let now = messages_sent();
+        let is_idle = now == before && inbox.is_none_or(|inbox| inbox.is_idle());
+        quiet = if is_idle { quiet + 1 } else { 0 };
+        before = now;
+    }
+}
+
+/// A transport whose deliveries are recorded.
+struct Recorded {
+    recorder: Recorder,
+    transport: Rc<dyn Transport<PeerMessage>>,
+}
+
+impl Transport<PeerMessage> for Recorded {
+    fn local(&self) -> PeerId {
+        self.transport.local()
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        self.transport.resolve(name)
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.transport.name(peer)
+    }
+
+    fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
+        self.transport.send(to, messages);
+    }
+
+    fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
+        self.recorder.0.inbox.replace(Some(inbox));
+        let (recorder, transport) = (self.recorder.clone(), Rc::downgrade(&self.transport));
+        self.transport.listen(Rc::new(RecordedInbox { recorder, transport }));
+    }
+
+    fn close(&self) {
+        self.transport.close();
+    }
+
+    fn incarnation(&self, peer: PeerId) -> Option<u64> {
+        self.transport.incarnation(peer)
+    }
+
+    fn has_restarted(&self, peer: PeerId, incarnation: u64) {
+        self.transport.has_restarted(peer, incarnation);
+    }
+
+    fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
+        self.transport.obstacle(peer)
+    }
+}
+
+/// Hands what arrives to the actors of a task, one after the other.
+struct RecordedInbox {
+    recorder: Recorder,
+    transport: std::rc::Weak<dyn Transport<PeerMessage>>,
+}
+
+impl RecordedInbox {
+    /// The number of a peer in the tape; none of one that is no task of the cluster, such as a
+    /// client that asks for the task's status.
+    fn number(&self, peer: PeerId) -> Option<u32> {
+        self.recorder.number(&self.transport.upgrade()?.name(peer))
+    }
+}
+
+impl Inbox<PeerMessage> for RecordedInbox {
+    fn deliver(&self, from: PeerId, messages: Messages<PeerMessage>) {
+        self.recorder.arrive(Arrival::Envelope { from, number: self.number(from), messages });
+    }
+
+    fn lost(&self, peer: PeerId, loss: Loss) {
+        self.recorder.arrive(Arrival::Loss { peer, number: self.number(peer), loss });
+    }
+
+    fn broken(&self, panic: &(dyn Any + Send)) {
+        let inbox = self.recorder.0.inbox.borrow().clone();
+        inbox.iter().for_each(|inbox| inbox.broken(panic));
+    }
+}
+
+impl Gate for Recorder {
+    fn pass(&self, device: u32, done: Box<dyn FnOnce()>) {
+        self.arrive(Arrival::Computed { device, done });
+    }
+}

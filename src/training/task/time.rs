@@ -1,0 +1,79 @@
+//! A task's clock, and work that takes time.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::Task;
+use crate::runtime::{Code, Error, Result};
+use crate::units::Time;
+
+impl Task {
+    /// The time on the task's clock.
+    pub fn now(&self) -> Time {
+        self.inner.parts.clock.now()
+    }
+
+    /// The time since 1970; in a simulation, since the beginning of virtual time.
+    pub(in crate::training) fn date(&self) -> Duration {
+        self.inner.parts.clock.date()
+    }
+
+    /// Runs blocking work: on another thread when deployed; inline in simulation, where virtual
+    /// time does not advance.
+    ///
+    /// # Errors
+    /// If the work panics.
+    pub(in crate::training) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        if self.inner.parts.clock.is_virtual() {
+            return Ok(work());
+        }
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| {
+            Error::new(Code::Internal, format!("work beside the actors failed: {error}"))
+        })
+    }
+
+    /// In a simulation, lets the time pass that work takes which [`Task::blocking`] did at once.
+    pub(in crate::training) async fn take_simulated_time(&self, span: Duration) {
+        if self.inner.parts.clock.is_virtual() && !span.is_zero() {
+            self.sleep(span).await;
+        }
+    }
+
+    /// Waits for `pause`.
+    pub(in crate::training) async fn sleep(&self, pause: Duration) {
+        let clock = &self.inner.parts.clock;
+        clock.sleep_until(clock.now().after(pause)).await;
+    }
+
+    /// The time limit of a wait that should end by itself. None in a simulation, which notices a
+    /// stall without one.
+    pub(in crate::training) fn limit(&self, limit: Duration) -> Option<Duration> {
+        (!self.inner.parts.clock.sees_stalls()).then_some(limit)
+    }
+
+    /// Waits for `done`, but no longer than `limit`, if there is one. `None` if that passed.
+    pub(in crate::training) async fn within<T>(
+        &self,
+        limit: Option<Duration>,
+        done: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut done = pin!(done);
+        let mut passed = pin!(async {
+            match limit {
+                Some(limit) => self.sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        });
+        poll_fn(|context| match done.as_mut().poll(context) {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending => passed.as_mut().poll(context).map(|()| None),
+        })
+        .await
+    }
+}
