@@ -2,14 +2,15 @@
 
 use crate::support::binary::{Said, folder, scenario, trainyard};
 
-/// A training of two parameter servers and two workers with checkpoints, and `faults`.
+/// A training of two parameter servers and two workers with checkpoints, and `faults`. It takes
+/// seconds on any machine, so that all faults of the first second meet it.
 fn training(test: &str, mode: &str, faults: &str) -> String {
     let saved = folder(&format!("{test}_saved"));
     let text = format!(
         "name = 'faults'\nseed = 3\nfault = [{faults}]\n[cluster]\nps = 2\nworker = 2\n\
          [network]\nrecovery = '20s'\n[program]\nmodel = 'softmax'\nbatch = 8\n\
-         optimizer = {{ rule = 'adagrad', learning_rate = 0.05 }}\n[stop]\nsteps = 1500\n\
-         [checkpoint]\nevery_steps = 50\ndirectory = '{}'\n\
+         optimizer = {{ rule = 'adagrad', learning_rate = 0.05 }}\n[stop]\nsteps = 6000\n\
+         [checkpoint]\nevery_steps = 200\ndirectory = '{}'\n\
          [[run]]\nname = 'only'\nmode = '{mode}'\n",
         saved.display()
     );
@@ -27,8 +28,8 @@ fn weights(said: &Said) -> String {
 
 #[test]
 fn the_same_faults_in_both_worlds_leave_the_weights_of_an_undisturbed_training() {
-    let faults = "{ at = '1s', crash = 'ps:1', restart_after = '300ms' }, \
-                  { at = '1500ms', freeze = 'worker:1', for = '500ms' }";
+    let faults = "{ at = '300ms', crash = 'ps:1', restart_after = '300ms' }, \
+                  { at = '900ms', freeze = 'worker:1', for = '500ms' }";
     let path = training("launched_faults_sync", "sync", faults);
     let launched = launch(&path);
     for told in ["ps:1 is killed", "ps:1 is started again", "worker:1 stands still for 500ms"] {
@@ -67,8 +68,8 @@ fn disturbed_links_a_slow_process_and_a_damaged_checkpoint_leave_the_weights() {
 fn a_worker_that_is_killed_for_good_is_missed_and_a_chief_that_is_leaves_no_result() {
     let of = |task: &str| {
         let faults = format!(
-            "{{ at = '500ms', crash = '{task}' }}, \
-             {{ at = '1s', full_disk = true, for = '1s' }}"
+            "{{ at = '300ms', crash = '{task}' }}, \
+             {{ at = '400ms', full_disk = true, for = '1s' }}"
         );
         let test = format!("launched_faults_{}", task.replace(':', "_"));
         launch(&training(&test, "async", &faults))

@@ -96,13 +96,13 @@ fn a_replay_loses_a_parameter_server_where_its_deployment_did() {
     let test = "replays_crash";
     let saved = folder(&format!("{test}_saved"));
     let faults = format!(
-        "fault = [{{ at = '500ms', crash = 'ps:1', restart_after = '300ms' }}]\n\
+        "fault = [{{ at = '200ms', crash = 'ps:1', restart_after = '300ms' }}]\n\
          network = {{ recovery = '20s' }}\n\
          checkpoint = {{ every_steps = 500, directory = '{}' }}",
         saved.display()
     );
     let text = fs::read_to_string(training(test, "'async'", &faults)).unwrap();
-    let text = text.replace("steps = 200", "steps = 5000");
+    let text = text.replace("steps = 200", "steps = 8000");
     let both = both(test, scenario(test, &text));
     assert!(both.launched.err.contains("ps:1 is started again"), "{}", both.launched.err);
     both.assert_same();
