@@ -9,16 +9,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trainyard::checkpoint::{Memory, Stores};
+use trainyard::checkpoint::{Memory, Stores, read_safetensors};
 use trainyard::clock::WallClock;
 use trainyard::cluster::ClusterSpec;
-use trainyard::data::Dataset;
+use trainyard::data::{Batch, Dataset};
 use trainyard::experiment::{Experiment, Trial};
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 use trainyard::training::{
-    Checkpointing, EvalSpec, Evaluation, Recording, RunSettings, SecondOrStepTimer,
-    SharedRecording, TaskParts, TrainSpec, train, train_and_evaluate,
+    BestExporter, Checkpointing, EvalSpec, Evaluation, LatestExporter, Recording, RunSettings,
+    SecondOrStepTimer, SharedRecording, TaskParts, TrainSpec, train, train_and_evaluate,
 };
 use trainyard::units::Time;
 
@@ -214,6 +214,74 @@ fn a_worker_that_trains_alone_measures_its_checkpoints_itself() {
     let simulated = trial(&text).simulate(&deployed);
     simulated.outcome.result.unwrap();
     assert_eq!(steps(&simulated.recording), [0, 10, 20, 30]);
+}
+
+/// What the only worker of a cluster measures, in a training of 30 steps.
+fn measured_as(evaluate: impl Fn() -> EvalSpec + Sync) -> Vec<Evaluation> {
+    let text = small("").replace("evaluator = 1\n", "").replace("worker = 2", "worker = 1");
+    let simulated = trial(&text).simulate(&|task: Task| {
+        let pace = evaluate().start_delay(Duration::ZERO).throttle(Duration::ZERO);
+        async move {
+            let (train, model) = (TrainSpec::new().max_steps(30), program::model);
+            train_and_evaluate(&task, |g, phase| model(g, phase, &task), train, pace).await
+        }
+    });
+    simulated.outcome.result.unwrap();
+    simulated.recording.evaluations
+}
+
+/// The test split in batches of 50 samples.
+fn batches(task: &Task) -> Result<impl Iterator<Item = Batch> + use<>> {
+    let split = &task.dataset()?.test;
+    let (width, whole) = (split.width(), split.whole());
+    let features = whole.features.values::<f32>()?.chunks(50 * width);
+    let both = features.zip(whole.labels.values::<i32>()?.chunks(50));
+    let batch = |(features, labels): (&[f32], &[i32])| {
+        let features = Tensor::new([labels.len(), width], features)?;
+        Ok(Batch { features, ids: None, labels: Tensor::new([labels.len()], labels)? })
+    };
+    Ok(both.map(batch).collect::<Result<Vec<_>>>()?.into_iter())
+}
+
+#[test]
+fn it_measures_no_more_batches_than_the_spec_says() {
+    let losses = |steps: Option<u64>, batches_given: usize| -> Vec<f32> {
+        let all = measured_as(|| {
+            let input = move |task: &Task| Ok(batches(task)?.take(batches_given));
+            EvalSpec::new().steps(steps).input(input)
+        });
+        all.iter().map(|evaluation| evaluation.loss).collect()
+    };
+    let whole = losses(None, usize::MAX);
+    assert_eq!(whole.len(), 4);
+    assert_eq!(losses(Some(2), usize::MAX), losses(None, 2));
+    assert_ne!(losses(Some(2), usize::MAX), whole);
+    assert_eq!(losses(Some(100), usize::MAX), whole, "the input has fewer");
+}
+
+#[test]
+fn what_is_measured_is_exported_if_it_is_among_the_latest_or_better_than_all_before() {
+    let place = folder("exporters");
+    let [latest, best, worst] = ["latest", "best", "worst"].map(|name| place.join(name));
+    let measured = measured_as(|| {
+        let worse = BestExporter::new(&worst).compare(|new, before| new.loss > before.loss);
+        let specs = EvalSpec::new().exporter(LatestExporter::new(&latest).keep(2));
+        specs.exporter(BestExporter::new(&best)).exporter(worse)
+    });
+    let exported = |folder: &Path| -> Vec<u64> {
+        let weights = |step: &u64| folder.join(format!("{step}.safetensors")).exists();
+        (0..=30).filter(weights).collect()
+    };
+    assert_eq!(exported(&latest), [20, 30]);
+    let is_best = |(i, own): (usize, &Evaluation)| {
+        measured[..i].iter().all(|before| own.loss < before.loss).then_some(own.global_step)
+    };
+    let expected: Vec<u64> = measured.iter().enumerate().filter_map(is_best).collect();
+    assert!(expected.len() > 1, "{measured:?}");
+    assert_eq!(exported(&best), expected);
+    assert_eq!(exported(&worst), [0]);
+    let weights = read_safetensors(latest.join("30.safetensors")).unwrap();
+    assert_eq!(weights.len(), 4, "a weight and a bias of each layer: {:?}", weights.keys());
 }
 
 /// Measures what the settings of the program have saved, of a training without `[checkpoint]`.

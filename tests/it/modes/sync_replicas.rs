@@ -14,7 +14,7 @@ use trainyard::sync::Mode;
 use trainyard::training::{StepStats, train};
 use trainyard::units::Time;
 
-use crate::support::fixture::{assert_error, both, cluster, matrix, on_actix};
+use crate::support::fixture::{assert_error, both, cluster, impatient, matrix, on_actix};
 use crate::support::simulated::{Simulated, Trained, assert_near};
 
 /// A worker of TensorFlow's test: a session of its own to train two scalars and a row of a table.
@@ -406,6 +406,36 @@ fn the_chiefs_update_moves_the_averages_too() {
         let found = session.run().fetch(&v.read()).fetch(&followed).await?;
         // 0.75 of 4, and 0.25 of 2.
         assert_eq!((found.scalar::<f32>(0)?, found.scalar::<f32>(1)?), (2.0, 3.5));
+        Ok(())
+    });
+}
+
+/// TensorFlow: `total_num_replicas` left out.
+#[test]
+fn by_default_an_update_takes_a_gradient_of_each_worker() {
+    on_actix(async {
+        let servers = cluster(0, 1);
+        let g = Graph::new();
+        let (v, step) = (g.variable("v", &g.constant(4f32))?, g.global_step()?);
+        let by = g.placeholder("by", DType::F32, [0usize; 0])?;
+        let optimizer = SyncReplicas::of_all(GradientDescent::new(1.0), 3);
+        let op = optimizer.apply_gradients(&[(v.clone(), by.clone())], &step)?;
+        assert_eq!(op.tokens_of_an_update(), 3, "a token for each worker");
+        let (tokens, options) = (op.init_tokens(None)?, impatient());
+        let session = Session::with_options(&servers[0].target(), &g, options).await?;
+        session.run().target(g.initializer()).await?;
+        session.run().target(&g.local_initializers()[0].1).await?;
+        session.run().target(op.chief_init()).await?;
+        session.run().target(&tokens).await?;
+        for by_worker in [1f32, 2.0] {
+            session.run().target(op.train_op()).feed(&by, by_worker).await?;
+        }
+        let early = session.run().target(op.sync_op()).await.map(drop);
+        assert_error(early, Code::DeadlineExceeded, &[]);
+        session.run().target(op.train_op()).feed(&by, 6f32).await?;
+        session.run().target(op.sync_op()).await?;
+        let found = session.run().fetch(&v.read()).fetch(&step.read()).await?;
+        assert_eq!((found.scalar::<f32>(0)?, found.scalar::<i64>(1)?), (4.0 - 3.0, 1));
         Ok(())
     });
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
-use trainyard::checkpoint::{Memory, Retention, Saver};
+use trainyard::checkpoint::{Memory, Retention, Saver, Store, Stores};
 use trainyard::prelude::*;
 use trainyard::training::{Builder, Hook, HookContext, HookFuture, RunSettings, Scaffold};
 
@@ -14,7 +14,7 @@ use super::hooks::{events, graphs};
 use crate::support::alone::{Counting, Seen, alone, every_steps, workers};
 use crate::support::binary::folder;
 use crate::support::fixture::{assert_error, cluster, on_actix};
-use crate::support::simulated::real_worker;
+use crate::support::simulated::{real_worker, real_worker_with};
 
 /// The steps at which `tag` was written by a training of 30 steps, with `build`'s session.
 fn written(test: &str, tag: &str, build: fn(Builder, PathBuf) -> Builder) -> Vec<i64> {
@@ -178,6 +178,37 @@ fn the_steps_a_second_are_told_every_so_many_steps() {
     assert!(counted("arguments_uncounted", None).is_empty());
 }
 
+/// The steps of the checkpoints that a store has.
+fn steps_in(store: Arc<dyn Store>) -> Vec<u64> {
+    let saver = Saver::new(store, Retention::default());
+    saver.checkpoints().unwrap().into_iter().map(|listed| listed.global_step).collect()
+}
+
+#[test]
+fn as_many_checkpoints_stay_as_the_settings_say() {
+    let left = |settings: RunSettings| {
+        let stores = Stores::in_memory();
+        let own = stores.clone();
+        on_actix(async {
+            let task = real_worker_with(cluster(0, 1).remove(0), own)?;
+            let task = task.with_settings(settings.save_checkpoints_steps(1));
+            let model = Counting::new(&task)?;
+            let mut session = model.builder(&task).checkpoint_dir("models")?.open().await?;
+            model.steps(&mut session, 6).await?;
+            session.close().await
+        });
+        steps_in(stores.open("models").unwrap())
+    };
+    let settings = RunSettings::new;
+    assert_eq!(left(settings()), [2, 3, 4, 5, 6]);
+    assert_eq!(left(settings().keep_checkpoint_max(2)), [5, 6]);
+    assert_eq!(left(settings().keep_checkpoint_max(0)), [0, 1, 2, 3, 4, 5, 6]);
+    let all_are_far_apart = settings().keep_checkpoint_max(2).keep_checkpoint_every_n_hours(1e-12);
+    assert_eq!(left(all_are_far_apart), [0, 1, 2, 3, 4, 5, 6]);
+    let none_is = settings().keep_checkpoint_max(2).keep_checkpoint_every_n_hours(1.0);
+    assert_eq!(left(none_is), [0, 5, 6], "the oldest begins the first span");
+}
+
 #[test]
 fn a_checkpoint_is_saved_as_often_as_the_session_is_told() {
     let saved = |build: fn(Builder) -> Builder| {
@@ -192,9 +223,7 @@ fn a_checkpoint_is_saved_as_often_as_the_session_is_told() {
                 session.close().await
             }
         });
-        let saver = Saver::new(Arc::new(store), Retention::default());
-        let steps = saver.checkpoints().unwrap().into_iter().map(|listed| listed.global_step);
-        steps.collect::<Vec<u64>>()
+        steps_in(Arc::new(store))
     };
     assert_eq!(saved(|builder| builder), [0, 9]);
     assert_eq!(saved(|builder| builder.save_checkpoint_steps(4)), [0, 4, 8, 9]);

@@ -279,6 +279,11 @@ pub(crate) fn assert_near(what: &str, measured: f64, expected: f64, share: f64) 
 
 /// An asynchronous worker of two on `server`, on the wall clock.
 pub(crate) fn real_worker(server: Server) -> Result<Task> {
+    real_worker_with(server, Stores::in_memory())
+}
+
+/// The same; what it calls a place of checkpoints is one of `stores`.
+pub(crate) fn real_worker_with(server: Server, stores: Stores) -> Result<Task> {
     Task::new(TaskParts {
         server: Rc::new(server),
         clock: Rc::new(WallClock::new()),
@@ -287,7 +292,7 @@ pub(crate) fn real_worker(server: Server) -> Result<Task> {
         settings: Simulated::new(0, 2, Mode::Async).settings().clone(),
         dataset: None,
         checkpointing: None,
-        stores: Stores::in_memory(),
+        stores,
         recorder: Rc::new(SharedRecording::default()),
         config: None,
         arguments: Vec::new(),
