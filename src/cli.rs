@@ -14,6 +14,7 @@ mod failure;
 mod graph;
 mod init;
 mod launch;
+mod live;
 mod logging;
 mod manual;
 mod output;

@@ -19,6 +19,7 @@ mod exit_code;
 mod launch;
 mod machine;
 mod network;
+mod observation;
 mod renewal;
 mod role;
 mod seat;

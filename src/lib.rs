@@ -57,6 +57,7 @@
 //! | [`experiment`], [`report`] | scenarios and their runs, in either world; results |
 //! | [`simulation`] | virtual time, network and compute models, faults |
 //! | [`deployment`] | processes, their roles, sockets and signals |
+//! | [`live`] | what can be seen of a run while it goes on |
 //! | [`training`] | tasks, sessions, hooks |
 //! | [`checkpoint`], [`data`], [`models`], [`import`] | saving; data sets; networks; TensorFlow's graphs |
 //! | [`runtime`] | the actors: master, worker, parameter server |
@@ -80,6 +81,7 @@ pub mod experiment;
 pub mod graph;
 pub mod import;
 pub mod kernels;
+pub mod live;
 pub mod models;
 pub mod operations;
 pub mod optimizer;

@@ -37,12 +37,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("import", &["tensor", "cluster", "graph", "operations", "optimizer", "runtime"]),
     ("tape", &["runtime", BELOW]),
     ("simulation", &["tape", "runtime", BELOW]),
-    ("deployment", &["tape", "training", "runtime", BELOW]),
+    ("live", &["training", "cluster", "units"]),
+    ("deployment", &["live", "tape", "training", "runtime", BELOW]),
     (
         "experiment",
         &[
             "simulation",
             "deployment",
+            "live",
             "tape",
             "training",
             "checkpoint",

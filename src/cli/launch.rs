@@ -1,12 +1,14 @@
 //! `launch`: deploys a scenario's runs on this machine, one process a task, over QUIC.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tokio::runtime;
 
 use super::args::LaunchArgs;
 use super::chaos;
 use super::failure::Failure;
+use super::live::Live;
 use super::output::{Out, command, exit_code};
 use super::progress::Progress;
 use crate::deployment::{Ended, ExitCode, Folder, StopRequest, folder};
@@ -33,7 +35,9 @@ pub(super) fn run(
         true => Some(Predictor::new(args, &experiment, &mut stop)?),
         false => None,
     };
-    let launcher = launcher(args, flags, &experiment)?;
+    let mut launcher = launcher(args, flags, &experiment)?;
+    let live = Live::start(args.metrics)?;
+    launcher.board = live.as_ref().map(|live| Arc::clone(&live.board));
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
     let compare = |at: usize, run: &Run, recording: &Recording| match &predictor {

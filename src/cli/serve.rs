@@ -1,7 +1,11 @@
 //! `serve`: one task without a program, in this process, over QUIC: clients run their graphs on it.
 
+use std::sync::Arc;
+
 use super::args::ServeArgs;
 use super::failure::Failure;
+use super::live::Live;
+
 use crate::cluster::ClusterSpec;
 use crate::deployment::{self, ExitCode, Member, Proof, Seat, StopRequest, require_role};
 use crate::tensor::set_memory_limit;
@@ -17,7 +21,12 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let (task, cluster) = (seat.task().clone(), seat.cluster().to_string());
     let stop = StopRequest::on_signals()?;
     let (devices, busy_poll) = (args.devices, args.busy_poll.0);
-    let member = Member { devices, busy_poll, ..Member::new(seat) };
+    let live = Live::start(args.metrics)?;
+    let board = live.as_ref().map(|live| Arc::clone(&live.board));
+    if let Some(board) = &board {
+        board.begin(&args.run_name, seat.cluster(), [task.clone()]);
+    }
+    let member = Member { devices, busy_poll, board, ..Member::new(seat) };
     let ready = || {
         eprintln!("{task} of {cluster} serves sessions as `{}`; a signal ends it", args.run_name);
     };

@@ -1,7 +1,10 @@
 //! `task`: one task of a scenario's run, in this process, over QUIC.
 
+use std::sync::Arc;
+
 use super::args::TaskArgs;
 use super::failure::Failure;
+use super::live::Live;
 use super::output::{Out, command, exit_code};
 use super::progress::Progress;
 use crate::checkpoint::Stores;
@@ -12,10 +15,11 @@ use crate::deployment::{
     require_role,
 };
 use crate::experiment::{ExperimentError, Observed, Trainer, Trial};
+use crate::live::{Board, Meter};
 use crate::report::{Report, World};
 use crate::runtime::Host;
 use crate::tensor::set_memory_limit;
-use crate::training::{Recording, SharedRecording, after_a_loss, train};
+use crate::training::{Recording, SharedRecording, Watch, after_a_loss, train};
 use crate::units::Time;
 
 /// Runs the command.
@@ -71,14 +75,17 @@ fn attend(
     let has_evaluator = seat.cluster().evaluator().is_some();
     let is_measured_elsewhere = has_evaluator && seat.is_chief();
     let task = seat.task().clone();
-    let recording = match &mut control {
-        Some(control) => {
-            control.tell(&Event::Hello { now: clock.now().0 });
-            SharedRecording::showing(control.try_clone()?)
-        }
-        None if reports => SharedRecording::showing(Progress::of(trial, quiet)),
-        None => SharedRecording::default(),
-    };
+    if let Some(control) = &mut control {
+        control.tell(&Event::Hello { now: clock.now().0 });
+    }
+    let live = Live::start(args.metrics)?;
+    let board = live.as_ref().map(|live| Arc::clone(&live.board));
+    let board = board.or_else(|| args.shown.then(Board::new));
+    if let Some(board) = &board {
+        board.begin(&trial.name, seat.cluster(), [task.clone()]);
+    }
+    let progress = reports.then(|| Progress::of(trial, quiet));
+    let recording = recording(trial, control.as_ref(), progress, board.clone())?;
     let busy_poll = args.busy_poll.0;
     let (encoding, devices) = (trial.cluster.encoding, trial.cluster.devices);
     let recorder = match &args.record {
@@ -86,11 +93,15 @@ fn attend(
         None => None,
     };
     let own = recorder.clone();
-    let member = Member { seat, encoding, devices, busy_poll, clock, recorder: own };
-    let beating = control.as_ref().map(Control::try_clone).transpose()?;
+    let shown = board.clone();
+    let member = Member { seat, encoding, devices, busy_poll, clock, recorder: own, board };
+    let telling = control.as_ref().map(|it| Ok::<_, Failure>((it.try_clone()?, it.try_clone()?)));
+    let telling = telling.transpose()?;
+    let of_board = shown.clone().map(|board| (board, task.clone()));
     let program = |host: Host| {
-        if let Some(control) = beating {
-            actix_rt::spawn(control.beat());
+        if let Some((beating, showing)) = telling {
+            actix_rt::spawn(beating.beat());
+            of_board.map(|(board, task)| actix_rt::spawn(showing.show(board, task)));
         }
         let task = trial.deployed_checkpoints(has_evaluator).and_then(|checkpoints| {
             let stores = (checkpoints, Stores::Lasting);
@@ -110,6 +121,9 @@ fn attend(
         recorder.end(weights, result.as_ref().err().map(ToString::to_string));
     }
     if let Some(control) = &mut control {
+        if let Some(board) = &shown {
+            control.show_once(board, &task);
+        }
         control.tell(&Event::Part(Part::new(&recording, sent, ended)));
     }
     let run = || trial.name.clone();
@@ -129,6 +143,27 @@ fn attend(
         return Ok(stopped.unwrap_or(ExitCode::Done)); // the evaluator knows
     }
     Ok(stopped.unwrap_or(code))
+}
+
+/// The recording of the task: it shows its steps to the launcher or as `progress`, and on `board`.
+fn recording(
+    trial: &Trial,
+    control: Option<&Control>,
+    progress: Option<Progress>,
+    board: Option<Arc<Board>>,
+) -> Result<SharedRecording, Failure> {
+    let watch: Option<Box<dyn Watch + Send>> = match (control, progress) {
+        (Some(control), _) => Some(Box::new(control.try_clone()?)),
+        (None, Some(progress)) => Some(Box::new(progress)),
+        (None, None) => None,
+    };
+    Ok(match (board, watch) {
+        (None, None) => SharedRecording::default(),
+        (None, Some(watch)) => SharedRecording::showing(watch),
+        (Some(board), watch) => {
+            SharedRecording::showing(Meter::new(board, trial.settings.batch as u64, watch))
+        }
+    })
 }
 
 /// Writes and prints the report of this task: the chief has the training's, an evaluator its

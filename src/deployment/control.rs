@@ -12,11 +12,14 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::TaskName;
 use crate::deployment::DeploymentError;
+use crate::live::{Board, Snapshot};
 use crate::training::Watch;
 use crate::transport::Identity;
 use crate::units::Time;
@@ -31,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_IDENTITY: u64 = 1 << 16;
 /// The time between two reports of progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
+/// The time between two tellings of the task's numbers.
+const SHOW_EVERY: Duration = Duration::from_millis(500);
 /// The time between two signs of life.
 pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
 
@@ -43,6 +48,8 @@ pub(crate) enum Event {
     Alive,
     /// The task's progress.
     Progress { global_step: u64, loss: Option<f32>, now: u64 },
+    /// The task's numbers so far, if the launcher shows them.
+    Shown(Box<Snapshot>),
     /// The task's recording, at its end.
     Part(Part),
 }
@@ -84,6 +91,21 @@ impl Control {
         loop {
             tokio::time::sleep(BEAT_EVERY).await;
             self.tell(&Event::Alive);
+        }
+    }
+
+    /// Tells the launcher now and then what `board` shows of `task`.
+    pub(crate) async fn show(mut self, board: Arc<Board>, task: TaskName) {
+        loop {
+            tokio::time::sleep(SHOW_EVERY).await;
+            self.show_once(&board, &task);
+        }
+    }
+
+    /// Tells the launcher what `board` shows of `task`.
+    pub(crate) fn show_once(&mut self, board: &Board, task: &TaskName) {
+        if let Some(snapshot) = board.snapshot(task) {
+            self.tell(&Event::Shown(Box::new(snapshot)));
         }
     }
 

@@ -13,6 +13,7 @@ mod relay;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use damage::Damage;
@@ -23,6 +24,7 @@ pub(crate) use relay::Disturbance;
 use super::stop::StopRequest;
 use super::{DeploymentError, ExitCode};
 use crate::cluster::TaskName;
+use crate::live::Board;
 use crate::runtime::{Patience, Traffic};
 use crate::training::{Recording, Watch};
 use crate::units::Time;
@@ -51,6 +53,8 @@ pub(crate) struct Launch {
     pub(crate) checkpoints: Option<PathBuf>,
     /// Tells what the launcher does and waits for.
     pub(crate) tell: fn(&str),
+    /// Shows the tasks' numbers, if somebody is to see them.
+    pub(crate) board: Option<Arc<Board>>,
     /// The folder of the tasks' logs.
     pub(crate) logs: PathBuf,
 }

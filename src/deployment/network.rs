@@ -2,7 +2,8 @@
 //! task's status.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,8 +11,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{ClusterSpec, TaskName};
+use crate::live;
 use crate::runtime::{PeerMessage, Server, SessionList, SessionStatus, Traffic, WaitingList};
-use crate::transport::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Quic, Transport};
+use crate::transport::{
+    Inbox, Loss, Messages, Obstacle, Payload, PeerId, Quic, Transport, envelope_size,
+};
 use crate::units::Bytes;
 
 /// The time between two checks whether all actors have said what they wait for, and their number.
@@ -110,6 +114,8 @@ pub(crate) struct Network {
     /// The tasks whose addresses are known.
     known: ClusterSpec,
     sent: Cell<Traffic>,
+    /// The data sent and received \[bytes\], by peer, if somebody is to see them.
+    by_peer: OnceCell<RefCell<BTreeMap<PeerId, (u64, u64)>>>,
     /// The server that answers questions about the task's status, once it is started.
     server: RefCell<Weak<Server>>,
 }
@@ -120,7 +126,8 @@ impl Network {
         roster: ClusterSpec,
         known: ClusterSpec,
     ) -> Rc<Self> {
-        Rc::new(Self { quic, roster, known, sent: Cell::default(), server: RefCell::default() })
+        let (sent, by_peer, server) = (Cell::default(), OnceCell::new(), RefCell::default());
+        Rc::new(Self { quic, roster, known, sent, by_peer, server })
     }
 
     /// Attaches the server that answers questions.
@@ -131,6 +138,31 @@ impl Network {
     /// The data that the runtime has sent to other tasks.
     pub(crate) fn sent(&self) -> Traffic {
         self.sent.get()
+    }
+
+    /// Counts from now on what is sent to each peer and received from it.
+    pub(super) fn count_by_peer(&self) {
+        self.by_peer.get_or_init(RefCell::default);
+    }
+
+    /// What a board shows of `server`, which is this task's.
+    pub(super) async fn traffic(&self, server: &Server) -> live::Traffic {
+        let standing = self.standing(server).await;
+        let mut traffic = live::Traffic {
+            waiting: standing.waiting,
+            unreached: standing.unreached.into_iter().map(|(task, _)| task).collect(),
+            sessions: standing.sessions.len() as u64,
+            running_steps: standing.sessions.iter().map(|session| session.running).sum(),
+            ..live::Traffic::default()
+        };
+        for (peer, (sent, received)) in
+            self.by_peer.get().iter().flat_map(|all| all.borrow().clone())
+        {
+            let job = self.quic.name(peer).job().to_owned();
+            *traffic.sent.entry(job.clone()).or_default() += sent;
+            *traffic.received.entry(job).or_default() += received;
+        }
+        traffic
     }
 
     /// The transport of the runtime's messages.
@@ -197,10 +229,13 @@ impl Transport<PeerMessage> for OfRuntime {
     }
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
-        let Network { quic, sent, .. } = &*self.0;
+        let Network { quic, sent, by_peer, .. } = &*self.0;
         let mut traffic = sent.get();
-        traffic.count(&messages);
+        let Bytes(size) = traffic.count(&messages);
         sent.set(traffic);
+        if let Some(by_peer) = by_peer.get() {
+            by_peer.borrow_mut().entry(to).or_default().0 += size;
+        }
         quic.send(to, messages.into_iter().map(Message::Runtime).collect());
     }
 
@@ -244,6 +279,12 @@ impl Inbox<Message> for Sorter {
         };
         let messages: Messages<PeerMessage> = messages.into_iter().filter_map(of_runtime).collect();
         if !messages.is_empty() {
+            if let Some(network) = self.network.upgrade()
+                && let Some(by_peer) = network.by_peer.get()
+            {
+                let Bytes(size) = envelope_size(&messages);
+                by_peer.borrow_mut().entry(from).or_default().1 += size;
+            }
             self.inbox.deliver(from, messages);
         }
         if asks > 0 {

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::network::Network;
+use super::observation;
 use super::stop::{Either, StopRequest, either};
 use super::task::start;
 use super::{DeploymentError, ExitCode, Member, busy_poll};
@@ -43,6 +44,9 @@ async fn attend(
     let server = start(&member, network.transport());
     server.serve_sessions(limit);
     network.attach(&server);
+    if let Some(board) = member.board.take() {
+        observation::watch(&network, &server, board);
+    }
     ready();
     let mut breaks = Box::pin(server.breaks());
     let ended = match either(&mut breaks, &mut stop).await {

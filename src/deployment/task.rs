@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -10,11 +11,13 @@ use tokio::time::timeout;
 
 use super::busy_poll;
 use super::network::Network;
+use super::observation;
 use super::standstill;
 use super::stop::{Either, GRACE, StopRequest, either};
 use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
+use crate::live::Board;
 use crate::runtime::{
     self, Code, ComputeModel, Encoding, Error, Host, ParameterServerMessage, PeerMessage,
     Processor, Server, ServerDef, Traffic, panic_text,
@@ -43,6 +46,8 @@ pub struct Member {
     pub clock: WallClock,
     /// Writes the order in which it receives messages, if that is asked for.
     pub recorder: Option<Recorder>,
+    /// Shows its traffic and what it waits for, if somebody is to see them.
+    pub board: Option<Arc<Board>>,
 }
 
 /// The end of a task: its result, its time, and its network traffic.
@@ -66,7 +71,8 @@ impl Member {
     pub fn new(seat: Seat) -> Self {
         let (devices, busy_poll) = (NonZeroU32::MIN, Duration::ZERO);
         let (encoding, clock) = (Encoding::Exact, WallClock::new());
-        Self { seat, encoding, devices, busy_poll, clock, recorder: None }
+        let (recorder, board) = (None, None);
+        Self { seat, encoding, devices, busy_poll, clock, recorder, board }
     }
 }
 
@@ -105,6 +111,9 @@ where
     let network = Network::new(Rc::clone(&quic), cluster.clone(), known.clone());
     let server = start(&member, network.transport());
     network.attach(&server);
+    if let Some(board) = member.board.take() {
+        observation::watch(&network, &server, board);
+    }
     actix_rt::spawn(standstill::watch(Rc::downgrade(&server), clock));
     if *is_dynamic && server.task().is_parameter_server() {
         actix_rt::spawn(pass_on_the_end(Rc::clone(&server)));

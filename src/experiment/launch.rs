@@ -4,12 +4,14 @@ mod inflicted;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::summary::Observed;
 use super::trial::folder_of;
 use super::{Experiment, ExperimentError, Trial};
 use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, launch};
+use crate::live::Board;
 use crate::report::{Report, Run, World};
 use crate::tape::Recorder;
 use crate::training::{Recording, Watch};
@@ -27,6 +29,8 @@ pub(crate) struct Launcher {
     pub(crate) tell: fn(&str),
     /// The folder of the tapes, if any are wanted.
     pub(crate) record: Option<PathBuf>,
+    /// Shows the tasks' numbers, if somebody is to see them.
+    pub(crate) board: Option<Arc<Board>>,
     /// The scenario's file, which each task reads.
     scenario: PathBuf,
     /// The temporary folder of `scenario`, if that was not a file; dropped with the launcher.
@@ -61,8 +65,8 @@ impl Launcher {
             }
         };
         let tell = |words: &str| eprintln!("{words}");
-        let (flags, busy_poll, record) = (Vec::new(), None, None);
-        Ok(Self { program, flags, busy_poll, tell, record, scenario, _folder: folder })
+        let (flags, busy_poll, record, board) = (Vec::new(), None, None, None);
+        Ok(Self { program, flags, busy_poll, tell, record, board, scenario, _folder: folder })
     }
 
     /// Launches one run and follows it to its end. The tasks' logs go to the folder `logs`.
@@ -91,8 +95,12 @@ impl Launcher {
             faults: inflicted::faults_of_processes(trial, self.tell),
             checkpoints: trial.checkpoint_folder(),
             tell: self.tell,
+            board: self.board.clone(),
             logs,
         };
+        if let Some(board) = &self.board {
+            board.begin(&trial.name, &trial.cluster.spec, order.tasks.iter().cloned());
+        }
         let launched = match launch(&order, watch, stop).await? {
             Ended::Done(launched) => launched,
             Ended::Stopped(code) => return Ok(Ended::Stopped(code)),

@@ -12,8 +12,22 @@ pub trait Watch {
     /// on the run's clock. It must be cheap enough for every step.
     fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time);
 
+    /// A worker of the run has taken a step.
+    fn step(&mut self, step: &StepStats) {
+        self.update(step.global_step, step.loss, step.ended);
+    }
+
+    /// The model was measured on the test split.
+    fn evaluation(&mut self, _: &Evaluation) {}
+
     /// The run is over.
     fn finish(self: Box<Self>);
+}
+
+impl<W: Watch + Send + 'static> From<W> for Box<dyn Watch + Send> {
+    fn from(watch: W) -> Self {
+        Box::new(watch)
+    }
 }
 
 /// The record of a run so far. A gradient that a restored checkpoint undid counts as dropped.
@@ -42,11 +56,8 @@ pub struct SharedRecording(Arc<Mutex<Recording>>);
 
 impl SharedRecording {
     /// A recording that shows its progress to `watch`.
-    pub fn showing(watch: impl Watch + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Recording {
-            watch: Some(Box::new(watch)),
-            ..Recording::default()
-        })))
+    pub fn showing(watch: impl Into<Box<dyn Watch + Send>>) -> Self {
+        Self(Arc::new(Mutex::new(Recording { watch: Some(watch.into()), ..Recording::default() })))
     }
 
     /// Has `on_step` told of each step at its end.
@@ -84,7 +95,7 @@ impl Recorder for SharedRecording {
     fn step(&self, stats: StepStats) {
         let mut recording = self.lock();
         if let Some(watch) = &mut recording.watch {
-            watch.update(stats.global_step, stats.loss, stats.ended);
+            watch.step(&stats);
         }
         if let Some(tell) = recording.on_step {
             tell(&stats);
@@ -104,7 +115,11 @@ impl Recorder for SharedRecording {
     }
 
     fn evaluation(&self, evaluation: Evaluation) {
-        self.lock().evaluations.push(evaluation);
+        let mut recording = self.lock();
+        if let Some(watch) = &mut recording.watch {
+            watch.evaluation(&evaluation);
+        }
+        recording.evaluations.push(evaluation);
     }
 
     fn checkpoint_failed(&self, failed: FailedCheckpoint) {

@@ -15,6 +15,8 @@ mod launch;
 #[cfg(target_os = "linux")]
 mod launched_chaos;
 mod launched_faults;
+#[cfg(unix)]
+mod metrics;
 mod plans;
 mod predictions;
 #[cfg(target_os = "linux")]

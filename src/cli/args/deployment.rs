@@ -1,6 +1,7 @@
 //! The arguments of the commands that deploy: one task, all of them, their certificates, their
 //! machine.
 
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use super::{ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
 use crate::deployment::RoleFlags;
 use crate::experiment::scenario::{Scenario, Tasks};
+use crate::live::http_address;
 use crate::units::{Bytes, Span};
 
 /// Who this task is: the flags of TensorFlow's example trainer, dashes or underscores, and a few
@@ -112,6 +114,11 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "DURATION", default_value = "100us")]
     pub(crate) busy_poll: Span,
 
+    /// Tell the numbers of this task to Prometheus at http://ADDRESS/metrics. A port alone is on this
+    /// machine; `0.0.0.0:9100` can be reached from others.
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
+    pub(crate) metrics: Option<SocketAddr>,
+
     /// Print the result as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
@@ -123,6 +130,10 @@ pub(crate) struct TaskArgs {
     /// Started by `launch`: stdin is the socket to listen on, stdout the way to the launcher.
     #[arg(long, hide = true)]
     pub(crate) launched: bool,
+
+    /// The launcher shows the task's numbers.
+    #[arg(long, hide = true)]
+    pub(crate) shown: bool,
 }
 
 /// The arguments of `serve`.
@@ -138,6 +149,11 @@ pub(crate) struct ServeArgs {
     /// The cluster's name: clients and tasks with another do not talk to this one.
     #[arg(long, alias = "run_name", value_name = "NAME", default_value = "trainyard")]
     pub(crate) run_name: String,
+
+    /// Tell the numbers of this server to Prometheus at http://ADDRESS/metrics. A port alone is on this
+    /// machine; `0.0.0.0:9100` can be reached from others.
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
+    pub(crate) metrics: Option<SocketAddr>,
 
     /// The number of the task's devices.
     #[arg(long, value_name = "N", default_value = "1")]
@@ -204,6 +220,11 @@ pub(crate) struct LaunchArgs {
     /// waited for.
     #[arg(long, value_name = "J", requires = "chaos")]
     pub(crate) jobs: Option<NonZeroU32>,
+
+    /// Tell the numbers of all tasks to Prometheus at http://ADDRESS/metrics. A port alone is on this
+    /// machine; `0.0.0.0:9100` can be reached from others.
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
+    pub(crate) metrics: Option<SocketAddr>,
 
     /// Print the result as JSON instead of a table.
     #[arg(long)]

@@ -7,6 +7,7 @@ mod listener;
 mod waiting;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::unix::OwnedWriteHalf;
@@ -22,6 +23,7 @@ use crate::cluster::TaskName;
 use crate::deployment::control::{BEAT_EVERY, Event, Part};
 use crate::deployment::stop::{Either, GRACE, StopRequest, either};
 use crate::deployment::{DeploymentError, ExitCode};
+use crate::live::Board;
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
@@ -54,6 +56,7 @@ pub(super) async fn follow(
         news,
         sender: kept,
         agenda,
+        board: order.board.clone(),
         relay,
         tell,
         starter,
@@ -116,6 +119,8 @@ struct Followed {
     sender: Option<mpsc::UnboundedSender<News>>,
     /// The faults that are still to come.
     agenda: Agenda,
+    /// Shows the tasks' numbers, if somebody is to see them.
+    board: Option<Arc<Board>>,
     /// Carries what the tasks send each other, if a fault is to disturb that.
     relay: Option<Relay>,
     /// Tells what is done and waited for.
@@ -221,6 +226,11 @@ impl Followed {
             }
             Event::Progress { global_step, loss, now } => {
                 return Some(Noted::Progress { index, global_step, loss, now });
+            }
+            Event::Shown(snapshot) => {
+                if let Some(board) = &self.board {
+                    board.show(&followee.task, *snapshot);
+                }
             }
             Event::Part(part) => followee.part = Some(part),
         }

@@ -150,6 +150,9 @@ fn spawn(
     });
     let mut command = Command::new(&order.program);
     command.args(&order.arguments).arg("--launched");
+    if order.board.is_some() {
+        command.arg("--shown");
+    }
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_variable_of_flag(name)) {
         command.env_remove(name); // they were for the launcher
     }

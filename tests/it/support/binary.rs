@@ -45,6 +45,29 @@ impl Running {
         self.child.id()
     }
 
+    /// The first line of its stderr, from now on, that has `part`; what is before is lost.
+    pub(crate) fn line_with(&mut self, part: &str) -> String {
+        let err = self.child.stderr.as_mut().unwrap();
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        loop {
+            assert_eq!(err.read(&mut byte).unwrap(), 1, "it ended without `{part}`");
+            if byte != *b"\n" {
+                line.extend(byte);
+                continue;
+            }
+            let text = String::from_utf8(std::mem::take(&mut line)).unwrap();
+            if text.contains(part) {
+                return text;
+            }
+        }
+    }
+
+    /// Sends it the signal `name`.
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
     /// Waits for its end; it fails the test where that does not come.
     pub(crate) fn end(mut self) -> Said {
         let began = Instant::now();

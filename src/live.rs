@@ -1,0 +1,17 @@
+//! What a run shows while it goes on: the numbers of its tasks, and a server that tells them over
+//! HTTP.
+//!
+//! [`Board`] has the numbers of all tasks that this process knows of. A run writes to it and never
+//! reads from it, so that nobody who looks changes the run.
+
+mod board;
+mod http;
+mod meter;
+mod metrics;
+mod snapshot;
+
+pub use board::Board;
+pub(crate) use http::{Answer, HttpServer, at as http_address};
+pub(crate) use meter::Meter;
+pub(crate) use metrics::CONTENT_TYPE;
+pub(crate) use snapshot::{Snapshot, Traffic};

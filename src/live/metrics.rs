@@ -1,0 +1,252 @@
+//! The numbers of a board in the text format of Prometheus, version 0.0.4.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Write};
+
+use super::board::{Board, Shown};
+use super::snapshot::{Counts, STALENESS, STEP_SECONDS, Snapshot};
+use crate::cluster::TaskName;
+
+/// The type of the text.
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+impl Board {
+    /// All numbers, in the text format of Prometheus.
+    pub fn metrics(&self) -> String {
+        let shown = self.shown();
+        let mut text = String::new();
+        write(&shown, &mut text).expect("a text can be written");
+        text
+    }
+}
+
+/// One line of a metric: its labels after `run` and `task`, and its value.
+type Lines = Vec<(String, f64)>;
+
+/// Name, type, help, whether only a task that trains has it, and its lines for a task.
+type Metric = (&'static str, &'static str, &'static str, bool, fn(&Snapshot) -> Lines);
+
+const METRICS: [Metric; 13] = [
+    ("global_step", "gauge", "Global step after the task's last step.", true, |task| {
+        one(task.global_step)
+    }),
+    ("steps_total", "counter", "Steps taken.", true, |task| one(task.steps)),
+    ("examples_total", "counter", "Samples in the batches of the steps taken.", true, |task| {
+        one(task.examples)
+    }),
+    ("gradients_applied_total", "counter", "Gradients that were applied.", true, |task| {
+        one(task.applied)
+    }),
+    ("gradients_dropped_total", "counter", "Gradients that came too late.", true, |task| {
+        one(task.dropped)
+    }),
+    ("loss", "gauge", "Loss of the last step.", true, |task| {
+        task.loss().map(|loss| (String::new(), f64::from(loss))).into_iter().collect()
+    }),
+    ("sent_bytes_total", "counter", "Data sent, by the receiver's job.", false, |task| {
+        by_job(&task.sent)
+    }),
+    ("received_bytes_total", "counter", "Data received, by the sender's job.", false, |task| {
+        by_job(&task.received)
+    }),
+    ("waiting", "gauge", "Actors that wait, by the task that they wait for.", false, waiting),
+    ("unreached", "gauge", "Tasks that messages wait for, since they can't be reached.", false, {
+        |task| task.unreached.iter().map(|peer| (label("peer", peer), 1.0)).collect()
+    }),
+    ("sessions", "gauge", "Sessions on the task.", false, |task| one(task.sessions)),
+    ("running_steps", "gauge", "Steps of sessions that are under way.", false, |task| {
+        one(task.running_steps)
+    }),
+    ("trains", "gauge", "1 for a task that trains.", true, |_| one(1)),
+];
+
+/// Name, help, values and the upper ends of the buckets.
+type Histogram = (&'static str, &'static str, fn(&Snapshot) -> &Counts, &'static [f64]);
+
+const HISTOGRAMS: [Histogram; 2] = [
+    (
+        "staleness",
+        "Updates between a step's reading of the variables and its gradient's application.",
+        |task| &task.staleness,
+        &STALENESS,
+    ),
+    ("step_seconds", "Time of a step.", |task| &task.step_seconds, &STEP_SECONDS),
+];
+
+fn write(shown: &Shown, out: &mut String) -> fmt::Result {
+    for (name, kind, help, of_trainers, lines) in METRICS {
+        heading(name, kind, help, out)?;
+        for (task, numbers) in tasks(shown, of_trainers) {
+            for (labels, value) in lines(numbers) {
+                line(name, &format!("{}{labels}", of(shown, task)), value, out)?;
+            }
+        }
+    }
+    for (name, help, counts, ends) in HISTOGRAMS {
+        heading(name, "histogram", help, out)?;
+        for (task, numbers) in tasks(shown, true) {
+            histogram(name, &of(shown, task), (counts(numbers), ends), out)?;
+        }
+    }
+    Ok(())
+}
+
+/// The tasks, or those that train alone.
+fn tasks(shown: &Shown, of_trainers: bool) -> impl Iterator<Item = (&TaskName, &Snapshot)> {
+    let trains = |task: &TaskName| shown.trains.get(task).copied().unwrap_or(false);
+    shown.tasks.iter().filter(move |(task, _)| !of_trainers || trains(task))
+}
+
+fn heading(name: &str, kind: &str, help: &str, out: &mut String) -> fmt::Result {
+    writeln!(out, "# HELP trainyard_{name} {help}\n# TYPE trainyard_{name} {kind}")
+}
+
+fn line(name: &str, labels: &str, value: f64, out: &mut String) -> fmt::Result {
+    writeln!(out, "trainyard_{name}{{{labels}}} {}", Number(value))
+}
+
+fn histogram(
+    name: &str,
+    labels: &str,
+    (counts, ends): (&Counts, &[f64]),
+    out: &mut String,
+) -> fmt::Result {
+    let mut sum = 0;
+    for (at, end) in ends.iter().copied().chain([f64::INFINITY]).enumerate() {
+        sum += counts.buckets.get(at).copied().unwrap_or(0);
+        let labels = format!("{labels}{}", label("le", &Number(end).to_string()));
+        line(&format!("{name}_bucket"), &labels, sum as f64, out)?;
+    }
+    line(&format!("{name}_sum"), labels, counts.sum, out)?;
+    line(&format!("{name}_count"), labels, sum as f64, out)
+}
+
+/// The labels that each line of a task has.
+fn of(shown: &Shown, task: &TaskName) -> String {
+    format!("run=\"{}\"{}", escaped(&shown.run), label("task", &task.to_string()))
+}
+
+/// A label after others.
+fn label(name: &str, value: &str) -> String {
+    format!(",{name}=\"{}\"", escaped(value))
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn one(value: u64) -> Lines {
+    vec![(String::new(), value as f64)]
+}
+
+fn by_job(bytes: &BTreeMap<String, u64>) -> Lines {
+    bytes.iter().map(|(job, bytes)| (label("peer_job", job), *bytes as f64)).collect()
+}
+
+/// The number of actors that wait, by the first task that each waits for. What else they wait for
+/// has numbers of steps in it: as labels, those would be new lines without end.
+fn waiting(task: &Snapshot) -> Lines {
+    let mut by_task: BTreeMap<String, u64> = BTreeMap::new();
+    for (_, what) in &task.waiting {
+        let mut words = what.split(|c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c)));
+        let first = words.find_map(|word| word.parse::<TaskName>().ok());
+        let of = first.map(|task| task.to_string()).unwrap_or_default();
+        *by_task.entry(of).or_default() += 1;
+    }
+    by_task.into_iter().map(|(of, actors)| (label("for", &of), actors as f64)).collect()
+}
+
+/// A number as Prometheus reads it.
+struct Number(f64);
+
+impl Display for Number {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            value if value == f64::INFINITY => to.write_str("+Inf"),
+            value if value == f64::NEG_INFINITY => to.write_str("-Inf"),
+            value => write!(to, "{value}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::cluster::ClusterSpec;
+    use crate::live::Traffic;
+    use crate::training::StepStats;
+    use crate::units::Time;
+
+    fn board() -> std::sync::Arc<Board> {
+        let cluster = ClusterSpec::new([("ps", ["a:1"]), ("worker", ["b:1"])]).unwrap();
+        let board = Board::new();
+        board.begin("sync \"1\"", &cluster, cluster.tasks());
+        let step = StepStats {
+            worker: TaskName::new("worker", 0),
+            local_step: 0,
+            global_step: 7,
+            started: Time(1_000_000_000),
+            ended: Time(1_003_000_000),
+            computed: None,
+            loss: Some(f32::INFINITY),
+            staleness: 3,
+            applied: true,
+            is_local: false,
+        };
+        board.count(&step, 32);
+        board.count(&StepStats { applied: false, ..step }, 32);
+        let waits = |what: &str| ("master of ps:0".to_owned(), what.to_owned());
+        let traffic = Traffic {
+            sent: [("worker".to_owned(), 1024)].into(),
+            waiting: vec![waits("step 5 of worker:0, ps:0"), waits("step 6 of worker:0")],
+            unreached: vec!["worker:0".to_owned()],
+            ..Traffic::default()
+        };
+        board.note(&TaskName::new("ps", 0), traffic);
+        board
+    }
+
+    #[test]
+    fn each_task_has_its_numbers_and_only_those_that_train_have_steps() {
+        let text = board().metrics();
+        let has = |line: &str| assert!(text.lines().any(|it| it == line), "{line}\n{text}");
+        has("# TYPE trainyard_steps_total counter");
+        has(r#"trainyard_steps_total{run="sync \"1\"",task="worker:0"} 2"#);
+        has(r#"trainyard_examples_total{run="sync \"1\"",task="worker:0"} 64"#);
+        has(r#"trainyard_gradients_applied_total{run="sync \"1\"",task="worker:0"} 1"#);
+        has(r#"trainyard_gradients_dropped_total{run="sync \"1\"",task="worker:0"} 1"#);
+        has(r#"trainyard_loss{run="sync \"1\"",task="worker:0"} +Inf"#);
+        has(r#"trainyard_staleness_bucket{run="sync \"1\"",task="worker:0",le="2"} 0"#);
+        has(r#"trainyard_staleness_bucket{run="sync \"1\"",task="worker:0",le="4"} 1"#);
+        has(r#"trainyard_staleness_bucket{run="sync \"1\"",task="worker:0",le="+Inf"} 1"#);
+        has(r#"trainyard_step_seconds_bucket{run="sync \"1\"",task="worker:0",le="0.0025"} 0"#);
+        has(r#"trainyard_step_seconds_bucket{run="sync \"1\"",task="worker:0",le="0.005"} 2"#);
+        has(r#"trainyard_step_seconds_sum{run="sync \"1\"",task="worker:0"} 0.006"#);
+        has(r#"trainyard_sent_bytes_total{run="sync \"1\"",task="ps:0",peer_job="worker"} 1024"#);
+        has(r#"trainyard_waiting{run="sync \"1\"",task="ps:0",for="worker:0"} 2"#);
+        has(r#"trainyard_unreached{run="sync \"1\"",task="ps:0",peer="worker:0"} 1"#);
+        assert!(!text.contains(r#"trainyard_steps_total{run="sync \"1\"",task="ps:0"}"#), "{text}");
+    }
+
+    #[test]
+    fn the_grafana_dashboard_asks_for_metrics_that_exist() {
+        let text = board().metrics();
+        let name = |line: &str| line.split(['{', ' ']).next().unwrap_or_default().to_owned();
+        let known: BTreeSet<String> =
+            text.lines().filter(|line| !line.starts_with('#')).map(name).collect();
+        let grafana = include_str!("../../sims/deploy/grafana.json");
+        let grafana: serde_json::Value = serde_json::from_str(grafana).unwrap();
+        let panels = grafana["panels"].as_array().unwrap();
+        let mut asked = BTreeSet::new();
+        for target in panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap()) {
+            let query = target["expr"].as_str().unwrap();
+            let words = query.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            let names = words.filter(|word| word.starts_with("trainyard_"));
+            asked.extend(names.map(str::to_owned));
+        }
+        let unknown: Vec<_> = asked.difference(&known).collect();
+        assert!(unknown.is_empty() && asked.len() >= 10, "{unknown:?} of {asked:?}");
+    }
+}

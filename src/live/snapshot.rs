@@ -1,0 +1,105 @@
+//! The numbers of one task so far.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::training::StepStats;
+
+/// The upper ends of the buckets of staleness \[updates\].
+pub(super) const STALENESS: [f64; 11] =
+    [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+/// The upper ends of the buckets of a step's time \[s\].
+pub(super) const STEP_SECONDS: [f64; 16] = [
+    1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
+];
+
+/// The numbers of one task so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    /// The number of steps that it took.
+    pub(crate) steps: u64,
+    /// The number of samples in the batches of those steps.
+    pub(crate) examples: u64,
+    /// The number of its gradients that were applied.
+    pub(crate) applied: u64,
+    /// The number of its gradients that came too late.
+    pub(crate) dropped: u64,
+    /// The global step after its last step.
+    pub(crate) global_step: u64,
+    /// The bits of the loss of its last step: JSON has no NaN.
+    pub(crate) loss_bits: Option<u32>,
+    /// The staleness of the gradients that were applied.
+    pub(crate) staleness: Counts,
+    /// The times of its steps.
+    pub(crate) step_seconds: Counts,
+    /// The data sent, by the job of the receiver \[bytes\].
+    pub(crate) sent: BTreeMap<String, u64>,
+    /// The data received, by the job of the sender \[bytes\].
+    pub(crate) received: BTreeMap<String, u64>,
+    /// The actors that wait, each with the thing it waits for.
+    pub(crate) waiting: Vec<(String, String)>,
+    /// The tasks that it has messages for but can't reach.
+    pub(crate) unreached: Vec<String>,
+    /// The number of sessions on it.
+    pub(crate) sessions: u64,
+    /// The number of steps of sessions that are under way on it.
+    pub(crate) running_steps: u64,
+}
+
+/// What a task knows of its network and of its actors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) sent: BTreeMap<String, u64>,
+    pub(crate) received: BTreeMap<String, u64>,
+    pub(crate) waiting: Vec<(String, String)>,
+    pub(crate) unreached: Vec<String>,
+    pub(crate) sessions: u64,
+    pub(crate) running_steps: u64,
+}
+
+/// A histogram: the number of values in each bucket, and their sum. The last bucket has no upper
+/// end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    pub(crate) buckets: Vec<u64>,
+    pub(crate) sum: f64,
+}
+
+impl Counts {
+    /// Counts `value` in the bucket that it belongs to by the upper `ends`.
+    fn add(&mut self, value: f64, ends: &[f64]) {
+        self.buckets.resize(ends.len() + 1, 0);
+        self.buckets[ends.partition_point(|end| *end < value)] += 1;
+        self.sum += value;
+    }
+}
+
+impl Snapshot {
+    /// Counts a step on a batch of `batch` samples.
+    pub(super) fn count(&mut self, step: &StepStats, batch: u64) {
+        self.steps += 1;
+        self.examples += batch;
+        if step.applied {
+            self.applied += 1;
+            self.staleness.add(step.staleness as f64, &STALENESS);
+        } else if !step.is_local {
+            self.dropped += 1;
+        }
+        self.global_step = self.global_step.max(step.global_step);
+        self.loss_bits = step.loss.map(f32::to_bits).or(self.loss_bits);
+        self.step_seconds.add(step.ended.since(step.started).as_secs_f64(), &STEP_SECONDS);
+    }
+
+    /// The loss of its last step.
+    pub(crate) fn loss(&self) -> Option<f32> {
+        self.loss_bits.map(f32::from_bits)
+    }
+
+    pub(super) fn note(&mut self, traffic: Traffic) {
+        let Traffic { sent, received, waiting, unreached, sessions, running_steps } = traffic;
+        (self.sent, self.received) = (sent, received);
+        (self.waiting, self.unreached) = (waiting, unreached);
+        (self.sessions, self.running_steps) = (sessions, running_steps);
+    }
+}
