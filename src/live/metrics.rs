@@ -180,7 +180,7 @@ mod tests {
     use crate::units::Time;
 
     fn board() -> std::sync::Arc<Board> {
-        let cluster = ClusterSpec::new([("ps", ["a:1"]), ("worker", ["b:1"])]).unwrap();
+        let cluster = ClusterSpec::dense([("ps", ["a:1"]), ("worker", ["b:1"])]).unwrap();
         let board = Board::new();
         board.begin("sync \"1\"", &cluster, cluster.tasks());
         let step = StepStats {
