@@ -64,7 +64,7 @@ fn a_page_of_another_site_reads_nothing_from_a_server_of_this_machine() {
     assert!(begins(&of("evil.example:9100"), 403));
     assert!(begins(&of("LOCALHOST:9100"), 200));
     assert!(begins(&of("127.0.0.1"), 200));
-    assert!(begins(&answer(&server, "GET / HTTP/1.0\r\n\r\n"), 403), "it names no host");
+    assert!(begins(&answer(&server, "GET / HTTP/1.1\r\n\r\n"), 403), "it names no host");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn what_is_no_request_is_answered_with_an_error_or_not_at_all() {
     for request in ["\0\0\0\0\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET\r\n\r\n", "\x16\x03\x01"] {
         let mut stream = connect(&server);
         stream.write_all(request.as_bytes()).unwrap();
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let _ = stream.shutdown(std::net::Shutdown::Write); // it may be closed already
         let mut answer = String::new();
         let read = stream.read_to_string(&mut answer);
         assert!(read.is_err() || answer.is_empty() || begins(&answer, 400), "{answer}");
