@@ -9,7 +9,7 @@ use super::output::{Out, command, exit_code};
 use super::progress::Progress;
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
-use crate::cluster::{Role, RunConfig};
+use crate::cluster::{Role, RunConfig, TaskName};
 use crate::deployment::{
     self, Control, Event, ExitCode, Member, Part, Proof, Seat, StopRequest, TaskOutcome,
     require_role,
@@ -79,11 +79,7 @@ fn attend(
         control.tell(&Event::Hello { now: clock.now().0 });
     }
     let live = Live::start(args.metrics)?;
-    let board = live.as_ref().map(|live| Arc::clone(&live.board));
-    let board = board.or_else(|| args.shown.then(Board::new));
-    if let Some(board) = &board {
-        board.begin(&trial.name, seat.cluster(), [task.clone()]);
-    }
+    let board = board(live.as_ref(), args, trial, &seat);
     let progress = reports.then(|| Progress::of(trial, quiet));
     let recording = recording(trial, control.as_ref(), progress, board.clone())?;
     let busy_poll = args.busy_poll.0;
@@ -95,14 +91,9 @@ fn attend(
     let own = recorder.clone();
     let shown = board.clone();
     let member = Member { seat, encoding, devices, busy_poll, clock, recorder: own, board };
-    let telling = control.as_ref().map(|it| Ok::<_, Failure>((it.try_clone()?, it.try_clone()?)));
-    let telling = telling.transpose()?;
-    let of_board = shown.clone().map(|board| (board, task.clone()));
+    let telling = telling(control.as_ref(), shown.clone().zip(Some(task.clone())))?;
     let program = |host: Host| {
-        if let Some((beating, showing)) = telling {
-            actix_rt::spawn(beating.beat());
-            of_board.map(|(board, task)| actix_rt::spawn(showing.show(board, task)));
-        }
+        telling();
         let task = trial.deployed_checkpoints(has_evaluator).and_then(|checkpoints| {
             let stores = (checkpoints, Stores::Lasting);
             trial.task((host.server, host.clock), stores, &recording, Some(config))
@@ -143,6 +134,30 @@ fn attend(
         return Ok(stopped.unwrap_or(ExitCode::Done)); // the evaluator knows
     }
     Ok(stopped.unwrap_or(code))
+}
+
+/// The board of the task, if somebody is to see its numbers.
+fn board(live: Option<&Live>, args: &TaskArgs, trial: &Trial, seat: &Seat) -> Option<Arc<Board>> {
+    let board = live.map(|live| Arc::clone(&live.board));
+    let board = board.or_else(|| args.shown.then(Board::new))?;
+    board.begin(&trial.name, seat.cluster(), [seat.task().clone()]);
+    Some(board)
+}
+
+/// Tells the launcher, if there is one, that the actors run, and what `shown` shows of its task.
+fn telling(
+    control: Option<&Control>,
+    shown: Option<(Arc<Board>, TaskName)>,
+) -> Result<impl FnOnce() + use<>, Failure> {
+    let clones = control.map(|it| Ok::<_, Failure>((it.try_clone()?, it.try_clone()?)));
+    let clones = clones.transpose()?;
+    Ok(move || {
+        let Some((beating, showing)) = clones else { return };
+        actix_rt::spawn(beating.beat());
+        if let Some((board, task)) = shown {
+            actix_rt::spawn(showing.show(board, task));
+        }
+    })
 }
 
 /// The recording of the task: it shows its steps to the launcher or as `progress`, and on `board`.

@@ -114,8 +114,8 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "DURATION", default_value = "100us")]
     pub(crate) busy_poll: Span,
 
-    /// Tell the numbers of this task to Prometheus at http://ADDRESS/metrics. A port alone is on this
-    /// machine; `0.0.0.0:9100` can be reached from others.
+    /// Tell the numbers of this task to Prometheus at http://ADDRESS/metrics. A port alone is on
+    /// this machine; `0.0.0.0:9100` can be reached from others.
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) metrics: Option<SocketAddr>,
 
@@ -150,8 +150,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, alias = "run_name", value_name = "NAME", default_value = "trainyard")]
     pub(crate) run_name: String,
 
-    /// Tell the numbers of this server to Prometheus at http://ADDRESS/metrics. A port alone is on this
-    /// machine; `0.0.0.0:9100` can be reached from others.
+    /// Tell the numbers of this server to Prometheus at http://ADDRESS/metrics. A port alone is on
+    /// this machine; `0.0.0.0:9100` can be reached from others.
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) metrics: Option<SocketAddr>,
 
@@ -221,8 +221,8 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "J", requires = "chaos")]
     pub(crate) jobs: Option<NonZeroU32>,
 
-    /// Tell the numbers of all tasks to Prometheus at http://ADDRESS/metrics. A port alone is on this
-    /// machine; `0.0.0.0:9100` can be reached from others.
+    /// Tell the numbers of all tasks to Prometheus at http://ADDRESS/metrics. A port alone is on
+    /// this machine; `0.0.0.0:9100` can be reached from others.
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) metrics: Option<SocketAddr>,
 
