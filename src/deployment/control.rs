@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_launched_task_gets_its_identity_on_its_connection() {
-        let task = crate::cluster::TaskName::new("ps", 0);
+        let task = TaskName::new("ps", 0);
         let identity = crate::transport::Authority::new("run").unwrap().issue(&task, &[]).unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
         hand_over(identity.clone(), &ours).unwrap();
