@@ -9,6 +9,8 @@ pub(crate) enum Bug {
     KeepsOldSteps,
     /// The task of the global step forgets the vote of a step that is taken again.
     LosesVotes,
+    /// The chief's task forgets what a restored checkpoint has of a worker's own values.
+    ForgetsOwnValues,
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::runtime::{OwnValues, Result};
 use crate::tensor::Tensor;
 
 use super::checkpointing::Consistency;
+use super::record::BegunAnew;
 use super::session::{Asked, Session};
 use super::task::Task;
 
@@ -116,19 +117,28 @@ impl OwnVariables {
     }
 
     /// Sets the variables to what the checkpoint has of them that the training has been restored
-    /// from, if its counted step is the last one.
-    pub(super) async fn find(&self, task: &Task, session: &Session) -> Result<()> {
+    /// from, if its counted step is the last one. The training is at `global_step`.
+    pub(super) async fn find(
+        &self,
+        task: &Task,
+        session: &Session,
+        global_step: u64,
+    ) -> Result<()> {
         let counted = session.run().fetch(&self.counted).await?.scalar::<i64>(0)?;
         self.count.set(u64::try_from(counted).unwrap_or(0));
         task.server().forget_own_values();
         if self.count.get() > 0 {
             match self.restored(task).await {
                 Some(own) => self.assign(session, &own).await?,
-                None => tracing::warn!(
-                    worker = %task.name(),
-                    "what the worker alone had learnt is in no checkpoint of this step, and begins \
-                     anew"
-                ),
+                None => {
+                    let worker = task.name().clone();
+                    tracing::warn!(
+                        %worker,
+                        "what the worker alone had learnt is in no checkpoint of this step, and \
+                         begins anew"
+                    );
+                    task.recorder().begun_anew(BegunAnew { worker, global_step });
+                }
             }
             self.read(task, session).await;
         }
@@ -197,6 +207,15 @@ fn of_worker(own: &[Variable], worker: u32, checkpoint: &Restored) -> Option<Own
     };
     let values = own.iter().map(value).collect::<Option<Vec<_>>>()?;
     Some(OwnValues { count: u64::try_from(count).ok()?, values })
+}
+
+/// Whether a checkpoint with `variables` lacks what the worker `worker` alone had learnt: steps of
+/// it are counted, and no value of its own is there.
+pub(crate) fn lacks_own_values(variables: &BTreeMap<String, Tensor>, worker: u32) -> bool {
+    let (counter, own) = (counter(worker), saved_name("", worker));
+    let counted = variables.get(&counter).and_then(|count| count.item::<i64>().ok());
+    let has_any = || variables.keys().any(|name| *name != counter && name.ends_with(&own));
+    counted.is_some_and(|count| count > 0) && !has_any()
 }
 
 /// The workers that are asked for their own values, each with its number of counted steps.

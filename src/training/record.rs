@@ -63,6 +63,17 @@ pub struct FailedCheckpoint {
     pub is_last: bool,
 }
 
+/// A worker whose own values, of variables that it alone has, began anew in a training that had
+/// begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BegunAnew {
+    /// The worker.
+    pub worker: TaskName,
+    /// The global step at which they did.
+    pub global_step: u64,
+}
+
 /// How a training ended, as its chief saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
@@ -81,6 +92,10 @@ pub trait Recorder {
 
     /// The chief has restored the checkpoint of step `global_step`: all later updates are undone.
     fn restored(&self, global_step: u64);
+
+    /// A worker's own values began anew: no checkpoint of the step has them, or it was started again
+    /// while the others went on.
+    fn begun_anew(&self, _: BegunAnew) {}
 
     /// The chief has measured the model on the test split.
     fn evaluation(&self, evaluation: Evaluation);

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::units::Time;
 
-use super::record::{Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats};
+use super::record::{
+    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats,
+};
 
 /// Shows how far a run is.
 pub trait Watch {
@@ -37,6 +39,10 @@ pub struct Recording {
     pub beginning: Option<Beginning>,
     /// A row for each step, in the order in which the steps were reported.
     pub steps: Vec<StepStats>,
+    /// The steps of the checkpoints that were restored, in order.
+    pub restored: Vec<u64>,
+    /// The workers whose own values began anew, in order.
+    pub begun_anew: Vec<BegunAnew>,
     /// The evaluations on the test split, in order.
     pub evaluations: Vec<Evaluation>,
     /// The checkpoints that could not be written, in order.
@@ -112,6 +118,11 @@ impl Recorder for SharedRecording {
         for step in recording.steps.iter_mut().filter(is_undone) {
             step.applied = false;
         }
+        recording.restored.push(global_step);
+    }
+
+    fn begun_anew(&self, begun: BegunAnew) {
+        self.lock().begun_anew.push(begun);
     }
 
     fn evaluation(&self, evaluation: Evaluation) {

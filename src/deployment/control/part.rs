@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::TaskName;
 use crate::runtime::Traffic;
-use crate::training::{Beginning, Ending, Evaluation, FailedCheckpoint, Recording, StepStats};
+use crate::training::{
+    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Recording, StepStats,
+};
 use crate::units::Time;
 
 /// One task's share of a run's recording. Times are in ns. Floats are sent as bits, because JSON
@@ -13,6 +15,9 @@ use crate::units::Time;
 pub(crate) struct Part {
     parameters: Option<u64>,
     steps: Vec<Step>,
+    restored: Vec<u64>,
+    /// The global steps at which the task's own values began anew.
+    begun_anew: Vec<u64>,
     evaluations: Vec<Look>,
     /// The steps of those that could not be written, why, and whether one was the last.
     failed_checkpoints: Vec<(u64, String, bool)>,
@@ -73,6 +78,8 @@ impl Part {
         Self {
             parameters: recording.beginning.map(|beginning| beginning.parameters),
             steps: recording.steps.iter().map(step).collect(),
+            restored: recording.restored.clone(),
+            begun_anew: recording.begun_anew.iter().map(|begun| begun.global_step).collect(),
             evaluations: recording.evaluations.iter().map(look).collect(),
             failed_checkpoints: recording
                 .failed_checkpoints
@@ -102,6 +109,11 @@ impl Part {
             applied: step.applied,
             is_local: step.is_local,
         }));
+        recording.restored.extend(&self.restored);
+        let begun_anew = self.begun_anew.iter();
+        recording
+            .begun_anew
+            .extend(begun_anew.map(|&global_step| BegunAnew { worker: task.clone(), global_step }));
         recording.evaluations.extend(self.evaluations.iter().map(|look| Evaluation {
             global_step: look.global_step,
             at: time(look.at),
@@ -155,6 +167,8 @@ mod tests {
         let failed =
             FailedCheckpoint { global_step: 7, why: "the disk is full".to_owned(), is_last: true };
         told.failed_checkpoints.push(failed);
+        told.restored.push(1);
+        told.begun_anew.push(BegunAnew { worker: worker.clone(), global_step: 1 });
         told.ending = Some(Ending { weights_digest: Some(u64::MAX) });
         let text = serde_json::to_string(&Part::new(&told, SENT, at(40))).unwrap();
         let part: Part = serde_json::from_str(&text).unwrap();
@@ -166,5 +180,6 @@ mod tests {
         assert_eq!(heard.evaluations, [Evaluation { at: at(35), ..look }]);
         assert_eq!((heard.beginning, heard.ending), (told.beginning, told.ending));
         assert_eq!(heard.failed_checkpoints, told.failed_checkpoints);
+        assert_eq!((heard.restored, heard.begun_anew), (told.restored, told.begun_anew));
     }
 }

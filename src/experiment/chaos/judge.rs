@@ -1,6 +1,7 @@
 //! Judges how a training under faults ended, by what is promised of it.
 
 mod books;
+mod own_values;
 mod saved;
 mod timeline;
 
@@ -139,10 +140,14 @@ impl<'a> Judge<'a> {
                 Some(error.code)
             }
             _ => {
-                self.check_weights(&timeline, &attempt, &mut breaches);
+                let anew = own_values::first_begun_anew(&timeline, &attempt, &saved, &mut breaches);
+                if anew.is_none() {
+                    self.check_weights(&timeline, &attempt, &mut breaches);
+                }
                 saved.check(self.trial, &timeline, &mut breaches);
                 if timeline.is_exact() {
-                    saved.compare(&self.saved, &mut breaches);
+                    let until = anew.unwrap_or(u64::MAX);
+                    saved.compare(&self.saved, until, &mut breaches);
                 }
                 None
             }

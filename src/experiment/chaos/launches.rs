@@ -168,6 +168,8 @@ fn attempt(launched: Launched, trial: &Trial, folder: Folder, now: Time) -> Atte
             weights: recording.ending.and_then(|ending| ending.weights_digest),
             is_unsaved: recording.is_unsaved(),
             steps: recording.steps,
+            restored: recording.restored,
+            begun_anew: recording.begun_anew,
             ..Attempt::default()
         },
         Ok(Ended::Stopped(code)) => {

@@ -2,6 +2,7 @@
 
 mod dates;
 mod mended;
+mod own_values;
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use crate::cluster::TaskName;
 use crate::deployment::Folder;
 use crate::runtime;
 use crate::simulation::{Fault, FaultKind};
-use crate::training::StepStats;
+use crate::training::{BegunAnew, StepStats};
 use crate::units::Time;
 
 /// A place to try timelines in.
@@ -44,6 +44,10 @@ pub(super) struct Attempt {
     /// Its error, if it has one.
     pub(super) result: runtime::Result<()>,
     pub(super) steps: Vec<StepStats>,
+    /// The steps of the checkpoints that it has gone back to.
+    pub(super) restored: Vec<u64>,
+    /// The workers whose own values began anew.
+    pub(super) begun_anew: Vec<BegunAnew>,
     /// The digest of the weights at the end.
     pub(super) weights: Option<u64>,
     /// Whether it came to its end, and only its last checkpoint could not be written.
@@ -63,6 +67,8 @@ impl Default for Attempt {
             ended: Time::ZERO,
             result: Ok(()),
             steps: Vec::new(),
+            restored: Vec::new(),
+            begun_anew: Vec::new(),
             weights: None,
             is_unsaved: false,
             store: None,
@@ -91,6 +97,8 @@ impl<T: Trainer> World for InSimulation<T> {
             weights: recording.ending.and_then(|ending| ending.weights_digest),
             is_unsaved: recording.is_unsaved(),
             steps: recording.steps,
+            restored: recording.restored,
+            begun_anew: recording.begun_anew,
             store: Some(Arc::new(store)),
             ..Attempt::default()
         })

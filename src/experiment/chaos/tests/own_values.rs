@@ -1,0 +1,93 @@
+//! A training may end with other weights where a worker's own values began anew, and only there.
+
+use crate::experiment::chaos::InSimulation;
+use crate::experiment::chaos::judge::{Breach, Judge, Promise};
+use crate::experiment::chaos::world::{Attempt, World};
+use crate::experiment::{Experiment, Trial};
+use crate::planted::{self, Bug};
+use crate::simulation::{Fault, FaultKind};
+use crate::training::train;
+use crate::units::Time;
+
+/// `worker:1` waits for the end of an exchange that is counted, and so can't say what it has when
+/// the checkpoint of that step is written; `ps:0` dies, so that the training goes back to it.
+const BEFORE_THE_ANSWER: &str = r#"
+    [{ at = "118544us", one_way = ["ps:0", "worker:0"], for = "157237us" },
+     { at = "300785us", partition = ["ps:1", "worker:1"], for = "428710us" },
+     { at = "330596us", crash = "ps:0", restart_after = "26692us" }]"#;
+/// The training goes back to a whole checkpoint.
+const WHOLE: &str = r#"[{ at = "250ms", crash = "ps:0", restart_after = "20ms" }]"#;
+
+/// The simulated world, of which a report does not say whose own values began anew.
+struct Concealing<W>(W);
+
+impl<W: World> World for Concealing<W> {
+    fn train(&self, trial: &Trial, faults: &[Fault], latest: Option<Time>) -> Option<Attempt> {
+        let attempt = self.0.train(trial, faults, latest)?;
+        Some(Attempt { begun_anew: Vec::new(), ..attempt })
+    }
+
+    fn has(&self, trial: &Trial, kind: &FaultKind) -> bool {
+        self.0.has(trial, kind)
+    }
+
+    fn jobs(&self) -> usize {
+        self.0.jobs()
+    }
+
+    fn repetitions(&self) -> u32 {
+        self.0.repetitions()
+    }
+
+    fn first_seed(&self, trial: &Trial) -> u64 {
+        self.0.first_seed(trial)
+    }
+
+    fn undoes_steps(&self) -> bool {
+        self.0.undoes_steps()
+    }
+}
+
+/// A training of local SGD under `faults`.
+fn trial(faults: &str) -> Trial {
+    let scenario = Experiment::parse(include_str!("../../../../sims/chaos.toml")).unwrap();
+    let experiment = scenario.only("local SGD, weights").set(&format!("fault={faults}")).unwrap();
+    experiment.trials().unwrap().remove(0)
+}
+
+/// What `trial` breaks in `world`, and the workers that began anew in it.
+fn judged(trial: &Trial, world: &impl World) -> (Vec<Breach>, Vec<String>) {
+    let faults = &trial.cluster.faults.list;
+    let judge = Judge::new(trial, world).unwrap().expect("nobody asks to stop");
+    let attempt = world.train(trial, faults, None).expect("nobody asks to stop");
+    assert!(!attempt.restored.is_empty(), "the training has gone back to a checkpoint");
+    let anew = attempt.begun_anew.iter().map(|begun| begun.worker.to_string());
+    let verdict = judge.verdict(faults).expect("nobody asks to stop");
+    (verdict.breaches, anew.collect())
+}
+
+fn promises(breaches: &[Breach]) -> Vec<Promise> {
+    breaches.iter().map(|breach| breach.promise).collect()
+}
+
+#[test]
+fn a_training_that_says_whose_own_values_its_checkpoint_lacked_may_end_with_other_weights() {
+    let trial = trial(BEFORE_THE_ANSWER);
+    assert_eq!(judged(&trial, &InSimulation(train)), (Vec::new(), vec!["worker:1".to_owned()]));
+    let (breaches, _) = judged(&trial, &Concealing(InSimulation(train)));
+    assert!(promises(&breaches).contains(&Promise::Weights), "{breaches:?}");
+}
+
+#[test]
+fn a_training_that_went_back_to_a_whole_checkpoint_is_held_to_the_weights() {
+    let trial = trial(WHOLE);
+    assert_eq!(judged(&trial, &InSimulation(train)), (Vec::new(), Vec::new()));
+    planted::plant(Some(Bug::ForgetsOwnValues));
+    let (said, anew) = judged(&trial, &InSimulation(train));
+    let (unsaid, _) = judged(&trial, &Concealing(InSimulation(train)));
+    planted::plant(None);
+    assert_eq!(anew.len(), 3, "{anew:?}");
+    assert_eq!(promises(&said), [Promise::Checkpoints; 3], "{said:?}");
+    assert!(said[0].how.contains("began anew at step 4, and its checkpoint has"), "{said:?}");
+    assert!(promises(&unsaid).contains(&Promise::Weights), "{unsaid:?}");
+}
