@@ -1,7 +1,9 @@
 //! The recording of a run, kept for the report and shown while the run goes on.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
+use crate::cluster::TaskName;
 use crate::units::Time;
 
 use super::record::{
@@ -21,6 +23,10 @@ pub trait Watch {
 
     /// The model was measured on the test split.
     fn evaluation(&mut self, _: &Evaluation) {}
+
+    /// The process of `task` has logged nothing for so long, though it did not stand still, while
+    /// no step was taken.
+    fn silent(&mut self, _task: &TaskName, _silence: Duration) {}
 
     /// The run is over.
     fn finish(self: Box<Self>);

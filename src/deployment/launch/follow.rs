@@ -4,6 +4,7 @@
 mod cause;
 mod deeds;
 mod listener;
+mod quiet;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use crate::units::Time;
 
 pub(crate) use cause::last_words;
 use listener::{Exit, News, Origin};
+use quiet::Quiet;
 
 /// The time after the first failure in which another failure may turn out to be its cause.
 const CAUSE: Duration = Duration::from_millis(300);
@@ -85,6 +87,9 @@ pub(super) async fn follow(
             Either::Second(None) => break Ended::Done(()),
             Either::Second(Some(Noted::Failed)) => break Ended::Done(()),
             Either::Second(Some(Noted::Beat)) => {
+                for (task, silence) in followed.count_quiet(order) {
+                    watch.silent(&task, silence);
+                }
                 if followed.count_beat(order.patience).await {
                     break Ended::Done(());
                 }
@@ -151,6 +156,7 @@ struct Followee {
     part: Option<Part>,
     /// The number of beats since it was last heard of.
     unheard: u32,
+    quiet: Quiet,
     /// How it failed, with the number of failures before it.
     failed: Option<(usize, Exit)>,
     /// Whether it is gone and did not fail.
@@ -185,6 +191,7 @@ impl Followee {
             began: None,
             part: None,
             unheard: 0,
+            quiet: Quiet::default(),
             failed: None,
             has_ended: false,
         }
@@ -225,6 +232,9 @@ impl Followed {
                 }
             }
             Event::Progress { global_step, loss, now } => {
+                if followee.quiet.steps(global_step) {
+                    self.tasks.iter_mut().for_each(|followee| followee.quiet.begin_again());
+                }
                 return Some(Noted::Progress { index, global_step, loss, now });
             }
             Event::Shown(snapshot) => {

@@ -34,6 +34,8 @@ pub enum Promise {
     Ends,
     /// A training that can go on does; one that can't says which task it has lost.
     Explains,
+    /// No process waits in silence.
+    Tells,
     /// A worker takes one step after the other, and the global step only grows.
     Order,
     /// Each gradient counts once, or is reported as dropped.
@@ -58,6 +60,7 @@ impl fmt::Display for Breach {
         let promise = match self.promise {
             Promise::Ends => "every task ends",
             Promise::Explains => "a training goes on, or says which task it has lost",
+            Promise::Tells => "no wait is silent",
             Promise::Order => "a worker takes one step after the other",
             Promise::Counts => "each gradient counts once or is dropped",
             Promise::Checkpoints => "a checkpoint holds whole steps",
@@ -85,6 +88,8 @@ pub(super) struct Judge<'a> {
     ended: Time,
     weights: Option<u64>,
     saved: Saved,
+    /// Whether no step is so long that all are silent meanwhile.
+    tells: bool,
 }
 
 impl<'a> Judge<'a> {
@@ -104,7 +109,8 @@ impl<'a> Judge<'a> {
         }
         let saved = Saved::read(attempt.store, false);
         let (ended, weights) = (attempt.ended, attempt.weights);
-        Ok(Some(Self { trial, world, ended, weights, saved }))
+        let tells = attempt.silent.is_empty();
+        Ok(Some(Self { trial, world, ended, weights, saved, tells }))
     }
 
     pub(super) fn trial(&self) -> &'a Trial {
@@ -130,6 +136,11 @@ impl<'a> Judge<'a> {
         breaches.unless(ended <= latest, Promise::Ends, || {
             format!("the run ended at {ended}, and should have until {latest}")
         });
+        for (task, silence) in attempt.silent.iter().filter(|_| self.tells) {
+            breaches.unless(false, Promise::Tells, || {
+                format!("{task} logged nothing for {silence:.0?}, and no step was taken")
+            });
+        }
         let is_undone = self.world.undoes_steps() || !timeline.has(is_crash);
         books::check(self.trial, &timeline, &attempt.steps, is_undone, &mut breaches);
         let saved = Saved::read(attempt.store.clone(), timeline.has(is_tear));

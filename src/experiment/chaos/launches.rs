@@ -3,25 +3,26 @@
 use std::fs;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::runtime;
 use tokio::time::timeout;
 
-use super::super::launch::{Launcher, Unwatched, can_inflict};
+use super::super::launch::{Launcher, can_inflict};
 use super::super::{Experiment, ExperimentError, Trial};
 use super::world::{Attempt, World};
 use crate::checkpoint::open_store;
 use crate::clock::{Clock, WallClock};
+use crate::cluster::TaskName;
 use crate::deployment::{
     DeploymentError, Ended, ExitCode, Folder, StopRequest, last_words, log_of,
 };
 use crate::report::Run;
 use crate::runtime::{Code, Error};
 use crate::simulation::{Fault, FaultKind};
-use crate::training::Recording;
+use crate::training::{Recording, Watch};
 use crate::units::Time;
 
 /// How often a timeline that broke a promise is launched again, and each shorter one before it
@@ -56,6 +57,22 @@ pub(crate) struct Launches<'a> {
     pub(crate) stop: Arc<AtomicBool>,
 }
 
+/// The processes that logged nothing for too long.
+type Silent = Arc<Mutex<Vec<(TaskName, Duration)>>>;
+
+/// A watch for such processes.
+struct Listening(Silent);
+
+impl Watch for Listening {
+    fn update(&mut self, _: u64, _: Option<f32>, _: Time) {}
+
+    fn silent(&mut self, task: &TaskName, silence: Duration) {
+        self.0.lock().expect("nobody panics while it is told").push((task.clone(), silence));
+    }
+
+    fn finish(self: Box<Self>) {}
+}
+
 type Launched = Result<Ended<(Run, Recording)>, ExperimentError>;
 
 /// Has `trial` judged as a deployed one: two tasks may lose each other when one of them has stood
@@ -72,8 +89,11 @@ impl World for Launches<'_> {
         match Folder::private("trainyard-chaos") {
             Ok(folder) => {
                 trial.keep_all_checkpoints_below(&folder.path().join("saved"));
-                let launched = self.launch(&trial, folder.path(), (limit, clock))?;
-                Some(attempt(launched, &trial, folder, clock.now()))
+                let silent = Silent::default();
+                let launched = self.launch(&trial, folder.path(), (limit, clock), &silent)?;
+                let attempt = attempt(launched, &trial, folder, clock.now());
+                let silent = silent.lock().expect("nobody panics while it is told").clone();
+                Some(Attempt { silent, ..attempt })
             }
             Err(error) => Some(failed(error.into(), clock.now())),
         }
@@ -109,6 +129,7 @@ impl Launches<'_> {
         trial: &Trial,
         folder: &Path,
         (limit, clock): (Time, WallClock),
+        silent: &Silent,
     ) -> Option<Launched> {
         let logs = folder.join("logs");
         let prepared = fs::create_dir(&logs)
@@ -127,7 +148,8 @@ impl Launches<'_> {
         };
         runtime.block_on(async {
             let mut never = StopRequest::never();
-            let (asked, watch) = ((&experiment, trial), Box::new(Unwatched));
+            let asked = (&experiment, trial);
+            let watch = Box::new(Listening(Arc::clone(silent)));
             let mut launching = pin!(self.launcher.launch(asked, logs, watch, &mut never));
             loop {
                 if let Ok(launched) = timeout(LOOK_EVERY, &mut launching).await {
@@ -213,7 +235,6 @@ fn as_of_a_step(error: ExperimentError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::TaskName;
 
     #[test]
     fn an_exit_code_and_the_last_words_give_the_error_of_a_training() {

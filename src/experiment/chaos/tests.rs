@@ -12,7 +12,7 @@ use crate::cluster::TaskName;
 use crate::experiment::scenario;
 use crate::experiment::scenario::written_faults;
 use crate::planted::{self, Bug};
-use crate::simulation::FaultKind;
+use crate::simulation::{FaultKind, Trigger};
 use crate::training::train;
 use crate::units::Time;
 
@@ -123,9 +123,13 @@ fn a_vote_that_is_lost_is_found_and_shrunk_to_two_faults() {
     assert_is_found(Bug::LosesVotes, mode, 120, &[Promise::Ends, Promise::Explains]);
 }
 
-/// A world in which a timeline that slows a task ends with other weights, every second time.
+/// A world in which a timeline that slows a task ends with other weights, every second time; if
+/// tasks are to be silent, they are under faults, and perhaps undisturbed.
+#[derive(Default)]
 struct Flaky {
     trains: AtomicU64,
+    is_silent: bool,
+    is_always_silent: bool,
 }
 
 impl world::World for Flaky {
@@ -136,7 +140,10 @@ impl world::World for Flaky {
         let last_words = BTreeMap::from([(TaskName::new("ps", 0), "so it goes".to_owned())]);
         let ended = Time::ZERO.after(Duration::from_secs(1));
         let weights = Some(u64::from(is_broken));
-        Some(Attempt { ended, weights, last_words, ..Attempt::default() })
+        let is_silent = self.is_always_silent || self.is_silent && !faults.is_empty();
+        let silent = (TaskName::new("worker", 1), Duration::from_secs(30));
+        let silent = is_silent.then_some(silent).into_iter().collect();
+        Some(Attempt { ended, weights, last_words, silent, ..Attempt::default() })
     }
 
     fn has(&self, _: &Trial, kind: &FaultKind) -> bool {
@@ -163,7 +170,7 @@ impl world::World for Flaky {
 #[test]
 fn where_a_failure_does_not_always_repeat_it_is_tried_again_and_shrunk_all_the_same() {
     let trials = Experiment::parse(SHORT).unwrap().trials().unwrap();
-    let flaky = Flaky { trains: AtomicU64::new(0) };
+    let flaky = Flaky::default();
     let runs = try_runs(&trials, &flaky, 30, |_, _| {}).unwrap().runs;
     let (run, broken) = (&runs[0], &runs[0].broken);
     assert!(run.tried == 30 && !broken.is_empty() && broken.len() < 30, "{run:?}");
@@ -188,4 +195,20 @@ fn drawn_timelines_find_a_restore_that_lets_an_old_step_go_on() {
     planted::plant(None);
     let faults = found.iter().map(|one| one.faults.matches("at =").count());
     assert!(faults.min().is_some_and(|fewest| fewest <= 2), "{found:?}");
+}
+
+#[test]
+fn a_process_that_waits_in_silence_breaks_a_promise_unless_steps_are_as_long() {
+    let trials = Experiment::parse(SHORT).unwrap().trials().unwrap();
+    let broken = |world: &Flaky| {
+        let faults = FaultKind::Freeze { task: TaskName::new("ps", 0), lasts: Duration::ZERO };
+        let faults = [Fault { at: Trigger::Time(Time::ZERO), kind: faults }];
+        let judge = Judge::new(&trials[0], world).unwrap().expect("nobody asks to stop");
+        judge.verdict(&faults).expect("nobody asks to stop").breaches
+    };
+    assert_eq!(broken(&Flaky::default()), []);
+    let found = broken(&Flaky { is_silent: true, ..Flaky::default() });
+    assert_eq!((found.len(), found[0].promise), (1, Promise::Tells));
+    assert!(found[0].to_string().contains("worker:1 logged nothing for 30s"), "{found:?}");
+    assert_eq!(broken(&Flaky { is_always_silent: true, ..Flaky::default() }), []);
 }

@@ -48,6 +48,8 @@ pub(super) struct Attempt {
     pub(super) restored: Vec<u64>,
     /// The workers whose own values began anew.
     pub(super) begun_anew: Vec<BegunAnew>,
+    /// The processes that logged nothing for too long while no step was taken.
+    pub(super) silent: Vec<(TaskName, Duration)>,
     /// The digest of the weights at the end.
     pub(super) weights: Option<u64>,
     /// Whether it came to its end, and only its last checkpoint could not be written.
@@ -69,6 +71,7 @@ impl Default for Attempt {
             steps: Vec::new(),
             restored: Vec::new(),
             begun_anew: Vec::new(),
+            silent: Vec::new(),
             weights: None,
             is_unsaved: false,
             store: None,

@@ -1,5 +1,11 @@
 //! `launch` with faults in the scenario: processes are killed, started again, and stand still.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
 use crate::support::binary::{Said, folder, scenario, trainyard};
 
 /// A training of two parameter servers and two workers with checkpoints, and `faults`. It takes
@@ -80,4 +86,62 @@ fn a_worker_that_is_killed_for_good_is_missed_and_a_chief_that_is_leaves_no_resu
     let without_chief = of("worker:0");
     assert_eq!((without_chief.code, &*without_chief.out), (138, ""), "{}", without_chief.err);
     assert!(without_chief.err.contains("it was killed by signal 9"), "{}", without_chief.err);
+}
+
+/// The steps in a report, by worker: the numbers of those that were applied, in their order, and of
+/// the attempts that were left out.
+fn steps(folder: &Path) -> BTreeMap<String, (Vec<u64>, Vec<u64>)> {
+    let mut steps: BTreeMap<String, (Vec<u64>, Vec<u64>)> = BTreeMap::new();
+    for row in fs::read_to_string(folder.join("steps.csv")).unwrap().lines().skip(1) {
+        let row: Vec<&str> = row.split(',').collect();
+        let (applied, left_out) = steps.entry(row[1].to_owned()).or_default();
+        let is_applied: bool = row[8].parse().unwrap();
+        let list = if is_applied { applied } else { left_out };
+        list.push(row[2].parse().unwrap());
+    }
+    steps
+}
+
+/// The numbers of the steps of which `worker`'s log says that an attempt was left out.
+fn warned_of(folder: &Path, worker: &str) -> Vec<u64> {
+    let log = folder.join("logs").join(format!("{}.log", worker.replace(':', "-")));
+    let log = fs::read_to_string(log).unwrap();
+    let warnings = log.lines().filter(|line| line.contains("of this attempt is left out"));
+    let number = |line: &str| {
+        let (_, rest) = line.split_once(" step=").unwrap();
+        rest.split(' ').next().unwrap().parse().unwrap()
+    };
+    warnings.map(number).collect()
+}
+
+#[test]
+fn of_a_server_that_stood_still_for_longer_than_its_silence_may_last_each_gradient_is_told() {
+    // It lasts as long on any machine: it is not over when the server stands still.
+    let text = "name = 'faults'\nseed = 3\n\
+                fault = [{ at = '1s', freeze = 'ps:1', for = '2s' }]\n\
+                [cluster]\nps = 2\nworker = 2\n\
+                [network]\nsilence = '1s'\nrecovery = '20s'\n[program]\nmodel = 'softmax'\n\
+                batch = 8\noptimizer = { rule = 'adagrad', learning_rate = 0.05 }\n\
+                [stop]\ntime = '5s'\n[[run]]\nname = 'only'\nmode = 'sync'\n";
+    let path = scenario("launched_faults_silence", text);
+    let out = folder("launched_faults_silence_out");
+    let said = trainyard(&["launch", &path, "--quiet", "--out", out.to_str().unwrap()]);
+    assert!(said.err.contains("ps:1 stands still for 2s"), "{}", said.err);
+    let report: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("result.json")).unwrap()).unwrap();
+    let run = &report["runs"][0];
+    let rounds = run["global_steps"].as_u64().unwrap();
+    let mut left_out_of_rounds = 0;
+    for (worker, (applied, left_out)) in steps(&out) {
+        assert_eq!(applied, (0..rounds).collect::<Vec<_>>(), "{worker}");
+        left_out_of_rounds += left_out.iter().filter(|step| **step < rounds).count();
+        for step in warned_of(&out, &worker) {
+            assert!(left_out.contains(&step), "{worker} has told of step {step}: {left_out:?}");
+        }
+    }
+    let alike = format!("stop.steps={rounds}");
+    let changes = ["--unset", "fault", "--unset", "stop.time", "--set", &alike];
+    let undisturbed = trainyard(&[&["sim", &path, "--quiet"], &changes[..]].concat());
+    let is_equal = weights(&said) == weights(&undisturbed);
+    assert!(is_equal || left_out_of_rounds > 0, "other weights, and no gradient is left out");
 }

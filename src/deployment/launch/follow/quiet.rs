@@ -1,0 +1,96 @@
+//! Processes that log nothing while the training takes no step: every wait is to be told, a line
+//! every ten seconds.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::cluster::TaskName;
+use crate::deployment::control::BEAT_EVERY;
+use crate::deployment::launch::Launch;
+use crate::deployment::launch::follow::{Followed, Followee};
+
+/// The longest silence: three lines of a wait.
+const LONGEST: u32 = 30;
+
+/// How long a process has logged nothing.
+#[derive(Default)]
+pub(super) struct Quiet {
+    /// The length of its log \[bytes\].
+    logged: u64,
+    /// The global step that it was at.
+    global_step: u64,
+    /// The beats since it logged, took a step, or stood still.
+    beats: u32,
+}
+
+impl Quiet {
+    /// It is at `global_step`.
+    pub(super) fn steps(&mut self, global_step: u64) -> bool {
+        std::mem::replace(&mut self.global_step, global_step) != global_step
+    }
+
+    /// A step was taken.
+    pub(super) fn begin_again(&mut self) {
+        self.beats = 0;
+    }
+
+    /// Counts a beat, with a log of length `logged`. Returns whether the silence is too long now.
+    fn beat(&mut self, logged: u64) -> bool {
+        let was_logged = std::mem::replace(&mut self.logged, logged) != logged;
+        self.beats = if was_logged { 0 } else { self.beats + 1 };
+        self.beats == LONGEST
+    }
+}
+
+impl Followed {
+    /// Counts a beat, and tells of processes that have logged nothing for too long while no step
+    /// was taken. A parameter server serves, and waits only when no worker is there.
+    pub(super) fn count_quiet(&mut self, order: &Launch) -> Vec<(TaskName, Duration)> {
+        let has_workers =
+            self.tasks.iter().any(|followee| followee.task.is_of_workers() && followee.waits());
+        let mut silent = Vec::new();
+        for followee in &mut self.tasks {
+            let serves = has_workers && !followee.task.is_of_workers();
+            if serves || followee.stops > 0 || !followee.waits() {
+                followee.quiet.begin_again();
+                continue;
+            }
+            let logged = fs::metadata(order.log(&followee.task)).map_or(0, |log| log.len());
+            if followee.quiet.beat(logged) {
+                silent.push((followee.task.clone(), BEAT_EVERY * LONGEST));
+            }
+        }
+        for (task, silence) in &silent {
+            (self.tell)(&format!(
+                "{task} has logged nothing for {silence:.0?}, and no step was taken"
+            ));
+        }
+        silent
+    }
+}
+
+impl Followee {
+    /// Whether its process runs and has begun.
+    fn waits(&self) -> bool {
+        self.began.is_some() && !self.has_ended && !self.is_down && self.failed.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_silent_when_thirty_beats_have_brought_no_line_and_no_step() {
+        let mut quiet = Quiet::default();
+        let silent = |quiet: &mut Quiet, logged, beats: u32| {
+            (0..beats).filter(|_| quiet.beat(logged)).count()
+        };
+        assert_eq!(silent(&mut quiet, 80, 30), 0, "the first beat saw the line");
+        assert_eq!(silent(&mut quiet, 160, 30), 0, "so did this one");
+        assert!(quiet.steps(1) && !quiet.steps(1) && quiet.steps(2));
+        quiet.begin_again();
+        assert_eq!(silent(&mut quiet, 160, 29), 0);
+        assert_eq!(silent(&mut quiet, 160, 40), 1, "it is told once");
+    }
+}
