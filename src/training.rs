@@ -43,7 +43,7 @@ pub use hooks::{
 };
 pub use input::Input;
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
-pub(crate) use own_values::lacks_own_values;
+pub(crate) use own_values::has_own_values;
 pub use record::{Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats};
 pub use recording::{Recording, SharedRecording, Watch};
 pub use run_metadata::RunMetadata;

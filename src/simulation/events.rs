@@ -99,6 +99,15 @@ impl EventQueue {
         None
     }
 
+    /// The bytes of the envelopes that arrive late.
+    pub(super) fn late_bytes(&self) -> u64 {
+        let late = self.heap.iter().map(|Reverse(scheduled)| match &scheduled.event {
+            Event::SlowArrival(delivery) => delivery.size.0,
+            _ => 0,
+        });
+        late.sum()
+    }
+
     /// Takes out the next event, with its number in the order of scheduling.
     pub(super) fn pop(&mut self) -> Option<(u64, Event)> {
         self.next_time()?;

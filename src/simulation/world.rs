@@ -4,6 +4,7 @@
 //! appends the [`Action`]s that follow from it; the owner carries them out.
 
 mod action;
+mod books;
 mod delivery;
 mod freezes;
 mod processing;
@@ -37,6 +38,7 @@ use super::replay::Replay;
 use super::timeline::Timeline;
 
 pub(super) use action::Action;
+use books::Books;
 use freezes::Freezes;
 
 /// A simulated cluster without its actors. Tasks are numbered in the order of the cluster.
@@ -67,6 +69,7 @@ pub(super) struct World {
     freezes: Vec<Freezes>,
     /// What each task has sent to others.
     traffic: Vec<Traffic>,
+    books: Books,
     /// The number of envelopes that have arrived.
     deliveries: u64,
     audit: Audit,
@@ -125,6 +128,7 @@ impl World {
             missed: tasks.iter().map(|_| Vec::new()).collect(),
             freezes: vec![Freezes::default(); tasks.len()],
             traffic: vec![Traffic::default(); tasks.len()],
+            books: Books::default(),
             deliveries: 0,
             audit: Audit::default(),
             has_ended: false,
@@ -244,6 +248,7 @@ impl World {
             FaultEffect::Kill { task, restarts } => {
                 let missed = std::mem::take(&mut self.missed[task]);
                 let undone = self.processors.clear(self.now, task);
+                self.books.leave_undone(&undone);
                 self.network.resume(self.now, task);
                 self.unpaid[task] = 0;
                 self.history.retire(task);
@@ -392,6 +397,7 @@ impl World {
     /// actors, so their owner drops them.
     pub(super) fn take_unfinished(&mut self) -> (EventQueue, Vec<Vec<Missed>>, Vec<Errand>) {
         let mut work = self.processors.clear_all(self.now);
+        self.check_books(&self.events, &work);
         let computing = std::mem::take(&mut self.computing).into_values().flatten();
         work.extend(computing.map(|kernels| self.undone(kernels)));
         (std::mem::take(&mut self.events), std::mem::take(&mut self.missed), work)

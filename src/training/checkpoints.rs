@@ -143,6 +143,15 @@ impl Checkpoints {
         Ok(self.with_saver(task, look).await??)
     }
 
+    /// Whether there is any.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(super) async fn has_any(&self, task: &Task) -> Result<bool> {
+        let newest = self.with_saver(task, |saver| saver.newest()).await??;
+        Ok(newest.is_some())
+    }
+
     async fn with_saver<T: Send + 'static>(
         &self,
         task: &Task,

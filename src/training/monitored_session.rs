@@ -271,7 +271,7 @@ impl MonitoredSession {
         if let Some(own) = &self.own_variables
             && !own.are_found()
         {
-            own.find(&self.task, &self.session, self.global_step).await?;
+            own.find(&self.task, &self.session).await?;
         }
         self.tell_of_the_session().await
     }
@@ -280,7 +280,7 @@ impl MonitoredSession {
     async fn begin_at(&mut self, global_step: u64) -> Result<()> {
         self.positions.find(&self.task, &self.session, global_step).await?;
         if let Some(own) = &self.own_variables {
-            own.find(&self.task, &self.session, global_step).await?;
+            own.find(&self.task, &self.session).await?;
         }
         self.tell_of_the_session().await
     }

@@ -67,6 +67,8 @@ pub(super) struct OwnVariables {
     next: Output,
     count: Cell<u64>,
     is_found: Cell<bool>,
+    /// Whether the training has gone back to a checkpoint since.
+    went_back: Cell<bool>,
 }
 
 struct Own {
@@ -91,8 +93,14 @@ impl OwnVariables {
         };
         let list: Vec<Own> =
             graph.local_initializers().into_iter().map(own).collect::<Result<_>>()?;
-        let (count, is_found) = (Cell::new(0), Cell::new(false));
-        Ok(Some(Self { list, counted: counter.read_again(), next, count, is_found }))
+        Ok(Some(Self {
+            list,
+            counted: counter.read_again(),
+            next,
+            count: Cell::new(0),
+            is_found: Cell::new(false),
+            went_back: Cell::new(false),
+        }))
     }
 
     /// Whether [`Self::find`] has succeeded since the training last went back.
@@ -103,6 +111,7 @@ impl OwnVariables {
     /// The training has gone back to a checkpoint.
     pub(super) fn go_back(&self) {
         self.is_found.set(false);
+        self.went_back.set(true);
     }
 
     /// Feeds a counted step its number.
@@ -117,13 +126,8 @@ impl OwnVariables {
     }
 
     /// Sets the variables to what the checkpoint has of them that the training has been restored
-    /// from, if its counted step is the last one. The training is at `global_step`.
-    pub(super) async fn find(
-        &self,
-        task: &Task,
-        session: &Session,
-        global_step: u64,
-    ) -> Result<()> {
+    /// from, if its counted step is the last one.
+    pub(super) async fn find(&self, task: &Task, session: &Session) -> Result<()> {
         let counted = session.run().fetch(&self.counted).await?.scalar::<i64>(0)?;
         self.count.set(u64::try_from(counted).unwrap_or(0));
         task.server().forget_own_values();
@@ -137,12 +141,14 @@ impl OwnVariables {
                         "what the worker alone had learnt is in no checkpoint of this step, and \
                          begins anew"
                     );
-                    task.recorder().begun_anew(BegunAnew { worker, global_step });
+                    let (count, went_back) = (self.count.get(), self.went_back.get());
+                    task.recorder().begun_anew(BegunAnew { worker, count, went_back });
                 }
             }
             self.read(task, session).await;
         }
         self.is_found.set(true);
+        self.went_back.set(false);
         Ok(())
     }
 
@@ -209,13 +215,17 @@ fn of_worker(own: &[Variable], worker: u32, checkpoint: &Restored) -> Option<Own
     Some(OwnValues { count: u64::try_from(count).ok()?, values })
 }
 
-/// Whether a checkpoint with `variables` lacks what the worker `worker` alone had learnt: steps of
-/// it are counted, and no value of its own is there.
-pub(crate) fn lacks_own_values(variables: &BTreeMap<String, Tensor>, worker: u32) -> bool {
+/// Whether a checkpoint with `variables`, in which the worker `worker` has taken `count` counted
+/// steps, has what it alone had learnt then. None if it is of another count.
+pub(crate) fn has_own_values(
+    variables: &BTreeMap<String, Tensor>,
+    worker: u32,
+    count: u64,
+) -> Option<bool> {
     let (counter, own) = (counter(worker), saved_name("", worker));
-    let counted = variables.get(&counter).and_then(|count| count.item::<i64>().ok());
+    let counted = variables.get(&counter)?.item::<i64>().ok()?;
     let has_any = || variables.keys().any(|name| *name != counter && name.ends_with(&own));
-    counted.is_some_and(|count| count > 0) && !has_any()
+    (u64::try_from(counted) == Ok(count)).then(has_any)
 }
 
 /// The workers that are asked for their own values, each with its number of counted steps.

@@ -70,8 +70,10 @@ pub struct FailedCheckpoint {
 pub struct BegunAnew {
     /// The worker.
     pub worker: TaskName,
-    /// The global step at which they did.
-    pub global_step: u64,
+    /// The number of its steps that had been counted.
+    pub count: u64,
+    /// Whether the training had gone back to a checkpoint; if not, the worker was started again.
+    pub went_back: bool,
 }
 
 /// How a training ended, as its chief saw it.
@@ -93,8 +95,8 @@ pub trait Recorder {
     /// The chief has restored the checkpoint of step `global_step`: all later updates are undone.
     fn restored(&self, global_step: u64);
 
-    /// A worker's own values began anew: no checkpoint of the step has them, or it was started again
-    /// while the others went on.
+    /// A worker's own values began anew: no checkpoint of the step has them, or it was started
+    /// again while the others went on.
     fn begun_anew(&self, _: BegunAnew) {}
 
     /// The chief has measured the model on the test split.

@@ -128,7 +128,7 @@ impl SessionCreator {
         let found = self.find(&session).await?;
         let is_whole = found.missing.is_empty() && !self.scaffold.is_half_initialized();
         let live = found.global_step.filter(|_| is_whole);
-        let checkpoint = match self.latest().await {
+        let mut newest = match self.latest().await {
             Err(error) if error.code == Code::DataLoss && live.is_some_and(|live| live > 0) => {
                 tracing::warn!(%error, "going on from the variables, which have their values");
                 None
@@ -136,7 +136,7 @@ impl SessionCreator {
             latest => latest?,
         };
         if let Some(checkpoint) =
-            checkpoint.filter(|checkpoint| live.is_none_or(|live| live < checkpoint.global_step))
+            newest.take_if(|checkpoint| live.is_none_or(|live| live < checkpoint.global_step))
         {
             if found.missing.len() < self.scaffold.shared.len() {
                 self.clear().await?;
@@ -144,6 +144,10 @@ impl SessionCreator {
             return self.restore(checkpoint).await;
         }
         if let Some(live) = live {
+            if let Some(checkpoint) = &newest {
+                // An earlier life may have restored it, and died before all workers had their own.
+                own_values::publish(&self.task, &self.graph, checkpoint);
+            }
             return self.ready(session, live, None).await;
         }
         if let (Some(step), Some(missing)) =

@@ -16,8 +16,9 @@ pub(crate) struct Part {
     parameters: Option<u64>,
     steps: Vec<Step>,
     restored: Vec<u64>,
-    /// The global steps at which the task's own values began anew.
-    begun_anew: Vec<u64>,
+    /// After how many counted steps the task's own values began anew, and whether the training had
+    /// gone back to a checkpoint.
+    begun_anew: Vec<(u64, bool)>,
     evaluations: Vec<Look>,
     /// The steps of those that could not be written, why, and whether one was the last.
     failed_checkpoints: Vec<(u64, String, bool)>,
@@ -79,7 +80,11 @@ impl Part {
             parameters: recording.beginning.map(|beginning| beginning.parameters),
             steps: recording.steps.iter().map(step).collect(),
             restored: recording.restored.clone(),
-            begun_anew: recording.begun_anew.iter().map(|begun| begun.global_step).collect(),
+            begun_anew: recording
+                .begun_anew
+                .iter()
+                .map(|begun| (begun.count, begun.went_back))
+                .collect(),
             evaluations: recording.evaluations.iter().map(look).collect(),
             failed_checkpoints: recording
                 .failed_checkpoints
@@ -110,10 +115,11 @@ impl Part {
             is_local: step.is_local,
         }));
         recording.restored.extend(&self.restored);
-        let begun_anew = self.begun_anew.iter();
-        recording
-            .begun_anew
-            .extend(begun_anew.map(|&global_step| BegunAnew { worker: task.clone(), global_step }));
+        recording.begun_anew.extend(self.begun_anew.iter().map(|&(count, went_back)| BegunAnew {
+            worker: task.clone(),
+            count,
+            went_back,
+        }));
         recording.evaluations.extend(self.evaluations.iter().map(|look| Evaluation {
             global_step: look.global_step,
             at: time(look.at),
@@ -168,7 +174,7 @@ mod tests {
             FailedCheckpoint { global_step: 7, why: "the disk is full".to_owned(), is_last: true };
         told.failed_checkpoints.push(failed);
         told.restored.push(1);
-        told.begun_anew.push(BegunAnew { worker: worker.clone(), global_step: 1 });
+        told.begun_anew.push(BegunAnew { worker: worker.clone(), count: 1, went_back: true });
         told.ending = Some(Ending { weights_digest: Some(u64::MAX) });
         let text = serde_json::to_string(&Part::new(&told, SENT, at(40))).unwrap();
         let part: Part = serde_json::from_str(&text).unwrap();

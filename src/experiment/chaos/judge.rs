@@ -151,15 +151,13 @@ impl<'a> Judge<'a> {
                 Some(error.code)
             }
             _ => {
-                let anew = own_values::first_begun_anew(&timeline, &attempt, &saved, &mut breaches);
-                if anew.is_none() {
+                if !own_values::began_anew(&timeline, &attempt, &saved, &mut breaches) {
                     self.check_weights(&timeline, &attempt, &mut breaches);
+                    if timeline.is_exact() {
+                        saved.compare(&self.saved, &mut breaches);
+                    }
                 }
                 saved.check(self.trial, &timeline, &mut breaches);
-                if timeline.is_exact() {
-                    let until = anew.unwrap_or(u64::MAX);
-                    saved.compare(&self.saved, until, &mut breaches);
-                }
                 None
             }
         };

@@ -60,20 +60,24 @@ impl World {
         match self.links.arrive(from, to, delivery.payload.stamp) {
             Arrival::Hold => return self.held.push(delivery),
             Arrival::Reset => {
+                self.books.drop(&delivery);
                 let event = self.faults.reset(from, to);
                 return self.schedule_fault(self.network.latency(to, from), event);
             }
             Arrival::Closed => {
+                self.books.drop(&delivery);
                 let event = self.faults.close(from, to);
                 return self.schedule_fault(self.network.latency(to, from), event);
             }
             Arrival::Drop => {
+                self.books.drop(&delivery);
                 let (from, to) = (&self.tasks[from], &self.tasks[to]);
                 return tracing::debug!(%from, %to, "an envelope is lost with its connection");
             }
             Arrival::DeliverAfterLoss(loss) => self.tell_lost(to, from, loss, actions),
             Arrival::Deliver => {}
         }
+        self.books.hand_over(&delivery);
         actions.push(Action::Deliver { from, to, messages: delivery.payload.messages });
     }
 

@@ -1,5 +1,6 @@
 //! Ticks of a world without actors and without a runtime.
 
+mod books;
 mod processing;
 
 use std::collections::BTreeMap;

@@ -165,16 +165,34 @@ impl CheckpointSaver {
     async fn try_to_save(&mut self, context: &HookContext<'_>) -> Result<()> {
         match self.save(context).await {
             Err(error) if matches!(error.code, Code::DataLoss | Code::DeadlineExceeded) => {
-                tracing::error!(
-                    %error,
-                    "the checkpoint of step {} can't be written; going on", context.global_step
-                );
-                note(context, &error, false);
+                go_on_without(context, &error);
                 Ok(())
             }
             saved => saved,
         }
     }
+
+    /// Saves when a training begins: a place that can't be written to is an error then. A chief
+    /// that has come back before the first step goes on.
+    async fn save_first(&mut self, context: &HookContext<'_>) -> Result<()> {
+        match self.save(context).await {
+            Err(error) if error.code == Code::DataLoss => {
+                if !self.checkpoints.has_any(context.task).await? {
+                    return Err(error);
+                }
+                go_on_without(context, &error);
+                Ok(())
+            }
+            saved => saved,
+        }
+    }
+}
+
+/// A checkpoint can't be written, for `error`, and the training goes on.
+fn go_on_without(context: &HookContext<'_>, error: &Error) {
+    let step = context.global_step;
+    tracing::error!(%error, "the checkpoint of step {step} can't be written; going on");
+    note(context, error, false);
 }
 
 /// Notes in the training's record that a checkpoint could not be written.
@@ -223,7 +241,7 @@ impl Hook for CheckpointSaver {
             // The chief has come back to a training that goes on without any checkpoint, too.
             return Box::pin(self.try_to_save(context));
         }
-        Box::pin(self.save(context))
+        Box::pin(self.save_first(context))
     }
 
     fn after_run<'a>(

@@ -4,26 +4,32 @@
 use super::super::world::Attempt;
 use super::saved::Saved;
 use super::{Breaches, Promise, Timeline};
-use crate::training::BegunAnew;
 
-/// The first global step at which a worker's own values began anew, if one did. Each has to be of a
-/// worker that the restored checkpoint lacks, or that was started again while the others went on.
-pub(super) fn first_begun_anew(
+/// Whether workers' own values began anew. Each has to be of a worker that the restored checkpoint
+/// lacks, or that could not ask the chief for them, or that was started again while the others went
+/// on.
+pub(super) fn began_anew(
     timeline: &Timeline<'_>,
     attempt: &Attempt,
     saved: &Saved,
     found: &mut Breaches,
-) -> Option<u64> {
+) -> bool {
+    let workers: Vec<_> = timeline.trial.cluster.spec.workers().collect();
     for begun in &attempt.begun_anew {
-        let BegunAnew { worker, global_step, .. } = begun;
-        let index = timeline.trial.cluster.spec.workers().position(|other| other == *worker);
-        let is_lacked =
-            index.is_some_and(|index| saved.lacks_own_values(*global_step, index as u32));
-        let was_restored = attempt.restored.contains(global_step);
-        let has_died = timeline.worker_crashes().any(|dead| dead == worker);
-        found.unless(is_lacked || has_died && !was_restored, Promise::Checkpoints, || {
-            format!("{worker} began anew at step {global_step}, and its checkpoint has what it had")
+        let has_died = timeline.worker_crashes().any(|dead| *dead == begun.worker);
+        let is_lacked = || {
+            let index = workers.iter().position(|worker| *worker == begun.worker)?;
+            let mut restored = attempt.restored.iter();
+            restored
+                .find(|step| saved.has_own_values(**step, index as u32, begun.count) == Some(false))
+        };
+        let is_cut_off = || timeline.cuts_off(&begun.worker, workers.first());
+        let is_excused =
+            if begun.went_back { is_lacked().is_some() || is_cut_off() } else { has_died };
+        found.unless(is_excused, Promise::Checkpoints, || {
+            let (worker, count) = (&begun.worker, begun.count);
+            format!("{worker} began anew after {count} steps, and its checkpoint has what it had")
         });
     }
-    attempt.begun_anew.iter().map(|begun| begun.global_step).min()
+    !attempt.begun_anew.is_empty()
 }

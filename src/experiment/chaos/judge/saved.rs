@@ -8,7 +8,7 @@ use super::{Breaches, Promise, Timeline};
 use crate::checkpoint::{CheckpointError, Restored, Retention, Saver, Store};
 use crate::models::Model;
 use crate::tensor::Tensor;
-use crate::training::lacks_own_values;
+use crate::training::has_own_values;
 
 /// The variables of each checkpoint, by its step; or the error of one that can't be read.
 pub(super) struct Saved(Result<BTreeMap<u64, BTreeMap<String, Tensor>>, CheckpointError>);
@@ -68,17 +68,16 @@ impl Saved {
         }
     }
 
-    /// Whether the checkpoint of step `global_step` lacks what the worker `worker` alone had
-    /// learnt.
-    pub(super) fn lacks_own_values(&self, global_step: u64, worker: u32) -> bool {
-        let variables = self.0.as_ref().ok().and_then(|saved| saved.get(&global_step));
-        variables.is_some_and(|variables| lacks_own_values(variables, worker))
+    /// Whether the checkpoint of step `global_step` has what the worker `worker` alone had learnt
+    /// in `count` steps. None if it is of another count.
+    pub(super) fn has_own_values(&self, global_step: u64, worker: u32, count: u64) -> Option<bool> {
+        has_own_values(self.0.as_ref().ok()?.get(&global_step)?, worker, count)
     }
 
-    /// Each checkpoint up to step `until` is that of the undisturbed run.
-    pub(super) fn compare(&self, undisturbed: &Self, until: u64, found: &mut Breaches) {
+    /// Each checkpoint is that of the undisturbed run.
+    pub(super) fn compare(&self, undisturbed: &Self, found: &mut Breaches) {
         let (Ok(saved), Ok(expected)) = (&self.0, &undisturbed.0) else { return };
-        for (step, variables) in saved.range(..=until) {
+        for (step, variables) in saved {
             let Some(expected) = expected.get(step) else { continue };
             let differs =
                 variables.iter().find(|(name, value)| expected.get(*name) != Some(*value));

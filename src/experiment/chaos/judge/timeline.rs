@@ -53,6 +53,20 @@ impl Timeline<'_> {
         self.faults.iter().map(apart).sum::<Duration>() >= silence
     }
 
+    /// Whether `worker` may be unable to ask `chief`: that has died, or they have lost each other.
+    pub(super) fn cuts_off(&self, worker: &TaskName, chief: Option<&TaskName>) -> bool {
+        let parts = |task: &TaskName| task == worker || Some(task) == chief;
+        let apart = |fault: &Fault| match &fault.kind {
+            FaultKind::Freeze { task, lasts } if parts(task) => *lasts,
+            FaultKind::Partition { tasks, lasts } if tasks.iter().all(parts) => *lasts,
+            FaultKind::OneWay { from, to, lasts } if parts(from) && parts(to) => *lasts,
+            _ => Duration::ZERO,
+        };
+        let silence = self.trial.cluster.faults.silence;
+        let has_died = self.worker_crashes().any(|dead| Some(dead) == chief);
+        has_died || self.faults.iter().map(apart).sum::<Duration>() >= silence
+    }
+
     /// Whether the training may lose what it has learnt, or a task that it can't go on without.
     fn may_end_it(&self) -> bool {
         let has_checkpoints = self.trial.has_checkpoints();

@@ -100,6 +100,29 @@ const MENDED_OF_SEEDS: &[(u64, &str, &str)] = &[
         r#"[{ at = "203393us", freeze = "ps:1", for = "2118118us" },
             { at = "265765us", freeze = "worker:1", for = "3491331us" }]"#,
     ),
+    // A chief that came back before the first step, while the disk was full, ended the training,
+    // though its first life had saved the variables.
+    (
+        31,
+        "local SGD, weights",
+        r#"[{ at = "34632us", crash = "worker:0", restart_after = "2399747us" },
+            { at = "62718us", full_disk = true, for = "2534718us" },
+            { at = "336655us", freeze = "worker:2", for = "2036302us" }]"#,
+    ),
+    // A worker that was started again, and one whose checkpoint had no answer of it, while others
+    // went on: they began anew, as they had to.
+    (
+        5,
+        "local SGD, weights",
+        r#"[{ at = "394550us", crash = "worker:1", restart_after = "3679us" },
+            { at = "455797us", crash = "ps:1", restart_after = "29455us" }]"#,
+    ),
+    (
+        5,
+        "elastic averaging, every 2, alpha 0.3",
+        r#"[{ at = "86537us", partition = ["worker:0", "worker:2"], for = "363040us" },
+            { at = "228752us", crash = "ps:1", restart_after = "4623us" }]"#,
+    ),
 ];
 
 #[test]

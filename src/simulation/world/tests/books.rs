@@ -1,0 +1,45 @@
+//! Each byte that is sent is in the books at the end.
+
+use super::*;
+
+/// Lets time pass until `after`.
+fn wait(world: &mut World, after: Duration) {
+    let _alarm = sleep(world, A, after);
+    assert_next(world, after, &["wake"]);
+}
+
+/// A world with an envelope that was handed over, one that is held, one that is late, and one that
+/// is on the network.
+fn with_envelopes_everywhere() -> World {
+    let slow = FaultKind::SlowLink { tasks: vec![task(A), task(B)], factor: 20.0, lasts: ms(20) };
+    let freeze = FaultKind::Freeze { task: task(B), lasts: ms(50) };
+    let mut world = world(&[(0, slow), (5, freeze)]);
+    world.tick(&mut Vec::new());
+    send(&mut world, A, B);
+    assert_next(&mut world, LATENCY * 20, &["1 from 0 to 1"]);
+    wait(&mut world, ms(6));
+    send(&mut world, A, B);
+    wait(&mut world, ms(8));
+    send(&mut world, A, B);
+    wait(&mut world, ms(8) + LATENCY * 2);
+    send(&mut world, B, A);
+    world
+}
+
+#[test]
+fn what_is_held_or_late_or_on_the_network_at_the_end_is_under_way() {
+    let mut world = with_envelopes_everywhere();
+    let size = world.traffic[B].total;
+    assert_eq!(world.traffic[A].total, 3 * size);
+    assert_eq!((world.held.len(), world.events.late_bytes()), (1, size));
+    assert_eq!(world.network.bytes_in_flight().0, size);
+    drop(world.take_unfinished());
+}
+
+#[test]
+#[should_panic(expected = "bytes that tasks have sent")]
+fn an_envelope_that_is_lost_without_a_word_is_missed() {
+    let mut world = with_envelopes_everywhere();
+    world.held.clear();
+    drop(world.take_unfinished());
+}
