@@ -200,6 +200,7 @@ mod tests {
         let waits = |what: &str| ("master of ps:0".to_owned(), what.to_owned());
         let traffic = Traffic {
             sent: [("worker".to_owned(), 1024)].into(),
+            received: [("worker".to_owned(), 10)].into(),
             waiting: vec![waits("step 5 of worker:0, ps:0"), waits("step 6 of worker:0")],
             unreached: vec!["worker:0".to_owned()],
             ..Traffic::default()
