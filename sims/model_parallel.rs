@@ -4,9 +4,9 @@
 //! ```text
 //! trainyard certs new certs && trainyard certs issue certs --task ps:0,ps:1,worker:0,client:0
 //! export HOSTS="--ps-hosts 127.0.0.1:2222,127.0.0.1:2223 --worker-hosts 127.0.0.1:2224"
-//! trainyard serve $HOSTS --job-name ps --task-index 0 --certs certs &
-//! trainyard serve $HOSTS --job-name ps --task-index 1 --certs certs &
-//! trainyard serve $HOSTS --job-name worker --task-index 0 --certs certs &
+//! trainyard serve $HOSTS --task ps:0 --certs certs &
+//! trainyard serve $HOSTS --task ps:1 --certs certs &
+//! trainyard serve $HOSTS --task worker:0 --certs certs &
 //! cargo run --example model_parallel -- quic://127.0.0.1:2222/job:ps/task:0 certs
 //! ```
 

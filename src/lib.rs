@@ -69,6 +69,9 @@
 //! | [`sync`] | when a gradient counts and when a worker goes on |
 //! | [`cluster`], [`tensor`], [`units`], [`random`] | names; values; quantities; seeded streams |
 
+#[cfg(not(unix))]
+compile_error!("trainyard takes Unix's processes, signals and permissions; on Windows, use WSL 2");
+
 pub mod checkpoint;
 mod cli;
 pub mod clock;

@@ -178,7 +178,7 @@ class Runner:
         self.steps = {(mode, checkpoint): 300 for mode in MODES for checkpoint in (True, False)}
         self.weights, self.lock, self.ports = {}, threading.Lock(), Ports()
         self.certificates = base / "certs"
-        for more in (["new", "--name", "matrix"], ["issue", "--task", ",".join(TASKS)]):
+        for more in (["new", "--run-name", "matrix"], ["issue", "--task", ",".join(TASKS)]):
             subprocess.run([program, "certs", more[0], self.certificates, *more[1:]], check=True,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

@@ -21,7 +21,7 @@ set -euo pipefail
 
 certs=$(mktemp -d "$PWD/certs-$SLURM_JOB_ID-XXXXXX")
 trap 'rm -rf "$certs"' EXIT
-trainyard certs new "$certs" --name "job $SLURM_JOB_ID"
+trainyard certs new "$certs" --run-name "job $SLURM_JOB_ID"
 trainyard certs issue "$certs" --task ps:0,ps:1,worker:0,worker:1,worker:2,worker:3,worker:4,worker:5
 
 export RAYON_NUM_THREADS=$SLURM_CPUS_PER_TASK # so that tasks on one host don't fight for its cores

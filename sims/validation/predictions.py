@@ -202,7 +202,7 @@ def issue_certificates(program, folder):
     call(program, "certs", "new", folder / "authority")
     for host, task in enumerate(TASKS, 1):
         call(program, "certs", "issue", folder / "authority", "--task", task,
-             "--host", f"10.78.0.{host}", "--to", folder / f"host-{host}")
+             "--host", f"10.78.0.{host}", "--out", folder / f"host-{host}")
 
 
 def measured_step(program, folder, scenario, names):
@@ -211,10 +211,9 @@ def measured_step(program, folder, scenario, names):
     (folder / "cluster.json").write_text(json.dumps(cluster))
     tasks = []
     for host, (name, task) in enumerate(zip(names, TASKS), 1):
-        job, index = task.split(":")
         command = ["ip", "netns", "exec", name, program, "task", scenario, "--certs",
-                   folder / f"host-{host}", "--cluster", folder / "cluster.json", "--job-name", job,
-                   "--task-index", index, "--json", "-q"]
+                   folder / f"host-{host}", "--cluster", folder / "cluster.json", "--task", task,
+                   "--json", "-q"]
         # Kernels on one thread, as simulated: the hosts share this machine's cores.
         environment = os.environ | {"RAYON_NUM_THREADS": "1"}
         tasks.append(

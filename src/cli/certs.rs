@@ -16,28 +16,29 @@ pub(super) fn run(command: &CertsCommand) -> Result<ExitCode, Failure> {
 }
 
 fn new(args: &NewArgs) -> Result<(), Failure> {
-    Authority::new(&args.name)?.save(&args.folder)?;
+    Authority::new(&args.run_name)?.save(&args.folder)?;
     eprintln!(
         "{} has the authority of `{}` now: keep authority.key to yourself, no task needs it",
         args.folder.display(),
-        args.name
+        args.run_name
     );
     Ok(())
 }
 
 fn issue(args: &IssueArgs) -> Result<(), Failure> {
     let authority = Authority::load(&args.folder)?;
-    let to = args.to.as_deref().unwrap_or(&args.folder);
+    let out = args.out.as_deref().unwrap_or(&args.folder);
     for task in &args.tasks {
-        authority.issue_for(task, &args.hosts, args.lifetime())?.save(to, task)?;
-        eprintln!("{} has the certificate and the key of {task} now", to.display());
+        authority.issue_for(task, &args.hosts, args.lifetime())?.save(out, task)?;
+        eprintln!("{} has the certificate and the key of {task} now", out.display());
     }
     Ok(())
 }
 
 fn renew(args: &IssueArgs) -> Result<(), Failure> {
-    let to = args.to.as_deref().unwrap_or(&args.folder);
-    let absent = args.tasks.iter().map(|task| Identity::path(to, task)).find(|path| !path.exists());
+    let out = args.out.as_deref().unwrap_or(&args.folder);
+    let absent =
+        args.tasks.iter().map(|task| Identity::path(out, task)).find(|path| !path.exists());
     if let Some(path) = absent {
         return Err(CertificateError::NotIssued(path).into());
     }

@@ -67,8 +67,8 @@ fn merge(args: &MergeArgs) -> Result<ExitCode, Failure> {
         None => newest(&mut saver, &args.location)?,
     };
     let name = restored.name.clone();
-    let (variables, bytes) = export(restored, args.weights_only, &args.to)?;
-    eprintln!("{} has {variables} variables of {name} now, {}", args.to.display(), Bytes(bytes));
+    let (variables, bytes) = export(restored, args.weights_only, &args.out)?;
+    eprintln!("{} has {variables} variables of {name} now, {}", args.out.display(), Bytes(bytes));
     Ok(ExitCode::Done)
 }
 

@@ -1,6 +1,6 @@
 //! `launch`: deploys a scenario's runs on this machine, one process a task, over QUIC.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::runtime;
@@ -9,11 +9,11 @@ use super::args::LaunchArgs;
 use super::chaos;
 use super::failure::Failure;
 use super::live::Live;
-use super::output::{Out, command, exit_code};
+use super::output::{Out, command, digests, exit_code};
 use super::progress::Progress;
 use crate::deployment::{Ended, ExitCode, Folder, StopRequest, folder};
 use crate::experiment::calibration::Machine;
-use crate::experiment::{Experiment, Launcher, Trainer, Trial, folder_of};
+use crate::experiment::{Experiment, ExperimentError, Launcher, Trainer, Trial, folder_of};
 use crate::report::{Comparison, Run, World};
 use crate::training::Recording;
 
@@ -26,16 +26,27 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     let experiment = args.variants.of(args.scenario.experiment()?);
     if let Some(timelines) = args.chaos {
-        let launcher = launcher(args, flags, &experiment)?;
+        let launcher = launcher((args, quiet), flags, &experiment)?;
         return chaos::launch(args, (&experiment, launcher), (timelines, quiet));
     }
     let trials = experiment.trials_in(World::Deployment)?;
+    let resumes = |trial: &&Trial| trial.checkpoint_folder().is_some();
+    if args.repeat.get() > 1
+        && let Some(trial) = trials.iter().find(resumes)
+    {
+        return Err(ExperimentError::Impossible(format!(
+            "run `{}` has checkpoints in a folder, from which a repeat would go on; repeat it with \
+             `--unset checkpoint`",
+            trial.name
+        ))
+        .into());
+    }
     let mut stop = StopRequest::listen(None)?;
     let predictor = match args.compare {
         true => Some(Predictor::new(args, &experiment, &mut stop)?),
         false => None,
     };
-    let mut launcher = launcher(args, flags, &experiment)?;
+    let mut launcher = launcher((args, quiet), flags, &experiment)?;
     let live = Live::start(args.metrics)?;
     launcher.board = live.as_ref().map(|live| Arc::clone(&live.board));
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
@@ -51,7 +62,7 @@ pub(super) fn run(
 
 /// A launcher of this program.
 fn launcher(
-    args: &LaunchArgs,
+    (args, quiet): (&LaunchArgs, bool),
     flags: Vec<String>,
     experiment: &Experiment,
 ) -> Result<Launcher, Failure> {
@@ -59,6 +70,8 @@ fn launcher(
     let mut launcher = Launcher::new(experiment, program)?;
     launcher.flags = flags;
     launcher.record = args.record.clone();
+    launcher.max_restarts = args.max_restarts;
+    launcher.tells_of_status = !quiet && args.chaos.is_none();
     launcher.busy_poll = args.busy_poll.map(Into::into);
     Ok(launcher)
 }
@@ -125,9 +138,14 @@ where
             let place = logs.of_run(&trial.name, trials.len())?;
             let progress = Box::new(Progress::of(trial, *quiet));
             // If this fails, the logs are kept.
-            let launched = launcher.launch((experiment, trial), place, progress, &mut stop).await?;
-            let (mut result, recording) = match launched {
-                Ended::Done(ended) => ended,
+            let launched =
+                launcher.launch((experiment, trial), place.clone(), progress, &mut stop).await?;
+            let repeated = match launched {
+                Ended::Done(first) => self.repeat(trial, first, &place, &mut stop).await?,
+                Ended::Stopped(code) => Ended::Stopped(code),
+            };
+            let (mut result, recording) = match repeated {
+                Ended::Done(first) => first,
                 Ended::Stopped(code) => {
                     logs.remove();
                     out.print_so_far(args.json, &report, trials.len())?;
@@ -141,6 +159,48 @@ where
         logs.remove();
         out.print(args.json, &report)?;
         Ok(exit_code(&report.runs))
+    }
+
+    /// Launches a run as often as was asked, compares its weights with those of the `first` launch,
+    /// and returns that.
+    async fn repeat(
+        &self,
+        trial: &Trial,
+        first: (Run, Recording),
+        logs: &Path,
+        stop: &mut StopRequest,
+    ) -> Result<Ended<(Run, Recording)>, Failure> {
+        let repeats = self.args.repeat.get();
+        if repeats == 1 {
+            return Ok(Ended::Done(first));
+        }
+        let weights = &first.0.weights_digest;
+        let (mut seconds, mut others) = (vec![format!("{:.3}", first.0.seconds)], 0);
+        for _ in 1..repeats {
+            let progress = Box::new(Progress::of(trial, self.quiet));
+            let order = (self.experiment, trial);
+            let launched = self.launcher.launch(order, logs.to_owned(), progress, stop).await?;
+            let again = match launched {
+                Ended::Done((again, _)) => again,
+                Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
+            };
+            seconds.push(format!("{:.3}", again.seconds));
+            if again.weights_digest == *weights {
+                continue;
+            }
+            others += 1;
+            if trial.mode.needs_all_workers() && trial.cluster.faults.list.is_empty() {
+                let (was, is) = (digests(&first.0), digests(&again));
+                return Err(Failure::RepeatDiffered { run: trial.name.clone(), was, is });
+            }
+        }
+        let weights = match others {
+            0 => "the same weights each time".to_owned(),
+            others => format!("{others} with other weights than the first"),
+        };
+        let (name, seconds) = (&trial.name, seconds.join(", "));
+        eprintln!("{name}: launched {repeats} times, {weights}; seconds: {seconds}");
+        Ok(Ended::Done(first))
     }
 }
 

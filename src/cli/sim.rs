@@ -55,6 +55,9 @@ pub(super) fn run(
             Ok::<_, Failure>(())
         },
     )?;
+    if args.repeat.get() > 1 && !quiet {
+        eprintln!("each run was the same {} times, event by event", args.repeat);
+    }
     let (mut report, mut out) = results.take();
     if is_tuned {
         report.keep_best_rates();

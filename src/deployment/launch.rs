@@ -47,6 +47,10 @@ pub(crate) struct Launch {
     pub(crate) tasks: Vec<TaskName>,
     /// How long a task that gives no sign of life is waited for.
     pub(crate) patience: Patience,
+    /// How often a task is started again whose end a restart can mend.
+    pub(crate) max_restarts: u32,
+    /// The training's name, if the launcher tells how a task is asked for its status.
+    pub(crate) status_of: Option<String>,
     /// What the launcher does to the processes.
     pub(crate) faults: Vec<ProcessFault>,
     /// The folder of the run's checkpoints, if they are in one.

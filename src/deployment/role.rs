@@ -23,8 +23,8 @@ pub struct RoleFlags {
 /// The help for a process without a role.
 const NOTHING: &str = "\
 nothing says which task of which cluster this is; give one of
-  --ps-hosts HOST:PORT,... --worker-hosts HOST:PORT,... --job-name JOB --task-index N
-  --cluster FILE --job-name JOB --task-index N
+  --ps-hosts HOST:PORT,... --worker-hosts HOST:PORT,... --task JOB:N
+  --cluster FILE --task JOB:N
   the variable TF_CONFIG, as Kubernetes' training operator sets it
   SLURM's variables, as `srun` sets them";
 
@@ -61,9 +61,9 @@ pub fn find_role(
         return Ok(Some(of_task(cluster, &args.flags)?));
     }
     if names_task {
-        let mistakes = "--job-name and --task-index name a task of no cluster; give also \
-                        --ps-hosts and --worker-hosts, or --cluster FILE, or addresses in the \
-                        scenario's [cluster]";
+        let mistakes = "--task, or --job-name and --task-index, name a task of no cluster; give \
+                        also --ps-hosts and --worker-hosts, or --cluster FILE, or addresses in \
+                        the scenario's [cluster]";
         return Err(mistaken("the flags", mistakes));
     }
     if let Some(text) = variable("TF_CONFIG")?.filter(|text| !text.trim().is_empty()) {
@@ -99,7 +99,7 @@ pub fn require_role(
 /// The role of the task that the flags name, in `cluster`.
 fn of_task(cluster: ClusterSpec, args: &Flags) -> Result<RunConfig, DeploymentError> {
     let Some(job) = &args.job_name else {
-        let missing = "--job-name: missing; with a cluster, every task must be told which it is";
+        let missing = "--task: missing; with a cluster, every task must be told which it is";
         return Err(mistaken("the flags", missing));
     };
     let task = TaskName::new(job.as_str(), args.task_index.unwrap_or(0));

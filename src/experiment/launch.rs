@@ -25,6 +25,10 @@ pub(crate) struct Launcher {
     pub(crate) flags: Vec<String>,
     /// How long an idle task polls for messages, if the user has said so.
     pub(crate) busy_poll: Option<Duration>,
+    /// How often a task is started again whose end a restart can mend.
+    pub(crate) max_restarts: u32,
+    /// Whether it is told how a task is asked for its status.
+    pub(crate) tells_of_status: bool,
     /// Tells what a launch does to its processes and waits for.
     pub(crate) tell: fn(&str),
     /// The folder of the tapes, if any are wanted.
@@ -65,8 +69,18 @@ impl Launcher {
             }
         };
         let tell = |words: &str| eprintln!("{words}");
-        let (flags, busy_poll, record, board) = (Vec::new(), None, None, None);
-        Ok(Self { program, flags, busy_poll, tell, record, board, scenario, _folder: folder })
+        Ok(Self {
+            program,
+            flags: Vec::new(),
+            busy_poll: None,
+            max_restarts: 0,
+            tells_of_status: false,
+            tell,
+            record: None,
+            board: None,
+            scenario,
+            _folder: folder,
+        })
     }
 
     /// Launches one run and follows it to its end. The tasks' logs go to the folder `logs`.
@@ -92,6 +106,8 @@ impl Launcher {
             busy_poll: self.busy_poll,
             tasks: trial.cluster.spec.tasks().collect(),
             patience: trial.settings.patience,
+            max_restarts: self.max_restarts,
+            status_of: self.tells_of_status.then(|| trial.scenario.clone()),
             faults: inflicted::faults_of_processes(trial, self.tell),
             checkpoints: trial.checkpoint_folder(),
             tell: self.tell,

@@ -273,7 +273,7 @@ impl Trial {
     }
 
     /// The folder of its checkpoints in deployment, if they are in one of this machine's.
-    pub(super) fn checkpoint_folder(&self) -> Option<PathBuf> {
+    pub(crate) fn checkpoint_folder(&self) -> Option<PathBuf> {
         let directory = self.checkpoint.as_ref()?.directory.as_ref()?;
         let is_folder = !directory.contains("://");
         is_folder.then(|| Path::new(directory).join(folder_of(&self.name)))

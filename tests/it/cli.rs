@@ -19,6 +19,7 @@ mod launched_faults;
 mod metrics;
 mod plans;
 mod predictions;
+mod python;
 #[cfg(target_os = "linux")]
 mod replays;
 mod roles;

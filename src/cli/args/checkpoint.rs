@@ -62,8 +62,8 @@ pub(crate) struct MergeArgs {
     pub(crate) location: String,
 
     /// The file to write.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) to: PathBuf,
+    #[arg(long, alias = "to", value_name = "FILE")]
+    pub(crate) out: PathBuf,
 
     /// Of which step; the newest whole one where this is not given.
     #[arg(long, value_name = "N")]

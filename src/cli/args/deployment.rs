@@ -19,7 +19,7 @@ use crate::units::{Bytes, Span};
 /// more.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct RoleArgs {
-    /// A file (`.toml`, `.json`) of jobs and their addresses, with --job-name and --task-index.
+    /// A file (`.toml`, `.json`) of jobs and their addresses, with --task.
     #[arg(long = "cluster", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
@@ -31,7 +31,11 @@ pub(crate) struct RoleArgs {
     #[arg(long, alias = "worker_hosts", value_name = "HOST:PORT,...")]
     pub(crate) worker_hosts: Option<String>,
 
-    /// The job of this task: `ps` or `worker`.
+    /// This task: its job and its index, as in `ps:0`.
+    #[arg(long, value_name = "JOB:N", conflicts_with_all = ["job_name", "task_index"])]
+    pub(crate) task: Option<TaskName>,
+
+    /// The job of this task, as TensorFlow's trainers are told: `ps` or `worker`.
     #[arg(long, alias = "job_name", value_name = "JOB")]
     pub(crate) job_name: Option<String>,
 
@@ -53,13 +57,15 @@ impl RoleArgs {
     /// The role flags; the scenario gives the number of parameter servers if the flags don't.
     pub(crate) fn flags(&self, scenario: Option<&Scenario>) -> RoleFlags {
         let of_scenario = || scenario.and_then(|scenario| scenario.cluster.get("ps"));
+        let (job, index) =
+            self.task.as_ref().map(|task| (task.job().to_owned(), task.index())).unzip();
         RoleFlags {
             file: self.file.clone(),
             flags: Flags {
                 ps_hosts: self.ps_hosts.clone(),
                 worker_hosts: self.worker_hosts.clone(),
-                job_name: self.job_name.clone(),
-                task_index: self.task_index,
+                job_name: job.or_else(|| self.job_name.clone()),
+                task_index: index.or(self.task_index),
             },
             ps: self.ps.unwrap_or_else(|| of_scenario().map_or(0, Tasks::count)),
             port_base: self.port_base,
@@ -195,6 +201,16 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
 
+    /// Launch each run this many times, and say whether its weights were the same each time; fail
+    /// if those of a synchronous run were not. The report is of the first.
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with_all = ["chaos", "record"])]
+    pub(crate) repeat: NonZeroU32,
+
+    /// Start a task again that ends with an exit code of 128 or above, is killed or stands still, N
+    /// times at most, as a scheduler would.
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "chaos")]
+    pub(crate) max_restarts: u32,
+
     /// Also simulate each run on a model of this machine, and print predicted and measured side by
     /// side.
     #[arg(long)]
@@ -258,8 +274,8 @@ pub(crate) struct NewArgs {
     pub(crate) folder: PathBuf,
 
     /// What the run is called, for those who read the certificate.
-    #[arg(long, value_name = "RUN", default_value = "trainyard")]
-    pub(crate) name: String,
+    #[arg(long, aliases = ["name", "run_name"], value_name = "NAME", default_value = "trainyard")]
+    pub(crate) run_name: String,
 }
 
 /// The arguments of `certs issue`.
@@ -282,8 +298,8 @@ pub(crate) struct IssueArgs {
     pub(crate) days: u32,
 
     /// Where to write the certificates; into the authority's folder where this is not given.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) to: Option<PathBuf>,
+    #[arg(long, alias = "to", value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 impl IssueArgs {

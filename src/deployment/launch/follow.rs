@@ -5,6 +5,7 @@ mod cause;
 mod deeds;
 mod listener;
 mod quiet;
+mod restarts;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -51,8 +52,8 @@ pub(super) async fn follow(
     let (sender, news) = mpsc::unbounded_channel();
     let next_beat = clock.now().after(BEAT_EVERY);
     let agenda = Agenda::new(&order.faults, &order.tasks);
-    let (relay, tell) = (cluster.relay, order.tell);
-    let kept = (!agenda.is_empty()).then(|| sender.clone());
+    let (relay, asker, tell) = (cluster.relay, cluster.asker, order.tell);
+    let kept = (!agenda.is_empty() || order.max_restarts > 0).then(|| sender.clone());
     let (starter, tasks) = (cluster.starter, Vec::new());
     let mut followed = Followed {
         news,
@@ -64,11 +65,12 @@ pub(super) async fn follow(
         starter,
         clock,
         next_beat,
+        max_restarts: order.max_restarts,
+        beats: 0,
         lingers: 0,
         chief: 0,
         tasks,
     };
-    let _asker = cluster.asker; // until the run is over
     for (index, member) in cluster.members.into_iter().enumerate() {
         let (task, log) = (member.task.clone(), order.log(&member.task));
         let id = member.child.id();
@@ -90,6 +92,7 @@ pub(super) async fn follow(
                 for (task, silence) in followed.count_quiet(order) {
                     watch.silent(&task, silence);
                 }
+                followed.tell_of_status(order, asker.as_ref());
                 if followed.count_beat(order.patience).await {
                     break Ended::Done(());
                 }
@@ -133,6 +136,9 @@ struct Followed {
     starter: Starter,
     clock: WallClock,
     next_beat: Time,
+    /// How often a task is still started again whose end a restart can mend.
+    max_restarts: u32,
+    beats: u32,
     /// The number of beats since the chief is done.
     lingers: u32,
     /// The index of the task that leads the training and reports it.
@@ -149,8 +155,10 @@ struct Followee {
     id: Option<u32>,
     /// How many faults have it stand still.
     stops: u32,
-    /// Whether a fault has killed it, and it is not started again yet.
+    /// Whether it was killed by a fault, or has ended, and is not started again yet.
     is_down: bool,
+    /// How often it was started again after an end of its own.
+    restarts: u32,
     /// The launcher's time at which the task's clock shows 0 \[ns\].
     began: Option<i64>,
     part: Option<Part>,
@@ -188,6 +196,7 @@ impl Followee {
             id: None,
             stops: 0,
             is_down: false,
+            restarts: 0,
             began: None,
             part: None,
             unheard: 0,
@@ -201,7 +210,8 @@ impl Followee {
 impl Followed {
     /// The next change. None when all processes are gone.
     async fn next(&mut self) -> Option<Noted> {
-        if self.agenda.is_empty() || self.have_all_ended() {
+        let is_over = self.max_restarts == 0 && self.agenda.is_empty();
+        if is_over || self.have_all_ended() {
             self.spare_the_rest();
         }
         let (index, event) = match self.news.recv().await? {
@@ -213,6 +223,11 @@ impl Followed {
             News::Exited(index, _) if self.tasks[index].has_ended => return Some(Noted::Other),
             News::Exited(index, exit) if self.has_come_to_its_end(index, &exit) => {
                 (self.tasks[index].has_ended, self.tasks[index].id) = (true, None);
+                return Some(Noted::Other);
+            }
+            News::Exited(index, exit) if self.may_restart(index, &exit) => {
+                self.restart(index, &exit.to_string());
+                self.tasks[index].id = None;
                 return Some(Noted::Other);
             }
             News::Exited(index, exit) => {
@@ -293,6 +308,7 @@ impl Followed {
 
     /// Stops all processes: asks them, and kills those that still run after `time`.
     async fn stop(&mut self, time: Duration) {
+        self.max_restarts = 0;
         self.spare_the_rest();
         let known: Vec<bool> =
             self.tasks.iter().map(|followee| followee.failed.is_some()).collect();

@@ -24,7 +24,7 @@ use crate::transport::{Authority, CLIENT, Identity};
 /// The processes of a cluster.
 pub(super) struct Cluster {
     pub(super) members: Vec<Member>,
-    /// The folder of a certificate for asking them for their status, if the log is to tell of it.
+    /// The folder of a certificate for asking them for their status, if that is told of.
     pub(super) asker: Option<Folder>,
     pub(super) starter: Starter,
     /// Carries what the tasks send each other, if a fault is to disturb that.
@@ -64,7 +64,7 @@ pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
     let address =
         |socket: &UdpSocket| socket.local_addr().map_err(DeploymentError::system("open a socket"));
     let addresses = sockets.iter().map(address).collect::<Result<Vec<_>, _>>()?;
-    let asker = asker(&authority, &cluster(&order.tasks, &addresses))?;
+    let asker = order.status_of.as_ref().map(|_| asker(&authority)).transpose()?;
     let is_disturbed = order.faults.iter().any(ProcessFault::is_of_links);
     let relay = is_disturbed.then(|| Relay::new(&addresses)).transpose()?;
     let seen_by = |index| relay.as_ref().map_or(&*addresses, |relay| relay.seen_by(index));
@@ -78,7 +78,8 @@ pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
         members.push(starter.start_again(order, index)?);
     }
     for (task, socket) in order.tasks.iter().zip(&mut starter.sockets) {
-        if !order.faults.iter().any(|fault| fault.restarts(task)) {
+        let is_faulted = || order.faults.iter().any(|fault| fault.restarts(task));
+        if order.max_restarts == 0 && !is_faulted() {
             *socket = None;
         }
     }
@@ -86,6 +87,11 @@ pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
 }
 
 impl Starter {
+    /// The address of the task `index`.
+    pub(super) fn address(&self, index: usize, task: &TaskName) -> Option<&str> {
+        self.specs[index].task_address(task).ok()
+    }
+
     /// Starts the process of the task `index`, on the socket that it had before.
     ///
     /// # Errors
@@ -103,17 +109,13 @@ impl Starter {
     }
 }
 
-/// A certificate for `status`, for those who look for what is wrong with a launch and so have the
-/// log tell of it. No other key is ever in a file: it would outlive a launcher that is killed.
-fn asker(authority: &Authority, spec: &ClusterSpec) -> Result<Option<Folder>, DeploymentError> {
-    if !tracing::enabled!(tracing::Level::DEBUG) {
-        return Ok(None);
-    }
+/// A certificate for `status`. No other key is ever in a file: it would outlive a launcher that is
+/// killed, where this one is of no use without the run.
+fn asker(authority: &Authority) -> Result<Folder, DeploymentError> {
     let asker = Folder::private("trainyard-status")?;
     let client = TaskName::new(CLIENT, 0);
     authority.issue(&client, &[])?.save(asker.path(), &client)?;
-    tracing::debug!(cluster = %spec, certs = %asker.path().display(), "`status` can ask the tasks");
-    Ok(Some(asker))
+    Ok(asker)
 }
 
 /// The cluster of `tasks` at `addresses`.

@@ -149,11 +149,11 @@ fn merge_replaces_a_plain_file_and_neither_a_link_nor_a_folder() {
     fs::write(&file, "old").unwrap();
     std::os::unix::fs::symlink(&file, &link).unwrap();
     for place in [&link, &folder] {
-        let said = checkpoint("merge", &folder, &["--to", place.to_str().unwrap()]);
+        let said = checkpoint("merge", &folder, &["--out", place.to_str().unwrap()]);
         assert!(said.code != 0 && said.err.contains("no plain file"), "{}", said.err);
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "old");
-    let said = checkpoint("merge", &folder, &["--to", file.to_str().unwrap()]);
+    let said = checkpoint("merge", &folder, &["--out", file.to_str().unwrap()]);
     assert_eq!(said.code, 0, "{}", said.err);
 }
 
@@ -162,10 +162,11 @@ fn merge_makes_one_file_that_python_reads() {
     let folder = trained("checkpoint_merge");
     let (whole, weights) =
         (folder.join("../whole.safetensors"), folder.join("../weights.safetensors"));
-    let said = checkpoint("merge", &folder, &["--to", whole.to_str().unwrap(), "--step", "100"]);
+    let said = checkpoint("merge", &folder, &["--out", whole.to_str().unwrap(), "--step", "100"]);
     assert_eq!((said.code, said.out.as_str()), (0, ""), "{}", said.err);
     assert!(said.err.contains("6 variables of model.ckpt-100"), "{}", said.err);
-    let said = checkpoint("merge", &folder, &["--to", weights.to_str().unwrap(), "--weights-only"]);
+    let said =
+        checkpoint("merge", &folder, &["--out", weights.to_str().unwrap(), "--weights-only"]);
     assert_eq!(said.code, 0, "{}", said.err);
     let python = |args: &[&str]| Command::new("python3").args(args).output();
     if !python(&["-c", "import safetensors.numpy"]).is_ok_and(|output| output.status.success()) {

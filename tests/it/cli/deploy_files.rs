@@ -159,6 +159,82 @@ fn the_pods_of_a_manifest_with_a_chief_and_an_evaluator_learn_the_same_and_are_m
     assert!(rows.lines().last().unwrap().split(',').any(|cell| cell == "20"), "{rows}");
 }
 
+/// The text after `key` in each line that begins with it.
+fn values<'a>(manifest: &'a str, key: &str) -> Vec<&'a str> {
+    let value = |line: &'a str| line.trim_start_matches([' ', '-']).strip_prefix(key);
+    manifest.lines().filter_map(value).map(str::trim).collect()
+}
+
+/// Runs all pods of a JobSet as processes on this machine: the arguments and the variables of each
+/// job, with the index of the pod and addresses of this machine put in, and what is mounted.
+fn run_pods_of_a_jobset(test: &str, manifest: &str) -> Vec<(String, Said)> {
+    let place = folder(test);
+    for command in commands(manifest, "trainyard certs") {
+        let args: Vec<&str> = command.iter().skip(1).map(String::as_str).collect();
+        assert_eq!(trainyard_in(&place, &args, &[]).code, 0, "{command:?}");
+    }
+    let hosts: Vec<(String, String)> = values(manifest, "value: ")
+        .iter()
+        .flat_map(|hosts| hosts.split(','))
+        .map(|host| (host.to_owned(), free_address()))
+        .collect();
+    let on_this_machine = |text: &str| {
+        hosts.iter().fold(text.to_owned(), |text, (host, here)| text.replace(host, here))
+    };
+    let variables: Vec<(&str, String)> = values(manifest, "name: TRAINYARD_")
+        .into_iter()
+        .zip(values(manifest, "value: "))
+        .map(|(name, hosts)| (name, on_this_machine(hosts)))
+        .collect();
+    let mut running = Vec::new();
+    for (args, count) in
+        values(manifest, "args: ").into_iter().zip(values(manifest, "completions: "))
+    {
+        let args: Vec<String> = serde_json::from_str(args).unwrap();
+        for index in 0..count.parse().unwrap() {
+            let index: usize = index;
+            let mounted = |volume: &str| place.join(volume).to_str().unwrap().to_owned();
+            let own: Vec<String> = args
+                .iter()
+                .map(|arg| arg.replace("$(JOB_COMPLETION_INDEX)", &index.to_string()))
+                .map(|arg| arg.replace("/certs", &mounted("certs/tasks")))
+                .map(|arg| arg.replace("/results", &mounted("results")))
+                .collect();
+            let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+            command.args(&own).args(SHORT).current_dir(env!("CARGO_MANIFEST_DIR"));
+            for (name, hosts) in &variables {
+                command.env(format!("TRAINYARD_{name}"), hosts);
+            }
+            let pod = own.last().unwrap().clone();
+            running.push((pod, Running::start(&mut command, Duration::from_secs(120))));
+        }
+    }
+    running.into_iter().map(|(pod, process)| (pod, process.end())).collect()
+}
+
+#[test]
+fn the_pods_of_a_jobset_with_their_arguments_alone_learn_what_the_simulation_does() {
+    let manifest = file("jobset.yaml");
+    let pods = run_pods_of_a_jobset("deploy_jobset", &manifest);
+    let names: Vec<&str> = pods.iter().map(|(pod, _)| &**pod).collect();
+    assert_eq!(names, ["ps:0", "ps:1", "worker:0", "worker:1", "worker:2", "worker:3"]);
+    assert!(pods.iter().all(|(_, said)| said.code == 0), "{}", errors(&pods));
+    let chief = &pods.iter().find(|(pod, _)| pod == "worker:0").unwrap().1;
+    assert_eq!(weights(chief), simulated_weights(&file("kubernetes.yaml")), "the same training");
+}
+
+#[test]
+fn a_jobset_fails_by_each_exit_code_that_no_restart_can_mend_and_by_no_other() {
+    let manifest = file("jobset.yaml");
+    let listed: Vec<i32> = serde_json::from_str(values(&manifest, "values: ")[0]).unwrap();
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/deploying.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let table = docs.split("## Exit codes").nth(1).unwrap().split("\n## ").next().unwrap();
+    let code = |line: &str| line.strip_prefix("| ")?.split(' ').next()?.parse().ok();
+    let known: Vec<i32> = table.lines().filter_map(code).filter(|c| (1..128).contains(c)).collect();
+    assert!(known.len() >= 10 && listed == known, "{listed:?} and {known:?}");
+}
+
 /// What pods that failed said.
 fn errors(pods: &[(String, Said)]) -> String {
     let failed = pods.iter().filter(|(_, said)| said.code != 0);

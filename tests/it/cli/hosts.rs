@@ -165,9 +165,9 @@ impl<'a> Training<'a> {
         certs(&["new", "authority"]);
         for (host, task) in (1..).zip(TASKS) {
             let (name, to) = (format!("10.77.0.{host}"), format!("host-{host}"));
-            certs(&["issue", "authority", "--task", task, "--host", &name, "--to", &to]);
+            certs(&["issue", "authority", "--task", task, "--host", &name, "--out", &to]);
         }
-        certs(&["issue", "authority", "--task", "client:0", "--to", "client"]);
+        certs(&["issue", "authority", "--task", "client:0", "--out", "client"]);
         fs::write(folder.join("cluster.json"), cluster().to_string()).unwrap();
         Self { hosts, scenario: scenario(test, &text(stop)), folder }
     }

@@ -1,6 +1,8 @@
 //! `launch`: a scenario for real, one process a task; what it prints, how it ends, and that nothing
 //! stays behind.
 
+mod restarts;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -22,16 +22,11 @@ impl Followed {
         failed.sort_by_key(|((rank, exit), _)| (exit.is_loss_of_another(), *rank));
         let ((_, exit), task) = failed[0];
         let log = order.log(task);
-        let why = match exit {
-            Exit::Signal(signal) => format!("it was killed by signal {signal}"),
-            Exit::Silent(silence) => format!(
-                "it was killed after it had given no sign of life for {silence:.0?}: it stood still"
-            ),
-            Exit::Unknown(error) => format!("it can't be waited for: {error}"),
-            Exit::Code(code) => {
-                last_words(&log).unwrap_or_else(|| format!("it ended with exit code {code}"))
-            }
+        let said = match exit {
+            Exit::Code(_) => last_words(&log),
+            _ => None,
         };
+        let why = said.unwrap_or_else(|| exit.to_string());
         DeploymentError::Task {
             run: order.run.clone(),
             task: task.clone(),

@@ -148,11 +148,12 @@ impl Followed {
         let Some(sender) = self.sender.clone() else { return Ok(()) };
         let member = self.starter.start_again(order, index)?;
         let task = member.task.clone();
-        (self.tell)(&format!("fault: {task} is started again"));
+        (self.tell)(&format!("{task} is started again"));
         let id = member.child.id();
         let (way, kill) = listener::listen(Origin { index, sender }, member, &order.log(&task));
         let (way, kill) = (Some(way), Some(kill));
-        self.tasks[index] = Followee { task, way, kill, id, ..Followee::new() };
+        let restarts = self.tasks[index].restarts;
+        self.tasks[index] = Followee { task, way, kill, id, restarts, ..Followee::new() };
         Ok(())
     }
 

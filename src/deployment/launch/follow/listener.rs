@@ -1,5 +1,6 @@
 //! Listens to one process of a cluster: its events, the output of its program, its end.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -59,6 +60,20 @@ impl Exit {
                 known => known.unwrap_or(ExitCode::Internal),
             },
             Self::Unknown(_) => ExitCode::Internal,
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "it ended with exit code {code}"),
+            Self::Signal(signal) => write!(f, "it was killed by signal {signal}"),
+            Self::Silent(silence) => write!(
+                f,
+                "it was killed after it had given no sign of life for {silence:.0?}: it stood still"
+            ),
+            Self::Unknown(error) => write!(f, "it can't be waited for: {error}"),
         }
     }
 }

@@ -46,6 +46,7 @@ impl Followed {
     /// Counts the silence of a task, and kills it when that is too long.
     fn count_silence(&mut self, index: usize, patience: Patience) {
         let (failures, is_chief_done) = (self.failures(), self.is_chief_done());
+        let may_restart = self.may_restart(index, &Exit::Silent(Duration::ZERO));
         let Followee { task, kill, began, unheard, failed, has_ended, is_down, .. } =
             &mut self.tasks[index];
         if *has_ended || *is_down || failed.is_some() {
@@ -57,7 +58,9 @@ impl Followed {
         if silence >= limit {
             *kill = None;
             *has_ended = is_chief_done; // the result is there without it
-            if !is_chief_done {
+            if !is_chief_done && may_restart {
+                self.restart(index, &Exit::Silent(silence).to_string());
+            } else if !is_chief_done {
                 *failed = Some((failures, Exit::Silent(silence)));
             }
         } else if unheard.is_multiple_of(TELL_EVERY) {

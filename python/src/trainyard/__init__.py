@@ -1,0 +1,152 @@
+"""Runs trainyard, and reads what it has written.
+
+The work is done by the program `trainyard`, which the wheel brings. DataFrames need pandas; `Result.rows` does not.
+"""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+
+__all__ = ["Result", "TrainyardError", "binary", "read", "run", "sim"]
+
+# Codes with which `sim` ends and has a result all the same: the target is not reached, a run diverged, a checkpoint
+# is not written.
+_WITH_RESULT = (0, 3, 7, 9)
+
+
+class TrainyardError(RuntimeError):
+    """The program has ended with an error: what it said, and `code`, its exit code."""
+
+    def __init__(self, code, said):
+        super().__init__(f"{said.strip()} (exit code {code})")
+        self.code = code
+
+
+def binary():
+    """The path of the program: `TRAINYARD_BINARY`, or that of the wheel, or the first on `PATH`."""
+    named = os.environ.get("TRAINYARD_BINARY")
+    beside = Path(sysconfig.get_path("scripts")) / "trainyard"
+    found = named or (str(beside) if beside.exists() else shutil.which("trainyard"))
+    if not found:
+        raise FileNotFoundError("there is no program `trainyard`; name one by the variable TRAINYARD_BINARY")
+    return found
+
+
+def run(*arguments, codes=(0,)):
+    """Runs `trainyard` with `arguments` and returns what it prints. Another exit code than `codes` is an error."""
+    # Variables of flags are for who types commands.
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
+    command = [binary(), *map(str, arguments)]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    if done.returncode not in codes:
+        raise TrainyardError(done.returncode, done.stderr)
+    return done.stdout
+
+
+def sim(scenario=None, *, set=None, sweep=None, runs=(), seed=None, seeds=None, out=None):
+    """Simulates a scenario and returns its `Result`.
+
+    `scenario` is a file, or the one in the program. `set` and `sweep` change keys, as in
+    `set={"network.latency": "1ms"}` and `sweep={"cluster.worker": [4, 8]}`; `runs` names the runs that are wanted.
+    `out` is the folder for the files, or else a temporary one, which goes with the result.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="trainyard-") if out is None else None
+    place = Path(folder.name if folder else out)
+    arguments = ["sim"] + ([scenario] if scenario else [])
+    arguments += [word for name in runs for word in ("--run", name)]
+    arguments += [word for key, value in (set or {}).items() for word in ("--set", f"{key}={_text(value)}")]
+    for key, values in (sweep or {}).items():
+        arguments += ["--sweep", f"{key}={','.join(map(_text, values))}"]
+    for flag, value in (("--seed", seed), ("--seeds", seeds)):
+        arguments += [] if value is None else [flag, value]
+    run(*arguments, "--quiet", "--json", "--out", place, codes=_WITH_RESULT)
+    return Result(place, folder)
+
+
+def read(folder):
+    """The `Result` in a folder that `sim`, `launch` or `task` has written with `--out`."""
+    return Result(Path(folder))
+
+
+class Result:
+    """What a command has written into a folder with `--out`."""
+
+    def __init__(self, folder, _temporary=None):
+        self.folder = folder
+        self._temporary = _temporary  # removed with this result
+        self.report = json.loads((folder / "result.json").read_text())
+
+    def rows(self, table):
+        """A table as dictionaries, numbers as numbers: `runs`, `steps` or `evaluations`."""
+        if table == "runs":
+            return [_flat(entry) for entry in self.report["runs"]]
+        if table not in ("steps", "evaluations"):
+            raise ValueError(f"there is no table {table!r}; there are runs, steps and evaluations")
+        with open(self.folder / f"{table}.csv", newline="") as file:
+            return [{key: _number(cell) for key, cell in row.items()} for row in csv.DictReader(file)]
+
+    def runs(self):
+        """A DataFrame with a row for each run: all of `result.json` that is a number or a word.
+
+        Swept keys are columns by their path, nested values by theirs, as in `staleness.mean`.
+        """
+        return _frame(self.rows("runs"))
+
+    def steps(self, run=None):
+        """A DataFrame with a row for each step of each worker, of all runs or of one."""
+        return _frame(self._of(run, "steps"))
+
+    def evaluations(self, run=None):
+        """A DataFrame with a row for each look at the test data, of all runs or of one."""
+        return _frame(self._of(run, "evaluations"))
+
+    def _of(self, run, table):
+        return [row for row in self.rows(table) if run is None or row["run"] == run]
+
+    def __repr__(self):
+        names = ", ".join(entry["name"] for entry in self.report["runs"])
+        return f"<trainyard result of {self.report['scenario']}: {names}>"
+
+
+def _text(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _flat(entry, path=""):
+    """The words and numbers of a run, nested ones by their path; swept values by the path of their key."""
+    row = {}
+    for key, value in entry.items():
+        if key == "settings" and not path:
+            row.update(value)
+        elif isinstance(value, dict):
+            row.update(_flat(value, f"{path}{key}."))
+        elif not isinstance(value, list):
+            row[path + key] = value
+    return row
+
+
+def _number(cell):
+    if cell == "":
+        return None
+    try:
+        return int(cell)
+    except ValueError:
+        pass
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def _frame(rows):
+    try:
+        import pandas
+    except ImportError as error:
+        message = "DataFrames need pandas (pip install pandas); `Result.rows` has the same as dictionaries"
+        raise ImportError(message) from error
+    return pandas.DataFrame(rows)
