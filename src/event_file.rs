@@ -9,6 +9,8 @@ const VERSION: &str = "brain.Event:2";
 /// The mask of a checksum: it keeps the checksum of a record that itself holds checksums strong
 /// (`crc32c.h`).
 const MASK: u32 = 0xa282_ead8;
+/// The number of buckets of a histogram; TensorBoard draws as many.
+const BUCKETS: usize = 30;
 
 /// Writes events to a file (TensorFlow: `EventsWriter`), each in one piece.
 pub(crate) struct EventWriter<W: Write> {
@@ -36,10 +38,27 @@ impl<W: Write> EventWriter<W> {
         wall_time: f64,
     ) -> io::Result<()> {
         let value =
-            |&(tag, value): &(&str, f32)| Value { tag: tag.to_owned(), simple_value: Some(value) };
-        let summary = Some(Summary { value: values.iter().map(value).collect() });
+            |&(tag, value): &(&str, f32)| Value { simple_value: Some(value), ..Value::of(tag) };
+        self.summary(values.iter().map(value).collect(), step, wall_time)
+    }
+
+    /// Appends for some tags how their values are distributed at `step`; nothing for a tag without
+    /// a finite value.
+    pub(crate) fn histograms(
+        &mut self,
+        values: &[(&str, &[f64])],
+        step: u64,
+        wall_time: f64,
+    ) -> io::Result<()> {
+        let value = |&(tag, values): &(&str, &[f64])| {
+            Some(Value { histo: Some(Histogram::of(values)?), ..Value::of(tag) })
+        };
+        self.summary(values.iter().filter_map(value).collect(), step, wall_time)
+    }
+
+    fn summary(&mut self, value: Vec<Value>, step: u64, wall_time: f64) -> io::Result<()> {
         let step = i64::try_from(step).unwrap_or(i64::MAX);
-        self.event(&Event { wall_time, step, summary, ..Event::default() })
+        self.event(&Event { wall_time, step, summary: Some(Summary { value }), ..Event::default() })
     }
 
     /// Appends a graph: a GraphDef on the wire.
@@ -103,15 +122,101 @@ struct Value {
     tag: String,
     #[prost(float, optional, tag = "2")]
     simple_value: Option<f32>,
+    #[prost(message, optional, tag = "5")]
+    histo: Option<Histogram>,
+}
+
+/// `HistogramProto` of `summary.proto`.
+#[derive(Clone, PartialEq, Message)]
+struct Histogram {
+    #[prost(double, tag = "1")]
+    min: f64,
+    #[prost(double, tag = "2")]
+    max: f64,
+    #[prost(double, tag = "3")]
+    num: f64,
+    #[prost(double, tag = "4")]
+    sum: f64,
+    #[prost(double, tag = "5")]
+    sum_squares: f64,
+    /// The upper end of each bucket.
+    #[prost(double, repeated, tag = "6")]
+    bucket_limit: Vec<f64>,
+    /// The number of values in each bucket.
+    #[prost(double, repeated, tag = "7")]
+    bucket: Vec<f64>,
+}
+
+impl Value {
+    fn of(tag: &str) -> Self {
+        Self { tag: tag.to_owned(), ..Self::default() }
+    }
+}
+
+impl Histogram {
+    /// The finite ones of `values` in buckets of one width; none if there are none.
+    fn of(values: &[f64]) -> Option<Self> {
+        let finite = || values.iter().copied().filter(|value| value.is_finite());
+        let (min, max) = (finite().reduce(f64::min)?, finite().reduce(f64::max)?);
+        let buckets = if max > min { BUCKETS } else { 1 };
+        let width = (max - min) / buckets as f64;
+        let mut bucket = vec![0.0; buckets];
+        for value in finite() {
+            let at = ((value - min) / width) as usize; // of NaN, if all are equal, it is 0
+            bucket[at.min(buckets - 1)] += 1.0;
+        }
+        let limit = |at: usize| if at == buckets { max } else { min + width * at as f64 };
+        Some(Self {
+            min,
+            max,
+            num: finite().count() as f64,
+            sum: finite().sum(),
+            sum_squares: finite().map(|value| value * value).sum(),
+            bucket_limit: (1..=buckets).map(limit).collect(),
+            bucket,
+        })
+    }
 }
 
 /// For tests: an event's step and time, and its values by their tags.
 #[cfg(test)]
 pub(crate) type Scalars = (u64, f64, Vec<(String, f32)>);
 
-/// For tests: the events of `file` after the first. Every checksum must be right.
+/// For tests: a histogram's step and tag, its least and greatest value, and its buckets.
 #[cfg(test)]
-pub(crate) fn read_scalars(mut file: &[u8]) -> Vec<Scalars> {
+pub(crate) type Histograms = (u64, String, (f64, f64), Vec<f64>);
+
+/// For tests: the scalars in `file`.
+#[cfg(test)]
+pub(crate) fn read_scalars(file: &[u8]) -> Vec<Scalars> {
+    let mut all = Vec::new();
+    for event in read(file) {
+        let values = event.summary.unwrap().value.into_iter();
+        let values: Vec<_> = values.filter_map(|it| Some((it.tag, it.simple_value?))).collect();
+        if !values.is_empty() {
+            all.push((event.step as u64, event.wall_time, values));
+        }
+    }
+    all
+}
+
+/// For tests: the histograms in `file`.
+#[cfg(test)]
+pub(crate) fn read_histograms(file: &[u8]) -> Vec<Histograms> {
+    let of = |event: Event| {
+        let values = event.summary.unwrap().value.into_iter();
+        values.filter_map(move |value| {
+            let histogram = value.histo?;
+            let range = (histogram.min, histogram.max);
+            Some((event.step as u64, value.tag, range, histogram.bucket))
+        })
+    };
+    read(file).into_iter().flat_map(of).collect()
+}
+
+/// The events of `file` after the first. Every checksum must be right.
+#[cfg(test)]
+fn read(mut file: &[u8]) -> Vec<Event> {
     let mut events = Vec::new();
     while let Some((length, rest)) = file.split_first_chunk::<8>() {
         let (checksum, rest) = rest.split_first_chunk::<4>().unwrap();
@@ -124,9 +229,7 @@ pub(crate) fn read_scalars(mut file: &[u8]) -> Vec<Scalars> {
     }
     assert!(file.is_empty());
     assert_eq!(events.remove(0).file_version.as_deref(), Some(VERSION));
-    let scalar = |value: Value| (value.tag, value.simple_value.unwrap());
-    let values = |event: Event| event.summary.unwrap().value.into_iter().map(scalar).collect();
-    events.into_iter().map(|event| (event.step as u64, event.wall_time, values(event))).collect()
+    events
 }
 
 #[cfg(test)]
@@ -148,6 +251,22 @@ mod tests {
                        loss\x15\0\0\0\x3f\x79\xe1\x8f\xbb";
         assert_eq!(&file[first.len() + 4..], second);
         assert_eq!(file_name(1_700_000_000, "host"), "events.out.tfevents.1700000000.host");
+    }
+
+    #[test]
+    fn a_histogram_has_all_finite_values_between_the_least_and_the_greatest() {
+        let mut file = Vec::new();
+        let mut writer = EventWriter::new(&mut file, 0.0).unwrap();
+        let values = [1.0, 31.0, 31.0, f64::NAN, 1.9, f64::INFINITY];
+        let all: [(&str, &[f64]); 3] = [("a", &values), ("same", &[5.0, 5.0]), ("none", &[])];
+        writer.histograms(&all, 3, 2.5).unwrap();
+        let mut buckets = vec![0.0; BUCKETS];
+        (buckets[0], buckets[BUCKETS - 1]) = (2.0, 2.0);
+        let expected = [
+            (3, "a".to_owned(), (1.0, 31.0), buckets),
+            (3, "same".to_owned(), (5.0, 5.0), vec![2.0]),
+        ];
+        assert_eq!(read_histograms(&file), expected);
     }
 
     /// RFC 3720, appendix B.4: the checksum of 32 zeros is `8a9136aa`.

@@ -9,6 +9,7 @@ mod reading;
 mod steps;
 mod tape;
 
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ use super::failure::Failure;
 use super::init;
 use crate::experiment::Experiment;
 use crate::experiment::scenario::{Change, Sweep};
+use crate::live::http_address;
 
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use check::CheckArgs;
@@ -33,6 +35,9 @@ pub(crate) use plan::{PlanArgs, Shard};
 pub(crate) use reading::{read, understood};
 pub(crate) use steps::Steps;
 pub(crate) use tape::{ShowTapeArgs, TapeArgs, TapeCommand};
+
+/// Where the dashboard is, unless the user says so.
+const DASHBOARD: &str = "127.0.0.1:6007";
 
 /// Distributed training in the shape of TensorFlow's runtime, simulated or real.
 #[derive(Debug, Parser)]
@@ -323,7 +328,7 @@ pub(crate) struct SimArgs {
 
     /// Run each run under faults drawn from N seeds, after those of the scenario, and check what is
     /// promised of every training. With 0, only those of the scenario.
-    #[arg(long, value_name = "N", conflicts_with_all = ["repeat", "seeds", "out"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["repeat", "seeds", "out", "dashboard"])]
     pub(crate) chaos: Option<u64>,
 
     /// Deliver messages in the order that a deployment of the same scenario had, as its tasks wrote
@@ -339,6 +344,13 @@ pub(crate) struct SimArgs {
     /// for Perfetto; of several runs, one file each.
     #[arg(long, value_name = "FIRST..LAST", requires = "out", conflicts_with = "repeat")]
     pub(crate) timeline: Option<Steps>,
+
+    /// Show the run on a page while it goes on: cluster, progress, loss, throughput, staleness, who
+    /// waits for whom. Without an ADDRESS, at http://127.0.0.1:6007; a port alone is on this
+    /// machine.
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address, num_args = 0..=1,
+          require_equals = true, default_missing_value = DASHBOARD)]
+    pub(crate) dashboard: Option<SocketAddr>,
 
     /// Print the result as JSON instead of a table.
     #[arg(long)]

@@ -47,8 +47,8 @@ pub(super) fn run(
         false => None,
     };
     let mut launcher = launcher((args, quiet), flags, &experiment)?;
-    let live = Live::start(args.metrics)?;
-    launcher.board = live.as_ref().map(|live| Arc::clone(&live.board));
+    let live = Live::start(args.metrics, args.dashboard)?;
+    launcher.boards = live.as_ref().map(|live| Arc::clone(&live.boards));
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
     let compare = |at: usize, run: &Run, recording: &Recording| match &predictor {

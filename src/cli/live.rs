@@ -1,36 +1,60 @@
-//! `--metrics`: the server that tells the numbers of a run while it goes on.
+//! `--metrics` and `--dashboard`: the servers that show a run while it goes on.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::failure::Failure;
-use crate::live::{Answer, Board, CONTENT_TYPE, HttpServer};
+use crate::live::{Answer, Boards, CONTENT_TYPE, HttpServer, dashboard};
 
 /// The path that Prometheus asks for.
 const METRICS: &str = "/metrics";
 
-/// A board, with the server that tells what it shows.
+/// The boards of a command's runs, and the servers that show them until this is dropped.
 pub(super) struct Live {
-    pub(super) board: Arc<Board>,
-    _server: HttpServer,
+    pub(super) boards: Arc<Boards>,
+    _servers: Vec<HttpServer>,
 }
 
 impl Live {
-    /// Tells metrics at the address `metrics`; none if there is none.
+    /// Tells `metrics` and shows a `dashboard`, each at its address; none if there is neither.
     ///
     /// # Errors
     /// If the system refuses.
-    pub(super) fn start(metrics: Option<SocketAddr>) -> Result<Option<Self>, Failure> {
-        let Some(address) = metrics else { return Ok(None) };
-        let board = Board::new();
-        let shown = Arc::clone(&board);
-        let answers = move |path: &str| match path {
-            METRICS => Answer::Text(CONTENT_TYPE, shown.metrics()),
-            _ => Answer::NotFound,
-        };
-        let failed = Failure::system(format!("listen on {address}"));
-        let server = HttpServer::start(address, answers).map_err(failed)?;
-        eprintln!("metrics at http://{}{METRICS}", server.address());
-        Ok(Some(Self { board, _server: server }))
+    pub(super) fn start(
+        metrics: Option<SocketAddr>,
+        dashboard: Option<SocketAddr>,
+    ) -> Result<Option<Self>, Failure> {
+        let (boards, mut servers) = (Arc::new(Boards::default()), Vec::new());
+        if let Some(address) = metrics {
+            let shown = Arc::clone(&boards);
+            let server = serve(address, move |path| told(&shown, path))?;
+            eprintln!("metrics at http://{}{METRICS}", server.address());
+            servers.push(server);
+        }
+        if let Some(address) = dashboard {
+            let shown = Arc::clone(&boards);
+            let server = serve(address, move |path| match told(&shown, path) {
+                Answer::NotFound => self::dashboard(&shown, path),
+                found => found,
+            })?;
+            eprintln!("dashboard at http://{}/", server.address());
+            servers.push(server);
+        }
+        Ok((!servers.is_empty()).then_some(Self { boards, _servers: servers }))
     }
+}
+
+fn told(boards: &Boards, path: &str) -> Answer {
+    match path {
+        METRICS => Answer::Text(CONTENT_TYPE, boards.metrics()),
+        _ => Answer::NotFound,
+    }
+}
+
+fn serve(
+    address: SocketAddr,
+    answers: impl Fn(&str) -> Answer + Send + Sync + 'static,
+) -> Result<HttpServer, Failure> {
+    let failed = Failure::system(format!("listen on {address}"));
+    HttpServer::start(address, answers).map_err(failed)
 }

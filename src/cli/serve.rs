@@ -8,6 +8,7 @@ use super::live::Live;
 
 use crate::cluster::ClusterSpec;
 use crate::deployment::{self, ExitCode, Member, Proof, Seat, StopRequest, require_role};
+use crate::live::{About, Board};
 use crate::tensor::set_memory_limit;
 
 /// Runs the command, until a signal ends it.
@@ -21,11 +22,13 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let (task, cluster) = (seat.task().clone(), seat.cluster().to_string());
     let stop = StopRequest::on_signals()?;
     let (devices, busy_poll) = (args.devices, args.busy_poll.0);
-    let live = Live::start(args.metrics)?;
-    let board = live.as_ref().map(|live| Arc::clone(&live.board));
-    if let Some(board) = &board {
-        board.begin(&args.run_name, seat.cluster(), [task.clone()]);
-    }
+    let live = Live::start(args.metrics, None)?;
+    let board = live.as_ref().map(|live| {
+        let about = About { run: args.run_name.clone(), ..About::default() };
+        let board = Board::new(about, seat.cluster(), [task.clone()]);
+        live.boards.add(Arc::clone(&board));
+        board
+    });
     let member = Member { devices, busy_poll, board, ..Member::new(seat) };
     let ready = || {
         eprintln!("{task} of {cluster} serves sessions as `{}`; a signal ends it", args.run_name);

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use super::args::{SimArgs, Steps};
 use super::chaos;
 use super::failure::Failure;
+use super::live::Live;
 use super::output::{Out, command, digests, exit_code};
 use super::progress::Several;
 use super::stopped::{Results, on_stop};
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, folder_of, simulate_all};
+use crate::live::{Board, Meter};
 use crate::report::{Report, Run, World};
 use crate::simulation::TimelineSpec;
 use crate::training::{Recording, SharedRecording};
@@ -42,10 +44,11 @@ pub(super) fn run(
     let (as_json, all) = (args.json, trials.len());
     let results = Results::new((report, out));
     on_stop(&results, move |(report, out): (Report, Out)| out.print_so_far(as_json, &report, all))?;
+    let live = Live::start(None, args.dashboard)?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
     simulate_all(
         &trials,
-        |trial| repeat(args, trial, &progress, trainer),
+        |trial| repeat(args, trial, (&progress, live.as_ref()), trainer),
         |trial, result| {
             let (run, recording) = result?;
             results.with(|(report, out)| {
@@ -87,12 +90,12 @@ fn ask_for_timelines(trials: &mut [Trial], steps: Steps, out: &Path) -> Result<(
 fn repeat(
     args: &SimArgs,
     trial: &Trial,
-    progress: &Several,
+    (progress, live): (&Several, Option<&Live>),
     trainer: &impl Trainer,
 ) -> Result<(Run, Recording), Failure> {
-    let first = simulate(trial, progress, trainer)?;
+    let first = simulate(trial, (progress, live), trainer)?;
     for _ in 1..args.repeat.get() {
-        let (again, _) = simulate(trial, progress, trainer)?;
+        let (again, _) = simulate(trial, (progress, live), trainer)?;
         let (was, is) = (digests(&first.0), digests(&again));
         if was != is {
             return Err(Failure::RepeatDiffered { run: trial.name.clone(), was, is });
@@ -101,13 +104,22 @@ fn repeat(
     Ok(first)
 }
 
-/// Runs a run once.
+/// Runs a run once; `live` shows it.
 pub(super) fn simulate(
     trial: &Trial,
-    progress: &Several,
+    (progress, live): (&Several, Option<&Live>),
     trainer: &impl Trainer,
 ) -> Result<(Run, Recording), Failure> {
-    let recording = SharedRecording::showing(progress.next(trial));
+    let progress = progress.next(trial);
+    let recording = match live {
+        None => SharedRecording::showing(progress),
+        Some(live) => {
+            let cluster = &trial.cluster.spec;
+            let board = Board::new(trial.about(World::Simulation), cluster, cluster.tasks());
+            live.boards.add(Arc::clone(&board));
+            SharedRecording::showing(Meter::new(board, trial.settings.batch, Some(progress.into())))
+        }
+    };
     let simulated = trial.simulate_hosted(recording, |_, task| trainer(task));
     Ok((trial.report(&simulated)?, simulated.recording))
 }

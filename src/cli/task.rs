@@ -78,10 +78,10 @@ fn attend(
     if let Some(control) = &mut control {
         control.tell(&Event::Hello { now: clock.now().0 });
     }
-    let live = Live::start(args.metrics)?;
+    let live = Live::start(args.metrics, args.dashboard)?;
     let board = board(live.as_ref(), args, trial, &seat);
     let progress = reports.then(|| Progress::of(trial, quiet));
-    let recording = recording(trial, control.as_ref(), progress, board.clone())?;
+    let recording = recording((trial, &task), control.as_ref(), progress, board.clone())?;
     let busy_poll = args.busy_poll.0;
     let (encoding, devices) = (trial.cluster.encoding, trial.cluster.devices);
     let recorder = match &args.record {
@@ -138,9 +138,14 @@ fn attend(
 
 /// The board of the task, if somebody is to see its numbers.
 fn board(live: Option<&Live>, args: &TaskArgs, trial: &Trial, seat: &Seat) -> Option<Arc<Board>> {
-    let board = live.map(|live| Arc::clone(&live.board));
-    let board = board.or_else(|| args.shown.then(Board::new))?;
-    board.begin(&trial.name, seat.cluster(), [seat.task().clone()]);
+    if live.is_none() && !args.shown {
+        return None;
+    }
+    let about = trial.about(World::Deployment);
+    let board = Board::new(about, seat.cluster(), [seat.task().clone()]);
+    if let Some(live) = live {
+        live.boards.add(Arc::clone(&board));
+    }
     Some(board)
 }
 
@@ -162,7 +167,7 @@ fn telling(
 
 /// The recording of the task: it shows its steps to the launcher or as `progress`, and on `board`.
 fn recording(
-    trial: &Trial,
+    (trial, task): (&Trial, &TaskName),
     control: Option<&Control>,
     progress: Option<Progress>,
     board: Option<Arc<Board>>,
@@ -176,7 +181,8 @@ fn recording(
         (None, None) => SharedRecording::default(),
         (None, Some(watch)) => SharedRecording::showing(watch),
         (Some(board), watch) => {
-            SharedRecording::showing(Meter::new(board, trial.settings.batch as u64, watch))
+            let meter = Meter::new(board, trial.settings.batch, watch);
+            SharedRecording::showing(meter.of_task(task.clone()))
         }
     })
 }

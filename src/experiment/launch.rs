@@ -11,7 +11,7 @@ use super::summary::Observed;
 use super::trial::folder_of;
 use super::{Experiment, ExperimentError, Trial};
 use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, launch};
-use crate::live::Board;
+use crate::live::{Board, Boards};
 use crate::report::{Report, Run, World};
 use crate::tape::Recorder;
 use crate::training::{Recording, Watch};
@@ -34,7 +34,7 @@ pub(crate) struct Launcher {
     /// The folder of the tapes, if any are wanted.
     pub(crate) record: Option<PathBuf>,
     /// Shows the tasks' numbers, if somebody is to see them.
-    pub(crate) board: Option<Arc<Board>>,
+    pub(crate) boards: Option<Arc<Boards>>,
     /// The scenario's file, which each task reads.
     scenario: PathBuf,
     /// The temporary folder of `scenario`, if that was not a file; dropped with the launcher.
@@ -77,7 +77,7 @@ impl Launcher {
             tells_of_status: false,
             tell,
             record: None,
-            board: None,
+            boards: None,
             scenario,
             _folder: folder,
         })
@@ -111,12 +111,9 @@ impl Launcher {
             faults: inflicted::faults_of_processes(trial, self.tell),
             checkpoints: trial.checkpoint_folder(),
             tell: self.tell,
-            board: self.board.clone(),
+            board: self.boards.as_ref().map(|boards| board(boards, trial)),
             logs,
         };
-        if let Some(board) = &self.board {
-            board.begin(&trial.name, &trial.cluster.spec, order.tasks.iter().cloned());
-        }
         let launched = match launch(&order, watch, stop).await? {
             Ended::Done(launched) => launched,
             Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
@@ -173,6 +170,14 @@ impl Experiment {
         }
         Ok(report)
     }
+}
+
+/// A board of all tasks of `trial`, which begins.
+fn board(boards: &Boards, trial: &Trial) -> Arc<Board> {
+    let cluster = &trial.cluster.spec;
+    let board = Board::new(trial.about(World::Deployment), cluster, cluster.tasks());
+    boards.add(Arc::clone(&board));
+    board
 }
 
 fn stopped(trial: &Trial, code: ExitCode) -> ExperimentError {

@@ -17,6 +17,7 @@ use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, RunConfig};
 use crate::data::{Dataset, Source};
 use crate::kernels::Numerics;
+use crate::live::About;
 use crate::models::Model;
 use crate::report::{self, plan::Price};
 use crate::runtime::{Code, Error, Result as TaskResult, Server};
@@ -322,6 +323,15 @@ impl Trial {
         took: Duration,
     ) -> report::Run {
         summary::of(self, recording, observed, took)
+    }
+
+    /// What a board says of the run in `world`.
+    pub(crate) fn about(&self, world: report::World) -> About {
+        let world = match world {
+            report::World::Simulation => "simulation",
+            report::World::Deployment => "deployment",
+        };
+        About { run: self.name.clone(), world, total_steps: self.settings.stop.steps }
     }
 
     /// The run's name in the scenario.

@@ -3,49 +3,85 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::snapshot::{Snapshot, Traffic};
+use super::course::Course;
+use super::snapshot::{Snapshot, Traffic, evaluated};
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::training::StepStats;
+use crate::training::{Evaluation, StepStats};
+
+/// The greatest number of runs that are shown; the first ones go.
+const RUNS: usize = 1000;
 
 /// The numbers of a run's tasks so far. All clones of the `Arc` show the same.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Board {
     shown: Mutex<Shown>,
+}
+
+/// The boards of the runs of one command, in the order in which the runs began.
+#[derive(Default)]
+pub(crate) struct Boards(Mutex<Vec<Arc<Board>>>);
+
+/// What is known of a run before it begins.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// Its name.
+    pub run: String,
+    /// Whether it is in simulation or deployed, as a part of a sentence.
+    pub world: &'static str,
+    /// The number of global steps after which it ends, if it is known.
+    pub total_steps: Option<u64>,
 }
 
 /// What a board shows.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
-    /// The name of the run.
-    pub(super) run: String,
+    pub(super) about: About,
     /// Whether it trains, by task.
-    pub(super) trains: BTreeMap<TaskName, bool>,
+    trains: BTreeMap<TaskName, bool>,
     pub(super) tasks: BTreeMap<TaskName, Snapshot>,
+    /// The number of steps of all tasks.
+    steps: u64,
+    pub(super) course: Course,
+}
+
+impl Shown {
+    /// Whether `task` trains.
+    pub(super) fn trains(&self, task: &TaskName) -> bool {
+        self.trains.get(task).copied().unwrap_or(false)
+    }
 }
 
 impl Board {
-    /// A board without a run.
-    pub fn new() -> Arc<Self> {
-        Arc::default()
-    }
-
-    /// Shows `tasks` of `run`, which begins, and nothing of the run before.
-    pub(crate) fn begin(
-        &self,
-        run: &str,
+    /// A board of `tasks` of a run on `cluster`, which begins.
+    pub fn new(
+        about: About,
         cluster: &ClusterSpec,
         tasks: impl IntoIterator<Item = TaskName>,
-    ) {
+    ) -> Arc<Self> {
         let trains = cluster.tasks().map(|task| (task, false));
         let trains = trains.chain(cluster.workers().map(|task| (task, true))).collect();
         let tasks = tasks.into_iter().map(|task| (task, Snapshot::default())).collect();
-        *self.shown() = Shown { run: run.to_owned(), trains, tasks };
+        let shown = Shown { about, trains, tasks, ..Shown::default() };
+        Arc::new(Self { shown: Mutex::new(shown) })
     }
 
     /// Counts a step on a batch of `batch` samples.
     pub(crate) fn count(&self, step: &StepStats, batch: u64) {
-        if let Some(task) = self.shown().tasks.get_mut(&step.worker) {
+        let Shown { tasks, steps, course, .. } = &mut *self.shown();
+        if let Some(task) = tasks.get_mut(&step.worker) {
             task.count(step, batch);
+            *steps += 1;
+            course.add(*steps, tasks);
+        }
+    }
+
+    /// Notes an evaluation; by `task`, if that is in this process alone.
+    pub(crate) fn evaluate(&self, evaluation: &Evaluation, task: Option<&TaskName>) {
+        let Shown { tasks, course, .. } = &mut *self.shown();
+        let look = evaluated(evaluation);
+        course.evaluate(look);
+        if let Some(task) = task.and_then(|task| tasks.get_mut(task)) {
+            task.evaluated = Some(look);
         }
     }
 
@@ -58,9 +94,14 @@ impl Board {
 
     /// Shows `snapshot` for `task`, which runs in another process.
     pub(crate) fn show(&self, task: &TaskName, snapshot: Snapshot) {
-        if let Some(task) = self.shown().tasks.get_mut(task) {
-            *task = snapshot;
+        let Shown { tasks, steps, course, .. } = &mut *self.shown();
+        let Some(before) = tasks.get_mut(task) else { return };
+        if let Some(look) = snapshot.evaluated {
+            course.evaluate(look);
         }
+        *before = snapshot;
+        *steps = tasks.values().map(|task| task.steps).sum();
+        course.add(*steps, tasks);
     }
 
     /// The numbers of `task`, if they are shown here.
@@ -70,5 +111,33 @@ impl Board {
 
     pub(super) fn shown(&self) -> MutexGuard<'_, Shown> {
         self.shown.lock().expect("nobody panics while it holds the board")
+    }
+}
+
+impl Boards {
+    /// Adds the board of a run that begins.
+    pub(crate) fn add(&self, board: Arc<Board>) {
+        let mut boards = self.lock();
+        if boards.len() == RUNS {
+            boards.remove(0);
+        }
+        boards.push(board);
+    }
+
+    /// The names of all runs; the run of this number and its board, or those of the last one.
+    pub(super) fn choose(&self, run: Option<usize>) -> (Vec<String>, Option<(usize, Arc<Board>)>) {
+        let boards = self.lock();
+        let names = boards.iter().map(|board| board.shown().about.run.clone()).collect();
+        let at = run.filter(|at| *at < boards.len()).or_else(|| boards.len().checked_sub(1));
+        (names, at.map(|at| (at, Arc::clone(&boards[at]))))
+    }
+
+    /// The metrics of the run that began last.
+    pub(crate) fn metrics(&self) -> String {
+        self.choose(None).1.map_or_else(String::new, |(_, board)| board.metrics())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Board>>> {
+        self.0.lock().expect("nobody panics while it holds the boards")
     }
 }

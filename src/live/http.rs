@@ -52,7 +52,6 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 pub(crate) enum Answer {
     /// A text, and its type.
     Text(&'static str, String),
-    #[allow(dead_code, reason = "the dashboard comes next")]
     /// Events, as long as the asker listens: an event now, and others that follow.
     Events(Box<dyn Events>),
     /// There is nothing at this path.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Board;
+use crate::cluster::TaskName;
 use crate::training::{Evaluation, StepStats, Watch};
 use crate::units::Time;
 
@@ -10,13 +11,24 @@ use crate::units::Time;
 pub(crate) struct Meter {
     board: Arc<Board>,
     batch: u64,
+    /// The task whose steps these are, if it is the only one in this process.
+    task: Option<TaskName>,
     then: Option<Box<dyn Watch + Send>>,
 }
 
 impl Meter {
     /// A meter of a run whose batches are of `batch` samples.
-    pub(crate) fn new(board: Arc<Board>, batch: u64, then: Option<Box<dyn Watch + Send>>) -> Self {
-        Self { board, batch, then }
+    pub(crate) fn new(
+        board: Arc<Board>,
+        batch: usize,
+        then: Option<Box<dyn Watch + Send>>,
+    ) -> Self {
+        Self { board, batch: batch as u64, task: None, then }
+    }
+
+    /// The same, of the steps of `task` alone.
+    pub(crate) fn of_task(self, task: TaskName) -> Self {
+        Self { task: Some(task), ..self }
     }
 }
 
@@ -35,6 +47,7 @@ impl Watch for Meter {
     }
 
     fn evaluation(&mut self, evaluation: &Evaluation) {
+        self.board.evaluate(evaluation, self.task.as_ref());
         if let Some(then) = &mut self.then {
             then.evaluation(evaluation);
         }

@@ -93,8 +93,7 @@ fn write(shown: &Shown, out: &mut String) -> fmt::Result {
 
 /// The tasks, or those that train alone.
 fn tasks(shown: &Shown, of_trainers: bool) -> impl Iterator<Item = (&TaskName, &Snapshot)> {
-    let trains = |task: &TaskName| shown.trains.get(task).copied().unwrap_or(false);
-    shown.tasks.iter().filter(move |(task, _)| !of_trainers || trains(task))
+    shown.tasks.iter().filter(move |(task, _)| !of_trainers || shown.trains(task))
 }
 
 fn heading(name: &str, kind: &str, help: &str, out: &mut String) -> fmt::Result {
@@ -123,7 +122,7 @@ fn histogram(
 
 /// The labels that each line of a task has.
 fn of(shown: &Shown, task: &TaskName) -> String {
-    format!("run=\"{}\"{}", escaped(&shown.run), label("task", &task.to_string()))
+    format!("run=\"{}\"{}", escaped(&shown.about.run), label("task", &task.to_string()))
 }
 
 /// A label after others.
@@ -143,17 +142,14 @@ fn by_job(bytes: &BTreeMap<String, u64>) -> Lines {
     bytes.iter().map(|(job, bytes)| (label("peer_job", job), *bytes as f64)).collect()
 }
 
-/// The number of actors that wait, by the first task that each waits for. What else they wait for
-/// has numbers of steps in it: as labels, those would be new lines without end.
+/// The number of actors that wait, by task. What else they wait for has numbers of steps in it: as
+/// labels, those would be new lines without end.
 fn waiting(task: &Snapshot) -> Lines {
-    let mut by_task: BTreeMap<String, u64> = BTreeMap::new();
-    for (_, what) in &task.waiting {
-        let mut words = what.split(|c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c)));
-        let first = words.find_map(|word| word.parse::<TaskName>().ok());
-        let of = first.map(|task| task.to_string()).unwrap_or_default();
-        *by_task.entry(of).or_default() += 1;
-    }
-    by_task.into_iter().map(|(of, actors)| (label("for", &of), actors as f64)).collect()
+    let line = |(of, actors): (Option<TaskName>, u64)| {
+        let of = of.map(|task| task.to_string()).unwrap_or_default();
+        (label("for", &of), actors as f64)
+    };
+    task.waits_for().into_iter().map(line).collect()
 }
 
 /// A number as Prometheus reads it.
@@ -175,14 +171,14 @@ mod tests {
 
     use super::*;
     use crate::cluster::ClusterSpec;
-    use crate::live::Traffic;
+    use crate::live::{About, Traffic};
     use crate::training::StepStats;
     use crate::units::Time;
 
     fn board() -> std::sync::Arc<Board> {
         let cluster = ClusterSpec::dense([("ps", ["a:1"]), ("worker", ["b:1"])]).unwrap();
-        let board = Board::new();
-        board.begin("sync \"1\"", &cluster, cluster.tasks());
+        let about = About { run: "sync \"1\"".to_owned(), ..About::default() };
+        let board = Board::new(about, &cluster, cluster.tasks());
         let step = StepStats {
             worker: TaskName::new("worker", 0),
             local_step: 0,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::training::StepStats;
+use crate::cluster::TaskName;
+use crate::training::{Evaluation, StepStats};
 
 /// The upper ends of the buckets of staleness \[updates\].
 pub(super) const STALENESS: [f64; 11] =
@@ -27,12 +28,22 @@ pub(crate) struct Snapshot {
     pub(crate) dropped: u64,
     /// The global step after its last step.
     pub(crate) global_step: u64,
+    /// The time of the end of its last step \[s\].
+    pub(crate) now: f64,
     /// The bits of the loss of its last step: JSON has no NaN.
     pub(crate) loss_bits: Option<u32>,
+    /// The sum of the losses of its steps that are finite, and their number.
+    pub(crate) losses: f64,
+    pub(crate) loss_count: u64,
+    /// Its last measurement on the test split.
+    pub(crate) evaluated: Option<Evaluated>,
     /// The staleness of the gradients that were applied.
     pub(crate) staleness: Counts,
     /// The times of its steps.
     pub(crate) step_seconds: Counts,
+    /// The time of its kernels in its steps \[s\], and the number of steps that had any.
+    pub(crate) compute_seconds: f64,
+    pub(crate) computed: u64,
     /// The data sent, by the job of the receiver \[bytes\].
     pub(crate) sent: BTreeMap<String, u64>,
     /// The data received, by the job of the sender \[bytes\].
@@ -45,6 +56,14 @@ pub(crate) struct Snapshot {
     pub(crate) sessions: u64,
     /// The number of steps of sessions that are under way on it.
     pub(crate) running_steps: u64,
+}
+
+/// A measurement on the test split: time \[s\], global step, accuracy.
+pub(crate) type Evaluated = (f64, u64, f64);
+
+/// `evaluation` as it is shown.
+pub(super) fn evaluated(evaluation: &Evaluation) -> Evaluated {
+    (evaluation.at.as_secs_f64(), evaluation.global_step, evaluation.accuracy)
 }
 
 /// What a task knows of its network and of its actors.
@@ -87,13 +106,33 @@ impl Snapshot {
             self.dropped += 1;
         }
         self.global_step = self.global_step.max(step.global_step);
+        self.now = step.ended.as_secs_f64();
         self.loss_bits = step.loss.map(f32::to_bits).or(self.loss_bits);
+        if let Some(loss) = step.loss.filter(|loss| loss.is_finite()) {
+            self.losses += f64::from(loss);
+            self.loss_count += 1;
+        }
+        if let Some((from, until)) = step.computed {
+            self.compute_seconds += until.since(from).as_secs_f64();
+            self.computed += 1;
+        }
         self.step_seconds.add(step.ended.since(step.started).as_secs_f64(), &STEP_SECONDS);
     }
 
     /// The loss of its last step.
     pub(crate) fn loss(&self) -> Option<f32> {
         self.loss_bits.map(f32::from_bits)
+    }
+
+    /// The number of its actors that wait, by the first task that each waits for.
+    pub(super) fn waits_for(&self) -> BTreeMap<Option<TaskName>, u64> {
+        let mut by_task = BTreeMap::new();
+        for (_, what) in &self.waiting {
+            let mut words = what.split(|c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c)));
+            let first = words.find_map(|word| word.parse::<TaskName>().ok());
+            *by_task.entry(first).or_default() += 1;
+        }
+        by_task
     }
 
     pub(super) fn note(&mut self, traffic: Traffic) {

@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use super::{EvaluationRow, StepRow};
 use crate::event_file::EventWriter;
 
+/// The most stretches of a run, each with its histograms.
+const STRETCHES: usize = 50;
+
 /// The name of a run's event file.
 pub fn file_name() -> String {
     crate::event_file::file_name(0, "trainyard")
@@ -12,7 +15,9 @@ pub fn file_name() -> String {
 
 /// Writes a run's worker steps and evaluations, all by the global step: for each worker the loss,
 /// the duration of its steps in seconds, and the staleness of its gradients; for each evaluation
-/// the loss and the accuracy. Times are since the run began.
+/// the loss and the accuracy. Beside them, for each stretch of the run, how the staleness of all
+/// gradients that were applied and the durations of all steps are distributed. Times are since the
+/// run began.
 ///
 /// # Errors
 /// If `out` can't be written.
@@ -28,6 +33,16 @@ pub fn write(steps: &[StepRow], evaluations: &[EvaluationRow], out: impl Write) 
         values.extend(row.loss.map(|value| (&*loss, value)));
         writer.scalars(&values, row.global_step, row.end.as_secs_f64())?;
     }
+    for stretch in steps.chunks(steps.len().div_ceil(STRETCHES).max(1)) {
+        let applied = stretch.iter().filter(|row| row.applied);
+        let staleness: Vec<f64> = applied.map(|row| row.staleness as f64).collect();
+        let seconds: Vec<f64> =
+            stretch.iter().map(|row| row.end.since(row.start).as_secs_f64()).collect();
+        let step = stretch.iter().map(|row| row.global_step).max().unwrap_or(0);
+        let end = stretch.iter().map(|row| row.end.as_secs_f64()).fold(0.0, f64::max);
+        let values: [(&str, &[f64]); 2] = [("staleness", &staleness), ("step_seconds", &seconds)];
+        writer.histograms(&values, step, end)?;
+    }
     for row in evaluations {
         let values = [("evaluation/loss", row.loss), ("evaluation/accuracy", row.accuracy as f32)];
         writer.scalars(&values, row.global_step, row.at.as_secs_f64())?;
@@ -39,7 +54,7 @@ pub fn write(steps: &[StepRow], evaluations: &[EvaluationRow], out: impl Write) 
 mod tests {
     use super::*;
     use crate::cluster::TaskName;
-    use crate::event_file::read_scalars;
+    use crate::event_file::{read_histograms, read_scalars};
     use crate::units::Time;
 
     #[test]
@@ -76,5 +91,8 @@ mod tests {
         let expected =
             [(9, 0.75, with), (9, 0.75, without), (9, 1.0, evaluated.into_iter().collect())];
         assert_eq!(read_scalars(&file), expected);
+        let of = |tag: &str, value: f64| (9, tag.to_owned(), (value, value), vec![1.0]);
+        let each = [of("staleness", 2.0), of("step_seconds", 0.25)];
+        assert_eq!(read_histograms(&file), [each.clone(), each].concat());
     }
 }

@@ -146,7 +146,7 @@ fn causes(path: &CriticalPath) -> String {
     let mut words = String::new();
     for (cause, share) in &ranked {
         let (name, percent) = (escape(cause.name()), 100.0 * share);
-        let style = *cause as usize % 8;
+        let style = *cause as usize;
         let _ = write!(
             bar,
             "<span class=\"b{style}\" style=\"width:{percent:.2}%\" \
@@ -303,4 +303,22 @@ fn typed(words: &[String]) -> String {
         false => format!("'{}'", word.replace('\'', "'\\''")),
     };
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::report::Cause;
+
+    #[test]
+    fn every_cause_of_time_is_drawn_in_a_style_of_its_own() {
+        let last = Cause::Update as usize;
+        let rules = (0..=last).map(|style| {
+            let begin = format!(".b{style} {{ background: ");
+            STYLE.lines().find_map(|line| line.strip_prefix(&*begin)).expect("it has a rule")
+        });
+        assert_eq!(rules.collect::<BTreeSet<_>>().len(), last + 1);
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::{ScenarioArgs, VariantArgs};
+use super::{DASHBOARD, ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
 use crate::deployment::RoleFlags;
 use crate::experiment::scenario::{Scenario, Tasks};
@@ -125,6 +125,13 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) metrics: Option<SocketAddr>,
 
+    /// Show the run on a page while it goes on: cluster, progress, loss, throughput, staleness, who
+    /// waits for whom. Without an ADDRESS, at http://127.0.0.1:6007; a port alone is on this
+    /// machine.
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address, num_args = 0..=1,
+          require_equals = true, default_missing_value = DASHBOARD)]
+    pub(crate) dashboard: Option<SocketAddr>,
+
     /// Print the result as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
@@ -229,7 +236,8 @@ pub(crate) struct LaunchArgs {
     /// Launch each run under N drawn timelines of faults, after those of the scenario, and check
     /// what is promised of every training. With 0, only those of the scenario. Another `--seed`
     /// draws others. As in `launch sims/chaos_launched.toml --chaos 20 --jobs 6`.
-    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "out", "compare", "metrics"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "out", "compare", "metrics",
+          "dashboard"])]
     pub(crate) chaos: Option<u64>,
 
     /// How many timelines are tried at a time. Default: three a core, since tasks that are lost are
@@ -241,6 +249,13 @@ pub(crate) struct LaunchArgs {
     /// this machine; `0.0.0.0:9100` can be reached from others.
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) metrics: Option<SocketAddr>,
+
+    /// Show the run on a page while it goes on: cluster, progress, loss, throughput, staleness, who
+    /// waits for whom. Without an ADDRESS, at http://127.0.0.1:6007; a port alone is on this
+    /// machine.
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address, num_args = 0..=1,
+          require_equals = true, default_missing_value = DASHBOARD)]
+    pub(crate) dashboard: Option<SocketAddr>,
 
     /// Print the result as JSON instead of a table.
     #[arg(long)]
