@@ -50,7 +50,7 @@ def chromium(page, look, *what):
     width, is_dark = look
     dark = ["--blink-settings=preferredColorScheme=0"] if is_dark else []
     command = CHROMIUM + dark + [f"--window-size={width},3000", *what, "file://" + page]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
 
 
 def number(value):
