@@ -39,6 +39,9 @@ pub(crate) struct Access {
     peers: RefCell<BTreeMap<PeerId, Peer>>,
     /// By master's id: its peer.
     masters: RefCell<BTreeMap<u64, PeerId>>,
+    /// By peer: the id of the last master under which it has registered a graph, in this life of
+    /// the task, even if it was lost since.
+    last: RefCell<BTreeMap<PeerId, u64>>,
     /// The refusals, each once.
     refused: RefCell<BTreeSet<(TaskName, Refusal)>>,
 }
@@ -100,6 +103,7 @@ impl Access {
             serves_sessions: Cell::new(None),
             peers: RefCell::default(),
             masters: RefCell::default(),
+            last: RefCell::default(),
             refused: RefCell::default(),
         }
     }
@@ -132,6 +136,12 @@ impl Access {
     /// Notes that `master` is `peer`'s.
     pub(crate) fn own(&self, master: u64, peer: PeerId) {
         self.masters.borrow_mut().insert(master, peer);
+    }
+
+    /// Whether `master` is the last under which `peer` has registered a graph in this life of the
+    /// task.
+    pub(crate) fn knows(&self, master: u64, peer: PeerId) -> bool {
+        self.last.borrow().get(&peer) == Some(&master)
     }
 
     /// Forgets the masters of `peer`, which is lost; returns them.
@@ -230,6 +240,7 @@ impl Access {
                 step.master == graph.master && is_own(step.master)
             }
             WorkerMessage::AbortStep(step) => is_own(step.master),
+            WorkerMessage::AskForMaster { master } => is_own(*master),
             // Whose values a step waits for is in its partition.
             WorkerMessage::Tensors { .. } | WorkerMessage::PackedTensors { .. } => true,
         };
@@ -245,6 +256,7 @@ impl Access {
             return Err(Refusal::Masters);
         }
         masters.insert(master, from);
+        self.last.borrow_mut().insert(from, master);
         Ok(())
     }
 

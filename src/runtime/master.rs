@@ -386,6 +386,7 @@ impl Master {
             }
             MasterMessage::Called(call) => self.called(from, *call, context),
             MasterMessage::WayLost { to } => self.way_lost(from, &to),
+            MasterMessage::Known { is_known } => self.answered_whether_known(from, is_known),
         }
     }
 }

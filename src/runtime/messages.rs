@@ -170,6 +170,11 @@ pub enum MasterMessage {
         /// The task.
         to: TaskName,
     },
+    /// Worker: answers [`WorkerMessage::AskForMaster`].
+    Known {
+        /// Whether the master has registered anything in this life of the worker's task.
+        is_known: bool,
+    },
 }
 
 /// A message to another task's worker: a master's order, or another worker's values.
@@ -251,6 +256,12 @@ pub enum WorkerMessage {
         /// The step.
         StepId,
     ),
+    /// Master that had lost the way to this task: does it know the master, or has it begun another
+    /// life? Answered by [`MasterMessage::Known`].
+    AskForMaster {
+        /// The master's id.
+        master: u64,
+    },
 }
 
 /// A message to another task's parameter server.

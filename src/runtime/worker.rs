@@ -195,6 +195,10 @@ impl Worker {
                 self.receive(from, step, &devices, &unpacked(arrivals))
             }
             WorkerMessage::AbortStep(step) => self.abort(step),
+            WorkerMessage::AskForMaster { master } => {
+                let is_known = self.link.actors.access.knows(master, from);
+                self.link.send(from, MasterMessage::Known { is_known });
+            }
         }
     }
 

@@ -47,11 +47,13 @@ pub enum Kind {
     AskForRestoredValues = 26,
     OwnValues = 27,
     Answered = 28,
+    Known = 29,
+    AskForMaster = 30,
 }
 
 impl Kind {
     /// All of them, by number.
-    pub(super) const ALL: [Self; 29] = [
+    pub(super) const ALL: [Self; 31] = [
         Self::GraphRegistered,
         Self::GraphDone,
         Self::Traced,
@@ -81,6 +83,8 @@ impl Kind {
         Self::AskForRestoredValues,
         Self::OwnValues,
         Self::Answered,
+        Self::Known,
+        Self::AskForMaster,
     ];
 
     /// What the number and the items of such a name count.
@@ -187,6 +191,7 @@ impl Masters {
             MasterMessage::ResetDone { number, .. } => plain(Kind::ResetDone, *number),
             MasterMessage::Called(call) => plain(Kind::Called, call.number),
             MasterMessage::WayLost { .. } => plain(Kind::WayLost, 0),
+            MasterMessage::Known { .. } => plain(Kind::Known, 0),
         }
     }
 
@@ -219,6 +224,7 @@ impl Masters {
                 self.step(Kind::Tensors, *step, edges)
             }
             WorkerMessage::AbortStep(step) => self.step(Kind::AbortStep, *step, smallvec![]),
+            WorkerMessage::AskForMaster { .. } => plain(Kind::AskForMaster, 0),
         }
     }
 }

@@ -52,24 +52,24 @@ pub(super) async fn follow(
     let (sender, news) = mpsc::unbounded_channel();
     let next_beat = clock.now().after(BEAT_EVERY);
     let agenda = Agenda::new(&order.faults, &order.tasks);
-    let (relay, asker, tell) = (cluster.relay, cluster.asker, order.tell);
+    let (relay, asker, starter) = (cluster.relay, cluster.asker, cluster.starter);
     let kept = (!agenda.is_empty() || order.max_restarts > 0).then(|| sender.clone());
-    let (starter, tasks) = (cluster.starter, Vec::new());
     let mut followed = Followed {
         news,
         sender: kept,
         agenda,
         board: order.board.clone(),
         relay,
-        tell,
+        tell: order.tell,
         starter,
         clock,
         next_beat,
         max_restarts: order.max_restarts,
         beats: 0,
         lingers: 0,
+        idle: 0,
         chief: 0,
-        tasks,
+        tasks: Vec::new(),
     };
     for (index, member) in cluster.members.into_iter().enumerate() {
         let (task, log) = (member.task.clone(), order.log(&member.task));
@@ -141,6 +141,8 @@ struct Followed {
     beats: u32,
     /// The number of beats since the chief is done.
     lingers: u32,
+    /// The number of beats since only tasks are left that have nothing to do.
+    idle: u32,
     /// The index of the task that leads the training and reports it.
     chief: usize,
     tasks: Vec<Followee>,
@@ -159,6 +161,8 @@ struct Followee {
     is_down: bool,
     /// How often it was started again after an end of its own.
     restarts: u32,
+    /// Whether it was started again, after a fault or an end of its own.
+    is_again: bool,
     /// The launcher's time at which the task's clock shows 0 \[ns\].
     began: Option<i64>,
     part: Option<Part>,
@@ -197,6 +201,7 @@ impl Followee {
             stops: 0,
             is_down: false,
             restarts: 0,
+            is_again: false,
             began: None,
             part: None,
             unheard: 0,

@@ -33,11 +33,13 @@ pub(super) struct Cluster {
 
 /// What it takes to start a process of a cluster.
 pub(super) struct Starter {
-    authority: Authority,
     /// By task: the cluster as the task is to know it.
     specs: Vec<ClusterSpec>,
     /// By task: its listening socket, as long as a process may have to be started with it.
     sockets: Vec<Option<UdpSocket>>,
+    /// By task: its certificate and key. A process that is started again has the same, since only
+    /// so can it tell peers that their connections are to its earlier life.
+    identities: Vec<Identity>,
 }
 
 /// One process. It is killed when this value is dropped.
@@ -70,7 +72,10 @@ pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
     let seen_by = |index| relay.as_ref().map_or(&*addresses, |relay| relay.seen_by(index));
     let specs = (0..order.tasks.len()).map(|index| cluster(&order.tasks, seen_by(index))).collect();
     let sockets = sockets.into_iter().map(Some).collect();
-    let mut starter = Starter { authority, specs, sockets };
+    let hosts = [Ipv4Addr::LOCALHOST.to_string()];
+    let issue = |task| authority.issue(task, &hosts);
+    let identities = order.tasks.iter().map(issue).collect::<Result<_, _>>()?;
+    let mut starter = Starter { specs, sockets, identities };
     let mut members = Vec::with_capacity(order.tasks.len());
     for (index, task) in order.tasks.iter().enumerate() {
         let log = order.log(task);
@@ -104,7 +109,7 @@ impl Starter {
         let task = &order.tasks[index];
         let socket = self.sockets[index].as_ref().expect("its socket is kept for a restart");
         let socket = socket.try_clone().map_err(DeploymentError::system("share a socket"))?;
-        let identity = self.authority.issue(task, &[Ipv4Addr::LOCALHOST.to_string()])?;
+        let identity = self.identities[index].clone();
         spawn(order, (task, &self.specs[index]), socket, identity)
     }
 }

@@ -15,7 +15,7 @@ use crate::transport::{Loss, PeerId};
 use super::{Master, refuse};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::master::step_plan::StepPlan;
-use crate::runtime::messages::{SessionId, StepId};
+use crate::runtime::messages::{SessionId, StepId, WorkerMessage};
 
 impl Master {
     /// The way to `peer` has broken.
@@ -36,6 +36,7 @@ impl Master {
             );
         }
         self.fail_steps_at(peer, loss);
+        self.ask_whether_known(peer, loss);
         self.fail_registrations_at(peer, loss);
         let error = self.lost_error(peer, loss, "a reset waited for it to clear its containers");
         self.reset_lost(peer, error, context);
@@ -59,6 +60,38 @@ impl Master {
         for step in hit {
             let what = format!("step {} waited for it to run its part", step.number);
             let error = self.lost_error(peer, loss, &what);
+            self.fail(step, error);
+        }
+    }
+
+    /// Asks a silent `peer`, once it answers again, whether it has restarted, if training steps go
+    /// on that have ended their part there. Nothing else would tell: they wait elsewhere, perhaps
+    /// for a worker that waits until the chief gives the variables of `peer` new values, and the
+    /// chief's step may be one of them.
+    fn ask_whether_known(&mut self, peer: PeerId, loss: Loss) {
+        let has_done = |(id, step): (&StepId, &super::Step)| id.trains && step.has_part_at(peer);
+        if loss == Loss::Silent && self.steps.iter().any(has_done) {
+            self.link.send(peer, WorkerMessage::AskForMaster { master: self.id });
+        }
+    }
+
+    /// `peer` knows this master, or has restarted since it was lost: what training steps had done
+    /// there is lost, too.
+    pub(super) fn answered_whether_known(&mut self, peer: PeerId, is_known: bool) {
+        if is_known {
+            return;
+        }
+        let has_lost = |step: &super::Step| {
+            let session = self.sessions.get(&step.session);
+            session.is_some_and(|session| session.lost.contains_key(&peer))
+        };
+        let is_hit =
+            |id: &StepId, step: &super::Step| id.trains && step.has_part_at(peer) && has_lost(step);
+        let hit: Vec<StepId> =
+            self.steps.iter().filter(|(id, step)| is_hit(id, step)).map(|(id, _)| *id).collect();
+        for step in hit {
+            let what = format!("step {} waited for others", step.number);
+            let error = self.lost_error(peer, Loss::Restarted, &what);
             self.fail(step, error);
         }
     }

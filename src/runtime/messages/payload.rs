@@ -77,7 +77,8 @@ impl MasterMessage {
             | Self::GraphRegistered { outcome: Err(error), .. } => error.message.len() as u64,
             Self::GraphRegistered { outcome: Ok(()), .. }
             | Self::ResetDone { .. }
-            | Self::WayLost { .. } => 0,
+            | Self::WayLost { .. }
+            | Self::Known { .. } => 0,
             Self::Fetched { fetches, .. } => fetches.iter().map(numbered_size).sum(),
             Self::Traced { times, .. } => times.len() as u64 * NODE_SIZE,
             Self::Called(call) => call.action.content_size(),
@@ -149,7 +150,7 @@ impl WorkerMessage {
                 .map(|(_, value)| CROSSING_SIZE + value.as_ref().map_or(0, packed_size))
                 .sum(),
             Self::Feed { feeds, .. } => feeds.iter().map(numbered_size).sum(),
-            Self::RunInPieces { .. } | Self::AbortStep(_) => 0,
+            Self::RunInPieces { .. } | Self::AbortStep(_) | Self::AskForMaster { .. } => 0,
         }
     }
 }

@@ -83,6 +83,15 @@ fn int8(values: usize, block: u32, scales: usize) -> Packed {
     }
 }
 
+fn packed(value: Tensor) -> PackedArrivals {
+    vec![
+        (CrossingId(1), Some(Packed::Exact(value))),
+        (CrossingId(2), Some(Packed::Bf16(Tensor::full([3], half::bf16::ONE)))),
+        (CrossingId(3), Some(int8(5, 2, 3))),
+        (CrossingId(4), None),
+    ]
+}
+
 fn messages() -> Vec<PeerMessage> {
     let step = StepId { master: u64::MAX, number: 7, trains: true };
     let graph = GraphHandle { master: 3, number: 300 };
@@ -111,6 +120,7 @@ fn messages() -> Vec<PeerMessage> {
         MasterMessage::Fetched { step, graph, fetches: vec![(1, value.clone())] },
         MasterMessage::ResetDone { number: 1, variables: 12, departed },
         MasterMessage::WayLost { to: TaskName::new("ps", 1) },
+        MasterMessage::Known { is_known: true },
     ];
     let register = |partition| {
         let (partition, functions) = (Arc::new(partition), Some(Box::new(placing())));
@@ -137,14 +147,10 @@ fn messages() -> Vec<PeerMessage> {
         WorkerMessage::PackedTensors {
             step,
             devices: smallvec![LocalDevice::cpu(1)],
-            arrivals: vec![
-                (CrossingId(1), Some(Packed::Exact(value.clone()))),
-                (CrossingId(2), Some(Packed::Bf16(Tensor::full([3], half::bf16::ONE)))),
-                (CrossingId(3), Some(int8(5, 2, 3))),
-                (CrossingId(4), None),
-            ],
+            arrivals: packed(value.clone()),
         },
         WorkerMessage::AbortStep(step),
+        WorkerMessage::AskForMaster { master: 3 },
     ];
     let calls = calls(value.clone()).into_iter().map(|action| {
         MasterMessage::Called(Box::new(SessionCall { client: 1, number: 9, settled: 8, action }))
@@ -266,7 +272,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 30, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 32, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

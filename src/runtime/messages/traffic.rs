@@ -61,10 +61,13 @@ impl PeerMessage {
                 MasterMessage::GraphRegistered { .. }
                 | MasterMessage::ResetDone { .. }
                 | MasterMessage::WayLost { .. }
+                | MasterMessage::Known { .. }
                 | MasterMessage::Called(_),
             )
             | Self::Worker(
-                WorkerMessage::RegisterGraph { .. } | WorkerMessage::DeregisterGraphs { .. },
+                WorkerMessage::RegisterGraph { .. }
+                | WorkerMessage::DeregisterGraphs { .. }
+                | WorkerMessage::AskForMaster { .. },
             )
             | Self::ParameterServer(_)
             | Self::Client(_) => None,

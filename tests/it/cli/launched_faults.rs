@@ -145,3 +145,28 @@ fn of_a_server_that_stood_still_for_longer_than_its_silence_may_last_each_gradie
     let is_equal = weights(&said) == weights(&undisturbed);
     assert!(is_equal || left_out_of_rounds > 0, "other weights, and no gradient is left out");
 }
+
+#[test]
+fn a_process_that_is_started_again_says_so_to_whom_its_earlier_life_had_connections_with() {
+    let faults = "{ at = '300ms', crash = 'ps:1', restart_after = '100ms' }";
+    let path = training("launched_faults_told", "async", faults);
+    let out = folder("launched_faults_told_out");
+    let [silence, out_folder] = ["network.silence=15s", out.to_str().unwrap()];
+    let launched = trainyard(&["launch", &path, "--set", silence, "--out", out_folder]);
+    assert_eq!(launched.code, 0, "{}", launched.err);
+    let log = fs::read_to_string(out.join("logs/worker-0.log")).unwrap();
+    assert!(log.contains("worker:0 lost ps:1: it has restarted"), "{log}");
+}
+
+#[test]
+fn a_task_that_is_killed_and_has_nothing_left_to_do_is_not_waited_for_after_the_end() {
+    // The fourth parameter server has no variable.
+    let faults = "{ at = '1ms', crash = 'ps:3', restart_after = '10min' }";
+    let path = training("launched_faults_idle", "async", faults);
+    let set = ["--set", "cluster.ps=4", "--set", "stop.steps=400"];
+    let launched = trainyard(&[&["launch", &path, "--quiet"], &set[..]].concat());
+    assert_eq!(launched.code, 0, "{}", launched.err);
+    assert!(launched.err.contains("ps:3 is killed"), "{}", launched.err);
+    let told = "the chief is done; nothing is left to do for ps:3";
+    assert!(launched.err.contains(told), "{}", launched.err);
+}

@@ -122,6 +122,28 @@ fn a_parameter_server_that_hears_last_of_anothers_restart_loses_nothing_of_the_s
     }
 }
 
+/// A chief that is held back until others catch up waits for no answer of a parameter server that
+/// it has lost, and they wait until it gives that one's variables their values.
+#[test]
+fn a_chief_that_is_held_back_finds_out_that_a_silent_parameter_server_has_restarted() {
+    let text = |at: u32| {
+        format!(
+            "name = 'held'\n[cluster]\nps = 2\nworker = 2\n\
+             [network]\nsilence = '100ms'\nrecovery = '5s'\n[program]\nmodel = 'count'\n\
+             [compute]\nslow = {{ 'worker:1' = 3.0 }}\n\
+             step_time = {{ law = 'constant', value = '10ms' }}\n[stop]\nsteps = 60\n\
+             [checkpoint]\nevery_steps = 10\n\
+             [[run]]\nname = 'only'\nmode = {{ bounded_staleness = {{ slack = 1 }} }}\n\
+             [[fault]]\nat = '{at}ms'\ncrash = 'ps:1'\nrestart_after = '300ms'\n"
+        )
+    };
+    for at in (300..360).step_by(2) {
+        let report = Experiment::parse(text(at)).unwrap().simulate(train);
+        let report = report.unwrap_or_else(|error| panic!("killed at {at} ms: {error}"));
+        assert!(report.run("only").unwrap().global_steps >= 60, "killed at {at} ms");
+    }
+}
+
 /// Adds 1 to a variable on each of the parameter servers with each update.
 async fn count(task: Task) -> Result<(), Error> {
     if task.job() == "ps" {

@@ -152,8 +152,9 @@ impl Followed {
         let id = member.child.id();
         let (way, kill) = listener::listen(Origin { index, sender }, member, &order.log(&task));
         let (way, kill) = (Some(way), Some(kill));
-        let restarts = self.tasks[index].restarts;
-        self.tasks[index] = Followee { task, way, kill, id, restarts, ..Followee::new() };
+        let (restarts, is_again) = (self.tasks[index].restarts, true);
+        let again = Followee { task, way, kill, id, restarts, is_again, ..Followee::new() };
+        self.tasks[index] = again;
         Ok(())
     }
 

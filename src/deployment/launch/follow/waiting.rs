@@ -16,6 +16,8 @@ const TELL_EVERY: u32 = 10;
 /// How much longer the others are waited for after the chief than a lost task is: a task that is
 /// cut off then gives up by itself.
 const LINGER: Duration = Duration::from_secs(40);
+/// The beats in which a task that is left alone may still end by itself.
+const IDLE: u32 = 3;
 
 impl Followed {
     /// Counts a beat. Returns whether nothing more is to be waited for.
@@ -29,6 +31,13 @@ impl Followed {
         if !self.is_chief_done() {
             return false;
         }
+        self.idle = if self.are_all_latecomers() { self.idle + 1 } else { 0 };
+        if self.idle == IDLE {
+            let names = self.who_lingers();
+            (self.tell)(&format!("the chief is done; nothing is left to do for {names}"));
+            self.stop(STOP).await;
+            return true;
+        }
         self.lingers += 1;
         let left = (patience.recovery + LINGER).saturating_sub(BEAT_EVERY * self.lingers);
         if left.is_zero() {
@@ -37,6 +46,13 @@ impl Followed {
             self.tell_who_lingers(left);
         }
         left.is_zero()
+    }
+
+    /// Whether all that are still there were killed by a fault, and are started again or will be:
+    /// once the others are gone, nobody tells them that the training is over.
+    fn are_all_latecomers(&self) -> bool {
+        let mut left = self.tasks.iter().filter(|followee| !followee.has_ended);
+        left.all(|followee| followee.is_again || followee.is_down)
     }
 
     fn is_chief_done(&self) -> bool {
@@ -70,10 +86,15 @@ impl Followed {
         }
     }
 
-    fn tell_who_lingers(&self, left: Duration) {
+    /// The names of the tasks that have not ended.
+    fn who_lingers(&self) -> String {
         let lingers = self.tasks.iter().filter(|followee| !followee.has_ended);
         let names: Vec<String> = lingers.map(|followee| followee.task.to_string()).collect();
-        let names = names.join(", ");
+        names.join(", ")
+    }
+
+    fn tell_who_lingers(&self, left: Duration) {
+        let names = self.who_lingers();
         (self.tell)(&format!("the chief is done; still there: {names}, for {left:.0?} at most"));
     }
 }
