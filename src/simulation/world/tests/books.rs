@@ -11,9 +11,10 @@ fn wait(world: &mut World, after: Duration) {
 /// A world with an envelope that was handed over, one that is held, one that is late, and one that
 /// is on the network.
 fn with_envelopes_everywhere() -> World {
-    let slow = FaultKind::SlowLink { tasks: vec![task(A), task(B)], factor: 20.0, lasts: ms(20) };
-    let freeze = FaultKind::Freeze { task: task(B), lasts: ms(50) };
-    let mut world = world(&[(0, slow), (5, freeze)]);
+    let tasks = vec![task(A), task(B)];
+    let slow = FaultKind::SlowLink { tasks: tasks.clone(), factor: 20.0, lasts: ms(20) };
+    let partition = FaultKind::Partition { tasks, lasts: ms(50) };
+    let mut world = world(&[(0, slow), (5, partition)]);
     world.tick(&mut Vec::new());
     send(&mut world, A, B);
     assert_next(&mut world, LATENCY * 20, &["1 from 0 to 1"]);
