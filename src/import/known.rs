@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::NodeProblem;
 use crate::graph::{Graph, GraphError, Name, NewOperation, Op, Output, Subscript};
-use crate::operations::{Array, Binary};
+use crate::operations::{Array, Binary, Cast};
 use crate::tensor::{DType, Tensor};
 
 /// The most elements that are followed one by one.
@@ -19,6 +19,8 @@ pub(super) enum Element {
     Dim(Output, usize),
     /// The number of elements of a value, known only in the step.
     Size(Output),
+    /// The integer that a value in the step is.
+    Value(Output),
     /// What arithmetic makes of two others.
     Of(Arc<Arithmetic>),
     /// An integer known only in the step, which no operation here computes.
@@ -220,6 +222,7 @@ impl Maker<'_> {
                 self.add(Array::StridedSlice(vec![Subscript::At(*axis as i64)]), &[&shape])?
             }
             Element::Size(value) => self.add(Array::Size(self.dtype), &[value])?,
+            Element::Value(value) => self.add(Cast(self.dtype), &[value])?,
             Element::Of(arithmetic) => {
                 let [a, b] = &arithmetic.operands;
                 let (Some(a), Some(b)) = (self.scalar(a)?, self.scalar(b)?) else {

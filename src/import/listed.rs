@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use super::known::Known;
+use super::value::Value;
 use crate::tensor::DType;
 
 /// The sizes of elements, as far as they are known.
@@ -25,6 +26,10 @@ pub(super) enum Listed {
     Open(Rc<OpenList>),
     /// A list with a value.
     Bound(Traits),
+    /// An optional that two branches of a condition give values of different types: that of the
+    /// branch where the condition holds, and that of the other. Only the one of the branch that has
+    /// run means anything.
+    Either(Rc<[Value; 2]>),
     /// An optional without a value (TensorFlow `OptionalNone`), such as what a branch that did not
     /// run keeps for its gradient.
     Nothing,
@@ -39,13 +44,25 @@ pub(super) struct Traits {
     pub(super) grows: bool,
     /// Whether it is the gradient of another.
     pub(super) is_gradient: bool,
+    /// How many lists its elements are in one another: 0 for tensors.
+    pub(super) depth: u8,
+}
+
+impl Traits {
+    /// What an element of the list is as a list; `None` for a tensor.
+    pub(super) fn of_element(self) -> Option<Listed> {
+        let depth = self.depth.checked_sub(1)?;
+        Some(Listed::Bound(Self { depth, ..Self::default() }))
+    }
 }
 
 /// A list whose elements' shape is not known, or not whole.
+#[derive(Clone)]
 pub(super) struct OpenList {
     /// The node that made it.
     pub(super) name: String,
-    pub(super) dtype: DType,
+    /// The type of its elements; `None` for lists and optionals, of whose values it is then.
+    pub(super) dtype: Option<DType>,
     /// The number of elements; `None` where it is a value of another graph.
     pub(super) size: Option<Known>,
     pub(super) dims: Option<Dims>,

@@ -181,6 +181,11 @@ impl<'a> Def<'a> {
             .transpose()
     }
 
+    /// Whether the attribute says that elements are lists or optionals.
+    pub(super) fn is_variant(&self, name: &str) -> bool {
+        matches!(self.value(name), Some(Attribute::Type(tensor::VARIANT)))
+    }
+
     /// The name of a function.
     pub(super) fn function(&self, name: &str) -> Result<&'a str, NodeProblem> {
         match self.value(name) {

@@ -18,6 +18,8 @@ const REFERENCE: i32 = 100;
 
 /// TensorFlow's number of the type of texts.
 pub(super) const TEXT: i32 = 7;
+/// The element type of lists and optionals.
+pub(super) const VARIANT: i32 = 21;
 
 /// The element type of TensorFlow's number `dtype`; `None` if it does not exist here.
 pub(super) fn dtype(dtype: i32) -> Option<DType> {

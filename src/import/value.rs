@@ -1,5 +1,7 @@
 //! The outputs of a node, as far as the importer knows them.
 
+use std::rc::Rc;
+
 use super::NodeProblem;
 use super::known::Known;
 use super::listed::Listed;
@@ -55,11 +57,49 @@ impl From<Known> for Value {
 }
 
 impl Value {
-    /// Whether it is known without a value in a step: the handle of a list, or a list that has no
+    /// Whether it has no value of its own in a step: the handle of a list, or a list that has no
     /// value yet.
     pub(super) fn is_static(&self) -> bool {
         self.output.is_none()
-            && matches!(self.list, Some(Listed::Handle { .. } | Listed::Open(_) | Listed::Nothing))
+            && matches!(
+                self.list,
+                Some(Listed::Handle { .. } | Listed::Open(_) | Listed::Either(_) | Listed::Nothing)
+            )
+    }
+
+    /// The optional that has one of these values, by the branch that has run.
+    pub(super) fn either(parts: [Self; 2]) -> Self {
+        Self { list: Some(Listed::Either(Rc::new(parts))), ..Self::default() }
+    }
+
+    /// Both values of such an optional; twice the value, if it is of one type.
+    pub(super) fn parts(&self) -> [Self; 2] {
+        match &self.list {
+            Some(Listed::Either(parts)) => parts.as_ref().clone(),
+            _ => [self.clone(), self.clone()],
+        }
+    }
+
+    /// The values for a step that it is made of.
+    pub(super) fn leaves(&self) -> Vec<&Self> {
+        match &self.list {
+            Some(Listed::Either(parts)) => parts.iter().flat_map(Self::leaves).collect(),
+            _ if self.is_static() => Vec::new(),
+            _ => vec![self],
+        }
+    }
+
+    /// The same with the next of `values` for each of its leaves.
+    pub(super) fn with_leaves(&self, values: &mut impl Iterator<Item = Self>) -> Self {
+        match &self.list {
+            Some(Listed::Either(parts)) => {
+                let [first, second] = parts.as_ref();
+                let first = first.with_leaves(values);
+                Self::either([first, second.with_leaves(values)])
+            }
+            _ if self.is_static() => self.clone(),
+            list => Self { list: list.clone(), ..values.next().unwrap_or_default() },
+        }
     }
 
     /// The value for a step. Operations that must be made for it are called after `node`, whose

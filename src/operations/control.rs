@@ -98,7 +98,8 @@ impl OpDef for If {
         if !is_truth(condition) {
             return Err(GraphProblem::needs("a bool scalar as condition", &[*condition]));
         }
-        let (a, b) = (self.then.infer(inputs)?, self.otherwise.infer(inputs)?);
+        let branch = |branch: &Function| lenient(branch, inputs, |inputs| branch.infer(inputs));
+        let (a, b) = (branch(&self.then)?, branch(&self.otherwise)?);
         let shared = |(a, b): (&TensorType, &TensorType)| either(*a, *b);
         let types: Option<OutputTypes> = a.iter().zip(&b).map(shared).collect();
         let alike = types.filter(|_| a.len() == b.len());
@@ -121,6 +122,29 @@ impl OpDef for If {
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         run::compute(Flow::If(self), inputs)
     }
+}
+
+/// What `infer` says of inputs of these types. Values for a function that does not run, such as the
+/// other branch or the body of a loop without iterations, may not fit it in sizes that were open
+/// when it was built; then these sizes are open.
+fn lenient(
+    of: &Function,
+    inputs: &[TensorType],
+    infer: impl Fn(&[TensorType]) -> Result<OutputTypes, GraphProblem>,
+) -> Result<OutputTypes, GraphProblem> {
+    infer(inputs).or_else(|problem| {
+        let opened = |(given, own): (&TensorType, &TensorType)| {
+            if given.shape.rank() != own.shape.rank() {
+                return *given;
+            }
+            let dims = given.shape.dims().iter().zip(own.shape.dims());
+            let dims: SmallVec<[_; 6]> = dims.map(|(dim, own)| own.and(*dim)).collect();
+            TensorType::new(given.dtype, crate::tensor::PartialShape::new(&dims))
+        };
+        let rest = inputs.iter().skip(of.inputs().len()).copied();
+        let opened: OutputTypes = inputs.iter().zip(of.inputs()).map(opened).chain(rest).collect();
+        infer(&opened).map_err(|_| problem)
+    })
 }
 
 /// The type that both values have, with a dimension open where they differ; `None` if they differ
@@ -183,6 +207,26 @@ impl OpDef for While {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        lenient(&self.body, inputs, |inputs| self.results(inputs))
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        gradient::of_while(self, of)
+    }
+
+    fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
+        let each = run::cost(&self.body, inputs) + run::cost(&self.condition, inputs);
+        Cost { flops: each.flops * self.expected(), bytes: each.bytes * self.expected() }
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        run::compute(Flow::While(self), inputs)
+    }
+}
+
+impl While {
+    /// The types of the variables after the loop.
+    fn results(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let opened = self.opened(inputs)?;
         let inputs = opened.as_slice();
         let condition = self.condition.infer(inputs)?;
@@ -204,19 +248,6 @@ impl OpDef for While {
             .map(|(before, after)| either(*before, *after))
             .collect::<Option<_>>()
             .ok_or_else(|| GraphProblem::needs("variables that keep their types", inputs))
-    }
-
-    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
-        gradient::of_while(self, of)
-    }
-
-    fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
-        let each = run::cost(&self.body, inputs) + run::cost(&self.condition, inputs);
-        Cost { flops: each.flops * self.expected(), bytes: each.bytes * self.expected() }
-    }
-
-    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
-        run::compute(Flow::While(self), inputs)
     }
 }
 

@@ -3,14 +3,14 @@
 use smallvec::smallvec;
 
 use super::types::is_index;
-use super::{Broadcast, Indexed};
+use super::{Array, Broadcast, Indexed};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, TensorType, bytes,
+    Output, OutputTypes, Outputs, Subscript, TensorType, bytes,
 };
 use crate::kernels::indexed::positions;
 use crate::kernels::{by_word, filled_in};
-use crate::tensor::{PartialShape, Shape, Tensor};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// The most elements of a list that grows.
 const MOST: usize = 1 << 32;
@@ -30,17 +30,25 @@ pub enum List {
     SetGrad,
     /// `(list, element)`: the list with one more element (TensorFlow `TensorListPushBack`,
     /// `StackPushV2`).
-    Push,
+    Push {
+        /// Whether an element without values stands for one that is never used: zeros of the shape
+        /// of the others.
+        or_nothing: bool,
+    },
     /// `(list)`: the list without its last element, and that (TensorFlow `TensorListPopBack`,
     /// `StackPopV2`).
     Pop,
     /// `(lists…)`: their sum, element by element.
     Sum,
+    /// `(list, count)`: the first `count` elements, and zeros after the last (TensorFlow
+    /// `TensorListResize`).
+    Resize,
 }
 
 /// One of each kind.
 pub(super) fn kinds() -> Vec<Defined> {
-    [List::Set { grows: false }, List::SetGrad, List::Push, List::Pop, List::Sum]
+    let push = List::Push { or_nothing: false };
+    [List::Set { grows: false }, List::SetGrad, push, List::Pop, List::Sum, List::Resize]
         .map(Defined::from)
         .into()
 }
@@ -92,15 +100,25 @@ impl List {
                 let [_, element @ ..] = dy.shape.dims() else { return None };
                 Some(smallvec![with_element(list, *count, element)?])
             }
-            (Self::Push, [list, new]) if is_alike(new) => {
+            (Self::Push { or_nothing }, [list, new]) if is_alike(new) => {
                 let more = count.map(|count| count + 1);
-                Some(smallvec![with_element(list, more, new.shape.dims())?])
+                let (axes, element) = (list.shape.dims().get(1..)?, new.shape.dims());
+                let is_nothing = or_nothing && element.contains(&Some(0));
+                let element =
+                    if is_nothing && axes.len() == element.len() { axes } else { element };
+                Some(smallvec![with_element(list, more, element)?])
             }
             (Self::Pop, [list]) => {
                 let [_, axes @ ..] = list.shape.dims() else { return None };
                 let rest = with_element(list, count.map(|count| count.saturating_sub(1)), axes)?;
                 let element = TensorType::new(list.dtype, PartialShape::new(axes));
                 Some(smallvec![rest, element])
+            }
+            (Self::Resize, [list, count])
+                if count.dtype == DType::I32 && count.shape.rank() == 0 =>
+            {
+                let [_, axes @ ..] = list.shape.dims() else { return None };
+                Some(smallvec![with_element(list, None, axes)?])
             }
             (Self::Sum, [first, others @ ..])
                 if first.is_number() && others.iter().all(is_alike) =>
@@ -132,9 +150,10 @@ impl List {
         match self {
             Self::Set { .. } => "a list, an index or a vector of indices, and elements that fit",
             Self::SetGrad => "a gradient, an index or a vector of indices, and a list",
-            Self::Push => "a list and an element that fits",
+            Self::Push { .. } => "a list and an element that fits",
             Self::Pop => "a list",
             Self::Sum => "lists of numbers whose elements have one shape",
+            Self::Resize => "a list and an i32 scalar",
         }
     }
 }
@@ -144,15 +163,19 @@ impl OpDef for List {
         match self {
             Self::Set { .. } => "ListSet",
             Self::SetGrad => "ListSetGrad",
-            Self::Push => "ListPush",
+            Self::Push { .. } => "ListPush",
             Self::Pop => "ListPop",
             Self::Sum => "ListSum",
+            Self::Resize => "ListResize",
         }
     }
 
     fn attributes(&self, given: &mut Attributes) -> Defined {
         match self {
             Self::Set { grows } => Self::Set { grows: given.flag("grows", *grows) }.into(),
+            Self::Push { or_nothing } => {
+                Self::Push { or_nothing: given.flag("or_nothing", *or_nothing) }.into()
+            }
             other => (*other).into(),
         }
     }
@@ -170,18 +193,25 @@ impl OpDef for List {
                 Ok(vec![of.for_input(0, by_list)?, None, of.for_input(2, by_new)?])
             }
             Self::SetGrad => Err(of.no_gradient()),
-            Self::Push => {
+            Self::Push { .. } => {
                 let both = of.only_arrived()?.with(&[], Self::Pop)?;
                 let element = both.sibling(1);
                 Ok(vec![of.for_input(0, || Ok(both))?, of.for_input(1, || Ok(element))?])
             }
             Self::Pop => {
                 let or_zeros = |i| of.arrived(i).unwrap_or_else(|| of.output(i).zeros_like());
-                Ok(vec![Some(or_zeros(0).with(&[&or_zeros(1)], Self::Push)?)])
+                let push = Self::Push { or_nothing: false };
+                Ok(vec![Some(or_zeros(0).with(&[&or_zeros(1)], push)?)])
             }
             Self::Sum => {
                 let dy = of.only_arrived()?;
                 (0..of.inputs()).map(|i| of.for_input(i, || Ok(dy.clone()))).collect()
+            }
+            Self::Resize => {
+                let count = of.input(0).map(Array::Shape(DType::I32));
+                let count = count.map(Array::StridedSlice(vec![Subscript::At(0)]));
+                let dy = of.only_arrived()?;
+                Ok(vec![of.for_input(0, || dy.with(&[&count], Self::Resize))?, None])
             }
         }
     }
@@ -194,9 +224,18 @@ impl OpDef for List {
         match (self, inputs) {
             (Self::Set { grows }, [list, at, new]) => set(list, at, new, *grows),
             (Self::SetGrad, [dy, at, list]) => Ok(smallvec![unset(dy, at, list)?]),
-            (Self::Push, [list, new]) => {
+            (Self::Push { or_nothing }, [list, new]) => {
                 let count = list.shape().dims()[0];
+                let is_nothing = *or_nothing && new.shape().elements() == 0;
+                if is_nothing && list.shape().elements() > 0 {
+                    return Ok(smallvec![resized(list, count + 1)]);
+                }
                 Ok(smallvec![placed(list, &[count], new, count + 1)?])
+            }
+            (Self::Resize, [list, count]) => {
+                let count = usize::try_from(count.slice::<i32>()[0]);
+                let count = count.map_err(|_| ComputeError::new("a list of fewer than 0 elements"));
+                Ok(smallvec![resized(list, count?)])
             }
             (Self::Pop, [list]) => pop(list),
             (_, lists) => sum(lists),
@@ -268,6 +307,18 @@ fn unset(dy: &Tensor, at: &Tensor, list: &Tensor) -> Result<Tensor, ComputeError
             }
         })
     }))
+}
+
+/// The first `count` elements of the list, and zeros after its last.
+fn resized(list: &Tensor, count: usize) -> Tensor {
+    let shape = shape_of(count, &list.shape().dims()[1..]);
+    by_word!(list.dtype(), W => {
+        filled_in::<W>(list.dtype(), shape, |out: &mut [W]| {
+            let kept = &list.words::<W>()[..out.len().min(list.shape().elements())];
+            out[..kept.len()].copy_from_slice(kept);
+            out[kept.len()..].fill(bytemuck::Zeroable::zeroed());
+        })
+    })
 }
 
 fn pop(list: &Tensor) -> Result<Outputs, ComputeError> {

@@ -14,6 +14,25 @@ from generate import tensor, tf, tf1, values
 from tensorflow.python.framework import meta_graph
 
 
+def keep_called(definition):
+    """Keeps the functions of the library that a node, or a node of such a function, names."""
+    by_name = {function.signature.name: function for function in definition.library.function}
+    called, left = set(), list(definition.node)
+    while left:
+        named = [attribute.func.name for attribute in left.pop().attr.values()]
+        for name in set(named) & set(by_name) - called:
+            called.add(name)
+            left += by_name[name].node_def
+    kept = [by_name[name] for name in sorted(called)]
+    del definition.library.function[:]
+    definition.library.function.extend(kept)
+    del definition.library.gradient[:]
+    for node in list(definition.node) + [node for function in kept for node in function.node_def]:
+        node.ClearField("experimental_debug_info")
+    for function in kept:
+        function.arg_attr.clear()
+        function.attr.clear()
+
 
 class Loops:
     """A graph in the making and its cases."""
@@ -55,6 +74,7 @@ class Loops:
         for node in list(definition.node) + inner:
             for attribute in ["_class", "_output_shapes"]:
                 node.attr.pop(attribute, None)
+        keep_called(definition)
         with open(f"{self.group}.pb", "wb") as file:
             file.write(definition.SerializeToString(deterministic=True))
         with open(f"{self.group}.json", "w") as file:
@@ -68,6 +88,10 @@ def loop(condition, body, variables, **options):
 def power(x, w):
     body = lambda i, v: [i + 1, tf.tanh(tf.matmul(v, w))]
     return loop(lambda i, v: i < 4, body, [0, x], parallel_iterations=3)[1]
+
+
+def no_iteration(x, w):
+    return loop(lambda i, v: i < 0, lambda i, v: [i + 1, tf.tanh(tf.matmul(v, w))], [0, x])[1] * x
 
 
 def until(x):
@@ -162,18 +186,31 @@ def cond(x, p):
     return tf1.cond(p, lambda: tf.tanh(x) * 2, lambda: tf.square(x) - x)
 
 
+def unlike(x, p):
+    """One branch keeps a truth value for its gradient where the other keeps numbers."""
+    inner = lambda: tf1.cond(tf1.reduce_max(x) > 0.2, lambda: tf.maximum(x, 0.1) * 2, lambda: tf.sin(x) * x)
+    return tf1.cond(p, inner, lambda: tf.nn.softmax(x) * x)
+
+
 def functions():
     tf1.enable_control_flow_v2()
     loops, x, w, rows = Loops("functions"), values(71, 3, 4), values(72, 4, 4) / 2, values(73, 2, 3, 4)
     loops.case("called", called, x, w)
     loops.case("cond", cond, x, np.array(True))
     loops.case("other_cond", cond, x, np.array(False))
-    # Gradients as TensorFlow writes them of lists of lists, or of a length of the step, are refused.
-    loops.case("array", array, rows, w, written=False)
-    loops.case("array_grows", array_grows, x, written=False)
+    loops.case("array", array, rows, w)
+    loops.case("array_grows", array_grows, x)
     for name in ["rnn", "rnn_of_batch"]:
         with loops.graph.as_default(), tf1.variable_scope(name):
-            loops.case(name, rnn(None), rows, batch=name == "rnn_of_batch", written=False)
+            loops.case(name, rnn(None), rows, batch=name == "rnn_of_batch")
+    loops.case("nested", nested, x, w)
+    loops.case("cond_in_loop", cond_in_loop, x, w)
+    loops.case("cond_in_loop_of_batch", cond_in_loop, x, w, batch=True)
+    for name, holds in [("", True), ("other_", False)]:
+        loops.case(f"{name}unlike", unlike, x, np.array(holds), batch=True)
+        loops.case(f"loop_in_{name}cond", loop_in_cond, x, np.array(holds), batch=True)
+    # The list that a loop without iterations fills for its gradient is empty.
+    loops.case("no_iteration", no_iteration, x, w, batch=True)
     loops.write()
 
 
@@ -191,6 +228,7 @@ def frames():
     # A stack of values of different shapes is refused.
     loops.case("grows", grows, x, written=False)
     loops.case("batch", power, x, w, batch=True)
+    loops.case("no_iteration", no_iteration, x, w, batch=True)
     rows = values(53, 2, 3, 4)
     loops.case("array", array, rows, w)
     loops.case("array_of_batch", array, rows, w, batch=True)

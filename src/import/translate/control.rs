@@ -5,6 +5,7 @@ mod inner;
 
 use super::list::is_zero;
 use super::{Importer, Node, NodeProblem, Translate, Values};
+use crate::graph::{Output, TensorType};
 use crate::import::listed::Listed;
 use crate::import::value::Value;
 use crate::import::wire::{Argument, FunctionDef};
@@ -28,17 +29,16 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
 }
 
 /// The most times that a function is imported until the types of its arguments fit its results.
-const MOST_ROUNDS: usize = 4;
+const MOST_ROUNDS: usize = 6;
 
 /// `(condition, inputs…)`
 fn condition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let condition = importer.input(node, 0)?;
     let mut arguments = arguments(importer, node, 1)?;
     for round in 0.. {
-        let mut then = inner(importer, node.def.function("then_branch")?, &arguments)?;
-        let mut otherwise = inner(importer, node.def.function("else_branch")?, &arguments)?;
-        then.fill_like(&otherwise)?;
-        otherwise.fill_like(&then)?;
+        let branch = |name, side| inner(importer, node.def.function(name)?, &arguments, Some(side));
+        let (mut then, mut otherwise) = (branch("then_branch", 0)?, branch("else_branch", 1)?);
+        then.unite(&mut otherwise)?;
         let both = || then.results.iter().zip(&otherwise.results);
         let is_one_open = both().any(|(a, b)| a.is_static() != b.is_static());
         if is_one_open && round < MOST_ROUNDS {
@@ -48,16 +48,10 @@ fn condition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
             }
             continue;
         }
-        let order: Vec<usize> = places(&arguments, |value| !value.is_static());
-        let kept = places(&then.results, |value| !value.is_static());
-        let op = If {
-            then: then.function(&order, &kept)?,
-            otherwise: otherwise.function(&order, &kept)?,
-        };
-        let inputs = order.iter().map(|i| importer.value(node, &arguments[*i]));
-        let inputs = std::iter::once(Ok(condition)).chain(inputs).collect::<Result<Vec<_>, _>>()?;
+        let op = If { then: then.function()?, otherwise: otherwise.function()? };
+        let inputs = [vec![condition], values(importer, node, &arguments)?].concat();
         let outputs = importer.emit(node, op, &inputs)?;
-        return Ok(laid_out(&then.results, &kept, outputs));
+        return Ok(laid_out(&then.results, outputs));
     }
     unreachable!("a round returns or goes on")
 }
@@ -68,14 +62,10 @@ fn call(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         node.def.text(hint).ok();
     }
     let arguments = arguments(importer, node, 0)?;
-    let body = inner(importer, node.def.function("f")?, &arguments)?;
-    let order = places(&arguments, |value| !value.is_static());
-    let kept = places(&body.results, |value| !value.is_static());
-    let inputs = order.iter().map(|i| importer.value(node, &arguments[*i]));
-    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-    let function = body.function(&order, &kept)?;
-    let outputs = function.add_to(importer.graph, &inputs, |call| call.device.clone())?;
-    Ok(laid_out(&body.results, &kept, outputs.into_iter().map(Value::from).collect()))
+    let body = inner(importer, node.def.function("f")?, &arguments, None)?;
+    let inputs = values(importer, node, &arguments)?;
+    let outputs = body.function()?.add_to(importer.graph, &inputs, |call| call.device.clone())?;
+    Ok(laid_out(&body.results, outputs.into_iter().map(Value::from).collect()))
 }
 
 /// Gives the argument that `open` is, a list without a value, the value of a list like `like`.
@@ -93,8 +83,9 @@ fn bind_as(
         if let Some(Listed::Open(own)) = argument.list.clone()
             && own.name == list.name
         {
-            let shape = output.tensor_type().shape;
-            let bound = importer.bind(node, &own, shape.dims().get(1..).unwrap_or_default())?;
+            let TensorType { dtype, shape } = output.tensor_type();
+            let element = (Some(dtype), shape.dims().get(1..).unwrap_or_default());
+            let bound = importer.bind(node, &own, element)?;
             *argument = Value { list: like.list.clone(), ..Value::from(bound) };
         }
     }
@@ -115,7 +106,7 @@ fn repetition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
     let mut round = 0;
     let body = loop {
-        let body = inner(importer, body, &arguments)?;
+        let body = inner(importer, body, &arguments, None)?;
         let mut has_changed = false;
         for i in (0..kept.len()).filter(|i| is_variable(*i)) {
             has_changed |= adapt(importer, node, &mut arguments[i], &body.results[i])?;
@@ -125,35 +116,45 @@ fn repetition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
             break body;
         }
     };
-    let variables = places(&arguments, |value| !value.is_static());
     let (variables, constants): (Vec<usize>, Vec<usize>) =
-        variables.into_iter().partition(|i| is_variable(*i));
+        (0..arguments.len()).partition(|i| is_variable(*i));
+    let is_changed = |i: &&usize| {
+        let (before, after) = (arguments[**i].leaves(), body.results[**i].leaves());
+        before.len() != after.len()
+    };
+    if let Some(changed) = variables.iter().find(is_changed) {
+        let problem = format!("its input {changed} does not stay a value of one kind");
+        return Err(NodeProblem::unsupported(problem));
+    }
     let order = [variables.clone(), constants].concat();
     let op = While {
-        condition: inner(importer, condition, &arguments)?.function(&order, &[0])?,
-        body: body.function(&order, &variables)?,
+        condition: inner(importer, condition, &arguments, None)?.function_of(&order, &[0])?,
+        body: body.function_of(&order, &variables)?,
         maximum: None,
     };
-    let inputs = order.iter().map(|i| importer.value(node, &arguments[*i]));
-    let outputs = importer.emit(node, op, &inputs.collect::<Result<Vec<_>, _>>()?)?;
-    let results: Vec<Value> = (0..kept.len())
-        .map(|i| if is_variable(i) { body.results[i].clone() } else { arguments[i].clone() })
-        .collect();
-    Ok(laid_out(&results, &variables, outputs))
-}
-
-/// The positions of the values that are `such`.
-fn places(values: &[Value], such: impl Fn(&Value) -> bool) -> Vec<usize> {
-    (0..values.len()).filter(|i| such(&values[*i])).collect()
-}
-
-/// `results`, those at `places` as `outputs`.
-fn laid_out(results: &[Value], places: &[usize], outputs: Vec<Value>) -> Vec<Value> {
-    let mut all = results.to_vec();
-    for (place, output) in places.iter().zip(outputs) {
-        all[*place] = Value { list: results[*place].list.clone(), ..output };
+    let ordered: Vec<Value> = order.iter().map(|i| arguments[*i].clone()).collect();
+    let outputs = importer.emit(node, op, &values(importer, node, &ordered)?)?;
+    let changed: Vec<Value> = variables.iter().map(|i| body.results[*i].clone()).collect();
+    let mut results = arguments;
+    for (i, value) in variables.iter().zip(laid_out(&changed, outputs)) {
+        results[*i] = value;
     }
-    all
+    Ok(results)
+}
+
+/// The values for a step that `all` are made of.
+fn values(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    all: &[Value],
+) -> Result<Vec<Output>, NodeProblem> {
+    all.iter().flat_map(Value::leaves).map(|leaf| importer.value(node, leaf)).collect()
+}
+
+/// `results`, with `outputs` for their leaves.
+fn laid_out(results: &[Value], outputs: Vec<Value>) -> Vec<Value> {
+    let mut outputs = outputs.into_iter();
+    results.iter().map(|result| result.with_leaves(&mut outputs)).collect()
 }
 
 /// The inputs of a node from `first` on, as a function is given them.
@@ -204,11 +205,20 @@ fn adapt(
     variable: &mut Value,
     after: &Value,
 ) -> Result<bool, NodeProblem> {
+    if let Some(Listed::Either(parts)) = &after.list {
+        let mut has_changed = !matches!(variable.list, Some(Listed::Either(_)));
+        let mut own = variable.parts();
+        for (own, after) in own.iter_mut().zip(parts.iter()) {
+            has_changed |= adapt(importer, node, own, after)?;
+        }
+        *variable = Value::either(own);
+        return Ok(has_changed);
+    }
     let Some(next) = &after.output else { return Ok(false) };
-    let shape = next.tensor_type().shape;
+    let TensorType { dtype, shape } = next.tensor_type();
     let rest = || shape.dims().get(1..).unwrap_or_default();
     let made = match (&variable.list, &after.list, &variable.output) {
-        (Some(Listed::Open(list)), ..) => importer.bind(node, list, rest())?,
+        (Some(Listed::Open(list)), ..) => importer.bind(node, list, (Some(dtype), rest()))?,
         (Some(Listed::Zero), Some(Listed::Bound(_)), _) => importer.empty_like(node, next)?,
         (_, _, Some(before)) => {
             let own = before.tensor_type().shape;

@@ -1,6 +1,7 @@
 //! Lists: TensorFlow's TensorArrays, lists of tensors and stacks.
 
 mod combined;
+mod ends;
 mod open;
 
 use std::rc::Rc;
@@ -32,43 +33,42 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "TensorListElementShape" => Box::new(element_shape),
         "TensorArrayConcatV3" => Box::new(concat),
         "TensorArrayCloseV3" => Box::new(|importer, node| importer.emit(node, Op::NoOp, &[])),
-        "TensorListReserve" => Box::new(|_, node| {
-            let size = node.known(1).ok().cloned().or_else(|| dimension(node.value(1).ok()?));
-            Ok(vec![open(node, dims(node, 0), size, Traits::default())?])
+        "TensorListReserve" => Box::new(|importer, node| {
+            let size = match node.known(1) {
+                Ok(known) if !known.has_unknown() => known.clone(),
+                _ => Known::scalar(DType::I32, Element::Value(importer.input(node, 1)?)),
+            };
+            Ok(vec![open(node, dims(node, 0), Some(size), Traits::default())?])
         }),
         "EmptyTensorList" => Box::new(|_, node| {
-            let traits = Traits { grows: true, is_gradient: false };
+            let traits = Traits { grows: true, ..Traits::default() };
             Ok(vec![open(node, dims(node, 0), Some(known_size(0)), traits)?])
         }),
         "StackV2" => Box::new(|_, node| {
             node.def.text("stack_name")?;
-            let traits = Traits { grows: true, is_gradient: false };
+            let traits = Traits { grows: true, ..Traits::default() };
             Ok(vec![open(node, None, Some(known_size(0)), traits)?])
         }),
         "TensorListFromTensor" => Box::new(|importer, node| whole(importer, node, 0)),
         "TensorListStack" => Box::new(stack),
+        "TensorListResize" => Box::new(resize),
         "StackPushV2" => Box::new(|importer, node| {
-            let list = push(importer, node)?;
+            let list = ends::push(importer, node)?;
             Ok(vec![node.value(1)?.clone(), list])
         }),
-        "TensorListPushBack" => Box::new(|importer, node| Ok(vec![push(importer, node)?])),
+        "TensorListPushBack" => Box::new(|importer, node| Ok(vec![ends::push(importer, node)?])),
         "StackPopV2" => Box::new(|importer, node| {
-            let mut both = pop(importer, node)?;
+            let mut both = ends::pop(importer, node)?;
             both.swap(0, 1);
             Ok(both)
         }),
-        "TensorListPopBack" => Box::new(pop),
+        "TensorListPopBack" => Box::new(ends::pop),
         _ => return None,
     })
 }
 
 fn known_size(size: usize) -> Known {
     Known::scalar(DType::I32, Element::Known(size as i64))
-}
-
-/// A scalar that only a step knows, as an integer that shapes are made of.
-fn dimension(value: &Value) -> Option<Known> {
-    value.known.clone()
 }
 
 /// The sizes that input `i` says; `None` where it does not even say how many there are.
@@ -86,8 +86,12 @@ fn open(
     traits: Traits,
 ) -> Result<Value, NodeProblem> {
     let names = ["element_dtype", "elem_type", "dtype"];
-    let mut dtypes = names.iter().map(|name| node.def.optional_dtype(name));
-    let dtype = dtypes.find_map(Result::transpose).transpose()?.unwrap_or(DType::F32);
+    let dtype = if names.iter().any(|name| node.def.is_variant(name)) {
+        None
+    } else {
+        let mut dtypes = names.iter().map(|name| node.def.optional_dtype(name));
+        Some(dtypes.find_map(Result::transpose).transpose()?.unwrap_or(DType::F32))
+    };
     let name = node.def.name.clone();
     let list = OpenList { name, dtype, size, dims, traits };
     Ok(Value { list: Some(Listed::Open(Rc::new(list))), ..Value::default() })
@@ -104,7 +108,7 @@ fn tensor_array(_: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
     node.def.text("tensor_array_name")?;
     let dims = node.def.shape("element_shape").ok().map(|shape| shape.dims().to_vec());
-    let traits = Traits { grows: node.def.flag("dynamic_size")?, is_gradient: false };
+    let traits = Traits { grows: node.def.flag("dynamic_size")?, ..Traits::default() };
     let elements = open(node, dims, node.known(0).ok().cloned(), traits)?;
     Ok(vec![handle(false), elements])
 }
@@ -138,24 +142,26 @@ fn is_of_gradient(node: &Node<'_>) -> bool {
     matches!(named, Some(Listed::Handle { is_gradient: true }))
 }
 
-/// The list that is input `i`, with elements of these sizes.
+/// The list that `value` is, an input of the node, with elements of this type and these sizes as
+/// far as they are known.
 fn bound(
     importer: &Importer<'_>,
     node: &Node<'_>,
-    i: usize,
-    element: &[Option<usize>],
+    value: &Value,
+    (dtype, element): (Option<DType>, &[Option<usize>]),
 ) -> Result<(Output, Traits), NodeProblem> {
-    let value = node.value(i)?;
     let is_gradient = is_of_gradient(node);
     let with = |traits: Traits| Traits { is_gradient: traits.is_gradient || is_gradient, ..traits };
     match &value.list {
-        Some(Listed::Open(list)) => Ok((importer.bind(node, list, element)?, with(list.traits))),
+        Some(Listed::Open(list)) => {
+            Ok((importer.bind(node, list, (dtype, element))?, with(list.traits)))
+        }
         Some(Listed::Bound(traits)) if is_gradient && !traits.is_gradient => {
-            let elements = importer.input(node, i)?;
+            let elements = importer.value(node, value)?;
             Ok((importer.helper(node, "zeros", Array::ZerosLike, &[&elements])?, with(*traits)))
         }
-        Some(Listed::Bound(traits)) => Ok((importer.input(node, i)?, *traits)),
-        _ => Ok((importer.input(node, i)?, Traits::default())),
+        Some(Listed::Bound(traits)) => Ok((importer.value(node, value)?, *traits)),
+        _ => Ok((importer.value(node, value)?, Traits::default())),
     }
 }
 
@@ -178,7 +184,8 @@ fn set(importer: &mut Importer<'_>, node: &Node<'_>, [list, at, new]: [usize; 3]
     {
         return whole(importer, node, new);
     }
-    let (list, traits) = bound(importer, node, list, element)?;
+    let like = (Some(new_output.tensor_type().dtype), element);
+    let (list, traits) = bound(importer, node, node.value(list)?, like)?;
     let grows = traits.grows || grows_here;
     let values = importer.emit(node, List::Set { grows }, &[list, at_output, new_output])?;
     Ok(values.into_iter().map(|value| listed(value, traits)).collect())
@@ -197,7 +204,7 @@ fn is_all(node: &Node<'_>, i: usize, count: Option<usize>) -> bool {
 fn whole(importer: &mut Importer<'_>, node: &Node<'_>, i: usize) -> Values {
     let x = importer.input(node, i)?;
     let values = importer.emit(node, Op::Identity, &[x])?;
-    let traits = Traits { grows: false, is_gradient: is_of_gradient(node) };
+    let traits = Traits { is_gradient: is_of_gradient(node), ..Traits::default() };
     Ok(values.into_iter().map(|value| listed(value, traits)).collect())
 }
 
@@ -212,7 +219,7 @@ fn get(
 ) -> Values {
     let told = sizes.and_then(|i| dims(node, i));
     let told = told.or_else(|| Some(node.def.shape("element_shape").ok()?.dims().to_vec()));
-    let (list, _) = bound(importer, node, list, &told.unwrap_or_default())?;
+    let (list, _) = bound(importer, node, node.value(list)?, (None, &told.unwrap_or_default()))?;
     let at_output = importer.input(node, at)?;
     if is_all(node, at, list.tensor_type().shape.dims().first().copied().flatten()) {
         return importer.emit(node, Op::Identity, &[list]);
@@ -250,30 +257,24 @@ fn element_shape(_: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }])
 }
 
-/// `(list, element)`
-fn push(importer: &mut Importer<'_>, node: &Node<'_>) -> Result<Value, NodeProblem> {
-    let new = importer.input(node, 1)?;
-    let (list, traits) = bound(importer, node, 0, new.tensor_type().shape.dims())?;
-    let values = importer.emit(node, List::Push, &[list, new])?;
-    let list = values.into_iter().next().ok_or(NodeProblem::NoInput(0))?;
-    Ok(listed(list, traits))
-}
-
-/// `(list)`: the list without its last element, and that.
-fn pop(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let told = dims(node, 1).unwrap_or_default();
-    let (list, traits) = bound(importer, node, 0, &told)?;
-    let mut values = importer.emit(node, List::Pop, &[list])?;
-    if let Some(first) = values.first_mut() {
-        first.list = Some(Listed::Bound(traits));
+/// `(list, size)`: a list without a value gets so many elements.
+fn resize(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let value = node.value(0)?;
+    if let Some(Listed::Open(list)) = &value.list {
+        let size = node.known(1).ok().cloned();
+        let list = OpenList { size, ..list.as_ref().clone() };
+        return Ok(vec![Value { list: Some(Listed::Open(Rc::new(list))), ..Value::default() }]);
     }
-    Ok(values)
+    let (list, traits) = bound(importer, node, value, (None, &[]))?;
+    let values = importer.emit(node, List::Resize, &[list, importer.input(node, 1)?])?;
+    Ok(values.into_iter().map(|value| listed(value, traits)).collect())
 }
 
 /// `(list, sizes)`: the elements as one value.
 fn stack(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     node.def.int("num_elements", -1)?;
-    let (list, _) = bound(importer, node, 0, &dims(node, 1).unwrap_or_default())?;
+    let told = dims(node, 1).unwrap_or_default();
+    let (list, _) = bound(importer, node, node.value(0)?, (None, &told))?;
     importer.emit(node, Op::Identity, &[list])
 }
 
@@ -282,7 +283,7 @@ fn stack(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 fn concat(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let told = node.def.shape("element_shape_except0").ok().map(|shape| shape.dims().to_vec());
     let told = told.map(|rest| [vec![None], rest].concat());
-    let (list, _) = bound(importer, node, 1, &told.unwrap_or_default())?;
+    let (list, _) = bound(importer, node, node.value(1)?, (None, &told.unwrap_or_default()))?;
     let shape = list.tensor_type().shape;
     let [count, each, rest @ ..] = shape.dims() else {
         return Err(NodeProblem::unsupported("its elements are scalars"));

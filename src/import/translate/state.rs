@@ -35,6 +35,10 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "AssignSub" | "AssignSubVariableOp" => {
             Box::new(|importer, node| store(importer, node, Op::AssignAdd, true))
         }
+        "VariableShape" => Box::new(|importer, node| {
+            let dtype = node.def.optional_dtype("out_type")?.unwrap_or(DType::I32);
+            Ok(vec![Known::shape_of(&importer.input(node, 0)?, dtype).into()])
+        }),
         "IsVariableInitialized" | "VarIsInitializedOp" => Box::new(|importer, node| {
             let variable = variable_at(node, 0)?;
             let id = importer.emit_on(node, Op::IsVariableInitialized, &[], &[variable])?;

@@ -4,13 +4,15 @@ use std::panic::Location;
 use std::rc::Rc;
 
 use super::{Importer, NodeProblem};
-use crate::graph::{Function, Graph, GraphError, Name, NewOperation, Op, TensorType};
+use crate::graph::{Edge, Function, Graph, GraphError, Name, NewOperation, Op, Output, TensorType};
 use crate::import::known::Known;
 use crate::import::listed::Listed;
 use crate::import::order;
+use crate::import::tensor::VARIANT;
 use crate::import::value::Value;
 use crate::import::wire::{Argument, FunctionDef, GraphDef, Library, NodeDef};
-use crate::tensor::{Shape, Tensor};
+use crate::operations::{Array, Change, Dynamic};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// The deepest nesting of functions.
 const DEEPEST: usize = 8;
@@ -20,35 +22,88 @@ pub(super) struct Inner {
     graph: Graph,
     arguments: Vec<Value>,
     pub(super) results: Vec<Value>,
+    /// By result: whether TensorFlow has it as a list or an optional.
+    is_variant: Vec<bool>,
 }
 
 impl Inner {
-    /// Gives each result that is nothing the type of the other branch's: nobody uses its value.
-    pub(super) fn fill_like(&mut self, other: &Self) -> Result<(), NodeProblem> {
-        for (result, other) in self.results.iter_mut().zip(&other.results) {
-            if let (Some(Listed::Nothing), Some(like)) = (&result.list, &other.output) {
-                let TensorType { dtype, shape } = like.tensor_type();
-                let sizes: Vec<usize> = shape.dims().iter().map(|dim| dim.unwrap_or(0)).collect();
-                let value = Tensor::scalar_of(dtype, 0.0);
-                let fill = Op::Fill { shape: Shape::new(&sizes), value };
-                let id = self.graph.add(NewOperation::of(fill))?;
-                *result = Value { list: other.list.clone(), ..self.graph.output(id).into() };
+    /// Gives the results of two branches one structure. An optional that one branch does not give
+    /// has zeros there, and one that both give with different types has both values: nobody uses
+    /// those of the branch that has not run.
+    pub(super) fn unite(&mut self, other: &mut Self) -> Result<(), NodeProblem> {
+        for i in 0..self.results.len().min(other.results.len()) {
+            let (own, others) = (self.results[i].clone(), other.results[i].clone());
+            if matches!(own.list, Some(Listed::Nothing)) {
+                self.results[i] = self.like(&others)?;
+            } else if matches!(others.list, Some(Listed::Nothing)) {
+                other.results[i] = other.like(&own)?;
+            } else if self.is_variant[i] && differ(&own, &others) {
+                self.results[i] = Value::either([own.clone(), self.like(&others)?]);
+                other.results[i] = Value::either([other.like(&own)?, others]);
             }
         }
         Ok(())
     }
 
+    /// Zeros of the type of a value of another graph.
+    fn like(&self, other: &Value) -> Result<Value, NodeProblem> {
+        if let Some(Listed::Either(parts)) = &other.list {
+            return Ok(Value::either([self.like(&parts[0])?, self.like(&parts[1])?]));
+        }
+        let list = other.list.clone();
+        let Some(like) = &other.output else { return Ok(Value { list, ..Value::default() }) };
+        let TensorType { dtype, shape } = like.tensor_type();
+        let sizes: Vec<usize> = shape.dims().iter().map(|dim| dim.unwrap_or(0)).collect();
+        let value = Tensor::scalar_of(dtype, 0.0);
+        let fill = Op::Fill { shape: Shape::new(&sizes), value };
+        let id = self.graph.add(NewOperation::of(fill))?;
+        let zeros = self.graph.output(id);
+        let zeros =
+            if shape == zeros.tensor_type().shape { zeros } else { self.open(&zeros, shape)? };
+        Ok(Value { list, ..zeros.into() })
+    }
+
+    /// A value with those of its sizes open that are open in `shape`.
+    fn open(&self, value: &Output, shape: PartialShape) -> Result<Output, NodeProblem> {
+        let add = |op: Op, inputs: &[Edge]| {
+            let id = self.graph.add(NewOperation { inputs, ..NewOperation::of(op) })?;
+            Ok::<_, GraphError>(self.graph.output(id))
+        };
+        let sizes = add(Array::Shape(DType::I32).into(), &[value.edge()])?;
+        let change = Dynamic { change: Change::Reshape, shape };
+        Ok(add(change.into(), &[value.edge(), sizes.edge()])?)
+    }
+
+    /// The function from all arguments to all results.
+    pub(super) fn function(&self) -> Result<Function, NodeProblem> {
+        let all = |values: &[Value]| (0..values.len()).collect::<Vec<_>>();
+        self.function_of(&all(&self.arguments), &all(&self.results))
+    }
+
     /// The function from the arguments to the results at these positions.
-    pub(super) fn function(
+    pub(super) fn function_of(
         &self,
         arguments: &[usize],
         results: &[usize],
     ) -> Result<Function, NodeProblem> {
-        let value = |value: &Value| value.output(&self.graph, "result", 0);
-        let inputs = arguments.iter().map(|i| value(&self.arguments[*i]));
-        let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-        let results = results.iter().map(|i| value(&self.results[*i]));
-        Ok(Function::of(&self.graph, &inputs, &results.collect::<Result<Vec<_>, _>>()?)?)
+        let values = |all: &[Value], places: &[usize]| {
+            let leaves = places.iter().flat_map(|i| all[*i].leaves());
+            leaves.map(|leaf| leaf.output(&self.graph, "result", 0)).collect::<Result<Vec<_>, _>>()
+        };
+        let (inputs, results) =
+            (values(&self.arguments, arguments)?, values(&self.results, results)?);
+        Ok(Function::of(&self.graph, &inputs, &results)?)
+    }
+}
+
+/// Whether two values are of different types, in more than their sizes.
+fn differ(a: &Value, b: &Value) -> bool {
+    match (&a.output, &b.output) {
+        (Some(a), Some(b)) => {
+            let (a, b) = (a.tensor_type(), b.tensor_type());
+            a.dtype != b.dtype || a.shape.rank() != b.shape.rank()
+        }
+        _ => [a, b].iter().any(|value| matches!(value.list, Some(Listed::Either(_)))),
     }
 }
 
@@ -61,22 +116,29 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// The function `name` of the library, for these arguments.
+/// The function `name` of the library, for these arguments. As a branch of a condition, of an
+/// optional that has a value by branch it sees that of its side: 0 where the condition holds.
 pub(super) fn inner(
     importer: &Importer<'_>,
     name: &str,
     given: &[Value],
+    side: Option<usize>,
 ) -> Result<Inner, NodeProblem> {
     let inside =
         |problem: String| NodeProblem::unsupported(format!("in the function `{name}`: {problem}"));
     if importer.depth == DEEPEST {
         return Err(inside("functions are nested too deeply".to_owned()));
     }
-    imported(importer, importer.function(name)?, given).map_err(inside)
+    imported(importer, importer.function(name)?, given, side).map_err(inside)
 }
 
 /// Imports a function's nodes into a graph of their own.
-fn imported(importer: &Importer<'_>, def: &FunctionDef, given: &[Value]) -> Result<Inner, String> {
+fn imported(
+    importer: &Importer<'_>,
+    def: &FunctionDef,
+    given: &[Value],
+    side: Option<usize>,
+) -> Result<Inner, String> {
     let signature = def.signature.clone().unwrap_or_default();
     if signature.input_arg.len() != given.len() {
         return Err(format!("it takes {} inputs, not {}", signature.input_arg.len(), given.len()));
@@ -102,7 +164,8 @@ fn imported(importer: &Importer<'_>, def: &FunctionDef, given: &[Value]) -> Resu
     let mut arguments = Vec::new();
     for (argument, value) in signature.input_arg.iter().zip(given) {
         let value = received(&graph, &argument.name, value).map_err(|error| error.to_string())?;
-        inner.values.insert(argument.name.clone(), vec![value.clone()]);
+        let seen = side.map(|side| value.parts()[side].clone());
+        inner.values.insert(argument.name.clone(), vec![seen.unwrap_or_else(|| value.clone())]);
         arguments.push(value);
     }
     let is_argument = |node: &&NodeDef| signature.input_arg.iter().any(|own| own.name == node.name);
@@ -120,7 +183,9 @@ fn imported(importer: &Importer<'_>, def: &FunctionDef, given: &[Value]) -> Resu
         Ok(value)
     };
     let results = results.iter().map(value).collect::<Result<Vec<_>, String>>()?;
-    Ok(Inner { graph, arguments, results })
+    let is_variant = |argument: &Argument| argument.dtype == VARIANT;
+    let is_variant = signature.output_arg.iter().map(is_variant).collect();
+    Ok(Inner { graph, arguments, results, is_variant })
 }
 
 /// An argument within a function: a placeholder of the type of the value that it is given.
@@ -129,6 +194,10 @@ fn received(graph: &Graph, name: &str, given: &Value) -> Result<Value, GraphErro
         Some(Listed::Open(list)) => Some(Listed::Open(Rc::new(list.within()))),
         list => list.clone(),
     };
+    if let Some(Listed::Either(parts)) = &given.list {
+        let part = |i: usize| received(graph, &format!("{name}/of_branch_{i}"), &parts[i]);
+        return Ok(Value::either([part(0)?, part(1)?]));
+    }
     let Some(x) = &given.output else { return Ok(Value { list, ..Value::default() }) };
     let TensorType { dtype, shape } = x.tensor_type();
     let id = graph.add(NewOperation {

@@ -97,9 +97,11 @@ fn merged(importer: &mut Importer<'_>, node: &Node<'_>) -> Result<Option<Vec<Val
         return Ok(first.output.is_none().then(|| vec![first, Value::default()]));
     };
     let kind = filled.output.as_ref().map(|list| list.tensor_type().shape);
+    let dtype = filled.output.as_ref().map(|list| list.tensor_type().dtype);
     for value in &mut inputs {
         if let (Some(Listed::Open(list)), Some(kind)) = (value.list.clone(), &kind) {
-            let output = importer.bind(node, &list, kind.dims().get(1..).unwrap_or_default())?;
+            let like = (dtype, kind.dims().get(1..).unwrap_or_default());
+            let output = importer.bind(node, &list, like)?;
             *value = Value { branches: value.branches.clone(), ..Value::from(output) };
         }
     }

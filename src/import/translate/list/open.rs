@@ -8,12 +8,13 @@ use crate::operations::{Change, Dynamic};
 use crate::tensor::{DType, PartialShape, Tensor};
 
 impl Importer<'_> {
-    /// Gives a list a value: zeros for elements of these sizes, as far as they are known.
+    /// Gives a list a value: zeros for elements of this type and these sizes, as far as they are
+    /// known.
     pub(in crate::import::translate) fn bind(
         &self,
         node: &Node<'_>,
         list: &OpenList,
-        element: &[Option<usize>],
+        (dtype, element): (Option<DType>, &[Option<usize>]),
     ) -> Result<Output, NodeProblem> {
         let unknown = || {
             NodeProblem::unsupported(format!(
@@ -28,7 +29,8 @@ impl Importer<'_> {
             (a, b) if a == b => own.iter().zip(element).map(|(a, b)| b.or(*a)).collect(),
             _ => return Err(unknown()),
         };
-        let zero = Tensor::scalar_of(list.dtype, 0.0);
+        let dtype = list.dtype.or(dtype).ok_or_else(unknown)?;
+        let zero = Tensor::scalar_of(dtype, 0.0);
         let count = list.count();
         let dims: Dims = std::iter::once(count).chain(element.iter().copied()).collect();
         let shape = PartialShape::checked(&dims).ok_or_else(unknown)?;
@@ -55,11 +57,11 @@ impl Importer<'_> {
         let kind = like.tensor_type();
         let list = OpenList {
             name: node.def.name.clone(),
-            dtype: kind.dtype,
+            dtype: Some(kind.dtype),
             size: kind.shape.dims().first().copied().flatten().map(known_size),
             dims: None,
-            traits: Traits { grows: false, is_gradient: true },
+            traits: Traits { is_gradient: true, ..Traits::default() },
         };
-        self.bind(node, &list, kind.shape.dims().get(1..).unwrap_or_default())
+        self.bind(node, &list, (None, kind.shape.dims().get(1..).unwrap_or_default()))
     }
 }
