@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::args::ServeArgs;
 use super::failure::Failure;
 use super::live::Live;
-
 use crate::cluster::ClusterSpec;
 use crate::deployment::{self, ExitCode, Member, Proof, Seat, StopRequest, require_role};
 use crate::live::{About, Board};

@@ -88,7 +88,7 @@ impl Board {
     /// Notes the traffic of `task` and who waits there.
     pub(crate) fn note(&self, task: &TaskName, traffic: Traffic) {
         if let Some(task) = self.shown().tasks.get_mut(task) {
-            task.note(traffic);
+            task.traffic = traffic;
         }
     }
 

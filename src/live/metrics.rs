@@ -44,18 +44,18 @@ const METRICS: [Metric; 13] = [
         task.loss().map(|loss| (String::new(), f64::from(loss))).into_iter().collect()
     }),
     ("sent_bytes_total", "counter", "Data sent, by the receiver's job.", false, |task| {
-        by_job(&task.sent)
+        by_job(&task.traffic.sent)
     }),
     ("received_bytes_total", "counter", "Data received, by the sender's job.", false, |task| {
-        by_job(&task.received)
+        by_job(&task.traffic.received)
     }),
     ("waiting", "gauge", "Actors that wait, by the task that they wait for.", false, waiting),
     ("unreached", "gauge", "Tasks that messages wait for, since they can't be reached.", false, {
-        |task| task.unreached.iter().map(|peer| (label("peer", peer), 1.0)).collect()
+        |task| task.traffic.unreached.iter().map(|peer| (label("peer", peer), 1.0)).collect()
     }),
-    ("sessions", "gauge", "Sessions on the task.", false, |task| one(task.sessions)),
+    ("sessions", "gauge", "Sessions on the task.", false, |task| one(task.traffic.sessions)),
     ("running_steps", "gauge", "Steps of sessions that are under way.", false, |task| {
-        one(task.running_steps)
+        one(task.traffic.running_steps)
     }),
     ("trains", "gauge", "1 for a task that trains.", true, |_| one(1)),
 ];

@@ -44,18 +44,8 @@ pub(crate) struct Snapshot {
     /// The time of its kernels in its steps \[s\], and the number of steps that had any.
     pub(crate) compute_seconds: f64,
     pub(crate) computed: u64,
-    /// The data sent, by the job of the receiver \[bytes\].
-    pub(crate) sent: BTreeMap<String, u64>,
-    /// The data received, by the job of the sender \[bytes\].
-    pub(crate) received: BTreeMap<String, u64>,
-    /// The actors that wait, each with the thing it waits for.
-    pub(crate) waiting: Vec<(String, String)>,
-    /// The tasks that it has messages for but can't reach.
-    pub(crate) unreached: Vec<String>,
-    /// The number of sessions on it.
-    pub(crate) sessions: u64,
-    /// The number of steps of sessions that are under way on it.
-    pub(crate) running_steps: u64,
+    /// Its network and its actors, as it last looked.
+    pub(crate) traffic: Traffic,
 }
 
 /// A measurement on the test split: time \[s\], global step, accuracy.
@@ -67,13 +57,19 @@ pub(super) fn evaluated(evaluation: &Evaluation) -> Evaluated {
 }
 
 /// What a task knows of its network and of its actors.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Traffic {
+    /// The data sent, by the job of the receiver \[bytes\].
     pub(crate) sent: BTreeMap<String, u64>,
+    /// The data received, by the job of the sender \[bytes\].
     pub(crate) received: BTreeMap<String, u64>,
+    /// The actors that wait, each with the thing it waits for.
     pub(crate) waiting: Vec<(String, String)>,
+    /// The tasks that it has messages for but can't reach.
     pub(crate) unreached: Vec<String>,
+    /// The number of sessions on it.
     pub(crate) sessions: u64,
+    /// The number of steps of sessions that are under way on it.
     pub(crate) running_steps: u64,
 }
 
@@ -127,18 +123,11 @@ impl Snapshot {
     /// The number of its actors that wait, by the first task that each waits for.
     pub(super) fn waits_for(&self) -> BTreeMap<Option<TaskName>, u64> {
         let mut by_task = BTreeMap::new();
-        for (_, what) in &self.waiting {
+        for (_, what) in &self.traffic.waiting {
             let mut words = what.split(|c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c)));
             let first = words.find_map(|word| word.parse::<TaskName>().ok());
             *by_task.entry(first).or_default() += 1;
         }
         by_task
-    }
-
-    pub(super) fn note(&mut self, traffic: Traffic) {
-        let Traffic { sent, received, waiting, unreached, sessions, running_steps } = traffic;
-        (self.sent, self.received) = (sent, received);
-        (self.waiting, self.unreached) = (waiting, unreached);
-        (self.sessions, self.running_steps) = (sessions, running_steps);
     }
 }

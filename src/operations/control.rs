@@ -24,7 +24,7 @@ use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, Function, GraphError, GraphProblem, Known,
     OpDef, Output, OutputTypes, Outputs, TensorType,
 };
-use crate::tensor::{DType, Shape, Tensor};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub(crate) use flow::{Flow, Next};
 
@@ -139,7 +139,7 @@ fn lenient(
             }
             let dims = given.shape.dims().iter().zip(own.shape.dims());
             let dims: SmallVec<[_; 6]> = dims.map(|(dim, own)| own.and(*dim)).collect();
-            TensorType::new(given.dtype, crate::tensor::PartialShape::new(&dims))
+            TensorType::new(given.dtype, PartialShape::new(&dims))
         };
         let rest = inputs.iter().skip(of.inputs().len()).copied();
         let opened: OutputTypes = inputs.iter().zip(of.inputs()).map(opened).chain(rest).collect();
@@ -155,7 +155,7 @@ fn either(a: TensorType, b: TensorType) -> Option<TensorType> {
     }
     let dims = a.shape.dims().iter().zip(b.shape.dims());
     let dims: SmallVec<[_; 6]> = dims.map(|(a, b)| if a == b { *a } else { None }).collect();
-    Some(TensorType::new(a.dtype, crate::tensor::PartialShape::new(&dims)))
+    Some(TensorType::new(a.dtype, PartialShape::new(&dims)))
 }
 
 impl While {
@@ -186,7 +186,7 @@ impl While {
             let dims: SmallVec<[_; 6]> = dims
                 .map(|((dim, after), own)| if own.is_none() && dim != after { None } else { *dim })
                 .collect();
-            TensorType::new(given.dtype, crate::tensor::PartialShape::new(&dims))
+            TensorType::new(given.dtype, PartialShape::new(&dims))
         };
         Ok((0..inputs.len()).map(open).collect())
     }

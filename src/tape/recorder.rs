@@ -273,7 +273,7 @@ impl Transport<PeerMessage> for Recorded {
     }
 }
 
-/// Hands what arrives to the actors of a task, one after the other.
+/// Writes each message that arrives to the tape, and hands it to the task's actors.
 struct RecordedInbox {
     recorder: Recorder,
     transport: std::rc::Weak<dyn Transport<PeerMessage>>,

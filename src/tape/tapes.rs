@@ -134,8 +134,8 @@ impl Tapes {
         check(&self.folder, &self.header, own)
     }
 
-    /// A life that did not end by itself died after all that it received, and after all that others
-    /// received of it.
+    /// Finds when each killed life died: after the last message that it received, and after the
+    /// last that others received from it.
     fn find_deaths(&mut self) {
         for task in 0..self.lives.len() {
             for life in 0..self.lives[task].len() {

@@ -94,7 +94,7 @@ pub(super) enum Deed {
 }
 
 impl Deed {
-    /// What `fault` is, with the indices of processes in `tasks`; none if it names another.
+    /// `fault` with the index in `tasks` of each task that it names; `None` if one is not in there.
     fn of(fault: &ProcessFault, tasks: &[TaskName]) -> Option<Self> {
         let index = |task: &TaskName| tasks.iter().position(|one| one == task);
         Some(match fault.kind.clone() {

@@ -114,8 +114,9 @@ impl Starter {
     }
 }
 
-/// A certificate for `status`. No other key is ever in a file: it would outlive a launcher that is
-/// killed, where this one is of no use without the run.
+/// A folder with a certificate and its key, with which the user may ask tasks for their `status`.
+/// The keys of tasks are in no file, where they would outlive a launcher that is killed. This one
+/// may: it is of no use once the run is over.
 fn asker(authority: &Authority) -> Result<Folder, DeploymentError> {
     let asker = Folder::private("trainyard-status")?;
     let client = TaskName::new(CLIENT, 0);

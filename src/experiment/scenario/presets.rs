@@ -1,8 +1,8 @@
 //! Presets: processors and networks that a scenario names, each figure with the place to check it.
 //!
 //! Rates are peaks, of f32 unless the name says otherwise; `efficiency` says what share of them a
-//! kind of kernel reaches. A vendor's figure "with sparsity" is halved, and one of both directions
-//! together, too.
+//! kind of kernel reaches. Where a vendor gives a rate "with sparsity", or a bandwidth of both
+//! directions together, the figure here is half of it.
 
 use std::time::Duration;
 

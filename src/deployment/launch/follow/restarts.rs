@@ -17,8 +17,8 @@ const FIRST_FOR_A_RESTART: i32 = 128;
 const LASTING: u32 = 5;
 
 impl Followed {
-    /// Whether the task `index`, which ended so, is to be started again: as a scheduler would, by
-    /// the exit codes.
+    /// Whether the task `index` is started again after `exit`. The exit codes decide, as a
+    /// scheduler would by them.
     pub(super) fn may_restart(&self, index: usize, exit: &Exit) -> bool {
         let is_left = self.tasks[index].restarts < self.max_restarts && !self.has_failed();
         let is_mended = match exit {
