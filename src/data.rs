@@ -258,9 +258,9 @@ impl Dataset {
         libsvm::load(file, test, seed)
     }
 
-    /// Reads NumPy arrays in `.npy` files: features `[n, …]` and labels `[n]`, of float32, float64,
-    /// int32, int64, uint8 (pixels, scaled to 0 to 1) or bool. The samples of `test` are for
-    /// testing; without it, a fifth of those of `train`, drawn by `seed`.
+    /// Reads NumPy arrays in `.npy` files: features `[n, …]` and labels `[n]`, of floats, integers,
+    /// uint8 (pixels, scaled to 0 to 1) or bool, in either order of bytes and of indices. The
+    /// samples of `test` are for testing; without it, a fifth of those of `train`, drawn by `seed`.
     ///
     /// # Errors
     /// If a file is missing or malformed, or they don't match each other.
@@ -270,6 +270,20 @@ impl Dataset {
         seed: u64,
     ) -> Result<Self, DataError> {
         npy::load(train, test, seed)
+    }
+
+    /// Reads arrays of the `.npz` archive `file` by the names of the features and of the labels, as
+    /// [`Dataset::npy`].
+    ///
+    /// # Errors
+    /// If the archive or an array in it is missing or malformed, or they don't match each other.
+    pub fn npz(
+        file: &Path,
+        train: (&str, &str),
+        test: Option<(&str, &str)>,
+        seed: u64,
+    ) -> Result<Self, DataError> {
+        npy::load_archive(file, train, test, seed)
     }
 }
 

@@ -48,6 +48,15 @@ pub enum Source {
         /// The samples for testing.
         test: Option<(PathBuf, PathBuf)>,
     },
+    /// NumPy arrays in one archive, by the names of features and labels.
+    Npz {
+        /// The archive.
+        file: PathBuf,
+        /// The samples.
+        train: (String, String),
+        /// The samples for testing.
+        test: Option<(String, String)>,
+    },
     /// Files that are read as they are used.
     Streamed(Stream),
 }
@@ -66,6 +75,7 @@ impl Source {
             }
             Self::LibSvm { file, test } => Self::LibSvm { file: at(file), test: test.map(at) },
             Self::Npy { train, test } => Self::Npy { train: both(train), test: test.map(both) },
+            Self::Npz { file, train, test } => Self::Npz { file: at(file), train, test },
             Self::Streamed(stream) => Self::Streamed(stream.beside(folder)),
         }
     }
@@ -84,6 +94,10 @@ impl Source {
             Self::Npy { train: (features, labels), test } => {
                 let test = test.as_ref().map(|(features, labels)| (&**features, &**labels));
                 Dataset::npy((features, labels), test, seed)
+            }
+            Self::Npz { file, train: (features, labels), test } => {
+                let test = test.as_ref().map(|(features, labels)| (&**features, &**labels));
+                Dataset::npz(file, (features, labels), test, seed)
             }
             Self::Streamed(stream) => stream.load(),
         };
@@ -121,7 +135,7 @@ fn with_samples(dataset: Dataset) -> Result<Dataset, DataError> {
     }
 }
 
-/// The arrays of a data set, as a scenario has them.
+/// The arrays of a data set, each in a file, as a scenario has them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Npy {
@@ -131,16 +145,37 @@ struct Npy {
     test_labels: Option<PathBuf>,
 }
 
+/// The arrays of a data set in one archive, by their names, as a scenario has them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Npz {
+    file: PathBuf,
+    features: String,
+    labels: String,
+    test_features: Option<String>,
+    test_labels: Option<String>,
+}
+
 impl Npy {
     fn into_source<E: de::Error>(self) -> Result<Source, E> {
-        let train = (self.features, self.labels);
-        match (self.test_features, self.test_labels) {
-            (None, None) => Ok(Source::Npy { train, test: None }),
-            (Some(features), Some(labels)) => {
-                Ok(Source::Npy { train, test: Some((features, labels)) })
-            }
-            _ => Err(E::custom("samples for testing need both `test_features` and `test_labels`")),
-        }
+        let test = both(self.test_features, self.test_labels)?;
+        Ok(Source::Npy { train: (self.features, self.labels), test })
+    }
+}
+
+impl Npz {
+    fn into_source<E: de::Error>(self) -> Result<Source, E> {
+        let test = both(self.test_features, self.test_labels)?;
+        Ok(Source::Npz { file: self.file, train: (self.features, self.labels), test })
+    }
+}
+
+/// The features and the labels for testing, or neither.
+fn both<T, E: de::Error>(features: Option<T>, labels: Option<T>) -> Result<Option<(T, T)>, E> {
+    match (features, labels) {
+        (None, None) => Ok(None),
+        (Some(features), Some(labels)) => Ok(Some((features, labels))),
+        _ => Err(E::custom("samples for testing need both `test_features` and `test_labels`")),
     }
 }
 
@@ -152,6 +187,7 @@ struct Table {
     csv: Option<PathBuf>,
     libsvm: Option<PathBuf>,
     npy: Option<Npy>,
+    npz: Option<Npz>,
     label: Option<String>,
     test: Option<PathBuf>,
     tfrecord: Option<PathBuf>,
@@ -166,6 +202,7 @@ struct Table {
 
 const FORMS: &str = "\"digits\", { idx = \"DIR\" }, { csv = \"FILE\", label = \"COLUMN\" }, \
                      { libsvm = \"FILE\" }, { npy = { features = \"FILE\", labels = \"FILE\" } }, \
+                     { npz = { file = \"FILE\", features = \"NAME\", labels = \"NAME\" } }, \
                      { tfrecord = \"FILES\", … } or { images = \"FOLDER\", … }";
 
 struct SourceVisitor;
@@ -189,14 +226,17 @@ impl<'de> Visitor<'de> for SourceVisitor {
         if table.is_streamed() {
             return table.into_stream().map(Source::Streamed).map_err(de::Error::custom);
         }
-        let Table { idx, csv, libsvm, npy, label, test, .. } = table;
-        match (idx, csv, libsvm, npy, label) {
-            (Some(directory), None, None, None, None) if test.is_none() => {
+        let Table { idx, csv, libsvm, npy, npz, label, test, .. } = table;
+        match (idx, csv, libsvm, npy, npz, label) {
+            (Some(directory), None, None, None, None, None) if test.is_none() => {
                 Ok(Source::Idx { directory })
             }
-            (None, Some(file), None, None, Some(label)) => Ok(Source::Csv { file, label, test }),
-            (None, None, Some(file), None, None) => Ok(Source::LibSvm { file, test }),
-            (None, None, None, Some(npy), None) if test.is_none() => npy.into_source(),
+            (None, Some(file), None, None, None, Some(label)) => {
+                Ok(Source::Csv { file, label, test })
+            }
+            (None, None, Some(file), None, None, None) => Ok(Source::LibSvm { file, test }),
+            (None, None, None, Some(npy), None, None) if test.is_none() => npy.into_source(),
+            (None, None, None, None, Some(npz), None) if test.is_none() => npz.into_source(),
             _ => Err(de::Error::invalid_value(
                 Unexpected::Other("a table that names not exactly one data set"),
                 &self,

@@ -213,52 +213,6 @@ fn sparse_samples_without_features_have_no_places() {
     assert_eq!(batch.labels.values::<i32>().unwrap(), [1, 0]);
 }
 
-/// A `.npy` file of version 1.
-fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    bytes.extend(data);
-    bytes
-}
-
-#[test]
-fn numpy_arrays_are_read_and_pixels_scaled() {
-    let folder = Folder::new("npy");
-    let bytes = folder.file("bytes.npy", &npy("|u1", "(2, 1, 2)", &[0, 255, 51, 102]));
-    let doubles: Vec<u8> =
-        [1.5f64, -2.0, 0.0, 4.0].into_iter().flat_map(f64::to_le_bytes).collect();
-    let doubles = folder.file("doubles.npy", &npy("<f8", "(2, 2)", &doubles));
-    let classes: Vec<u8> = [2i64, 0].into_iter().flat_map(i64::to_le_bytes).collect();
-    let classes = folder.file("classes.npy", &npy("<i8", "(2,)", &classes));
-    let dataset = Dataset::npy((&bytes, &classes), Some((&doubles, &classes)), 0).unwrap();
-    assert_eq!(
-        (features(&dataset.train), labels(&dataset.train)),
-        (vec![0.0, 1.0, 0.2, 0.4], vec![2, 0])
-    );
-    assert_eq!(features(&dataset.test), [1.5, -2.0, 0.0, 4.0]);
-}
-
-#[test]
-fn an_array_that_cannot_be_used_is_refused_with_the_reason() {
-    let folder = Folder::new("npy-errors");
-    let classes = folder.file("classes.npy", &npy("|u1", "(1,)", &[0]));
-    let error = |bytes: &[u8]| {
-        let file = folder.file("data.npy", bytes);
-        Dataset::npy((&file, &classes), None, 0).unwrap_err().to_string()
-    };
-    assert!(error(b"PK\x03\x04rest").contains("no NumPy array"));
-    assert!(error(&npy(">f4", "(1, 1)", &[0; 4])).contains("`>f4` is none of"));
-    assert!(error(&npy("<f4", "(1, 1)", &[0; 3])).contains("ends after 3 of 4 bytes"));
-    assert!(error(&npy("<f4", "(1, 1)", &[0; 5])).contains("more follows"));
-    assert!(error(&npy("<f4", "(99999999, 99999999)", &[])).contains("are more than"));
-    assert!(error(&npy("<f4", "(2, 1)", &[0; 8])).contains("one label for each of 2 samples"));
-    let fortran =
-        String::from_utf8_lossy(&npy("|u1", "(1, 1)", b"0")[8..]).replace("False", "True ");
-    assert!(error(&[b"\x93NUMPY\x01\x00", fortran.as_bytes()].concat()).contains("Fortran order"));
-}
-
 #[test]
 fn a_split_of_unequal_parts_or_unknown_classes_is_refused_with_the_numbers() {
     let split = |rows: usize, labels: &[i32]| {

@@ -97,7 +97,7 @@ fn tapes_are_read_or_refused() {
 
 #[test]
 fn data_files_are_read_or_refused() {
-    for name in ["csv", "libsvm", "npy", "idx"] {
+    for name in ["csv", "libsvm", "npy", "npz", "idx"] {
         try_target(name, 500);
     }
 }

@@ -23,7 +23,8 @@ impl Table {
     /// # Errors
     /// If a key is missing, or too many are there.
     pub(super) fn into_stream(mut self) -> Result<Stream, String> {
-        if self.idx.is_some() || self.libsvm.is_some() || self.npy.is_some() {
+        let is_array = self.npy.is_some() || self.npz.is_some();
+        if is_array || self.idx.is_some() || self.libsvm.is_some() {
             let keys = "`features`, `shape`, `classes`, `size`, `shuffle` and `prefetch`";
             return Err(format!(
                 "only `tfrecord`, `csv` and `images` are streamed and have {keys}"

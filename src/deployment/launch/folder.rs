@@ -1,20 +1,15 @@
 //! Temporary folders: readable to their owner alone, removed at the end.
 
-use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
 
 use crate::deployment::DeploymentError;
 
-/// The greatest number of names tried: a name that is taken may be another process's.
-const ATTEMPTS: u32 = 1000;
-
 /// A folder that is removed when this value is dropped.
-pub(crate) struct Folder {
-    path: PathBuf,
-    is_kept: bool,
-}
+pub(crate) struct Folder(TempDir);
 
 impl Folder {
     /// A new folder in the system's folder for temporary files, closed to other users.
@@ -22,40 +17,21 @@ impl Folder {
     /// # Errors
     /// If the system refuses.
     pub(crate) fn private(purpose: &str) -> Result<Self, DeploymentError> {
+        let prefix = format!("{purpose}-{}-", std::process::id());
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).permissions(Permissions::from_mode(0o700));
         let place = std::env::temp_dir();
-        let mut builder = DirBuilder::new();
-        builder.mode(0o700);
-        for attempt in 0..ATTEMPTS {
-            let path = place.join(format!("{purpose}-{}-{attempt}", std::process::id()));
-            match builder.create(&path) {
-                Ok(()) => return Ok(Self { path, is_kept: false }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => {
-                    return Err(DeploymentError::writing(path.display().to_string())(error));
-                }
-            }
-        }
-        Err(DeploymentError::writing(place.display().to_string())(
-            io::ErrorKind::AlreadyExists.into(),
-        ))
+        let failed = DeploymentError::writing(place.display().to_string());
+        Ok(Self(builder.tempdir_in(&place).map_err(failed)?))
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     /// Keeps the folder, and returns its path.
-    pub(crate) fn keep(mut self) -> PathBuf {
-        self.is_kept = true;
-        std::mem::take(&mut self.path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            remove(&self.path);
-        }
+    pub(crate) fn keep(self) -> PathBuf {
+        self.0.keep()
     }
 }
 
@@ -68,8 +44,6 @@ pub(crate) fn remove(path: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]

@@ -4,9 +4,11 @@
 
 use std::cell::OnceCell;
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rawzip::ZipArchiveWriter;
 use trainyard::checkpoint::{Memory, Retention, SavedVariable, Saver, Shard, Snapshot, Store};
 use trainyard::cluster::{ClusterSpec, RunConfig, TaskConfig};
 use trainyard::data::Dataset;
@@ -38,6 +40,7 @@ pub(crate) const ALL: &[Target] = &[
     Target { name: "csv", run: csv, seeds: tables },
     Target { name: "libsvm", run: libsvm, seeds: sparse_tables },
     Target { name: "npy", run: npy, seeds: arrays },
+    Target { name: "npz", run: npz, seeds: archives },
     Target { name: "idx", run: idx, seeds: images },
     Target { name: "tape", run: read_tape, seeds: tapes },
 ];
@@ -265,7 +268,31 @@ fn array(kind: &str, shape: &str, values: &[u8]) -> Vec<u8> {
 }
 
 fn arrays() -> Vec<Vec<u8>> {
-    vec![array("<f4", "(6, 2)", &[0; 48]), array("|u1", "(6, 2)", &[7; 12])]
+    let fortran = array(">i2", "(6, 2)", &[1; 24]);
+    let fortran = String::from_utf8_lossy(&fortran[8..]).replace("False", "True ");
+    let fortran = [&b"\x93NUMPY\x01\x00"[..], fortran.as_bytes()].concat();
+    vec![array("<f4", "(6, 2)", &[0; 48]), array("|u1", "(6, 2)", &[7; 12]), fortran]
+}
+
+/// Any bytes as an archive of NumPy's arrays.
+pub(crate) fn npz(bytes: &[u8]) {
+    as_file("arrays.npz", bytes, |file| drop(Dataset::npz(file, ("x", "y"), None, 1)));
+}
+
+fn archives() -> Vec<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut archive = ZipArchiveWriter::new(&mut bytes);
+    for (name, array) in
+        [("x.npy", array("<f4", "(6, 2)", &[0; 48])), ("y.npy", array("<i8", "(6,)", &[0; 48]))]
+    {
+        let (mut entry, config) = archive.new_file(name).start().expect("memory can be written");
+        let mut writer = config.wrap(&mut entry);
+        writer.write_all(&array).expect("memory can be written");
+        let (_, descriptor) = writer.finish().expect("memory can be written");
+        entry.finish(descriptor).expect("memory can be written");
+    }
+    archive.finish().expect("memory can be written");
+    vec![bytes]
 }
 
 /// Any bytes as the images of MNIST's training split.
