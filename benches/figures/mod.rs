@@ -4,7 +4,12 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
+use mimalloc::MiMalloc;
 use serde_json::Value;
+
+/// As the binary's.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The figures of one bench.
 pub(crate) struct Figures {

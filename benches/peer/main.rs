@@ -18,7 +18,12 @@ mod trainers;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
+use mimalloc::MiMalloc;
 use serde::{Deserialize, Serialize};
+
+/// As the binary's.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// What is measured; the peer's script takes the same.
 #[derive(Clone, Debug, Parser, Serialize, Deserialize)]
