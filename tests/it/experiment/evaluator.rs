@@ -297,6 +297,26 @@ fn checkpoints_are_where_the_settings_say_as_often_as_they_say() {
     assert_eq!(steps(&simulated.recording), [0, 7, 14, 21, 28, 30]);
 }
 
+/// The same, of which a checkpoint is saved every 4 seconds.
+async fn with_seconds(task: Task) -> Result<()> {
+    let settings = RunSettings::new().model_dir("models").save_checkpoints_secs(4);
+    deployed(task.with_settings(settings)).await
+}
+
+#[test]
+fn checkpoints_are_as_many_seconds_apart_as_the_settings_say() {
+    let steps_of = |seconds: &str| {
+        let law = format!("step_time = {{ law = 'constant', value = '{seconds}' }}\n");
+        let text = format!("[cluster]\nps = 1\nworker = 1\n[compute]\n{law}");
+        let simulated = trial(&text).simulate(&with_seconds);
+        simulated.outcome.result.unwrap();
+        steps(&simulated.recording)
+    };
+    // TensorFlow's timer: at the first step of which so many seconds have passed since the last.
+    assert_eq!(steps_of("1.5s"), [0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30]);
+    assert_eq!(steps_of("500ms"), [0, 8, 16, 24, 30]);
+}
+
 #[test]
 fn without_checkpoints_there_is_nothing_to_measure() {
     let text = "[cluster]\nps = 1\nworker = 1\n";

@@ -11,7 +11,7 @@ use trainyard::prelude::*;
 use trainyard::training::{Builder, Hook, HookContext, HookFuture, RunSettings, Scaffold};
 
 use super::hooks::{events, graphs};
-use crate::support::alone::{Counting, Seen, alone, every_steps, workers};
+use crate::support::alone::{Counting, Seen, alone, at, every_steps, workers};
 use crate::support::binary::folder;
 use crate::support::fixture::{assert_error, cluster, on_actix};
 use crate::support::simulated::{real_worker, real_worker_with};
@@ -228,6 +228,26 @@ fn a_checkpoint_is_saved_as_often_as_the_session_is_told() {
     assert_eq!(saved(|builder| builder), [0, 9]);
     assert_eq!(saved(|builder| builder.save_checkpoint_steps(4)), [0, 4, 8, 9]);
     assert_eq!(saved(|builder| builder.save_checkpoint_secs(1000)), [0, 9]);
+}
+
+/// The times are those of TensorFlow's `basic_session_run_hooks_test.py`.
+#[test]
+fn a_checkpoint_is_saved_at_the_first_step_after_so_many_seconds() {
+    let store = Memory::default();
+    alone(|host, task| {
+        let checkpointing = every_steps(&store, 100);
+        async move {
+            let model = Counting::new(&task)?;
+            let builder = model.builder(&task).checkpointing(checkpointing);
+            let mut session = builder.save_checkpoint_secs(2).open().await?;
+            for time in [0.0, 0.5, 2.5, 2.6, 2.7, 10.0, 10.1] {
+                at(&host, time).await;
+                model.step(&mut session).await?;
+            }
+            session.close().await
+        }
+    });
+    assert_eq!(steps_in(Arc::new(store)), [0, 3, 6, 7]);
 }
 
 #[test]
