@@ -65,9 +65,10 @@ pub enum Op {
     /// The rows `(ids […])` of the variable, and its version. Only these rows are copied and
     /// travel.
     ResourceGather,
-    /// Stores `(value)`; gives the value.
+    /// Stores `(value)`; gives the value. With a guard, `(value, guard)`, a bool scalar, it is
+    /// carried out only where that holds, and gives the variable's value.
     Assign,
-    /// Adds `(delta)`; gives the new value.
+    /// Adds `(delta)`; gives the new value. It may have a guard, too.
     AssignAdd,
     /// Whether the variable has a value yet.
     IsVariableInitialized,
@@ -75,7 +76,8 @@ pub enum Op {
     AwaitVariable,
     /// Updates a variable by a gradient: `(learning_rate, gradient)`; with a replica
     /// `(…, versions read…)`; if the replica's mode has votes `(…, verdict, versions read…)`. The
-    /// least version counts. Variables: the variable, then its slots.
+    /// least version counts. Variables: the variable, then its slots. Without a replica it may have
+    /// a guard: `(learning_rate, gradient, guard)`.
     ApplyGradient {
         /// The update rule.
         rule: UpdateRule,
@@ -156,6 +158,18 @@ impl Op {
     pub(crate) fn elementwise(&self) -> Option<&dyn Elementwise> {
         match self {
             Self::Defined(op) => op.definition().elementwise(),
+            _ => None,
+        }
+    }
+
+    /// The position of the operation's guard, the input that says whether it is carried out; `None`
+    /// if it can have none. It follows all other inputs, and may be absent.
+    pub(crate) fn guard_at(&self) -> Option<usize> {
+        match self {
+            Self::Assign | Self::AssignAdd => Some(1),
+            Self::ApplyGradient { is_sparse, replica: None, .. } => {
+                Some(2 + usize::from(*is_sparse))
+            }
             _ => None,
         }
     }

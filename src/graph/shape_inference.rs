@@ -61,6 +61,11 @@ fn stateful(
 ) -> Result<OutputTypes, GraphProblem> {
     let refuse = |needs: &str| refused(needs, inputs);
     let count = || TensorType::new(DType::I64, Shape::SCALAR);
+    let inputs = match op.guard_at().and_then(|at| inputs.split_at_checked(at)) {
+        Some((others, [guard])) if *guard == TensorType::new(DType::Bool, Shape::SCALAR) => others,
+        Some((_, [_])) => return Err(refuse("a bool scalar as its last input")),
+        _ => inputs,
+    };
     match (op, inputs, variables) {
         (Op::OnResource { resource, action }, inputs, _) => {
             resource::infer(&resource.kind, action, inputs)

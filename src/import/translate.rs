@@ -1,8 +1,10 @@
 //! The translation of nodes to operations: one at a time, each after the nodes that it needs.
 
 mod array;
+mod cells;
 mod condition;
 mod control;
+mod dilation;
 mod einsum;
 mod images;
 mod indexed;
@@ -10,6 +12,7 @@ mod list;
 mod math;
 mod norm;
 mod reduction;
+mod resized;
 mod sparse;
 mod state;
 mod window;
@@ -26,6 +29,7 @@ use super::{NodeProblem, fold};
 use crate::cluster::DeviceSpec;
 use crate::graph::{Graph, Name, NewOperation, Op, OpId, Output, Target};
 use crate::tensor::Tensor;
+use cells::Cell;
 use state::Roles;
 
 /// The outputs of a node.
@@ -44,6 +48,8 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         sparse::find,
         window::find,
         images::find,
+        dilation::find,
+        resized::find,
         condition::find,
         control::find,
         list::find,
@@ -98,6 +104,8 @@ pub(super) struct Importer<'a> {
     /// By node without an operation: the operations that must run before its users.
     folded: BTreeMap<String, Vec<OpId>>,
     roles: Roles,
+    /// Within a function: the variables of the graph around it.
+    cells: Vec<Cell>,
     /// Whether nodes keep their devices; if not, the scopes in force place them.
     keeps_devices: bool,
     built_at: &'static Location<'static>,
@@ -124,6 +132,7 @@ impl<'a> Importer<'a> {
             branches,
             folded,
             roles: Roles::of(def, nodes),
+            cells: Vec::new(),
             keeps_devices: true,
             built_at,
         }
@@ -174,18 +183,22 @@ impl<'a> Importer<'a> {
             value.known = value.known.take().or_else(|| Known::of(&computed));
             value.constant = Some(computed);
         }
+        let is_switch = def.op.ends_with("Switch");
         for value in &mut values {
-            if !matches!(node.def.op.as_str(), "Switch" | "Merge") {
+            if !is_switch && !def.op.ends_with("Merge") {
                 value.branches.clone_from(&node.branches);
             }
             if value.constant.is_some() || value.known.is_some() {
                 value.after.clone_from(&after);
             }
         }
-        if let Some(first) = values.first().filter(|first| !first.branches.is_empty()) {
-            self.branches.insert(def.name.clone(), first.branches.clone());
-        } else if !node.branches.is_empty() && values.is_empty() {
-            self.branches.insert(def.name.clone(), node.branches.clone());
+        // What waits for a `Switch` is in neither of the branches that it begins.
+        let own = match values.first() {
+            Some(first) if !is_switch => &first.branches,
+            _ => &node.branches,
+        };
+        if !own.is_empty() {
+            self.branches.insert(def.name.clone(), own.clone());
         }
         self.values.insert(def.name.clone(), values);
         if !self.operations.contains_key(&def.name) {
@@ -295,12 +308,12 @@ impl<'a> Importer<'a> {
 
     /// Input `i` as a value for a step.
     fn input(&self, node: &Node<'_>, i: usize) -> Result<Output, NodeProblem> {
-        node.value(i)?.output(self.graph, &node.def.name, i)
+        self.current(node, node.value(i)?, i)
     }
 
     /// `value` for a step; an output of a helper, or of `node` itself.
     fn value(&self, node: &Node<'_>, value: &Value) -> Result<Output, NodeProblem> {
-        value.output(self.graph, &node.def.name, 0)
+        self.current(node, value, 0)
     }
 
     /// A scalar of the type of `x`.
@@ -334,12 +347,10 @@ impl<'a> Importer<'a> {
         inputs: &[Output],
         variables: &[OpId],
     ) -> Result<OpId, NodeProblem> {
-        if !node.branches.is_empty() && op.is_stateful() && op != Op::ReadVariable {
-            return Err(NodeProblem::unsupported(
-                "it changes a variable in a branch of a condition: both branches are computed here",
-            ));
+        let mut inputs: Vec<_> = inputs.iter().map(Output::edge).collect();
+        if op.guard_at().is_some() {
+            inputs.extend(self.guard(node)?.map(|guard| guard.edge()));
         }
-        let inputs: Vec<_> = inputs.iter().map(Output::edge).collect();
         let id = self.graph.add(NewOperation {
             name: Name::Exactly(&node.def.name),
             inputs: &inputs,
@@ -390,13 +401,7 @@ impl<'a> Importer<'a> {
         op: impl Into<Op>,
         inputs: &[&Output],
     ) -> Result<Output, NodeProblem> {
-        let names = std::iter::successors(Some(format!("{}/{part}", node.def.name)), |name| {
-            Some(format!("{name}_"))
-        });
-        let name = names
-            .into_iter()
-            .find(|name| !self.names.contains(name.as_str()))
-            .expect("names don't run out");
+        let name = self.free_name(node, part);
         let inputs: Vec<_> = inputs.iter().map(|input| input.edge()).collect();
         let id = self.graph.add(NewOperation {
             name: Name::Numbered(&name),
@@ -406,5 +411,14 @@ impl<'a> Importer<'a> {
             ..NewOperation::of(op)
         })?;
         Ok(self.graph.output(id))
+    }
+
+    /// A name for `part` of `node` that no node of the graph has.
+    fn free_name(&self, node: &Node<'_>, part: &str) -> String {
+        let mut name = format!("{}/{part}", node.def.name);
+        while self.names.contains(name.as_str()) {
+            name.push('_');
+        }
+        name
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct Value {
     /// The variable that it refers to, if it does, and the operation that must run before a read of
     /// it.
     pub(super) variable: Option<(OpId, Option<OpId>)>,
+    /// Within a function: the number of the variable that it refers to, if it does.
+    pub(super) cell: Option<usize>,
 }
 
 impl From<Output> for Value {

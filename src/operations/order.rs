@@ -35,8 +35,8 @@ pub enum Order {
     /// (i32). Equal elements keep their order; NaNs come before numbers (TensorFlow `TopKV2`,
     /// sorted).
     TopK {
-        /// The number of elements.
-        k: usize,
+        /// The number of elements; `None` for all.
+        k: Option<usize>,
     },
     /// `(gradient, positions, x)`: the gradient at these positions along the last axis, and 0
     /// elsewhere.
@@ -58,7 +58,9 @@ impl Order {
                 let numbers = format!("numbers with an axis {axis} that is not empty");
                 format!("{numbers}, and positions of i32 or i64")
             }
-            Self::TopK { k } => format!("numbers whose last axis has {k} or more"),
+            Self::TopK { k } => {
+                format!("numbers whose last axis has {} or more", k.unwrap_or_default())
+            }
             Self::TopKGrad => "a gradient, the position of each and what they are in".to_owned(),
             Self::InTopK { .. } => {
                 "f32 predictions [rows, classes] and i32 or i64 targets [rows]".to_owned()
@@ -72,7 +74,7 @@ pub(super) fn kinds() -> Vec<Defined> {
     vec![
         Order::ArgMax { axis: 0, dtype: DType::I64 }.into(),
         Order::ArgMin { axis: 0, dtype: DType::I64 }.into(),
-        Order::TopK { k: 1 }.into(),
+        Order::TopK { k: Some(1) }.into(),
         Order::TopKGrad.into(),
         Order::InTopK { k: 1 }.into(),
     ]
@@ -99,7 +101,7 @@ impl OpDef for Order {
                 axis: given.size("axis", axis),
                 dtype: given.dtype("output_type", dtype),
             },
-            Self::TopK { k } => Self::TopK { k: given.size("k", k) },
+            Self::TopK { k } => Self::TopK { k: given.maybe_size("k", k) },
             Self::TopKGrad => Self::TopKGrad,
             Self::InTopK { k } => Self::InTopK { k: given.size("k", k) },
         }
@@ -154,7 +156,7 @@ impl OpDef for Order {
             }
             (Self::TopK { k }, [x]) => by_number!(x.dtype(), T => {
                 let (dims, (_, columns)) = (x.shape(), x.shape().rows_and_columns());
-                let mut dims = dims.dims().to_vec();
+                let (mut dims, k) = (dims.dims().to_vec(), k.unwrap_or(columns));
                 dims.pop();
                 dims.push(k);
                 let mut values = Tensor::uninitialised::<T>(Shape::new(&dims));
@@ -188,13 +190,13 @@ fn position(x: TensorType, axis: usize) -> Option<PartialShape> {
     Some(PartialShape::new(&dims))
 }
 
-fn top(x: TensorType, k: usize) -> Option<OutputTypes> {
+fn top(x: TensorType, k: Option<usize>) -> Option<OutputTypes> {
     let mut dims: SmallVec<[_; 8]> = x.shape.dims().into();
     let last = dims.last_mut()?;
-    if last.is_some_and(|last| last < k) || !is_number(x.dtype) {
+    if last.is_some_and(|last| k.is_some_and(|k| last < k)) || !is_number(x.dtype) {
         return None;
     }
-    *last = Some(k);
+    *last = k.or(*last);
     let shape = PartialShape::new(&dims);
     Some(smallvec![TensorType::new(x.dtype, shape), TensorType::new(DType::I32, shape)])
 }
@@ -256,7 +258,7 @@ impl Output {
     /// If the elements are not numbers, or there are fewer than `k`.
     #[track_caller]
     pub fn top_k(&self, k: usize) -> Result<(Self, Self), GraphError> {
-        let values = self.with(&[], Order::TopK { k })?;
+        let values = self.with(&[], Order::TopK { k: Some(k) })?;
         let positions = values.sibling(1);
         Ok((values, positions))
     }

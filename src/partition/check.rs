@@ -218,7 +218,7 @@ fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
     match op {
         Op::ReadVariable => (exactly(0), exactly(1), exactly(2)),
         Op::ResourceGather => (exactly(1), exactly(1), exactly(2)),
-        Op::Assign | Op::AssignAdd => (exactly(1), exactly(1), ANY),
+        Op::Assign | Op::AssignAdd => (1..3, exactly(1), ANY),
         Op::IsVariableInitialized | Op::AwaitVariable => (exactly(0), exactly(1), ANY),
         Op::ApplyGradient { rule, is_sparse, replica } => {
             let votes = replica.is_some_and(|replica| replica.mode.needs().vote);

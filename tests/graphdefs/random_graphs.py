@@ -452,6 +452,41 @@ def repeated_in_loop(d, x):
                                         [x, tf.zeros_like(x)], **options)[1])()
 
 
+@kind()
+def changed(d, x):
+    """A variable that a branch of a condition or the body of a loop changes."""
+    shape = x.shape.as_list()[1:]
+
+    def variable():
+        initial = tf1.constant_initializer(d.floats(*shape))
+        name = f"v{len(tf1.global_variables())}"
+        return tf1.get_variable(name, shape, tf.float32, initial, trainable=False, use_resource=d.is_resource)
+
+    v = variable()
+    w = variable() if d.flag() else v
+    by, p = tf.stop_gradient(tf.tanh(tf.reduce_mean(x, 0))), tf.reduce_sum(x) > 0.1
+
+    def after(first, value):
+        with tf.control_dependencies([first]):
+            return tf.stop_gradient(value()) if callable(value) else tf.identity(value)
+
+    add, assign = lambda: after(v.assign_add(by), v.read_value), lambda: after(w.assign(by * 0.5), w.read_value)
+    def loop(change):
+        # The next iteration waits for the change: TensorFlow's iterations overlap.
+        def body(i, s):
+            found = change(s)
+            with tf.control_dependencies([found]):
+                return [i + 1, s * 0.5 + found]
+        return tf1.while_loop(lambda i, s: i < 3, body, [0, x])[1]
+
+    return d.one(lambda: x * tf1.cond(p, add, lambda: by), lambda: x + tf1.cond(p, assign, add),
+                 lambda: tf1.cond(p, lambda: after(v.assign_sub(by), x * 2), lambda: tf.sin(x)),
+                 lambda: loop(lambda s: after(v.assign_add(by), v.read_value)),
+                 lambda: loop(lambda s: after(v.assign(v.read_value() * 0.5 + by), w.read_value)),
+                 lambda: loop(lambda s: tf1.cond(tf.reduce_sum(s) > 0.3, add, lambda: by * 0.5)),
+                 lambda: tf1.cond(p, lambda: loop(lambda s: after(v.assign_add(by), v.read_value)), lambda: tf.cos(x)))()
+
+
 @kind(2, 3)
 def over_array(d, x):
     f, size = tf.tanh, x.shape.as_list()[1]

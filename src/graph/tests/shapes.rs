@@ -217,7 +217,7 @@ fn comparisons_along_an_axis_give_positions() {
     assert_table(&greatest(1, DType::I64), &last);
     assert_table(&greatest(0, DType::I32), &[("f64[?,3]", "i32[3]"), ("f64[]", "-")]);
     assert_table(&greatest(0, DType::F32), &[("f64[?,3]", "-")]);
-    let top = Op::from(Order::TopK { k: 2 });
+    let top = Op::from(Order::TopK { k: Some(2) });
     assert_table(
         &top,
         &[
@@ -227,6 +227,8 @@ fn comparisons_along_an_axis_give_positions() {
             ("f32[]", "-"),
         ],
     );
+    let sorted = Op::from(Order::TopK { k: None });
+    assert_table(&sorted, &[("f32[?,3]", "f32[?,3] i32[?,3]"), ("i64[?]", "i64[?] i32[?]")]);
     let is_in = Op::from(Order::InTopK { k: 2 });
     assert_table(
         &is_in,

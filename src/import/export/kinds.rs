@@ -93,7 +93,7 @@ impl Writer<'_> {
             ];
             inputs.push(self.int(of, "axis", *axis)?);
             of.op.kind()
-        } else if let Some(Order::TopK { k }) = op.get() {
+        } else if let Some(Order::TopK { k: Some(k) }) = op.get() {
             attributes.push(("T", type_of(0)));
             inputs.push(self.int(of, "k", *k)?);
             "TopKV2"

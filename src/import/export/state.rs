@@ -8,6 +8,10 @@ use crate::tensor::{PartialShape, Tensor};
 impl Writer<'_> {
     /// An operation that the runtime knows.
     pub(super) fn built_in(&mut self, id: OpId, operation: &Operation) -> Written {
+        let is_guarded = operation.op.guard_at().is_some_and(|at| operation.inputs.len() > at);
+        if is_guarded {
+            return None;
+        }
         match &operation.op {
             Op::Placeholder { dtype, shape: dims } => {
                 let attributes = vec![

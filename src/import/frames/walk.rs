@@ -6,8 +6,10 @@ use super::super::wire::Value as Attribute;
 use super::stacks::Stacks;
 use super::{Frame, FrameId, Frames, NodeDef, kind, parse_input};
 
-/// Kinds that do something beside computing a value, so that what waits for them must wait.
-const EFFECTS: &[&str] = &["Assign", "Apply", "Resource", "Scatter", "Sparse", "Assert", "Print"];
+/// Kinds that do something beside computing a value, or read a variable: what waits for them must
+/// wait.
+const EFFECTS: &[&str] =
+    &["Assign", "Apply", "Resource", "Scatter", "Sparse", "Assert", "Print", "ReadVariableOp"];
 
 impl Frames {
     /// The graph with its frames; control inputs within them are gone where they order nothing.
@@ -122,7 +124,14 @@ impl Frames {
             let def = &self.nodes[*node];
             let controls = def.input.iter().filter(|input| parse_input(input).1.is_none());
             let waits = controls.filter_map(|input| self.source(input)).any(|on| has_effect[on]);
-            has_effect[*node] = waits || EFFECTS.iter().any(|effect| def.op.starts_with(effect));
+            let reads = def.op == "Identity"
+                && def
+                    .input
+                    .first()
+                    .and_then(|input| self.source(input))
+                    .is_some_and(|of| self.nodes[of].op == "RefEnter");
+            has_effect[*node] =
+                waits || reads || EFFECTS.iter().any(|effect| def.op.starts_with(effect));
         }
         let is_branch = |node: usize| {
             let switch = match kind(&self.nodes[node]) {

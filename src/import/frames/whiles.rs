@@ -269,8 +269,7 @@ impl Frames {
         let is_exit = |node: &usize| kind(&self.nodes[*node]) == "Exit";
         let exits: Vec<usize> = members.iter().copied().filter(is_exit).collect();
         for exit in exits {
-            let of =
-                self.nodes[exit].input.first().and_then(|input| self.source(&self.inner(input)));
+            let of = self.nodes[exit].input.first().and_then(|input| self.left_by(input));
             let place = variables.iter().position(|variable| Some(variable.inner) == of);
             let place = place.ok_or_else(|| {
                 self.refuse(exit, "the value that it takes out of its loop is no variable there")
@@ -296,6 +295,15 @@ impl Frames {
             }
         }
         Ok(())
+    }
+
+    /// The variable whose value after the loop `input` is.
+    fn left_by(&self, input: &str) -> Option<usize> {
+        let mut at = self.source(&self.inner(input))?;
+        while kind(&self.nodes[at]) == "Identity" {
+            at = self.source(&self.inner(self.nodes[at].input.first()?))?;
+        }
+        Some(at)
     }
 
     /// Puts `after` in the place of `before` everywhere but in `frame` and its loop.

@@ -1,5 +1,5 @@
 //! Conditions of TensorFlow's first kind, `Switch` and `Merge`. Both branches are computed here,
-//! and the result is chosen; so a branch may change no variable.
+//! and the result is chosen; what changes a variable in a branch is guarded by its condition.
 
 use super::{Importer, Node, NodeProblem, Translate, Values};
 use crate::graph::Output;
@@ -8,21 +8,17 @@ use crate::operations::{Choose, Logical};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
-        "Switch" => Box::new(switch),
-        "Merge" => Box::new(merge),
+        "Switch" | "RefSwitch" => Box::new(switch),
+        "Merge" | "RefMerge" => Box::new(merge),
         _ => return None,
     })
 }
 
-/// `(x, condition)`: `x` in the branch where the condition does not hold, and in the other.
+/// `(x, condition)`: `x`, which may be a variable, in the branch where the condition does not hold,
+/// and in the other.
 fn switch(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let condition = importer.input(node, 1)?.edge();
     let x = node.value(0)?;
-    if x.variable.is_some() && x.output.is_none() {
-        return Err(NodeProblem::unsupported(
-            "a variable in a branch of a condition: read it outside",
-        ));
-    }
     let in_branch = |holds| {
         let mut branches = node.branches.clone();
         branches.push(Branch { condition, holds });
@@ -55,6 +51,23 @@ pub(super) fn merge(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 }
 
 impl Importer<'_> {
+    /// Whether TensorFlow would run `node`; `None` if it is in no branch.
+    pub(super) fn guard(&self, node: &Node<'_>) -> Result<Option<Output>, NodeProblem> {
+        let mut all: Option<Output> = None;
+        for branch in &node.branches {
+            let condition = Output::new(self.graph.clone(), branch.condition);
+            let holds = match branch.holds {
+                true => condition,
+                false => self.helper(node, "not", Logical::Not, &[&condition])?,
+            };
+            all = Some(match all {
+                None => holds,
+                Some(before) => self.helper(node, "both", Logical::And, &[&before, &holds])?,
+            });
+        }
+        Ok(all)
+    }
+
     /// Whether TensorFlow would run the other branch.
     pub(super) fn other_branch(
         &self,

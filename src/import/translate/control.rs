@@ -3,15 +3,16 @@
 
 mod inner;
 
+use super::cells::ChangedIn;
 use super::list::is_zero;
 use super::{Importer, Node, NodeProblem, Translate, Values};
 use crate::graph::{Output, TensorType};
 use crate::import::listed::Listed;
 use crate::import::value::Value;
 use crate::import::wire::{Argument, FunctionDef};
-use crate::operations::{Array, Change, Dynamic, If, While};
+use crate::operations::{Array, Change, Dynamic, If, Logical, While};
 use crate::tensor::{DType, PartialShape};
-use inner::inner;
+use inner::{Inner, inner};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
@@ -38,6 +39,7 @@ fn condition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     for round in 0.. {
         let branch = |name, side| inner(importer, node.def.function(name)?, &arguments, Some(side));
         let (mut then, mut otherwise) = (branch("then_branch", 0)?, branch("else_branch", 1)?);
+        let (in_then, in_else) = (changed(&then), changed(&otherwise));
         then.unite(&mut otherwise)?;
         let both = || then.results.iter().zip(&otherwise.results);
         let is_one_open = both().any(|(a, b)| a.is_static() != b.is_static());
@@ -48,10 +50,26 @@ fn condition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
             }
             continue;
         }
+        let given = then.results.len();
+        let in_one = (0..arguments.len()).filter(|i| in_then.contains(i) || in_else.contains(i));
+        let all: Vec<usize> = in_one.collect();
+        then.return_left(&all);
+        otherwise.return_left(&all);
         let op = If { then: then.function()?, otherwise: otherwise.function()? };
-        let inputs = [vec![condition], values(importer, node, &arguments)?].concat();
+        let inputs = [vec![condition.clone()], values(importer, node, &arguments)?].concat();
         let outputs = importer.emit(node, op, &inputs)?;
-        return Ok(laid_out(&then.results, outputs));
+        let mut results = laid_out(&then.results, outputs);
+        let left = results.split_off(given);
+        let mut changes = Vec::new();
+        for (i, left) in all.into_iter().zip(left) {
+            let changed_in = match (in_then.contains(&i), in_else.contains(&i)) {
+                (true, true) => ChangedIn::Both,
+                (true, false) => ChangedIn::Only(condition.clone()),
+                _ => ChangedIn::Only(importer.helper(node, "not", Logical::Not, &[&condition])?),
+            };
+            changes.push((&arguments[i], importer.value(node, &left)?, changed_in));
+        }
+        return importer.write_back(node, changes, results);
     }
     unreachable!("a round returns or goes on")
 }
@@ -62,10 +80,23 @@ fn call(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         node.def.text(hint).ok();
     }
     let arguments = arguments(importer, node, 0)?;
-    let body = inner(importer, node.def.function("f")?, &arguments, None)?;
+    let mut body = inner(importer, node.def.function("f")?, &arguments, None)?;
+    let (given, changed) = (body.results.len(), changed(&body));
+    body.return_left(&changed);
     let inputs = values(importer, node, &arguments)?;
     let outputs = body.function()?.add_to(importer.graph, &inputs, |call| call.device.clone())?;
-    Ok(laid_out(&body.results, outputs.into_iter().map(Value::from).collect()))
+    let mut results = laid_out(&body.results, outputs.into_iter().map(Value::from).collect());
+    let left = results.split_off(given);
+    let of = |(i, left): (usize, Value)| {
+        Ok((&arguments[i], importer.value(node, &left)?, ChangedIn::Both))
+    };
+    let changes = changed.into_iter().zip(left).map(of).collect::<Result<Vec<_>, NodeProblem>>()?;
+    importer.write_back(node, changes, results)
+}
+
+/// The arguments that refer to variables which the function changes.
+fn changed(of: &Inner) -> Vec<usize> {
+    of.left.iter().enumerate().filter(|(_, left)| left.is_some()).map(|(i, _)| i).collect()
 }
 
 /// Gives the argument that `open` is, a list without a value, the value of a list like `like`.
@@ -92,54 +123,63 @@ fn bind_as(
     Ok(())
 }
 
-/// `(variables…)`, or `(variables…, constants…)`. What the body hands on as it is is a constant.
+/// `(variables…)`, or `(variables…, constants…)`. What the body hands on as it is is a constant,
+/// but for a variable of the graph that it changes.
 fn repetition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (condition, body) = (node.def.function("cond")?, node.def.function("body")?);
     let kept = handed_on(importer.function(body)?);
-    let is_variable = |i: usize| kept.get(i).is_some_and(|is_kept| !is_kept);
+    let comes_back = |i: usize| kept.get(i).is_some_and(|is_kept| !is_kept);
     let mut arguments = arguments(importer, node, 0)?;
-    for (i, argument) in arguments.iter_mut().enumerate().filter(|(i, _)| is_variable(*i)) {
+    for (i, argument) in arguments.iter_mut().enumerate().filter(|(i, _)| comes_back(*i)) {
         if is_zero(node.value(i)?) {
             argument.list = Some(Listed::Zero);
         }
         (argument.constant, argument.known) = (None, None);
     }
     let mut round = 0;
-    let body = loop {
-        let body = inner(importer, body, &arguments, None)?;
+    let (body, changed) = loop {
+        let mut body = inner(importer, body, &arguments, None)?;
+        let changed = changed(&body);
+        body.complete();
         let mut has_changed = false;
-        for i in (0..kept.len()).filter(|i| is_variable(*i)) {
+        for i in (0..kept.len()).filter(|i| comes_back(*i)) {
             has_changed |= adapt(importer, node, &mut arguments[i], &body.results[i])?;
         }
         round += 1;
         if !has_changed || round == MOST_ROUNDS {
-            break body;
+            break (body, changed);
         }
     };
     let (variables, constants): (Vec<usize>, Vec<usize>) =
-        (0..arguments.len()).partition(|i| is_variable(*i));
-    let is_changed = |i: &&usize| {
+        (0..arguments.len()).partition(|i| comes_back(*i) || changed.contains(i));
+    let is_another = |i: &&usize| {
         let (before, after) = (arguments[**i].leaves(), body.results[**i].leaves());
         before.len() != after.len()
     };
-    if let Some(changed) = variables.iter().find(is_changed) {
-        let problem = format!("its input {changed} does not stay a value of one kind");
+    if let Some(another) = variables.iter().find(is_another) {
+        let problem = format!("its input {another} does not stay a value of one kind");
         return Err(NodeProblem::unsupported(problem));
     }
     let order = [variables.clone(), constants].concat();
+    let condition = inner(importer, condition, &arguments, None)?;
+    if condition.left.iter().any(Option::is_some) {
+        return Err(NodeProblem::unsupported("its condition changes a variable"));
+    }
     let op = While {
-        condition: inner(importer, condition, &arguments, None)?.function_of(&order, &[0])?,
+        condition: condition.function_of(&order, &[0])?,
         body: body.function_of(&order, &variables)?,
         maximum: None,
     };
     let ordered: Vec<Value> = order.iter().map(|i| arguments[*i].clone()).collect();
     let outputs = importer.emit(node, op, &values(importer, node, &ordered)?)?;
-    let changed: Vec<Value> = variables.iter().map(|i| body.results[*i].clone()).collect();
-    let mut results = arguments;
-    for (i, value) in variables.iter().zip(laid_out(&changed, outputs)) {
+    let after: Vec<Value> = variables.iter().map(|i| body.results[*i].clone()).collect();
+    let mut results = arguments.clone();
+    for (i, value) in variables.iter().zip(laid_out(&after, outputs)) {
         results[*i] = value;
     }
-    Ok(results)
+    let of = |i: usize| Ok((&arguments[i], importer.value(node, &results[i])?, ChangedIn::Both));
+    let changes = changed.into_iter().map(of).collect::<Result<Vec<_>, NodeProblem>>()?;
+    importer.write_back(node, changes, results)
 }
 
 /// The values for a step that `all` are made of.
@@ -157,21 +197,23 @@ fn laid_out(results: &[Value], outputs: Vec<Value>) -> Vec<Value> {
     results.iter().map(|result| result.with_leaves(&mut outputs)).collect()
 }
 
-/// The inputs of a node from `first` on, as a function is given them.
+/// The inputs of a node from `first` on, as a function is given them. A variable is read once all
+/// other inputs are there: TensorFlow reads it within the function.
 fn arguments(
     importer: &Importer<'_>,
     node: &Node<'_>,
     first: usize,
 ) -> Result<Vec<Value>, NodeProblem> {
+    let begun = node.with_controls(node.needs.clone());
     let argument = |i: usize| {
         let value = node.value(i)?;
         if value.is_static() {
             return Ok(value.clone());
         }
-        let output = Some(importer.input(node, i)?);
+        let output = Some(importer.current(&begun, value, i)?);
         let constant = value.constant.clone();
-        let list = value.list.clone();
-        Ok(Value { output, constant, list, ..Value::default() })
+        let (list, variable, cell) = (value.list.clone(), value.variable, value.cell);
+        Ok(Value { output, constant, list, variable, cell, ..Value::default() })
     };
     (first..node.inputs.len()).map(argument).collect()
 }

@@ -1,9 +1,11 @@
 //! Elements found by indices.
 
 use super::{Def, Importer, Node, NodeProblem, Translate, Values, plain, with_attributes};
+use crate::graph::{Op, Output};
 use crate::import::node::axis;
 use crate::import::tensor::known_shape;
-use crate::operations::Indexed;
+use crate::operations::{Array, Indexed};
+use crate::tensor::{PartialShape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
@@ -14,6 +16,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "TensorScatterAdd" => checked(|| Indexed::TensorScatterAdd),
         "TensorScatterUpdate" => checked(|| Indexed::TensorScatterUpdate),
         "OneHot" => Box::new(one_hot),
+        "DynamicStitch" | "ParallelDynamicStitch" => Box::new(stitch),
         _ => return None,
     })
 }
@@ -65,4 +68,32 @@ fn one_hot(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (on, off) = (node.constant(2)?.clone(), node.constant(3)?.clone());
     let axis = axis(node.def.int("axis", -1)?, rank + 1)?;
     importer.emit(node, Indexed::OneHot { depth, axis, on, off }, &[indices])
+}
+
+/// `(indices…, values…)`: of the rows of all values, in their order, the last with each index.
+fn stitch(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let count = node.inputs.len() / 2;
+    let (mut rows, mut order) = (Vec::new(), Vec::new());
+    for i in 0..count {
+        let (ints, rank) = (node.ints(i)?, node.known(i)?.dims.len());
+        let value = importer.input(node, count + i)?;
+        let rest = value.tensor_type().shape.dims().get(rank..).unwrap_or_default().to_vec();
+        let dims: Vec<_> = std::iter::once(Some(ints.len())).chain(rest).collect();
+        let flat = Array::Reshape(PartialShape::new(&dims));
+        rows.push(importer.helper(node, "rows", flat, &[&value])?);
+        order.extend(ints);
+    }
+    let greatest = order.iter().max().copied().unwrap_or(-1);
+    let last = |row: i64| order.iter().rposition(|at| *at == row).map(|at| at as i32);
+    let missing = || NodeProblem::unsupported("an index between others is missing");
+    let picked = (0..=greatest).map(last).collect::<Option<Vec<i32>>>().ok_or_else(missing)?;
+    if picked.is_empty() || order.iter().any(|at| *at < 0) {
+        return Err(missing());
+    }
+    let rows: Vec<&Output> = rows.iter().collect();
+    let all = importer.helper(node, "all", Array::Concat { axis: 0 }, &rows)?;
+    let picked = Tensor::new([picked.len()], &picked);
+    let picked = picked.map_err(|error| NodeProblem::unsupported(error.to_string()))?;
+    let picked = importer.helper(node, "picked", Op::Const(picked), &[])?;
+    importer.emit(node, Indexed::Gather { axis: 0, batch: 0 }, &[all, picked])
 }

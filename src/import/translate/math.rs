@@ -24,7 +24,9 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         return Some(of_inputs(if is_result_first { [1, 0] } else { [0, 1] }, op));
     }
     Some(match kind {
-        "Identity" | "Snapshot" | "PreventGradient" => Box::new(super::state::identity),
+        "Identity" | "RefIdentity" | "Snapshot" | "PreventGradient" => {
+            Box::new(super::state::identity)
+        }
         "IdentityN" => Box::new(|importer, node| {
             importer.emit(node, Op::NoOp, &[])?;
             Ok(node.inputs.clone())

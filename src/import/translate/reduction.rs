@@ -2,9 +2,11 @@
 
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain};
 use crate::graph::{Axes, Output, Reduction};
+use crate::import::known::{Element, Known};
 use crate::import::node::axis;
-use crate::operations::{Array, Binary, Broadcast, LossFunction, Order, Reduce};
-use crate::tensor::DType;
+use crate::import::value::Value;
+use crate::operations::{Array, Binary, Broadcast, Change, Dynamic, LossFunction, Order, Reduce};
+use crate::tensor::{DType, PartialShape};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     if let Some(reduction) = reduction(kind) {
@@ -14,7 +16,10 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "ArgMax" => position(|axis, dtype| Order::ArgMax { axis, dtype }),
         "ArgMin" => position(|axis, dtype| Order::ArgMin { axis, dtype }),
         "TopKV2" => Box::new(|importer, node| {
-            let (x, k) = (importer.input(node, 0)?, count(node, 1)?);
+            if node.int(1).is_err() {
+                return top_of_the_step(importer, node);
+            }
+            let (x, k) = (importer.input(node, 0)?, Some(count(node, 1)?));
             importer.emit(node, Order::TopK { k }, &[x])
         }),
         "InTopKV2" => Box::new(|importer, node| {
@@ -95,6 +100,35 @@ fn cross_entropy(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     logits = spread(importer, &logits, &labels)?;
     labels = spread(importer, &labels, &logits)?;
     importer.emit(node, LossFunction::SoftmaxCrossEntropyWithLogits, &[logits, labels])
+}
+
+/// `(x, k)`, where only the step knows `k`: all elements in their order, and then the first `k`.
+fn top_of_the_step(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let (x, k) = (importer.input(node, 0)?, node.known(1)?);
+    let shape = x.tensor_type().shape;
+    let rank = shape.rank();
+    let sorted = importer.helper(node, "sorted", Order::TopK { k: None }, &[&x])?;
+    let mut ends = vec![Element::Known(0); rank.saturating_sub(1)];
+    ends.extend(k.elements.first().cloned());
+    if ends.len() != rank {
+        return Err(NodeProblem::unsupported("its input must have an axis"));
+    }
+    let numbers = |elements| Value::from(Known::vector(DType::I32, elements));
+    let begin = importer.value(node, &numbers(vec![Element::Known(0); rank]))?;
+    let strides = importer.value(node, &numbers(vec![Element::Known(1); rank]))?;
+    let end = importer.value(node, &numbers(ends))?;
+    // All of each axis but the last.
+    let open = (1 << (rank - 1)) - 1;
+    let dims: Vec<_> = shape.dims()[..rank - 1].iter().copied().chain([None]).collect();
+    let change = Change::StridedSlice([open, open, 0, 0, 0]);
+    let first = Dynamic { change, shape: PartialShape::new(&dims) };
+    let positions = [sorted.sibling(1), begin.clone(), end.clone(), strides.clone()];
+    let [all, begin, end, strides] = &positions;
+    let positions =
+        importer.helper(node, "positions", first.clone(), &[all, begin, end, strides])?;
+    let values =
+        importer.emit(node, first, &[sorted, begin.clone(), end.clone(), strides.clone()])?;
+    Ok(values.into_iter().chain([positions.into()]).collect())
 }
 
 /// `(x, axis)`

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::cells::Change;
 use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
 use crate::graph::{Name, NewOperation, Op, OpId, RandomLaw, VariableSpec};
 use crate::import::known::Known;
@@ -65,18 +66,40 @@ pub(super) struct Roles {
     counts: BTreeMap<OpId, OpId>,
 }
 
+/// The nodes that hand their input on into a branch of a condition: by name, the input.
+struct Origins<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Origins<'a> {
+    fn of(graph: &'a GraphDef) -> Self {
+        let switches = graph.node.iter().filter(|node| node.op.ends_with("Switch"));
+        Self(switches.filter_map(|node| Some((&*node.name, &**node.input.first()?))).collect())
+    }
+
+    /// The name of the node that `input` comes from, outside of all branches.
+    fn origin(&self, input: &str) -> String {
+        let mut name = parse_input(input).0;
+        for _ in 0..=self.0.len() {
+            match self.0.get(name) {
+                Some(input) => name = parse_input(input).0,
+                None => break,
+            }
+        }
+        name.to_owned()
+    }
+}
+
 impl Roles {
     /// The roles in a graph of which `nodes` are imported. Variables are trainable that any update
     /// of the whole graph changes.
     pub(super) fn of(graph: &GraphDef, nodes: &[&NodeDef]) -> Self {
         let is_update =
             |node: &NodeDef| update::is_known(&node.op) || super::sparse::is_update(&node.op);
+        let of = Origins::of(graph);
         let changed = graph.node.iter().filter(|node| is_update(node));
-        let changed =
-            changed.filter_map(|node| Some(parse_input(node.input.first()?).0.to_owned()));
+        let changed = changed.filter_map(|node| Some(of.origin(node.input.first()?)));
         let mut roles = Self { updated: changed.collect(), ..Self::default() };
         for node in nodes.iter().filter(|node| is_update(node)) {
-            let input = |i: usize| node.input.get(i).map(|input| parse_input(input).0.to_owned());
+            let input = |i: usize| node.input.get(i).map(|input| of.origin(input));
             for slot in update::slots(&node.op) {
                 roles.slots.extend(input(*slot).zip(input(0)));
             }
@@ -103,7 +126,14 @@ impl Roles {
 }
 
 pub(super) fn variable_at(node: &Node<'_>, i: usize) -> Result<OpId, NodeProblem> {
-    Ok(node.value(i)?.variable.ok_or(NodeProblem::NoVariable(i))?.0)
+    let value = node.value(i)?;
+    if value.cell.is_some() {
+        return Err(NodeProblem::unsupported(
+            "in a function or a loop, assignments, additions and subtractions alone change a \
+             variable",
+        ));
+    }
+    Ok(value.variable.ok_or(NodeProblem::NoVariable(i))?.0)
 }
 
 /// The same value; for a variable, its value at that time.
@@ -217,6 +247,9 @@ fn beside(
 
 /// Assigns a variable, and sets the powers of β that are kept with it.
 fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    if let Some(cell) = node.value(0)?.cell {
+        return importer.change_cell(node, cell, Change::Assign);
+    }
     let (variable, name) = (variable_at(node, 0)?, parse_input(&node.def.input[0]).0);
     let is_first = node.def.name == first_value(name);
     if is_first && let Some(known) = importer.graph.beginning_of(variable) {
@@ -259,6 +292,10 @@ fn assign_slot(
 
 /// Stores or adds input 1, negated if it is to be subtracted.
 fn store(importer: &mut Importer<'_>, node: &Node<'_>, op: Op, is_negated: bool) -> Values {
+    if let Some(cell) = node.value(0)?.cell {
+        let change = if is_negated { Change::Sub } else { Change::Add };
+        return importer.change_cell(node, cell, change);
+    }
     let (variable, mut value) = (variable_at(node, 0)?, importer.input(node, 1)?);
     if is_negated {
         value = importer.helper(node, "negated", Unary::Neg, &[&value])?;

@@ -29,7 +29,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
 
 /// The height and width of an attribute that has a number for each axis of an image. The other
 /// numbers must be 1.
-fn height_and_width(node: &Node<'_>, name: &str) -> Result<[usize; 2], NodeProblem> {
+pub(super) fn height_and_width(node: &Node<'_>, name: &str) -> Result<[usize; 2], NodeProblem> {
     let wrong = || NodeProblem::Attribute {
         name: name.to_owned(),
         needs: "[1, height, width, 1], both from 1",

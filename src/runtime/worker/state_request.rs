@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::graph::{Op, Replica, UpdateRule};
 use crate::optimizer::Delta;
-use crate::partition::ValueSlot;
+use crate::partition::{Node, ValueSlot};
 use crate::sync::Version;
 use crate::tensor::{DType, Tensor, TensorError};
 
@@ -24,6 +24,14 @@ use crate::runtime::worker::plan::Plan;
 pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Action> {
     let node = plan.node(node);
     let variable = |i: usize| plan.variables[node.variables[i] as usize];
+    let mut inputs = inputs;
+    if node.op.guard_at().is_some_and(|at| inputs.len() == at + 1)
+        && let Some(guard) = inputs.pop()
+        && !guard.is_hollow()
+        && !guard.item::<bool>()?
+    {
+        return Ok(in_place_of(plan, node, variable(0)));
+    }
     let mut inputs = inputs.into_iter();
     let mut next = || inputs.next().expect("shape inference has counted the inputs");
     Ok(match &node.op {
@@ -76,6 +84,15 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
         })),
         other => panic!("{} is a kernel, not an operation on state", other.kind()),
     })
+}
+
+/// What is done where the guard of `node` does not hold: a read of the variable if its value is
+/// used, and else a question that always has an answer.
+fn in_place_of(plan: &Plan, node: &Node, variable: VariableId) -> Action {
+    match node.outputs > 0 && plan.is_used(node.first_output) {
+        true => Action::Read { variable, with_version: false },
+        false => Action::IsInitialized(variable),
+    }
 }
 
 /// The update of `variables` from `inputs`: a learning rate, a gradient, a verdict if the mode

@@ -24,9 +24,32 @@ pub(super) struct Inner {
     pub(super) results: Vec<Value>,
     /// By result: whether TensorFlow has it as a list or an optional.
     is_variant: Vec<bool>,
+    /// By argument: what is left of the variable that it refers to, if the function changes it.
+    pub(super) left: Vec<Option<Output>>,
 }
 
 impl Inner {
+    /// Adds what is left of each variable of `changed`, arguments by position, to the results.
+    pub(super) fn return_left(&mut self, changed: &[usize]) {
+        for i in changed {
+            let left = self.left[*i].clone().map(Value::from);
+            self.results.push(left.unwrap_or_else(|| self.arguments[*i].clone()));
+            self.is_variant.push(false);
+        }
+    }
+
+    /// Makes the results those of the arguments after an iteration: what the body does not give is
+    /// handed on as it is, or as what is left of it.
+    pub(super) fn complete(&mut self) {
+        let given = self.results.len();
+        self.results.extend(self.arguments.iter().skip(given).cloned());
+        for (result, left) in self.results.iter_mut().zip(&self.left) {
+            if let Some(left) = left {
+                *result = left.clone().into();
+            }
+        }
+    }
+
     /// Gives the results of two branches one structure. An optional that one branch does not give
     /// has zeros there, and one that both give with different types has both values: nobody uses
     /// those of the branch that has not run.
@@ -162,11 +185,13 @@ fn imported(
     let mut inner = Importer::new(&graph, &whole, &nodes, Location::caller());
     inner.depth = importer.depth + 1;
     let mut arguments = Vec::new();
-    for (argument, value) in signature.input_arg.iter().zip(given) {
-        let value = received(&graph, &argument.name, value).map_err(|error| error.to_string())?;
+    for (argument, of) in signature.input_arg.iter().zip(given) {
+        let value = received(&graph, &argument.name, of).map_err(|error| error.to_string())?;
         let seen = side.map(|side| value.parts()[side].clone());
-        inner.values.insert(argument.name.clone(), vec![seen.unwrap_or_else(|| value.clone())]);
-        arguments.push(value);
+        let seen = seen.unwrap_or_else(|| value.clone());
+        let cell = inner.cell(of, &seen);
+        inner.values.insert(argument.name.clone(), vec![Value { cell, ..seen }]);
+        arguments.push(Value { cell, ..value });
     }
     let is_argument = |node: &&NodeDef| signature.input_arg.iter().any(|own| own.name == node.name);
     for node in nodes.iter().filter(|node| !is_argument(node)) {
@@ -177,15 +202,19 @@ fn imported(
         let found = inner.values.get(node).and_then(|values| values.get(output?));
         let mut value = found.cloned().ok_or_else(|| format!("it has no value `{name}`"))?;
         if !value.is_static() {
-            let output = value.output(&graph, node, 0);
+            let left = value.cell.and_then(|cell| inner.value_of(cell));
+            let output = left.map_or_else(|| value.output(&graph, node, 0), Ok);
             value.output = Some(output.map_err(|problem| format!("`{name}`: {problem}"))?);
+            value.cell = None;
         }
         Ok(value)
     };
     let results = results.iter().map(value).collect::<Result<Vec<_>, String>>()?;
     let is_variant = |argument: &Argument| argument.dtype == VARIANT;
     let is_variant = signature.output_arg.iter().map(is_variant).collect();
-    Ok(Inner { graph, arguments, results, is_variant })
+    let left = arguments.iter().map(|argument| inner.left(argument)).collect();
+    arguments.iter_mut().for_each(|argument| argument.cell = None);
+    Ok(Inner { graph, arguments, results, is_variant, left })
 }
 
 /// An argument within a function: a placeholder of the type of the value that it is given.

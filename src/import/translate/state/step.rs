@@ -17,6 +17,9 @@ pub(super) fn global_step_like(importer: &Importer<'_>, spec: &VariableSpec) -> 
 
 /// Adds to a variable.
 pub(super) fn add(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    if node.value(0)?.cell.is_some() {
+        return store(importer, node, Op::AssignAdd, false);
+    }
     let (variable, by) = (variable_at(node, 0)?, &node.value(1)?.constant);
     let global_step = importer.graph.existing_global_step();
     let is_one = by.as_ref().is_some_and(|by| *by == Tensor::scalar(1i64));

@@ -41,21 +41,22 @@ fn graphs(folder: &Path) -> Vec<PathBuf> {
 /// Imports and runs the graphs of a folder.
 fn outcome(folder: PathBuf) -> Outcome {
     let mut outcome = Outcome::default();
-    on_actix(async {
-        for path in graphs(&folder) {
-            let bytes = fs::read(&path).unwrap();
-            let told = fs::read(path.with_extension("json")).unwrap();
-            let told: Value = serde_json::from_slice(&told).unwrap();
-            let case = &told["cases"][0];
-            let name = case["name"].as_str().unwrap().to_owned();
+    for path in graphs(&folder) {
+        let bytes = fs::read(&path).unwrap();
+        let told = fs::read(path.with_extension("json")).unwrap();
+        let told: Value = serde_json::from_slice(&told).unwrap();
+        let case = &told["cases"][0];
+        let name = case["name"].as_str().unwrap().to_owned();
+        // Each has the time of a test for itself: there may be a thousand.
+        on_actix(async {
             match check(&bytes, case).await {
                 Ok(wrong) if wrong.is_empty() => outcome.right += 1,
                 Ok(wrong) => drop(outcome.wrong.insert(name, wrong[0].clone())),
                 Err(error) => drop(outcome.refused.insert(name, error.to_string())),
             }
-        }
-        Ok(())
-    });
+            Ok(())
+        });
+    }
     outcome
 }
 
