@@ -3,7 +3,8 @@
 //!
 //! [`html::write`] writes a page to look at, [`json::write`] the whole report, [`csv::Steps`] every
 //! worker step, [`csv::Evaluations`] every evaluation on the test split, [`events::write`] both for
-//! TensorBoard, and [`table::render`] the comparison that a reader sees first. The callers decide
+//! TensorBoard, and [`table::render`] the comparison that a reader sees first, for a terminal or in
+//! Markdown. The callers decide
 //! where the files go. [`plan::Plan`] is the other result: a sweep with times and prices.
 
 mod best_rates;
@@ -23,6 +24,7 @@ mod statistics;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod text_table;
 mod tuned;
 mod verdict;
 
@@ -35,5 +37,7 @@ pub use model::{
 pub use path::{Cause, CriticalPath, PathPart};
 pub use series::Summary;
 pub use statistics::{Staleness, StepSeconds};
+pub use text_table::Layout;
+pub(crate) use text_table::TextTable;
 pub use tuned::{Tried, Tuned};
 pub use verdict::{Measure, Verdict};

@@ -4,6 +4,7 @@ mod calibrate;
 mod check;
 mod checkpoint;
 mod deployment;
+mod format;
 mod plan;
 mod reading;
 mod steps;
@@ -31,6 +32,7 @@ pub(crate) use deployment::{
     CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs, NewArgs, ServeArgs,
     StatusArgs, TaskArgs,
 };
+pub(crate) use format::{Format, FormatArgs};
 pub(crate) use plan::{PlanArgs, Shard};
 pub(crate) use reading::{read, understood};
 pub(crate) use steps::Steps;
@@ -352,9 +354,8 @@ pub(crate) struct SimArgs {
           require_equals = true, default_missing_value = DASHBOARD)]
     pub(crate) dashboard: Option<SocketAddr>,
 
-    /// Print the result as JSON instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 #[cfg(test)]
@@ -362,6 +363,7 @@ mod tests {
     use clap::error::ErrorKind;
 
     use super::*;
+    use crate::report::Layout;
 
     fn sim(args: &str) -> Result<SimArgs, clap::Error> {
         let words = ["trainyard", "sim"].into_iter().chain(args.split(' '));
@@ -389,14 +391,15 @@ mod tests {
             (vec!["sync".to_owned()], vec![Change::unset("stop").unwrap()])
         );
         assert_eq!(sim.variants.sweeps, ["seed=1,2".parse().unwrap()]);
-        assert_eq!((sim.repeat.get(), sim.json), (3, true));
+        assert_eq!((sim.repeat.get(), sim.format.format()), (3, Format::Json));
     }
 
     #[test]
     fn the_scenario_alone_is_run_once_and_shown_as_a_table() {
         let sim = sim("a.toml").unwrap();
         let ScenarioArgs { seed, sets, unset, runs, .. } = sim.scenario;
-        assert_eq!((sim.repeat.get(), sim.json, seed, sim.out), (1, false, None, None));
+        let text = Format::Text(Layout::Plain);
+        assert_eq!((sim.repeat.get(), sim.format.format(), seed, sim.out), (1, text, None, None));
         assert!(sets.is_empty() && unset.is_empty() && runs.is_empty());
         assert!(sim.variants.sweeps.is_empty());
     }

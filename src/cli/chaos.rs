@@ -9,12 +9,13 @@ use std::thread;
 
 use tokio::runtime;
 
-use super::args::{LaunchArgs, ScenarioArgs, SimArgs};
+use super::args::{Format, LaunchArgs, ScenarioArgs, SimArgs};
 use super::failure::Failure;
 use super::progress::Progress;
 use crate::deployment::{ExitCode, StopRequest};
-use crate::experiment::chaos::{Broken, ChaosReport, ChaosRun, Launches};
+use crate::experiment::chaos::{Broken, ChaosReport, Launches};
 use crate::experiment::{Experiment, Launcher, Trainer};
+use crate::report::{Layout, TextTable};
 
 /// The number of timelines on processes that a core tries at a time, where the user does not say.
 const A_CORE: usize = 3;
@@ -29,7 +30,7 @@ pub(super) fn run(
     let counter = Progress::counter("timelines", seeds, quiet);
     let report = experiment.chaos(trainer, seeds, |run, done| counter.show(run, done))?;
     counter.finish();
-    print(("sim", &args.scenario), args.json, &report)?;
+    print(("sim", &args.scenario), args.format.format(), &report)?;
     Ok(exit_code(&report))
 }
 
@@ -52,7 +53,7 @@ pub(super) fn launch(
     let report = experiment
         .launched_chaos(&launches, timelines, |run, done| counter.show(&run.run, done))?;
     counter.finish();
-    print(("launch", &args.scenario), args.json, &report)?;
+    print(("launch", &args.scenario), args.format.format(), &report)?;
     Ok(stopped.try_recv().unwrap_or(exit_code(&report)))
 }
 
@@ -79,15 +80,15 @@ fn exit_code(report: &ChaosReport) -> ExitCode {
 
 fn print(
     (command, scenario): (&str, &ScenarioArgs),
-    as_json: bool,
+    format: Format,
     report: &ChaosReport,
 ) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let written = match as_json {
-        true => serde_json::to_writer_pretty(&mut out, report)
+    let written = match format {
+        Format::Json => serde_json::to_writer_pretty(&mut out, report)
             .map_err(io::Error::from)
             .and_then(|()| writeln!(out)),
-        false => print_table(&mut out, (command, scenario), report),
+        Format::Text(layout) => print_table(&mut out, (command, scenario), (report, layout)),
     };
     written.map_err(Failure::writing("the result"))
 }
@@ -95,16 +96,16 @@ fn print(
 fn print_table(
     out: &mut impl Write,
     (command, scenario): (&str, &ScenarioArgs),
-    report: &ChaosReport,
+    (report, layout): (&ChaosReport, Layout),
 ) -> io::Result<()> {
-    let width = report.runs.iter().map(|run| run.run.chars().count()).max().unwrap_or(0).max(3);
-    writeln!(out, "{:width$}  tried  to the end  with an error  broken", "run")?;
+    let mut rows =
+        vec![["run", "tried", "to the end", "with an error", "broken"].map(str::to_owned).to_vec()];
     for run in &report.runs {
-        let ChaosRun { run: name, tried, reached_the_end, broken, .. } = run;
         let failed: u64 = run.failed.values().sum();
-        let broken = broken.len();
-        writeln!(out, "{name:width$}  {tried:5}  {reached_the_end:10}  {failed:13}  {broken:6}")?;
+        let counts = [run.tried, run.reached_the_end, failed, run.broken.len() as u64];
+        rows.push([vec![run.run.clone()], counts.map(|count| count.to_string()).into()].concat());
     }
+    write!(out, "{}", TextTable::new(rows).render(layout))?;
     let path = scenario.scenario.as_deref();
     let path = path.map(|path| format!("{} ", path.display())).unwrap_or_default();
     let seed = scenario.seed.map(|seed| format!("--seed {seed} ")).unwrap_or_default();

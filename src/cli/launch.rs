@@ -1,6 +1,6 @@
 //! `launch`: deploys a scenario's runs on this machine, one process a task, over QUIC.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::runtime;
@@ -129,78 +129,95 @@ where
 {
     /// Launches all runs, one after the other; each is in the report's files as soon as it is over.
     async fn run(&self, mut stop: StopRequest) -> Result<ExitCode, Failure> {
-        let Self { args, quiet, experiment, trials, launcher, compare } = self;
+        let Self { args, experiment, trials, compare, .. } = self;
+        let (repeats, format) = (args.repeat.get(), args.format.format());
         let mut report = experiment.report(trials, World::Deployment)?;
         report.command = command();
         let mut out = Out::create(args.out.as_deref())?;
+        let all = trials.len() * repeats as usize;
         let logs = Logs::new(args.out.clone())?;
         for (at, trial) in trials.iter().enumerate() {
-            let place = logs.of_run(&trial.name, trials.len())?;
-            let progress = Box::new(Progress::of(trial, *quiet));
-            // If this fails, the logs are kept.
-            let launched =
-                launcher.launch((experiment, trial), place.clone(), progress, &mut stop).await?;
-            let repeated = match launched {
-                Ended::Done(first) => self.repeat(trial, first, &place, &mut stop).await?,
-                Ended::Stopped(code) => Ended::Stopped(code),
-            };
-            let (mut result, recording) = match repeated {
-                Ended::Done(first) => first,
-                Ended::Stopped(code) => {
-                    logs.remove();
-                    out.print_so_far(args.json, &report, trials.len())?;
-                    return Ok(code);
-                }
-            };
-            result.comparison = compare(at, &result, &recording)?;
-            report.runs.push(result);
-            out.append(&report, trial, &recording);
+            let mut launches = Launches::default();
+            for repeat in 1..=repeats {
+                let trial = if repeats > 1 { trial.repeated(repeat) } else { trial.clone() };
+                let place = logs.of_run(&trial.name, all)?;
+                // If this fails, the logs are kept.
+                let launched = self.launch(&trial, place, &mut stop).await?;
+                let (mut result, recording) = match launched {
+                    Ended::Done(done) => done,
+                    Ended::Stopped(code) => {
+                        logs.remove();
+                        out.print_so_far(format, &report, all)?;
+                        return Ok(code);
+                    }
+                };
+                result.comparison = compare(at, &result, &recording)?;
+                let judged = launches.add(&trial, &result);
+                report.runs.push(result);
+                out.append(&report, &trial, &recording);
+                judged?;
+            }
+            if repeats > 1 {
+                eprintln!("{}: {}", trial.name, launches.in_words());
+            }
         }
         logs.remove();
-        out.print(args.json, &report)?;
+        out.print(format, &report)?;
         Ok(exit_code(&report.runs))
     }
 
-    /// Launches a run as often as was asked, compares its weights with those of the `first` launch,
-    /// and returns that.
-    async fn repeat(
+    async fn launch(
         &self,
         trial: &Trial,
-        first: (Run, Recording),
-        logs: &Path,
+        logs: PathBuf,
         stop: &mut StopRequest,
-    ) -> Result<Ended<(Run, Recording)>, Failure> {
-        let repeats = self.args.repeat.get();
-        if repeats == 1 {
-            return Ok(Ended::Done(first));
+    ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
+        let progress = Box::new(Progress::of(trial, self.quiet));
+        self.launcher.launch((self.experiment, trial), logs, progress, stop).await
+    }
+}
+
+/// The launches of one run: how long each took, and whether they came to the same weights.
+#[derive(Default)]
+struct Launches {
+    first: Option<Run>,
+    seconds: Vec<String>,
+    /// The number of launches with other weights than the first.
+    others: usize,
+}
+
+impl Launches {
+    /// Adds a launch, which is `trial`'s.
+    ///
+    /// # Errors
+    /// If it has other weights than the first, although the run is synchronous and undisturbed.
+    fn add(&mut self, trial: &Trial, run: &Run) -> Result<(), Failure> {
+        self.seconds.push(format!("{:.3}", run.seconds));
+        let Some(first) = &self.first else {
+            self.first = Some(run.clone());
+            return Ok(());
+        };
+        if run.weights_digest == first.weights_digest {
+            return Ok(());
         }
-        let weights = &first.0.weights_digest;
-        let (mut seconds, mut others) = (vec![format!("{:.3}", first.0.seconds)], 0);
-        for _ in 1..repeats {
-            let progress = Box::new(Progress::of(trial, self.quiet));
-            let order = (self.experiment, trial);
-            let launched = self.launcher.launch(order, logs.to_owned(), progress, stop).await?;
-            let again = match launched {
-                Ended::Done((again, _)) => again,
-                Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
-            };
-            seconds.push(format!("{:.3}", again.seconds));
-            if again.weights_digest == *weights {
-                continue;
-            }
-            others += 1;
-            if trial.mode.needs_all_workers() && trial.cluster.faults.list.is_empty() {
-                let (was, is) = (digests(&first.0), digests(&again));
-                return Err(Failure::RepeatDiffered { run: trial.name.clone(), was, is });
-            }
+        self.others += 1;
+        if trial.mode.needs_all_workers() && trial.cluster.faults.list.is_empty() {
+            let (was, is) = (digests(first), digests(run));
+            return Err(Failure::RepeatDiffered { run: trial.name.clone(), was, is });
         }
-        let weights = match others {
+        Ok(())
+    }
+
+    fn in_words(&self) -> String {
+        let weights = match self.others {
             0 => "the same weights each time".to_owned(),
             others => format!("{others} with other weights than the first"),
         };
-        let (name, seconds) = (&trial.name, seconds.join(", "));
-        eprintln!("{name}: launched {repeats} times, {weights}; seconds: {seconds}");
-        Ok(Ended::Done(first))
+        format!(
+            "launched {} times, {weights}; seconds: {}",
+            self.seconds.len(),
+            self.seconds.join(", ")
+        )
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use std::path::Path;
 
-use super::args::ScenarioArgs;
+use super::args::{Format, ScenarioArgs};
 use super::failure::Failure;
 use crate::deployment::ExitCode;
 use crate::experiment::{Files, Trial};
@@ -44,13 +44,13 @@ impl Out {
     /// As [`Self::print`].
     pub(super) fn print_so_far(
         self,
-        as_json: bool,
+        format: Format,
         report: &Report,
         all: usize,
     ) -> Result<(), Failure> {
         let over = report.runs.len();
         eprintln!("stopped: {over} of {all} runs are over");
-        if over == 0 { Ok(()) } else { self.print(as_json, report) }
+        if over == 0 { Ok(()) } else { self.print(format, report) }
     }
 
     /// Writes `report` again, of which only the best runs are kept.
@@ -66,40 +66,42 @@ impl Out {
     ///
     /// # Errors
     /// If it, or the files before, could not be written.
-    pub(super) fn print(self, as_json: bool, report: &Report) -> Result<(), Failure> {
-        print(as_json, report).map_err(Failure::writing("the result"))?;
+    pub(super) fn print(self, format: Format, report: &Report) -> Result<(), Failure> {
+        print(format, report).map_err(Failure::writing("the result"))?;
         self.failure.map_or(Ok(()), Err)
     }
 }
 
-/// Prints the report: as JSON, or as a table with a line of digests for each run.
-fn print(as_json: bool, report: &Report) -> io::Result<()> {
+/// Prints the report: as JSON, or as tables with a line of digests for each run.
+fn print(format: Format, report: &Report) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    if as_json {
-        return json::write(report, out);
+    let layout = match format {
+        Format::Json => return json::write(report, out),
+        Format::Text(layout) => layout,
+    };
+    write!(out, "{}{}", table::render(report, layout), layout.lines(&notes(report)))?;
+    for (name, comparison) in report.comparisons() {
+        write!(out, "\n{}", comparison.render(name, layout))?;
     }
-    write!(out, "{}", table::render(report))?;
+    let summary = summary(report.comparisons().map(|(_, comparison)| comparison));
+    write!(out, "{}", layout.lines(&Vec::from_iter(summary)))
+}
+
+/// The digests of the runs, and the checkpoints that could not be written.
+fn notes(report: &Report) -> Vec<String> {
     // Of many seeds they would be many lines; the JSON has them all.
     let has_digests = report.runs.iter().all(|run| run.seed == report.seed);
+    let mut notes = Vec::new();
     for run in &report.runs {
+        let name = &run.name;
         if has_digests {
-            writeln!(out, "{}: {}", run.name, digests(run))?;
+            notes.push(format!("{name}: {}", digests(run)));
         }
-        for (step, why) in &run.failed_checkpoints {
-            writeln!(
-                out,
-                "{}: the checkpoint of step {step} could not be written: {why}",
-                run.name
-            )?;
-        }
+        notes.extend(run.failed_checkpoints.iter().map(|(step, why)| {
+            format!("{name}: the checkpoint of step {step} could not be written: {why}")
+        }));
     }
-    for (name, comparison) in report.comparisons() {
-        write!(out, "\n{}", comparison.render(name))?;
-    }
-    if let Some(line) = summary(report.comparisons().map(|(_, comparison)| comparison)) {
-        writeln!(out, "\n{line}")?;
-    }
-    Ok(())
+    notes
 }
 
 /// Prints a scenario with its changes, in the form of a file.

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::args::{PlanArgs, Shard};
+use super::args::{Format, PlanArgs, Shard};
 use super::failure::Failure;
 use super::output::command;
 use super::progress::Several;
@@ -30,7 +30,7 @@ pub(super) fn run(
         true => simulated(args, quiet, trainer)?,
         false => merged(&args.merge)?,
     };
-    shown(&plan, args.out.as_deref(), args.json)?;
+    shown(&plan, args.out.as_deref(), args.format.format())?;
     Ok(exit_code(&plan, args.shard))
 }
 
@@ -46,10 +46,10 @@ fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Pla
         trials.into_iter().enumerate().filter(|(number, _)| shard.has(*number)).unzip();
     let progress = Several::new(wanted.len(), quiet);
     let plan = Results::new(plan);
-    let (out, as_json, all) = (args.out.clone(), args.json, wanted.len());
+    let (out, format, all) = (args.out.clone(), args.format.format(), wanted.len());
     on_stop(&plan, move |plan| {
         eprintln!("stopped: {} of {all} points are there", plan.points.len());
-        if plan.points.is_empty() { Ok(()) } else { shown(&plan, out.as_deref(), as_json) }
+        if plan.points.is_empty() { Ok(()) } else { shown(&plan, out.as_deref(), format) }
     })?;
     let mut numbers = numbers.into_iter();
     simulate_all(
@@ -84,14 +84,14 @@ fn read(folder: &Path) -> Result<Plan, Failure> {
 }
 
 /// Writes the files of `plan` into `out`, and prints it.
-fn shown(plan: &Plan, out: Option<&Path>, as_json: bool) -> Result<(), Failure> {
+fn shown(plan: &Plan, out: Option<&Path>, format: Format) -> Result<(), Failure> {
     let written = out.map_or(Ok(()), |folder| {
         write_files(plan, folder).map_err(Failure::writing(folder.display().to_string()))
     });
     let mut stdout = io::stdout().lock();
-    let printed = match as_json {
-        true => plan.write_json(&mut stdout),
-        false => write!(stdout, "{}", plan.render()),
+    let printed = match format {
+        Format::Json => plan.write_json(&mut stdout),
+        Format::Text(layout) => write!(stdout, "{}", plan.render(layout)),
     };
     printed.map_err(Failure::writing("the plan"))?;
     // A full disk loses no result.

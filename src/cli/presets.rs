@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::failure::Failure;
 use crate::deployment::ExitCode;
 use crate::experiment::scenario::{NETWORKS, PROCESSORS};
+use crate::report::{Layout, TextTable};
 
 /// Runs the command.
 pub(super) fn run() -> Result<ExitCode, Failure> {
@@ -14,27 +15,23 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
 
 fn list(out: &mut impl Write) -> io::Result<()> {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    writeln!(
-        out,
-        "{:<22}  {:>14}  {:>10}  {:>8}  {:>8}  {:>8}  source",
-        "compute.preset", "rate", "memory", "capacity", "host", "peers"
-    )?;
+    let titles = ["compute.preset", "rate", "memory", "capacity", "host", "peers", "source"];
+    let mut processors = vec![titles.map(str::to_owned).to_vec()];
     for it in &PROCESSORS {
         let own = it.accelerator.as_ref();
         let capacity = known(own.map(|own| own.capacity.to_string()));
         let host = known(own.map(|own| own.host.to_string()));
         let peers = known(own.and_then(|own| own.peers).map(|peers| peers.to_string()));
         let (rate, memory) = (it.rate.to_string(), it.memory.to_string());
-        writeln!(
-            out,
-            "{:<22}  {rate:>14}  {memory:>10}  {capacity:>8}  {host:>8}  {peers:>8}  {}",
-            it.name, it.source
-        )?;
+        let (name, source) = (it.name.to_owned(), it.source.to_owned());
+        processors.push(vec![name, rate, memory, capacity, host, peers, source]);
     }
-    writeln!(out, "\n{:<22}  {:>14}  source", "network.preset", "bandwidth")?;
+    let mut networks = vec![["network.preset", "bandwidth", "source"].map(str::to_owned).to_vec()];
     for it in &NETWORKS {
         let gigabits = format!("{}Gbps", it.bandwidth.0 * 8.0 / 1e9);
-        writeln!(out, "{:<22}  {gigabits:>14}  {}", it.name, it.source)?;
+        networks.push(vec![it.name.to_owned(), gigabits, it.source.to_owned()]);
     }
-    Ok(())
+    let processors = TextTable::new(processors).words([6]).render(Layout::Plain);
+    let networks = TextTable::new(networks).words([2]).render(Layout::Plain);
+    write!(out, "{processors}\n{networks}")
 }

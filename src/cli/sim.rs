@@ -41,9 +41,9 @@ pub(super) fn run(
     if let (Some(steps), Some(out)) = (args.timeline, &args.out) {
         ask_for_timelines(&mut trials, steps, out)?;
     }
-    let (as_json, all) = (args.json, trials.len());
+    let (format, all) = (args.format.format(), trials.len());
     let results = Results::new((report, out));
-    on_stop(&results, move |(report, out): (Report, Out)| out.print_so_far(as_json, &report, all))?;
+    on_stop(&results, move |(report, out): (Report, Out)| out.print_so_far(format, &report, all))?;
     let live = Live::start(None, args.dashboard)?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
     simulate_all(
@@ -66,7 +66,7 @@ pub(super) fn run(
         report.keep_best_rates();
         out.rewrite(&report);
     }
-    out.print(args.json, &report)?;
+    out.print(format, &report)?;
     Ok(exit_code(&report.runs))
 }
 

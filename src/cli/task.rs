@@ -199,6 +199,6 @@ fn report(
     report.runs.push(result);
     let mut out = Out::create(args.out.as_deref())?;
     out.append(&report, trial, recording);
-    out.print(args.json, &report)?;
+    out.print(args.format.format(), &report)?;
     Ok(exit_code(&report.runs))
 }

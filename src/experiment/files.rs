@@ -63,8 +63,8 @@ impl Files {
         fs::create_dir_all(&folder)?;
         let file = File::create(folder.join(events::file_name()))?;
         events::write(&steps, &evaluations, BufWriter::new(file))?;
-        // One seed is enough to look at; the numbers are of all.
-        if trial.cluster.seed == report.seed {
+        // One seed and one launch are enough to look at; the numbers are of all.
+        if trial.cluster.seed == report.seed && trial.repeat == 1 {
             self.courses.push(html::Course::new(&trial.name, &steps, &evaluations));
         }
         self.write(report)

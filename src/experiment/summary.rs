@@ -94,6 +94,7 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
         name: trial.name.clone(),
         run: trial.run_name().to_owned(),
         seed: trial.cluster.seed,
+        repeat: trial.repeat,
         settings: trial.swept(),
         end: end(recording, final_loss, settings.stop.accuracy.is_some() && reached.is_none()),
         mode: trial.how.clone(),

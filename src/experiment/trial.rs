@@ -59,6 +59,8 @@ pub struct Trial {
     pub(super) price: Option<Price>,
     /// The run's name, and the values of the sweeps.
     pub(super) origin: (String, Vec<Change>),
+    /// Which of several launches with the same settings it is, from 1.
+    pub(super) repeat: u32,
     /// The key of `dataset`: trials with equal keys have the same data.
     pub(super) data_key: (Model, Source, Numerics, u64),
 }
@@ -117,6 +119,7 @@ impl Trial {
         Ok(Self {
             name: name(run, swept),
             origin: (run.name.clone(), swept.to_vec()),
+            repeat: 1,
             scenario: scenario.name.clone(),
             how: run.how(),
             mode: run.mode,
@@ -339,6 +342,14 @@ impl Trial {
         &self.origin.0
     }
 
+    /// The same, launched once more as number `repeat`, from 1, under a name that tells it.
+    #[must_use]
+    pub(crate) fn repeated(&self, repeat: u32) -> Self {
+        let (run, swept) = &self.origin;
+        let values = swept.iter().map(Change::to_string).chain([format!("repeat={repeat}")]);
+        Self { name: named(run, values), repeat, ..self.clone() }
+    }
+
     /// The values of the sweeps, but for the seed.
     pub(super) fn swept(&self) -> report::Swept {
         let swept = self.origin.1.iter().map(Change::key_and_value);
@@ -380,11 +391,14 @@ fn check_own_coordination(run: &RunSpec, settings: &Settings) -> Result<(), Expe
 
 /// `async (cluster.worker=4, seed=1)`
 fn name(run: &RunSpec, swept: &[Change]) -> String {
-    if swept.is_empty() {
-        return run.name.clone();
+    match swept.is_empty() {
+        true => run.name.clone(),
+        false => named(&run.name, swept.iter().map(Change::to_string)),
     }
-    let values: Vec<String> = swept.iter().map(Change::to_string).collect();
-    format!("{} ({})", run.name, values.join(", "))
+}
+
+fn named(run: &str, values: impl Iterator<Item = String>) -> String {
+    format!("{run} ({})", values.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

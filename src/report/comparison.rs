@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::{Layout, TextTable};
+
 /// A prediction of a run, held against the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
@@ -70,28 +72,30 @@ impl Comparison {
     }
 
     /// The table of the run called `name`. Ends with a newline.
-    pub fn render(&self, name: &str) -> String {
-        let mut text =
-            format!("{name:<28}  {:>11}  {:>11}  {:>9}\n", "predicted", "measured", "error");
-        for Figure { name, predicted, measured, error_percent } in &self.figures {
+    pub fn render(&self, name: &str, layout: Layout) -> String {
+        let titles = [name, "predicted", "measured", "error"].map(str::to_owned).to_vec();
+        let row = |figure: &Figure| {
+            let Figure { name, predicted, measured, error_percent } = figure;
             let error = error_percent.map_or("-".to_owned(), |error| format!("{error:+.1} %"));
-            text += &format!("  {name:<26}  {predicted:>11.4}  {measured:>11.4}  {error:>9}\n");
-        }
+            vec![format!("  {name}"), format!("{predicted:.4}"), format!("{measured:.4}"), error]
+        };
+        let rows = std::iter::once(titles).chain(self.figures.iter().map(row)).collect();
+        let mut lines = Vec::new();
         let sum: f64 = self.causes.iter().map(|cause| cause.seconds).sum();
         if let Some(TimeSpent { name, seconds }) = self.causes.first() {
-            text += &format!(
-                "  the largest cause of a step's time: {name}, {:.0} %\n",
+            lines.push(format!(
+                "the largest cause of a step's time: {name}, {:.0} %",
                 100.0 * seconds / sum.max(f64::MIN_POSITIVE)
-            );
+            ));
         }
         if let Some(Phase { name, predicted, measured }) = &self.differs_most {
-            text += &format!(
-                "  the largest difference: {name}, {:.4} ms predicted, {:.4} ms measured\n",
+            lines.push(format!(
+                "the largest difference: {name}, {:.4} ms predicted, {:.4} ms measured",
                 predicted * 1e3,
                 measured * 1e3
-            );
+            ));
         }
-        text
+        TextTable::new(rows).render(layout) + &layout.lines(&lines)
     }
 }
 
@@ -127,13 +131,14 @@ mod tests {
     #[test]
     fn a_comparison_is_shown_side_by_side_with_its_error_and_causes() {
         let expected = "\
-async                           predicted     measured      error
-  step, median [ms]                1.5000       2.0000    -25.0 %
-  staleness, mean                  0.0000       0.0000          -
-  the largest cause of a step's time: message costs, 75 %
-  the largest difference: kernels, 1.0000 ms predicted, 2.0000 ms measured
+async                predicted  measured    error
+  step, median [ms]     1.5000    2.0000  -25.0 %
+  staleness, mean       0.0000    0.0000        -
+
+the largest cause of a step's time: message costs, 75 %
+the largest difference: kernels, 1.0000 ms predicted, 2.0000 ms measured
 ";
-        assert_eq!(comparison(1.5).render("async"), expected);
+        assert_eq!(comparison(1.5).render("async", Layout::Plain), expected);
     }
 
     #[test]

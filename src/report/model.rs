@@ -93,6 +93,8 @@ pub struct Run {
     pub run: String,
     /// The seed of all its randomness.
     pub seed: u64,
+    /// Which of several launches with the same seed it is, from 1.
+    pub repeat: u32,
     /// The swept values.
     pub settings: Swept,
     /// How it ended.

@@ -1,17 +1,20 @@
-//! Series: the runs of a report that differ in nothing but the seed, and what they have in common.
+//! Series: the runs of a report that differ in nothing but the seed, or in nothing at all, and what
+//! they have in common.
+
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use super::estimate::Estimate;
 use super::{Report, Run, Swept};
 
-/// Runs that differ in nothing but the seed.
+/// Runs that differ in nothing but the seed, or that are launches of the same.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Series<'a> {
     pub(super) runs: Vec<&'a Run>,
 }
 
-/// A series in numbers: each is the mean over its seeds. Only runs that did not diverge count.
+/// A series in numbers: each is the mean over its runs. Only runs that did not diverge count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
@@ -21,9 +24,11 @@ pub struct Summary {
     pub settings: Swept,
     /// The number of seeds.
     pub seeds: u64,
-    /// The number of seeds with which it diverged.
+    /// The number of runs: one for each seed and each launch.
+    pub runs: u64,
+    /// The number of runs that diverged.
     pub diverged: u64,
-    /// The time to the target accuracy \[s\], of the seeds that reached it.
+    /// The time to the target accuracy \[s\], of the runs that reached it.
     pub seconds_to_target: Option<Estimate>,
     /// Global steps a second.
     pub steps_per_second: Option<Estimate>,
@@ -40,7 +45,8 @@ pub struct Summary {
 }
 
 impl Report {
-    /// The runs in numbers, each with its uncertainty over the seeds, in the order of the runs.
+    /// The runs in numbers, each with its uncertainty over seeds and launches, in the order of the
+    /// runs.
     pub fn summaries(&self) -> Vec<Summary> {
         series(self).iter().map(Series::summary).collect()
     }
@@ -58,6 +64,22 @@ pub(super) fn series(report: &Report) -> Vec<Series<'_>> {
         }
     }
     all
+}
+
+/// What the runs of a series of `report` are told apart by, in the plural.
+pub(super) fn told_apart_by(report: &Report) -> &'static str {
+    let all = series(report);
+    let several = |differ: fn(&Run) -> u64| {
+        all.iter().any(|series| {
+            let values: BTreeSet<u64> = series.runs.iter().map(|run| differ(run)).collect();
+            values.len() > 1
+        })
+    };
+    match (several(|run| run.seed), several(|run| run.repeat.into())) {
+        (_, false) => "seeds",
+        (false, true) => "launches",
+        (true, true) => "runs",
+    }
 }
 
 /// A run's name and its swept values: `async (cluster.worker=4)`.
@@ -111,7 +133,8 @@ impl<'a> Series<'a> {
         Summary {
             run: self.run().to_owned(),
             settings: self.settings().clone(),
-            seeds: self.runs.len() as u64,
+            seeds: self.runs.iter().map(|run| run.seed).collect::<BTreeSet<_>>().len() as u64,
+            runs: self.runs.len() as u64,
             diverged: (self.runs.len() - self.sound().count()) as u64,
             seconds_to_target: self.estimate(|run| run.seconds_to_target),
             steps_per_second: self.estimate(|run| Some(run.steps_per_second)),

@@ -1,8 +1,8 @@
-//! The comparison of an experiment's runs, as text for a terminal.
+//! The comparison of an experiment's runs, as text.
 
 use super::estimate::Estimate;
-use super::series::{Series, series};
-use super::{Report, Run, Tuned, World};
+use super::series::{Series, series, told_apart_by};
+use super::{Layout, Report, Run, TextTable, Tuned, World};
 
 const COLUMNS: [&str; 11] = [
     "run",
@@ -18,56 +18,42 @@ const COLUMNS: [&str; 11] = [
     "MB sent",
 ];
 
-/// The columns of a report with several seeds.
-const COLUMNS_OF_SEEDS: [&str; 9] = [
-    "run",
-    "seeds",
-    "to target [s]",
-    "steps/s",
-    "samples/s",
-    "staleness",
-    "dropped",
-    "accuracy",
-    "loss",
-];
+/// The columns of a report with several seeds or launches, but for the first two.
+const COLUMNS_OF_MEANS: [&str; 7] =
+    ["to target [s]", "steps/s", "samples/s", "staleness", "dropped", "accuracy", "loss"];
 
-/// The comparison table, one line for each run or, of several seeds, for their mean with its 95 %
-/// interval; under it, how much faster the fastest run was than each other.
+/// The comparison table, one line for each run or, of several seeds or launches, for their mean
+/// with its 95 % interval; under it, how much faster the fastest run was than each other.
 ///
 /// Steps are global steps; samples are those of applied gradients; rates leave the first step out;
 /// accuracy and loss are the last ones; what was sent is of the training's steps; a missing value
 /// is `-`. One that diverged comes last, and is not compared. Ends with a newline.
-pub fn render(report: &Report) -> String {
-    let mut text = format!("{}\n\n{}", title(report), aligned(&rows(report)));
-    let remarks = remarks(report);
-    if !remarks.is_empty() {
-        text += &format!("\n{}\n", remarks.join("\n"));
-    }
-    let limits = limits(report);
-    if !limits.is_empty() {
-        text += &format!("\n{}\n", limits.join("\n"));
-    }
-    text
+pub fn render(report: &Report, layout: Layout) -> String {
+    let table = TextTable::new(rows(report)).render(layout);
+    let under = layout.lines(&remarks(report)) + &layout.lines(&limits(report));
+    format!("{}\n{table}{under}", layout.title(&title(report)))
 }
 
-/// What limits each run, with one seed.
+/// What limits each run, of one seed and one launch.
 fn limits(report: &Report) -> Vec<String> {
-    if has_seeds(report) {
+    if has_means(report) {
         return Vec::new();
     }
     let line = |run: &Run| Some(format!("{} is {}", run.name, run.limit()?));
     report.runs.iter().filter_map(line).collect()
 }
 
-/// The scenario, its seeds, the size of the model, and the world.
+/// The scenario, its seed or its seeds, the size of the model, and the world.
 pub(super) fn title(report: &Report) -> String {
     let clock = match report.world {
         World::Simulation => "simulation, virtual seconds",
         World::Deployment => "deployment, seconds of the wall clock",
     };
-    let seed = match has_seeds(report) {
-        true => "means and 95 % intervals over seeds".to_owned(),
-        false => format!("seed {}", report.seed),
+    let means = |over: &str| format!("means and 95 % intervals over {over}");
+    let seed = match (has_means(report), told_apart_by(report)) {
+        (false, _) => format!("seed {}", report.seed),
+        (true, "launches") => format!("seed {}, {}", report.seed, means("launches")),
+        (true, over) => means(over),
     };
     format!("{}, {seed}{}: {clock}", report.scenario, parameters(&report.runs))
 }
@@ -75,9 +61,10 @@ pub(super) fn title(report: &Report) -> String {
 /// The rows of the table; the first has the columns' names.
 pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    if has_seeds(report) {
-        rows.push(COLUMNS_OF_SEEDS.map(str::to_owned).into());
-        rows.extend(series(report).iter().map(|series| cells_of_seeds(series).into()));
+    if has_means(report) {
+        let titles = ["run", told_apart_by(report)].into_iter().chain(COLUMNS_OF_MEANS);
+        rows.push(titles.map(str::to_owned).collect());
+        rows.extend(series(report).iter().map(|series| means(series).into()));
     } else {
         rows.push(COLUMNS.map(str::to_owned).into());
         rows.extend(report.runs.iter().map(|run| cells(run).into()));
@@ -87,39 +74,27 @@ pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
 
 /// Which run was faster, which did not reach the target, and which diverged.
 pub(super) fn remarks(report: &Report) -> Vec<String> {
+    let over = told_apart_by(report);
     let mut lines: Vec<String> =
-        report.verdicts().iter().map(|verdict| verdict.render(report.target)).collect();
+        report.verdicts().iter().map(|verdict| verdict.render(report.target, over)).collect();
     lines.extend(report.tuned.iter().map(Tuned::render));
-    let is_simulated = report.world == World::Simulation;
-    let are_unsure = is_simulated && !has_seeds(report) && !lines.is_empty();
-    lines.extend(report.target.iter().flat_map(|target| misses(*target, &series(report))));
+    let are_unsure = !has_means(report) && !lines.is_empty();
+    lines.extend(report.target.iter().flat_map(|target| misses(*target, &series(report), over)));
     lines.extend(report.runs.iter().filter(|run| run.has_diverged()).map(|run| {
         format!("{} diverged: its loss is not finite at step {}", run.name, run.global_steps)
     }));
     if are_unsure {
-        lines.push("(of one seed: `--seeds 10` says how sure that is)".to_owned());
+        let how = match report.world {
+            World::Simulation => "(of one seed: `--seeds 10` says how sure that is)",
+            World::Deployment => "(of one launch: `--repeat 5` says how sure that is)",
+        };
+        lines.push(how.to_owned());
     }
     lines
 }
 
-fn has_seeds(report: &Report) -> bool {
+fn has_means(report: &Report) -> bool {
     series(report).iter().any(|series| series.runs.len() > 1)
-}
-
-/// A table with its columns aligned: the first to the left, the others to the right.
-pub(super) fn aligned(rows: &[Vec<String>]) -> String {
-    let width =
-        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        text += &format!("{:<width$}", row[0], width = widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            text += &format!("  {cell:>width$}");
-        }
-        text += "\n";
-    }
-    text
 }
 
 /// ", 9,610 parameters", if all runs train the same number.
@@ -165,18 +140,19 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
     ]
 }
 
-fn cells_of_seeds(series: &Series<'_>) -> [String; COLUMNS_OF_SEEDS.len()] {
+/// The row of a series of several runs.
+fn means(series: &Series<'_>) -> [String; COLUMNS_OF_MEANS.len() + 2] {
     let cell = |estimate: Option<Estimate>, decimals: usize| {
         estimate.map_or_else(|| "-".to_owned(), |estimate| estimate.render(decimals))
     };
     let summary = series.summary();
     let reached = match summary.seconds_to_target.map_or(0, |reached| reached.values) {
-        reached if reached == 0 || reached == summary.seeds => String::new(),
-        reached => format!(" ({reached} of {})", summary.seeds),
+        reached if reached == 0 || reached == summary.runs => String::new(),
+        reached => format!(" ({reached} of {})", summary.runs),
     };
     [
         series.name(),
-        summary.seeds.to_string(),
+        summary.runs.to_string(),
         cell(summary.seconds_to_target, 3) + &reached,
         cell(summary.steps_per_second, 1),
         cell(summary.samples_per_second, 0),
@@ -187,8 +163,9 @@ fn cells_of_seeds(series: &Series<'_>) -> [String; COLUMNS_OF_SEEDS.len()] {
     ]
 }
 
-/// The series that did not reach `target`, or not with each of their seeds.
-fn misses(target: f64, all: &[Series<'_>]) -> Vec<String> {
+/// The series that did not reach `target`, or not with each of their seeds or launches, which are
+/// `over`.
+fn misses(target: f64, all: &[Series<'_>], over: &str) -> Vec<String> {
     let line = |series: &Series<'_>| {
         let sound: Vec<&Run> = series.sound().collect();
         let reached = sound.iter().filter(|run| run.seconds_to_target.is_some()).count();
@@ -201,7 +178,7 @@ fn misses(target: f64, all: &[Series<'_>]) -> Vec<String> {
                 only.global_steps
             )),
             _ => Some(format!(
-                "{name} reached {target} accuracy with {reached} of {} seeds",
+                "{name} reached {target} accuracy with {reached} of {} {over}",
                 series.runs.len()
             )),
         }

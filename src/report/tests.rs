@@ -12,6 +12,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         name: name.to_owned(),
         run: name.to_owned(),
         seed: 7,
+        repeat: 1,
         settings: Swept::new(),
         end: End::Done,
         mode: "sync, 1 backup".to_owned(),
@@ -125,12 +126,24 @@ sync, 1 backup reached 0.95 accuracy 1.83 times faster than sync
 ssp 4 did not reach 0.95 accuracy in 1200 global steps
 (of one seed: `--seeds 10` says how sure that is)
 ";
-    assert_eq!(table::render(&report()), expected);
+    assert_eq!(table::render(&report(), Layout::Plain), expected);
+}
+
+#[test]
+fn the_same_table_in_markdown_begins_with_a_heading_and_lists_the_remarks() {
+    let text = table::render(&report(), Layout::Markdown);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "### sync-vs-async, seed 7: simulation, virtual seconds");
+    assert!(lines[2].starts_with("| run | to target \\[s] | seconds | steps |"), "{text}");
+    assert!(lines[3].starts_with("| :--- | ---: | ---: |"), "{text}");
+    assert!(lines[5].starts_with("| sync, 1 backup | 1.000 | 2.500 | 1200 |"), "{text}");
+    let remark = "- sync, 1 backup reached 0.95 accuracy 1.83 times faster than sync";
+    assert!(lines.contains(&remark), "{text}");
 }
 
 #[test]
 fn without_a_target_the_runs_are_compared_by_the_samples_of_applied_gradients_a_second() {
-    let text = table::render(&untargeted(report()));
+    let text = table::render(&untargeted(report()), Layout::Plain);
     let expected = "
 sync, 1 backup trained on 2.00 times as many samples a second as sync
 sync, 1 backup trained on 192.00 times as many samples a second as ssp 4
@@ -142,7 +155,7 @@ sync, 1 backup trained on 192.00 times as many samples a second as ssp 4
 #[test]
 fn runs_that_took_as_long_are_as_fast() {
     let runs = vec![run("a", Some(1.0), 1.0), run("b", Some(1.001), 1.0)];
-    let text = table::render(&Report { runs, target: Some(0.9), ..report() });
+    let text = table::render(&Report { runs, target: Some(0.9), ..report() }, Layout::Plain);
     assert!(text.contains("\na reached 0.9 accuracy as fast as b\n"), "{text}");
 }
 
@@ -150,8 +163,8 @@ fn runs_that_took_as_long_are_as_fast() {
 fn a_single_run_is_compared_with_nothing() {
     let alone =
         |seconds_to_target| Report { runs: vec![run("a", seconds_to_target, 1.0)], ..report() };
-    assert_eq!(table::render(&alone(Some(1.0))).lines().count(), 4);
-    assert_eq!(table::render(&untargeted(alone(None))).lines().count(), 4);
+    assert_eq!(table::render(&alone(Some(1.0)), Layout::Plain).lines().count(), 4);
+    assert_eq!(table::render(&untargeted(alone(None)), Layout::Plain).lines().count(), 4);
 }
 
 #[test]
@@ -175,7 +188,7 @@ fn points_of_a_sweep_are_not_compared_with_each_other() {
 fn seeds_are_one_row_with_its_uncertainty_and_are_compared_seed_by_seed() {
     // The seeds differ by much, the runs with one seed always by a third.
     let runs = [seeded("a", &[1.0, 2.0, 3.0]), seeded("b", &[1.5, 3.0, 4.5])].concat();
-    let text = table::render(&Report { runs, ..report() });
+    let text = table::render(&Report { runs, ..report() }, Layout::Plain);
     assert!(text.contains("means and 95 % intervals over seeds"), "{text}");
     assert!(text.contains("2.000 ± 2.484"), "{text}");
     let expected =
@@ -184,12 +197,27 @@ fn seeds_are_one_row_with_its_uncertainty_and_are_compared_seed_by_seed() {
 }
 
 #[test]
+fn launches_of_one_seed_are_one_row_with_its_uncertainty() {
+    let launched = |name: &str, times: &[f64]| {
+        let of_one_seed = |(repeat, run): (u32, Run)| Run { seed: 7, repeat, ..run };
+        (1..).zip(seeded(name, times)).map(of_one_seed).collect::<Vec<_>>()
+    };
+    let runs = [launched("a", &[1.0, 2.0, 3.0]), launched("b", &[1.5, 3.0, 4.5])].concat();
+    let report = Report { runs, world: World::Deployment, ..report() };
+    let text = table::render(&report, Layout::Plain);
+    assert!(text.contains("seed 7, means and 95 % intervals over launches"), "{text}");
+    assert!(text.contains("2.000 ± 2.484") && text.contains("with 3 launches)"), "{text}");
+    let summary = &report.summaries()[0];
+    assert_eq!((summary.seeds, summary.runs), (1, 3));
+}
+
+#[test]
 fn runs_whose_interval_has_both_as_fast_are_told_to_be_alike() {
     let runs = [seeded("a", &[1.0, 1.2, 1.1]), seeded("b", &[1.1, 1.1, 1.2])].concat();
     let report = Report { runs, ..report() };
     let [verdict] = &report.verdicts()[..] else { panic!("two runs") };
     assert_eq!(verdict.is_sure, Some(false));
-    assert!(table::render(&report).contains("a and b can't be told apart"));
+    assert!(table::render(&report, Layout::Plain).contains("a and b can't be told apart"));
 }
 
 #[test]
@@ -198,16 +226,21 @@ fn a_run_that_misses_the_target_with_one_seed_is_not_ranked() {
     runs[0].seconds_to_target = None;
     let report = Report { runs, ..report() };
     assert_eq!(report.verdicts(), []);
-    assert!(table::render(&report).contains("a reached 0.95 accuracy with 1 of 2 seeds"));
+    assert!(
+        table::render(&report, Layout::Plain).contains("a reached 0.95 accuracy with 1 of 2 seeds")
+    );
 }
 
 #[test]
 fn the_table_says_how_large_a_model_is_that_all_runs_train() {
     let same = Report { runs: vec![run("a", None, 1.0), run("b", None, 1.0)], ..report() };
     assert!(
-        table::render(&same).starts_with("sync-vs-async, seed 7, 9,610 parameters: simulation")
+        table::render(&same, Layout::Plain)
+            .starts_with("sync-vs-async, seed 7, 9,610 parameters: simulation")
     );
-    assert!(table::render(&report()).starts_with("sync-vs-async, seed 7: simulation"));
+    assert!(
+        table::render(&report(), Layout::Plain).starts_with("sync-vs-async, seed 7: simulation")
+    );
 }
 
 #[test]
@@ -225,12 +258,12 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     };
     let of_all = "format trainyard command scenario seed world settings target tuned runs";
     assert_eq!(keys_at(1), of_all.split_whitespace().collect::<Vec<_>>());
-    let of_a_run = "name run seed settings end mode parameters global_steps samples seconds \
+    let of_a_run = "name run seed repeat settings end mode parameters global_steps samples seconds \
                     wall_seconds start_seconds steps_per_second samples_per_second step_seconds \
                     final_loss test_accuracy seconds_to_target staleness gradients bytes_sent \
                     step_bytes_sent waiting_seconds critical_path usage events digest \
                     weights_digest failed_checkpoints comparison";
-    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 30).collect::<Vec<_>>();
+    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 31).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
                   worker:9 worker:10 ps:0 worker:10 worker:0";
@@ -259,7 +292,7 @@ fn a_diverged_loss_is_null_in_the_json_and_spelt_out_in_the_table() {
     let report = Report { runs: vec![diverged], ..report() };
     let value: serde_json::Value = serde_json::from_str(&json_of(&report)).unwrap();
     assert_eq!(value["runs"][0]["final_loss"], serde_json::Value::Null);
-    assert!(table::render(&report).contains("NaN"));
+    assert!(table::render(&report, Layout::Plain).contains("NaN"));
 }
 
 #[test]
@@ -269,7 +302,7 @@ fn a_run_that_diverged_is_last_and_no_other_is_compared_with_it() {
             Run { final_loss: Some(loss), end: End::Diverged, ..run("wild", Some(0.1), 9999.0) };
         let report = Report { runs: [vec![fast], report().runs].concat(), ..report() };
         for target in [None, Some(0.95)] {
-            let text = table::render(&Report { target, ..report.clone() });
+            let text = table::render(&Report { target, ..report.clone() }, Layout::Plain);
             assert_eq!(text.matches("wild").count(), 2, "its row, and that it diverged: {text}");
             assert!(text.contains("wild diverged: its loss is not finite at step 1200"));
         }
@@ -368,7 +401,7 @@ fn of_several_learning_rates_a_run_keeps_the_one_that_reaches_the_target_first()
     let kept = [run("async", Some(8.6), 1.0), run("sync", Some(2.0), 1.0)];
     let kept = kept.map(|run| Run { name: String::new(), ..run });
     assert!(report.runs.iter().map(named).eq(kept), "{:?}", report.runs);
-    let text = table::render(&report);
+    let text = table::render(&report, Layout::Plain);
     assert!(text.contains("sync: 0.2 is the best of the learning rates 0.1, 0.2, 0.4\n"), "{text}");
     assert!(
         text.contains("async: 0.4 is the best of the learning rates 0.1, 0.2, 0.4; a gr"),

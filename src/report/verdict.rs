@@ -35,10 +35,11 @@ pub struct Verdict {
     pub faster: String,
     /// The other run.
     pub slower: String,
-    /// How many times as fast: the geometric mean over the seeds, and its interval.
+    /// How many times as fast: the geometric mean over the seeds or launches, and its
+    /// interval.
     pub times: Estimate,
-    /// Whether the whole interval is above 1: the two differ by more than the seeds do. None of a
-    /// single seed.
+    /// Whether the whole interval is above 1: the two differ by more than the seeds or launches do.
+    /// None of a single run.
     pub is_sure: Option<bool>,
 }
 
@@ -94,7 +95,8 @@ fn verdicts(all: &[Series<'_>], by: Measure) -> Vec<Verdict> {
 
 fn verdict(faster: &Series<'_>, slower: &Series<'_>, by: Measure) -> Option<Verdict> {
     let of_a_seed = |run: &&Run| {
-        let other = slower.runs.iter().find(|other| other.seed == run.seed)?;
+        let of_run = |other: &&&Run| (other.seed, other.repeat) == (run.seed, run.repeat);
+        let other = slower.runs.iter().find(of_run)?;
         Some((by.speed(run)? / by.speed(other)?).ln())
     };
     let ratios: Vec<f64> = faster.runs.iter().filter_map(of_a_seed).collect();
@@ -111,11 +113,12 @@ fn verdict(faster: &Series<'_>, slower: &Series<'_>, by: Measure) -> Option<Verd
 
 impl Verdict {
     /// `a reached 0.95 accuracy 1.83 times faster than b`, with the interval if there is one.
-    pub(super) fn render(&self, target: Option<f64>) -> String {
+    /// The seeds or launches are `over`.
+    pub(super) fn render(&self, target: Option<f64>, over: &str) -> String {
         let Self { faster, slower, times, .. } = self;
         let interval = match (times.low, times.high) {
             (Some(low), Some(high)) => {
-                format!(" ({low:.2} to {high:.2} with {} seeds)", times.values)
+                format!(" ({low:.2} to {high:.2} with {} {over})", times.values)
             }
             _ => String::new(),
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::{DASHBOARD, ScenarioArgs, VariantArgs};
+use super::{DASHBOARD, FormatArgs, ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
 use crate::deployment::RoleFlags;
 use crate::experiment::scenario::{Scenario, Tasks};
@@ -132,9 +132,8 @@ pub(crate) struct TaskArgs {
           require_equals = true, default_missing_value = DASHBOARD)]
     pub(crate) dashboard: Option<SocketAddr>,
 
-    /// Print the result as JSON instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 
     /// Run the built-in trainer, whatever this program is.
     #[arg(long, hide = true)]
@@ -208,8 +207,8 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
 
-    /// Launch each run this many times, and say whether its weights were the same each time; fail
-    /// if those of a synchronous run were not. The report is of the first.
+    /// Launch each run this many times: the report has all, with means and 95 % intervals, and it
+    /// is said whether the weights were the same; those of a synchronous run that differ fail it.
     #[arg(long, value_name = "N", default_value = "1", conflicts_with_all = ["chaos", "record"])]
     pub(crate) repeat: NonZeroU32,
 
@@ -257,9 +256,8 @@ pub(crate) struct LaunchArgs {
           require_equals = true, default_missing_value = DASHBOARD)]
     pub(crate) dashboard: Option<SocketAddr>,
 
-    /// Print the result as JSON instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 /// The arguments of `certs`.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{ScenarioArgs, VariantArgs};
+use super::{FormatArgs, ScenarioArgs, VariantArgs};
 
 /// The arguments of `plan`.
 #[derive(Debug, clap::Args)]
@@ -34,9 +34,8 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Print the result as JSON instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 /// One of several parts of a plan's points.

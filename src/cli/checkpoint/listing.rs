@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Serialize;
 
 use crate::checkpoint::{Index, Listed};
+use crate::report::{Layout, TextTable};
 use crate::units::Bytes;
 
 /// A checkpoint in a list.
@@ -142,20 +143,12 @@ pub(super) fn write_json(value: &(impl Serialize + ?Sized), mut out: impl Write)
     writeln!(out)
 }
 
-/// A table, each column as wide as its widest cell.
+/// A table of words.
 pub(super) fn write_columns<const N: usize>(
     titles: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
     mut out: impl Write,
 ) -> io::Result<()> {
-    let rows: Vec<[String; N]> = std::iter::once(titles.map(str::to_owned)).chain(rows).collect();
-    let width =
-        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
-    for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        writeln!(out, "{}", cells.join("  ").trim_end())?;
-    }
-    Ok(())
+    let rows = std::iter::once(titles.map(str::to_owned)).chain(rows).map(Vec::from).collect();
+    write!(out, "{}", TextTable::new(rows).words(0..N).render(Layout::Plain))
 }

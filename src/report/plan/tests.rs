@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::report::Layout;
 
 /// A plan that asks `question` of points of the run `sync`, one for each time, price and number of
 /// parameter servers.
@@ -71,7 +72,7 @@ fn a_limit_that_nothing_keeps_and_a_training_that_did_not_end_are_no_answers() {
     let answers = answers(&plan);
     assert_eq!(answers[1], "cheapest: sync (cluster.ps=2), 90.00 s, 4.00 USD");
     assert_eq!(answers[2], "cheapest within 10.00 s: none of these");
-    assert!(plan.render().contains("not finished"), "{}", plan.render());
+    assert!(plan.render(Layout::Plain).contains("not finished"), "{}", plan.render(Layout::Plain));
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! A plan as text: its table and its answers for a terminal, and how times and prices are written.
+//! A plan as text: its table and its answers, and how times and prices are written.
 
 use super::{Candidate, Limit, Plan};
 use crate::report::estimate::Estimate;
-use crate::report::table::aligned;
+use crate::report::{Layout, TextTable};
 
 const MINUTE: f64 = 60.0;
 const HOUR: f64 = 3600.0;
@@ -73,24 +73,25 @@ impl Candidate {
 }
 
 impl Plan {
-    /// The plan for a terminal: a table with a line for each candidate, then the answers and the
-    /// knees. Ends with a newline.
-    pub fn render(&self) -> String {
+    /// The plan as text: a table with a line for each candidate, then the answers and the knees.
+    /// Ends with a newline.
+    pub fn render(&self, layout: Layout) -> String {
         let candidates = self.candidates();
-        let mut text = format!("{}\n\n{}", self.title(), aligned(&self.rows(&candidates)));
+        let rows = self.rows(&candidates);
+        let last = rows[0].len() - 1;
+        let mut text = format!("{}\n", layout.title(&self.title()));
+        text += &TextTable::new(rows).words([last]).render(layout);
         if self.question.currency.is_some() {
-            text += "* no other is both faster and cheaper\n";
+            text += &layout.lines(&["* no other is both faster and cheaper".to_owned()]);
         }
         let answers = self.answers(&candidates);
-        let answers = answers.iter().map(|answer| answer.render().to_owned());
+        let answers: Vec<String> =
+            answers.iter().map(|answer| answer.render().to_owned()).collect();
         let knees: Vec<String> = self.knees(&candidates).iter().map(super::Knee::render).collect();
-        for lines in [answers.collect(), knees] {
-            if !lines.is_empty() {
-                text += &format!("\n{}\n", lines.join("\n"));
-            }
-        }
+        text += &(layout.lines(&answers) + &layout.lines(&knees));
         if candidates.iter().all(|candidate| candidate.seeds == 1) {
-            text += "\n(of one seed: `--seeds 10` says how sure that is)\n";
+            let how_sure = "(of one seed: `--seeds 10` says how sure that is)";
+            text += &layout.lines(&[how_sure.to_owned()]);
         }
         text
     }

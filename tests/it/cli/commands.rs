@@ -166,6 +166,21 @@ fn a_data_set_that_cannot_be_read_is_refused_with_the_file() {
 }
 
 #[test]
+fn tables_in_markdown_keep_their_cells_whatever_a_run_is_called() {
+    let named = SMALL.replace("name = \"sync\"", "name = \"a|b *c*\"");
+    let path = scenario("markdown", &named);
+    let said = trainyard(&["sim", &path, "--markdown"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let rows: Vec<&str> = said.out.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 4, "{}", said.out);
+    let cells = |row: &str| row.replace("\\|", "").matches('|').count();
+    assert!(rows.iter().all(|row| cells(row) == cells(rows[1])), "{}", said.out);
+    assert!(rows[2].starts_with("| a\\|b \\*c\\* |"), "{}", said.out);
+    assert!(rows[1].starts_with("| :--- | ---: | ---: |"), "{}", said.out);
+    assert_eq!(trainyard(&["sim", &path, "--markdown", "--json"]).code, 2);
+}
+
+#[test]
 fn the_table_and_the_digests_go_to_stdout_and_nothing_else_does() {
     let path = scenario("table", SMALL);
     let said = trainyard(&["sim", &path]);

@@ -46,6 +46,14 @@ fn json(path: &std::path::Path) -> Value {
 }
 
 #[test]
+fn a_plan_in_markdown_is_a_table_with_its_answers_as_a_list() {
+    let said = trainyard(&["plan", &scenario("plan_markdown", WIRE), "--markdown"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("\n| :--- | ---: | ---: | :--- |\n"), "{}", said.out);
+    assert!(said.out.lines().any(|line| line.starts_with("- ")), "{}", said.out);
+}
+
+#[test]
 fn a_plan_says_how_many_parameter_servers_pay_as_hand_arithmetic_does() {
     let (path, out) = (scenario("plan", WIRE), folder("plan_out"));
     let said = trainyard(&["plan", &path, "--out", out.to_str().unwrap()]);

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::sync::mpsc;
 
 use super::*;
+use crate::support::schema::assert_valid;
 
 /// The words of the command in a line such as `…: trainyard status …; also …`.
 fn command_in(line: &str) -> Vec<String> {
@@ -45,10 +46,23 @@ fn a_killed_task_is_started_again_so_often_and_a_lasting_launch_says_how_to_ask_
 }
 
 #[test]
-fn a_repeated_synchronous_launch_says_that_its_weights_were_the_same() {
+fn a_repeated_synchronous_launch_reports_each_launch_and_that_their_weights_were_the_same() {
     let path = scenario("launch_repeated", &small("'sync'", "steps = 10"));
-    let said = Launch::start(&path, &["--repeat", "2", "--quiet"]).end();
+    let said = Launch::start(&path, &["--repeat", "3", "--quiet", "--json"]).end();
     assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.err.contains("only: launched 2 times, the same weights each time; seconds: "));
-    assert_eq!(said.out.matches("weights=").count(), 1, "one run is reported: {}", said.out);
+    assert!(said.err.contains("only: launched 3 times, the same weights each time; seconds: "));
+    let result: Value = serde_json::from_str(&said.out).unwrap();
+    assert_valid("result", &result);
+    let runs = result["runs"].as_array().unwrap();
+    let of = |key: &str| runs.iter().map(|run| run[key].clone()).collect::<Vec<_>>();
+    assert_eq!(of("repeat"), [1, 2, 3]);
+    assert_eq!(of("name"), ["only (repeat=1)", "only (repeat=2)", "only (repeat=3)"]);
+    let summary = &result["summaries"][0];
+    assert_eq!((&summary["runs"], &summary["seeds"]), (&3.into(), &1.into()));
+    let seconds: Vec<f64> =
+        runs.iter().map(|run| run["steps_per_second"].as_f64().unwrap()).collect();
+    let speed = &summary["steps_per_second"];
+    let mean = speed["mean"].as_f64().unwrap();
+    assert!((mean - seconds.iter().sum::<f64>() / 3.0).abs() < 1e-9 * mean, "{speed}");
+    assert!(speed["low"].as_f64().unwrap() < mean && mean < speed["high"].as_f64().unwrap());
 }
