@@ -25,6 +25,7 @@ mod files;
 mod launch;
 mod many;
 mod memory;
+mod observed;
 mod plan;
 mod replay;
 pub mod scenario;

@@ -7,12 +7,13 @@ mod board;
 mod course;
 mod dashboard;
 mod http;
+mod links;
 mod meter;
 mod metrics;
 mod snapshot;
 
-pub(crate) use board::Boards;
 pub use board::{About, Board};
+pub(crate) use board::{Boards, Seen};
 pub(crate) use dashboard::dashboard;
 pub(crate) use http::{Answer, HttpServer, at as http_address};
 pub(crate) use meter::Meter;

@@ -13,7 +13,7 @@ use super::progress::Several;
 use super::stopped::{Results, on_stop};
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, folder_of, simulate_all};
-use crate::live::{Board, Meter};
+use crate::live::Meter;
 use crate::report::{Report, Run, World};
 use crate::simulation::TimelineSpec;
 use crate::training::{Recording, SharedRecording};
@@ -111,11 +111,11 @@ pub(super) fn simulate(
     trainer: &impl Trainer,
 ) -> Result<(Run, Recording), Failure> {
     let progress = progress.next(trial);
+    let mut trial = trial.clone();
     let recording = match live {
         None => SharedRecording::showing(progress),
         Some(live) => {
-            let cluster = &trial.cluster.spec;
-            let board = Board::new(trial.about(World::Simulation), cluster, cluster.tasks());
+            let board = trial.observed();
             live.boards.add(Arc::clone(&board));
             SharedRecording::showing(Meter::new(board, trial.settings.batch, Some(progress.into())))
         }

@@ -158,9 +158,9 @@ impl Network {
         for (peer, (sent, received)) in
             self.by_peer.get().iter().flat_map(|all| all.borrow().clone())
         {
-            let job = self.quic.name(peer).job().to_owned();
-            *traffic.sent.entry(job.clone()).or_default() += sent;
-            *traffic.received.entry(job).or_default() += received;
+            let name = self.quic.name(peer).to_string();
+            *traffic.sent.entry(name.clone()).or_default() += sent;
+            *traffic.received.entry(name).or_default() += received;
         }
         traffic
     }

@@ -29,6 +29,19 @@ pub(super) fn simulated(
     Some(with_start(causes, parts, start))
 }
 
+/// Who the steps of a simulation waited for so far, in words, with the share of their time; the
+/// greatest first.
+pub(super) fn waited(path: &simulation::CriticalPath) -> Vec<(String, f64)> {
+    let mut shares: BTreeMap<String, f64> = BTreeMap::new();
+    for ((task, part), share) in &path.shares {
+        let (cause, name) = named(task, *part);
+        *shares.entry(name.unwrap_or_else(|| cause.name().to_owned())).or_default() += share;
+    }
+    let mut shares = Vec::from_iter(shares);
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    shares
+}
+
 /// Of a deployed run, as [`simulated`]: the mean over the steps whose gradients were applied.
 pub(super) fn deployed(steps: &[StepStats], (start, seconds): (f64, f64)) -> Option<CriticalPath> {
     let applied: Vec<&StepStats> =

@@ -106,6 +106,7 @@ impl Trial {
             seed: own.seed,
             faults: own.faults.clone(),
             timeline: None,
+            gauges: None,
             replay: None,
         };
         cluster.network.validate().map_err(|error| impossible(&error))?;

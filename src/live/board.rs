@@ -1,9 +1,11 @@
 //! The numbers of all tasks that a process knows of, for whoever looks.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::course::Course;
+use super::links::{Links, Pair};
 use super::snapshot::{Snapshot, Traffic, evaluated};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::training::{Evaluation, StepStats};
@@ -15,6 +17,27 @@ const RUNS: usize = 1000;
 #[derive(Debug)]
 pub struct Board {
     shown: Mutex<Shown>,
+    observer: Option<Observer>,
+}
+
+/// What is seen of a simulation as a whole.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// When it was so \[s\].
+    pub(crate) now: f64,
+    /// What tasks have sent, by sender and receiver \[bytes\].
+    pub(crate) sent: BTreeMap<(TaskName, TaskName), u64>,
+    /// Who its steps waited for so far, with the share of their time; the greatest first.
+    pub(crate) waited: Vec<(String, f64)>,
+}
+
+/// Looks at a simulation.
+struct Observer(Box<dyn Fn() -> Seen + Send + Sync>);
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
 }
 
 /// The boards of the runs of one command, in the order in which the runs began.
@@ -42,9 +65,30 @@ pub(super) struct Shown {
     /// The number of steps of all tasks.
     steps: u64,
     pub(super) course: Course,
+    pub(super) links: Links,
+    /// Who steps waited for, with the share of their time; nothing of a deployment.
+    pub(super) waited: Vec<(String, f64)>,
 }
 
 impl Shown {
+    /// What each task has sent to each other \[bytes\]. Where one of the two is not shown, the
+    /// other knows.
+    fn sent(&self) -> BTreeMap<Pair, u64> {
+        let mut all = BTreeMap::new();
+        for (name, task) in &self.tasks {
+            let name = name.to_string();
+            let received = task.traffic.received.iter();
+            let received = received.map(|(from, bytes)| ((from.clone(), name.clone()), bytes));
+            let sent = task.traffic.sent.iter();
+            let sent = sent.map(|(to, bytes)| ((name.clone(), to.clone()), bytes));
+            for (pair, bytes) in received.chain(sent) {
+                let known: &mut u64 = all.entry(pair).or_default();
+                *known = (*known).max(*bytes);
+            }
+        }
+        all
+    }
+
     /// Whether `task` trains.
     pub(super) fn trains(&self, task: &TaskName) -> bool {
         self.trains.get(task).copied().unwrap_or(false)
@@ -62,7 +106,37 @@ impl Board {
         let trains = trains.chain(cluster.workers().map(|task| (task, true))).collect();
         let tasks = tasks.into_iter().map(|task| (task, Snapshot::default())).collect();
         let shown = Shown { about, trains, tasks, ..Shown::default() };
-        Arc::new(Self { shown: Mutex::new(shown) })
+        Arc::new(Self { shown: Mutex::new(shown), observer: None })
+    }
+
+    /// A board of all tasks of a simulation on `cluster`, which begins, and at which `observe`
+    /// looks.
+    pub(crate) fn of_simulation(
+        about: About,
+        cluster: &ClusterSpec,
+        observe: impl Fn() -> Seen + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let board = Self::new(about, cluster, cluster.tasks());
+        let board = Arc::into_inner(board).expect("nobody else has it yet");
+        Arc::new(Self { observer: Some(Observer(Box::new(observe))), ..board })
+    }
+
+    /// Looks at who sends to whom, and who waits for whom.
+    pub(super) fn look(&self) -> MutexGuard<'_, Shown> {
+        let seen = self.observer.as_ref().map(|Observer(observe)| observe());
+        let mut shown = self.shown();
+        let mut now = shown.tasks.values().map(|task| task.now).fold(0.0, f64::max);
+        if let Some(Seen { now: then, sent, waited }) = seen {
+            (shown.waited, now) = (waited, then);
+            for ((from, to), bytes) in sent {
+                if let Some(task) = shown.tasks.get_mut(&from) {
+                    task.traffic.sent.insert(to.to_string(), bytes);
+                }
+            }
+        }
+        let sent = shown.sent();
+        shown.links.look(now, sent);
+        shown
     }
 
     /// Counts a step on a batch of `batch` samples.

@@ -6,11 +6,14 @@ use serde_json::{Value, json};
 
 use super::board::{Board, Boards, Shown};
 use super::http::{Answer, Events};
+use super::links::{Link, by_job};
 use super::snapshot::{Counts, Snapshot};
 use crate::cluster::TaskName;
 
 /// The type of the page.
 const HTML: &str = "text/html; charset=utf-8";
+/// The most links of tasks that are told, the fastest; those of jobs are all told.
+const LINKS: usize = 200;
 /// The path of the events of a page; the number of a run may follow.
 const EVENTS: &str = "/events";
 /// The page with the style of reports.
@@ -50,7 +53,14 @@ impl Events for Look {
 impl Board {
     /// All that the page shows; `runs` are the names of all runs, of which this is the one `at`.
     fn state(&self, runs: &[String], at: usize) -> Value {
-        let shown = self.shown();
+        let shown = self.look();
+        let links = shown.links.fastest();
+        let jobs = by_job(&links);
+        let of_jobs = jobs.iter().map(|((from, to), rate)| json!([from, to, rate]));
+        let of_tasks = links
+            .iter()
+            .take(LINKS)
+            .map(|Link { pair: (from, to), sent, rate }| json!([from, to, rate, sent]));
         let tasks: Vec<Value> =
             shown.tasks.iter().map(|(name, task)| of_task(&shown, name, task)).collect();
         json!({
@@ -63,6 +73,9 @@ impl Board {
             "tasks": tasks,
             "points": shown.course.points(),
             "evaluations": shown.course.evaluations(),
+            "links": of_tasks.collect::<Vec<_>>(),
+            "job_links": of_jobs.collect::<Vec<_>>(),
+            "waited": shown.waited,
         })
     }
 }

@@ -139,7 +139,11 @@ fn one(value: u64) -> Lines {
 }
 
 fn by_job(bytes: &BTreeMap<String, u64>) -> Lines {
-    bytes.iter().map(|(job, bytes)| (label("peer_job", job), *bytes as f64)).collect()
+    let mut by_job: BTreeMap<&str, u64> = BTreeMap::new();
+    for (task, bytes) in bytes {
+        *by_job.entry(task.split(':').next().unwrap_or_default()).or_default() += bytes;
+    }
+    by_job.iter().map(|(job, bytes)| (label("peer_job", job), *bytes as f64)).collect()
 }
 
 /// The number of actors that wait, by task. What else they wait for has numbers of steps in it: as
@@ -195,8 +199,8 @@ mod tests {
         board.count(&StepStats { applied: false, ..step }, 32);
         let waits = |what: &str| ("master of ps:0".to_owned(), what.to_owned());
         let traffic = Traffic {
-            sent: [("worker".to_owned(), 1024)].into(),
-            received: [("worker".to_owned(), 10)].into(),
+            sent: [("worker:0".to_owned(), 1000), ("worker:1".to_owned(), 24)].into(),
+            received: [("worker:0".to_owned(), 10)].into(),
             waiting: vec![waits("step 5 of worker:0, ps:0"), waits("step 6 of worker:0")],
             unreached: vec!["worker:0".to_owned()],
             ..Traffic::default()

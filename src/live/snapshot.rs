@@ -59,9 +59,9 @@ pub(super) fn evaluated(evaluation: &Evaluation) -> Evaluated {
 /// What a task knows of its network and of its actors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Traffic {
-    /// The data sent, by the job of the receiver \[bytes\].
+    /// The data sent, by the receiver \[bytes\].
     pub(crate) sent: BTreeMap<String, u64>,
-    /// The data received, by the job of the sender \[bytes\].
+    /// The data received, by the sender \[bytes\].
     pub(crate) received: BTreeMap<String, u64>,
     /// The actors that wait, each with the thing it waits for.
     pub(crate) waiting: Vec<(String, String)>,

@@ -15,6 +15,7 @@ use super::audit::Digest;
 use super::critical_path::CriticalPath;
 use super::device::ComputeSpec;
 use super::faults::Faults;
+use super::gauges::Gauges;
 use super::gpus::Gpus;
 use super::hosts::{Hosts, MessageThread};
 use super::network::{CardTraffic, NetworkSpec};
@@ -56,6 +57,8 @@ pub struct Cluster {
     pub faults: Faults,
     /// The stretch of its timeline that is written, if one is.
     pub timeline: Option<TimelineSpec>,
+    /// What an observer sees while it goes on, if there may be one.
+    pub gauges: Option<Arc<Gauges>>,
     /// The tapes to replay, if any. What they have stands instead of the network, the compute times
     /// and the faults.
     pub replay: Option<Arc<Tapes>>,

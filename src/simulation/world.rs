@@ -7,6 +7,7 @@ mod action;
 mod books;
 mod delivery;
 mod freezes;
+mod gauging;
 mod processing;
 mod replaying;
 #[cfg(test)]
@@ -69,6 +70,8 @@ pub(super) struct World {
     freezes: Vec<Freezes>,
     /// What each task has sent to others.
     traffic: Vec<Traffic>,
+    /// By sender and receiver: what was sent \[bytes\], if an observer may look.
+    sent: BTreeMap<(usize, usize), u64>,
     books: Books,
     /// The number of envelopes that have arrived.
     deliveries: u64,
@@ -128,6 +131,7 @@ impl World {
             missed: tasks.iter().map(|_| Vec::new()).collect(),
             freezes: vec![Freezes::default(); tasks.len()],
             traffic: vec![Traffic::default(); tasks.len()],
+            sent: BTreeMap::new(),
             books: Books::default(),
             deliveries: 0,
             audit: Audit::default(),
@@ -294,6 +298,7 @@ impl World {
             return;
         }
         let size = self.traffic[from].count(&messages);
+        self.gauge(from, to, size);
         if let Some(replay) = &mut self.replay {
             return replay.send(from, to, messages);
         }
@@ -390,6 +395,7 @@ impl World {
             if let Some(timeline) = &mut self.timeline {
                 timeline.step(task, global_step, span, path);
             }
+            self.write_gauges(false);
         }
     }
 
@@ -411,6 +417,7 @@ impl World {
             arrived.0 + under_way.0 == sent.0,
             "of {sent}, {arrived} have arrived and {under_way} are under way"
         );
+        self.write_gauges(true);
         Totals {
             now: self.now,
             events: self.audit.events(),

@@ -107,11 +107,21 @@ def check_dashboard(dom, state):
     assert plots["Global steps"], plots
     drawn, when = plots["Global steps"][-1].removesuffix(" s").split(" at ")
     assert float(drawn) == step and abs(float(when) - at) <= 1e-3 * at, (drawn, when, state["points"][-1])
+    table = re.search(r'<table id="tasks">.*?</table>', dom, re.S)[0]
     for task in state["tasks"]:
-        row = re.search(rf'<th scope="row">{task["task"]}</th>(.*?)</tr>', dom, re.S)
+        row = re.search(rf'<th scope="row">{task["task"]}</th>(.*?)</tr>', table, re.S)
         cells = re.findall(r"<td>(.*?)</td>", row[1])
         assert cells[0] == (str(task["steps"]) if task["trains"] else ""), (task, cells)
-    assert "worker:3 computes longest" in dom, "it does not say for whom the others wait"
+    assert state["waited"] and state["links"], state
+    for name, share in state["waited"][:6]:
+        assert html.escape(f"{100 * share:.1f}".removesuffix(".0") + f" % {name}", quote=False) in dom, name
+    drawing = re.search(r'<svg id="links-drawn".*?</svg>', dom, re.S)[0]
+    told = {html.unescape(title) for title in re.findall(r"<title>(.*?)</title>", drawing)}
+    pairs = {tuple(sorted(link[:2])) for link in state["links"]}
+    drawn = {tuple(title.split(": ")[0].split(" and ")) for title in told}
+    assert drawn == pairs, (drawn, pairs)
+    sent, received, rate, _ = state["links"][0]
+    assert f"Fastest: {sent} to {received}, " in dom and rate > 0, state["links"][0]
 
 
 def axe_core(folder):

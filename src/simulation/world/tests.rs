@@ -71,6 +71,7 @@ fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> W
         seed: 7,
         faults: Faults { silence: ms(100), list: faults.iter().map(fault).collect() },
         timeline: None,
+        gauges: None,
         replay: None,
     };
     change(&mut cluster);

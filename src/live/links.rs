@@ -1,0 +1,124 @@
+//! Who has sent how much to whom, and how fast.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// The number of looks that a rate is taken over, with the first.
+const LOOKS: usize = 6;
+
+/// Sender and receiver.
+pub(super) type Pair = (String, String);
+
+/// What tasks have sent to each other, at the last few looks.
+#[derive(Debug)]
+pub(super) struct Links {
+    /// The time of each look \[s\], and what each task had sent to each other by then \[bytes\].
+    looks: VecDeque<(f64, BTreeMap<Pair, u64>)>,
+}
+
+/// What a task has sent to another.
+#[derive(Debug, PartialEq)]
+pub(super) struct Link<'a> {
+    pub(super) pair: &'a Pair,
+    /// All of it \[bytes\].
+    pub(super) sent: u64,
+    /// How fast it was lately \[bytes/s\].
+    pub(super) rate: f64,
+}
+
+impl Default for Links {
+    fn default() -> Self {
+        Self { looks: [(0.0, BTreeMap::new())].into() }
+    }
+}
+
+impl Links {
+    /// Looks at what has been `sent` by `now` \[s\], on the run's clock. Looks at one time are one.
+    pub(super) fn look(&mut self, now: f64, sent: BTreeMap<Pair, u64>) {
+        match self.looks.back_mut() {
+            Some((last, before)) if now <= *last => *before = sent,
+            _ => self.looks.push_back((now, sent)),
+        }
+        if self.looks.len() > LOOKS {
+            self.looks.pop_front();
+        }
+    }
+
+    /// The links over which anything was sent, the one that has sent fastest lately first.
+    pub(super) fn fastest(&self) -> Vec<Link<'_>> {
+        let (Some((began, before)), Some((now, sent))) = (self.looks.front(), self.looks.back())
+        else {
+            return Vec::new();
+        };
+        let seconds = now - began;
+        let mut links: Vec<Link<'_>> = sent
+            .iter()
+            .map(|(pair, sent)| {
+                let more = sent.saturating_sub(before.get(pair).copied().unwrap_or(0));
+                let rate = if seconds > 0.0 { more as f64 / seconds } else { 0.0 };
+                Link { pair, sent: *sent, rate }
+            })
+            .collect();
+        links.sort_by(|a, b| b.rate.total_cmp(&a.rate).then(a.pair.cmp(b.pair)));
+        links
+    }
+}
+
+/// The rates between jobs \[bytes/s\].
+pub(super) fn by_job(links: &[Link<'_>]) -> BTreeMap<Pair, f64> {
+    let job = |task: &String| task.split(':').next().unwrap_or_default().to_owned();
+    let mut rates = BTreeMap::new();
+    for Link { pair: (from, to), rate, .. } in links {
+        *rates.entry((job(from), job(to))).or_default() += rate;
+    }
+    rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(from: &str, to: &str) -> Pair {
+        (from.to_owned(), to.to_owned())
+    }
+
+    fn sent(up: u64, down: u64) -> BTreeMap<Pair, u64> {
+        [(pair("worker:0", "ps:0"), up), (pair("ps:0", "worker:0"), down)].into()
+    }
+
+    fn rates(links: &Links) -> Vec<f64> {
+        links.fastest().iter().map(|link| link.rate).collect()
+    }
+
+    #[test]
+    fn rates_are_of_the_last_looks_alone_and_the_first_look_is_since_the_beginning() {
+        let mut links = Links::default();
+        assert!(links.fastest().is_empty());
+        links.look(2.0, sent(10, 40));
+        assert_eq!(rates(&links), [20.0, 5.0]);
+        assert_eq!(*links.fastest()[0].pair, pair("ps:0", "worker:0"));
+        for second in 3_u32..20 {
+            links.look(f64::from(second), sent(10 + 100 * u64::from(second), 40));
+        }
+        assert_eq!(rates(&links), [100.0, 0.0]);
+        assert_eq!(links.fastest()[1].sent, 40);
+    }
+
+    #[test]
+    fn a_second_look_at_one_time_and_a_count_that_began_anew_are_no_rate_of_their_own() {
+        let mut links = Links::default();
+        links.look(1.0, sent(10, 10));
+        links.look(1.0, sent(20, 20));
+        assert_eq!(rates(&links), [20.0, 20.0]);
+        (2..8).for_each(|second| links.look(f64::from(second), sent(20, 20)));
+        links.look(8.0, sent(5, 20));
+        assert_eq!(rates(&links), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn the_rates_between_jobs_are_the_sums_of_those_between_their_tasks() {
+        let mut links = Links::default();
+        let of = |from, to| (pair(from, to), 8);
+        links.look(2.0, [of("worker:0", "ps:0"), of("worker:1", "ps:0")].into());
+        assert_eq!(by_job(&links.fastest()), [(pair("worker", "ps"), 8.0)].into());
+    }
+}
