@@ -6,7 +6,7 @@ const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 24.0;
-const TOP: f64 = 12.0;
+const TOP: f64 = 28.0;
 const BOTTOM: f64 = 44.0;
 /// Lines are told apart by colour, dashes and marks; there are this many of each in the style.
 const STYLES: usize = 8;
@@ -116,11 +116,10 @@ impl Plot {
         let _ = writeln!(
             svg,
             "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
-             <text x=\"14\" y=\"{2:.1}\" text-anchor=\"middle\" \
-             transform=\"rotate(-90 14 {2:.1})\">{3}</text>",
+             <text x=\"2\" y=\"{:.1}\">{}</text>",
             HEIGHT - 8.0,
             escape(self.x),
-            f64::midpoint(TOP, bottom),
+            TOP - 14.0,
             escape(self.y)
         );
     }
@@ -232,7 +231,7 @@ impl Range {
 
     fn ticks(self) -> impl Iterator<Item = f64> {
         let step = step(self.high - self.low);
-        let first = (self.low / step).ceil() as i64;
+        let first = (self.low / step - 1e-9).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
         (first..=last).map(move |number| number as f64 * step)
     }
@@ -274,6 +273,11 @@ mod tests {
         let range = Range::of([0.13, 0.97].into_iter());
         let ticks: Vec<String> = range.ticks().map(number).collect();
         assert_eq!(ticks, ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
+        let range = Range::of([0.66, 0.95].into_iter());
+        assert_eq!(
+            range.ticks().map(number).collect::<Vec<_>>(),
+            ["0.6", "0.7", "0.8", "0.9", "1"]
+        );
         let range = Range::of([2050.0, 2110.0].into_iter());
         assert_eq!(range.ticks().map(number).next().unwrap(), "2040");
     }

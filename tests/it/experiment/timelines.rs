@@ -103,3 +103,57 @@ fn each_arrow_of_a_timeline_begins_and_ends_within_a_slice() -> Result<()> {
     assert!(ends.len() > 30 && ends.values().all(|count| *count == 2), "{ends:?}");
     Ok(())
 }
+
+/// The keys of an event of each phase, as the Trace Event Format has them, which Perfetto reads.
+fn keys(phase: &str) -> &'static [&'static str] {
+    match phase {
+        "M" => &["args", "name", "ph", "pid"],
+        "X" => &["dur", "name", "ph", "pid", "tid", "ts"],
+        "s" => &["cat", "id", "name", "ph", "pid", "tid", "ts"],
+        "f" => &["bp", "cat", "id", "name", "ph", "pid", "tid", "ts"],
+        other => panic!("`{other}` is no phase that a timeline has"),
+    }
+}
+
+#[test]
+fn each_event_of_a_timeline_has_the_keys_of_its_phase_and_a_named_process_and_thread() -> Result<()>
+{
+    let events = timeline()?;
+    let mut named = BTreeMap::new();
+    for event in events.iter().filter(|event| event["ph"] == "M") {
+        let (name, args) = (event["name"].as_str().unwrap(), &event["args"]);
+        let place = (event["pid"].as_u64().unwrap(), event["tid"].as_u64());
+        match name {
+            "process_name" | "thread_name" => {
+                assert!(args["name"].as_str().is_some_and(|name| !name.is_empty()), "{event}");
+                assert_eq!(place.1.is_some(), name == "thread_name", "{event}");
+                assert_eq!(named.insert(place, args["name"].clone()), None, "{event}");
+            }
+            "thread_sort_index" => assert!(args["sort_index"].is_u64() && place.1.is_some()),
+            other => panic!("`{other}` is no metadata: {event}"),
+        }
+    }
+    for event in &events {
+        let phase = event["ph"].as_str().unwrap();
+        let has: Vec<&str> = event.as_object().unwrap().keys().map(String::as_str).collect();
+        let of_thread = phase == "M" && event["name"] != "process_name";
+        let mut wanted = keys(phase).to_vec();
+        wanted.extend(of_thread.then_some("tid"));
+        assert!(has.len() == wanted.len() && has.iter().all(|key| wanted.contains(key)), "{event}");
+        assert!(event["name"].as_str().is_some_and(|name| !name.is_empty()), "{event}");
+        if phase == "M" {
+            continue;
+        }
+        let (process, thread) = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        assert!(named.contains_key(&(process, None)), "its process has no name: {event}");
+        assert!(named.contains_key(&(process, Some(thread))), "its thread has no name: {event}");
+        let time =
+            |key: &str| event[key].as_f64().is_some_and(|time| time.is_finite() && time >= 0.0);
+        assert!(time("ts") && (phase != "X" || time("dur")), "{event}");
+        assert!(
+            phase != "f" || event["bp"] == "e",
+            "an arrow ends in the slice around it: {event}"
+        );
+    }
+    Ok(())
+}
