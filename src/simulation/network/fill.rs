@@ -8,6 +8,10 @@
 //! the result. So the filling starts with those links, the *region*, and the flows that they hold
 //! back, with all other rates fixed. If a neighbouring link then contradicts the result
 //! ([`Flows::spread`]), it joins the region and the filling is repeated.
+//!
+//! A card can have thousands of flows, so what is known of all of them is not asked of each: who
+//! holds none that is fixed has its whole capacity to give, only flows that change their bottleneck
+//! are moved, and the load of a link is summed only if its fastest flow, times all, could fill it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,6 +23,9 @@ use crate::units::Time;
 /// Rates and loads closer than this, relative to their size, count as equal: rounding.
 const ROUNDING: f64 = 1e-11;
 
+/// A link that is at most as full as this needs no exact sum to be known as not overloaded.
+const NOT_FULL: f64 = 0.999;
+
 /// The working memory of a filling.
 pub(super) struct Scratch {
     /// Counts the fillings; marks of earlier ones are void.
@@ -26,6 +33,8 @@ pub(super) struct Scratch {
     links: Vec<LinkScratch>,
     flows: Vec<FlowScratch>,
     order: BinaryHeap<Reverse<(Share, LinkId)>>,
+    /// The flows that this filling gives another bottleneck, with that.
+    moved: Vec<(FlowId, LinkId)>,
 }
 
 #[derive(Clone, Default)]
@@ -39,6 +48,10 @@ struct LinkScratch {
     level: f64,
     /// The round in which its load was summed.
     summed: u64,
+    /// No flow that crosses it is faster; kept from one filling to the next \[bytes/ns\].
+    fastest: f64,
+    /// While no flow is faster than this, the link is not overloaded \[bytes/ns\].
+    easy: f64,
 }
 
 #[derive(Clone, Default)]
@@ -73,6 +86,7 @@ impl Scratch {
             links: vec![LinkScratch::default(); links],
             flows: Vec::new(),
             order: BinaryHeap::new(),
+            moved: Vec::new(),
         }
     }
 }
@@ -89,6 +103,7 @@ impl Flows {
         }
         loop {
             self.fill.round += 1;
+            self.fill.moved.clear();
             self.open(region);
             self.pour();
             let before = region.len();
@@ -105,12 +120,17 @@ impl Flows {
     fn open(&mut self, region: &[LinkId]) {
         for id in region {
             let link = &self.links[*id as usize];
-            let (mut residual, mut open) = (link.capacity(), 0);
-            for flow in &link.flows {
-                if self.is_open(*flow) { open += 1 } else { residual -= self.rate(*flow) }
+            let (capacity, crossing) = (link.capacity(), link.flows.len() as u32);
+            let (mut residual, mut open) = (capacity, crossing);
+            if self.held[*id as usize] + link.new < crossing {
+                for flow in link.flows.iter().filter(|flow| !self.is_open(**flow)) {
+                    residual -= self.rate(*flow);
+                    open -= 1;
+                }
             }
             let scratch = &mut self.fill.links[*id as usize];
             (scratch.residual, scratch.open, scratch.level) = (residual, open, f64::INFINITY);
+            scratch.easy = capacity * NOT_FULL / f64::from(crossing.max(1));
             if open > 0 {
                 self.fill.order.push(Reverse((scratch.share(), *id)));
             }
@@ -147,8 +167,13 @@ impl Flows {
                 continue;
             }
             self.fill.flows[*flow as usize] = FlowScratch { round, bottleneck: id };
-            for crossed in &*self.flows[*flow as usize].route {
+            let state = &self.flows[*flow as usize];
+            if state.bottleneck != id {
+                self.fill.moved.push((*flow, id));
+            }
+            for crossed in &*state.route {
                 let link = &mut self.fill.links[*crossed as usize];
+                link.fastest = link.fastest.max(level);
                 link.residual -= level;
                 // Outside of the region the count is void, and may wrap.
                 link.open = link.open.wrapping_sub(1);
@@ -173,7 +198,7 @@ impl Flows {
                 } else if (old - new).abs() > old * ROUNDING {
                     let route = self.flows[flow as usize].route;
                     for neighbour in &*route {
-                        if self.links[*neighbour as usize].held > 0
+                        if self.held[*neighbour as usize] > 0
                             || (new > old && self.is_overloaded(*neighbour))
                         {
                             self.include(*neighbour, region);
@@ -206,15 +231,18 @@ impl Flows {
     }
 
     /// Whether a link outside of the region is overloaded. Answers once for each link and filling.
-    fn is_overloaded(&mut self, link: LinkId) -> bool {
-        let scratch = &mut self.fill.links[link as usize];
-        if scratch.in_region || scratch.summed == self.fill.round {
+    fn is_overloaded(&mut self, id: LinkId) -> bool {
+        let scratch = &self.fill.links[id as usize];
+        let is_known = scratch.in_region || scratch.summed == self.fill.round;
+        if is_known || scratch.fastest <= scratch.easy {
             return false;
         }
-        scratch.summed = self.fill.round;
-        let load: f64 =
-            self.links[link as usize].flows.iter().map(|flow| self.new_rate(*flow)).sum();
-        load > self.links[link as usize].capacity() * (1.0 + ROUNDING)
+        let link = &self.links[id as usize];
+        let rates = || link.flows.iter().map(|flow| self.new_rate(*flow));
+        let (load, fastest): (f64, f64) = (rates().sum(), rates().fold(0.0, f64::max));
+        let scratch = &mut self.fill.links[id as usize];
+        (scratch.summed, scratch.fastest) = (self.fill.round, fastest);
+        load > link.capacity() * (1.0 + ROUNDING)
     }
 
     /// Writes the result of the filling to the links and flows of the region.
@@ -222,16 +250,9 @@ impl Flows {
         for link in region {
             self.links[*link as usize].serve(now);
         }
-        for id in region {
-            for place in 0..self.links[*id as usize].flows.len() {
-                let flow = self.links[*id as usize].flows[place];
-                let held = &self.fill.flows[flow as usize];
-                let is_here = held.round == self.fill.round && held.bottleneck == *id;
-                if is_here && self.flows[flow as usize].bottleneck != *id {
-                    self.hold_back(flow, *id);
-                }
-            }
-        }
+        let mut moved = std::mem::take(&mut self.fill.moved);
+        moved.drain(..).for_each(|(flow, link)| self.hold_back(flow, link));
+        self.fill.moved = moved;
         for id in region {
             let scratch = &mut self.fill.links[*id as usize];
             scratch.in_region = false;

@@ -23,6 +23,8 @@ const NEVER: Time = Time(u64::MAX);
 /// All flows on all links.
 pub(super) struct Flows {
     pub(super) links: Vec<Link>,
+    /// By link: the number of flows that it holds back.
+    pub(super) held: Vec<u32>,
     pub(super) flows: Vec<Flow>,
     /// The links on which flows have begun or ended since the rates were last computed.
     pub(super) unsettled: Vec<LinkId>,
@@ -39,8 +41,8 @@ pub(super) struct Link {
     incast: f64,
     /// All flows that cross it.
     pub(super) flows: Vec<FlowId>,
-    /// The number of flows that it holds back.
-    pub(super) held: usize,
+    /// The number of flows that cross it and that no link holds back yet.
+    pub(super) new: u32,
     /// The rate of each flow that it holds back [bytes/ns].
     pub(super) level: f64,
     /// The bytes that it has served each flow that it holds back, up to `served_at`.
@@ -94,7 +96,7 @@ impl Flows {
             rate: *capacity,
             incast: 0.0,
             flows: Vec::new(),
-            held: 0,
+            new: 0,
             level: 0.0,
             served: 0.0,
             served_at: Time::ZERO,
@@ -104,6 +106,7 @@ impl Flows {
         };
         Self {
             links: capacities.iter().map(link).collect(),
+            held: vec![0; capacities.len()],
             flows: Vec::new(),
             unsettled: Vec::new(),
             joined: 0,
@@ -158,9 +161,10 @@ impl Flows {
             Flow { route, places, bottleneck: NOWHERE, finish: size, number: self.joined };
         self.joined += 1;
         for (link, place) in route.iter().zip(&mut flow.places) {
-            let flows = &mut self.links[*link as usize].flows;
-            *place = flows.len() as u32;
-            flows.push(id);
+            let state = &mut self.links[*link as usize];
+            *place = state.flows.len() as u32;
+            state.flows.push(id);
+            state.new += 1;
             self.unsettle(*link);
         }
         let index = id as usize;
@@ -236,8 +240,9 @@ impl Flows {
     /// Removes a flow.
     pub(super) fn leave(&mut self, id: FlowId) {
         let flow = self.flows[id as usize].clone();
-        if flow.bottleneck != NOWHERE {
-            self.links[flow.bottleneck as usize].held -= 1;
+        match flow.bottleneck {
+            NOWHERE => self.settle_down(&flow.route),
+            bottleneck => self.held[bottleneck as usize] -= 1,
         }
         self.flows[id as usize].bottleneck = NOWHERE;
         for (link, place) in flow.route.iter().zip(flow.places) {
@@ -251,6 +256,11 @@ impl Flows {
             }
             self.unsettle(*link);
         }
+    }
+
+    /// Notes that a flow over `route` is no longer new.
+    fn settle_down(&mut self, route: &Route) {
+        route.iter().for_each(|link| self.links[*link as usize].new -= 1);
     }
 
     fn unsettle(&mut self, link: LinkId) {
@@ -280,16 +290,17 @@ impl Flows {
 
     /// Moves `flow` to the bottleneck `link`. Both links must have served their flows up to now.
     pub(super) fn hold_back(&mut self, id: FlowId, link: LinkId) {
-        let flow = &mut self.flows[id as usize];
-        let left = if flow.bottleneck == NOWHERE {
-            flow.finish
+        let Flow { route, bottleneck, finish, .. } = self.flows[id as usize];
+        let left = if bottleneck == NOWHERE {
+            self.settle_down(&route);
+            finish
         } else {
-            let old = &mut self.links[flow.bottleneck as usize];
-            old.held -= 1;
-            (flow.finish - old.served).max(0.0)
+            self.held[bottleneck as usize] -= 1;
+            (finish - self.links[bottleneck as usize].served).max(0.0)
         };
+        let flow = &mut self.flows[id as usize];
         let new = &mut self.links[link as usize];
-        new.held += 1;
+        self.held[link as usize] += 1;
         flow.bottleneck = link;
         flow.finish = new.served + left;
         new.queue.push(Reverse(Ending { finish: flow.finish, number: flow.number, flow: id }));
@@ -316,7 +327,7 @@ impl Flows {
             let flow = &flows[ending.flow as usize];
             flow.bottleneck == link && flow.number == ending.number && flow.finish == ending.finish
         };
-        if state.queue.len() > 2 * state.held + 64 {
+        if state.queue.len() > 2 * self.held[link as usize] as usize + 64 {
             state.queue.retain(|Reverse(ending)| is_held(ending));
         }
         while let Some(Reverse(ending)) = state.queue.peek() {
