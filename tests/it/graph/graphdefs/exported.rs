@@ -35,6 +35,7 @@ fn write(stem: &Path, graph: &[u8], case: &Value) {
 #[test]
 fn written_graphs_give_the_same_numbers_when_they_are_imported_again() {
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
+    folder.iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
     let (mut right, mut without, mut wrong) = (0, 0, Vec::new());
     on_actix(async {
         for group in ["elementwise", "reductions", "array", "frozen_mlp", "convnet"] {
