@@ -17,15 +17,20 @@ pub enum Role {
     Helper,
 }
 
+/// The role of tasks of `job`.
+fn role_of(job: &str) -> Role {
+    match job {
+        "chief" | "master" | "worker" => Role::Worker,
+        "ps" => Role::ParameterServer,
+        "evaluator" => Role::Evaluator,
+        _ => Role::Helper,
+    }
+}
+
 impl TaskName {
     /// The role of tasks of its job; [`ClusterSpec::role`] knows that of the task.
     pub fn role(&self) -> Role {
-        match self.job() {
-            "chief" | "master" | "worker" => Role::Worker,
-            "ps" => Role::ParameterServer,
-            "evaluator" => Role::Evaluator,
-            _ => Role::Helper,
-        }
+        role_of(self.job())
     }
 
     /// Whether tasks of its job compute gradients; [`ClusterSpec::role`] knows whether this one
@@ -44,6 +49,32 @@ impl ClusterSpec {
     /// The tasks that compute gradients; a replica's index is its position here.
     pub fn workers(&self) -> impl Iterator<Item = TaskName> {
         self.tasks().filter(|task| self.role(task) == Role::Worker)
+    }
+
+    /// The number of tasks that compute gradients.
+    pub(crate) fn num_workers(&self) -> u32 {
+        self.workers_before(|_, _| true)
+    }
+
+    /// The position of `task` among those that compute gradients, if it is one.
+    pub(crate) fn worker_index(&self, task: &TaskName) -> Option<u32> {
+        let is_worker = self.contains(task) && self.role(task) == Role::Worker;
+        let own = (task.job(), task.index());
+        is_worker.then(|| self.workers_before(|job, index| (job, index) < own))
+    }
+
+    /// The number of tasks that compute gradients, of the first ones in order that are `before`.
+    /// It makes no names: each task of a large cluster asks for it, for each of its peers.
+    fn workers_before(&self, before: impl Fn(&str, u32) -> bool) -> u32 {
+        let of_job = |(job, indices): (&str, _)| -> u32 {
+            if role_of(job) != Role::Worker {
+                return 0;
+            }
+            let tasks = self.tasks_of_replica(job);
+            let firsts = Iterator::filter(indices, |index: &u32| index.is_multiple_of(tasks));
+            firsts.take_while(|index| before(job, *index)).count() as u32
+        };
+        self.indices().map(of_job).sum()
     }
 
     /// What `task` does: by its job, and by its place in its replica.
@@ -87,6 +118,25 @@ impl ClusterSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_workers_index_is_its_position_among_the_workers(
+            counts in proptest::collection::vec(0..5_u32, 5),
+            tasks in 1..3_u32,
+        ) {
+            let jobs = ["chief", "evaluator", "master", "ps", "worker"];
+            let cluster = ClusterSpec::simulated(jobs.into_iter().zip(counts)).unwrap();
+            let cluster = cluster.with_replicas([("worker".to_owned(), tasks)].into());
+            let workers: Vec<TaskName> = cluster.workers().collect();
+            prop_assert_eq!(cluster.num_workers() as usize, workers.len());
+            for task in cluster.tasks().chain([TaskName::new("worker", 99)]) {
+                let place = workers.iter().position(|worker| *worker == task);
+                prop_assert_eq!(cluster.worker_index(&task), place.map(|place| place as u32));
+            }
+        }
+    }
 
     #[test]
     fn the_chief_is_the_first_that_trains_and_only_three_jobs_train() {

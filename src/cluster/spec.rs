@@ -242,6 +242,11 @@ impl ClusterSpec {
         })
     }
 
+    /// The indices of the tasks of each job, the jobs by name; none is made into a name.
+    pub(super) fn indices(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = u32>)> {
+        self.jobs.iter().map(|(job, tasks)| (&**job, tasks.keys().copied()))
+    }
+
     /// Whether the cluster has `task`.
     pub fn contains(&self, task: &TaskName) -> bool {
         self.jobs.get(task.job()).is_some_and(|tasks| tasks.contains_key(&task.index()))

@@ -56,7 +56,8 @@ impl Placement {
     }
 }
 
-/// Places the operations `pruned` of `graph` on `devices`, for a master on the task `home`.
+/// Places the operations `pruned` of `graph` on `devices`, which are in the order of their tasks,
+/// for a master on the task `home`.
 ///
 /// What a request leaves open is chosen as in TensorFlow: a device of `home` before others, a GPU
 /// before a processor, the lower index. Operations on a variable are placed with it. An operation
@@ -83,10 +84,7 @@ pub(crate) fn place(
     let mut placement = Placement { devices: vec![None; graph.operations.len()] };
     for id in pruned {
         let asked = groups.asked(*id);
-        let choose = |asked: &DeviceSpec| {
-            let rank = |device: &&DeviceName| (device.task() != home, !device.local().is_gpu());
-            devices.iter().filter(|device| asked.matches(device)).min_by_key(rank)
-        };
+        let choose = |asked: &DeviceSpec| choose(asked, devices, home);
         let relaxed = || is_soft.then(|| choose(&asked.on_any_device())).flatten();
         let Some(chosen) = choose(asked).or_else(relaxed) else {
             return Err(no_device(graph, *id, asked.clone(), devices));
@@ -95,6 +93,32 @@ pub(crate) fn place(
     }
     follow_users(graph, pruned, &mut groups, &mut placement);
     Ok(placement)
+}
+
+/// The device for what is `asked`. A request of one task looks at the devices of that task alone:
+/// a cluster has thousands.
+fn choose<'a>(
+    asked: &DeviceSpec,
+    devices: &'a [DeviceName],
+    home: &TaskName,
+) -> Option<&'a DeviceName> {
+    let best = |devices: &'a [DeviceName]| {
+        let fit = devices.iter().filter(|device| asked.matches(device));
+        fit.min_by_key(|device| !device.local().is_gpu())
+    };
+    let at_home = best(of_task(devices, (home.job(), home.index())));
+    at_home.or_else(|| match (asked.job(), asked.task()) {
+        (Some(job), Some(index)) => best(of_task(devices, (job, index))),
+        _ => best(devices),
+    })
+}
+
+/// The devices of `task` of `job`, of those in the order of their tasks.
+fn of_task<'a>(devices: &'a [DeviceName], task: (&str, u32)) -> &'a [DeviceName] {
+    let order = |device: &DeviceName| (device.task().job(), device.task().index()).cmp(&task);
+    let first = devices.partition_point(|device| order(device).is_lt());
+    let count = devices[first..].partition_point(|device| order(device).is_eq());
+    &devices[first..first + count]
 }
 
 /// Moves an operation without inputs and without a request to its users' device, if they have one

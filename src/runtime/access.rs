@@ -29,8 +29,8 @@ const MASTERS: usize = 8;
 /// The rights of a task's peers.
 pub(crate) struct Access {
     cluster: ClusterSpec,
-    /// The tasks that train, by worker index.
-    workers: Vec<TaskName>,
+    /// The number of tasks that train.
+    workers: u32,
     /// Names the peers; weak, since the transport holds the actors.
     transport: Option<Weak<dyn Transport<PeerMessage>>>,
     /// How long sessions outlive the connection of their client, if clients may have any.
@@ -97,7 +97,7 @@ impl Access {
 
     fn of(cluster: ClusterSpec) -> Self {
         Self {
-            workers: cluster.workers().collect(),
+            workers: cluster.num_workers(),
             cluster,
             transport: None,
             serves_sessions: Cell::new(None),
@@ -194,9 +194,8 @@ impl Access {
 
     fn meet(&self, from: PeerId) -> Option<Peer> {
         let name = self.transport.as_ref()?.upgrade()?.name(from);
-        let worker = self.workers.iter().position(|worker| *worker == name);
         let role = match name.job() {
-            _ if self.cluster.contains(&name) => Role::Task(worker.map(|worker| worker as u32)),
+            _ if self.cluster.contains(&name) => Role::Task(self.cluster.worker_index(&name)),
             CLIENT => Role::Client,
             _ => Role::Stranger,
         };
@@ -274,7 +273,7 @@ impl Access {
             }
             _ => return Ok(()),
         };
-        let exists = (*worker as usize) < self.workers.len();
+        let exists = *worker < self.workers;
         match role {
             Role::Task(Some(0)) if exists => Ok(()),
             Role::Task(Some(own)) if own == *worker => Ok(()),

@@ -9,6 +9,7 @@ mod reset;
 pub(super) mod step_plan;
 mod steps;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -224,11 +225,12 @@ impl Master {
         self.link.resolve(task).ok_or_else(unknown)
     }
 
-    fn visible_devices(&self, filters: &[DeviceSpec]) -> Vec<DeviceName> {
+    fn visible_devices(&self, filters: &[DeviceSpec]) -> Cow<'_, [DeviceName]> {
+        if filters.is_empty() {
+            return Cow::Borrowed(&self.devices);
+        }
         let is_visible = |device: &&DeviceName| {
-            filters.is_empty()
-                || *device.task() == self.home
-                || filters.iter().any(|filter| filter.matches(device))
+            *device.task() == self.home || filters.iter().any(|filter| filter.matches(device))
         };
         self.devices.iter().filter(is_visible).cloned().collect()
     }

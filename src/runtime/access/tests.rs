@@ -20,11 +20,11 @@ fn access() -> Access {
     let names = ["ps:0", "ps:1", "worker:0", "worker:1", "evaluator:0", "client:3", "tester:0"];
     for (id, name) in (0..).zip(names) {
         let name: TaskName = name.parse().unwrap();
-        let worker = access.workers.iter().position(|worker| *worker == name);
+        let worker = access.cluster.worker_index(&name);
         let role = match name.job() {
             "client" => Role::Client,
             "tester" => Role::Stranger,
-            _ => Role::Task(worker.map(|worker| worker as u32)),
+            _ => Role::Task(worker),
         };
         access.peers.borrow_mut().insert(PeerId(id), Peer { name, role });
     }

@@ -218,7 +218,8 @@ pub(crate) fn partitions(
     master: &TaskName,
 ) -> Result<Vec<Partition>> {
     let device = |task: &TaskName| DeviceName::cpu(task.clone(), 0);
-    let devices: Vec<DeviceName> = tasks.iter().map(device).collect();
+    let mut devices: Vec<DeviceName> = tasks.iter().map(device).collect();
+    devices.sort();
     Ok(plan(graph, request, (&devices, master), true)?.0)
 }
 
