@@ -7,7 +7,8 @@ use crate::rounds::{MODES, Round};
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 420.0;
 const MARGIN: f64 = 60.0;
-const COLOURS: [&str; 4] = ["#1b6ca8", "#c8553d", "#588157", "#7b2d8b"];
+/// The dashes of each mode's line: they can be told apart in black and white.
+const DASHES: [&str; 4] = ["none", "8 4", "2 3", "10 3 2 3"];
 
 /// The plot of `rounds`, measured on `machine`.
 pub(crate) fn of_rounds(rounds: &[Round], machine: &str) -> String {
@@ -36,18 +37,23 @@ pub(crate) fn of_rounds(rounds: &[Round], machine: &str) -> String {
     for ms in [1, 10, 100, 1000] {
         text((MARGIN - 8.0, y(ms.into()) + 4.0), "end", &ms.to_string());
     }
-    for (place, ((mode, _), colour)) in MODES.iter().zip(COLOURS).enumerate() {
+    for (place, ((mode, _), dashes)) in MODES.iter().zip(DASHES).enumerate() {
         let own = rounds.iter().filter(|round| round.mode == *mode);
         let points: Vec<String> = own
             .map(|round| format!("{:.1},{:.1}", x(round.workers.into()), y(round.milliseconds)))
             .collect();
-        let top = HEIGHT - MARGIN - 80.0 + 18.0 * place as f64;
+        let (left, top) = (WIDTH - MARGIN - 100.0, HEIGHT - MARGIN - 80.0 + 18.0 * place as f64);
+        let line = format!(
+            "fill=\"none\" stroke=\"black\" stroke-width=\"1.5\" stroke-dasharray=\"{dashes}\""
+        );
         write!(
             svg,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n\
-             <text x=\"{:.0}\" y=\"{top:.0}\" fill=\"{colour}\">{mode}</text>\n",
+            "<polyline points=\"{}\" {line}/>\n\
+             <path d=\"M{:.0} {:.0}h36\" {line}/>\n\
+             <text x=\"{left:.0}\" y=\"{top:.0}\">{mode}</text>\n",
             points.join(" "),
-            WIDTH - MARGIN - 60.0
+            left - 44.0,
+            top - 4.0
         )
         .expect("a string can be written to");
     }
