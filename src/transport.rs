@@ -28,7 +28,7 @@ use crate::units::Bytes;
 
 pub use certificates::{Authority, CertificateError, Identity};
 pub use in_memory::InMemoryNetwork;
-pub(crate) use quic::LARGE_ENVELOPE;
+pub(crate) use quic::{LARGE_ENVELOPE, envelopes_delivered};
 pub use quic::{Quic, QuicConfig, QuicError, QuicLimits, RunId, SocketBuffers};
 
 /// A task's number in a transport: cheap to look up, and valid in this process only.

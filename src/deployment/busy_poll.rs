@@ -13,10 +13,21 @@ use tokio::runtime::Builder;
 
 use crate::clock::{Clock, WallClock};
 use crate::runtime::{is_computing, messages_sent};
+use crate::transport::envelopes_delivered;
+
+/// Twice what a message takes there and back.
+const PATIENCE: Duration = Duration::from_micros(100);
 
 thread_local! {
     /// The poller's waker, while it waits until the thread has been woken.
     static POLLER: RefCell<Option<Waker>> = const { RefCell::new(None) };
+}
+
+/// How long each of `tasks` tasks that share `cores` cores polls, where the user has not said so.
+/// Measured on two cores: with four tasks, polling doubles the speed of small steps; with six, it
+/// gains a seventh or more; with seven it gains nothing.
+pub(crate) fn standard_patience(tasks: usize, cores: usize) -> Duration {
+    if tasks > 3 * cores { Duration::ZERO } else { PATIENCE }
 }
 
 /// Runs `future` and its actors on this thread, which polls for messages for `patience` before it
@@ -45,9 +56,8 @@ pub(crate) fn block_on<F: Future>(patience: Duration, future: F) -> F::Output {
 /// The greatest number of wake-ups without a poll, after polls in vain.
 const MOST_SKIPPED: u32 = 256;
 
-/// The greatest number of polls between two messages that actors of one task send each other
-/// because of one message from outside.
-const LOOKS_WITHIN_A_TURN: u32 = 3;
+/// The number of turns in which what has woken the thread reaches the actors.
+const FIRST_TURNS: u32 = 3;
 
 /// Each time that something has woken this thread, keeps it awake until its actors have been sent
 /// nothing for `patience`. Meanwhile it yields the processor to others. If no further message comes
@@ -67,22 +77,34 @@ async fn busy_poll(patience: Duration, clock: WallClock) {
     }
 }
 
-/// Polls until no message has come for `patience`. Returns whether one came from outside, beside
-/// those that actors send each other because of an earlier one.
+/// The time that a look at the socket takes at most; what is longer, another thread had the core.
+const LONGEST_LOOK: Duration = Duration::from_micros(4);
+/// What takes the core for longer is a large kernel. A thread that sleeps is given a core from it
+/// when it is woken; one that polls is not.
+const KERNEL: Duration = Duration::from_micros(500);
+
+/// Polls until the actors have been sent nothing for `patience`. Returns whether an envelope has
+/// come, beside what has woken the thread.
 async fn look(patience: Duration, clock: WallClock) -> bool {
-    let mut last = (messages_sent(), clock.now());
-    let (mut looks, mut was_worth_it) = (0, false);
-    while clock.now().since(last.1) < patience && !is_computing() {
+    for _ in 0..FIRST_TURNS {
+        tokio::task::yield_now().await;
+    }
+    let before = envelopes_delivered();
+    let (mut sent, mut now, mut polled) = (messages_sent(), clock.now(), Duration::ZERO);
+    while polled < patience && !is_computing() {
         thread::yield_now();
         tokio::task::yield_now().await;
-        looks += 1;
-        if messages_sent() != last.0 {
-            last = (messages_sent(), clock.now());
-            was_worth_it |= looks > LOOKS_WITHIN_A_TURN;
-            looks = 0;
+        let then = std::mem::replace(&mut now, clock.now());
+        let took = now.since(then);
+        if took > KERNEL {
+            break;
+        }
+        polled += took.min(LONGEST_LOOK);
+        if messages_sent() != sent {
+            (sent, polled) = (messages_sent(), Duration::ZERO);
         }
     }
-    was_worth_it
+    envelopes_delivered() != before
 }
 
 /// Waits until the thread has slept.

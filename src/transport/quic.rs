@@ -46,6 +46,7 @@ use super::certificates::{CertificateError, Identity};
 use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Transport};
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
 
+pub(crate) use node::envelopes_delivered;
 pub(crate) use sending::LARGE_ENVELOPE;
 
 use hello::Close;

@@ -6,7 +6,6 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::json;
 use tokio::net::UnixStream;
@@ -17,8 +16,8 @@ use super::folder::Folder;
 use super::relay::Relay;
 use super::{Launch, VARIABLES};
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::deployment::DeploymentError;
 use crate::deployment::control::hand_over;
+use crate::deployment::{DeploymentError, standard_patience};
 use crate::transport::{Authority, CLIENT, Identity};
 
 /// The processes of a cluster.
@@ -164,11 +163,9 @@ fn spawn(
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_variable_of_flag(name)) {
         command.env_remove(name); // they were for the launcher
     }
-    if let Some(busy_poll) =
-        order.busy_poll.or_else(|| is_crowded(order.tasks.len()).then(Duration::default))
-    {
-        command.arg(format!("--busy-poll={}us", busy_poll.as_micros()));
-    }
+    let busy_poll =
+        order.busy_poll.unwrap_or_else(|| standard_patience(order.tasks.len(), cores()));
+    command.arg(format!("--busy-poll={}us", busy_poll.as_micros()));
     if !order.program_arguments.is_empty() {
         command.arg("--").args(&order.program_arguments);
     }
@@ -192,12 +189,6 @@ fn is_variable_of_flag(name: &OsStr) -> bool {
 /// there are cores.
 fn threads(tasks: usize) -> usize {
     (cores() / tasks.max(1)).max(1)
-}
-
-/// Whether `tasks` processes would take one another's time by polling for messages. Measured on two
-/// cores: polling gains with five tasks, and loses with ten.
-fn is_crowded(tasks: usize) -> bool {
-    tasks > 3 * cores()
 }
 
 fn cores() -> usize {

@@ -28,6 +28,15 @@ use crate::cluster::{ClusterSpec, TaskName};
 /// The number of refusals that are remembered, so that each is logged once.
 const REMEMBERED_REFUSALS: usize = 1024;
 
+thread_local! {
+    static DELIVERED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The number of envelopes from other tasks that have been delivered on this thread.
+pub(crate) fn envelopes_delivered() -> u64 {
+    DELIVERED.get()
+}
+
 /// A task's QUIC transport.
 pub(super) struct Node<M> {
     pub(super) task: TaskName,
@@ -137,6 +146,7 @@ impl<M: Payload> Node<M> {
     }
 
     pub(super) fn deliver(&self, from: PeerId, messages: Messages<M>) {
+        DELIVERED.set(DELIVERED.get() + 1);
         let inbox = self.inbox.borrow().clone();
         match inbox {
             Some(inbox) => inbox.deliver(from, messages),
