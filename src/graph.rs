@@ -12,6 +12,7 @@
 //! | same-named variables of another shape are read without an error | refused when the graph is registered |
 //! | a variable is a resource handle, an input like others | a named place; operations list their variables apart from their inputs |
 
+mod all_reduce;
 mod builder;
 mod clip;
 mod cost;
@@ -52,6 +53,7 @@ use smallvec::SmallVec;
 use crate::cluster::DeviceSpec;
 use crate::tensor::{DType, PartialShape};
 
+pub use all_reduce::AllReduce;
 pub use builder::Graph;
 pub use clip::{clip_by_global_norm, global_norm};
 pub use cost::Cost;

@@ -1,5 +1,6 @@
 //! Graphs: operations, gradients, optimizers, models and TensorFlow's own files.
 
+mod all_reduce;
 mod control_flow;
 mod control_inputs;
 mod convnet;
