@@ -25,6 +25,7 @@ mod indexed_slices;
 mod initializers;
 mod layers;
 mod losses;
+mod mirrors;
 mod op;
 mod operations;
 mod output;
@@ -72,6 +73,7 @@ pub use losses::{
     huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy,
     sparse_softmax_cross_entropy,
 };
+pub use mirrors::{MirroredGradients, mirrored_gradients};
 pub use op::{Attribute, Attributes, ComputeError, Defined, Known, OpDef, Outputs};
 pub use op::{
     Axes, LearningRate, Mirror, Op, Padding, RandomLaw, Reduction, Replica, ResourceAction,

@@ -26,7 +26,8 @@ mod train_op;
 mod update;
 
 use crate::graph::{
-    Gradient, GraphError, Output, Replica, UpdateRule, Variable, variable_gradients,
+    Gradient, GraphError, MirroredGradients, Output, Replica, UpdateRule, Variable,
+    variable_gradients,
 };
 use crate::sync::Mode;
 
@@ -46,7 +47,7 @@ pub use rules::{
 pub(crate) use rules::{rule_named, rule_names};
 pub use sync_replicas::{SyncReplicas, SyncReplicasOp};
 pub use train_op::TrainOp;
-use train_op::train_op;
+use train_op::{mirrored_train_op, train_op};
 pub(crate) use update::{Compensation, Delta, Deltas, Update};
 
 pub use crate::graph::{LearningRate, Schedule};
@@ -153,6 +154,20 @@ impl Optimizer {
         global_step: &Variable,
     ) -> Result<TrainOp, GraphError> {
         train_op(self, &as_gradients(pairs), global_step)
+    }
+
+    /// The same for the gradients of mirrored towers: each tower updates its own variables. The
+    /// towers are those of one worker, which has no others to be coordinated with.
+    ///
+    /// # Errors
+    /// If the gradients are of another graph than `global_step`.
+    #[track_caller]
+    pub fn apply_mirrored_gradients(
+        &self,
+        gradients: &MirroredGradients,
+        global_step: &Variable,
+    ) -> Result<TrainOp, GraphError> {
+        mirrored_train_op(self, gradients, global_step)
     }
 }
 

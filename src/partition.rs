@@ -150,7 +150,8 @@ pub struct Receive {
     /// The nodes that wait for a control edge, if it is one.
     pub before: SmallVec<[u32; 2]>,
     /// Whether the value depends on an operation of this partition, so that it answers what the
-    /// partition has sent.
+    /// partition has sent; or comes from one that needs something of this one first. What is no
+    /// answer is there before the partition computes anything.
     pub is_answer: bool,
     /// The sending task.
     pub from: TaskName,

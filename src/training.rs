@@ -50,7 +50,7 @@ pub use run_metadata::RunMetadata;
 pub use run_settings::RunSettings;
 pub use scaffold::Scaffold;
 pub use session::{Callable, PartialRun, Session, SessionRun};
-pub use settings::{ByTokens, Evaluating, Settings, Stop};
+pub use settings::{ByTokens, Evaluating, Reducing, Settings, Stop, Way};
 pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};
 pub(crate) use trainer::step_graph;

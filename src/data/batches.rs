@@ -62,6 +62,22 @@ impl Batches {
 }
 
 impl Batch {
+    /// The samples of `batches`, one after the other. There is at least one.
+    pub(crate) fn joined(mut batches: Vec<Self>) -> Self {
+        if let [_] = &batches[..] {
+            return batches.swap_remove(0);
+        }
+        let samples = batches.iter().map(Self::samples).sum();
+        let width = batches[0].features.shape().dims()[1];
+        let wide = Shape::from([samples, width]);
+        let ids: Vec<&Tensor> = batches.iter().filter_map(|batch| batch.ids.as_ref()).collect();
+        Self {
+            features: stacked::<f32>(batches.iter().map(|batch| &batch.features), wide),
+            ids: (!ids.is_empty()).then(|| stacked::<i64>(ids.into_iter(), wide)),
+            labels: stacked::<i32>(batches.iter().map(|batch| &batch.labels), [samples].into()),
+        }
+    }
+
     /// The batch in `count` equal shares, in order. What is left over is in none.
     pub fn shares(&self, count: usize) -> impl Iterator<Item = Self> {
         let (size, width) = (self.samples() / count, self.features.shape().dims()[1]);
@@ -75,6 +91,21 @@ impl Batch {
             }
         })
     }
+}
+
+/// The rows of `parts`, one after the other, in `shape`.
+fn stacked<'a, T: Element>(parts: impl Iterator<Item = &'a Tensor>, shape: Shape) -> Tensor {
+    let mut whole = Tensor::uninitialised::<T>(shape);
+    let mut at = 0;
+    for part in parts {
+        if part.is_hollow() {
+            return Tensor::hollow(part.dtype(), shape);
+        }
+        let rows = part.slice::<T>();
+        whole.make_mut::<T>()[at..at + rows.len()].copy_from_slice(rows);
+        at += rows.len();
+    }
+    whole
 }
 
 /// The rows of `from` at the positions `samples`, in `shape`.

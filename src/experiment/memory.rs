@@ -130,10 +130,16 @@ fn estimate(trial: &Trial, world: World) -> Estimate {
     let slots = trial.settings.optimizer.rule.slots_like_variable() as f64;
     // A value and its slots at home; a worker's gradient, and its copy if it is another process.
     let copies = 1.0 + slots + workers * if processes > 1.0 { 2.0 } else { 1.0 };
+    let mirrors = match (&trial.settings.all_reduce, trial.cluster.spec.chief()) {
+        (Some(_), Some(chief)) => {
+            (trial.cluster.spec.replica_of(&chief).len() * trial.settings.towers) as f64
+        }
+        _ => 1.0,
+    };
     Estimate {
         tasks: of_tasks,
         data: processes * data(trial),
-        variables: parameters * F32 * copies,
+        variables: parameters * F32 * copies * mirrors,
         // Each activation has a gradient.
         batches: samples + workers * batch * activations * F32 * 2.0,
     }

@@ -46,6 +46,7 @@
 //! | `[[run]]` | [`RunSpec`] | a field of both forms, in `run.rs` |
 //! | `dataset` | [`Source`] | a variant, with how it is typed and loaded, in `data/source.rs` |
 
+mod all_reduce;
 mod calibration;
 mod change;
 mod checkpoint;

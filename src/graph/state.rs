@@ -75,6 +75,8 @@ pub(super) struct State {
     pub(super) partitioner: Option<Partitioner>,
     /// The variables of towers, while these are built.
     pub(super) towers: Option<TowerVariables>,
+    /// The mirrors of variables, by the variable that each is one of and the tower that has it.
+    pub(super) mirrors: BTreeMap<(OpId, usize), OpId>,
     /// While a gradient is built: the operation on whose device new ones run, and the user's line
     /// that asked for the gradient.
     pub(super) beside: Option<(OpId, &'static Location<'static>)>,

@@ -1,20 +1,33 @@
-//! The variables that towers share, while these are built.
+//! The variables that towers share or mirror, while these are built.
 
 use super::OpId;
 
 /// The variables of the first tower, and how many of them the tower under construction has taken.
 #[derive(Default)]
 pub(super) struct TowerVariables {
+    /// Whether each tower has mirrors of the trainable ones.
+    are_mirrored: bool,
     /// In the order in which the first tower made them.
     made: Vec<OpId>,
-    /// None for the first tower.
-    taken: Option<usize>,
+    /// The number of the tower under construction, and how many variables it has taken. None for
+    /// the first tower.
+    taken: Option<(usize, usize)>,
 }
 
 impl TowerVariables {
+    /// Variables of which each tower has mirrors.
+    pub(super) fn mirrored() -> Self {
+        Self { are_mirrored: true, ..Self::default() }
+    }
+
+    /// Whether each tower has mirrors of the trainable ones.
+    pub(super) fn are_mirrored(&self) -> bool {
+        self.are_mirrored
+    }
+
     /// The tower of this number begins.
     pub(super) fn begin(&mut self, number: usize) {
-        self.taken = (number > 0).then_some(0);
+        self.taken = (number > 0).then_some((number, 0));
     }
 
     /// Notes a variable of the first tower.
@@ -24,11 +37,11 @@ impl TowerVariables {
         }
     }
 
-    /// The variable for a later tower that asks for its next one; `None` while the first is built,
-    /// which makes them.
-    pub(super) fn next(&mut self) -> Option<Option<OpId>> {
-        let taken = self.taken.as_mut()?;
+    /// The variable of the first tower that stands for the next one of a later tower, if there is
+    /// one, and that tower's number; `None` while the first is built, which makes them.
+    pub(super) fn next(&mut self) -> Option<(usize, Option<OpId>)> {
+        let (tower, taken) = self.taken.as_mut()?;
         *taken += 1;
-        Some(self.made.get(*taken - 1).copied())
+        Some((*tower, self.made.get(*taken - 1).copied()))
     }
 }

@@ -9,14 +9,18 @@ use super::{
 };
 use crate::cluster::DeviceSpec;
 
-/// The device of a tower, for all but its variables.
-struct OfTower(DeviceSpec);
+/// The device of a tower.
+struct OfTower {
+    device: DeviceSpec,
+    /// Whether it has variables, which are elsewhere if towers share them.
+    has_variables: bool,
+}
 
 impl DeviceFunction for OfTower {
     fn device(&self, request: &OperationRequest<'_>) -> DeviceSpec {
         match request.variable() {
-            Some(_) => request.device.clone(),
-            None => self.0.merged(request.device),
+            Some(_) if !self.has_variables => request.device.clone(),
+            _ => self.device.merged(request.device),
         }
     }
 }
@@ -34,17 +38,45 @@ impl Graph {
     pub fn towers<T>(
         &self,
         devices: &[impl AsRef<str>],
+        build: impl FnMut(&Self, usize) -> Result<T, GraphError>,
+    ) -> Result<Vec<T>, GraphError> {
+        self.build_towers(devices, TowerVariables::default(), build)
+    }
+
+    /// As [`Graph::towers`], but that each tower has its variables on its own device: the first has
+    /// those that are saved and restored, the others mirrors of the trainable ones, named
+    /// `<variable>/replica_1` and so on. Each tower updates its own, by gradients that
+    /// [`mirrored_gradients`](super::mirrored_gradients) gives to all (TensorFlow:
+    /// `MirroredStrategy`). Variables that are not trained are the first tower's alone.
+    ///
+    /// # Errors
+    /// As [`Graph::towers`].
+    #[track_caller]
+    pub fn mirrored_towers<T>(
+        &self,
+        devices: &[impl AsRef<str>],
+        build: impl FnMut(&Self, usize) -> Result<T, GraphError>,
+    ) -> Result<Vec<T>, GraphError> {
+        self.build_towers(devices, TowerVariables::mirrored(), build)
+    }
+
+    #[track_caller]
+    fn build_towers<T>(
+        &self,
+        devices: &[impl AsRef<str>],
+        variables: TowerVariables,
         mut build: impl FnMut(&Self, usize) -> Result<T, GraphError>,
     ) -> Result<Vec<T>, GraphError> {
-        let outer = self.state().towers.replace(TowerVariables::default());
+        let has_variables = variables.are_mirrored();
+        let outer = self.state().towers.replace(variables);
         let mut tower = |(number, device): (usize, &_)| {
-            let spec = AsRef::<str>::as_ref(device)
+            let device = AsRef::<str>::as_ref(device)
                 .parse()
                 .map_err(|error| GraphError::new("towers", GraphProblem::Device(error)))?;
             if let Some(shared) = &mut self.state().towers {
                 shared.begin(number);
             }
-            self.with_device_fn(OfTower(spec), |g| match number {
+            self.with_device_fn(OfTower { device, has_variables }, |g| match number {
                 0 => build(g, number),
                 later => g.with_name_scope(&format!("tower_{later}"), |g| build(g, number)),
             })
@@ -64,12 +96,15 @@ impl Graph {
         name: &str,
         wanted: &TensorType,
     ) -> Result<Option<Variable>, GraphError> {
-        let Some(next) = self.state().towers.as_mut().and_then(TowerVariables::next) else {
+        let Some((tower, next)) = self.state().towers.as_mut().and_then(TowerVariables::next)
+        else {
             return Ok(None);
         };
         let variable = next.map(|op| Variable::new(self.clone(), op));
         match variable {
-            Some(variable) if variable.spec().tensor_type() == *wanted => Ok(Some(variable)),
+            Some(variable) if variable.spec().tensor_type() == *wanted => {
+                self.own_of_tower(variable, tower).map(Some)
+            }
             other => {
                 let needs = match other {
                     Some(other) => format!(
@@ -84,6 +119,24 @@ impl Graph {
                 Err(GraphError::new(format!("{name} (Variable)"), problem))
             }
         }
+    }
+}
+
+impl Graph {
+    /// The variable of tower `tower` that stands for `variable` of the first: its mirror, if towers
+    /// have any; else that one.
+    #[track_caller]
+    fn own_of_tower(&self, variable: Variable, tower: usize) -> Result<Variable, GraphError> {
+        let mirrors = |towers: &TowerVariables| towers.are_mirrored();
+        let is_mirrored = self.state().towers.as_ref().is_some_and(mirrors);
+        if !is_mirrored || !variable.spec().trainable {
+            return Ok(variable);
+        }
+        // What makes a mirror asks for no variable of the first tower.
+        let outer = self.state().towers.take();
+        let mirror = self.mirror_variable(&variable, tower);
+        self.state().towers = outer;
+        mirror
     }
 }
 

@@ -172,6 +172,32 @@ impl Graph {
         })
     }
 
+    /// The mirror of `primary` in tower `tower`, on the device of the scopes around. It is set to
+    /// what the primary then has when it is initialised.
+    ///
+    /// # Errors
+    /// If its name is taken.
+    #[track_caller]
+    pub(super) fn mirror_variable(
+        &self,
+        primary: &Variable,
+        tower: usize,
+    ) -> Result<Variable, GraphError> {
+        if let Some(mirror) = self.mirror_of(primary.op_id(), tower) {
+            return Ok(mirror);
+        }
+        let mirror = self.with_local_variables(|g| {
+            g.new_variable(&NewVariable {
+                name: &format!("{}/replica_{tower}", primary.name()),
+                initializer: &primary.read_again(),
+                trainable: false,
+                beside: None,
+            })
+        })?;
+        self.add_mirror(&mirror, primary, tower);
+        Ok(mirror)
+    }
+
     #[track_caller]
     fn new_variable(&self, new: &NewVariable<'_>) -> Result<Variable, GraphError> {
         self.check_own("Variable", new.initializer)?;

@@ -1,5 +1,7 @@
 //! The operations of a training step: clip, update each variable, count the step.
 
+mod mirrored;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ use crate::tensor::Shape;
 use super::Optimizer;
 use super::rules::check_registered;
 use super::top_k::Selection;
+pub(super) use mirrored::mirrored_train_op;
 
 /// Creates the operation of a training step that applies these gradients.
 #[track_caller]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::lineage::Lineage;
+use super::lineage::{Lineage, Waits};
 use super::{CrossingId, Node, Partition, Receive, Request, Send, Sent, ValueSlot};
 use crate::cluster::{DeviceName, TaskName};
 use crate::graph::{Edge, GraphDef, Op, OpId};
@@ -28,12 +28,16 @@ pub(crate) fn split<'a>(
         fed,
         device_of,
         lineage: Lineage::default(),
+        waits: Waits::default(),
         parts: BTreeMap::new(),
         sends: BTreeMap::new(),
         crossings: 0,
     };
     for id in pruned {
         cut.add(*id);
+    }
+    for (device, receive) in cut.waits.in_circles() {
+        cut.part(&device).partition.receives[receive].is_answer = true;
     }
     for (fetch, edge) in (0u32..).zip(&request.fetches) {
         if !cut.fed.contains_key(edge) {
@@ -51,6 +55,7 @@ struct Cut<'g, 'a, F> {
     fed: BTreeMap<Edge, u32>,
     device_of: F,
     lineage: Lineage<'a>,
+    waits: Waits,
     parts: BTreeMap<DeviceName, PartitionBuilder>,
     /// By edge and task: the position of the send in the partition that the edge comes from.
     sends: BTreeMap<(Arc<str>, TaskName), usize>,
@@ -139,9 +144,18 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, 'a, F> {
         let sent = self.parts[source].values[&edge];
         let name = edge_name(self.graph, edge);
         let receive = self.cross(source, device, Sent::Value(sent), Some(slot), name);
-        let is_answer = self.lineage.depends_on(edge.op, device);
-        self.part(device).partition.receives[receive].is_answer = is_answer;
+        self.note_answer(edge.op, source, device, receive);
         slot
+    }
+
+    /// Notes whether what `device` receives of the operation `id` answers what it has sent.
+    fn note_answer(&mut self, id: OpId, from: &DeviceName, device: &DeviceName, receive: usize) {
+        let is_answer = self.lineage.depends_on(id, device);
+        self.part(device).partition.receives[receive].is_answer = is_answer;
+        // What is read is sent without any computing.
+        if !is_answer && !matches!(self.graph.operation(id).op, Op::ReadVariable) {
+            self.waits.add(device, from, receive);
+        }
     }
 
     /// Makes a node on `device` wait for operation `id`.
@@ -156,10 +170,8 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, 'a, F> {
         let node = self.parts[source].nodes[&id];
         let name = format!("^{}", self.graph.operation(id).name).into();
         let receive = self.cross(source, device, Sent::Done(node), None, name);
-        let is_answer = self.lineage.depends_on(id, device);
-        let part = self.part(device);
-        part.partition.receives[receive].is_answer = is_answer;
-        part.control_receives.insert(id, receive);
+        self.note_answer(id, source, device, receive);
+        self.part(device).control_receives.insert(id, receive);
         Control::Receive(receive)
     }
 

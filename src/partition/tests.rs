@@ -271,6 +271,14 @@ fn a_value_answers_a_partition_if_it_depends_on_an_operation_there() {
         partitions[task].receives.iter().map(|receive| receive.is_answer).collect()
     };
     assert_eq!((answers(0), answers(1)), (vec![false, true], vec![true]));
+    // Two that give each other something wait for neither.
+    let own = [0, 1].map(|task| on(&g, task, |g| placeholder(g, &format!("own_{task}"))));
+    let given = [0, 1].map(|task| on(&g, task, |_| own[task as usize].negate()));
+    let taken = [0, 1].map(|task| on(&g, task, |_| given[1 - task as usize].negate()));
+    let partitions = cut(&g, &request(&[&own[0], &own[1]], &[&taken[0], &taken[1]], &[]));
+    for partition in &partitions {
+        assert!(partition.receives.iter().all(|receive| receive.is_answer));
+    }
     // A value that is fed depends on nothing.
     let partitions = cut(&g, &request(&[&y], &[&w], &[]));
     assert_eq!(partitions[1].receives.len(), 0);

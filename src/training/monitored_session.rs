@@ -310,6 +310,7 @@ impl MonitoredSession {
         mut started: Time,
     ) -> Result<Option<(StepDone, Time)>> {
         let (mut repeat, seen) = (asked.repeat(&self.session), self.global_step);
+        let mut is_again = false;
         loop {
             if let Some(timeout) = options.timeout {
                 self.session.set_timeout(Some(timeout));
@@ -322,7 +323,8 @@ impl MonitoredSession {
             let error = match done {
                 Ok(done) => {
                     self.tries.renew();
-                    return Ok(Some((done, started)));
+                    let is_kept = !is_again || self.set_mirrors().await?;
+                    return Ok(is_kept.then_some((done, started)));
                 }
                 Err(error) if error.code == Code::Late => {
                     self.report_given_up(started, seen);
@@ -338,6 +340,7 @@ impl MonitoredSession {
             if self.recover(error).await? {
                 return Ok(None);
             }
+            is_again = true;
             if repeat.is_training_step() {
                 tracing::warn!(
                     worker = %self.task.name(), step = self.local_step, global_step = seen,
@@ -347,6 +350,18 @@ impl MonitoredSession {
             }
             started = self.task.now();
             asked = Asked::again(&self.session, &repeat);
+        }
+    }
+
+    /// Sets each mirror to its primary, after a step that was taken again: whoever had part of it
+    /// before has left that part out, though its mirror had been set back since. Returns whether
+    /// the step still counts: the training has not gone back to a checkpoint.
+    async fn set_mirrors(&mut self) -> Result<bool> {
+        match self.creator.scaffold.set_mirrors(&self.session).await {
+            Ok(()) => Ok(true),
+            // A new session sets them, too.
+            Err(error) if self.can_recover_from(&error) => Ok(!self.recover(error).await?),
+            Err(error) => Err(error),
         }
     }
 

@@ -178,11 +178,21 @@ impl Scaffold {
         let shared: Vec<Known> =
             graph.initializers().into_iter().map(known).collect::<Result<_>>()?;
         let own = graph.local_initializers().into_iter();
+        let own = own.filter(|(variable, _)| !graph.is_mirror(variable));
         let own =
             own.map(|(variable, initializer)| (variable.is_initialized(), initializer)).collect();
+        let mirrors = graph.mirror_initializers();
         let (all_initialized, is_half_initialized) =
             (graph.await_initialization(), Cell::new(false));
-        Ok(Finalized { shared, own, step, all_initialized, is_half_initialized, given: self })
+        Ok(Finalized {
+            shared,
+            own,
+            mirrors,
+            step,
+            all_initialized,
+            is_half_initialized,
+            given: self,
+        })
     }
 }
 
@@ -192,6 +202,8 @@ pub(super) struct Finalized {
     pub(super) shared: Vec<Known>,
     /// For each of the worker's own variables: whether it has a value, and its initializer.
     own: Vec<(Output, Target)>,
+    /// For each mirror: what sets it to its primary.
+    mirrors: Vec<Target>,
     pub(super) step: Output,
     /// Completes once all shared variables have values.
     pub(super) all_initialized: Target,
@@ -319,6 +331,15 @@ impl Finalized {
             }
         }
         run.await.map(drop)
+    }
+
+    /// Sets each mirror to its primary: where a step was broken off, one may lack an update that
+    /// others have.
+    pub(super) async fn set_mirrors(&self, session: &Session) -> Result<()> {
+        if self.mirrors.is_empty() {
+            return Ok(());
+        }
+        self.mirrors.iter().fold(session.run(), |run, mirror| run.target(mirror)).await.map(drop)
     }
 
     /// Whether the program says that the model is ready.

@@ -319,6 +319,7 @@ impl SessionCreator {
         restored: Option<u64>,
     ) -> Result<Created> {
         self.scaffold.initialize_own(&session).await?;
+        self.scaffold.set_mirrors(&session).await?;
         self.renew_timeout(&session);
         let resets = self.task.resets();
         let was_reset = self.resets.replace(resets) != resets;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::graph::Partitioner;
+use crate::graph::{AllReduce, Partitioner};
 use crate::models::Model;
 use crate::optimizer::Optimizer;
 use crate::runtime::Patience;
@@ -31,6 +31,9 @@ pub struct Settings {
     /// The towers of each worker: copies of the model that share its variables, the N-th on
     /// `/gpu:N`, each with an equal share of the batch. One is no tower, and on no device by name.
     pub towers: usize,
+    /// How mirrored towers on the tasks of a replica sum their gradients; none if towers share
+    /// their variables. The batch then is that of the replica's tasks together.
+    pub all_reduce: Option<Reducing>,
     /// Whether an operation that asks for a device that its task does not have runs on another of
     /// the task, in sessions that do not say otherwise.
     pub allow_soft_placement: bool,
@@ -49,6 +52,44 @@ pub struct Settings {
     /// Whether the answer to a worker's step brings the variables that its next step reads, where
     /// nobody changes them in between.
     pub read_ahead: bool,
+}
+
+/// How mirrored towers sum their gradients: `all_reduce` of a scenario's `[program]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reducing {
+    /// The way.
+    pub way: Way,
+    /// By task of a replica: the number of its rack; empty if there are none.
+    pub racks: Vec<usize>,
+}
+
+/// A way of an all-reduce, as a scenario names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// [`AllReduce::Ring`].
+    Ring,
+    /// [`AllReduce::Tree`].
+    Tree,
+    /// [`AllReduce::Shuffle`].
+    Shuffle,
+    /// [`AllReduce::Hierarchical`], in racks; without racks, in the towers of a task.
+    Hierarchical,
+}
+
+impl Reducing {
+    /// The all-reduce over towers on these tasks of a replica.
+    pub(super) fn over(&self, tasks: &[usize]) -> AllReduce {
+        let group = |task: &usize| self.racks.get(*task).copied().unwrap_or(*task);
+        match self.way {
+            Way::Ring => AllReduce::Ring,
+            Way::Tree => AllReduce::Tree,
+            Way::Shuffle => AllReduce::Shuffle,
+            Way::Hierarchical => {
+                AllReduce::Hierarchical { groups: tasks.iter().map(group).collect() }
+            }
+        }
+    }
 }
 
 /// A training by [`SyncReplicas`](crate::optimizer::SyncReplicas): `sync_replicas` of a scenario's

@@ -1,5 +1,8 @@
 //! The built-in trainer: runs a scenario's `[program]`, written as a user would write a trainer.
 
+mod mirrored;
+
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::cluster::{Role, TaskName};
@@ -38,8 +41,19 @@ pub async fn train(task: Task) -> Result<()> {
         Role::Worker => {}
     }
     check_that_somebody_holds_variables(&task)?;
-    let (g, model) = build_graph(&task)?;
-    let mut builder = MonitoredSession::builder(&task, g);
+    let mut lost = BTreeSet::new();
+    loop {
+        let Err(error) = train_without(&task, &lost).await else { return Ok(()) };
+        let Some(gone) = mirrored::lost_tower(&task, &error, &lost) else { return Err(error) };
+        tracing::warn!(%error, "going on without the towers of {gone}, which does not come back");
+        lost.insert(gone);
+    }
+}
+
+/// Trains with all of the replica's tasks but those that are `lost`.
+async fn train_without(task: &Task, lost: &BTreeSet<TaskName>) -> Result<()> {
+    let (g, model) = build_graph(task, lost)?;
+    let mut builder = MonitoredSession::builder(task, g);
     let stop = &task.settings().stop;
     if let Some(steps) = stop.steps {
         builder = builder.hook(StopAtStep::last_step(steps));
@@ -47,16 +61,16 @@ pub async fn train(task: Task) -> Result<()> {
     if let (Some(data), None) = (&model.data, task.cluster().evaluator())
         && let [(_, accuracy), ..] = &data.towers[0].metrics[..]
     {
-        builder = builder.hook(in_memory_evaluator(&task, &data.towers[0], accuracy)?);
+        builder = builder.hook(in_memory_evaluator(task, &data.towers[0], accuracy)?);
     }
     if let Some(op) = &model.by_tokens {
-        builder = builder.hook(by_tokens_hook(&task, op));
+        builder = builder.hook(by_tokens_hook(task, op));
     }
     if let Some(checkpointing) = task.checkpointing() {
         builder = builder.checkpointing(checkpointing.clone());
     }
     let mut session = builder.open().await?;
-    let trained = train_until_the_end(&task, &mut session, &model).await;
+    let trained = train_until_the_end(task, &mut session, &model).await;
     session.close_after(trained).await
 }
 
@@ -102,7 +116,7 @@ async fn train_until_the_end(
 /// # Errors
 /// If the model can't be built.
 pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
-    let (g, model) = build_graph(task)?;
+    let (g, model) = build_graph(task, &BTreeSet::new())?;
     let shared = model.train_op.in_step(task.local_steps() - 1);
     let mut request = Request { targets: vec![shared.op_id()], ..Request::default() };
     let told = shared.end_of_step().into_iter().flat_map(|end| end.told_of_step());
@@ -115,9 +129,14 @@ pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
     Ok((g.snapshot()?, request))
 }
 
-fn build_graph(task: &Task) -> Result<(Graph, Built)> {
+fn build_graph(task: &Task, lost: &BTreeSet<TaskName>) -> Result<(Graph, Built)> {
     let g = Graph::new();
     g.set_random_seed(task.seed());
+    if let Some(reducing) = &task.settings().all_reduce {
+        let own = task.device().to_string();
+        let model = g.with_device(&own, |g| mirrored::build(g, task, reducing, lost))?;
+        return Ok((g, model));
+    }
     let setter = ReplicaDeviceSetter::new(task.cluster())
         .worker_device(task.device())
         .strategy(GreedyByBytes::default());

@@ -1,5 +1,6 @@
 //! Experiments as a library's user asks for them: in simulation, for real, with tasks of one's own.
 
+mod all_reduce;
 mod arguments;
 mod checkpoints;
 mod critical_paths;

@@ -16,10 +16,10 @@ use super::mistakes::Mistakes;
 use super::network::{NetworkFile, check_cards, network};
 use super::plan::{PlanFile, plan};
 use super::program::{LayerTable, ProgramFile, program};
-use super::replicas::{ReplicaFile, check_replicas, replicas, workers};
+use super::replicas::{ReplicaFile, workers};
 use super::run::{RunFile, runs};
 use super::synonyms;
-use super::{Calibration, Checkpoint, Scenario, Tasks, Tune};
+use super::{Calibration, Checkpoint, Scenario, Tasks, Tune, all_reduce};
 use crate::cluster::TaskName;
 use crate::kernels::Numerics;
 use crate::report::plan::Price;
@@ -62,14 +62,15 @@ pub(super) fn build(
     let mut found = Mistakes::default();
     let cluster = cluster(file.cluster, &mut found);
     let count = |job: &str| cluster.get(job).map(Tasks::count);
-    let replicas = replicas(&file.replicas, &cluster, &mut found);
+    let way = file.program.all_reduce;
+    let replicas = all_reduce::replicas(way, &file.replicas, &cluster, &mut found);
     let (servers, workers) = (count("ps").unwrap_or(1), workers(&cluster, &replicas));
     stop(&file.stop, &mut found);
     let numerics = file.compute.numerics;
     if let Some(checkpoint) = &file.checkpoint {
         checkpoint.check(numerics, &mut found);
     }
-    let runs = runs(file.run, (workers, file.network.compression), &mut found);
+    let runs = runs(file.run, (workers, file.network.compression), way.is_some(), &mut found);
     let silence = file.network.silence.map(Duration::from);
     let faults = faults(file.fault, silence, &cluster, &mut found);
     let slow = slow(&file.compute.slow, &cluster, &mut found);
@@ -77,19 +78,14 @@ pub(super) fn build(
     let layers = LayerTable::of(&file.program, origin, &mut found);
     let (mut settings, dataset) =
         program(file.program, file.stop, origin, (servers, workers), &mut found);
-    check_replicas(&replicas, &settings, &mut found);
+    all_reduce::check(way, &replicas, &settings, &mut found);
     settings.patience = patience(file.network.recovery.map(Duration::from), &mut found);
     settings.read_ahead = file.network.read_ahead.unwrap_or(true);
     let measures = settings.model.has_accuracy();
     settings.evaluator = file.evaluator.unwrap_or_default();
     let evaluators = (count("evaluator"), file.evaluator.is_some(), count("master").is_some());
     check_evaluator(evaluators, file.checkpoint.is_some(), measures, &mut found);
-    let has_accuracy = numerics == Numerics::Real && measures;
-    found.unless(has_accuracy || settings.stop.accuracy.is_none(), "stop.accuracy", || {
-        "neither `numerics = \"shapes\"`, nor the models `null` and `count`, nor an imported graph \
-         without `program.accuracy` have an accuracy; stop by `steps` or `time`"
-            .to_owned()
-    });
+    check_accuracy(&settings, numerics == Numerics::Real && measures, &mut found);
     let own = std::mem::take(&mut file.compute.tasks);
     let (mut network, mut compute) =
         (network(file.network, &cluster, &mut found), compute(file.compute.speed(), &mut found));
@@ -99,6 +95,8 @@ pub(super) fn build(
     if let Some(calibration) = &calibration {
         calibration.apply(&mut network, &mut compute);
     }
+    let places = (&network, hosts.as_ref());
+    all_reduce::apply(way, &mut settings, &replicas, places, &cluster);
     settings.model = LayerTable::model(layers, settings.model, settings.batch, compute.rate);
     let own_compute = own_compute(own, &compute, &cluster, &mut found);
     let gpus = gpus(file.gpus, (&compute, &own_compute), &cluster, &mut found);
@@ -244,6 +242,15 @@ fn check_towers(
         );
         found.note("program.towers", why);
     }
+}
+
+/// Checks that a training which stops at an accuracy has one.
+fn check_accuracy(settings: &Settings, has_accuracy: bool, found: &mut Mistakes) {
+    found.unless(has_accuracy || settings.stop.accuracy.is_none(), "stop.accuracy", || {
+        "neither `numerics = \"shapes\"`, nor the models `null` and `count`, nor an imported graph \
+         without `program.accuracy` have an accuracy; stop by `steps` or `time`"
+            .to_owned()
+    });
 }
 
 /// Checks that an evaluator has something to measure, and that there is one if it has settings:

@@ -196,7 +196,7 @@ impl Named<'_> {
 }
 
 /// The number of `task`, in the order of the cluster.
-fn number(task: &TaskName, cluster: &BTreeMap<String, Tasks>) -> usize {
+pub(super) fn number(task: &TaskName, cluster: &BTreeMap<String, Tasks>) -> usize {
     let before = cluster.iter().take_while(|(job, _)| job.as_str() != task.job());
     before.map(|(_, tasks)| tasks.count() as usize).sum::<usize>() + task.index() as usize
 }

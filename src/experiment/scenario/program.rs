@@ -17,7 +17,7 @@ use crate::data::Source;
 use crate::models::{Model, NullGradient};
 use crate::optimizer::{GradientDescent, Optimizer};
 use crate::runtime::Patience;
-use crate::training::{ByTokens, Evaluating, Settings, Stop};
+use crate::training::{ByTokens, Evaluating, Settings, Stop, Way};
 use crate::units::{Bytes, BytesPerSecond};
 use graph_def::{InputsFile, graph_def};
 pub(super) use layers::LayerTable;
@@ -59,6 +59,7 @@ pub(super) struct ProgramFile {
     read_rate: Option<BytesPerSecond>,
     optimizer: Option<OptimizerFile>,
     towers: Option<usize>,
+    pub(super) all_reduce: Option<Way>,
     allow_soft_placement: bool,
     pub(super) num_cores: Option<u32>,
     sync_replicas: Option<ByTokens>,
@@ -117,6 +118,7 @@ pub(super) fn program(
     check_towers(towers, batch, has_layers && sync_replicas.is_none(), found);
     let settings = Settings {
         towers,
+        all_reduce: None,
         allow_soft_placement: file.allow_soft_placement,
         num_cores: file.num_cores.and_then(NonZeroU32::new),
         model,

@@ -89,13 +89,36 @@ impl RunSpec {
     }
 }
 
-/// The runs of `workers` workers. Runs that give no compression have the compression `compressed`.
+/// Checks a run whose towers are mirrored, if they are.
+fn check_reduces(
+    reduces: bool,
+    path: &str,
+    (mode, compression): (Mode, Compression),
+    found: &mut Mistakes,
+) {
+    let is_plain = matches!(mode, Mode::Sync { backups: 0, .. });
+    found.unless(!reduces || is_plain, path, || {
+        "`program.all_reduce` is for synchronous training, where every step has a gradient of \
+         every tower; set `mode = \"sync\"`"
+            .to_owned()
+    });
+    found.unless(!reduces || compression == Compression::None, path, || {
+        "`program.all_reduce` sends what it sums as it is, so that all mirrors stay alike; remove \
+         the compression"
+            .to_owned()
+    });
+}
+
+/// The runs of `workers` workers, whose gradients are summed by all-reduce if that is `reduces`.
+/// Runs that give no compression have the compression `compressed`.
 pub(super) fn runs(
     file: Option<Vec<RunFile>>,
     (workers, compressed): (u32, Compression),
+    reduces: bool,
     found: &mut Mistakes,
 ) -> Vec<RunSpec> {
     let Some(file) = file else {
+        check_reduces(reduces, "run", (Mode::Async, compressed), found);
         let run =
             RunSpec { name: String::new(), mode: Mode::Async, compression: compressed, own: None };
         return vec![RunSpec { name: run.how(), ..run }];
@@ -112,6 +135,12 @@ pub(super) fn runs(
             own.check(&format!("run[{index}].compression"), found);
         }
         let compression = run.compression.unwrap_or(compressed);
+        check_reduces(
+            reduces && !differs,
+            &format!("run[{index}].mode"),
+            (mode, compression),
+            found,
+        );
         let meant = RunSpec { name: String::new(), mode, compression, own: None };
         let name = run.name.unwrap_or_else(|| meant.how() + &changes);
         found.unless(

@@ -159,6 +159,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         settings: Settings {
             read_rate: None,
             towers: 1,
+            all_reduce: None,
             allow_soft_placement: false,
             num_cores: None,
             model: Model::Softmax,

@@ -12,7 +12,8 @@ use super::{Task, TaskParts};
 
 /// A worker's share of the training's data.
 pub(super) enum Data {
-    InMemory(Batches),
+    /// The batches of each of the replica's towers, which are on as many tasks.
+    InMemory(Vec<Batches>),
     Streamed(Input<Batch>),
 }
 
@@ -32,8 +33,19 @@ impl Data {
             return Ok(Self::Streamed(input));
         }
         let train = Arc::new(dataset.train.clone());
-        let batches = Batches::new(train, parts.seed, worker, workers, batch).map_err(refused)?;
-        Ok(Self::InMemory(batches))
+        // Each task of mirrored towers has the batches that it would have as a worker.
+        let tasks = match parts.settings.all_reduce {
+            Some(_) => {
+                parts.server.server_def().cluster.replica_of(parts.server.task()).len() as u32
+            }
+            None => 1,
+        };
+        let of_task = |task| {
+            let (worker, workers) = (worker * tasks + task, workers * tasks);
+            Batches::new(Arc::clone(&train), parts.seed, worker, workers, batch / tasks as usize)
+        };
+        let batches = (0..tasks).map(of_task).collect::<Result<_, _>>();
+        Ok(Self::InMemory(batches.map_err(refused)?))
     }
 }
 
@@ -54,7 +66,9 @@ impl Task {
     /// If the scenario has no data, or the task is no worker.
     pub fn next_batch(&self) -> Result<Batch> {
         match &mut *self.inner.data.borrow_mut() {
-            Some(Data::InMemory(batches)) => Ok(batches.next_batch()),
+            Some(Data::InMemory(towers)) => {
+                Ok(Batch::joined(towers.iter_mut().map(Batches::next_batch).collect()))
+            }
             Some(Data::Streamed(input)) => input.take(),
             None => {
                 let message = format!("{} has no share of any data", self.name());
@@ -68,7 +82,8 @@ impl Task {
     /// all workers are equally fast.
     pub(in crate::training) fn seek_batches(&self, global_step: u64) {
         if let Some(Data::InMemory(batches)) = &mut *self.inner.data.borrow_mut() {
-            batches.seek(self.steps_of_this_worker(global_step));
+            let steps = self.steps_of_this_worker(global_step);
+            batches.iter_mut().for_each(|batches| batches.seek(steps));
         }
     }
 

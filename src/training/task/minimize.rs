@@ -1,6 +1,8 @@
 //! How a task's training steps are built: as the run coordinates, compresses and averages.
 
-use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Replica, Variable};
+use crate::graph::{
+    Gradient, Graph, GraphError, GraphProblem, MirroredGradients, Output, Replica, Variable,
+};
 use crate::optimizer::{LocalSgd, Optimizer, TrainOp, as_gradients, gradients_of};
 use crate::runtime::{Code, Error, Result};
 use crate::sync::Copies;
@@ -37,6 +39,36 @@ impl Task {
         pairs: &[(Variable, G)],
     ) -> Result<TrainOp, GraphError> {
         self.train_op(optimizer.into(), &as_gradients(pairs))
+    }
+
+    /// As [`Task::apply_gradients`], for the gradients of mirrored towers, all of which this task's
+    /// client runs.
+    ///
+    /// # Errors
+    /// As [`Task::apply_gradients`]; if other workers train beside this one, or copies or parts of
+    /// gradients are what the run's workers exchange.
+    #[track_caller]
+    pub fn apply_mirrored_gradients(
+        &self,
+        optimizer: impl Into<Optimizer>,
+        gradients: &MirroredGradients,
+    ) -> Result<TrainOp, GraphError> {
+        let optimizer = self.coordinated(optimizer.into())?;
+        let Replica { workers, mode, .. } = optimizer.replica;
+        if workers > 1 || mode.copies().is_some() || optimizer.top_k.is_some() {
+            let message = format!(
+                "mirrored towers are one client's, and whole gradients are summed, so that they \
+                 don't go with {workers} workers ({mode}) or with `top_k`; make the workers' tasks \
+                 one replica, and train in the mode `sync`"
+            );
+            return Err(Error::new(Code::InvalidArgument, message).into());
+        }
+        let Some((variable, _)) = gradients.towers.first().and_then(|own| own.first()) else {
+            return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
+        };
+        let graph = variable.graph();
+        self.count_inputs(graph)?;
+        optimizer.apply_mirrored_gradients(gradients, &graph.global_step()?)
     }
 
     /// Runs `build`, whose variables are shared by all workers or are each worker's own, as the run

@@ -1,0 +1,80 @@
+//! The training step of mirrored towers: each tower updates its own variables, by the gradients
+//! that all have.
+//!
+//! What counts is the first tower's step: its updates begin together, once all of its gradients are
+//! there, and the step is counted after them. So its variables always are those of whole steps,
+//! whatever befalls another task meanwhile. The other towers' mirrors may then lack an update, or
+//! have one too many: they are set to the first tower's before anything else is done.
+
+use super::{Optimizer, Rate, Step, TrainOp, check_registered, create_slot};
+use crate::graph::{
+    Gradient, Graph, GraphError, MirroredGradients, Name, NewOperation, Op, OpId, Replica, Target,
+    Variable,
+};
+
+/// Creates the operation of a training step that applies `gradients` in each tower.
+#[track_caller]
+pub(in crate::optimizer) fn mirrored_train_op(
+    optimizer: &Optimizer,
+    gradients: &MirroredGradients,
+    global_step: &Variable,
+) -> Result<TrainOp, GraphError> {
+    let graph = global_step.graph();
+    check_registered(&optimizer.rule)?;
+    let rate = Rate::of(&optimizer.learning_rate, global_step)?;
+    // An update of a variable that only this client trains.
+    let mut step = Step { graph, replica: Replica::ALONE, global_step, rate };
+    let (mut first, mut others) = (Vec::new(), Vec::new());
+    for (tower, pairs) in gradients.towers.iter().enumerate() {
+        let pairs = &clipped(graph, optimizer, pairs)?;
+        if tower == 0 {
+            let computed = computed(graph, pairs)?;
+            let build = |_: &Graph| step.updates(&optimizer.rule, pairs, None);
+            first = graph.with_control_dependencies(&[&computed], build)?;
+            continue;
+        }
+        others.extend(step.updates(&optimizer.rule, pairs, None)?);
+        for ((mirror, _), (primary, _)) in pairs.iter().zip(&gradients.towers[0]) {
+            for slot in optimizer.rule.slots() {
+                let slots = [mirror, primary].map(|variable| create_slot(graph, slot, variable));
+                let [own, of] = slots;
+                graph.mirror_slot(&own?, &of?, tower)?;
+            }
+        }
+    }
+    step.replica = optimizer.replica;
+    let end = step.commit(&[], &first)?;
+    others.insert(0, end.op_id());
+    let whole = graph
+        .add(NewOperation { control_inputs: &others, ..step.beside("train_mirrors", Op::NoOp) })?;
+    Ok(TrainOp { end, whole: Target::new(graph.clone(), whole) })
+}
+
+/// The gradients of a tower, clipped on its device.
+#[track_caller]
+fn clipped(
+    graph: &Graph,
+    optimizer: &Optimizer,
+    pairs: &[(Variable, Gradient)],
+) -> Result<Vec<(Variable, Gradient)>, GraphError> {
+    match (optimizer.clip, pairs.first()) {
+        (Some(clip), Some((variable, _))) => {
+            graph.with_device(&variable.device().to_string(), |_| clip.apply(pairs))
+        }
+        _ => Ok(pairs.to_vec()),
+    }
+}
+
+/// An operation beside the variables of `pairs` that runs once all of their gradients are there.
+#[track_caller]
+fn computed(graph: &Graph, pairs: &[(Variable, Gradient)]) -> Result<Target, GraphError> {
+    let parts = pairs.iter().flat_map(|(_, gradient)| gradient.parts());
+    let parts: Vec<OpId> = parts.map(|part| part.edge().op).collect();
+    let computed = graph.add(NewOperation {
+        name: Name::Numbered("reduced"),
+        control_inputs: &parts,
+        colocated_with: pairs.first().map(|(variable, _)| variable.op_id()),
+        ..NewOperation::of(Op::NoOp)
+    })?;
+    Ok(Target::new(graph.clone(), computed))
+}

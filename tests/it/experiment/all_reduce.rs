@@ -1,0 +1,197 @@
+//! Mirrored towers on the workers' tasks, whose gradients are summed by all-reduce.
+
+use std::fs;
+use std::sync::Arc;
+
+use trainyard::checkpoint::Memory;
+use trainyard::cluster::TaskName;
+use trainyard::experiment::{Experiment, Trial};
+use trainyard::simulation::Activity;
+use trainyard::training::{Checkpointing, SecondOrStepTimer, train};
+
+use crate::support::binary::{folder, trainyard};
+
+const WAYS: [&str; 4] = ["ring", "tree", "shuffle", "hierarchical"];
+const ADAM: &str = "optimizer = { rule = \"adam\", learning_rate = 0.01, clip_global_norm = 0.5 }";
+
+/// The global steps of each training.
+const STEPS: u64 = 8;
+
+/// A synchronous training of workers, by parameter servers unless `program` says otherwise.
+fn scenario(workers: u32, program: &str, more: &str) -> String {
+    let ps = if program.contains("all_reduce") { "" } else { "ps = 1\n" };
+    format!(
+        "seed = 3\n[cluster]\n{ps}worker = {workers}\n\
+         [program]\nmodel = \"mlp\"\nhidden = [24, 16]\ndataset = \"digits\"\nbatch = 16\n\
+         {program}\n\
+         [stop]\nsteps = {STEPS}\n{more}\n[[run]]\nname = \"sync\"\nmode = \"sync\"\n"
+    )
+}
+
+fn trial(workers: u32, program: &str, more: &str) -> Trial {
+    Experiment::parse(scenario(workers, program, more)).unwrap().trials().unwrap().remove(0)
+}
+
+fn by(way: &str, optimizer: &str) -> String {
+    format!("all_reduce = \"{way}\"\n{optimizer}")
+}
+
+/// The weights that it ends with, in simulation.
+fn weights(trial: &Trial) -> u64 {
+    let simulated = trial.simulate(&train);
+    simulated.outcome.result.unwrap();
+    simulated.recording.ending.unwrap().weights_digest.unwrap()
+}
+
+const RULES: [&str; 3] = [
+    "optimizer = { rule = \"momentum\", learning_rate = 0.1 }",
+    "optimizer = { rule = \"adagrad\", learning_rate = 0.05 }",
+    "optimizer = { rule = \"adam\", learning_rate = 0.01 }",
+];
+
+#[test]
+fn two_workers_learn_in_every_way_what_a_parameter_server_teaches_them_to_the_last_bit() {
+    for rule in RULES {
+        let expected = weights(&trial(2, rule, ""));
+        for way in WAYS {
+            assert_eq!(weights(&trial(2, &by(way, rule), "")), expected, "{way}, {rule}");
+        }
+    }
+}
+
+#[test]
+fn any_number_of_workers_learns_by_shuffle_what_a_parameter_server_teaches_it() {
+    for workers in [1, 3, 4, 7] {
+        let expected = weights(&trial(workers, RULES[1], ""));
+        assert_eq!(weights(&trial(workers, &by("shuffle", RULES[1]), "")), expected, "{workers}");
+    }
+}
+
+#[test]
+fn each_way_repeats_itself_and_every_task_computes_its_part() {
+    for way in WAYS {
+        let trial = trial(5, &by(way, ADAM), "");
+        let simulated = trial.simulate(&train);
+        simulated.outcome.result.unwrap();
+        let again = trial.simulate(&train);
+        assert_eq!(simulated.outcome.digest, again.outcome.digest, "{way}");
+        for task in (0..5).map(|index| TaskName::new("worker", index)) {
+            let usage = &simulated.outcome.usage[&task];
+            assert!(!usage.of(Activity::Kernels).is_zero(), "{way}: {task} computes nothing");
+        }
+        let last = simulated.recording.steps.last().unwrap();
+        assert_eq!((simulated.recording.steps.len() as u64, last.global_step), (STEPS, STEPS));
+    }
+}
+
+/// The rows of an embedding's table that a batch names, and variables in shards.
+#[test]
+fn rows_and_shards_have_mirrors_too() {
+    let embedding = |program: &str| {
+        let text = scenario(2, program, "").replace("model = \"mlp\"", "model = \"embedding\"");
+        let text = text.replace("dataset = \"digits\"\n", "");
+        Experiment::parse(text).unwrap().trials().unwrap().remove(0)
+    };
+    let expected = weights(&embedding(RULES[1]));
+    for way in ["ring", "shuffle"] {
+        assert_eq!(weights(&embedding(&by(way, RULES[1]))), expected, "{way}");
+    }
+    let shards = "partitioner = { fixed_size = 3 }\n";
+    let expected = weights(&trial(2, RULES[1], ""));
+    assert_eq!(weights(&trial(2, &format!("{shards}{}", by("ring", RULES[1])), "")), expected);
+}
+
+#[test]
+fn towers_on_gpus_reduce_within_their_worker_first_and_learn_what_shared_towers_learn() {
+    let gpus = "[gpus.worker]\ncount = 2\nhost = { latency = \"10us\", bandwidth = \"12GB/s\" }\n";
+    let towers = format!("towers = 2\n{}", RULES[1]);
+    let expected = weights(&trial(1, &towers, gpus));
+    for way in WAYS {
+        let mirrored = format!("towers = 2\n{}", by(way, RULES[1]));
+        assert_eq!(weights(&trial(1, &mirrored, gpus)), expected, "{way}");
+        weights(&trial(3, &mirrored, gpus));
+    }
+}
+
+/// A training that takes 10 ms a step and more.
+const SLOW: &str = "[compute]\nstep_time = { law = \"constant\", value = \"10ms\" }\n\
+                    [network]\nsilence = \"50ms\"\nrecovery = \"2s\"\n";
+
+#[test]
+fn a_worker_that_dies_and_comes_back_costs_time_and_no_weight_even_without_checkpoints() {
+    let program = by("ring", ADAM);
+    let spared = trial(3, &program, SLOW).simulate(&train);
+    spared.outcome.result.unwrap();
+    let expected = spared.recording.ending.unwrap().weights_digest;
+    // At many moments of a step: while it computes, reduces, updates, and begins the next.
+    for micros in (50_000..64_000).step_by(1400) {
+        let crash = format!(
+            "{SLOW}[[fault]]\nat = \"{micros}us\"\ncrash = \"worker:1\"\nrestart_after = \"30ms\"\n"
+        );
+        let hit = trial(3, &program, &crash).simulate(&train);
+        hit.outcome.result.unwrap();
+        assert!(hit.outcome.ended > spared.outcome.ended, "the fault has cost no time");
+        assert_eq!(hit.recording.ending.unwrap().weights_digest, expected, "{micros} us");
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_come_back_is_gone_on_without() {
+    for way in WAYS {
+        let crash = format!("{SLOW}[[fault]]\nat = \"55ms\"\ncrash = \"worker:2\"\n");
+        let trial = trial(4, &by(way, ADAM), &crash);
+        let hit = trial.simulate(&train);
+        hit.outcome.result.unwrap();
+        assert_eq!(hit.recording.steps.iter().map(|it| it.global_step).max(), Some(STEPS), "{way}");
+        assert!(hit.recording.ending.unwrap().weights_digest.is_some());
+        let again = trial.simulate(&train);
+        assert_eq!(again.outcome.digest, hit.outcome.digest, "{way}");
+    }
+}
+
+#[test]
+fn checkpoints_are_those_of_a_training_by_parameter_servers() {
+    let until = |program: &str, steps: u64, store: &Memory| {
+        let mut trial = trial(2, program, "");
+        trial.settings.stop.steps = Some(steps);
+        let every = SecondOrStepTimer::every_steps(2);
+        let own = Checkpointing::new(Arc::new(store.clone()));
+        trial.checkpointing = Some(Checkpointing { every, ..own });
+        weights(&trial)
+    };
+    let (servers, mirrors) = (RULES[2].to_owned(), by("tree", RULES[2]));
+    let expected = weights(&trial(2, &servers, ""));
+    for (first, second) in [(&servers, &mirrors), (&mirrors, &servers), (&mirrors, &mirrors)] {
+        let store = Memory::default();
+        until(first, STEPS / 2, &store);
+        assert_eq!(until(second, STEPS, &store), expected, "{first}, then {second}");
+    }
+}
+
+#[test]
+fn launched_as_processes_they_learn_what_the_simulation_says() {
+    let path = folder("all_reduce").join("scenario.toml");
+    fs::write(&path, scenario(3, &by("hierarchical", ADAM), "")).unwrap();
+    let said = trainyard(&["launch", path.to_str().unwrap(), "--json"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let expected = format!("{:016x}", weights(&trial(3, &by("hierarchical", ADAM), "")));
+    assert_eq!(result["runs"][0]["weights_digest"].as_str(), Some(&*expected));
+}
+
+#[test]
+fn what_can_not_be_reduced_is_refused_by_its_key() {
+    let refused = |text: String| Experiment::parse(text).map(drop).unwrap_err().to_string();
+    let of = |more: &str| scenario(2, &by("ring", ""), more);
+    for (text, why) in [
+        (of("[replicas]\nworker = { tasks = 2 }\n"), "replicas: with `program.all_reduce`"),
+        (of("").replace("worker = 2", "worker = 2\nchief = 1"), "the tasks of one job"),
+        (of("").replace("mode = \"sync\"", "mode = \"async\""), "set `mode = \"sync\"`"),
+        (of("[network]\ncompression = \"bf16\"\n"), "remove the compression"),
+        (of("").replace("\"mlp\"\nhidden = [24, 16]", "\"null\""), "have no towers"),
+        (of("").replace("\"ring\"", "\"rings\""), "did you mean `ring`?"),
+    ] {
+        let said = refused(text);
+        assert!(said.contains(why), "{why}: {said}");
+    }
+}
