@@ -16,7 +16,7 @@ use crate::runtime::{is_computing, messages_sent};
 use crate::transport::envelopes_delivered;
 
 /// Twice what a message takes there and back.
-const PATIENCE: Duration = Duration::from_micros(100);
+pub(crate) const PATIENCE: Duration = Duration::from_micros(100);
 
 thread_local! {
     /// The poller's waker, while it waits until the thread has been woken.

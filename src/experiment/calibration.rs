@@ -26,7 +26,7 @@ pub(super) use machine::place_together;
 use runs::Measured;
 
 /// The greatest number of simulations of all runs.
-const EVALUATIONS: usize = 400;
+const EVALUATIONS: usize = 1500;
 
 /// A machine, with the quality of its model.
 #[derive(Clone, Debug)]

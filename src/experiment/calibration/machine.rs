@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use crate::cluster::TaskName;
+use crate::deployment::{PATIENCE, standard_patience};
 use crate::experiment::scenario::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork};
 use crate::kernels::KernelKind;
 use crate::simulation::{Cluster, Hosts};
@@ -40,9 +42,6 @@ pub struct Machine {
     /// The number of cores.
     pub cores: NonZeroU32,
 }
-
-/// How long a deployed task polls before it sleeps, where the user has not said so.
-const PATIENCE: Duration = Duration::from_micros(100);
 
 impl Machine {
     /// The parameters that the fit may change.
@@ -98,8 +97,8 @@ impl Machine {
     /// Puts all tasks of `cluster` on this machine.
     pub fn apply(&self, cluster: &mut Cluster) {
         let calibration = self.calibration();
-        place_together(cluster, self.cores);
         cluster.message_thread = Some(calibration.message_thread());
+        place_together(cluster, self.cores);
         calibration.apply(&mut cluster.network, &mut cluster.compute);
     }
 
@@ -170,7 +169,11 @@ impl Machine {
 
 /// Puts all tasks of `cluster` on one host with so many cores, as `launch` does.
 pub(crate) fn place_together(cluster: &mut Cluster, cores: NonZeroU32) {
-    let tasks = cluster.spec.tasks().collect();
+    let tasks: Vec<TaskName> = cluster.spec.tasks().collect();
+    if let Some(thread) = &mut cluster.message_thread {
+        let standard = standard_patience(tasks.len(), cores.get() as usize);
+        thread.patience = thread.patience.min(standard);
+    }
     cluster.hosts = Some(Hosts { tasks: vec![tasks], cores });
 }
 

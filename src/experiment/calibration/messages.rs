@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::deployment::{DeploymentError, block_on};
+use crate::deployment::{DeploymentError, PATIENCE, block_on};
 use crate::tensor::{DType, Tensor};
 use crate::transport::{
     Authority, Inbox, Loss, Messages, Payload, PeerId, Quic, QuicConfig, RunId, Transport,
@@ -21,7 +21,6 @@ use crate::units::Bytes;
 /// The sizes of the tensors that are sent \[bytes\], each with the number of round trips.
 const SIZES: [(usize, u32); 5] =
     [(0, 3000), (16 << 10, 1500), (128 << 10, 300), (1 << 20, 60), (4 << 20, 20)];
-const PATIENCE: Duration = Duration::from_micros(100);
 
 /// The measured round trips of one size: there with a tensor, back without.
 #[derive(Clone, Copy, Debug)]

@@ -40,18 +40,21 @@ const fn plan(
 
 const SOFTMAX: &str = "model = \"softmax\"\nbatch = 16";
 const THIN: &str = "model = \"mlp\"\nhidden = [32]\nbatch = 64";
+const MIDDLE: &str = "model = \"mlp\"\nhidden = [96]\nbatch = 48";
 const WIDE: &str = "model = \"mlp\"\nhidden = [1024]\nbatch = 64";
 const DEEP: &str = "model = \"mlp\"\nhidden = [256, 256, 256]\nbatch = 256";
 const HEAVY: &str = "model = \"mlp\"\nhidden = [256, 1024]\nbatch = 16";
 const IMAGES: &str = "model = \"convnet\"\nbatch = 96";
 
 /// Runs of all kinds of cost: few and many bytes, small and large kernels, tasks that share cores.
-const PLANS: [Plan; 12] = [
+const PLANS: [Plan; 14] = [
     plan("softmax", (1, 1), SOFTMAX, "async"),
     plan("softmax, 2 workers", (1, 2), SOFTMAX, "async"),
     plan("softmax, sync, 2 workers", (1, 2), SOFTMAX, "sync"),
     plan("softmax, 2 ps, 4 workers", (2, 4), SOFTMAX, "async"),
     plan("thin, sync, 2 ps, 4 workers", (2, 4), THIN, "sync"),
+    plan("middle", (1, 1), MIDDLE, "async"),
+    plan("middle, sync, 2 workers", (1, 2), MIDDLE, "sync"),
     plan("wide", (1, 1), WIDE, "async"),
     plan("wide, 2 workers", (1, 2), WIDE, "sync"),
     plan("deep", (1, 1), DEEP, "sync"),
