@@ -472,11 +472,12 @@ def changed(d, x):
 
     add, assign = lambda: after(v.assign_add(by), v.read_value), lambda: after(w.assign(by * 0.5), w.read_value)
     def loop(change):
-        # The next iteration waits for the change: TensorFlow's iterations overlap.
+        # The next iteration waits for the sum: TensorFlow's iterations overlap, and a variable by
+        # reference is read where it lies, which the next one changes.
         def body(i, s):
-            found = change(s)
-            with tf.control_dependencies([found]):
-                return [i + 1, s * 0.5 + found]
+            s = s * 0.5 + change(s)
+            with tf.control_dependencies([s]):
+                return [i + 1, tf.identity(s)]
         return tf1.while_loop(lambda i, s: i < 3, body, [0, x])[1]
 
     return d.one(lambda: x * tf1.cond(p, add, lambda: by), lambda: x + tf1.cond(p, assign, add),
