@@ -1,6 +1,6 @@
 //! How arguments are read: each flag also from the environment, TensorFlow's flags alone as a task.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
 
@@ -18,10 +18,47 @@ pub(crate) fn understood() -> Command {
 /// Reads `words`, of which the first is the program.
 pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
     let mut words: Vec<OsString> = words.into_iter().collect();
+    let mut command = understood();
     if words.get(1).is_some_and(is_of_tensorflow) {
-        words.insert(1, "task".into());
+        command.build();
+        let task = command.find_subcommand("task").expect("it is one of the commands");
+        words = as_task(words, task);
     }
-    Args::from_arg_matches(&understood().try_get_matches_from(words)?)
+    Args::from_arg_matches(&command.try_get_matches_from(words)?)
+}
+
+/// The words of a trainer without commands as those of `task`. What `task` does not know is the
+/// program's, as with `parse_known_args` of TensorFlow's example.
+fn as_task(words: Vec<OsString>, task: &Command) -> Vec<OsString> {
+    let mut words = words.into_iter().peekable();
+    let mut known: Vec<OsString> = words.next().into_iter().chain(["task".into()]).collect();
+    let mut programs = Vec::new();
+    while let Some(word) = words.next() {
+        match flag(&word) {
+            Some("") => programs.extend(words.by_ref()), // after `--` all is the program's
+            Some(name) if !knows(task, name) => {
+                let has_value = word.as_encoded_bytes().contains(&b'=');
+                programs.push(word);
+                let value = words.next_if(|next| !has_value && flag(next).is_none());
+                programs.extend(value);
+            }
+            _ => known.push(word),
+        }
+    }
+    known.push("--".into());
+    known.append(&mut programs);
+    known
+}
+
+fn knows(command: &Command, flag: &str) -> bool {
+    command.get_arguments().any(|arg| {
+        arg.get_long() == Some(flag) || arg.get_all_aliases().is_some_and(|all| all.contains(&flag))
+    })
+}
+
+/// The name of a flag: what stands between `--` and `=`.
+fn flag(word: &OsStr) -> Option<&str> {
+    word.to_str()?.strip_prefix("--")?.split('=').next()
 }
 
 /// `--busy-poll` may also be given as the variable `TRAINYARD_BUSY_POLL`.
@@ -35,9 +72,7 @@ fn with_variables(command: Command) -> Command {
 }
 
 fn is_of_tensorflow(word: &OsString) -> bool {
-    let flag = word.to_str().and_then(|word| word.strip_prefix("--"));
-    let flag = flag.map(|flag| flag.split('=').next().unwrap_or_default().replace('_', "-"));
-    flag.is_some_and(|flag| OF_TENSORFLOW.contains(&&*flag))
+    flag(word).is_some_and(|flag| OF_TENSORFLOW.contains(&&*flag.replace('_', "-")))
 }
 
 #[cfg(test)]
@@ -55,6 +90,18 @@ mod tests {
             (Some("worker"), Some(3))
         );
         assert!(read(["trainer", "--out=x"].map(OsString::from)).is_err());
+    }
+
+    #[test]
+    fn flags_that_a_task_does_not_know_are_its_programs() {
+        let words = "trainer --job_name=ps --batch_size 32 --task_index 1 --lr=0.1 --async -- --x";
+        let args = read(words.split(' ').map(OsString::from)).unwrap();
+        let args::Command::Task(task) = args.command else { panic!("{:?}", args.command) };
+        assert_eq!((task.role.job_name.as_deref(), task.role.task_index), (Some("ps"), Some(1)));
+        let programs = &task.scenario.program;
+        assert_eq!(programs, &["--batch_size", "32", "--lr=0.1", "--async", "--x"]);
+        let with_command = "trainer task --job_name=ps --batch_size=32";
+        assert!(read(with_command.split(' ').map(OsString::from)).is_err(), "perhaps misspelt");
     }
 
     #[test]
