@@ -112,7 +112,8 @@ mod tests {
         });
         let again = model(&found);
         for (again, measured) in again.iter().zip(&measured) {
-            assert!((again / measured - 1.0).abs() < 0.1, "{again} {measured}");
+            // Squares would put the last of them half way: at three times what it is.
+            assert!((again / measured - 1.0).abs() < 0.2, "{again} {measured}");
         }
     }
 
