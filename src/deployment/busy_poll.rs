@@ -56,7 +56,7 @@ pub(crate) fn block_on<F: Future>(patience: Duration, future: F) -> F::Output {
 /// The greatest number of wake-ups without a poll, after polls in vain.
 const MOST_SKIPPED: u32 = 256;
 
-/// The number of turns in which what has woken the thread reaches the actors.
+/// The number of turns after which the envelope that has woken the thread has reached the actors.
 const FIRST_TURNS: u32 = 3;
 
 /// Each time that something has woken this thread, keeps it awake until its actors have been sent

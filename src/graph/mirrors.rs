@@ -114,8 +114,8 @@ pub fn mirrored_gradients(
     Ok(MirroredGradients { towers: reduced })
 }
 
-/// The positions in `pairs` of the gradients that are reduced together, from the last on. Rows are
-/// by themselves.
+/// The positions in `pairs` of the gradients of each group, from the last gradient to the first. A
+/// gradient of rows is a group of its own.
 fn buckets(pairs: &[(Variable, Gradient)]) -> Vec<Vec<usize>> {
     let (mut all, mut open, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (at, (variable, gradient)) in pairs.iter().enumerate().rev() {

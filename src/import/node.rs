@@ -181,7 +181,7 @@ impl<'a> Def<'a> {
             .transpose()
     }
 
-    /// Whether the attribute says that elements are lists or optionals.
+    /// Whether the attribute is the type `variant`, which stands for lists and optional values.
     pub(super) fn is_variant(&self, name: &str) -> bool {
         matches!(self.value(name), Some(Attribute::Type(tensor::VARIANT)))
     }

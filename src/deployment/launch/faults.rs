@@ -94,7 +94,8 @@ pub(super) enum Deed {
 }
 
 impl Deed {
-    /// `fault` with the index in `tasks` of each task that it names; `None` if one is not in there.
+    /// `fault`, with each task that it names as its index in `tasks`; `None` if one of them is not
+    /// in `tasks`.
     fn of(fault: &ProcessFault, tasks: &[TaskName]) -> Option<Self> {
         let index = |task: &TaskName| tasks.iter().position(|one| one == task);
         Some(match fault.kind.clone() {

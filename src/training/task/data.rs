@@ -12,7 +12,8 @@ use super::{Task, TaskParts};
 
 /// A worker's share of the training's data.
 pub(super) enum Data {
-    /// The batches of each of the replica's towers, which are on as many tasks.
+    /// The batches of this task; where its client runs mirrored towers, those of each task of its
+    /// replica, in their order.
     InMemory(Vec<Batches>),
     Streamed(Input<Batch>),
 }
