@@ -1,8 +1,8 @@
 //! The built-in trainer: runs a scenario's `[program]`, written as a user would write a trainer.
 
+mod absent;
 mod mirrored;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::cluster::{Role, TaskName};
@@ -25,6 +25,7 @@ use super::task::Task;
 use crate::import::{self, ImportError};
 use crate::models::{self, GraphFile, Model, Network, Stages};
 use crate::optimizer::{SyncReplicas, SyncReplicasOp, TrainOp, gradients_of};
+use absent::Absent;
 
 /// Trains as the task's settings say, until one of their stop conditions is met.
 ///
@@ -41,18 +42,28 @@ pub async fn train(task: Task) -> Result<()> {
         Role::Worker => {}
     }
     check_that_somebody_holds_variables(&task)?;
-    let mut lost = BTreeSet::new();
+    let mut absent = Absent::default();
     loop {
-        let Err(error) = train_without(&task, &lost).await else { return Ok(()) };
-        let Some(gone) = mirrored::lost_tower(&task, &error, &lost) else { return Err(error) };
-        tracing::warn!(%error, "going on without the towers of {gone}, which does not come back");
-        lost.insert(gone);
+        match train_without(&task, &mut absent).await {
+            Ok(Formation::Done) => return Ok(()),
+            Ok(Formation::Grows) => {}
+            Err(error) => absent.go_on_without(&task, error)?,
+        }
     }
 }
 
-/// Trains with all of the replica's tasks but those that are `lost`.
-async fn train_without(task: &Task, lost: &BTreeSet<TaskName>) -> Result<()> {
-    let (g, model) = build_graph(task, lost)?;
+/// How the training of one formation of towers has ended.
+enum Formation {
+    /// The training is over.
+    Done,
+    /// A task is back, and the training goes on with its towers, too.
+    Grows,
+}
+
+/// Trains with all of the replica's tasks but those that are `absent`, until the end, or until one
+/// of those is back.
+async fn train_without(task: &Task, absent: &mut Absent) -> Result<Formation> {
+    let (g, model) = build_graph(task, absent)?;
     let mut builder = MonitoredSession::builder(task, g);
     let stop = &task.settings().stop;
     if let Some(steps) = stop.steps {
@@ -70,8 +81,11 @@ async fn train_without(task: &Task, lost: &BTreeSet<TaskName>) -> Result<()> {
         builder = builder.checkpointing(checkpointing.clone());
     }
     let mut session = builder.open().await?;
-    let trained = train_until_the_end(task, &mut session, &model).await;
-    session.close_after(trained).await
+    let trained = train_until_the_end(task, &mut session, &model, absent).await;
+    match trained {
+        Ok(Formation::Grows) => Ok(Formation::Grows),
+        ended => session.close_after(ended.map(drop)).await.map(|()| Formation::Done),
+    }
 }
 
 /// Measures the training's checkpoints until it has ended.
@@ -102,12 +116,16 @@ async fn train_until_the_end(
     task: &Task,
     session: &mut MonitoredSession,
     model: &Built,
-) -> Result<()> {
+    absent: &mut Absent,
+) -> Result<Formation> {
     while !session.should_stop() {
+        if absent.take_back(task) {
+            return Ok(Formation::Grows);
+        }
         model.step(task, session).await?;
         check_chief(task)?;
     }
-    Ok(())
+    Ok(Formation::Done)
 }
 
 /// The graph of the built-in trainer, and the request of one of its training steps: one that
@@ -116,7 +134,7 @@ async fn train_until_the_end(
 /// # Errors
 /// If the model can't be built.
 pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
-    let (g, model) = build_graph(task, &BTreeSet::new())?;
+    let (g, model) = build_graph(task, &Absent::default())?;
     let shared = model.train_op.in_step(task.local_steps() - 1);
     let mut request = Request { targets: vec![shared.op_id()], ..Request::default() };
     let told = shared.end_of_step().into_iter().flat_map(|end| end.told_of_step());
@@ -129,12 +147,12 @@ pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
     Ok((g.snapshot()?, request))
 }
 
-fn build_graph(task: &Task, lost: &BTreeSet<TaskName>) -> Result<(Graph, Built)> {
+fn build_graph(task: &Task, absent: &Absent) -> Result<(Graph, Built)> {
     let g = Graph::new();
     g.set_random_seed(task.seed());
     if let Some(reducing) = &task.settings().all_reduce {
         let own = task.device().to_string();
-        let model = g.with_device(&own, |g| mirrored::build(g, task, reducing, lost))?;
+        let model = g.with_device(&own, |g| mirrored::build(g, task, reducing, absent))?;
         return Ok((g, model));
     }
     let setter = ReplicaDeviceSetter::new(task.cluster())

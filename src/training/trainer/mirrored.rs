@@ -1,28 +1,25 @@
 //! Mirrored towers on the tasks of a replica: one client, the first task's program, runs them all.
 
-use std::collections::BTreeSet;
-
+use super::absent::Absent;
 use super::{Built, Data, network};
-use crate::cluster::TaskName;
 use crate::graph::{Graph, GraphError, Output, mirrored_gradients, stack};
 use crate::models::Stages;
-use crate::runtime::{Code, Error};
 use crate::training::settings::Reducing;
 use crate::training::task::Task;
 
-/// The scenario's network in a tower on each task of the replica that is not `lost`, or in several
-/// on the GPUs of each, with the operation that trains them all.
+/// The scenario's network in a tower on each task of the replica that is not `absent`, or in
+/// several on the GPUs of each, with the operation that trains them all.
 pub(super) fn build(
     g: &Graph,
     task: &Task,
     reducing: &Reducing,
-    lost: &BTreeSet<TaskName>,
+    absent: &Absent,
 ) -> Result<Built, GraphError> {
     let settings = task.settings();
     g.global_step()?;
     let (mut devices, mut tasks) = (Vec::new(), Vec::new());
     for (at, helper) in task.cluster().replica_of(task.name()).iter().enumerate() {
-        if lost.contains(helper) {
+        if absent.contains(helper) {
             continue;
         }
         let of_task = format!("/job:{}/task:{}", helper.job(), helper.index());
@@ -41,17 +38,4 @@ pub(super) fn build(
     let train_op = task.apply_mirrored_gradients(settings.optimizer.clone(), &gradients)?;
     let loss = stack(&losses.iter().collect::<Vec<_>>(), 0)?.mean();
     Ok(Built::of(&train_op, Some(Data { towers, loss })))
-}
-
-/// The task whose towers a training can go on without after `error`: another task of the replica
-/// than this one, which does not come back.
-pub(super) fn lost_tower(
-    task: &Task,
-    error: &Error,
-    lost: &BTreeSet<TaskName>,
-) -> Option<TaskName> {
-    task.settings().all_reduce.as_ref()?;
-    let gone = error.task.as_ref().filter(|_| error.code == Code::Unavailable)?;
-    let is_helper = task.cluster().replica_of(task.name())[1..].contains(gone);
-    (is_helper && !lost.contains(gone)).then(|| gone.clone())
 }

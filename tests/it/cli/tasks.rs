@@ -1,6 +1,7 @@
 //! `task`: several processes that find one another, as on several hosts: with partial knowledge,
 //! and asked to stop.
 
+mod all_reduce;
 mod ends;
 mod own_values;
 mod session_master;
@@ -45,8 +46,12 @@ fn run(folder: &Path, scenario: &str, config: &Value) -> Running {
 
 /// A folder with the certificates of one parameter server and two workers.
 fn with_certificates(test: &str) -> std::path::PathBuf {
+    with_certificates_of(test, "ps:0,worker:0,worker:1,client:0")
+}
+
+/// A folder with the certificates of `tasks`.
+fn with_certificates_of(test: &str, tasks: &str) -> std::path::PathBuf {
     let folder = folder(&format!("{test}_in"));
-    let tasks = "ps:0,worker:0,worker:1,client:0";
     for args in [&["certs", "new", "certs"][..], &["certs", "issue", "certs", "--task", tasks]] {
         let said = trainyard_in(&folder, args, &[]);
         assert_eq!(said.code, 0, "{}", said.err);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trainyard::checkpoint::Memory;
 use trainyard::cluster::TaskName;
-use trainyard::experiment::{Experiment, Trial};
+use trainyard::experiment::{Experiment, Simulated, Trial};
 use trainyard::simulation::Activity;
 use trainyard::training::{Checkpointing, SecondOrStepTimer, train};
 
@@ -146,6 +146,34 @@ fn a_worker_that_does_not_come_back_is_gone_on_without() {
         assert!(hit.recording.ending.unwrap().weights_digest.is_some());
         let again = trial.simulate(&train);
         assert_eq!(again.outcome.digest, hit.outcome.digest, "{way}");
+    }
+}
+
+#[test]
+fn a_worker_that_comes_back_after_the_others_have_formed_anew_is_taken_in_as_often_as_it_does() {
+    let slow = SLOW.replace("recovery = \"2s\"", "recovery = \"200ms\"");
+    let of = |way: &str, again: &str| {
+        let mut faults = slow.clone();
+        for at in ["55ms", "1500ms"] {
+            faults += &format!("[[fault]]\nat = \"{at}\"\ncrash = \"worker:2\"\n{again}\n");
+        }
+        let mut trial = trial(3, &by(way, ADAM), &faults);
+        trial.settings.stop.steps = Some(200);
+        trial.simulate(&train)
+    };
+    for way in WAYS {
+        let (gone, back) = (of(way, ""), of(way, "restart_after = \"400ms\""));
+        let computed = |hit: &Simulated| {
+            let last = hit.recording.steps.last().unwrap();
+            assert_eq!((hit.outcome.result.is_ok(), last.global_step), (true, 200), "{way}");
+            let usage = &hit.outcome.usage[&TaskName::new("worker", 2)];
+            usage.of(Activity::Kernels).as_secs_f64() / 10e-3
+        };
+        let steps = [computed(&gone), computed(&back)];
+        // It computes all but the steps that the others take while it is away.
+        assert!(steps[0] < 10.0 && steps[1] > 150.0, "{way}: {steps:?}");
+        let again = of(way, "restart_after = \"400ms\"");
+        assert_eq!(again.outcome.digest, back.outcome.digest, "{way}");
     }
 }
 

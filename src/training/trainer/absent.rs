@@ -1,0 +1,70 @@
+//! The tasks of towers that a training goes on without, until they are back.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use crate::cluster::{DeviceSpec, TaskName};
+use crate::graph::Graph;
+use crate::runtime::{Code, Error, Result};
+use crate::training::session::Session;
+use crate::training::task::Task;
+
+/// A step on the task that has no limit: it ends when the task answers again.
+type SignOfLife = Pin<Box<dyn Future<Output = Result<()>>>>;
+
+/// The tasks of the replica that are lost, each with the step that it is to answer.
+#[derive(Default)]
+pub(super) struct Absent(BTreeMap<TaskName, SignOfLife>);
+
+impl Absent {
+    /// Whether `task` is one of them.
+    pub(super) fn contains(&self, task: &TaskName) -> bool {
+        self.0.contains_key(task)
+    }
+
+    /// Goes on without the task that `error` says is lost for good: another task of the replica of
+    /// `task`, which has not come back in time.
+    ///
+    /// # Errors
+    /// `error`, if it says something else, or the training has no towers on other tasks.
+    pub(super) fn go_on_without(&mut self, task: &Task, error: Error) -> Result<()> {
+        let gone = error.task.as_ref().filter(|_| error.code == Code::Unavailable);
+        let is_helper = |gone: &&TaskName| {
+            let replica = task.cluster().replica_of(task.name());
+            task.settings().all_reduce.is_some() && replica[1..].contains(gone)
+        };
+        let gone = gone.filter(is_helper).filter(|gone| !self.contains(gone)).cloned();
+        let Some(gone) = gone else { return Err(error) };
+        tracing::warn!(%error, "going on without the towers of {gone}, until it is back");
+        self.0.insert(gone.clone(), sign_of_life(task, &gone));
+        Ok(())
+    }
+
+    /// Takes out those that have answered; returns whether there are any.
+    pub(super) fn take_back(&mut self, task: &Task) -> bool {
+        let before = self.0.len();
+        let mut context = Context::from_waker(Waker::noop());
+        self.0.retain(|gone, sign| {
+            let Poll::Ready(answered) = sign.as_mut().poll(&mut context) else { return true };
+            match &answered {
+                Ok(()) => tracing::warn!("{gone} is back: forming anew with its towers"),
+                // It was lost once more before it answered.
+                Err(_) => *sign = sign_of_life(task, gone),
+            }
+            answered.is_err()
+        });
+        self.0.len() < before
+    }
+}
+
+/// A step of a session of its own on `gone`, which goes on until that has taken it.
+fn sign_of_life(task: &Task, gone: &TaskName) -> SignOfLife {
+    let (target, device) = (task.target(), DeviceSpec::of_task(gone));
+    Box::pin(async move {
+        let g = Graph::new();
+        let alive = g.with_device(&device.to_string(), |g| Ok(g.constant(true)))?;
+        let session = Session::new(&target, &g).await?;
+        session.run().fetch(&alive).await.map(drop)
+    })
+}
