@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arguments, Mode};
+use super::{Arguments, Case, Mode};
 
 /// The environment variable that carries a process's order.
 const ORDER: &str = "TRAINYARD_PEER_ORDER";
@@ -72,6 +72,13 @@ fn scenario_of(arguments: &Arguments) -> String {
         Mode::Sync => "sync",
         Mode::Async => "async",
     };
+    if arguments.case == Case::AllReduce {
+        return format!(
+            "[cluster]\nworker = {workers}\n[program]\nmodel = \"softmax\"\n\
+             all_reduce = \"ring\"\n[stop]\nsteps = {steps}\n\
+             [[run]]\nname = \"peer\"\nmode = \"sync\"\n"
+        );
+    }
     format!(
         "[cluster]\nps = {ps}\nworker = {workers}\n[program]\nmodel = \"null\"\n[stop]\n\
          steps = {steps}\n\

@@ -5,6 +5,7 @@
 //!     cargo bench --bench peer -- null-step --kind scalar --ps 1 --workers 1
 //!     cargo bench --bench peer -- null-step --kind dense --megabytes 100 --steps 10
 //!     cargo bench --bench peer -- train --mode async --workers 2 --layers 64,128,10 --batch 32
+//!     cargo bench --bench peer -- all-reduce --workers 4 --megabytes 100 --way ring --steps 20
 //!
 //! A step is timed as a program sees it: from asking a session for the step to having its fetched
 //! values. A cluster is one process a task on 127.0.0.1, over QUIC with mutual TLS, as `launch`
@@ -46,6 +47,9 @@ struct Arguments {
     layers: Vec<usize>,
     #[arg(long, default_value_t = 32)]
     batch: usize,
+    /// Of an all-reduce.
+    #[arg(long, value_enum, default_value = "ring")]
+    way: Way,
     /// A flag that Cargo adds; it is ignored.
     #[arg(long, hide = true)]
     bench: bool,
@@ -57,6 +61,7 @@ enum Case {
     LocalStep,
     NullStep,
     Train,
+    AllReduce,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -73,6 +78,14 @@ enum Mode {
     Async,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Way {
+    Ring,
+    Tree,
+    Shuffle,
+}
+
 fn main() -> ExitCode {
     if let Some(order) = cluster::Order::received() {
         return trainyard::main(move |task| trainers::train(task, order.clone()));
@@ -80,7 +93,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.case {
         Case::LocalStep => local_step::run().map_err(|error| error.to_string()),
-        Case::NullStep | Case::Train => cluster::run(&arguments),
+        Case::NullStep | Case::Train | Case::AllReduce => cluster::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

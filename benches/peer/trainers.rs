@@ -4,12 +4,14 @@
 use std::time::Instant;
 
 use serde::Serialize;
+use trainyard::cluster::Role;
+use trainyard::graph::AllReduce;
 use trainyard::prelude::*;
 
 use super::cluster::Order;
 use super::line::{Times, json};
 use super::local_step::batch;
-use super::{Arguments, Case, Kind, Mode};
+use super::{Arguments, Case, Kind, Mode, Way};
 
 /// The number of variables that a null step reads and updates.
 const VARIABLES: usize = 16;
@@ -41,13 +43,25 @@ struct Train {
     global_steps_per_s: f64,
 }
 
+/// An all-reduce's times.
+#[derive(Serialize)]
+struct AllReduced {
+    case: &'static str,
+    way: Way,
+    megabytes: usize,
+    workers: usize,
+    #[serde(flatten)]
+    times: Times,
+}
+
 /// The program of a task of the cluster.
 pub(crate) async fn train(task: Task, order: Order) -> Result<()> {
-    if task.job() == "ps" {
+    if matches!(task.role(), Role::ParameterServer | Role::Helper) {
         return task.join().await;
     }
     let line = match order.arguments.case {
         Case::NullStep => Some(null_step(&task, &order.arguments).await?),
+        Case::AllReduce => Some(all_reduce(&task, &order.arguments).await?),
         _ => training(&task, &order.arguments).await?,
     };
     if let Some(line) = line {
@@ -94,6 +108,36 @@ async fn null_step(task: &Task, arguments: &Arguments) -> Result<String> {
         worker: task.index(),
         times,
     }))
+}
+
+/// Sums a value of each worker, so that each has the sum; the first orders it.
+async fn all_reduce(task: &Task, arguments: &Arguments) -> Result<String> {
+    let Arguments { megabytes, workers, steps, way, .. } = *arguments;
+    let g = Graph::new();
+    g.global_step()?;
+    let zeros = Tensor::zeros(DType::F32, [megabytes * 1_000_000 / 4]);
+    let mut own = Vec::with_capacity(workers);
+    for worker in 0..workers {
+        let variable = |g: &Graph| g.variable(&format!("v{worker}"), &g.constant(zeros.clone()));
+        own.push(g.with_device(&format!("/job:worker/task:{worker}"), variable)?.read());
+    }
+    let ring = match way {
+        Way::Ring => AllReduce::Ring,
+        Way::Tree => AllReduce::Tree,
+        Way::Shuffle => AllReduce::Shuffle,
+    };
+    let sums = ring.sum(&own)?;
+    let session = MonitoredSession::builder(task, g).open().await?;
+    let mut times = Vec::with_capacity(steps);
+    for _ in 0..steps + 2 {
+        let begin = Instant::now();
+        let run = session.raw().run();
+        sums.iter().fold(run, |run, sum| run.target(sum.target())).await?;
+        times.push(begin.elapsed().as_secs_f64() * 1e3);
+    }
+    session.close().await?;
+    let times = Times::of(times.split_off(2));
+    Ok(json(&AllReduced { case: "all-reduce", way, megabytes, workers, times }))
 }
 
 /// Between-graph replication with Adagrad; the chief counts the steps of all.

@@ -1,23 +1,16 @@
-//! The speed of messages between two tasks over QUIC on loopback, compared with quinn alone. Prints
-//! one JSON line for each case.
-//!
-//! `cargo bench --bench transport`. Each end has a thread of its own, as it would have a process of
-//! its own.
-
-#[path = "figures/mod.rs"]
-mod figures;
+//! Messages between two tasks, compared with quinn alone. Each end has a thread of its own, as it
+//! would have a process of its own.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use figures::Figures;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{
     AsyncUdpSocket, ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, Runtime,
@@ -32,14 +25,14 @@ use trainyard::transport::{
 };
 use trainyard::units::Bytes;
 
+use super::FIGURES;
+
 const ROUND_TRIPS: usize = 20_000;
 
 /// The number of elements of an f32 tensor of 100 MB.
 const LARGE: usize = 25_000_000;
 const TENSORS: usize = 10;
 const REPEATS: usize = 5;
-
-static FIGURES: LazyLock<Figures> = LazyLock::new(|| Figures::of("transport"));
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Note {
@@ -106,7 +99,8 @@ fn on_a_thread<T: Send + 'static, F: Future<Output = T>>(
     })
 }
 
-fn main() {
+/// Measures round trips and large tensors, ours and quinn's.
+pub(super) fn run() {
     let sockets: Vec<UdpSocket> =
         (0..2).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port is free")).collect();
     let address = |i: usize| sockets[i].local_addr().expect("it is bound").to_string();

@@ -1,0 +1,228 @@
+//! Many workers of one parameter server. That is a process of the binary's `task`; the workers are
+//! here, on a thread each, and read and update its variables without a model.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use serde_json::{Value, json};
+use trainyard::checkpoint::Stores;
+use trainyard::cluster::{RunConfig, TaskName};
+use trainyard::deployment::{self, Member, Proof, Seat, StopRequest};
+use trainyard::experiment::{Experiment, Trial};
+use trainyard::prelude::*;
+use trainyard::runtime::Host;
+use trainyard::training::{
+    Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats, TaskParts,
+};
+use trainyard::transport::Authority;
+
+use super::FIGURES;
+
+/// The scalars that a step reads and updates.
+const VARIABLES: usize = 16;
+/// The longest time in which all are served once.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What the workers have seen so far, by worker: how long each step took \[us\].
+struct Seen {
+    steps: Mutex<Vec<Vec<u32>>>,
+    /// When all stop, once all have been served.
+    until: Mutex<Option<Instant>>,
+}
+
+/// Measures `count` connections that are all served for so many seconds.
+pub(super) fn run(count: u32, seconds: u64) {
+    let folder = env::temp_dir().join(format!("trainyard-connections-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("there is room for files");
+    let cluster = Cluster::new(folder.clone(), count);
+    let mut server = cluster.server();
+    thread::sleep(Duration::from_secs(1));
+    let before = resident(&server);
+    let seen = Arc::new(Seen {
+        steps: Mutex::new(vec![Vec::new(); count as usize]),
+        until: Mutex::new(None),
+    });
+    let began = Instant::now();
+    let workers: Vec<_> = (0..count).map(|index| cluster.worker(index, &seen)).collect();
+    while seen.steps.lock().expect("no worker panics").iter().any(Vec::is_empty) {
+        let status = server.try_wait().expect("it is a child of this process");
+        assert!(status.is_none() && began.elapsed() < PATIENCE, "not all are served: {status:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let (served, first) = (began.elapsed(), resident(&server));
+    seen.steps.lock().expect("no worker panics").iter_mut().for_each(Vec::clear);
+    let until = Instant::now() + Duration::from_secs(seconds);
+    seen.until.lock().expect("no worker panics").replace(until);
+    thread::sleep(until.saturating_duration_since(Instant::now()));
+    let last = resident(&server);
+    let ended: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+    assert!(ended.iter().all(Result::is_ok), "a worker has failed");
+    assert!(server.wait().expect("it was started").success(), "the parameter server has failed");
+    let steps = std::mem::take(&mut *seen.steps.lock().expect("no worker panics"));
+    fs::remove_dir_all(folder).expect("they are this process's");
+    report(steps, seconds, (served, before, first, last));
+}
+
+/// The figures of `steps`; `served` is the time until all were served once, and the rest the
+/// server's memory before there was a worker, then, and at the end \[kB\].
+fn report(
+    steps: Vec<Vec<u32>>,
+    seconds: u64,
+    (served, before, first, last): (Duration, u64, u64, u64),
+) {
+    let mut counts: Vec<usize> = steps.iter().map(Vec::len).collect();
+    counts.sort_unstable();
+    let mut times: Vec<u32> = steps.into_iter().flatten().collect();
+    times.sort_unstable();
+    let count = counts.len();
+    let millis = |share: f64| {
+        let at = ((times.len() - 1) as f64 * share) as usize;
+        f64::from(times[at] / 10) / 100.0
+    };
+    FIGURES.note(&json!({
+        "case": "transport/connections",
+        "connections": count,
+        "seconds": seconds,
+        "all_served_after_s": (served.as_secs_f64() * 10.0).round() / 10.0,
+        "steps_per_s": times.len() as u64 / seconds,
+        "steps_of_a_connection": {
+            "least": counts[0], "median": counts[count / 2], "most": counts[count - 1],
+        },
+        "p50_ms": millis(0.5), "p99_ms": millis(0.99), "longest_ms": millis(1.0),
+        "server_mb": [before / 1000, first / 1000, last / 1000],
+        "server_kb_a_connection": last.saturating_sub(before) / count as u64,
+    }));
+}
+
+/// The resident memory of a process \[kB\].
+fn resident(process: &Child) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+/// A parameter server and its workers, none of which knows another.
+struct Cluster {
+    folder: PathBuf,
+    authority: Authority,
+    server: String,
+    trial: Trial,
+}
+
+impl Cluster {
+    fn new(folder: PathBuf, workers: u32) -> Self {
+        let text = format!(
+            "name = \"connections\"\n[cluster]\nps = 1\nworker = {workers}\n\
+             [program]\nmodel = \"null\"\n[stop]\nsteps = 1\n\
+             [[run]]\nname = \"connections\"\nmode = \"async\"\n"
+        );
+        fs::write(folder.join("scenario.toml"), &text).expect("there is room for files");
+        let trials = Experiment::parse(text).expect("a scenario").trials().expect("one run");
+        let authority = Authority::new("connections").expect("an authority");
+        let server = free_address();
+        let trial = trials.into_iter().next().expect("one run");
+        Self { folder, authority, server, trial }
+    }
+
+    /// The place of a task, which knows the parameter server and itself.
+    fn config(&self, job: &str, index: u32) -> Value {
+        let worker = match job {
+            "ps" => BTreeMap::new(),
+            _ => BTreeMap::from([(index.to_string(), free_address())]),
+        };
+        let cluster = json!({ "ps": [self.server], "worker": worker });
+        json!({ "sparseCluster": cluster, "task": { "type": job, "index": index } })
+    }
+
+    fn server(&self) -> Child {
+        let task = TaskName::new("ps", 0);
+        let identity = self.authority.issue(&task, &[]).expect("a certificate");
+        identity.save(&self.folder, &task).expect("there is room for files");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+        command.args(["task", "scenario.toml", "--certs", "."]).current_dir(&self.folder);
+        command.env("TF_CONFIG", self.config("ps", 0).to_string()).stdout(Stdio::null());
+        command.spawn().expect("the binary is built")
+    }
+
+    /// Starts the worker of this index on a thread.
+    fn worker(&self, index: u32, seen: &Arc<Seen>) -> thread::JoinHandle<()> {
+        let config = self.config("worker", index).to_string();
+        let role = RunConfig::from_tf_config(Some(&config)).expect("a place in the cluster");
+        let identity = self.authority.issue(role.task(), &[]).expect("a certificate");
+        let (trial, seen) = (self.trial.clone(), Arc::clone(seen));
+        thread::spawn(move || {
+            let proof = Some(Proof::Given(identity));
+            let spec = trial.cluster.spec.clone();
+            let seat = Seat::new(&role, spec, proof, "connections").expect("a seat");
+            let member = Member::new(seat);
+            let ended = deployment::run(member, StopRequest::never(), |host| {
+                steps(task(&trial, host, role), index as usize, seen)
+            });
+            ended.expect("it can take part").result.expect("it is served");
+        })
+    }
+}
+
+fn task(trial: &Trial, host: Host, role: RunConfig) -> Task {
+    let parts = TaskParts {
+        server: host.server,
+        clock: host.clock,
+        mode: trial.mode,
+        seed: trial.cluster.seed,
+        settings: trial.settings.clone(),
+        dataset: None,
+        checkpointing: None,
+        stores: Stores::in_memory(),
+        recorder: Rc::new(Unrecorded),
+        config: Some(role),
+        arguments: Vec::new(),
+    };
+    Task::new(parts).expect("it has no data to share")
+}
+
+/// Takes steps until all are to stop.
+async fn steps(task: Task, index: usize, seen: Arc<Seen>) -> Result<()> {
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let train = g.with_device_fn(setter, |g| {
+        let step = g.global_step()?;
+        let mut pairs = Vec::with_capacity(VARIABLES);
+        for number in 0..VARIABLES {
+            let variable = g.variable(&format!("v{number}"), &g.constant(0f32))?;
+            let gradient = variable.read().identity();
+            pairs.push((variable, gradient));
+        }
+        GradientDescent::new(0.0).apply_gradients(&pairs, &step)
+    })?;
+    let session = MonitoredSession::builder(&task, g).open().await?;
+    while seen.until.lock().expect("no worker panics").is_none_or(|until| Instant::now() < until) {
+        let began = Instant::now();
+        session.raw().run().target(&train).await?;
+        let took = began.elapsed().as_micros() as u32;
+        seen.steps.lock().expect("no worker panics")[index].push(took);
+    }
+    session.close().await
+}
+
+/// Keeps nothing.
+struct Unrecorded;
+
+impl Recorder for Unrecorded {
+    fn beginning(&self, _: Beginning) {}
+    fn step(&self, _: StepStats) {}
+    fn restored(&self, _: u64) {}
+    fn evaluation(&self, _: Evaluation) {}
+    fn checkpoint_failed(&self, _: FailedCheckpoint) {}
+    fn ending(&self, _: Ending) {}
+}
+
+/// An address that is free now.
+fn free_address() -> String {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    socket.local_addr().expect("it is bound").to_string()
+}
