@@ -44,8 +44,11 @@ macro_rules! gemm {
                 parallelism: Parallelism,
             ) {
                 // The inner loops go down a column of the product: one of rows is that of the
-                // factors exchanged, each with rows for columns.
-                let ([m, n], out_steps, a, b) = if out.row > out.column {
+                // factors exchanged, each with rows for columns. Where both factors already lie
+                // as those loops read them, writing across the rows of the product costs less
+                // than copying the factors.
+                let lie_right = a.row == 1 && b.row == 1;
+                let ([m, n], out_steps, a, b) = if out.row > out.column && !lie_right {
                     ([n, m], [out.row, out.column], turned(b), turned(a))
                 } else {
                     ([m, n], [out.column, out.row], a, b)

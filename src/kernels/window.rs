@@ -8,10 +8,13 @@
 mod convolution;
 mod depthwise;
 mod filter_gradient;
+mod narrow;
 mod padded;
 mod pool;
 mod slide;
 mod tile;
+
+use std::ops::Range;
 
 use super::matmul;
 use super::parallel::for_pieces;
@@ -83,6 +86,20 @@ impl Windows {
     /// The number of elements of a window, in one channel.
     pub(crate) fn taps(&self) -> usize {
         self.size[0] * self.size[1]
+    }
+
+    /// The places along `axis` from which `tap` is in the image.
+    fn places_inside(&self, axis: usize, tap: usize) -> Range<usize> {
+        let (before, at) = (self.before[axis], tap * self.dilations[axis]);
+        let first = before.saturating_sub(at).div_ceil(self.strides[axis]);
+        let end = (self.extent[axis] + before).saturating_sub(at).div_ceil(self.strides[axis]);
+        first..end.min(self.places[axis]).max(first)
+    }
+
+    /// The element along `axis` that is under `tap` at `place`, which is one of
+    /// [`Self::places_inside`].
+    fn element(&self, axis: usize, place: usize, tap: usize) -> usize {
+        place * self.strides[axis] + tap * self.dilations[axis] - self.before[axis]
     }
 }
 

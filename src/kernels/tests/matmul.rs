@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::batch_matmul::{Factor, batch_matmul};
 use super::super::matmul::{MatMul, matmul};
 use super::super::reference;
-use super::{assert_close, values, written};
+use super::{assert_close, bits, values, written};
 
 fn check(dims: MatMul) {
     let (a, b) = (values(1, dims.m * dims.k), values(2, dims.k * dims.n));
@@ -32,6 +32,21 @@ fn every_small_shape_and_transposition_gives_the_product() {
 fn a_product_spread_over_threads_is_still_the_product_where_columns_do_not_divide() {
     for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
         check(MatMul { m: 129, k: 129, n: 261, transpose_a, transpose_b });
+    }
+}
+
+#[test]
+fn a_transposed_second_factor_gives_the_bits_of_the_same_factor_in_rows() {
+    for (m, k, n) in
+        [(8, 128, 128), (32, 1100, 520), (64, 256, 700), (64, 1024, 1030), (130, 64, 40)]
+    {
+        let (a, b) = (values(1, m * k), values(2, n * k));
+        let turned: Vec<f32> = (0..k * n).map(|i| b[i % n * k + i / n]).collect();
+        let product = |b: &[f32], transpose_b| {
+            let dims = MatMul { m, k, n, transpose_a: false, transpose_b };
+            bits(&written(m * n, 1, |out| matmul(&a, b, out, dims)))
+        };
+        assert!(product(&b, true) == product(&turned, false), "[{m}, {k}] x [{k}, {n}]");
     }
 }
 

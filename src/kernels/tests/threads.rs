@@ -154,8 +154,12 @@ fn kernels_on_rows_do_not_depend_on_threads() {
 
 #[test]
 fn convolutions_do_not_depend_on_threads_whatever_is_large() {
-    let cases =
-        [([20, 30, 30], 5, [8, 40]), ([1, 200, 64], 3, [16, 33]), ([70, 4, 4], 3, [64, 96])];
+    let cases = [
+        ([20, 30, 30], 5, [8, 40]),
+        ([1, 200, 64], 3, [16, 33]),
+        ([70, 4, 4], 3, [64, 96]),
+        ([15, 28, 28], 5, [3, 32]),
+    ];
     for ([images, height, width], size, [c, o]) in cases {
         for stride in [1, 2] {
             let sliding = Sliding::from(Padding::Same).strides([stride, stride]);

@@ -2,7 +2,7 @@
 
 use super::slide::{Parts, Phase, Slide};
 use super::tile::{PANEL, Panel, Row, Run, append};
-use super::{Windows, check_lengths, for_parts, is_spread, scratch};
+use super::{Windows, check_lengths, for_parts, is_spread, narrow, scratch};
 
 /// The number of rows of a panel of the filter that are used at a time: 128 KiB, a part of a
 /// second-level cache.
@@ -29,7 +29,7 @@ pub(crate) fn convolution(
 /// `out`: the gradient of a convolution by its image, when `dy` is that by its result (TensorFlow
 /// `Conv2DBackpropInput`).
 ///
-/// Order: as [`convolution`], the window turned round.
+/// Order: as [`convolution`], the window turned round; of few channels as [`narrow`] says.
 pub(crate) fn input_gradient(
     dy: &[f32],
     filter: &[f32],
@@ -39,6 +39,9 @@ pub(crate) fn input_gradient(
 ) {
     let [c, o] = channels;
     check_lengths(windows, out.len(), filter.len(), dy.len(), [c, o, c * o]);
+    if c <= narrow::CHANNELS {
+        return narrow::input_gradient(dy, filter, out, windows, channels);
+    }
     let filter = Filter { values: filter, by_tap: c * o, by_depth: 1, by_column: o };
     convolve(&Slide::backward(windows, o, c), windows, dy, &filter, out);
 }
