@@ -2,7 +2,7 @@
 //! Prints one JSON line for each shape.
 //!
 //! `cargo bench --bench kernels`: the products of the models that `peer` trains, forward and of
-//! both gradients. A step runs [`PRODUCTS`] of them, so that the step itself costs next to nothing.
+//! both gradients. A step runs many of a small one, so that the step itself costs next to nothing.
 //! `gemm` has its best setting for each shape: one thread, or all. A convolution is compared with
 //! the product of as many operations that `gemm` would have to compute if the windows were a matrix
 //! already.
@@ -20,8 +20,10 @@ use trainyard::prelude::*;
 
 static FIGURES: LazyLock<Figures> = LazyLock::new(|| Figures::of("kernels"));
 
-/// The number of products in a step.
-const PRODUCTS: usize = 32;
+/// The number of multiply-adds in a step, by which the number of its products is chosen.
+const STEP: usize = 1 << 29;
+/// The most products in a step.
+const PRODUCTS: usize = 512;
 /// The number of timed steps, and of untimed steps before them.
 const STEPS: usize = 100;
 
@@ -46,6 +48,11 @@ const SHAPES: &[Product] = &[
 /// Images, `[batch, height, width, channels]`, and the number of 5x5 filters over them.
 const CONVOLUTIONS: &[([usize; 4], usize)] = &[([64, 28, 28, 1], 32), ([64, 14, 14, 32], 64)];
 
+/// The number of products of this shape in a step.
+fn products(([m, k, n], _): &Product) -> usize {
+    (STEP / (m * k * n)).clamp(1, PRODUCTS)
+}
+
 /// One result. Times are for one product or convolution.
 #[derive(Serialize)]
 struct Line {
@@ -64,11 +71,10 @@ fn main() -> Result<()> {
     actix_rt::System::with_tokio_rt(runtime).block_on(async {
         for product in SHAPES {
             let trainyard_us = in_a_graph(product).await?;
-            let gemm_us = direct(product, Parallelism::None, PRODUCTS).min(direct(
-                product,
-                Parallelism::Rayon(0),
-                PRODUCTS,
-            ));
+            let gemm_us = [Parallelism::None, Parallelism::Rayon(0)]
+                .map(|parallelism| direct(product, parallelism, products(product)))
+                .into_iter()
+                .fold(f64::INFINITY, f64::min);
             let (shape, transposed) = *product;
             let ratio = trainyard_us / gemm_us;
             let line = Line { case: "matmul", shape, transposed, trainyard_us, gemm_us, ratio };
@@ -91,27 +97,27 @@ impl Line {
 async fn convolution(images: [usize; 4], filters: usize) -> Result<()> {
     let server = Server::create_local();
     let g = Graph::new();
-    let constant = |shape: &[usize]| {
-        let value = Tensor::new(shape, &values(shape.iter().product()))
-            .expect("there is a value for each element");
-        g.constant(value)
+    let tensor = |shape: &[usize]| {
+        Tensor::new(shape, &values(shape.iter().product()))
+            .expect("there is a value for each element")
     };
     let [batch, height, width, channels] = images;
-    let (x, filter) = (constant(&images), constant(&[5, 5, channels, filters]));
+    let (x, filter) = (g.constant(tensor(&images)), g.constant(tensor(&[5, 5, channels, filters])));
     let y = x.conv2d(&filter, Sliding::from(Padding::Same))?;
-    let dy = constant(&[batch, height, width, filters]);
-    let by = gradients(&y.mul(&dy)?.sum(), &[x, filter])?;
-    let [dx, df] = [0, 1].map(|i| by[i].as_ref().expect("the sum depends on it").target());
+    let by = gradients(&y.sum(), &[y.clone(), x, filter])?;
+    let [dy, dx, df] = [0, 1, 2].map(|i| by[i].as_ref().expect("the sum depends on it"));
+    // Fed, so that what comes before it is not computed.
+    let fed = tensor(&[batch, height, width, filters]);
     let session = Session::new(&server.target(), &g).await?;
     let shape = [batch * height * width, 25 * channels, filters];
     let gemm_us = direct(&(shape, NEITHER), Parallelism::Rayon(0), 1);
     for (case, target) in
-        [("conv2d", y.target()), ("conv2d by the image", dx), ("conv2d by the filter", df)]
+        [("conv2d", &y), ("conv2d by the image", dx), ("conv2d by the filter", df)]
     {
         let mut times = Vec::new();
         for _ in 0..STEPS {
             let begin = Instant::now();
-            session.run().target(&target).await?;
+            session.run().feed(dy, fed.clone()).target(target.target()).await?;
             times.push(begin.elapsed().as_secs_f64() * 1e6);
         }
         let trainyard_us = low(times);
@@ -151,8 +157,9 @@ async fn in_a_graph(product: &Product) -> Result<f64> {
     });
     let session = Session::new(&server.target(), &g).await?;
     let (transpose_a, transpose_b) = product.1;
+    let count = products(product);
     let mut products = Vec::new();
-    for _ in 0..PRODUCTS {
+    for _ in 0..count {
         products.push(a.matmul_transposed(&b, transpose_a, transpose_b)?.target());
     }
     let all = g.group("all", &products.iter().collect::<Vec<_>>())?;
@@ -161,7 +168,7 @@ async fn in_a_graph(product: &Product) -> Result<f64> {
         let begin = Instant::now();
         session.run().target(&all).await?;
         if step >= STEPS {
-            times.push(begin.elapsed().as_secs_f64() * 1e6 / PRODUCTS as f64);
+            times.push(begin.elapsed().as_secs_f64() * 1e6 / count as f64);
         }
     }
     Ok(low(times))

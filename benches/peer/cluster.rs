@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arguments, Case, Mode};
+use super::{Arguments, Case, Mode, line};
 
 /// The environment variable that carries a process's order.
 const ORDER: &str = "TRAINYARD_PEER_ORDER";
@@ -36,7 +36,7 @@ impl Order {
     }
 }
 
-/// Launches a cluster, and prints the lines that its workers left.
+/// Launches a cluster, and notes the lines that its workers left.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let folder = env::temp_dir().join(format!("trainyard-peer-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -59,7 +59,7 @@ fn run_in(arguments: &Arguments, folder: &Path) -> Result<(), String> {
     }
     for worker in 0..arguments.workers {
         if let Ok(line) = fs::read_to_string(order.line(worker)) {
-            println!("{line}");
+            line::print(&line);
         }
     }
     Ok(())

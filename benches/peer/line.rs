@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::FIGURES;
+
 /// The durations of steps \[ms\].
 #[derive(Serialize)]
 pub(crate) struct Times {
@@ -39,7 +41,7 @@ pub(crate) fn json(line: &impl Serialize) -> String {
     serde_json::to_string(&Ours { peer: "trainyard", line }).expect("numbers and names are JSON")
 }
 
-/// Prints a result.
-pub(crate) fn print(line: &impl Serialize) {
-    println!("{}", json(line));
+/// Prints a result, and adds it to the figures.
+pub(crate) fn print(json: &str) {
+    FIGURES.note(&serde_json::from_str(json).expect("a result is JSON"));
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use trainyard::prelude::*;
 use trainyard::random;
 
-use super::line::{Times, print};
+use super::line::{Times, json, print};
 
 /// The untimed steps at the beginning; the first one registers the partition.
 const WARM_UP: usize = 5;
@@ -62,7 +62,7 @@ pub(crate) fn run() -> Result<()> {
         for model in MODELS {
             let times = Times::of(step_times(model).await?);
             let Model { name, batch, .. } = *model;
-            print(&Line { case: "local-step", model: name, batch, times });
+            print(&json(&Line { case: "local-step", model: name, batch, times }));
         }
         Ok(())
     })

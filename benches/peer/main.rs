@@ -1,6 +1,7 @@
 //! The work by which trainyard is compared with TensorFlow. Prints one JSON line for each result,
-//! with the fields of the peer's script.
+//! with the fields of the peer's script, and adds it to `target/figures.jsonl`.
 //!
+//!     cargo bench --bench peer                                   # what `ALL` lists
 //!     cargo bench --bench peer -- local-step                     # one process, no cluster
 //!     cargo bench --bench peer -- null-step --kind scalar --ps 1 --workers 1
 //!     cargo bench --bench peer -- null-step --kind dense --megabytes 100 --steps 10
@@ -12,19 +13,30 @@
 //! starts it.
 
 mod cluster;
+#[path = "../figures/mod.rs"]
+mod figures;
 mod line;
 mod local_step;
 mod trainers;
 
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{Parser, ValueEnum};
-use mimalloc::MiMalloc;
+use figures::Figures;
 use serde::{Deserialize, Serialize};
 
-/// As the binary's.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static FIGURES: LazyLock<Figures> = LazyLock::new(|| Figures::of("peer"));
+
+/// What is measured where no case is named.
+const ALL: [&str; 6] = [
+    "local-step",
+    "null-step",
+    "null-step --kind dense --steps 10",
+    "train --mode async --workers 2 --steps 10000",
+    "train --mode sync --workers 2 --steps 10000",
+    "all-reduce --workers 2 --steps 20",
+];
 
 /// What is measured; the peer's script takes the same.
 #[derive(Clone, Debug, Parser, Serialize, Deserialize)]
@@ -90,10 +102,12 @@ fn main() -> ExitCode {
     if let Some(order) = cluster::Order::received() {
         return trainyard::main(move |task| trainers::train(task, order.clone()));
     }
-    let arguments = Arguments::parse();
-    let outcome = match arguments.case {
-        Case::LocalStep => local_step::run().map_err(|error| error.to_string()),
-        Case::NullStep | Case::Train | Case::AllReduce => cluster::run(&arguments),
+    let is_any_named = std::env::args().skip(1).any(|word| word != "--bench");
+    let outcome = if is_any_named {
+        run(&Arguments::parse())
+    } else {
+        let of = |words: &str| Arguments::parse_from(["peer"].into_iter().chain(words.split(' ')));
+        ALL.iter().try_for_each(|words| run(&of(words)))
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -101,5 +115,12 @@ fn main() -> ExitCode {
             eprintln!("{error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    match arguments.case {
+        Case::LocalStep => local_step::run().map_err(|error| error.to_string()),
+        Case::NullStep | Case::Train | Case::AllReduce => cluster::run(arguments),
     }
 }
