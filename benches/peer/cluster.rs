@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Arguments, Case, Mode, line};
 
-/// The environment variable that carries a process's order.
-const ORDER: &str = "TRAINYARD_PEER_ORDER";
+/// The environment variable that carries a process's order. `TRAINYARD_…` would be a flag, and is
+/// not handed on by `launch`.
+const ORDER: &str = "PEER_BENCH_ORDER";
 
 /// The order for a task of the cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
