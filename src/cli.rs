@@ -41,9 +41,12 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
     let args = match args::read(std::env::args_os()) {
         Ok(args) => args,
         Err(error) => {
-            let code = if error.use_stderr() { ExitCode::Usage } else { ExitCode::Done };
+            if error.use_stderr() {
+                anstream::eprint!("{}", args::said(&error));
+                return ExitCode::Usage;
+            }
             // If even the terminal is gone, only the exit code can report the failure.
-            return error.print().map_or(ExitCode::Internal, |()| code);
+            return error.print().map_or(ExitCode::Internal, |()| ExitCode::Done);
         }
     };
     args.color.write_global();

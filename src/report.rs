@@ -25,6 +25,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 mod text_table;
+mod timeline;
 mod tuned;
 mod verdict;
 
@@ -39,5 +40,6 @@ pub use series::Summary;
 pub use statistics::{Staleness, StepSeconds};
 pub use text_table::Layout;
 pub(crate) use text_table::TextTable;
+pub use timeline::Timeline;
 pub use tuned::{Tried, Tuned};
 pub use verdict::{Measure, Verdict};

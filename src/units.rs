@@ -7,7 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A point on a clock, in integer nanoseconds since that clock began.
 ///
@@ -88,7 +89,7 @@ impl From<Span> for Duration {
 
 /// The error of a text that is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a {what}; write a number and one of {units}, such as `{example}`")]
+#[error("`{text}` is no {what}; write a number and one of {units}, such as `{example}`")]
 pub struct ParseQuantityError {
     text: String,
     what: &'static str,
@@ -122,7 +123,7 @@ const SPAN: Scale = Scale {
 /// The units that a length of time is written in.
 const SPAN_STEPS: [(&str, f64); 4] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
 const BYTES: Scale = Scale {
-    what: "amount of data",
+    what: "size",
     example: "4MiB",
     units: &[
         ("B", 1.0),
@@ -285,10 +286,20 @@ impl fmt::Display for FlopsPerSecond {
 }
 
 macro_rules! serde_as_text {
-    ($($quantity:ty),*) => {$(
+    ($($quantity:ty: $scale:expr),*) => {$(
         impl<'de> Deserialize<'de> for $quantity {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $quantity;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        write!(f, "a {} in quotes, such as \"{}\"", $scale.what, $scale.example)
+                    }
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$quantity, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Text)
             }
         }
         impl Serialize for $quantity {
@@ -298,7 +309,13 @@ macro_rules! serde_as_text {
         }
     )*};
 }
-serde_as_text!(Span, SecondsPerByte, Bytes, BytesPerSecond, FlopsPerSecond);
+serde_as_text!(
+    Span: SPAN,
+    SecondsPerByte: SPAN,
+    Bytes: BYTES,
+    BytesPerSecond: DATA_RATE,
+    FlopsPerSecond: FLOP_RATE
+);
 
 #[cfg(test)]
 mod tests {

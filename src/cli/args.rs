@@ -5,6 +5,7 @@ mod check;
 mod checkpoint;
 mod deployment;
 mod format;
+mod mistakes;
 mod plan;
 mod reading;
 mod steps;
@@ -33,6 +34,7 @@ pub(crate) use deployment::{
     StatusArgs, TaskArgs,
 };
 pub(crate) use format::{Format, FormatArgs};
+pub(crate) use mistakes::said;
 pub(crate) use plan::{PlanArgs, Shard};
 pub(crate) use reading::{read, understood};
 pub(crate) use steps::Steps;

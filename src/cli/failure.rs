@@ -75,7 +75,7 @@ pub(super) enum Failure {
         is: String,
     },
     /// A result could not be written.
-    #[error("cannot write {what}: {error}")]
+    #[error("cannot write {what}: {error}{}", next(.error))]
     Write {
         /// The thing that was to be written.
         what: String,
@@ -126,6 +126,19 @@ impl Failure {
             Self::Experiment(ExperimentError::Tape(error)) => of_tape(error),
             Self::Experiment(_) => ExitCode::Usage,
         }
+    }
+}
+
+/// What to do about a thing that can't be written.
+fn next(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => "; there is one of this name: move it, or name another",
+        io::ErrorKind::NotFound => "; make the folder that it is to be in first",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; name a place where you may write"
+        }
+        io::ErrorKind::StorageFull => "; make room, or name another place",
+        _ => "",
     }
 }
 

@@ -80,7 +80,7 @@ fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
         let node = name.split(':').next().unwrap_or_default();
         let mut found = graph.iter().filter(|(_, operation)| *operation.name == *node);
         let found = found.next().map(|(id, _)| id);
-        found.ok_or_else(|| failed(format!("the graph has no `{name}`")))
+        found.ok_or_else(|| failed(format!("the graph has no `{name}`; `graph show` lists all")))
     };
     let wanted = args.outputs.iter().map(find).collect::<Result<Vec<_>, _>>()?;
     let bytes = written(&graph, &wanted).map_err(|error| failed(error.to_string()))?;

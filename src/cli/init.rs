@@ -14,7 +14,8 @@ pub(super) const SCENARIO: &str = include_str!("../../sims/sync_vs_async.toml");
 pub(super) fn run(args: &InitArgs) -> Result<ExitCode, Failure> {
     let path = args.folder.join("scenario.toml");
     let shown = path.display().to_string();
-    fs::create_dir_all(&args.folder).map_err(Failure::writing(shown.clone()))?;
+    let folder = args.folder.display().to_string();
+    fs::create_dir_all(&args.folder).map_err(Failure::writing(folder))?;
     let made = OpenOptions::new().write(true).create_new(true).open(&path);
     let written = made.and_then(|mut file| file.write_all(SCENARIO.as_bytes()));
     written.map_err(Failure::writing(shown.clone()))?;

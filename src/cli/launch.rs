@@ -136,6 +136,7 @@ where
         let mut out = Out::create(args.out.as_deref())?;
         let all = trials.len() * repeats as usize;
         let logs = Logs::new(args.out.clone())?;
+        let mut differing = None;
         for (at, trial) in trials.iter().enumerate() {
             let mut launches = Launches::default();
             for repeat in 1..=repeats {
@@ -152,18 +153,18 @@ where
                     }
                 };
                 result.comparison = compare(at, &result, &recording)?;
-                let judged = launches.add(&trial, &result);
+                launches.add(&result);
                 report.runs.push(result);
                 out.append(&report, &trial, &recording);
-                judged?;
             }
             if repeats > 1 {
                 eprintln!("{}: {}", trial.name, launches.in_words());
             }
+            differing = differing.or(launches.judge(trial));
         }
         logs.remove();
         out.print(format, &report)?;
-        Ok(exit_code(&report.runs))
+        differing.map_or_else(|| Ok(exit_code(&report.runs)), Err)
     }
 
     async fn launch(
@@ -182,34 +183,33 @@ where
 struct Launches {
     first: Option<Run>,
     seconds: Vec<String>,
-    /// The number of launches with other weights than the first.
-    others: usize,
+    /// The launches with other weights than the first.
+    others: Vec<Run>,
 }
 
 impl Launches {
-    /// Adds a launch, which is `trial`'s.
-    ///
-    /// # Errors
-    /// If it has other weights than the first, although the run is synchronous and undisturbed.
-    fn add(&mut self, trial: &Trial, run: &Run) -> Result<(), Failure> {
+    fn add(&mut self, run: &Run) {
         self.seconds.push(format!("{:.3}", run.seconds));
-        let Some(first) = &self.first else {
-            self.first = Some(run.clone());
-            return Ok(());
-        };
-        if run.weights_digest == first.weights_digest {
-            return Ok(());
+        match &self.first {
+            None => self.first = Some(run.clone()),
+            Some(first) if run.weights_digest == first.weights_digest => {}
+            Some(_) => self.others.push(run.clone()),
         }
-        self.others += 1;
-        if trial.mode.needs_all_workers() && trial.cluster.faults.list.is_empty() {
-            let (was, is) = (digests(first), digests(run));
-            return Err(Failure::RepeatDiffered { run: trial.name.clone(), was, is });
-        }
-        Ok(())
+    }
+
+    /// The failure of `trial`, if one of its launches has other weights than the first although it
+    /// is synchronous, undisturbed, and of as many steps.
+    fn judge(&self, trial: &Trial) -> Option<Failure> {
+        let first = self.first.as_ref()?;
+        let is_judged = trial.mode.needs_all_workers() && trial.cluster.faults.list.is_empty();
+        // A limit of time ends each launch at another step.
+        let other = self.others.iter().find(|run| run.global_steps == first.global_steps)?;
+        let (was, is) = (digests(first), digests(other));
+        is_judged.then(|| Failure::RepeatDiffered { run: trial.name.clone(), was, is })
     }
 
     fn in_words(&self) -> String {
-        let weights = match self.others {
+        let weights = match self.others.len() {
             0 => "the same weights each time".to_owned(),
             others => format!("{others} with other weights than the first"),
         };
@@ -250,5 +250,36 @@ impl Logs {
         if self.is_ours {
             folder::remove(&self.folder);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The failure of two launches of `mode`, of 10 steps and then `steps`, with other weights.
+    fn judged(mode: &str, steps: u64) -> Option<Failure> {
+        let text = format!(
+            "[cluster]\nps = 1\nworker = 2\n[compute]\nnumerics = 'shapes'\n[stop]\nsteps = 1\n\
+             [[run]]\nname = 'r'\nmode = {mode}"
+        );
+        let experiment = Experiment::parse(&text).unwrap();
+        let report = experiment.simulate(crate::training::train).unwrap();
+        let trial = &experiment.trials_in(World::Deployment).unwrap()[0];
+        let mut launches = Launches::default();
+        for (digest, steps) in [("a", 10), ("b", steps)] {
+            let mut run = report.runs[0].clone();
+            (run.weights_digest, run.global_steps) = (Some(digest.to_owned()), steps);
+            launches.add(&run);
+        }
+        assert!(launches.in_words().contains("1 with other weights than the first"));
+        launches.judge(trial)
+    }
+
+    #[test]
+    fn synchronous_launches_of_as_many_steps_have_the_same_weights_and_others_may_differ() {
+        assert!(matches!(judged("'sync'", 10), Some(Failure::RepeatDiffered { .. })));
+        assert!(judged("'sync'", 11).is_none(), "a limit of time ended them");
+        assert!(judged("'async'", 10).is_none());
     }
 }

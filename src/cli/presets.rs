@@ -6,6 +6,7 @@ use super::failure::Failure;
 use crate::deployment::ExitCode;
 use crate::experiment::scenario::{NETWORKS, PROCESSORS};
 use crate::report::{Layout, TextTable};
+use crate::units::BytesPerSecond;
 
 /// Runs the command.
 pub(super) fn run() -> Result<ExitCode, Failure> {
@@ -19,10 +20,12 @@ fn list(out: &mut impl Write) -> io::Result<()> {
     let mut processors = vec![titles.map(str::to_owned).to_vec()];
     for it in &PROCESSORS {
         let own = it.accelerator.as_ref();
+        // Memories are known by bytes, networks by bits.
+        let gigabytes = |rate: BytesPerSecond| format!("{}GB/s", (rate.0 / 1e8).round() / 10.0);
         let capacity = known(own.map(|own| own.capacity.to_string()));
-        let host = known(own.map(|own| own.host.to_string()));
-        let peers = known(own.and_then(|own| own.peers).map(|peers| peers.to_string()));
-        let (rate, memory) = (it.rate.to_string(), it.memory.to_string());
+        let host = known(own.map(|own| gigabytes(own.host)));
+        let peers = known(own.and_then(|own| own.peers).map(gigabytes));
+        let (rate, memory) = (it.rate.to_string(), gigabytes(it.memory));
         let (name, source) = (it.name.to_owned(), it.source.to_owned());
         processors.push(vec![name, rate, memory, capacity, host, peers, source]);
     }

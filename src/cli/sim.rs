@@ -12,7 +12,7 @@ use super::output::{Out, command, digests, exit_code};
 use super::progress::Several;
 use super::stopped::{Results, on_stop};
 use crate::deployment::ExitCode;
-use crate::experiment::{Trainer, Trial, folder_of, simulate_all};
+use crate::experiment::{Trainer, Trial, simulate_all, timeline_file};
 use crate::live::Meter;
 use crate::report::{Report, Run, World};
 use crate::simulation::TimelineSpec;
@@ -51,6 +51,7 @@ pub(super) fn run(
         |trial| repeat(args, trial, (&progress, live.as_ref()), trainer),
         |trial, result| {
             let (run, recording) = result?;
+            tell_of_no_timeline(args.timeline, &run);
             results.with(|(report, out)| {
                 report.runs.push(run);
                 out.append(report, trial, &recording);
@@ -74,16 +75,22 @@ pub(super) fn run(
 fn ask_for_timelines(trials: &mut [Trial], steps: Steps, out: &Path) -> Result<(), Failure> {
     let is_only = trials.len() == 1;
     for trial in trials {
-        let name = match is_only {
-            true => "timeline.json".to_owned(),
-            false => format!("timeline-{}.json", folder_of(&trial.name)),
-        };
-        let path = out.join(name);
+        let path = timeline_file(out, &trial.name, is_only);
         let file = File::create(&path).map_err(Failure::writing(path.display().to_string()))?;
         let Steps { first, last } = steps;
         trial.cluster.timeline = Some(TimelineSpec { file: Arc::new(file), first, last });
     }
     Ok(())
+}
+
+/// Tells if a run was over before the stretch whose timeline was asked for.
+fn tell_of_no_timeline(asked: Option<Steps>, run: &Run) {
+    if let Some(Steps { first, last }) = asked.filter(|steps| steps.first >= run.global_steps) {
+        eprintln!(
+            "{}: nothing of the steps {first}..{last} is in its timeline: it ended with step {}",
+            run.name, run.global_steps
+        );
+    }
 }
 
 /// Runs a run as many times as was asked, and compares each repeat with the first.

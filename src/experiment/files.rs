@@ -1,13 +1,51 @@
 //! The files of a report in a folder. They are written run by run, so that a later failure loses
 //! nothing.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
+use super::trial::folder_of;
 use super::{Trial, summary};
-use crate::report::{Report, csv, events, html, json};
+use crate::report::{Report, Timeline, csv, events, html, json};
 use crate::training::Recording;
+
+/// The largest timeline that is drawn on the page \[bytes\].
+const MOST_DRAWN: u64 = 32 << 20;
+
+/// The file in `directory` for the timeline of a run, which is the only one or one of several.
+pub(crate) fn timeline_file(directory: &Path, run: &str, is_only: bool) -> PathBuf {
+    directory.join(match is_only {
+        true => "timeline.json".to_owned(),
+        false => format!("timeline-{}.json", folder_of(run)),
+    })
+}
+
+/// Removes what an earlier report has in `directory` for each of its runs.
+fn remove_earlier(directory: &Path) -> io::Result<()> {
+    let entries = |folder: &Path| match fs::read_dir(folder) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>(),
+        Err(_) => Ok(Vec::new()),
+    };
+    for path in entries(directory)? {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let stem = name.strip_suffix(".json").unwrap_or_default();
+        let is_ours = stem == "timeline" || stem.starts_with("timeline-");
+        if is_ours {
+            fs::remove_file(path)?;
+        }
+    }
+    for run in entries(&directory.join("events"))? {
+        let file = run.join(events::file_name());
+        if file.is_file() {
+            fs::remove_file(file)?;
+            // It stays if something else is in it.
+            fs::remove_dir(run).ok();
+        }
+    }
+    Ok(())
+}
 
 /// A folder with `report.html`, `result.json`, `steps.csv`, `evaluations.csv`, and `events/` for
 /// TensorBoard.
@@ -19,13 +57,15 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files of a new report in `directory`, which is made if it is missing.
+    /// The files of a new report in `directory`, which is made if it is missing. Those of an
+    /// earlier report there go.
     ///
     /// # Errors
     /// If they can't be created.
     pub fn create(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         fs::create_dir_all(&directory)?;
+        remove_earlier(&directory)?;
         let steps = csv::Steps::new(File::create(directory.join("steps.csv"))?)?;
         let evaluations = csv::Evaluations::new(File::create(directory.join("evaluations.csv"))?)?;
         Ok(Self { directory, steps, evaluations, courses: Vec::new() })
@@ -65,9 +105,20 @@ impl Files {
         events::write(&steps, &evaluations, BufWriter::new(file))?;
         // One seed and one launch are enough to look at; the numbers are of all.
         if trial.cluster.seed == report.seed && trial.repeat == 1 {
-            self.courses.push(html::Course::new(&trial.name, &steps, &evaluations));
+            let course = html::Course::new(&trial.name, &steps, &evaluations);
+            self.courses.push(course.with_timeline(self.timeline(trial)));
         }
         self.write(report)
+    }
+
+    /// The timeline of `trial`, if one was asked for.
+    fn timeline(&self, trial: &Trial) -> Option<Timeline> {
+        trial.cluster.timeline.as_ref()?;
+        let path =
+            [true, false].map(|is_only| timeline_file(&self.directory, &trial.name, is_only));
+        let path = path.into_iter().find(|path| path.exists())?;
+        let is_small = fs::metadata(&path).is_ok_and(|file| file.len() <= MOST_DRAWN);
+        Timeline::read(&fs::read_to_string(path).ok().filter(|_| is_small)?)
     }
 
     fn write(&self, report: &Report) -> io::Result<()> {

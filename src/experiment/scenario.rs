@@ -97,6 +97,7 @@ pub(super) use fault::written as written_faults;
 pub use plan::PlanSpec;
 pub(crate) use presets::{NETWORKS, PROCESSORS};
 pub use run::RunSpec;
+pub(crate) use synonyms::key_of;
 pub use tasks::Tasks;
 pub use tune::Tune;
 

@@ -171,7 +171,12 @@ impl Rates {
         };
         let warm_up = || steps.iter().filter(|step| step.ended <= first);
         let warm_steps = warm_up().map(|step| step.global_step).max().unwrap_or(0);
-        let warm_gradients = warm_up().filter(|step| step.applied).count() as u64;
+        // The workers of a round do not hear of its end at the same moment.
+        let is_warm = |step: &&StepStats| {
+            step.ended <= first || step.local_step == 0 && step.global_step <= warm_steps
+        };
+        let warm_gradients = steps.iter().filter(is_warm).filter(|step| step.applied).count();
+        let warm_gradients = warm_gradients as u64;
         let (since, warm_steps, warm_gradients) = match global_steps > warm_steps {
             true => (first, warm_steps, warm_gradients),
             // The first step is the only one.
@@ -245,4 +250,45 @@ fn waiting(steps: &[StepStats]) -> BTreeMap<TaskName, BTreeMap<String, f64>> {
         *causes.entry("coordination".to_owned()).or_default() += seconds(until, step.ended);
     }
     waiting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A worker's step; times in ms.
+    fn step(worker: u64, local_step: u64, global_step: u64, ended: u64) -> StepStats {
+        StepStats {
+            worker: format!("worker:{worker}").parse().unwrap(),
+            local_step,
+            global_step,
+            started: Time(ended * 1_000_000 - 900_000),
+            ended: Time(ended * 1_000_000),
+            computed: None,
+            loss: None,
+            staleness: 0,
+            applied: true,
+            is_local: false,
+        }
+    }
+
+    #[test]
+    fn the_gradients_of_the_first_round_are_left_out_though_its_workers_end_one_by_one() {
+        // Rounds of 100 ms, of whose end worker 3 hears 6 ms after worker 0.
+        let round =
+            |round: u64| (0..4).map(move |n| step(n, round, round + 1, 100 * (round + 1) + 2 * n));
+        let steps: Vec<StepStats> = (0..3).flat_map(round).collect();
+        let rates = Rates::of(&steps, (3, 12));
+        let seconds = 0.206;
+        assert!((rates.steps - 2.0 / seconds).abs() < 1e-9, "{}", rates.steps);
+        assert!((rates.gradients - 8.0 / seconds).abs() < 1e-9, "{}", rates.gradients);
+    }
+
+    #[test]
+    fn of_asynchronous_workers_the_very_first_gradient_alone_is_left_out() {
+        let steps: Vec<StepStats> =
+            (0..10).map(|n| step(n % 2, n / 2, n + 1, 10 * (n + 1))).collect();
+        let rates = Rates::of(&steps, (10, 10));
+        assert!((rates.gradients - 9.0 / 0.09).abs() < 1e-9, "{}", rates.gradients);
+    }
 }

@@ -28,7 +28,7 @@ pub enum ImportError {
     )]
     Cycle(Vec<String>),
     /// The graph has no such node or output.
-    #[error("the graph has no `{0}`")]
+    #[error("the graph has no `{0}`; `trainyard graph import FILE` lists what it has")]
     NotFound(String),
     /// Nothing gives a variable its first value.
     #[error(

@@ -1,58 +1,19 @@
 //! `report.html`: the whole report as one page for a browser, which needs no network.
 
+mod courses;
+
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::plot::{Line, Plot, Point, escape, thinned};
-use super::{CriticalPath, EvaluationRow, PathPart, Report, Run, StepRow, Usage, table};
+use super::plot::{Line, Plot, Point, escape};
+use super::{CriticalPath, PathPart, Report, Run, Usage, table};
+
+pub use courses::Course;
+use courses::{plots, timelines};
 
 const STYLE: &str = include_str!("html.css");
-/// The most points of a line.
-const POINTS: usize = 200;
-
-/// The course of a run, for the plots.
-#[derive(Clone, Debug, Default)]
-pub struct Course {
-    run: String,
-    evaluations: Vec<EvaluationRow>,
-    /// The times at which the global step grew \[s\], and the global step.
-    progress: Vec<Point>,
-    /// The durations of worker steps \[ms\], each with the share of steps that were no longer
-    /// \[%\].
-    durations: Vec<Point>,
-}
-
-impl Course {
-    /// The run's name.
-    pub fn run(&self) -> &str {
-        &self.run
-    }
-
-    /// The course of the run called `run`.
-    pub fn new(run: &str, steps: &[StepRow], evaluations: &[EvaluationRow]) -> Self {
-        let mut ends: Vec<Point> =
-            steps.iter().map(|step| (step.end.as_secs_f64(), step.global_step as f64)).collect();
-        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut durations: Vec<f64> =
-            steps.iter().map(|step| step.end.since(step.start).as_secs_f64() * 1e3).collect();
-        durations.sort_by(f64::total_cmp);
-        let count = durations.len() as f64;
-        let shares: Vec<Point> = durations
-            .into_iter()
-            .enumerate()
-            .map(|(at, duration)| (duration, 100.0 * (at + 1) as f64 / count))
-            .collect();
-        Self {
-            run: run.to_owned(),
-            evaluations: thinned(&evaluations.iter().collect::<Vec<_>>(), POINTS)
-                .into_iter()
-                .cloned()
-                .collect(),
-            progress: thinned(&ends, POINTS),
-            durations: thinned(&shares, POINTS),
-        }
-    }
-}
+/// Above this number of runs, what each one's time went to is folded away.
+const FEW_RUNS: usize = 4;
 
 /// Writes the page of `report`, with the courses of those of its runs that are to be drawn.
 ///
@@ -60,7 +21,14 @@ impl Course {
 /// If it can't be written.
 pub fn write(report: &Report, courses: &[Course], out: impl Write) -> io::Result<()> {
     let origin = origin(&report.command, report.trainyard, &report.settings);
-    let parts = [comparison(report), time(report), swept(report), plots(courses, report), origin];
+    let parts = [
+        comparison(report),
+        swept(report),
+        time(report),
+        plots(courses, report),
+        timelines(courses),
+        origin,
+    ];
     document(&report.scenario, &table::title(report), &parts.concat(), out)
 }
 
@@ -123,15 +91,19 @@ fn time(report: &Report) -> String {
     let mut html = String::new();
     for run in &report.runs {
         let (Some(path), Some(limit)) = (&run.critical_path, run.limit()) else { continue };
-        let _ = writeln!(
-            html,
-            "<h3>{}</h3>\n<p>The run is {}.</p>\n{}{}{}",
-            escape(&run.name),
-            escape(&limit),
-            causes(path),
-            parts(path, &run.name),
-            busy(run)
-        );
+        let (bar, words) = causes(path);
+        let details = [parts(path, &run.name), busy(run)].concat();
+        let (name, limit) = (escape(&run.name), escape(&limit));
+        let _ = match report.runs.len() <= FEW_RUNS {
+            true => {
+                writeln!(html, "<h3>{name}</h3>\n<p>The run is {limit}.</p>\n{bar}{words}{details}")
+            }
+            false => writeln!(
+                html,
+                "<h3>{name}</h3>\n{bar}<details><summary>It is {limit}</summary>\n\
+                 {words}{details}</details>"
+            ),
+        };
     }
     match html.is_empty() {
         true => html,
@@ -139,8 +111,8 @@ fn time(report: &Report) -> String {
     }
 }
 
-/// The causes of a run's time as a bar, and in words under it.
-fn causes(path: &CriticalPath) -> String {
+/// The causes of a run's time as a bar, and in words.
+fn causes(path: &CriticalPath) -> (String, String) {
     let ranked = path.ranked();
     let mut bar = String::new();
     let mut words = String::new();
@@ -155,8 +127,9 @@ fn causes(path: &CriticalPath) -> String {
         let _ =
             writeln!(words, "<li><span class=\"key b{style}\"></span>{percent:.1} % {name}</li>");
     }
-    format!(
-        "<div class=\"bar\" aria-hidden=\"true\">{bar}</div>\n<ul class=\"causes\">\n{words}</ul>\n"
+    (
+        format!("<div class=\"bar\" aria-hidden=\"true\">{bar}</div>\n"),
+        format!("<ul class=\"causes\">\n{words}</ul>\n"),
     )
 }
 
@@ -221,64 +194,6 @@ fn swept(report: &Report) -> String {
     match plots.is_empty() {
         true => plots,
         false => format!("<h2>Over the sweep</h2>\n<div class=\"plots\">\n{plots}</div>\n"),
-    }
-}
-
-/// The courses of the runs.
-fn plots(courses: &[Course], report: &Report) -> String {
-    type Points<'a> = &'a dyn Fn(&Course) -> Vec<Point>;
-    let plot = |title: &str, x, y, of: Points<'_>| {
-        let line = |(style, course): (usize, &Course)| Line {
-            name: course.run.clone(),
-            style,
-            is_joined: true,
-            points: of(course),
-        };
-        let lines = courses.iter().enumerate().map(line).collect();
-        Plot { title: title.to_owned(), x, y, lines }
-    };
-    let evaluated = |of: fn(&EvaluationRow) -> (f64, f64)| {
-        move |course: &Course| course.evaluations.iter().map(of).collect::<Vec<_>>()
-    };
-    let stale = |course: &Course| {
-        let run = report.runs.iter().find(|run| run.name == course.run);
-        let Some(staleness) = run.and_then(|run| run.staleness.as_ref()) else { return Vec::new() };
-        let all = staleness.histogram.values().sum::<u64>().max(1) as f64;
-        let share = |(value, count): (&u64, &u64)| (*value as f64, 100.0 * *count as f64 / all);
-        staleness.histogram.iter().map(share).collect()
-    };
-    let all = [
-        plot(
-            "Accuracy over time",
-            "s",
-            "accuracy on the test split",
-            &evaluated(|row| (row.at.as_secs_f64(), row.accuracy)),
-        ),
-        plot(
-            "Accuracy over samples",
-            "samples",
-            "accuracy on the test split",
-            &evaluated(|row| (row.samples as f64, row.accuracy)),
-        ),
-        plot(
-            "Loss over time",
-            "s",
-            "loss on the test split",
-            &evaluated(|row| (row.at.as_secs_f64(), f64::from(row.loss))),
-        ),
-        plot("Global steps over time", "s", "global steps", &|course| course.progress.clone()),
-        plot("Worker steps by their time", "ms", "took no longer [%]", &|course| {
-            course.durations.clone()
-        }),
-        plot("Staleness", "global steps out of date", "gradients [%]", &stale),
-    ];
-    let plots: String = all.iter().enumerate().map(|(id, plot)| plot.render(id)).collect();
-    match plots.is_empty() {
-        true => plots,
-        false => format!(
-            "<h2>Courses, with seed {}</h2>\n<div class=\"plots\">\n{plots}</div>\n",
-            report.seed
-        ),
     }
 }
 

@@ -62,12 +62,12 @@ struct Range {
 }
 
 impl Plot {
-    /// The plot as a `figure`, with a legend and a table of its numbers. Nothing without two
-    /// points.
+    /// The plot as a `figure`, with a legend and a table of its numbers. Nothing without a line of
+    /// two points.
     pub(super) fn render(&self, id: usize) -> String {
         let finite = |(x, y): &Point| x.is_finite() && y.is_finite();
         let points = || self.lines.iter().flat_map(|line| &line.points).copied().filter(finite);
-        if points().count() < 2 {
+        if self.lines.iter().all(|line| line.points.iter().filter(|at| finite(at)).count() < 2) {
             return String::new();
         }
         let x = Range::of(points().map(|point| point.0));

@@ -86,7 +86,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Tape, String> {
                 "it is a tape of format {version}, and this version of trainyard reads format {}",
                 MAGIC[MAGIC.len() - 1]
             ),
-            _ => "it is no tape".to_owned(),
+            _ => "it is no tape; `launch --record DIR` writes some".to_owned(),
         });
     };
     let Next::Frame(payload) = next(&mut left)? else {
@@ -212,7 +212,10 @@ mod tests {
         let (mut bytes, second) = (tape(3), tape(1).len());
         bytes[second + 2] ^= 1;
         assert_eq!(read(&bytes).unwrap_err(), "it is damaged (at position 1)");
-        assert_eq!(read(b"PK\x03\x04").unwrap_err(), "it is no tape");
+        assert_eq!(
+            read(b"PK\x03\x04").unwrap_err(),
+            "it is no tape; `launch --record DIR` writes some"
+        );
         let newer = read(b"trainyard tape\x02").unwrap_err();
         assert!(newer.contains("of format 2"), "{newer}");
     }

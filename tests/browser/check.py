@@ -31,6 +31,7 @@ batch = 16
 optimizer = { rule = "adagrad", learning_rate = 0.2 }
 [stop]
 steps = 300
+accuracy = 0.9
 evaluate_every = 20
 [[run]]
 name = "sync"
@@ -160,7 +161,7 @@ def check_axe(page, axe, look, folder):
 def dashboard(trainyard, folder):
     """The dashboard's page with one event of a simulation in it, and the event."""
     # It goes on until it is stopped.
-    scenario = SCENARIO.replace("steps = 300", "steps = 100000000\ntime = '100h'")
+    scenario = SCENARIO.replace("steps = 300\naccuracy = 0.9", "steps = 100000000\ntime = '100h'")
     path = os.path.join(folder, "endless.toml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(scenario)
@@ -189,6 +190,22 @@ def dashboard(trainyard, folder):
     return path, state
 
 
+def swept(trainyard, scenario, folder):
+    """The pages of a sweep with timelines, and of a plan."""
+    out = os.path.join(folder, "swept")
+    sweep = ["--sweep", "cluster.ps=1,2,3", "--out", out]
+    subprocess.run([trainyard, "sim", scenario, *sweep, "--timeline", "5..6"], check=True, capture_output=True)
+    price = ["--set", "price.per_hour={ ps = 1, worker = 2 }", "--set", "plan.samples=100000"]
+    subprocess.run([trainyard, "plan", scenario, *sweep, *price], check=True, capture_output=True)
+    pages = [os.path.join(out, "sweep.html"), os.path.join(out, "plan.html")]
+    os.rename(os.path.join(out, "report.html"), pages[0])
+    dom = chromium(pages[0], LOOKS[0], "--dump-dom")
+    assert dom.index("Over the sweep") < dom.index("Where the time went"), "the answer comes first"
+    assert "worker:0 waits for" in dom, "the timelines are drawn"
+    assert "Where more stops paying" in chromium(pages[1], LOOKS[0], "--dump-dom")
+    return pages
+
+
 def main(trainyard, screenshots=None):
     if not shutil.which("chromium"):
         print("SKIPPED: chromium is not here; pages are NOT looked at (apt-get install chromium)", file=sys.stderr)
@@ -205,12 +222,13 @@ def main(trainyard, screenshots=None):
         check_report(chromium(report, LOOKS[0], "--dump-dom"), result)
         page, state = dashboard(trainyard, folder)
         check_dashboard(chromium(page, LOOKS[0], "--dump-dom"), state)
+        pages = [report, page, *swept(trainyard, scenario, folder)]
         axe = axe_core(folder)
-        for path in [report, page] if axe else []:
+        for path in pages if axe else []:
             for look in LOOKS:
                 check_axe(path, axe, look, folder)
         if screenshots:
-            for path in [report, page]:
+            for path in pages:
                 for look in [(width, is_dark) for width in (1280, 400) for is_dark in (False, True)]:
                     name = f"{os.path.basename(path)[:-5]}-{look[0]}-{'dark' if look[1] else 'light'}.png"
                     chromium(path, look, "--screenshot=" + os.path.join(os.path.abspath(screenshots), name))

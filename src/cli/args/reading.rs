@@ -64,8 +64,12 @@ fn flag(word: &OsStr) -> Option<&str> {
 /// `--busy-poll` may also be given as the variable `TRAINYARD_BUSY_POLL`.
 fn with_variables(command: Command) -> Command {
     let variable = |flag: &str| format!("{VARIABLES}{}", flag.to_uppercase().replace('-', "_"));
+    // A number below 0 is no flag, but a value to be refused.
     let with_variable = |arg: Arg| match arg.get_long().map(variable) {
-        Some(name) => arg.env(name).hide_env(true),
+        Some(name) => {
+            let has_value = arg.get_action().takes_values();
+            arg.env(name).hide_env(true).allow_negative_numbers(has_value)
+        }
         None => arg,
     };
     command.mut_args(with_variable).mut_subcommands(with_variables)

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::Scenario;
-use super::error::{ChangeError, ScenarioError, suggestion};
+use super::error::{ChangeError, ScenarioError, in_words, suggestion};
 use super::file::{ScenarioFile, build};
 use super::key_path::KeyPath;
 
@@ -185,9 +185,13 @@ impl Change {
                 })
             }
             other => {
+                let at = self.path.prefix(depth);
+                let (kind, below) = (other.type_str(), &self.path.segments()[depth..]);
+                let value = self.value.iter().map(Value::to_string).collect::<String>();
+                let whole =
+                    below.iter().rev().fold(value, |value, key| format!("{{ {key} = {value} }}"));
                 let found = format!(
-                    "of type {}, with nothing below it; set it as a whole",
-                    other.type_str()
+                    "of type {kind}, with nothing below it; set it as a whole: '{at}={whole}'"
                 );
                 Err(no_such_place(depth, found))
             }
@@ -197,8 +201,8 @@ impl Change {
 
 /// The error of a file that `change` has made invalid.
 fn rejected(change: &str, error: &toml::de::Error) -> ChangeError {
-    let message = error.message().to_owned();
-    let suggestion = suggestion(&message);
+    let suggestion = suggestion(error.message());
+    let message = in_words(error.message());
     ChangeError::Rejected { setting: change.to_owned(), suggestion, message }
 }
 

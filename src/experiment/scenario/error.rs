@@ -12,7 +12,7 @@ use super::synonyms;
 #[non_exhaustive]
 pub enum ScenarioError {
     /// The file can't be read.
-    #[error("{origin}: can't read the scenario: {reason}")]
+    #[error("{origin}: can't read it: {reason}{}", next(.reason))]
     Unreadable {
         /// The file.
         origin: String,
@@ -106,7 +106,7 @@ impl ScenarioError {
             origin: origin.to_owned(),
             line: place.line,
             column: place.column,
-            message: error.message().to_owned(),
+            message: in_words(error.message()),
             excerpt: place.excerpt(text, &span),
             suggestion: suggestion(error.message()),
         }
@@ -133,6 +133,43 @@ impl ScenarioError {
     }
 }
 
+/// What serde expects, by its name for a type of ours, and what to write.
+const TYPES: [(&str, &str); 11] = [
+    ("u64", "a whole number from 0"),
+    ("u32", "a whole number from 0"),
+    ("u16", "a whole number from 0"),
+    ("u8", "a whole number from 0"),
+    ("usize", "a whole number from 0"),
+    ("f64", "a number"),
+    ("f32", "a number"),
+    ("a sequence", "a list, such as [1, 2]"),
+    ("a map", "a table, such as { key = value }"),
+    ("a boolean", "true or false"),
+    ("unit", "nothing"),
+];
+
+/// serde's `message` without Rust's names for types.
+pub(super) fn in_words(message: &str) -> String {
+    let of_a_name = ["invalid type: unit variant, expected string only", "wanted string or table"];
+    if of_a_name.contains(&message) {
+        return "the value is a name, such as one in quotes".to_owned();
+    }
+    let message = message.replacen("invalid type: sequence,", "invalid type: a list,", 1);
+    let message = message.replacen("invalid type: map,", "invalid type: a table,", 1);
+    let Some((found, expected)) = message.rsplit_once(", expected ") else { return message };
+    if let Some(rest) = expected.strip_prefix("an array of length ") {
+        return format!("{found}, expected a list of {rest} values");
+    }
+    let known = TYPES.iter().find(|(name, _)| *name == expected).map(|(_, words)| *words);
+    match known {
+        Some(words) => format!("{found}, expected {words}"),
+        None if expected.starts_with("struct ") => {
+            format!("{found}, expected a table, such as {{ key = value }}")
+        }
+        None => message,
+    }
+}
+
 /// What was meant, from serde's message about an unknown name, "unknown field `a`, expected `b` or
 /// `c`": our word for one of other systems, or the expected name that is most like the found one.
 pub(super) fn suggestion(message: &str) -> Option<String> {
@@ -141,7 +178,8 @@ pub(super) fn suggestion(message: &str) -> Option<String> {
     }
     let mut names = message.split('`').skip(1).step_by(2);
     let (found, names) = (names.next()?, names.collect::<Vec<_>>());
-    let meant = synonyms::meant(found, &names).or_else(|| most_like(found, names));
+    let meant = synonyms::meant(found, &names).or_else(|| most_like(found, names.iter().copied()));
+    let meant = meant.or_else(|| synonyms::nearly_meant(found, &names));
     meant.map(str::to_owned)
 }
 
@@ -152,7 +190,8 @@ pub(super) fn most_like<'a>(
 ) -> Option<&'a str> {
     let found = found.to_lowercase();
     let likeness = |name: &str| match strsim::damerau_levenshtein(&found, name) {
-        0 | 1 => 1.0, // one slip of a finger: in short names the other measure asks too much
+        0 => 2.0,
+        1 => 1.0, // one slip of a finger: in short names the other measure asks too much
         _ => strsim::jaro_winkler(&found, name),
     };
     let rated = names.into_iter().map(|name| (likeness(name), name));
@@ -165,6 +204,17 @@ pub(super) fn most_like<'a>(
 /// "; did you mean ...?", or nothing.
 fn help(suggestion: &Option<String>) -> String {
     suggestion.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// What to do about a file that can't be read.
+fn next(reason: &std::io::Error) -> &'static str {
+    match reason.kind() {
+        std::io::ErrorKind::NotFound => {
+            "; check the path (`trainyard init` writes a first scenario)"
+        }
+        std::io::ErrorKind::IsADirectory => "; name a file in it",
+        _ => "",
+    }
 }
 
 /// The line of the key at `path` in `text`, or of the innermost section around it.

@@ -57,13 +57,14 @@ pub(super) const LINK_LATENCY: Duration = Duration::from_micros(10);
 const ZEN3: &str = "AMD: EPYC 7763 specifications; Zen 3, 2 x 256 bits FMA";
 const ZEN4: &str = "AMD: EPYC 9654 specifications; Zen 4, 2 x 256 bits FMA";
 const ZEN5: &str = "AMD: EPYC 9755 specifications; Zen 5, 2 x 512 bits FMA";
+const B200: &str = "NVIDIA: Blackwell architecture brief, HGX B200; memory: DGX B200 data sheet";
 const EC2: &str = "AWS: Amazon EC2 instance types, network specifications";
 const GCP: &str = "Google Cloud: Networking and GPU machines, maximum bandwidth";
 const AZURE: &str = "Microsoft: Azure virtual machine sizes, expected network bandwidth";
 const ETHERNET: &str = "IEEE 802.3";
 
 /// All processors.
-pub(crate) static PROCESSORS: [Processor; 23] = [
+pub(crate) static PROCESSORS: [Processor; 25] = [
     cpu("xeon-8280", (28, 2.7, 64), (6, 2933), "Intel ARK: Xeon Platinum 8280, two AVX-512 units"),
     cpu("xeon-8380", (40, 2.3, 64), (8, 3200), "Intel ARK: Xeon Platinum 8380, two AVX-512 units"),
     cpu(
@@ -96,6 +97,8 @@ pub(crate) static PROCESSORS: [Processor; 23] = [
     gpu("h100-tf32", 494.5, 3350.0, (80, PCIE5, 450.0), "NVIDIA: H100 data sheet, SXM, TF32"),
     gpu("h200", 67.0, 4800.0, (141, PCIE5, 450.0), "NVIDIA: H200 data sheet, SXM"),
     gpu("h200-tf32", 494.5, 4800.0, (141, PCIE5, 450.0), "NVIDIA: H200 data sheet, SXM, TF32"),
+    gpu("b200", 80.0, 8000.0, (180, PCIE5, 900.0), B200),
+    gpu("b200-tf32", 1100.0, 8000.0, (180, PCIE5, 900.0), B200),
     gpu("mi300x", 163.4, 5300.0, (192, PCIE5, 448.0), "AMD: Instinct MI300X data sheet"),
 ];
 

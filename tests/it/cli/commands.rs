@@ -264,6 +264,27 @@ fn out_gets_the_result_and_a_row_and_events_for_each_step() {
 }
 
 #[test]
+fn a_second_report_in_a_folder_leaves_nothing_of_the_first_and_the_page_draws_its_timeline() {
+    let path = scenario("out_twice", SMALL);
+    let out = folder("out_twice_files");
+    let sim = |more: &[&str]| {
+        let said = trainyard(&[&["sim", &path, "--out", out.to_str().unwrap()], more].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        fs::read_to_string(out.join("report.html")).unwrap()
+    };
+    fs::create_dir_all(out.join("events")).unwrap();
+    fs::write(out.join("events/mine.txt"), "kept").unwrap();
+    let page = sim(&["--timeline", "3..5"]);
+    assert!(page.contains("<h2>Timeline</h2>"));
+    assert!(page.contains("<title>worker:0 waits for"), "whom its steps waited for is drawn");
+    assert!(out.join("timeline-async.json").exists() && out.join("events/async").exists());
+    let page = sim(&["--run", "sync"]);
+    assert!(!page.contains("<h2>Timeline</h2>"));
+    assert!(!out.join("timeline-async.json").exists() && !out.join("events/async").exists());
+    assert!(out.join("events/sync").exists() && out.join("events/mine.txt").exists());
+}
+
+#[test]
 fn a_folder_that_cannot_be_written_is_told_before_anything_runs() {
     let path = scenario("unwritable", SMALL);
     let said = trainyard(&["sim", &path, "--out", &path]);

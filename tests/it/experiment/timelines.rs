@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 use trainyard::experiment::Experiment;
@@ -33,7 +34,11 @@ const SCENARIO: &str = r#"
 
 /// The events of the timeline of global steps 10 to 20.
 fn timeline() -> Result<Vec<Value>> {
-    let path = std::env::temp_dir().join(format!("timeline-{}.json", std::process::id()));
+    // The tests of one process run at once, each with a file of its own.
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let name = format!("timeline-{}-{number}.json", std::process::id());
+    let path = std::env::temp_dir().join(name);
     let mut trial = Experiment::parse(SCENARIO)?.trials()?.remove(0);
     let file = Arc::new(File::create(&path).unwrap());
     trial.cluster.timeline = Some(TimelineSpec { file, first: 10, last: 20 });

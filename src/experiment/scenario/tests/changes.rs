@@ -79,7 +79,7 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
         (
             "run.0.mode.sync.backups=1",
             "`run.0.mode.sync.backups=1`: `run.0.mode` is of type string, with nothing below it; \
-             set it as a whole",
+             set it as a whole: 'run.0.mode={ sync = { backups = 1 } }'",
         ),
         (
             "netwrok.latency=1ms",
@@ -92,7 +92,8 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
         ),
         (
             "network.latency=50",
-            "`network.latency=50`: invalid type: integer `50`, expected a string",
+            "`network.latency=50`: invalid type: integer `50`, expected a length of time in \
+             quotes, such as \"50us\"",
         ),
         ("program.batch=0", "sims/sync_vs_async.toml: program.batch: 0 must be at least 1"),
         (
@@ -118,7 +119,7 @@ fn without_names(error: &ScenarioError) -> String {
 fn of_several_settings_the_one_that_broke_the_scenario_is_blamed() {
     let error =
         after(&["seed=1", "network.racks.uplink=fast", "program.batch=8"]).unwrap_err().to_string();
-    assert!(error.starts_with("`network.racks.uplink=fast`: `fast` is not a data rate"), "{error}");
+    assert!(error.starts_with("`network.racks.uplink=fast`: `fast` is no data rate"), "{error}");
     let error = after(&["seed=1", "network.racks.uplink=10Gbps"]).unwrap_err().to_string();
     assert_eq!(
         error,

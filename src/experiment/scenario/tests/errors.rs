@@ -132,7 +132,7 @@ fn a_value_of_the_wrong_type_or_unit_is_shown_in_its_line() {
         "[network]\nlatency = \"50\"",
         "2:11",
         "\"50\"",
-        &format!("`50` is not a length of time; {units}"),
+        &format!("`50` is no length of time; {units}"),
     );
     let tasks = "expected a number of tasks or a list of \"host:port\"";
     malformed(
@@ -411,10 +411,7 @@ fn a_fault_with_a_key_that_there_is_not_is_asked_whether_another_was_meant() {
 fn a_file_that_cannot_be_read_is_named() {
     let error = load(Path::new("sims/no_such.toml"), &[]).unwrap_err();
     assert!(matches!(error, ScenarioError::Unreadable { .. }));
-    assert!(
-        error.to_string().starts_with("sims/no_such.toml: can't read the scenario: "),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("sims/no_such.toml: can't read it: "), "{error}");
 }
 
 proptest! {
@@ -456,4 +453,29 @@ fn a_compression_that_sends_nothing_is_refused_with_its_place() {
         "unknown variant `bf61`, expected one of `none`, `bf16`, `int8`, `top_k`; did you mean \
          `bf16`?",
     );
+}
+
+#[test]
+fn a_wrong_type_is_told_in_the_words_of_a_scenario_and_not_of_rust() {
+    for (text, words) in [
+        ("seed = -1", "expected a whole number from 0"),
+        ("stop.accuracy = 'x'", "expected a number"),
+        ("program.hidden = 'x'", "expected a list, such as [1, 2]"),
+        ("cluster = [1, 2]", "invalid type: a list, expected a table, such as { key = value }"),
+        ("stop = 3", "expected a table, such as { key = value }"),
+        ("program.model = 3", "the value is a name, such as one in quotes"),
+        ("program.dataset = 'mnist'", "`idx` reads the files"),
+    ] {
+        let told = parse(text, "a.toml").unwrap_err().to_string();
+        assert!(told.contains(words), "{text}: {told}");
+    }
+}
+
+#[test]
+fn of_names_that_are_equally_like_the_same_in_other_letters_is_meant() {
+    let meant = |text: &str| parse(text, "a.toml").unwrap_err().to_string();
+    assert!(meant("program.optimizer = 'Adam'").contains("did you mean `adam`?"));
+    assert!(meant("program.optimizer = 'sgdd'").contains("did you mean `gradient_descent`?"));
+    let all_reduce = meant("[[run]]\nname = 'a'\nmode = 'allreduce'");
+    assert!(all_reduce.contains("did you mean `program.all_reduce`?"), "{all_reduce}");
 }
