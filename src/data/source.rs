@@ -217,6 +217,9 @@ impl<'de> Visitor<'de> for SourceVisitor {
     fn visit_str<E: de::Error>(self, name: &str) -> Result<Source, E> {
         match name {
             "digits" => Ok(Source::Digits),
+            other if strsim::damerau_levenshtein(other, "digits") <= 2 => {
+                Err(E::unknown_variant(other, &["digits"]))
+            }
             other => Err(E::custom(format!(
                 "there is no data set `{other}` in the program; it is one of {FORMS} (of MNIST, \
                  `idx` reads the files)"
