@@ -44,6 +44,7 @@ use crate::training::Task;
 
 pub use error::ExperimentError;
 pub use files::Files;
+pub(crate) use compare::Prediction;
 pub(crate) use files::timeline_file;
 pub(crate) use launch::Launcher;
 pub(crate) use many::simulate_all;

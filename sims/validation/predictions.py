@@ -2,11 +2,12 @@
 """Predicted and measured: the tables of docs/validation.md, on this machine.
 
     cargo build --release
-    sims/validation/predictions.py machine      # 90 cells, all tasks on this machine: 5 minutes
+    sims/validation/predictions.py machine      # 90 cells, all tasks on this machine: 6 minutes
     sims/validation/predictions.py hosts        # 8 cells, three hosts with slow links: 3 minutes; as root
 
 Both measure this machine first (`trainyard calibrate`, by other programs than those compared), unless
-`--calibration FILE` has that. `--write FILE` keeps the tables. The machine should do nothing else.
+`--calibration FILE` has that. `--write FILE` keeps the tables. The machine should do nothing else. What
+is measured of a cell on this machine is the median of `--rounds` (3), between which are all other cells.
 
 A host is a network namespace with a link of a given rate to a switch, a namespace of its own, both
 ways. What a sender queues before its own link is bounded by its socket, as before a real card; the
@@ -37,6 +38,11 @@ MODELS = {
 }
 MODES = {"async": "'async'", "sync": "'sync'", "k_batch_async 2": "{ k_batch_async = { k = 2 } }"}
 PS, WORKERS = [1, 2], [1, 2, 4]
+# As a result calls them: what a comparison calls them, and the titles of their tables.
+QUANTILES = {
+    "p50": ("step, median [ms]", "The median step"),
+    "p99": ("step, 99 % [ms]", "The 99 % step"),
+}
 MACHINE = """name = 'predictions'
 seed = 1
 [stop]
@@ -118,7 +124,7 @@ def table(columns, rows):
     return "".join("| " + " | ".join(row) + " |\n" for row in lines)
 
 
-def machine(program, calibration, folder):
+def machine(program, calibration, folder, rounds):
     """The tables of all cells on this machine: the median step, and the 99 % step."""
     runs = (
         RUN.format(name=f"{model}, {mode}", mode=MODES[mode], model=MODELS[model])
@@ -126,28 +132,34 @@ def machine(program, calibration, folder):
     )
     scenario = folder / "machine.toml"
     scenario.write_text(MACHINE + "".join(runs))
-    sweeps = [f"--sweep=cluster.ps={','.join(map(str, PS))}",
+    launch = [program, "launch", scenario, "--json",
+              f"--sweep=cluster.ps={','.join(map(str, PS))}",
               f"--sweep=cluster.worker={','.join(map(str, WORKERS))}"]
-    said = call(program, "launch", scenario, *sweeps, "--compare", "--calibration", calibration,
-                "--json")
-    found = {}
-    for run in json.loads(said)["runs"]:
-        name = run["name"].split(" (")[0]
-        cell = (run["settings"]["cluster.ps"], run["settings"]["cluster.worker"])
-        for figure in run["comparison"]["figures"]:
-            found[name, *map(int, cell), figure["name"]] = figure["predicted"], figure["measured"]
+    predicted, measured = {}, {}
+    for at in range(rounds):
+        compare = ["--compare", "--calibration", calibration] if at == 0 else []
+        for run in json.loads(call(*launch, *compare))["runs"]:
+            name = run["name"].split(" (")[0]
+            cell = (name, int(run["settings"]["cluster.ps"]), int(run["settings"]["cluster.worker"]))
+            for quantile in QUANTILES:
+                step = run["step_seconds"][quantile]
+                measured.setdefault((*cell, quantile), []).append(step)
+            for figure in run["comparison"]["figures"] if compare else []:
+                predicted[*cell, figure["name"]] = 1e-3 * figure["predicted"]
     text = ""
-    for figure, title in [("step, median [ms]", "The median step"),
-                          ("step, 99 % [ms]", "The 99 % step")]:
+    for quantile, (figure, title) in QUANTILES.items():
         errors, rows = Errors(), []
         for model, mode in itertools.product(MODELS, MODES):
             name = f"{model}, {mode}"
-            cells = (found[name, ps, workers, figure] for ps in PS for workers in WORKERS)
-            shown = (errors.cell(model, *(1e-3 * value for value in cell)) for cell in cells)
+            cells = ((name, ps, workers) for ps in PS for workers in WORKERS)
+            shown = (errors.cell(model, predicted[*cell, figure],
+                                 statistics.median(measured[*cell, quantile])) for cell in cells)
             rows.append([name, *shown])
         columns = [f"{ps} ps, {n} worker{'s' * (n > 1)}" for ps in PS for n in WORKERS]
         text += f"{title}:\n\n{table(columns, rows)}\n{errors.summary()}\n"
-    return text
+    apart = statistics.mean((max(steps) - min(steps)) / statistics.median(steps)
+                            for (*_, quantile), steps in measured.items() if quantile == "p50")
+    return text + f"{rounds} measurements of one median step lie {100 * apart:.1f} % apart.\n"
 
 
 def ip(*words):
@@ -253,6 +265,7 @@ def main():
     parser.add_argument("--program", default=ROOT / "target/release/trainyard", type=pathlib.Path)
     parser.add_argument("--calibration", type=pathlib.Path)
     parser.add_argument("--write", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=3, help="of `machine`")
     args = parser.parse_args()
     program = args.program.absolute()
     with tempfile.TemporaryDirectory() as folder:
@@ -262,9 +275,11 @@ def main():
         if calibration is None:
             calibration = folder / "calibration.toml"
             call(program, "calibrate", "--out", calibration)
-            print(*calibration.read_text().splitlines()[:2], sep="\n", file=sys.stderr)
-        measure = machine if args.where == "machine" else across_hosts
-        text = measure(program, calibration, folder)
+            print(*calibration.read_text().splitlines()[:3], sep="\n", file=sys.stderr)
+        if args.where == "machine":
+            text = machine(program, calibration, folder, args.rounds)
+        else:
+            text = across_hosts(program, calibration, folder)
         print(text, end="")
         if args.write:
             args.write.write_text(text)

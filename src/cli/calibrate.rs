@@ -53,6 +53,10 @@ pub(super) fn measure(stop: &mut StopRequest) -> Result<CalibratedMachine, Failu
     let program = std::env::current_exe().map_err(Failure::system("find this program"))?;
     let calibration = calibrate(&program, |what| eprintln!("measuring: {what}"), stop)?;
     let (mean, greatest) = calibration.errors();
-    eprintln!("the fit: an error of {mean:.1} % on average, of {greatest:.1} % at most");
+    let (spread, _) = calibration.spread();
+    eprintln!(
+        "the fit: an error of {mean:.1} % on average, of {greatest:.1} % at most; measurements of \
+         one step lay {spread:.1} % apart"
+    );
     Ok(calibration)
 }

@@ -13,8 +13,10 @@ use super::output::{Out, command, digests, exit_code};
 use super::progress::Progress;
 use crate::deployment::{Ended, ExitCode, Folder, StopRequest, folder};
 use crate::experiment::calibration::Machine;
-use crate::experiment::{Experiment, ExperimentError, Launcher, Trainer, Trial, folder_of};
-use crate::report::{Comparison, Run, World};
+use crate::experiment::{
+    Experiment, ExperimentError, Launcher, Prediction, Trainer, Trial, folder_of,
+};
+use crate::report::{Run, World};
 use crate::training::Recording;
 
 /// Runs the command.
@@ -51,12 +53,12 @@ pub(super) fn run(
     launcher.boards = live.as_ref().map(|live| Arc::clone(&live.boards));
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
-    let compare = |at: usize, run: &Run, recording: &Recording| match &predictor {
-        Some(predictor) => predictor.compare(at, (run, recording), trainer).map(Some),
-        None => Ok(None),
+    let predict = |at: usize| {
+        let prediction = predictor.as_ref().map(|predictor| predictor.predict(at, trainer));
+        prediction.transpose()
     };
     let launch =
-        Launch { args, quiet, experiment: &experiment, trials: &trials, launcher, compare };
+        Launch { args, quiet, experiment: &experiment, trials: &trials, launcher, predict };
     runtime.block_on(launch.run(stop))
 }
 
@@ -102,34 +104,29 @@ impl Predictor {
         Ok(Self { trials, machine })
     }
 
-    fn compare(
-        &self,
-        at: usize,
-        measured: (&Run, &Recording),
-        trainer: &impl Trainer,
-    ) -> Result<Comparison, Failure> {
-        Ok(self.trials[at].compare(self.machine.as_ref(), measured, trainer)?)
+    fn predict(&self, at: usize, trainer: &impl Trainer) -> Result<Prediction, Failure> {
+        Ok(self.trials[at].predict(self.machine.as_ref(), trainer)?)
     }
 }
 
 /// The launch of an experiment's runs.
-struct Launch<'a, Compare> {
+struct Launch<'a, Predict> {
     args: &'a LaunchArgs,
     quiet: bool,
     experiment: &'a Experiment,
     trials: &'a [Trial],
     launcher: Launcher,
-    /// Compares the result of the trial of this number with its prediction, if there is one.
-    compare: Compare,
+    /// Predicts the trial of this number, if it is to be compared.
+    predict: Predict,
 }
 
-impl<Compare> Launch<'_, Compare>
+impl<Predict> Launch<'_, Predict>
 where
-    Compare: Fn(usize, &Run, &Recording) -> Result<Option<Comparison>, Failure>,
+    Predict: Fn(usize) -> Result<Option<Prediction>, Failure>,
 {
     /// Launches all runs, one after the other; each is in the report's files as soon as it is over.
     async fn run(&self, mut stop: StopRequest) -> Result<ExitCode, Failure> {
-        let Self { args, experiment, trials, compare, .. } = self;
+        let Self { args, experiment, trials, .. } = self;
         let (repeats, format) = (args.repeat.get(), args.format.format());
         let mut report = experiment.report(trials, World::Deployment)?;
         report.command = command();
@@ -139,6 +136,7 @@ where
         let mut differing = None;
         for (at, trial) in trials.iter().enumerate() {
             let mut launches = Launches::default();
+            let prediction = (self.predict)(at)?;
             for repeat in 1..=repeats {
                 let trial = if repeats > 1 { trial.repeated(repeat) } else { trial.clone() };
                 let place = logs.of_run(&trial.name, all)?;
@@ -152,7 +150,8 @@ where
                         return Ok(code);
                     }
                 };
-                result.comparison = compare(at, &result, &recording)?;
+                let compare = |it: &Prediction| it.compare(&result, &recording);
+                result.comparison = prediction.as_ref().map(compare);
                 launches.add(&result);
                 report.runs.push(result);
                 out.append(&report, &trial, &recording);

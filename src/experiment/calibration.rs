@@ -35,9 +35,21 @@ pub struct CalibratedMachine {
     pub machine: Machine,
     /// The parameters as they were measured by themselves.
     pub guess: Machine,
-    /// For each run: its name, the measured median step \[s\], and the predicted over the measured
-    /// one.
-    pub runs: Vec<(String, f64, f64)>,
+    /// The trainings that it was fitted to.
+    pub runs: Vec<CalibrationRun>,
+}
+
+/// A training that a machine was fitted to.
+#[derive(Clone, Debug)]
+pub struct CalibrationRun {
+    /// What it is called.
+    pub name: String,
+    /// The median step, as measured \[s\].
+    pub step: f64,
+    /// The least and the greatest of several measurements of it \[s\].
+    pub range: [f64; 2],
+    /// The predicted median step over the measured one.
+    pub ratio: f64,
 }
 
 /// Measures this machine. `program`, which must call [`crate::main`], is started for the tasks;
@@ -61,9 +73,12 @@ pub fn calibrate(
     let found =
         fit::fit(&guess.parameters(), EVALUATIONS, |parameters| residuals(&guess.with(parameters)));
     let machine = guess.with(&found);
-    let runs = measured.iter().zip(residuals(&machine));
-    let runs = runs.map(|(run, residual)| (run.name.to_owned(), run.step, residual.exp()));
-    Ok(CalibratedMachine { runs: runs.collect(), machine, guess })
+    let run = |(run, residual): (&Measured, f64)| {
+        let (step, range) = run.step();
+        CalibrationRun { name: run.name.to_owned(), step, range, ratio: residual.exp() }
+    };
+    let runs = measured.iter().zip(residuals(&machine)).map(run).collect();
+    Ok(CalibratedMachine { runs, machine, guess })
 }
 
 /// The residual of each run, on all cores.
@@ -88,27 +103,40 @@ fn residuals(runs: &[Measured], machine: &Machine) -> Vec<f64> {
 impl CalibratedMachine {
     /// The mean and the greatest error of the predicted median steps \[%\].
     pub fn errors(&self) -> (f64, f64) {
-        let errors = self.runs.iter().map(|(_, _, ratio)| 100.0 * (ratio - 1.0).abs());
-        let greatest = errors.clone().fold(0.0, f64::max);
-        (errors.sum::<f64>() / self.runs.len().max(1) as f64, greatest)
+        mean_and_greatest(self.runs.iter().map(|run| 100.0 * (run.ratio - 1.0).abs()))
+    }
+
+    /// By how much the measurements of one training lie apart, on average and at most \[% of the
+    /// median\]: what the machine varies by, whatever its model.
+    pub fn spread(&self) -> (f64, f64) {
+        let spread = |run: &CalibrationRun| 100.0 * (run.range[1] - run.range[0]) / run.step;
+        mean_and_greatest(self.runs.iter().map(spread))
     }
 
     /// The section `[calibration]` of a scenario, with the quality of the fit as comments.
     pub fn to_toml(&self) -> String {
-        let (mean, greatest) = self.errors();
+        let ((mean, greatest), (spread, widest)) = (self.errors(), self.spread());
         let mut text = format!(
             "# measured by `trainyard calibrate`: {} cores\n\
-             # residual of the median step: {mean:.1} % on average, {greatest:.1} % at most\n",
+             # residual of the median step: {mean:.1} % on average, {greatest:.1} % at most\n\
+             # measurements of one step lie apart: {spread:.1} % on average, {widest:.1} % at most\n",
             self.machine.cores
         );
-        for (name, step, ratio) in &self.runs {
+        for CalibrationRun { name, step, range: [least, most], ratio } in &self.runs {
             let _writing_to_a_string_never_fails = writeln!(
                 text,
-                "#   {name}: {:.1} us measured, {:+.1} %",
+                "#   {name}: {:.1} us measured ({:.1} to {:.1}), {:+.1} %",
                 step * 1e6,
+                least * 1e6,
+                most * 1e6,
                 100.0 * (ratio - 1.0)
             );
         }
         text + &self.machine.to_toml()
     }
+}
+
+fn mean_and_greatest(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) {
+    let count = values.len().max(1) as f64;
+    (values.clone().sum::<f64>() / count, values.fold(0.0, f64::max))
 }

@@ -20,18 +20,25 @@ const CAUSES: [(&str, &[Activity]); 4] = [
     ("waiting for cores", &[Activity::Queueing]),
 ];
 
+/// What a simulation says of a run, before it is launched.
+pub(crate) struct Prediction {
+    run: Run,
+    recording: Recording,
+    /// Where a worker step's time goes, the greatest cause first.
+    causes: Vec<TimeSpent>,
+}
+
 impl Trial {
-    /// Predicts this run as launched on this machine, and compares with what was measured of it.
-    /// `machine` is its model; without one it is the scenario's calibration.
+    /// Predicts this run as launched on this machine. `machine` is its model; without one it is the
+    /// scenario's calibration.
     ///
     /// # Errors
     /// If the simulation fails.
-    pub(crate) fn compare(
+    pub(crate) fn predict(
         &self,
         machine: Option<&Machine>,
-        (measured, recording): (&Run, &Recording),
         trainer: &impl Trainer,
-    ) -> Result<Comparison, ExperimentError> {
+    ) -> Result<Prediction, ExperimentError> {
         let mut trial = self.clone();
         match machine {
             Some(machine) => machine.apply(&mut trial.cluster),
@@ -42,13 +49,21 @@ impl Trial {
             let simulated = scope.spawn(|| trial.simulate(trainer)).join();
             simulated.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        let predicted = trial.report(&simulated)?;
+        let run = trial.report(&simulated)?;
         let latency = trial.cluster.network.loopback.latency;
-        Ok(Comparison {
-            figures: figures(&predicted, measured),
-            causes: causes(&simulated.outcome, latency, &simulated.recording),
-            differs_most: differs_most(&simulated.recording, recording),
-        })
+        let causes = causes(&simulated.outcome, latency, &simulated.recording);
+        Ok(Prediction { run, recording: simulated.recording, causes })
+    }
+}
+
+impl Prediction {
+    /// Holds it against a launch of the run.
+    pub(crate) fn compare(&self, measured: &Run, recording: &Recording) -> Comparison {
+        Comparison {
+            figures: figures(&self.run, measured),
+            causes: self.causes.clone(),
+            differs_most: differs_most(&self.recording, recording),
+        }
     }
 }
 

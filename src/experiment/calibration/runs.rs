@@ -12,8 +12,11 @@ use crate::training::{Recording, train};
 
 use super::Machine;
 
-/// The wall clock time of each run, beside its start.
-const LASTS: Duration = Duration::from_millis(800);
+/// How often each run is deployed: once in each round of all runs, so that what disturbs the machine
+/// for a second disturbs one time of several.
+const ROUNDS: usize = 3;
+/// The wall clock time of each deployment, beside its start.
+const LASTS: Duration = Duration::from_millis(400);
 /// The share of steps at the beginning that warm up.
 const WARM_UP: f64 = 0.2;
 /// The steps of each worker in a simulation.
@@ -67,8 +70,8 @@ const PLANS: [Plan; 14] = [
 /// A run that was measured.
 pub(super) struct Measured {
     pub(super) name: &'static str,
-    /// The median of the workers' steps, deployed \[s\].
-    pub(super) step: f64,
+    /// By round: the median of the workers' steps, deployed \[s\]. The least first.
+    steps: Vec<f64>,
     trial: Trial,
 }
 
@@ -84,7 +87,7 @@ impl Plan {
     }
 }
 
-/// Deploys all runs, one after the other, as `program`; `began` is told of each.
+/// Deploys all runs, one after the other, in several rounds, as `program`; `began` is told of each.
 ///
 /// # Errors
 /// If the system refuses, or a task fails.
@@ -94,26 +97,39 @@ pub(super) async fn measure(
     stop: &mut StopRequest,
 ) -> Result<Vec<Measured>, ExperimentError> {
     let mut all = Vec::new();
-    for plan in &PLANS {
-        began(plan.name);
-        let experiment = plan.experiment()?;
-        let trial = experiment.trials()?.remove(0);
-        let mut launcher = Launcher::new(&experiment, program.to_owned())?;
-        launcher.flags.push("--built-in".to_owned());
-        let logs = Folder::private("trainyard-calibration")?;
-        let place = logs.path().to_owned();
-        let launched = launcher.launch((&experiment, &trial), place, Box::new(Unwatched), stop);
-        let recording = match launched.await? {
-            Ended::Done((_, recording)) => recording,
-            Ended::Stopped(code) => {
-                let run = plan.name.to_owned();
-                return Err(DeploymentError::Stopped { run, code }.into());
+    for round in 1..=ROUNDS {
+        for (at, plan) in PLANS.iter().enumerate() {
+            began(&format!("{}, {round} of {ROUNDS}", plan.name));
+            let experiment = plan.experiment()?;
+            let trial = experiment.trials()?.remove(0);
+            let step = deploy(program, (&experiment, &trial), stop).await?;
+            if round == 1 {
+                all.push(Measured { name: plan.name, steps: Vec::new(), trial });
             }
-        };
-        let step = median_step(&recording).unwrap_or(f64::NAN);
-        all.push(Measured { name: plan.name, step, trial });
+            all[at].steps.push(step);
+        }
     }
+    all.iter_mut().for_each(|run| run.steps.sort_by(f64::total_cmp));
     Ok(all)
+}
+
+/// Deploys a run once. The median of its workers' steps \[s\].
+async fn deploy(
+    program: &Path,
+    (experiment, trial): (&Experiment, &Trial),
+    stop: &mut StopRequest,
+) -> Result<f64, ExperimentError> {
+    let mut launcher = Launcher::new(experiment, program.to_owned())?;
+    launcher.flags.push("--built-in".to_owned());
+    let logs = Folder::private("trainyard-calibration")?;
+    let place = logs.path().to_owned();
+    let launched = launcher.launch((experiment, trial), place, Box::new(Unwatched), stop);
+    match launched.await? {
+        Ended::Done((_, recording)) => Ok(median_step(&recording).unwrap_or(f64::NAN)),
+        Ended::Stopped(code) => {
+            Err(DeploymentError::Stopped { run: trial.name.clone(), code }.into())
+        }
+    }
 }
 
 /// The median duration of the workers' steps, after the first ones \[s\].
@@ -128,6 +144,13 @@ fn median_step(recording: &Recording) -> Option<f64> {
 }
 
 impl Measured {
+    /// The median of the workers' steps: in the middle round, and in the least and the greatest one
+    /// \[s\].
+    pub(super) fn step(&self) -> (f64, [f64; 2]) {
+        let last = self.steps.len() - 1;
+        (self.steps[last / 2], [self.steps[0], self.steps[last]])
+    }
+
     /// The logarithm of the median step that `machine` predicts over the measured one.
     pub(super) fn residual(&self, machine: &Machine) -> f64 {
         let mut trial = self.trial.clone();
@@ -138,6 +161,6 @@ impl Measured {
         let steps = if is_sync { SIMULATED_STEPS } else { workers * SIMULATED_STEPS };
         (trial.settings.stop.steps, trial.settings.stop.time) = (Some(steps), None);
         let simulated = trial.simulate(&train);
-        median_step(&simulated.recording).map_or(f64::NAN, |step| (step / self.step).ln())
+        median_step(&simulated.recording).map_or(f64::NAN, |step| (step / self.step().0).ln())
     }
 }
