@@ -42,9 +42,9 @@ use crate::report::{Report, World};
 use crate::runtime::Result as TaskResult;
 use crate::training::Task;
 
+pub(crate) use compare::Prediction;
 pub use error::ExperimentError;
 pub use files::Files;
-pub(crate) use compare::Prediction;
 pub(crate) use files::timeline_file;
 pub(crate) use launch::Launcher;
 pub(crate) use many::simulate_all;

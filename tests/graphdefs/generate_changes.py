@@ -4,13 +4,10 @@ change, in the nodes of TensorFlow 1; and `changes_functions.pb` and `.json`: in
 Run with TensorFlow 2.21 in this folder: `python generate_changes.py`. The format is `generate.py`'s.
 """
 
-import json
-
 import numpy as np
 
 from generate import tensor, tf, tf1
-from generate_loops import keep_called
-from tensorflow.python.framework import meta_graph
+from generate_loops import write_group
 
 TRUE, FALSE = np.array(True), np.array(False)
 X = np.array([0.5, -1.5], np.float32)
@@ -140,18 +137,7 @@ class Changes:
         self.cases.append({"name": name, "steps": steps})
 
     def write(self):
-        meta = tf1.train.export_meta_graph(graph=self.graph)
-        meta_graph.strip_graph_default_valued_attrs(meta)
-        definition = meta.graph_def
-        inner = [node for function in definition.library.function for node in function.node_def]
-        for node in list(definition.node) + inner:
-            for attribute in ["_class", "_output_shapes"]:
-                node.attr.pop(attribute, None)
-        keep_called(definition)
-        with open(f"{self.group}.pb", "wb") as file:
-            file.write(definition.SerializeToString(deterministic=True))
-        with open(f"{self.group}.json", "w") as file:
-            json.dump({"cases": self.cases}, file, separators=(",", ":"))
+        write_group(self.group, self.graph, self.cases)
         print(f"{self.group}: {len(self.cases)} cases")
 
 

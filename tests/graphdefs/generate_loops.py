@@ -14,6 +14,22 @@ from generate import tensor, tf, tf1, values
 from tensorflow.python.framework import meta_graph
 
 
+def write_group(group, graph, cases):
+    """Writes a graph, without what only TensorFlow needs of it, and its cases."""
+    meta = tf1.train.export_meta_graph(graph=graph)
+    meta_graph.strip_graph_default_valued_attrs(meta)
+    definition = meta.graph_def
+    inner = [node for function in definition.library.function for node in function.node_def]
+    for node in list(definition.node) + inner:
+        for attribute in ["_class", "_output_shapes"]:
+            node.attr.pop(attribute, None)
+    keep_called(definition)
+    with open(f"{group}.pb", "wb") as file:
+        file.write(definition.SerializeToString(deterministic=True))
+    with open(f"{group}.json", "w") as file:
+        json.dump({"cases": cases}, file, separators=(",", ":"))
+
+
 def keep_called(definition):
     """Keeps the functions of the library that a node, or a node of such a function, names."""
     by_name = {function.signature.name: function for function in definition.library.function}
@@ -67,18 +83,7 @@ class Loops:
         self.cases.append(case)
 
     def write(self):
-        meta = tf1.train.export_meta_graph(graph=self.graph)
-        meta_graph.strip_graph_default_valued_attrs(meta)
-        definition = meta.graph_def
-        inner = [node for function in definition.library.function for node in function.node_def]
-        for node in list(definition.node) + inner:
-            for attribute in ["_class", "_output_shapes"]:
-                node.attr.pop(attribute, None)
-        keep_called(definition)
-        with open(f"{self.group}.pb", "wb") as file:
-            file.write(definition.SerializeToString(deterministic=True))
-        with open(f"{self.group}.json", "w") as file:
-            json.dump({"cases": self.cases}, file, separators=(",", ":"))
+        write_group(self.group, self.graph, self.cases)
 
 
 def loop(condition, body, variables, **options):

@@ -10,7 +10,7 @@ use clap::Subcommand;
 
 use super::{DASHBOARD, FormatArgs, ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
-use crate::deployment::RoleFlags;
+use crate::deployment::{PATIENCE, RoleFlags};
 use crate::experiment::scenario::{Scenario, Tasks};
 use crate::live::http_address;
 use crate::units::{Bytes, Span};
@@ -117,7 +117,7 @@ pub(crate) struct TaskArgs {
 
     /// How long an idle task polls for messages before it sleeps, as in `100us`: waking up takes
     /// longer than most messages travel. Use `0s` if the machine has fewer cores than tasks.
-    #[arg(long, value_name = "DURATION", default_value = "100us")]
+    #[arg(long, value_name = "DURATION", default_value_t = Span(PATIENCE))]
     pub(crate) busy_poll: Span,
 
     /// Tell the numbers of this task to Prometheus at http://ADDRESS/metrics. A port alone is on

@@ -178,12 +178,12 @@ pub(crate) fn place_together(cluster: &mut Cluster, cores: NonZeroU32) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::experiment::Experiment;
     use crate::experiment::scenario;
 
-    fn machine() -> Machine {
+    pub(in crate::experiment::calibration) fn machine() -> Machine {
         Machine {
             rate: 40e9,
             memory: 8e9,

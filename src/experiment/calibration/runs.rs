@@ -50,14 +50,17 @@ const HEAVY: &str = "model = \"mlp\"\nhidden = [256, 1024]\nbatch = 16";
 const IMAGES: &str = "model = \"convnet\"\nbatch = 96";
 
 /// Runs of all kinds of cost: few and many bytes, small and large kernels, tasks that share cores.
-const PLANS: [Plan; 14] = [
+const PLANS: [Plan; 18] = [
     plan("softmax", (1, 1), SOFTMAX, "async"),
     plan("softmax, 2 workers", (1, 2), SOFTMAX, "async"),
     plan("softmax, sync, 2 workers", (1, 2), SOFTMAX, "sync"),
     plan("softmax, 2 ps, 4 workers", (2, 4), SOFTMAX, "async"),
+    plan("thin, sync", (1, 1), THIN, "sync"),
+    plan("thin, 2 ps, 2 workers", (2, 2), THIN, "async"),
     plan("thin, sync, 2 ps, 4 workers", (2, 4), THIN, "sync"),
     plan("middle", (1, 1), MIDDLE, "async"),
     plan("middle, sync, 2 workers", (1, 2), MIDDLE, "sync"),
+    plan("middle, sync, 2 ps, 2 workers", (2, 2), MIDDLE, "sync"),
     plan("wide", (1, 1), WIDE, "async"),
     plan("wide, 2 workers", (1, 2), WIDE, "sync"),
     plan("deep", (1, 1), DEEP, "sync"),
@@ -65,6 +68,7 @@ const PLANS: [Plan; 14] = [
     plan("heavy", (1, 1), HEAVY, "async"),
     plan("heavy, 2 ps, 4 workers", (2, 4), HEAVY, "async"),
     plan("images", (1, 1), IMAGES, "sync"),
+    plan("images, 2 ps, 2 workers", (2, 2), IMAGES, "async"),
 ];
 
 /// A run that was measured.
