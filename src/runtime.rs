@@ -43,7 +43,7 @@ pub(crate) use checkpoint_news::Watched;
 pub use compression::Encoding;
 pub(crate) use compute::leaves_message_thread;
 pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};
-pub use devices::Devices;
+pub use devices::{ClusterDevices, Devices};
 pub use error::{Code, Error, Result};
 pub(crate) use mail::{
     CLOSED, MasterMail, ResetContainers, RunPiece, RunStep, SessionList, StepDone, stopped,

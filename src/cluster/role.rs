@@ -1,5 +1,7 @@
 //! The role of a task, by its job: the one rule by which jobs train, hold variables or evaluate.
 
+use std::cmp::Ordering;
+
 use super::{ClusterSpec, TaskName};
 
 /// What a task does in a training (TensorFlow: `TaskType`). It is the same in a simulation, in a
@@ -48,33 +50,63 @@ impl TaskName {
 impl ClusterSpec {
     /// The tasks that compute gradients; a replica's index is its position here.
     pub fn workers(&self) -> impl Iterator<Item = TaskName> {
-        self.tasks().filter(|task| self.role(task) == Role::Worker)
+        self.tasks_of_jobs(|job| role_of(job) == Role::Worker)
+            .filter(|task| self.role(task) == Role::Worker)
+    }
+
+    /// The tasks that hold variables: the parameter servers or, if there are none, those that
+    /// train.
+    pub(crate) fn holders(&self) -> Vec<TaskName> {
+        match self.has_parameter_servers() {
+            true => self.tasks_of_jobs(|job| role_of(job) == Role::ParameterServer).collect(),
+            false => self.workers().collect(),
+        }
+    }
+
+    /// The tasks that host what a program places on them.
+    pub(crate) fn helpers(&self) -> impl Iterator<Item = TaskName> {
+        let has_helpers = |job: &str| match role_of(job) {
+            Role::Worker => self.tasks_of_replica(job) > 1,
+            role => role == Role::Helper,
+        };
+        self.tasks_of_jobs(has_helpers).filter(|task| self.role(task) == Role::Helper)
     }
 
     /// The number of tasks that compute gradients.
     pub(crate) fn num_workers(&self) -> u32 {
-        self.workers_before(|_, _| true)
+        let of_job = |job: &str| self.first_tasks_before(job, u32::MAX);
+        self.jobs().filter(|job| role_of(job) == Role::Worker).map(of_job).sum()
     }
 
     /// The position of `task` among those that compute gradients, if it is one.
     pub(crate) fn worker_index(&self, task: &TaskName) -> Option<u32> {
         let is_worker = self.contains(task) && self.role(task) == Role::Worker;
         let own = (task.job(), task.index());
-        is_worker.then(|| self.workers_before(|job, index| (job, index) < own))
+        is_worker.then(|| self.workers_before(own))
     }
 
-    /// The number of tasks that compute gradients, of the first ones in order that are `before`.
+    /// The number of tasks that compute gradients before `(job, index)` in the order of tasks.
     /// It makes no names: each task of a large cluster asks for it, for each of its peers.
-    fn workers_before(&self, before: impl Fn(&str, u32) -> bool) -> u32 {
-        let of_job = |(job, indices): (&str, _)| -> u32 {
-            if role_of(job) != Role::Worker {
-                return 0;
-            }
-            let tasks = self.tasks_of_replica(job);
-            let firsts = Iterator::filter(indices, |index: &u32| index.is_multiple_of(tasks));
-            firsts.take_while(|index| before(job, *index)).count() as u32
+    fn workers_before(&self, (job, index): (&str, u32)) -> u32 {
+        let of_job = |other: &str| match other.cmp(job) {
+            _ if role_of(other) != Role::Worker => 0,
+            Ordering::Less => self.first_tasks_before(other, u32::MAX),
+            Ordering::Equal => self.first_tasks_before(other, index),
+            Ordering::Greater => 0,
         };
-        self.indices().map(of_job).sum()
+        self.jobs().map(of_job).sum()
+    }
+
+    /// The number of replicas of `job` whose first task has an index below `end`.
+    fn first_tasks_before(&self, job: &str, end: u32) -> u32 {
+        let tasks = self.tasks_of_replica(job);
+        match self.dense_tasks(job) {
+            Some(count) => count.min(end).div_ceil(tasks),
+            None => {
+                let indices = self.indices(job).take_while(|index| *index < end);
+                indices.filter(|index| index.is_multiple_of(tasks)).count() as u32
+            }
+        }
     }
 
     /// What `task` does: by its job, and by its place in its replica.
@@ -122,14 +154,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_workers_index_is_its_position_among_the_workers(
-            counts in proptest::collection::vec(0..5_u32, 5),
-            tasks in 1..3_u32,
+        fn tasks_of_each_role_and_the_workers_positions_are_found_without_asking_every_task(
+            tasks in proptest::collection::btree_set((0..6_usize, 0..5_u32), 0..20),
+            per_replica in 1..3_u32,
         ) {
-            let jobs = ["chief", "evaluator", "master", "ps", "worker"];
-            let cluster = ClusterSpec::simulated(jobs.into_iter().zip(counts)).unwrap();
-            let cluster = cluster.with_replicas([("worker".to_owned(), tasks)].into());
+            let jobs = ["aux", "chief", "evaluator", "master", "ps", "worker"];
+            let of_job = |job: usize| {
+                let own = tasks.iter().filter(move |(of, _)| *of == job);
+                own.map(move |(_, index)| (*index, format!("h{job}-{index}:1"))).collect::<Vec<_>>()
+            };
+            let cluster = ClusterSpec::sparse((0..6).map(|job| (jobs[job], of_job(job)))).unwrap();
+            let cluster = cluster.with_replicas([("worker".to_owned(), per_replica)].into());
+            let of_role = |role| -> Vec<TaskName> {
+                cluster.tasks().filter(|task| cluster.role(task) == role).collect()
+            };
+            prop_assert_eq!(cluster.helpers().collect::<Vec<_>>(), of_role(Role::Helper));
+            let holding = match cluster.has_parameter_servers() {
+                true => Role::ParameterServer,
+                false => Role::Worker,
+            };
+            prop_assert_eq!(cluster.holders(), of_role(holding));
             let workers: Vec<TaskName> = cluster.workers().collect();
+            prop_assert_eq!(&workers, &of_role(Role::Worker));
             prop_assert_eq!(cluster.num_workers() as usize, workers.len());
             for task in cluster.tasks().chain([TaskName::new("worker", 99)]) {
                 let place = workers.iter().position(|worker| *worker == task);

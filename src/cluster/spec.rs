@@ -237,14 +237,29 @@ impl ClusterSpec {
 
     /// Every task: the jobs by name, and the tasks of each by index.
     pub fn tasks(&self) -> impl Iterator<Item = TaskName> {
-        self.jobs.iter().flat_map(|(job, tasks)| {
+        self.tasks_of_jobs(|_| true)
+    }
+
+    /// The tasks of the jobs that `is_meant` holds of, in the same order.
+    pub(super) fn tasks_of_jobs(
+        &self,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = TaskName> {
+        self.jobs.iter().filter(move |(job, _)| is_meant(job)).flat_map(|(job, tasks)| {
             tasks.keys().map(move |index| TaskName::new(Arc::clone(job), *index))
         })
     }
 
-    /// The indices of the tasks of each job, the jobs by name; none is made into a name.
-    pub(super) fn indices(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = u32>)> {
-        self.jobs.iter().map(|(job, tasks)| (&**job, tasks.keys().copied()))
+    /// The indices of the tasks of `job`, in order; none of them is made into a name.
+    pub(super) fn indices(&self, job: &str) -> impl Iterator<Item = u32> {
+        self.jobs.get(job).into_iter().flat_map(|tasks| tasks.keys().copied())
+    }
+
+    /// The number of tasks of `job`, if their indices have no holes.
+    pub(super) fn dense_tasks(&self, job: &str) -> Option<u32> {
+        let tasks = self.jobs.get(job)?;
+        let end = tasks.last_key_value().map_or(0, |(last, _)| last + 1);
+        (tasks.len() as u32 == end).then_some(end)
     }
 
     /// Whether the cluster has `task`.

@@ -1,10 +1,11 @@
 //! The devices of a task, and what it knows of those of the other tasks.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 
-use crate::cluster::{DeviceName, LocalDevice, TaskName};
+use crate::cluster::{ClusterSpec, DeviceName, LocalDevice, TaskName};
 use crate::kernels::Numerics;
 
 use crate::runtime::compute::ComputeModel;
@@ -15,20 +16,34 @@ use crate::runtime::compute::ComputeModel;
 pub struct Devices {
     cpus: Rc<[Rc<dyn ComputeModel>]>,
     gpus: Rc<[Rc<dyn ComputeModel>]>,
-    gpus_of_cluster: Rc<BTreeMap<TaskName, u32>>,
+    of_cluster: ClusterDevices,
+}
+
+/// The devices of all tasks of a cluster, listed once for those tasks that share it.
+#[derive(Clone, Default)]
+pub struct ClusterDevices {
+    /// The number of accelerators of each task that has any.
+    gpus: Rc<BTreeMap<TaskName, u32>>,
+    all: Rc<OnceCell<Rc<[DeviceName]>>>,
+}
+
+impl ClusterDevices {
+    /// Those of a cluster whose tasks have so many accelerators, where they have any.
+    pub fn with_gpus(gpus: BTreeMap<TaskName, u32>) -> Self {
+        Self { gpus: Rc::new(gpus), ..Self::default() }
+    }
 }
 
 impl Devices {
-    /// The same processors, with the accelerators `gpus`. `of_cluster` is the number of those of
-    /// each task that has any.
+    /// The same processors, with the accelerators `gpus`, among those `of_cluster`.
     #[must_use]
     pub fn with_gpus(
         self,
         gpus: impl IntoIterator<Item = Rc<dyn ComputeModel>>,
-        of_cluster: BTreeMap<TaskName, u32>,
+        of_cluster: ClusterDevices,
     ) -> Self {
         let gpus = gpus.into_iter().collect();
-        Self { gpus, gpus_of_cluster: Rc::new(of_cluster), ..self }
+        Self { gpus, of_cluster, ..self }
     }
 
     /// The task's own devices, in order.
@@ -37,12 +52,16 @@ impl Devices {
         (0..cpus).map(LocalDevice::cpu).chain((0..gpus).map(LocalDevice::gpu))
     }
 
-    /// The devices of `task`, in order: of this one or of another.
-    pub(crate) fn of(&self, task: &TaskName) -> impl Iterator<Item = DeviceName> + use<> {
-        let (cpus, task) = (self.cpus.len() as u32, task.clone());
-        let gpus = self.gpus_of_cluster.get(&task).copied().unwrap_or(0);
-        let all = (0..cpus).map(LocalDevice::cpu).chain((0..gpus).map(LocalDevice::gpu));
-        all.map(move |device| DeviceName::new(task.clone(), device))
+    /// The devices of all tasks of `cluster`, in their order.
+    pub(crate) fn of_cluster(&self, cluster: &ClusterSpec) -> Rc<[DeviceName]> {
+        let of_task = |task: TaskName| {
+            let (cpus, gpus) = (self.cpus.len() as u32, self.of_cluster.gpus.get(&task));
+            let gpus = (0..gpus.copied().unwrap_or(0)).map(LocalDevice::gpu);
+            let all = (0..cpus).map(LocalDevice::cpu).chain(gpus);
+            all.map(move |device| DeviceName::new(task.clone(), device))
+        };
+        let all = || cluster.tasks().flat_map(of_task).collect();
+        Rc::clone(self.of_cluster.all.get_or_init(all))
     }
 
     /// Whether the task has accelerators.
@@ -80,7 +99,7 @@ impl FromIterator<Rc<dyn ComputeModel>> for Devices {
     fn from_iter<I: IntoIterator<Item = Rc<dyn ComputeModel>>>(cpus: I) -> Self {
         let cpus: Rc<[_]> = cpus.into_iter().collect();
         assert!(!cpus.is_empty(), "a task has at least one processor");
-        Self { cpus, gpus: Rc::new([]), gpus_of_cluster: Rc::default() }
+        Self { cpus, gpus: Rc::new([]), of_cluster: ClusterDevices::default() }
     }
 }
 

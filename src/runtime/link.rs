@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tokio::sync::Notify;
@@ -150,6 +151,17 @@ impl Link {
         if let Some(places) = self.actors.places.own_for(to) {
             self.send(to, ParameterServerMessage::Places(places));
         }
+    }
+
+    /// The tasks that may miss a worker which leaves, beside the helpers: without walking all the
+    /// others. [`Link::is_not_missed`] decides for each.
+    pub(crate) fn may_miss_a_worker(&self) -> BTreeSet<PeerId> {
+        let partners = self.actors.partners.borrow();
+        let partners = (0..).zip(&*partners).filter(|(_, is_partner)| **is_partner);
+        let partners = partners.map(|(peer, _)| PeerId(peer));
+        let holders = self.actors.holders.borrow();
+        let always = [self.local()].into_iter().chain(self.actors.chief.get());
+        always.chain(holders.iter().copied()).chain(partners).collect()
     }
 
     /// Whether `messages` say only that a worker leaves, to a task to which that is nothing.

@@ -53,7 +53,7 @@ pub(crate) struct Master {
     /// lives.
     id: u64,
     /// The devices of the whole cluster.
-    devices: Vec<DeviceName>,
+    devices: Rc<[DeviceName]>,
     /// Its own task.
     home: TaskName,
     sessions: BTreeMap<SessionId, Session>,
@@ -92,7 +92,12 @@ struct Session {
 }
 
 impl Master {
-    pub(crate) fn new(link: Link, clock: Rc<dyn Clock>, id: u64, devices: Vec<DeviceName>) -> Self {
+    pub(crate) fn new(
+        link: Link,
+        clock: Rc<dyn Clock>,
+        id: u64,
+        devices: Rc<[DeviceName]>,
+    ) -> Self {
         let home = link.name(link.local());
         Self {
             link,

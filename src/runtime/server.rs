@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::clock::{Clock, WallClock};
-use crate::cluster::{ClusterSpec, DeviceName, Role, TaskName, read_server_def, server_def};
+use crate::cluster::{ClusterSpec, DeviceName, TaskName, read_server_def, server_def};
 use crate::transport::{InMemoryNetwork, Transport};
 
 use crate::runtime::access::Access;
@@ -143,15 +143,11 @@ impl Server {
         let actors = Rc::new(Actors::new(access));
         let has_servers = def.cluster.has_parameter_servers();
         actors.has_servers.set(has_servers);
-        let is_holder = |task: &TaskName| match has_servers {
-            true => task.is_parameter_server(),
-            false => def.cluster.role(task) == Role::Worker,
-        };
-        let holders = def.cluster.tasks().filter(is_holder);
+        let holders = def.cluster.holders().into_iter();
         let holders = holders.filter_map(|task| world.transport.resolve(&task));
         actors.holders.replace(holders.collect());
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
-        let devices = def.cluster.tasks().flat_map(|task| world.devices.of(&task)).collect();
+        let devices = world.devices.of_cluster(&def.cluster);
         let id = xxh3_64(
             format!("{} {} {}", def.task, world.clock.now().0, world.clock.birth()).as_bytes(),
         );

@@ -12,7 +12,7 @@ use tokio::task::{AbortHandle, JoinError};
 use crate::clock::Clock;
 use crate::cluster::TaskName;
 use crate::runtime::{
-    Code, ComputeModel, Devices, Error, Server, ServerDef, ServerWorld, panic_text,
+    ClusterDevices, Code, ComputeModel, Devices, Error, Server, ServerDef, ServerWorld, panic_text,
 };
 
 use super::cluster::{Cluster, Host};
@@ -26,6 +26,7 @@ pub(super) struct Programs<'a, P, T> {
     driver: Rc<Driver>,
     program: &'a P,
     tasks: Vec<TaskState<T>>,
+    devices: ClusterDevices,
     /// Handed to each program that is started.
     results: UnboundedSender<ProgramResult<T>>,
     returned: UnboundedReceiver<ProgramResult<T>>,
@@ -73,7 +74,10 @@ where
         let tasks = cluster.spec.tasks().map(state).collect();
         let driver = Rc::clone(driver);
         let inquiry = None;
-        let mut programs = Self { cluster, driver, program, tasks, results, returned, inquiry };
+        let gpus = cluster.gpus.iter().map(|(task, gpus)| (task.clone(), gpus.count.get()));
+        let devices = ClusterDevices::with_gpus(gpus.collect());
+        let mut programs =
+            Self { cluster, driver, program, tasks, devices, results, returned, inquiry };
         if cluster.replay.is_some() {
             return programs; // each task starts when it did
         }
@@ -189,9 +193,8 @@ where
         let transport = SimulatedTransport { driver: driver(), task, incarnation };
         let cpus = self.cluster.devices.get() as usize;
         let all = cpus + self.cluster.gpus.get(&name).map_or(0, |gpus| gpus.count.get() as usize);
-        let counts = self.cluster.gpus.iter().map(|(task, gpus)| (task.clone(), gpus.count.get()));
         let devices: Devices = (0..cpus).map(device).collect();
-        let devices = devices.with_gpus((cpus..all).map(device), counts.collect());
+        let devices = devices.with_gpus((cpus..all).map(device), self.devices.clone());
         let world = ServerWorld {
             transport: self.cluster.encoding.over(Rc::new(transport)),
             clock: Rc::clone(&clock),

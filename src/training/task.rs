@@ -84,19 +84,14 @@ impl Task {
     /// If the data can't be divided among the workers.
     pub fn new(parts: TaskParts) -> Result<Self> {
         let cluster = &parts.server.server_def().cluster;
-        let workers: Vec<TaskName> = cluster.workers().collect();
-        let position = workers.iter().position(|worker| worker == parts.server.task());
-        let of_worker = |worker| Replica {
-            worker: worker as u32,
-            workers: workers.len() as u32,
-            mode: parts.mode,
-        };
-        let replica = position.map(of_worker);
+        let workers = cluster.num_workers();
+        let of_worker = |worker| Replica { worker, workers, mode: parts.mode };
+        let replica = cluster.worker_index(parts.server.task()).map(of_worker);
         let data = match (&parts.dataset, replica) {
             (Some(dataset), Some(replica)) => Some(Data::share(&parts, dataset, replica)?),
             _ => None,
         };
-        parts.server.know_replicas(&workers);
+        parts.server.know_replicas();
         parts.server.use_cores(parts.settings.num_cores);
         let inputs = match &data {
             Some(Data::Streamed(input)) => vec![input.position()],

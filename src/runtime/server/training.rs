@@ -1,6 +1,7 @@
 //! What a server tells and knows of the training that its task is part of: who trains, who stops,
 //! whether it is over, and where the variables are.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
@@ -14,8 +15,9 @@ use super::Server;
 
 impl Server {
     /// Tells the parameter server which tasks train, so that it knows which worker a lost task was.
-    pub(crate) fn know_replicas(&self, tasks: &[TaskName]) {
-        let tasks: Vec<_> = tasks.iter().filter_map(|task| self.link.resolve(task)).collect();
+    pub(crate) fn know_replicas(&self) {
+        let workers = self.def.cluster.workers();
+        let tasks: Vec<_> = workers.filter_map(|task| self.link.resolve(&task)).collect();
         self.actors.chief.set(tasks.first().copied());
         tell(&self.actors.parameter_server, ParameterServerMail::Replicas(tasks));
     }
@@ -98,13 +100,19 @@ impl Server {
         self.tell_all(message);
     }
 
-    /// Sends `message` to all tasks of the cluster.
+    /// Sends `message` to all tasks of the cluster, but to few of them that a worker leaves.
     pub(crate) fn tell_all(&self, message: &ParameterServerMessage) {
-        for task in self.def.cluster.tasks() {
-            if let Some(peer) = self.link.resolve(&task) {
-                self.link.send(peer, message.clone());
-            }
+        let resolved = |task: TaskName| self.link.resolve(&task);
+        let is_for_few = matches!(message, ParameterServerMessage::Leave { worker: 1.. })
+            && self.actors.has_servers.get();
+        let mut peers = BTreeSet::new();
+        if is_for_few {
+            peers = self.link.may_miss_a_worker();
+            peers.extend(self.def.cluster.helpers().filter_map(resolved));
+        } else {
+            peers.extend(self.def.cluster.tasks().filter_map(resolved));
         }
+        peers.into_iter().for_each(|peer| self.link.send(peer, message.clone()));
         self.link.flush();
     }
 

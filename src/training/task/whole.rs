@@ -49,7 +49,7 @@ impl Task {
     /// If the server stops before; if no worker comes, or comes back, as long as `network.recovery`
     /// says.
     pub async fn join(&self) -> Result<()> {
-        let workers = self.cluster().workers().count() as u32;
+        let workers = self.cluster().num_workers();
         self.inner.parts.server.join(workers, self.patience()).await
     }
 
