@@ -119,7 +119,8 @@ impl CalibratedMachine {
         let mut text = format!(
             "# measured by `trainyard calibrate`: {} cores\n\
              # residual of the median step: {mean:.1} % on average, {greatest:.1} % at most\n\
-             # measurements of one step lie apart: {spread:.1} % on average, {widest:.1} % at most\n",
+             # measurements of one step lie apart: {spread:.1} % on average, {widest:.1} % at \
+             most\n",
             self.machine.cores
         );
         for CalibrationRun { name, step, range: [least, most], ratio } in &self.runs {
