@@ -196,8 +196,8 @@ impl Launches {
         }
     }
 
-    /// The failure of `trial`, if one of its launches has other weights than the first although it
-    /// is synchronous, undisturbed, and of as many steps.
+    /// The failure of `trial`, if it is synchronous and undisturbed, and one of its launches has
+    /// other weights than the first after as many steps.
     fn judge(&self, trial: &Trial) -> Option<Failure> {
         let first = self.first.as_ref()?;
         let is_judged = trial.mode.needs_all_workers() && trial.cluster.faults.list.is_empty();

@@ -240,7 +240,7 @@ impl ClusterSpec {
         self.tasks_of_jobs(|_| true)
     }
 
-    /// The tasks of the jobs that `is_meant` holds of, in the same order.
+    /// The tasks of the jobs for which `is_meant` is true, in the order of [`Self::tasks`].
     pub(super) fn tasks_of_jobs(
         &self,
         is_meant: impl Fn(&str) -> bool,
@@ -255,7 +255,7 @@ impl ClusterSpec {
         self.jobs.get(job).into_iter().flat_map(|tasks| tasks.keys().copied())
     }
 
-    /// The number of tasks of `job`, if their indices have no holes.
+    /// The number of tasks of `job`, if their indices are 0, 1, 2 and so on without a hole.
     pub(super) fn dense_tasks(&self, job: &str) -> Option<u32> {
         let tasks = self.jobs.get(job)?;
         let end = tasks.last_key_value().map_or(0, |(last, _)| last + 1);

@@ -22,7 +22,7 @@ pub(crate) fn timeline_file(directory: &Path, run: &str, is_only: bool) -> PathB
     })
 }
 
-/// Removes what an earlier report has in `directory` for each of its runs.
+/// Removes the timelines and the event files that an earlier report has left in `directory`.
 fn remove_earlier(directory: &Path) -> io::Result<()> {
     let entries = |folder: &Path| match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>(),

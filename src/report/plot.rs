@@ -62,7 +62,7 @@ struct Range {
 }
 
 impl Plot {
-    /// The plot as a `figure`, with a legend and a table of its numbers. Nothing without a line of
+    /// The plot as a `figure`, with a legend and a table of its numbers. It is empty if no line has
     /// two points.
     pub(super) fn render(&self, id: usize) -> String {
         let finite = |(x, y): &Point| x.is_finite() && y.is_finite();

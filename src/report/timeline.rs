@@ -68,7 +68,7 @@ struct Trace {
 }
 
 impl Timeline {
-    /// Reads a timeline; none if `text` is none.
+    /// Reads a timeline in Chrome's trace format; none if `text` is not in it.
     pub fn read(text: &str) -> Option<Self> {
         let trace: Trace = serde_json::from_str(text).ok()?;
         let mut tasks: BTreeMap<u64, String> = BTreeMap::new();

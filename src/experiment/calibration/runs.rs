@@ -117,7 +117,7 @@ pub(super) async fn measure(
     Ok(all)
 }
 
-/// Deploys a run once. The median of its workers' steps \[s\].
+/// Deploys a run once, and returns the median of its workers' steps \[s\].
 async fn deploy(
     program: &Path,
     (experiment, trial): (&Experiment, &Trial),

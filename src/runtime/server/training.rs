@@ -100,7 +100,8 @@ impl Server {
         self.tell_all(message);
     }
 
-    /// Sends `message` to all tasks of the cluster, but to few of them that a worker leaves.
+    /// Sends `message` to all tasks of the cluster. That a worker leaves goes only to those that
+    /// may miss it: an envelope for each of the others would be made and then dropped.
     pub(crate) fn tell_all(&self, message: &ParameterServerMessage) {
         let resolved = |task: TaskName| self.link.resolve(&task);
         let is_for_few = matches!(message, ParameterServerMessage::Leave { worker: 1.. })

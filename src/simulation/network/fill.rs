@@ -11,8 +11,8 @@
 //!
 //! A card can have thousands of flows, so what is known of all of them is not asked of each: who
 //! holds none that is fixed has its whole capacity to give, only flows that change their bottleneck
-//! are moved, and the load of a link is summed only if it could be full: if it were so with all of
-//! its flows as fast as the fastest.
+//! are moved, and the load of a link is summed only where it could be full: where it would be, were
+//! all of its flows as fast as the fastest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -10,7 +10,7 @@ use crate::runtime::{Code, Error, Result};
 use crate::training::session::Session;
 use crate::training::task::Task;
 
-/// A step on the task that has no limit: it ends when the task answers again.
+/// A step on a lost task, without a deadline: it ends when the task answers again.
 type SignOfLife = Pin<Box<dyn Future<Output = Result<()>>>>;
 
 /// The tasks of the replica that are lost, each with the step that it is to answer.

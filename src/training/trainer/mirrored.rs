@@ -7,8 +7,8 @@ use crate::models::Stages;
 use crate::training::settings::Reducing;
 use crate::training::task::Task;
 
-/// The scenario's network in a tower on each task of the replica that is not `absent`, or in
-/// several on the GPUs of each, with the operation that trains them all.
+/// The scenario's network in towers, with the operation that trains them all: one tower on each
+/// task of the replica that is not `absent` or, where tasks have GPUs, one on each GPU.
 pub(super) fn build(
     g: &Graph,
     task: &Task,
