@@ -29,6 +29,7 @@ mod observed;
 mod plan;
 mod replay;
 pub mod scenario;
+mod seeds;
 mod summary;
 mod trial;
 
@@ -49,6 +50,7 @@ pub(crate) use files::timeline_file;
 pub(crate) use launch::Launcher;
 pub(crate) use many::simulate_all;
 use scenario::{Change, Scenario, Sweep};
+pub use seeds::over_seeds;
 pub(crate) use summary::Observed;
 pub(crate) use trial::folder_of;
 pub use trial::{Simulated, Trial};

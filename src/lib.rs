@@ -103,6 +103,26 @@ pub mod transport;
 pub mod units;
 mod user_file;
 
+/// Makes a test of a function of one seed: it holds if the function neither panics nor gives an
+/// error with any seed from 0 up to `seeds`, 10 without the argument.
+///
+/// ```
+/// use trainyard::experiment::Experiment;
+///
+/// #[trainyard::test(seeds = 100)]
+/// fn a_straggler_drops_nothing(seed: u64) -> Result<(), Box<dyn std::error::Error>> {
+///     let experiment = Experiment::load("sims/mine.toml")?.seed(seed);
+///     let report = experiment.simulate(trainyard::training::train)?;
+///     assert_eq!(report.run("sync")?.gradients.dropped, 0);
+///     Ok(())
+/// }
+/// ```
+///
+/// Seeds run beside each other, one a core. A failure names all seeds that fail, and the command
+/// that runs the first of them alone: `TRAINYARD_TEST_SEED=17 cargo test NAME`.
+/// `TRAINYARD_TEST_SEEDS=1000` gives every test over seeds as many, such as in a nightly run.
+pub use trainyard_macros::test;
+
 /// Runs the command line (`sim` and the rest) for your own program.
 ///
 /// `trainer` runs once for each task of the cluster, and learns its task from its

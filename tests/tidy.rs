@@ -226,7 +226,7 @@ impl Source {
 fn the_source_keeps_the_house_rules() {
     let root = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where the package is");
     let mut files = Vec::new();
-    for folder in ["src", "tests", "benches", "sims"] {
+    for folder in ["src", "macros/src", "tests", "benches", "sims"] {
         collect(Path::new(&root), folder, &mut files);
     }
     assert!(files.iter().any(|file| file.path == "src/lib.rs"), "the library was found");

@@ -13,5 +13,6 @@ mod processors;
 mod programs;
 mod replicas;
 mod reports;
+mod seeds;
 mod streamed;
 mod timelines;

@@ -26,15 +26,12 @@ fn a_step_with_a_vote_takes_as_many_latencies_as_a_synchronous_one_that_reads_fo
     assert!(more.abs() < 0.1, "{voting} s a step, not {plain} s: {more} latencies more");
 }
 
-#[test]
-fn a_training_with_backups_ends_at_its_last_step_and_each_update_is_of_a_whole_round() {
-    for seed in 0..10 {
-        let training = training(8, 4, Law::Exponential { mean: 0.01 }).seed(seed).steps(20);
-        let trained = training.run();
-        let last = trained.steps.iter().map(|step| step.global_step).max();
-        assert_eq!(last, Some(20), "seed {seed}");
-        for update in 1..=20 {
-            assert_eq!(trained.applied(update - 1, update).count(), 4, "{update} of seed {seed}");
-        }
+#[trainyard::test]
+fn a_training_with_backups_ends_at_its_last_step_and_each_update_is_of_a_whole_round(seed: u64) {
+    let trained = training(8, 4, Law::Exponential { mean: 0.01 }).seed(seed).steps(20).run();
+    let last = trained.steps.iter().map(|step| step.global_step).max();
+    assert_eq!(last, Some(20));
+    for update in 1..=20 {
+        assert_eq!(trained.applied(update - 1, update).count(), 4, "update {update}");
     }
 }
