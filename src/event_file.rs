@@ -191,7 +191,7 @@ pub(crate) type Histograms = (u64, String, (f64, f64), Vec<f64>);
 pub(crate) fn read_scalars(file: &[u8]) -> Vec<Scalars> {
     let mut all = Vec::new();
     for event in read(file) {
-        let values = event.summary.unwrap().value.into_iter();
+        let values = event.summary.unwrap_or_default().value.into_iter();
         let values: Vec<_> = values.filter_map(|it| Some((it.tag, it.simple_value?))).collect();
         if !values.is_empty() {
             all.push((event.step as u64, event.wall_time, values));
@@ -204,7 +204,7 @@ pub(crate) fn read_scalars(file: &[u8]) -> Vec<Scalars> {
 #[cfg(test)]
 pub(crate) fn read_histograms(file: &[u8]) -> Vec<Histograms> {
     let of = |event: Event| {
-        let values = event.summary.unwrap().value.into_iter();
+        let values = event.summary.unwrap_or_default().value.into_iter();
         values.filter_map(move |value| {
             let histogram = value.histo?;
             let range = (histogram.min, histogram.max);
@@ -212,6 +212,12 @@ pub(crate) fn read_histograms(file: &[u8]) -> Vec<Histograms> {
         })
     };
     read(file).into_iter().flat_map(of).collect()
+}
+
+/// For tests: the graphs in `file`.
+#[cfg(test)]
+pub(crate) fn read_graphs(file: &[u8]) -> Vec<Vec<u8>> {
+    read(file).into_iter().filter_map(|event| event.graph_def).collect()
 }
 
 /// The events of `file` after the first. Every checksum must be right.

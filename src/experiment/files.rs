@@ -102,7 +102,8 @@ impl Files {
         let folder = self.directory.join("events").join(trial.name.replace(['/', '\\'], "_"));
         fs::create_dir_all(&folder)?;
         let file = File::create(folder.join(events::file_name()))?;
-        events::write(&steps, &evaluations, BufWriter::new(file))?;
+        let graph = recording.beginning.as_ref().map(|beginning| &*beginning.graph);
+        events::write(graph, &steps, &evaluations, BufWriter::new(file))?;
         // One seed and one launch are enough to look at; the numbers are of all.
         if trial.cluster.seed == report.seed && trial.repeat == 1 {
             let course = html::Course::new(&trial.name, &steps, &evaluations);

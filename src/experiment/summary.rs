@@ -98,7 +98,7 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
         settings: trial.swept(),
         end: end(recording, final_loss, settings.stop.accuracy.is_some() && reached.is_none()),
         mode: trial.how.clone(),
-        parameters: recording.beginning.map(|beginning| beginning.parameters),
+        parameters: recording.beginning.as_ref().map(|beginning| beginning.parameters),
         global_steps,
         samples: applied * batch,
         seconds: span.1,

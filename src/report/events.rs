@@ -1,4 +1,4 @@
-//! A run's worker steps and evaluations as a file of events, which TensorBoard shows.
+//! A run's graph, worker steps and evaluations as a file of events, which TensorBoard shows.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,8 @@ pub fn file_name() -> String {
     crate::event_file::file_name(0, "trainyard")
 }
 
-/// Writes a run's worker steps and evaluations, all by the global step: for each worker the loss,
+/// Writes a run's `graph` (a binary GraphDef, if it is known), and its worker steps and
+/// evaluations, all by the global step: for each worker the loss,
 /// the duration of its steps in seconds, and the staleness of its gradients; for each evaluation
 /// the loss and the accuracy. Beside them, for each stretch of the run, how the staleness of all
 /// gradients that were applied and the durations of all steps are distributed. Times are since the
@@ -21,8 +22,16 @@ pub fn file_name() -> String {
 ///
 /// # Errors
 /// If `out` can't be written.
-pub fn write(steps: &[StepRow], evaluations: &[EvaluationRow], out: impl Write) -> io::Result<()> {
+pub fn write(
+    graph: Option<&[u8]>,
+    steps: &[StepRow],
+    evaluations: &[EvaluationRow],
+    out: impl Write,
+) -> io::Result<()> {
     let mut writer = EventWriter::new(out, 0.0)?;
+    if let Some(graph) = graph {
+        writer.graph(graph.to_vec(), 0.0)?;
+    }
     for row in steps {
         let tag = |name: &str| format!("{name}/{}", row.worker);
         let (loss, seconds, staleness) = (tag("loss"), tag("step_seconds"), tag("staleness"));
@@ -54,7 +63,7 @@ pub fn write(steps: &[StepRow], evaluations: &[EvaluationRow], out: impl Write) 
 mod tests {
     use super::*;
     use crate::cluster::TaskName;
-    use crate::event_file::{read_histograms, read_scalars};
+    use crate::event_file::{read_graphs, read_histograms, read_scalars};
     use crate::units::Time;
 
     #[test]
@@ -80,7 +89,7 @@ mod tests {
             accuracy: 0.5,
         };
         let steps = [row.clone(), StepRow { loss: None, ..row }];
-        write(&steps, &[evaluation], &mut file).unwrap();
+        write(Some(b"graph"), &steps, &[evaluation], &mut file).unwrap();
         let named = |values: &[(&str, f32)]| {
             values.iter().map(|(tag, x)| (format!("{tag}/worker:1"), *x)).collect()
         };
@@ -91,6 +100,7 @@ mod tests {
         let expected =
             [(9, 0.75, with), (9, 0.75, without), (9, 1.0, evaluated.into_iter().collect())];
         assert_eq!(read_scalars(&file), expected);
+        assert_eq!(read_graphs(&file), [b"graph"]);
         let of = |tag: &str, value: f64| (9, tag.to_owned(), (value, value), vec![1.0]);
         let each = [of("staleness", 2.0), of("step_seconds", 0.25)];
         assert_eq!(read_histograms(&file), [each.clone(), each].concat());

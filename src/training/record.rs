@@ -45,10 +45,12 @@ pub struct Evaluation {
 }
 
 /// The model that is trained, as its chief built it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beginning {
     /// The number of values in all trainable variables together.
     pub parameters: u64,
+    /// The graph, as TensorBoard draws it: a binary GraphDef without large constants.
+    pub graph: Vec<u8>,
 }
 
 /// A checkpoint that could not be written.

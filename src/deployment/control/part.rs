@@ -13,7 +13,8 @@ use crate::units::Time;
 /// has no NaN.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Part {
-    parameters: Option<u64>,
+    /// The number of parameters, and the graph.
+    beginning: Option<(u64, Vec<u8>)>,
     steps: Vec<Step>,
     restored: Vec<u64>,
     /// After how many counted steps the task's own values began anew, and whether the training had
@@ -77,7 +78,7 @@ impl Part {
             accuracy: look.accuracy.to_bits(),
         };
         Self {
-            parameters: recording.beginning.map(|beginning| beginning.parameters),
+            beginning: recording.beginning.clone().map(|it| (it.parameters, it.graph)),
             steps: recording.steps.iter().map(step).collect(),
             restored: recording.restored.clone(),
             begun_anew: recording
@@ -134,8 +135,8 @@ impl Part {
                 is_last,
             }),
         );
-        if let Some(parameters) = self.parameters {
-            recording.beginning = Some(Beginning { parameters });
+        if let Some((parameters, graph)) = self.beginning.clone() {
+            recording.beginning = Some(Beginning { parameters, graph });
         }
         if self.ended {
             recording.ending = Some(Ending { weights_digest: self.weights_digest });
@@ -167,7 +168,7 @@ mod tests {
         };
         let look = Evaluation { global_step: 2, at: at(30), loss: 0.5, accuracy: 0.1 };
         let mut told = Recording::default();
-        told.beginning = Some(Beginning { parameters: 650 });
+        told.beginning = Some(Beginning { parameters: 650, graph: vec![1, 2] });
         told.steps.push(step.clone());
         told.evaluations.push(look);
         let failed =

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::checkpoint::Stores;
 use crate::graph::{Graph, Output};
+use crate::import::drawn;
 use crate::runtime::{Error, Result, ServerTarget, SessionOptions};
 
 use super::super::checkpointing::Checkpointing;
@@ -202,7 +203,7 @@ impl Builder {
         if let Some(replica) = self.task.replica() {
             self.graph.join_training(replica)?;
         }
-        self.begin_training();
+        self.begin_training()?;
         if let (Some(checkpointing), Some(every)) = (&mut self.checkpointing, self.checkpoint_every)
         {
             checkpointing.every = every;
@@ -263,13 +264,15 @@ impl Builder {
     }
 
     /// Tells the server, and as the chief the recorder, that a training begins.
-    fn begin_training(&self) {
+    fn begin_training(&self) -> Result<()> {
         self.task.begin_training();
         if self.task.is_chief() {
             let variables = self.graph.trainable_variables();
             let sizes = variables.iter().map(|variable| variable.spec().shape.elements() as u64);
-            self.task.recorder().beginning(Beginning { parameters: sizes.sum() });
+            let beginning = Beginning { parameters: sizes.sum(), graph: drawn(&self.graph)? };
+            self.task.recorder().beginning(beginning);
         }
+        Ok(())
     }
 
     /// The chief's writer into the folder of summaries, if there is one and something to write.

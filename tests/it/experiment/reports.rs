@@ -158,3 +158,13 @@ fn a_run_that_fails_is_named_with_its_cause() {
     assert!(error.to_string().starts_with("run `its own`: "), "{error}");
     assert_eq!(Error::from(error).code, Code::NanLoss);
 }
+
+#[test]
+fn the_record_of_a_training_has_its_graph_for_tensorboard() -> Result<()> {
+    let trial = Experiment::parse(TWO)?.only("as it is").trials()?.remove(0);
+    let recording = trial.simulate(&train).recording;
+    let graph = recording.beginning.expect("the chief has told of it").graph;
+    let has = |name: &[u8]| graph.windows(name.len()).any(|bytes| bytes == name);
+    assert!(has(b"global_step") && has(b"MatMul") && !has(b"no such operation"));
+    Ok(())
+}
