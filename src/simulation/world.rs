@@ -6,6 +6,7 @@
 mod action;
 mod books;
 mod delivery;
+mod faulting;
 mod freezes;
 mod gauging;
 mod processing;
@@ -16,7 +17,6 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 use std::rc::Rc;
-use std::time::Duration;
 
 use crate::cluster::{DeviceName, LocalDevice, Role, TaskName};
 use crate::runtime::{PeerMessage, Traffic};
@@ -29,8 +29,7 @@ use super::cluster::Cluster;
 use super::critical_path::{CriticalPath, History, Part};
 use super::device::{ComputeSpec, Device};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
-use super::fault_injector::{FaultEffect, FaultEvent, FaultInjector};
-use super::faults::Damage;
+use super::fault_injector::FaultInjector;
 use super::hosts::MessageThread;
 use super::links::Links;
 use super::network::{CardTraffic, Delivery, Network};
@@ -172,21 +171,6 @@ impl World {
         }
     }
 
-    /// Whether the run has any faults.
-    pub(super) fn expects_faults(&self) -> bool {
-        self.faults.are_expected() || self.replay.is_some()
-    }
-
-    /// Whether nothing can be written to the disk.
-    pub(super) fn is_disk_full(&self) -> bool {
-        self.faults.is_disk_full()
-    }
-
-    /// Takes the damage that has been done to checkpoints since the last call.
-    pub(super) fn take_damage(&mut self) -> Vec<Damage> {
-        self.faults.take_damage()
-    }
-
     /// Whether `incarnation` of `task` is its running one.
     pub(super) fn is_alive(&self, task: usize, incarnation: u32) -> bool {
         self.links.is_alive(task, incarnation)
@@ -250,43 +234,6 @@ impl World {
         }
     }
 
-    fn apply_fault(&mut self, event: FaultEvent, actions: &mut Vec<Action>) {
-        self.history.interfere(self.now, 0);
-        for effect in self.faults.apply(self.now, event, &mut self.links) {
-            self.apply(effect, actions);
-        }
-    }
-
-    fn apply(&mut self, effect: FaultEffect, actions: &mut Vec<Action>) {
-        match effect {
-            FaultEffect::Kill { task, restarts } => {
-                let missed = std::mem::take(&mut self.missed[task]);
-                let undone = self.processors.clear(self.now, task);
-                self.books.leave_undone(&undone);
-                self.network.resume(self.now, task);
-                self.unpaid[task] = 0;
-                self.history.retire(task);
-                actions.push(Action::Kill { task, restarts, missed, undone });
-            }
-            FaultEffect::Start { task } => actions.push(Action::Start { task }),
-            FaultEffect::TellLost { observer, peer, loss } => {
-                self.tell_lost(observer, peer, loss, actions);
-            }
-            FaultEffect::Schedule { at, event } => self.events.push(at, Event::Fault(event)),
-            FaultEffect::Postpone { task, event } => self.postpone(task, Event::Fault(event)),
-            FaultEffect::Freeze { task } => self.freeze(task),
-            FaultEffect::Resume { task } => self.resume(task),
-            FaultEffect::SetCardSpeed { task, speed } => {
-                self.network.set_card_speed(self.now, task, speed);
-            }
-            FaultEffect::ReleaseHeld => self.release_held(actions),
-        }
-    }
-
-    fn schedule_fault(&mut self, after: Duration, event: FaultEvent) {
-        self.events.push(self.now.after(after), Event::Fault(event));
-    }
-
     /// Begins a sleep of `task` until `time`, or until now if that has passed.
     pub(super) fn sleep_until(&mut self, task: usize, time: Time) -> Rc<Alarm> {
         let alarm = Rc::new(Alarm::default());
@@ -331,19 +278,6 @@ impl World {
         gpus.and_then(|gpus| gpus.capacity)
     }
 
-    /// A task listens. If it was down, the envelopes that were held for it are delivered.
-    pub(super) fn listens(&mut self, task: usize) {
-        if self.links.is_up(task) {
-            return;
-        }
-        self.links.listen(task);
-        self.schedule_fault(Duration::ZERO, FaultEvent::ReleaseHeld);
-        for observer in self.links.unaware_dialers(task) {
-            let event = self.faults.reset(observer, task);
-            self.schedule_fault(self.faults.keep_alive(), event);
-        }
-    }
-
     /// The incarnation of `peer` that `observer` is connected to.
     pub(super) fn met(&self, observer: usize, peer: usize) -> Option<u64> {
         match &self.replay {
@@ -352,30 +286,9 @@ impl World {
         }
     }
 
-    /// `observer` hears of `incarnation` of `peer`: it loses an earlier one.
-    pub(super) fn outlive(&mut self, observer: usize, peer: usize, incarnation: u64) {
-        let is_replayed = self.replay.is_some(); // its losses are on the tape
-        let is_its = u64::from(self.links.incarnation(peer)) == incarnation;
-        if !is_replayed && self.links.is_up(peer) && is_its {
-            let event = FaultEvent::PeerRestarted { observer, peer };
-            self.schedule_fault(Duration::ZERO, event);
-        }
-    }
-
     /// The run has ended: nobody learns any more of the tasks that close their ends.
     pub(super) fn end(&mut self) {
         self.has_ended = true;
-    }
-
-    /// A running task has closed its end; the others learn of it one latency later.
-    pub(super) fn has_closed(&mut self, task: usize) {
-        if self.has_ended || self.replay.is_some() {
-            return;
-        }
-        for observer in (0..self.tasks.len()).filter(|other| *other != task) {
-            let event = FaultEvent::PeerStopped { observer, peer: task };
-            self.schedule_fault(self.network.latency(task, observer), event);
-        }
     }
 
     /// The program of a task has returned.

@@ -6,6 +6,7 @@ mod processing;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::task::Waker;
+use std::time::Duration;
 
 use super::*;
 use crate::cluster::ClusterSpec;

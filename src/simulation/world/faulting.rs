@@ -1,0 +1,102 @@
+//! What faults do to the world, and what tasks learn of each other's starts and ends.
+
+use std::time::Duration;
+
+use crate::simulation::events::Event;
+use crate::simulation::fault_injector::{FaultEffect, FaultEvent};
+use crate::simulation::faults::Damage;
+
+use super::{Action, World};
+
+impl World {
+    /// Whether the run has any faults.
+    pub(in crate::simulation) fn expects_faults(&self) -> bool {
+        self.faults.are_expected() || self.replay.is_some()
+    }
+
+    /// Whether nothing can be written to the disk.
+    pub(in crate::simulation) fn is_disk_full(&self) -> bool {
+        self.faults.is_disk_full()
+    }
+
+    /// Takes the damage that has been done to checkpoints since the last call.
+    pub(in crate::simulation) fn take_damage(&mut self) -> Vec<Damage> {
+        self.faults.take_damage()
+    }
+
+    pub(super) fn apply_fault(&mut self, event: FaultEvent, actions: &mut Vec<Action>) {
+        self.history.interfere(self.now, 0);
+        for effect in self.faults.apply(self.now, event, &mut self.links) {
+            self.apply(effect, actions);
+        }
+    }
+
+    pub(super) fn apply(&mut self, effect: FaultEffect, actions: &mut Vec<Action>) {
+        match effect {
+            FaultEffect::Kill { task, restarts } => {
+                let missed = std::mem::take(&mut self.missed[task]);
+                let undone = self.processors.clear(self.now, task);
+                self.books.leave_undone(&undone);
+                self.network.resume(self.now, task);
+                self.unpaid[task] = 0;
+                self.history.retire(task);
+                actions.push(Action::Kill { task, restarts, missed, undone });
+            }
+            FaultEffect::Start { task } => actions.push(Action::Start { task }),
+            FaultEffect::TellLost { observer, peer, loss } => {
+                self.tell_lost(observer, peer, loss, actions);
+            }
+            FaultEffect::Schedule { at, event } => self.events.push(at, Event::Fault(event)),
+            FaultEffect::Postpone { task, event } => self.postpone(task, Event::Fault(event)),
+            FaultEffect::Freeze { task } => self.freeze(task),
+            FaultEffect::Resume { task } => self.resume(task),
+            FaultEffect::SetCardSpeed { task, speed } => {
+                self.network.set_card_speed(self.now, task, speed);
+            }
+            FaultEffect::ReleaseHeld => self.release_held(actions),
+        }
+    }
+
+    pub(super) fn schedule_fault(&mut self, after: Duration, event: FaultEvent) {
+        self.events.push(self.now.after(after), Event::Fault(event));
+    }
+
+    /// A task listens. If it was down, the envelopes that were held for it are delivered.
+    pub(in crate::simulation) fn listens(&mut self, task: usize) {
+        if self.links.is_up(task) {
+            return;
+        }
+        self.links.listen(task);
+        self.schedule_fault(Duration::ZERO, FaultEvent::ReleaseHeld);
+        for observer in self.links.unaware_dialers(task) {
+            let event = self.faults.reset(observer, task);
+            self.schedule_fault(self.faults.keep_alive(), event);
+        }
+    }
+
+    /// `observer` hears of `incarnation` of `peer`: it loses an earlier one.
+    pub(in crate::simulation) fn outlive(
+        &mut self,
+        observer: usize,
+        peer: usize,
+        incarnation: u64,
+    ) {
+        let is_replayed = self.replay.is_some(); // its losses are on the tape
+        let is_its = u64::from(self.links.incarnation(peer)) == incarnation;
+        if !is_replayed && self.links.is_up(peer) && is_its {
+            let event = FaultEvent::PeerRestarted { observer, peer };
+            self.schedule_fault(Duration::ZERO, event);
+        }
+    }
+
+    /// A running task has closed its end; the others learn of it one latency later.
+    pub(in crate::simulation) fn has_closed(&mut self, task: usize) {
+        if self.has_ended || self.replay.is_some() {
+            return;
+        }
+        for observer in (0..self.tasks.len()).filter(|other| *other != task) {
+            let event = FaultEvent::PeerStopped { observer, peer: task };
+            self.schedule_fault(self.network.latency(task, observer), event);
+        }
+    }
+}
