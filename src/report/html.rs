@@ -52,7 +52,7 @@ pub(super) fn document(
 /// The table, and who was faster.
 fn comparison(report: &Report) -> String {
     let remarks = list(table::remarks(report));
-    format!("<h2>Comparison</h2>\n{remarks}{}", grid("the runs", &table::rows(report)))
+    format!("<h2>Runs</h2>\n{remarks}{}", grid("the runs", &table::rows(report)))
 }
 
 /// A list of `items`; nothing if there are none.
