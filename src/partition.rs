@@ -37,7 +37,7 @@ pub struct Partition {
     /// The device among those of the task.
     pub device: LocalDevice,
     /// Its operations, each after those that it depends on.
-    pub nodes: Vec<Node>,
+    pub nodes: Arc<Vec<Node>>,
     /// The number of slots.
     pub slots: u32,
     /// The variables that the nodes use, each once.
@@ -58,7 +58,7 @@ impl Partition {
         Self {
             task,
             device,
-            nodes: Vec::new(),
+            nodes: Arc::default(),
             slots: 0,
             variables: Vec::new(),
             feeds: Vec::new(),
@@ -76,7 +76,7 @@ impl Partition {
     /// The replicas whose training operations it has, each once.
     pub(crate) fn replicas(&self) -> Vec<Replica> {
         let mut replicas: Vec<Replica> = Vec::new();
-        for node in &self.nodes {
+        for node in self.nodes.iter() {
             let (Op::ApplyGradient { replica: Some(replica), .. }
             | Op::BeginStep(replica)
             | Op::CommitStep(replica)) = &node.op
@@ -90,6 +90,21 @@ impl Partition {
         replicas
     }
 
+    /// Makes its training operations those of worker 0, if they are all of one worker. Returns the
+    /// worker.
+    pub(crate) fn take_worker(&mut self) -> Option<u32> {
+        let [Replica { worker, .. }] = *self.replicas() else { return None };
+        for node in Arc::make_mut(&mut self.nodes) {
+            if let Op::ApplyGradient { replica: Some(replica), .. }
+            | Op::BeginStep(replica)
+            | Op::CommitStep(replica) = &mut node.op
+            {
+                replica.worker = 0;
+            }
+        }
+        Some(worker)
+    }
+
     /// Whether it counts training steps: its task has the global step.
     pub(crate) fn counts_steps(&self) -> bool {
         self.nodes.iter().any(|node| matches!(node.op, Op::CommitStep(_)))
@@ -97,7 +112,7 @@ impl Partition {
 }
 
 /// One operation of a partition.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// The operation's name in the graph.
     pub name: Arc<str>,

@@ -41,7 +41,7 @@ impl Partition {
             receive.slot.map_or(Ok(()), |slot| checked.bring(&receive.name, slot))?;
             self.nodes_exist(&receive.name, &receive.before)?;
         }
-        for (index, node) in (0u32..).zip(&self.nodes) {
+        for (index, node) in (0u32..).zip(self.nodes.iter()) {
             self.check_node(index, node, &mut checked)?;
         }
         for send in &self.sends {

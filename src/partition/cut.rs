@@ -116,7 +116,7 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, 'a, F> {
             part.partition.receives[receive].before.push(node);
         }
         part.nodes.insert(id, node);
-        part.partition.nodes.push(Node {
+        Arc::make_mut(&mut part.partition.nodes).push(Node {
             name: Arc::clone(&operation.name),
             op: operation.op.clone(),
             inputs,

@@ -45,7 +45,7 @@ use crate::runtime::messages::{
 use crate::runtime::ordered::Ordered;
 use crate::runtime::state::{Served, Taken, Ticket};
 use crate::runtime::worker::copies::Outlet;
-use crate::runtime::worker::executor::{AtOnce, Executor, Memos, Ready};
+use crate::runtime::worker::executor::{AtOnce, Executor, Ready};
 use crate::runtime::worker::flows::{FlowSessions, RunningFlow};
 use crate::runtime::worker::memory::DeviceMemory;
 use crate::runtime::worker::pieces::Pieces;
@@ -81,7 +81,6 @@ struct Graph {
     receivers: Receivers,
     /// By position of the receive: the sending peer, if it was known.
     senders: Vec<Option<PeerId>>,
-    memos: Memos,
     /// The sessions for its conditions and loops that run as steps.
     flow_sessions: FlowSessions,
     /// The memory of its device, if that is limited.
@@ -97,7 +96,7 @@ struct Graph {
 impl Graph {
     /// Whether the value of `crossing` comes from `peer`.
     fn receives(&self, crossing: CrossingId, peer: PeerId, link: &Link) -> bool {
-        let Some(receive) = self.plan.receive_of(crossing) else { return false };
+        let Some(receive) = self.plan.tables.receive_of(crossing) else { return false };
         match self.senders[receive as usize] {
             Some(sender) => sender == peer,
             // It had no address when the graph was registered, and has connected since.
@@ -217,7 +216,7 @@ impl Worker {
             )
         };
         let graph = self.graphs.get(&handle).ok_or_else(gone)?;
-        let Partition { device, feeds: wanted, .. } = &*graph.plan.partition;
+        let Partition { device, feeds: wanted, .. } = &graph.plan.partition;
         let refused = |message: String| Err(Error::new(Code::InvalidArgument, message));
         if self.steps.get(&StepPart { step, device: *device }).is_some() {
             let number = step.number;
@@ -337,7 +336,7 @@ impl Worker {
         let device = self.devices.get(part.device);
         let whole = running.origin.is_some() && device.takes_steps_whole();
         let at_once = AtOnce { whole, singly: running.trace.is_some() };
-        if let Err(error) = running.executor.run_ready(at_once, &mut graph.memos, &mut ready) {
+        if let Err(error) = running.executor.run_ready(at_once, &mut ready) {
             return self.fail(part, error);
         }
         graph.receivers.send(&mut ready.sends, part.step, &outlet);

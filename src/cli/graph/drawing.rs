@@ -143,7 +143,7 @@ impl Drawing {
             })
         };
         let mut arrows = Vec::new();
-        for node in &partition.nodes {
+        for node in partition.nodes.iter() {
             for slot in &node.inputs {
                 let received =
                     partition.receives.iter().find(|receive| receive.slot == Some(*slot));

@@ -199,7 +199,7 @@ pub(super) fn plan(
 pub(super) fn log_placement(partitions: &[Partition]) {
     for partition in partitions {
         let device = partition.device_name();
-        for node in &partition.nodes {
+        for node in partition.nodes.iter() {
             let (name, kind) = (&node.name, node.op.kind());
             tracing::info!(target: "trainyard::placement", "{name}: ({kind}): {device}");
         }

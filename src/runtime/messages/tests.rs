@@ -284,7 +284,7 @@ fn a_graph_is_as_long_as_its_large_constants_where_it_is_extended_and_registered
     let [_, extend, ..] = calls(value.clone());
     let call = SessionCall { client: 1, number: 9, settled: 8, action: extend };
     let mut partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
-    partition.nodes.push(Node {
+    Arc::make_mut(&mut partition.nodes).push(Node {
         name: "table".into(),
         op: Op::Const(value),
         inputs: smallvec![],
@@ -398,16 +398,16 @@ fn refused(why: &str, spoil: impl Fn(&mut Partition) -> Option<()>) {
 fn partitions_whose_numbers_stand_for_nothing_are_refused() {
     assert!(some_partitions().iter().all(|partition| partition.check() == Ok(())));
     refused("names value", |partition| {
-        partition.nodes.last_mut()?.inputs.first_mut()?.0 = 1 << 20;
+        nodes_of(partition).last_mut()?.inputs.first_mut()?.0 = 1 << 20;
         Some(())
     });
     refused("runs after", |partition| {
-        partition.nodes.first_mut()?.after.push(0);
+        nodes_of(partition).first_mut()?.after.push(0);
         Some(())
     });
     refused("touches variable", |partition| {
         let variables = partition.variables.len() as u32;
-        *partition.nodes.iter_mut().find_map(|node| node.variables.first_mut())? = variables;
+        *nodes_of(partition).iter_mut().find_map(|node| node.variables.first_mut())? = variables;
         Some(())
     });
     refused("which another sets", |partition| {
@@ -425,8 +425,7 @@ fn partitions_whose_numbers_stand_for_nothing_are_refused() {
         Some(())
     });
     refused("inputs", |partition| {
-        partition
-            .nodes
+        nodes_of(partition)
             .iter_mut()
             .find(|node| node.op.is_stateful() && !node.variables.is_empty())?
             .variables
@@ -471,15 +470,20 @@ fn partitions_with_a_coordination_that_can_not_be_are_refused() {
     });
     refused("nobody is stopped", |partition| {
         let replica = *replica_of(partition)?;
-        let node = partition.nodes.iter_mut().find(|node| matches!(node.op, Op::CommitStep(_)))?;
+        let node =
+            nodes_of(partition).iter_mut().find(|node| matches!(node.op, Op::CommitStep(_)))?;
         node.op = Op::BeginStep(replica);
         Some(())
     });
 }
 
+fn nodes_of(partition: &mut Partition) -> &mut Vec<Node> {
+    Arc::make_mut(&mut partition.nodes)
+}
+
 /// The replica of the first operation that has one.
 fn replica_of(partition: &mut Partition) -> Option<&mut crate::graph::Replica> {
-    partition.nodes.iter_mut().find_map(|node| match &mut node.op {
+    nodes_of(partition).iter_mut().find_map(|node| match &mut node.op {
         Op::CommitStep(replica) | Op::ApplyGradient { replica: Some(replica), .. } => Some(replica),
         _ => None,
     })

@@ -34,7 +34,6 @@ use crate::runtime::worker::memory::{DeviceMemory, Ledger};
 use crate::runtime::worker::plan::{Plan, Runs, slots_of};
 
 pub(crate) use frame::{Batch, NodeFailure};
-pub(crate) use memo::Memos;
 use progress::Progress;
 use requests::{state_inputs, state_request};
 
@@ -86,10 +85,10 @@ impl Executor {
         self.step = step;
         let (plan, progress) = (&*self.plan, &mut self.progress);
         progress.begin(plan);
-        for node in &plan.sources {
+        for node in &plan.tables.sources {
             progress.make_ready(plan, *node);
         }
-        for (node, value) in &plan.constants {
+        for (node, value) in &plan.tables.constants {
             progress.put(plan, plan.node(*node).first_output, value.clone());
             progress.finish(plan, *node);
         }
@@ -106,15 +105,15 @@ impl Executor {
     /// before.
     pub(crate) fn receive(&mut self, (crossing, value): Arrival) -> bool {
         let (plan, progress) = (&*self.plan, &mut self.progress);
-        let Some(receive) = plan.receive_of(crossing) else { return false };
-        if plan.partition.receives[receive as usize].slot.is_some() != value.is_some() {
+        let Some(receive) = plan.tables.receive_of(crossing) else { return false };
+        if plan.tables.receives[receive as usize].slot.is_some() != value.is_some() {
             return false;
         }
         if std::mem::replace(&mut progress.received[receive as usize], true) {
             return false;
         }
         progress.unfinished -= 1;
-        let receive = &plan.partition.receives[receive as usize];
+        let receive = &plan.tables.receives[receive as usize];
         progress.to_fetch -= usize::from(!receive.is_answer);
         if let (Some(slot), Some(value)) = (receive.slot, value) {
             progress.put(plan, slot, value);
@@ -147,8 +146,9 @@ impl Executor {
             let had_unknown_shapes = unknown_shapes == Some(*node);
             for slot in slots_of(plan.node(*node)) {
                 progress.send(plan, slot);
-                for user in &plan.users[slot.0 as usize] {
-                    if had_unknown_shapes || plan.nodes[*user as usize].runs != Runs::Kernel {
+                for user in &plan.tables.users[slot.0 as usize] {
+                    if had_unknown_shapes || plan.tables.nodes[*user as usize].runs != Runs::Kernel
+                    {
                         progress.arrived(plan, *user);
                     }
                 }
@@ -166,14 +166,10 @@ impl Executor {
     ///
     /// # Errors
     /// If the inputs that a step brought don't fit an operation.
-    pub(crate) fn run_ready(
-        &mut self,
-        at_once: AtOnce,
-        memos: &mut Memos,
-        ready: &mut Ready,
-    ) -> Result<()> {
+    pub(crate) fn run_ready(&mut self, at_once: AtOnce, ready: &mut Ready) -> Result<()> {
         let _span = trace_span!("run_ready", step = self.step.number).entered();
         let (plan, progress) = (&*self.plan, &mut self.progress);
+        let memos = &mut plan.tables.memos()[..];
         progress.run_constants(plan);
         progress.ledger.as_mut().map_or(Ok(()), Ledger::check)?;
         ready.sends.append(&mut progress.sends);
@@ -203,8 +199,8 @@ impl Executor {
     /// for [`Executor::run_ready`].
     pub(crate) fn read_first(&mut self, reads: &mut Vec<StateRequest>) -> Result<()> {
         let (plan, progress) = (&*self.plan, &mut self.progress);
-        progress.stateful.retain(|node| !plan.read_first.contains(node));
-        for node in &plan.read_first {
+        progress.stateful.retain(|node| !plan.tables.read_first.contains(node));
+        for node in &plan.tables.read_first {
             reads.push(state_request(plan, self.step, *node, StateValues::new())?);
         }
         Ok(())

@@ -112,7 +112,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn new(memory: Rc<DeviceMemory>, plan: &Plan) -> Self {
-        let mut is_variables = vec![false; plan.uses.len()];
+        let mut is_variables = vec![false; plan.tables.uses.len()];
         let reads = |node: &&Node| node.op == Op::ReadVariable;
         for slot in plan.partition.nodes.iter().filter(reads).flat_map(slots_of) {
             is_variables[slot.0 as usize] = true;
@@ -123,8 +123,8 @@ impl Ledger {
     /// Begins a step: nothing is there yet.
     pub(super) fn begin(&mut self, plan: &Plan) {
         self.end();
-        self.held.resize(plan.uses.len(), 0);
-        self.uses.clone_from(&plan.uses);
+        self.held.resize(plan.tables.uses.len(), 0);
+        self.uses.clone_from(&plan.tables.uses);
     }
 
     /// Gives back all that the step has.

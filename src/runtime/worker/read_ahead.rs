@@ -40,7 +40,7 @@ impl Worker {
         // It is another one if the master has run the graph again meanwhile. What a GPU sends
         // leaves it over a link, in an order of its own.
         let next = next.filter(|next| graph.expected == Some(*next) && !from.is_gpu());
-        let Some(step) = next.filter(|_| !graph.plan.read_first.is_empty()) else {
+        let Some(step) = next.filter(|_| !graph.plan.tables.read_first.is_empty()) else {
             let outlet = Outlet { link: &self.link, devices: &self.devices, from };
             return outlet.fetch(master, answer);
         };

@@ -118,7 +118,6 @@ impl Worker {
                 receivers,
                 senders: senders.collect(),
                 memory,
-                memos: vec![None; partition.nodes.len()],
                 plan: Arc::new(Plan::new(partition, bound, scope)),
                 idle: Vec::new(),
                 flow_sessions,

@@ -52,11 +52,17 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
         Op::ApplyGradient { rule, is_sparse, replica } => {
             let variables = (0..node.variables.len()).map(variable).collect();
-            Action::Apply(apply_gradient(rule.clone(), *is_sparse, *replica, variables, inputs)?)
+            Action::Apply(apply_gradient(
+                rule.clone(),
+                *is_sparse,
+                replica.map(|one| plan.replica(one)),
+                variables,
+                inputs,
+            )?)
         }
         Op::BeginStep(replica) => Action::Begin(Begin {
             global_step: variable(0),
-            replica: *replica,
+            replica: plan.replica(*replica),
             version: least_version(inputs)?.unwrap_or_default(),
         }),
         Op::CommitStep(replica) => {
@@ -67,7 +73,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
             };
             Action::Commit(Commit {
                 global_step: variable(0),
-                replica: *replica,
+                replica: plan.replica(*replica),
                 read,
                 version,
                 taken: None,

@@ -231,6 +231,7 @@ pub(crate) fn spoilt(bytes: &[u8], how: [u8; 3]) -> Vec<u8> {
 
 fn spoil(partition: &mut Partition, [kind, a, b]: [usize; 3]) {
     let Partition { nodes, variables, receives, sends, feeds, .. } = partition;
+    let nodes = Arc::make_mut(nodes);
     let (count, of_variables) = (nodes.len().max(1), variables.len().max(1));
     let other = nodes.get(b % count).cloned();
     let (Some(node), Some(other)) = (nodes.get_mut(a % count), other) else { return };

@@ -31,7 +31,7 @@ pub(super) fn run(plan: &Plan, node: u32, frame: &mut Frame, chained: &mut [bool
     let mut nodes: SmallVec<[(u32, usize); 6]> = SmallVec::new();
     let mut last = node;
     while let Some((at, giver)) =
-        plan.nodes[last as usize].chained.filter(|(_, giver)| chained[*giver as usize])
+        plan.tables.nodes[last as usize].chained.filter(|(_, giver)| chained[*giver as usize])
     {
         chained[giver as usize] = false;
         nodes.push((last, at));

@@ -23,13 +23,13 @@ pub(crate) struct Frame {
 
 impl Frame {
     fn new(plan: &Plan) -> Self {
-        Self { values: vec![None; plan.uses.len()], uses: plan.uses.clone() }
+        Self { values: vec![None; plan.tables.uses.len()], uses: plan.tables.uses.clone() }
     }
 
     /// Begins a step, without values yet.
     fn begin(&mut self, plan: &Plan) {
         self.values.fill(None);
-        self.uses.copy_from_slice(&plan.uses);
+        self.uses.copy_from_slice(&plan.tables.uses);
     }
 
     pub(super) fn put(&mut self, slot: ValueSlot, value: Tensor) {
@@ -98,7 +98,7 @@ impl Batch {
             plan: Arc::clone(plan),
             is_given_up: Arc::clone(is_given_up),
             nodes: Vec::new(),
-            chained: vec![false; plan.nodes.len()],
+            chained: vec![false; plan.tables.nodes.len()],
             frame: Frame::new(plan),
             cost: Costs::default(),
             numerics: Numerics::Real,

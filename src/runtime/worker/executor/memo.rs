@@ -9,20 +9,7 @@ use crate::kernels::{Cost, KernelKind};
 use crate::operations;
 use crate::partition::Node;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::worker::plan::Plan;
-
-/// A node's output types and cost for the last types of its inputs.
-#[derive(Clone, Debug)]
-pub(crate) struct Memo {
-    inputs: SmallVec<[Known; 3]>,
-    /// `None` if the shapes depend on the inputs' values, so that only the kernel can tell them.
-    pub(super) outputs: Option<SmallVec<[Known; 2]>>,
-    pub(super) cost: Cost,
-    pub(super) kind: KernelKind,
-}
-
-/// By node: its last memo. Kept from step to step, since shapes seldom change.
-pub(crate) type Memos = Vec<Option<Memo>>;
+use crate::runtime::worker::plan::{Memo, Plan};
 
 /// The output types and the cost of `node` for `inputs`: from its memo, if its last inputs had the
 /// same types.
@@ -78,7 +65,7 @@ fn variables<'a>(plan: &'a Plan, node: &'a Node) -> impl Iterator<Item = &'a Var
 }
 
 fn variable_types(plan: &Plan, node: &Node) -> SmallVec<[TensorType; 2]> {
-    variables(plan, node).map(VariableSpec::tensor_type).collect()
+    node.variables.iter().map(|variable| plan.tables.variables[*variable as usize]).collect()
 }
 
 /// `problem` with the name of the node's variable, if it is about one: inference knows only types.

@@ -13,12 +13,12 @@ use crate::partition::ValueSlot;
 use crate::runtime::error::Result;
 use crate::runtime::messages::StepId;
 use crate::runtime::worker::memory::Ledger;
-use crate::runtime::worker::plan::{Plan, Runs, slots_of};
+use crate::runtime::worker::plan::{Memo, Plan, Runs, slots_of};
 use crate::tensor::{DType, Shape, Tensor};
 
 use super::chain;
 use super::frame::{Batch, Frame};
-use super::memo::{Memos, infer_types};
+use super::memo::infer_types;
 
 /// The work that a batch of kernels does before it stops to send its results.
 pub(super) const SEND_AFTER: Cost = Cost { flops: 1 << 20, bytes: 1 << 22 };
@@ -57,17 +57,17 @@ impl Progress {
         Self {
             batch: Some(Box::new(Batch::new(plan, is_given_up))),
             held_back: Vec::new(),
-            types: vec![(DType::F32, Shape::SCALAR); plan.uses.len()],
+            types: vec![(DType::F32, Shape::SCALAR); plan.tables.uses.len()],
             unknown_shapes: None,
-            pending: vec![0; plan.nodes.len()],
-            batches: vec![0; plan.nodes.len()],
+            pending: vec![0; plan.tables.nodes.len()],
+            batches: vec![0; plan.tables.nodes.len()],
             batch_number: 0,
             kernels: BinaryHeap::new(),
             stateful: Vec::new(),
             flows: Vec::new(),
             constants: Vec::new(),
             sends: Vec::new(),
-            received: vec![false; plan.partition.receives.len()],
+            received: vec![false; plan.tables.receives.len()],
             to_fetch: 0,
             unfinished: 0,
             ledger: None,
@@ -83,11 +83,11 @@ impl Progress {
         }
         self.pending
             .iter_mut()
-            .zip(&plan.nodes)
+            .zip(&plan.tables.nodes)
             .for_each(|(pending, node)| *pending = node.pending);
         self.received.fill(false);
-        self.to_fetch = plan.fetches;
-        self.unfinished = plan.nodes.len() + plan.partition.receives.len();
+        self.to_fetch = plan.tables.fetches;
+        self.unfinished = plan.tables.nodes.len() + plan.tables.receives.len();
     }
 
     /// The values and their kernels, while they are not with the device.
@@ -103,7 +103,7 @@ impl Progress {
         plan: &Plan,
         step: StepId,
         singly: bool,
-        memos: &mut Memos,
+        memos: &mut [Option<Memo>],
     ) -> Result<Option<Box<Batch>>> {
         if self.kernels.is_empty() {
             return Ok(None);
@@ -130,7 +130,7 @@ impl Progress {
             }
             self.make_users_ready(plan, node);
             let enough = total.flops >= SEND_AFTER.flops || total.bytes >= SEND_AFTER.bytes;
-            if singly || (enough && plan.nodes[node as usize].feeds_send) {
+            if singly || (enough && plan.tables.nodes[node as usize].feeds_send) {
                 break;
             }
         }
@@ -143,7 +143,7 @@ impl Progress {
     /// types fit. Returns the memory traffic saved \[bytes\]: the value between them is neither
     /// written nor read.
     pub(super) fn chain(&mut self, plan: &Plan, node: u32) -> u64 {
-        let Some((at, giver)) = plan.nodes[node as usize].chained else { return 0 };
+        let Some((at, giver)) = plan.tables.nodes[node as usize].chained else { return 0 };
         let (of_giver, of_node) = (self.types(plan, giver), self.types(plan, node));
         let is_in_batch = self.batches[giver as usize] == self.batch_number;
         if !is_in_batch || !chain::goes_on(plan, (giver, &of_giver), (node, at, &of_node)) {
@@ -164,8 +164,8 @@ impl Progress {
     /// Makes ready the kernels that only waited for `node`: they can follow it in the same batch.
     pub(super) fn make_users_ready(&mut self, plan: &Plan, node: u32) {
         for slot in slots_of(plan.node(node)) {
-            for user in &plan.users[slot.0 as usize] {
-                if plan.nodes[*user as usize].runs == Runs::Kernel {
+            for user in &plan.tables.users[slot.0 as usize] {
+                if plan.tables.nodes[*user as usize].runs == Runs::Kernel {
                     self.arrived(plan, *user);
                 }
             }
@@ -187,7 +187,7 @@ impl Progress {
         &mut self,
         plan: &Plan,
         node: u32,
-        memos: &mut Memos,
+        memos: &mut [Option<Memo>],
     ) -> Result<((KernelKind, Cost), bool)> {
         let inputs = plan.node(node).inputs.iter().map(|slot| self.types[slot.0 as usize]);
         let inputs: SmallVec<[(DType, Shape); 3]> = inputs.collect();
@@ -213,14 +213,14 @@ impl Progress {
         }
         batch.frame.put(slot, value);
         self.send(plan, slot);
-        for user in &plan.users[slot.0 as usize] {
+        for user in &plan.tables.users[slot.0 as usize] {
             self.arrived(plan, *user);
         }
     }
 
     /// Sends the value in `slot` to its receivers.
     pub(super) fn send(&mut self, plan: &Plan, slot: ValueSlot) {
-        for send in &plan.sends_of_slot[slot.0 as usize] {
+        for send in &plan.tables.sends_of_slot[slot.0 as usize] {
             let value = self.batch_mut().frame.take(slot);
             if let Some(ledger) = &mut self.ledger {
                 ledger.used(slot);
@@ -232,7 +232,7 @@ impl Progress {
     /// Notes that `node` has run.
     pub(super) fn finish(&mut self, plan: &Plan, node: u32) {
         self.unfinished -= 1;
-        let node = &plan.nodes[node as usize];
+        let node = &plan.tables.nodes[node as usize];
         self.sends.extend(node.done_sends.iter().map(|send| (*send, None)));
         for after in &node.before {
             self.arrived(plan, *after);
@@ -260,7 +260,7 @@ impl Progress {
     }
 
     pub(super) fn make_ready(&mut self, plan: &Plan, node: u32) {
-        match plan.nodes[node as usize].runs {
+        match plan.tables.nodes[node as usize].runs {
             Runs::Constant => self.constants.push(node),
             Runs::Kernel => self.kernels.push(Reverse(node)),
             Runs::State => self.stateful.push(node),

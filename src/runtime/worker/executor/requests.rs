@@ -5,19 +5,19 @@ use smallvec::SmallVec;
 use crate::runtime::error::Result;
 use crate::runtime::messages::StepId;
 use crate::runtime::state::{StateRequest, StateValues, Ticket};
-use crate::runtime::worker::plan::Plan;
+use crate::runtime::worker::plan::{Memo, Plan};
 use crate::runtime::worker::state_request::action;
 use crate::tensor::{DType, Shape};
 
 use super::frame::Frame;
-use super::memo::{Memos, infer_types};
+use super::memo::infer_types;
 
 /// The inputs of an operation on state, which are checked to fit it.
 pub(super) fn state_inputs(
     plan: &Plan,
     frame: &mut Frame,
     node: u32,
-    memos: &mut Memos,
+    memos: &mut [Option<Memo>],
 ) -> Result<StateValues> {
     let inputs: StateValues = plan.node(node).inputs.iter().map(|slot| frame.take(*slot)).collect();
     let types = inputs.iter().map(|input| (input.dtype(), input.shape()));
