@@ -17,7 +17,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::flows::{FlowId, Flows, NOWHERE};
+use super::flows::{Crossing, FlowId, Flows, NOWHERE};
 use super::route::LinkId;
 use crate::units::Time;
 
@@ -32,6 +32,8 @@ pub(super) struct Scratch {
     /// Counts the fillings; marks of earlier ones are void.
     round: u64,
     links: Vec<LinkScratch>,
+    in_region: Vec<bool>,
+    rates: Vec<Rates>,
     flows: Vec<FlowScratch>,
     order: BinaryHeap<Reverse<(Share, LinkId)>>,
     /// The flows that this filling gives another bottleneck, with that.
@@ -40,7 +42,6 @@ pub(super) struct Scratch {
 
 #[derive(Clone, Default)]
 struct LinkScratch {
-    in_region: bool,
     /// The capacity that fixed and held flows leave \[bytes/ns\].
     residual: f64,
     /// The number of flows that are neither fixed nor held yet.
@@ -49,6 +50,12 @@ struct LinkScratch {
     level: f64,
     /// The round in which its load was summed.
     summed: u64,
+}
+
+/// What tells that a link is not overloaded. Apart from all else about it, because a filling looks
+/// at this of every link that its flows cross.
+#[derive(Clone, Copy, Default)]
+struct Rates {
     /// No flow that crosses it is faster; kept from one filling to the next \[bytes/ns\].
     fastest: f64,
     /// While no flow is faster than this, the link is not overloaded \[bytes/ns\].
@@ -85,6 +92,8 @@ impl Scratch {
         Self {
             round: 0,
             links: vec![LinkScratch::default(); links],
+            in_region: vec![false; links],
+            rates: vec![Rates::default(); links],
             flows: Vec::new(),
             order: BinaryHeap::new(),
             moved: Vec::new(),
@@ -100,7 +109,7 @@ impl Flows {
             self.fill.flows.resize(self.flows.len(), FlowScratch::default());
         }
         for link in &*region {
-            self.fill.links[*link as usize].in_region = true;
+            self.fill.in_region[*link as usize] = true;
         }
         loop {
             self.fill.round += 1;
@@ -124,14 +133,15 @@ impl Flows {
             let (capacity, crossing) = (link.capacity(), link.flows.len() as u32);
             let (mut residual, mut open) = (capacity, crossing);
             if self.held[*id as usize] + link.new < crossing {
-                for flow in link.flows.iter().filter(|flow| !self.is_open(**flow)) {
+                let fixed = link.flows.iter().filter(|crossing| !self.is_open(crossing.flow));
+                for Crossing { flow, .. } in fixed {
                     residual -= self.rate(*flow);
                     open -= 1;
                 }
             }
             let scratch = &mut self.fill.links[*id as usize];
             (scratch.residual, scratch.open, scratch.level) = (residual, open, f64::INFINITY);
-            scratch.easy = capacity * NOT_FULL / f64::from(crossing.max(1));
+            self.fill.rates[*id as usize].easy = capacity * NOT_FULL / f64::from(crossing.max(1));
             if open > 0 {
                 self.fill.order.push(Reverse((scratch.share(), *id)));
             }
@@ -139,8 +149,8 @@ impl Flows {
     }
 
     fn is_open(&self, flow: FlowId) -> bool {
-        let bottleneck = self.flows[flow as usize].bottleneck;
-        bottleneck == NOWHERE || self.fill.links[bottleneck as usize].in_region
+        let bottleneck = self.bottlenecks[flow as usize];
+        bottleneck == NOWHERE || self.fill.in_region[bottleneck as usize]
     }
 
     /// Holds all open flows back, from the link of the least share to that of the greatest.
@@ -160,24 +170,28 @@ impl Flows {
         }
     }
 
+    /// Holds all flows on link `id` that are still open back, at `level`.
     fn pour_into(&mut self, id: LinkId, level: f64) {
-        self.fill.links[id as usize].level = level;
-        for flow in &self.links[id as usize].flows {
+        let scratch = &mut self.fill.links[id as usize];
+        (scratch.level, scratch.open) = (level, 0);
+        self.fill.rates[id as usize].rise_to(level);
+        for crossing in &self.links[id as usize].flows {
+            let Crossing { flow, .. } = *crossing;
             let round = self.fill.round;
-            if self.fill.flows[*flow as usize].round == round || !self.is_open(*flow) {
+            if self.fill.flows[flow as usize].round == round || !self.is_open(flow) {
                 continue;
             }
-            self.fill.flows[*flow as usize] = FlowScratch { round, bottleneck: id };
-            let state = &self.flows[*flow as usize];
-            if state.bottleneck != id {
-                self.fill.moved.push((*flow, id));
+            self.fill.flows[flow as usize] = FlowScratch { round, bottleneck: id };
+            if self.bottlenecks[flow as usize] != id {
+                self.fill.moved.push((flow, id));
             }
-            for crossed in &*state.route {
-                let link = &mut self.fill.links[*crossed as usize];
-                link.fastest = link.fastest.max(level);
-                link.residual -= level;
-                // Outside of the region the count is void, and may wrap.
-                link.open = link.open.wrapping_sub(1);
+            for crossed in crossing.others(&self.flows).iter().filter(|crossed| **crossed != id) {
+                self.fill.rates[*crossed as usize].rise_to(level);
+                if self.fill.in_region[*crossed as usize] {
+                    let link = &mut self.fill.links[*crossed as usize];
+                    link.residual -= level;
+                    link.open -= 1;
+                }
             }
         }
     }
@@ -190,19 +204,20 @@ impl Flows {
             let id = region[at] as usize;
             let level = self.fill.links[id].level;
             for place in 0..self.links[id].flows.len() {
-                let flow = self.links[id].flows[place];
+                let crossing = self.links[id].flows[place];
+                let flow = crossing.flow;
                 let (old, new) = (self.rate(flow), self.new_rate(flow));
                 if !self.is_held(flow) {
                     if old > level * (1.0 + ROUNDING) {
-                        self.include(self.flows[flow as usize].bottleneck, region);
+                        self.include(self.bottlenecks[flow as usize], region);
                     }
                 } else if (old - new).abs() > old * ROUNDING {
-                    let route = self.flows[flow as usize].route;
-                    for neighbour in &*route {
-                        if self.held[*neighbour as usize] > 0
-                            || (new > old && self.is_overloaded(*neighbour))
+                    for at in 0..crossing.others(&self.flows).len() {
+                        let neighbour = crossing.others(&self.flows)[at];
+                        if self.held[neighbour as usize] > 0
+                            || (new > old && self.is_overloaded(neighbour))
                         {
-                            self.include(*neighbour, region);
+                            self.include(neighbour, region);
                         }
                     }
                 }
@@ -211,9 +226,9 @@ impl Flows {
     }
 
     fn include(&mut self, link: LinkId, region: &mut Vec<LinkId>) {
-        let scratch = &mut self.fill.links[link as usize];
-        if !scratch.in_region {
-            scratch.in_region = true;
+        let in_region = &mut self.fill.in_region[link as usize];
+        if !*in_region {
+            *in_region = true;
             region.push(link);
         }
     }
@@ -233,16 +248,16 @@ impl Flows {
 
     /// Whether a link outside of the region is overloaded. Answers once for each link and filling.
     fn is_overloaded(&mut self, id: LinkId) -> bool {
-        let scratch = &self.fill.links[id as usize];
-        let is_known = scratch.in_region || scratch.summed == self.fill.round;
-        if is_known || scratch.fastest <= scratch.easy {
+        let Rates { fastest, easy } = self.fill.rates[id as usize];
+        let is_summed = || self.fill.links[id as usize].summed == self.fill.round;
+        if fastest <= easy || self.fill.in_region[id as usize] || is_summed() {
             return false;
         }
         let link = &self.links[id as usize];
-        let rates = || link.flows.iter().map(|flow| self.new_rate(*flow));
+        let rates = || link.flows.iter().map(|crossing| self.new_rate(crossing.flow));
         let (load, fastest): (f64, f64) = (rates().sum(), rates().fold(0.0, f64::max));
-        let scratch = &mut self.fill.links[id as usize];
-        (scratch.summed, scratch.fastest) = (self.fill.round, fastest);
+        self.fill.links[id as usize].summed = self.fill.round;
+        self.fill.rates[id as usize].fastest = fastest;
         load > link.capacity() * (1.0 + ROUNDING)
     }
 
@@ -255,12 +270,18 @@ impl Flows {
         moved.drain(..).for_each(|(flow, link)| self.hold_back(flow, link));
         self.fill.moved = moved;
         for id in region {
-            let scratch = &mut self.fill.links[*id as usize];
-            scratch.in_region = false;
+            self.fill.in_region[*id as usize] = false;
+            let scratch = &self.fill.links[*id as usize];
             if scratch.level.is_finite() {
                 self.links[*id as usize].level = scratch.level;
             }
         }
+    }
+}
+
+impl Rates {
+    fn rise_to(&mut self, rate: f64) {
+        self.fastest = self.fastest.max(rate);
     }
 }
 

@@ -26,6 +26,9 @@ pub(super) struct Flows {
     /// By link: the number of flows that it holds back.
     pub(super) held: Vec<u32>,
     pub(super) flows: Vec<Flow>,
+    /// By flow: the link that holds it back; [`NOWHERE`] before one does. Apart from the flows,
+    /// because a filling looks at this of each, and at little else.
+    pub(super) bottlenecks: Vec<LinkId>,
     /// The links on which flows have begun or ended since the rates were last computed.
     pub(super) unsettled: Vec<LinkId>,
     /// The number of flows that have ever joined.
@@ -40,7 +43,7 @@ pub(super) struct Link {
     /// The share of the rate that each further flow costs: of a receiving NIC with an incast law.
     incast: f64,
     /// All flows that cross it.
-    pub(super) flows: Vec<FlowId>,
+    pub(super) flows: Vec<Crossing>,
     /// The number of flows that cross it and that no link holds back yet.
     pub(super) new: u32,
     /// The rate of each flow that it holds back [bytes/ns].
@@ -55,13 +58,20 @@ pub(super) struct Link {
     is_unsettled: bool,
 }
 
+/// A flow on a link that it crosses.
+#[derive(Clone, Copy)]
+pub(super) struct Crossing {
+    pub(super) flow: FlowId,
+    /// The other link of its route, if that has two.
+    other: Option<LinkId>,
+}
+
 /// One flow.
 #[derive(Clone)]
 pub(super) struct Flow {
     pub(super) route: Route,
     /// Its positions in the lists of flows of the links of its route.
     places: [u32; MAX_LINKS],
-    pub(super) bottleneck: LinkId,
     /// It ends when its bottleneck has served this many bytes; without a bottleneck, its size.
     finish: f64,
     /// Its number among all flows that ever joined, which breaks ties.
@@ -108,6 +118,7 @@ impl Flows {
             links: capacities.iter().map(link).collect(),
             held: vec![0; capacities.len()],
             flows: Vec::new(),
+            bottlenecks: Vec::new(),
             unsettled: Vec::new(),
             joined: 0,
             fill: super::fill::Scratch::new(capacities.len()),
@@ -148,7 +159,7 @@ impl Flows {
 
     /// The rate of a flow [bytes/ns]; zero before it is first settled.
     pub(super) fn rate(&self, flow: FlowId) -> f64 {
-        match self.flows[flow as usize].bottleneck {
+        match self.bottlenecks[flow as usize] {
             NOWHERE => 0.0,
             bottleneck => self.links[bottleneck as usize].level,
         }
@@ -157,21 +168,26 @@ impl Flows {
     /// Adds a flow of `size` bytes. It has no rate until [`Flows::settle`].
     pub(super) fn join(&mut self, id: FlowId, route: Route, size: f64) {
         let places = [0; MAX_LINKS];
-        let mut flow =
-            Flow { route, places, bottleneck: NOWHERE, finish: size, number: self.joined };
+        let mut flow = Flow { route, places, finish: size, number: self.joined };
         self.joined += 1;
         for (link, place) in route.iter().zip(&mut flow.places) {
             let state = &mut self.links[*link as usize];
             *place = state.flows.len() as u32;
-            state.flows.push(id);
+            let other = match *route {
+                [first, second] => Some(if first == *link { second } else { first }),
+                _ => None,
+            };
+            state.flows.push(Crossing { flow: id, other });
             state.new += 1;
             self.unsettle(*link);
         }
         let index = id as usize;
         if self.flows.len() <= index {
             self.flows.resize(index + 1, flow.clone());
+            self.bottlenecks.resize(index + 1, NOWHERE);
         }
         self.flows[index] = flow;
+        self.bottlenecks[index] = NOWHERE;
     }
 
     /// Appends the flows that `link` holds back and that end at `now`, the link's next end, to
@@ -198,7 +214,7 @@ impl Flows {
 
     /// The bytes that a flow has not sent.
     pub(super) fn left(&mut self, now: Time, id: FlowId) -> f64 {
-        let Flow { bottleneck, finish, .. } = self.flows[id as usize];
+        let (finish, bottleneck) = (self.flows[id as usize].finish, self.bottlenecks[id as usize]);
         if bottleneck == NOWHERE {
             return finish;
         }
@@ -211,7 +227,7 @@ impl Flows {
     /// has changed with it.
     pub(super) fn set_left(&mut self, now: Time, id: FlowId, bytes: f64) -> Option<LinkId> {
         let flow = &mut self.flows[id as usize];
-        let (number, bottleneck) = (flow.number, flow.bottleneck);
+        let (number, bottleneck) = (flow.number, self.bottlenecks[id as usize]);
         if bottleneck == NOWHERE {
             flow.finish = bytes;
             return None;
@@ -229,8 +245,8 @@ impl Flows {
         self.unsettle(link);
         // Flows that others held back may now be too fast for this link.
         for place in 0..self.links[link as usize].flows.len() {
-            let flow = self.links[link as usize].flows[place];
-            let bottleneck = self.flows[flow as usize].bottleneck;
+            let Crossing { flow, .. } = self.links[link as usize].flows[place];
+            let bottleneck = self.bottlenecks[flow as usize];
             if bottleneck != NOWHERE {
                 self.unsettle(bottleneck);
             }
@@ -240,16 +256,16 @@ impl Flows {
     /// Removes a flow.
     pub(super) fn leave(&mut self, id: FlowId) {
         let flow = self.flows[id as usize].clone();
-        match flow.bottleneck {
+        match self.bottlenecks[id as usize] {
             NOWHERE => self.settle_down(&flow.route),
             bottleneck => self.held[bottleneck as usize] -= 1,
         }
-        self.flows[id as usize].bottleneck = NOWHERE;
+        self.bottlenecks[id as usize] = NOWHERE;
         for (link, place) in flow.route.iter().zip(flow.places) {
             let flows = &mut self.links[*link as usize].flows;
             flows.swap_remove(place as usize);
             if let Some(moved) = flows.get(place as usize) {
-                let moved = &mut self.flows[*moved as usize];
+                let moved = &mut self.flows[moved.flow as usize];
                 let at = moved.route.iter().position(|other| other == link);
                 moved.places[at.expect("a flow on a link's list has the link on its route")] =
                     place;
@@ -290,7 +306,8 @@ impl Flows {
 
     /// Moves `flow` to the bottleneck `link`. Both links must have served their flows up to now.
     pub(super) fn hold_back(&mut self, id: FlowId, link: LinkId) {
-        let Flow { route, bottleneck, finish, .. } = self.flows[id as usize];
+        let Flow { route, finish, .. } = self.flows[id as usize];
+        let bottleneck = std::mem::replace(&mut self.bottlenecks[id as usize], link);
         let left = if bottleneck == NOWHERE {
             self.settle_down(&route);
             finish
@@ -301,7 +318,6 @@ impl Flows {
         let flow = &mut self.flows[id as usize];
         let new = &mut self.links[link as usize];
         self.held[link as usize] += 1;
-        flow.bottleneck = link;
         flow.finish = new.served + left;
         new.queue.push(Reverse(Ending { finish: flow.finish, number: flow.number, flow: id }));
     }
@@ -323,9 +339,12 @@ impl Flows {
     /// The first of the flows that `link` holds back to end.
     fn next_ending(&mut self, link: LinkId) -> Option<Ending> {
         let (state, flows) = (&mut self.links[link as usize], &self.flows);
+        let bottlenecks = &self.bottlenecks;
         let is_held = |ending: &Ending| {
             let flow = &flows[ending.flow as usize];
-            flow.bottleneck == link && flow.number == ending.number && flow.finish == ending.finish
+            bottlenecks[ending.flow as usize] == link
+                && flow.number == ending.number
+                && flow.finish == ending.finish
         };
         if state.queue.len() > 2 * self.held[link as usize] as usize + 64 {
             state.queue.retain(|Reverse(ending)| is_held(ending));
@@ -337,6 +356,16 @@ impl Flows {
             state.queue.pop();
         }
         None
+    }
+}
+
+impl Crossing {
+    /// The other links of its route; all of them and the link itself, if they are not one.
+    pub(super) fn others<'a>(&'a self, flows: &'a [Flow]) -> &'a [LinkId] {
+        match &self.other {
+            Some(other) => std::slice::from_ref(other),
+            None => &flows[self.flow as usize].route,
+        }
     }
 }
 
