@@ -37,13 +37,19 @@ pub(crate) struct Access {
     serves_sessions: Cell<Option<Duration>>,
     /// The peers that have sent something.
     peers: RefCell<BTreeMap<PeerId, Peer>>,
-    /// By master's id: its peer.
-    masters: RefCell<BTreeMap<u64, PeerId>>,
+    masters: RefCell<Masters>,
     /// By peer: the id of the last master under which it has registered a graph, in this life of
     /// the task, even if it was lost since.
     last: RefCell<BTreeMap<PeerId, u64>>,
     /// The refusals, each once.
     refused: RefCell<BTreeSet<(TaskName, Refusal)>>,
+}
+
+/// The masters whose peers are known.
+#[derive(Default)]
+struct Masters {
+    peers: BTreeMap<u64, PeerId>,
+    by_peer: BTreeSet<(PeerId, u64)>,
 }
 
 /// A peer, as the cluster knows it.
@@ -147,9 +153,11 @@ impl Access {
     /// Forgets the masters of `peer`, which is lost; returns them.
     pub(crate) fn lose(&self, peer: PeerId) -> Vec<u64> {
         let masters = &mut *self.masters.borrow_mut();
-        let lost = masters.iter().filter(|(_, of)| **of == peer).map(|(master, _)| *master);
-        let lost: Vec<u64> = lost.collect();
-        masters.retain(|_, of| *of != peer);
+        let lost: Vec<u64> = masters.of(peer).collect();
+        for master in &lost {
+            masters.peers.remove(master);
+            masters.by_peer.remove(&(peer, *master));
+        }
         lost
     }
 
@@ -221,7 +229,8 @@ impl Access {
     fn check_master(&self, from: PeerId, message: &PeerMessage) -> Result<(), Refusal> {
         let PeerMessage::Worker(message) = message else { return Ok(()) };
         let of = |scope: &Option<Scope>| scope.map(|(master, _)| master);
-        let is_own = |master: u64| self.masters.borrow().get(&master).is_none_or(|of| *of == from);
+        let is_own =
+            |master: u64| self.masters.borrow().peers.get(&master).is_none_or(|of| *of == from);
         let are_own = match message {
             WorkerMessage::RegisterGraph { graph, isolated, .. } => {
                 let is_one = of(isolated).is_none_or(|master| master == graph.master);
@@ -248,10 +257,10 @@ impl Access {
 
     fn claim(&self, master: u64, from: PeerId) -> Result<(), Refusal> {
         let masters = &mut *self.masters.borrow_mut();
-        if masters.contains_key(&master) {
+        if masters.peers.contains_key(&master) {
             return Ok(());
         }
-        if masters.values().filter(|of| **of == from).count() >= MASTERS {
+        if masters.of(from).count() >= MASTERS {
             return Err(Refusal::Masters);
         }
         masters.insert(master, from);
@@ -279,6 +288,21 @@ impl Access {
             Role::Task(Some(own)) if own == *worker => Ok(()),
             _ => Err(Refusal::Worker),
         }
+    }
+}
+
+impl Masters {
+    /// Notes that `master` is `peer`'s.
+    fn insert(&mut self, master: u64, peer: PeerId) {
+        if let Some(before) = self.peers.insert(master, peer) {
+            self.by_peer.remove(&(before, master));
+        }
+        self.by_peer.insert((peer, master));
+    }
+
+    /// The masters of `peer`, without a walk over those of all others.
+    fn of(&self, peer: PeerId) -> impl Iterator<Item = u64> {
+        self.by_peer.range((peer, 0)..=(peer, u64::MAX)).map(|(_, master)| *master)
     }
 }
 

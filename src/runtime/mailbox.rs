@@ -149,7 +149,12 @@ impl<A: Receive> ActorFuture<A> for Inlet<A::Message> {
 
 impl<M> Inlet<M> {
     fn next(&self) -> Option<M> {
-        self.0.messages.borrow_mut().pop_front()
+        let mut messages = self.0.messages.borrow_mut();
+        let next = messages.pop_front();
+        if messages.is_empty() {
+            messages.clear(); // the next one is put at the beginning of the memory, and not behind
+        }
+        next
     }
 }
 
