@@ -2,7 +2,8 @@
 //!
 //! Cloning a tensor copies a pointer. A shared tensor is never written: a writer first copies the
 //! buffer if, and only if, another tensor still holds it. So no reader ever sees a torn value, and
-//! passing tensors between the tasks of one process costs nothing.
+//! passing tensors between the tasks of one process costs nothing. A part of a tensor shares the
+//! whole's buffer by the same rule.
 //!
 //! A tensor can be *hollow*: an element type and a shape without memory under them. It stands for
 //! values that nobody computes, and is as long on the wire as they would be.
@@ -15,7 +16,7 @@ mod shape;
 
 use std::fmt;
 
-use buffer::{Buffer, Shared};
+use buffer::Shared;
 pub use dtype::{DType, Element};
 pub(crate) use filling::FillingTensor;
 pub use memory::{OutOfMemory, set_memory_limit};
@@ -145,9 +146,8 @@ impl Tensor {
     /// If the words are of another size.
     pub(crate) fn words<W: bytemuck::Pod>(&self) -> &[W] {
         assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
-        bytemuck::cast_slice(
-            self.buffer().expect("a tensor whose elements are moved has some").bytes(),
-        )
+        let buffer = self.buffer.as_ref().expect("a tensor whose elements are moved has some");
+        bytemuck::cast_slice(buffer.bytes())
     }
 
     /// The elements for writing, as words of their size that make values of the type; copies them
@@ -157,7 +157,7 @@ impl Tensor {
     /// If the words are of another size.
     pub(crate) fn words_mut<W: bytemuck::Pod>(&mut self) -> &mut [W] {
         assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
-        bytemuck::cast_slice_mut(self.own_buffer().bytes_mut())
+        bytemuck::cast_slice_mut(self.bytes_mut())
     }
 
     /// The same values in another shape, sharing the buffer.
@@ -167,6 +167,18 @@ impl Tensor {
     pub(crate) fn reshaped(&self, shape: Shape) -> Self {
         assert_eq!(shape.elements(), self.shape.elements(), "a shape of as many elements");
         Self { shape, ..self.clone() }
+    }
+
+    /// The elements from number `first` on, in the shape of the part that they are, sharing the
+    /// buffer. `None` if they don't begin on a cache line, as all tensors do, or the tensor is
+    /// hollow.
+    ///
+    /// # Panics
+    /// If there are not as many elements.
+    pub(crate) fn part(&self, first: usize, shape: Shape) -> Option<Self> {
+        let (begin, len) = (first * self.dtype.size(), shape.bytes_of(self.dtype));
+        let part = self.buffer.as_ref()?.part(begin, len)?;
+        Some(Self::over(self.dtype, shape, part))
     }
 
     /// Row `row`: the part at that position of the first dimension.
@@ -208,9 +220,10 @@ impl Tensor {
         all
     }
 
-    /// The raw bytes of a tensor that nobody shares yet, to be written with values of its type.
+    /// The raw bytes for writing values of the tensor's type; copies them first if another tensor
+    /// shares the buffer.
     fn bytes_mut(&mut self) -> &mut [u8] {
-        self.own_buffer().bytes_mut()
+        self.own_buffer().make_mut()
     }
 
     /// The element type.
@@ -234,23 +247,18 @@ impl Tensor {
         self.buffer.is_none()
     }
 
-    fn buffer(&self) -> Option<&Buffer> {
-        self.buffer.as_deref()
-    }
-
-    /// The buffer for writing; copies it first if another tensor shares it.
-    fn own_buffer(&mut self) -> &mut Buffer {
-        self.buffer.as_mut().expect("a tensor that is written has memory").make_mut()
+    fn own_buffer(&mut self) -> &mut Shared {
+        self.buffer.as_mut().expect("a tensor that is written has memory")
     }
 
     /// The raw little-endian bytes of the values; empty for a hollow tensor.
     pub fn bytes(&self) -> &[u8] {
-        self.buffer().map_or(&[], Buffer::bytes)
+        self.buffer.as_ref().map_or(&[], Shared::bytes)
     }
 
     /// The values in row-major order.
     pub fn values<T: Element>(&self) -> Result<&[T], TensorError> {
-        match self.buffer() {
+        match &self.buffer {
             _ if T::DTYPE != self.dtype => {
                 Err(TensorError::DType { found: self.dtype, wanted: T::DTYPE })
             }
@@ -322,7 +330,7 @@ impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 8;
         write!(f, "{}{} ", self.dtype, self.shape)?;
-        let Some(buffer) = self.buffer() else { return f.write_str("hollow") };
+        let Some(buffer) = &self.buffer else { return f.write_str("hollow") };
         let mut list = f.debug_list();
         self.dtype.entries(buffer, SHOWN, &mut list);
         if self.shape.elements() > SHOWN {
@@ -343,6 +351,39 @@ mod tests {
         written.make_mut::<f32>()[0] = 9.0;
         assert_eq!(kept.values::<f32>().unwrap(), &[1.0, 2.0, 3.0, 4.0]);
         assert_eq!(written.values::<f32>().unwrap()[0], 9.0);
+    }
+
+    #[test]
+    fn a_part_shares_the_memory_of_the_whole_until_one_of_them_is_written() {
+        let whole = Tensor::new([4, 16], &(0..64).collect::<Vec<i32>>()).unwrap();
+        let part = whole.part(16, [2, 16].into()).unwrap();
+        assert_eq!(part.bytes().as_ptr(), whole.bytes()[64..].as_ptr());
+        assert!(part.values::<i32>().unwrap().iter().copied().eq(16..48));
+        let (mut written, mut inner) = (part.clone(), part.part(16, [16].into()).unwrap());
+        written.make_mut::<i32>().fill(-1);
+        inner.make_mut::<i32>().fill(-2);
+        assert!(written.values::<i32>().unwrap().iter().all(|value| *value == -1));
+        assert_eq!(inner.values::<i32>().unwrap(), [-2; 16]);
+        assert!(part.values::<i32>().unwrap().iter().copied().eq(16..48));
+        assert!(whole.values::<i32>().unwrap().iter().copied().eq(0..64));
+    }
+
+    #[test]
+    fn the_last_part_of_a_whole_is_written_in_place() {
+        let whole = Tensor::zeros(DType::F32, [32]);
+        let mut part = whole.part(16, [16].into()).unwrap();
+        drop(whole);
+        let before = part.bytes().as_ptr();
+        part.make_mut::<f32>()[0] = 9.0;
+        assert_eq!(before, part.bytes().as_ptr());
+    }
+
+    #[test]
+    fn a_part_begins_on_a_cache_line_as_all_tensors_do() {
+        let whole = Tensor::zeros(DType::F32, [64]);
+        let places = (0..64).filter(|first| whole.part(*first, [0].into()).is_some());
+        assert!(places.eq([0, 16, 32, 48]));
+        assert!(Tensor::hollow(DType::F32, [64]).part(0, [1].into()).is_none());
     }
 
     #[test]

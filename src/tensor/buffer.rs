@@ -5,7 +5,6 @@
 //! neither asks the system for memory nor touches a cold page; even for a scalar the list is faster
 //! than an aligned allocation. The list keeps at most [`KEPT_BYTES`] a size class.
 
-use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
 use super::dtype::Element;
@@ -47,35 +46,37 @@ impl Buffer {
         Self { lines: Vec::with_capacity(room), len: 0, _counted: counted }
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.len]
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
-    }
-
-    pub(super) fn as_slice<T: Element>(&self) -> &[T] {
-        bytemuck::checked::cast_slice(self.bytes())
-    }
-
-    pub(super) fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
-        bytemuck::checked::cast_slice_mut(self.bytes_mut())
     }
 }
 
-/// A buffer that tensors share. The last one to be dropped gives it back to the free list.
+/// A buffer that tensors share, or a part of one. The last one to be dropped gives the buffer back
+/// to the free list.
 #[derive(Clone)]
-pub(super) struct Shared(
+pub(super) struct Shared {
     /// `None` only while it is being dropped.
-    Option<Arc<Buffer>>,
-);
+    buffer: Option<Arc<Buffer>>,
+    /// The place of its first byte in the buffer \[bytes\].
+    begin: usize,
+    /// Its length \[bytes\].
+    len: usize,
+}
 
 impl Shared {
+    fn whole(buffer: Arc<Buffer>) -> Self {
+        let len = buffer.len;
+        Self { buffer: Some(buffer), begin: 0, len }
+    }
+
     /// A buffer of zeros.
     pub(super) fn zeroed(len: usize) -> Self {
         let mut buffer = Self::recycled(len);
-        buffer.make_mut().lines.fill(Line::ZERO);
+        buffer.make_mut().fill(0);
         buffer
     }
 
@@ -87,25 +88,46 @@ impl Shared {
         let buffer = Arc::get_mut(&mut kept).expect("nobody holds a buffer of the free list");
         buffer.lines.resize(len.div_ceil(LINE), Line::ZERO);
         buffer.len = len;
-        Self(Some(kept))
+        Self::whole(kept)
     }
 
-    /// Whether another tensor shares the buffer.
+    /// The `len` bytes from `begin` on, without a copy; `None` if they don't begin on a cache line.
+    pub(super) fn part(&self, begin: usize, len: usize) -> Option<Self> {
+        assert!(begin + len <= self.len, "a part is within the whole");
+        let is_aligned = begin.is_multiple_of(LINE);
+        is_aligned.then(|| Self { buffer: self.buffer.clone(), begin: self.begin + begin, len })
+    }
+
+    /// Its bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        let buffer = self.buffer.as_ref().expect("a buffer is there until it is dropped");
+        &buffer.bytes()[self.begin..][..self.len]
+    }
+
+    pub(super) fn as_slice<T: Element>(&self) -> &[T] {
+        bytemuck::checked::cast_slice(self.bytes())
+    }
+
+    /// Whether another tensor shares the buffer, or another part of it.
     pub(super) fn is_shared(&mut self) -> bool {
-        self.0.as_mut().is_none_or(|buffer| Arc::get_mut(buffer).is_none())
+        self.buffer.as_mut().is_none_or(|buffer| Arc::get_mut(buffer).is_none())
     }
 
-    /// The buffer for writing; copies it first if another tensor shares it.
-    pub(super) fn make_mut(&mut self) -> &mut Buffer {
+    /// Its bytes for writing; copies them first if another tensor shares the buffer, or another
+    /// part of it.
+    pub(super) fn make_mut(&mut self) -> &mut [u8] {
         if self.is_shared() {
             let mut copy = Self::recycled(self.len);
-            copy.make_mut().lines.copy_from_slice(&self.lines);
+            copy.make_mut().copy_from_slice(self.bytes());
             *self = copy;
         }
-        self.0
-            .as_mut()
-            .and_then(Arc::get_mut)
-            .expect("a buffer that is not shared is its holder's own")
+        let own = self.buffer.as_mut().and_then(Arc::get_mut);
+        let own = own.expect("a buffer that is not shared is its holder's own");
+        &mut own.bytes_mut()[self.begin..][..self.len]
+    }
+
+    pub(super) fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
+        bytemuck::checked::cast_slice_mut(self.make_mut())
     }
 }
 
@@ -157,21 +179,13 @@ impl Filling {
     /// The buffer, which is full.
     pub(super) fn full(self) -> Shared {
         assert_eq!(self.missing(), 0, "a buffer is used once it is full");
-        Shared(Some(self.buffer))
-    }
-}
-
-impl Deref for Shared {
-    type Target = Buffer;
-
-    fn deref(&self) -> &Buffer {
-        self.0.as_ref().expect("a buffer is there until it is dropped")
+        Shared::whole(self.buffer)
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let Some(mut buffer) = self.0.take() else { return };
+        let Some(mut buffer) = self.buffer.take() else { return };
         let Some(own) = Arc::get_mut(&mut buffer) else { return };
         let Some(class) = class(own.len) else { return };
         let mut list = free_list(class);

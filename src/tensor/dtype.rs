@@ -5,7 +5,7 @@ use std::fmt;
 use half::bf16;
 use serde::{Deserialize, Serialize};
 
-use super::buffer::Buffer;
+use super::buffer::Shared;
 
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ impl DType {
     }
 
     /// Writes the first `limit` elements of `buffer` to a debug list.
-    pub(super) fn entries(self, buffer: &Buffer, limit: usize, list: &mut fmt::DebugList<'_, '_>) {
+    pub(super) fn entries(self, buffer: &Shared, limit: usize, list: &mut fmt::DebugList<'_, '_>) {
         match self {
             Self::F32 => list.entries(buffer.as_slice::<f32>().iter().take(limit)),
             Self::F64 => list.entries(buffer.as_slice::<f64>().iter().take(limit)),

@@ -49,6 +49,21 @@ fn large_parts_paddings_and_joins_are_those_of_small_ones() {
 }
 
 #[test]
+fn large_parts_along_the_first_axis_share_the_memory_of_the_whole() {
+    let is_shared = |dims: &[usize], axis, sizes: Vec<usize>| {
+        let x = numbered(DType::F32, dims);
+        let parts = run(&Op::from(Array::Split { axis, sizes }), &[&x]);
+        let mut memory =
+            parts.iter().map(|part| x.bytes().as_ptr_range().contains(&part.bytes().as_ptr()));
+        memory.next().unwrap()
+    };
+    let large = 1 << 14;
+    assert!(is_shared(&[4 * large], 0, vec![large, 3 * large]));
+    assert!(!is_shared(&[4 * large], 0, vec![large - 1, 3 * large + 1]), "it is small");
+    assert!(!is_shared(&[2, 2 * large], 1, vec![large, large]), "its rows lie apart");
+}
+
+#[test]
 fn a_range_counts_from_its_start_in_every_type() {
     let range = |start: Tensor, limit: Tensor, delta: Tensor| {
         array(Array::Range { start, limit, delta }, &[])

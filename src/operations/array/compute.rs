@@ -208,15 +208,24 @@ fn concat(inputs: &[&Tensor], axis: usize) -> Tensor {
     }))
 }
 
+/// The size from which a part shares the memory of the whole \[bytes\]: a smaller one is copied
+/// in microseconds, and would keep the whole for as long as it is used.
+const SHARED_FROM: usize = 1 << 16;
+
+/// The parts of `x` along `axis`. Large ones along the first axis share its memory.
 fn split(x: &Tensor, axis: usize, sizes: &[usize]) -> Outputs {
     let axes = dense(x.shape().dims());
     let mut begin = 0;
     let part = |size: &usize| {
         let mut axes = axes.clone();
         axes[axis].len = *size;
-        let first = begin as isize * axes[axis].step;
+        let first = begin * axes[axis].step as usize;
         begin += size;
-        viewed(x, first, axes)
+        let dims: SmallVec<[usize; 6]> = axes.iter().map(|axis| axis.len).collect();
+        let shape = Shape::new(&dims);
+        let is_large = axis == 0 && shape.bytes_of(x.dtype()) >= SHARED_FROM;
+        let shared = if is_large { x.part(first, shape) } else { None };
+        shared.unwrap_or_else(|| copied(x, shape, &View::new(first as isize, axes)))
     };
     sizes.iter().map(part).collect()
 }
