@@ -90,8 +90,9 @@ impl Partition {
         replicas
     }
 
-    /// Makes its training operations those of worker 0, if they are all of one worker. Returns the
-    /// worker.
+    /// Takes the worker out of its training operations, which then name worker 0: the partitions of
+    /// two workers are equal without it. If the operations are of several workers, or there are
+    /// none, nothing changes, and there is no worker to return.
     pub(crate) fn take_worker(&mut self) -> Option<u32> {
         let [Replica { worker, .. }] = *self.replicas() else { return None };
         for node in Arc::make_mut(&mut self.nodes) {

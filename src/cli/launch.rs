@@ -196,8 +196,8 @@ impl Launches {
         }
     }
 
-    /// The failure of `trial`, if it is synchronous and undisturbed, and one of its launches has
-    /// other weights than the first after as many steps.
+    /// Fails a synchronous run without faults if two of its launches took equally many steps to
+    /// different weights.
     fn judge(&self, trial: &Trial) -> Option<Failure> {
         let first = self.first.as_ref()?;
         let is_judged = trial.mode.needs_all_workers() && trial.cluster.faults.list.is_empty();

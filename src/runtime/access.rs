@@ -48,7 +48,9 @@ pub(crate) struct Access {
 /// The masters whose peers are known.
 #[derive(Default)]
 struct Masters {
+    /// By master's id: its peer.
     peers: BTreeMap<u64, PeerId>,
+    /// The same pairs by peer: one peer's are found without a walk over all.
     by_peer: BTreeSet<(PeerId, u64)>,
 }
 
@@ -152,13 +154,7 @@ impl Access {
 
     /// Forgets the masters of `peer`, which is lost; returns them.
     pub(crate) fn lose(&self, peer: PeerId) -> Vec<u64> {
-        let masters = &mut *self.masters.borrow_mut();
-        let lost: Vec<u64> = masters.of(peer).collect();
-        for master in &lost {
-            masters.peers.remove(master);
-            masters.by_peer.remove(&(peer, *master));
-        }
-        lost
+        self.masters.borrow_mut().forget(peer)
     }
 
     /// The refusals so far: the peer, and the reason.
@@ -300,7 +296,17 @@ impl Masters {
         self.by_peer.insert((peer, master));
     }
 
-    /// The masters of `peer`, without a walk over those of all others.
+    /// Forgets the masters of `peer`; returns them.
+    fn forget(&mut self, peer: PeerId) -> Vec<u64> {
+        let forgotten: Vec<u64> = self.of(peer).collect();
+        for master in &forgotten {
+            self.peers.remove(master);
+            self.by_peer.remove(&(peer, *master));
+        }
+        forgotten
+    }
+
+    /// The masters of `peer`.
     fn of(&self, peer: PeerId) -> impl Iterator<Item = u64> {
         self.by_peer.range((peer, 0)..=(peer, u64::MAX)).map(|(_, master)| *master)
     }

@@ -12,8 +12,8 @@ use crate::training::{Recording, train};
 
 use super::Machine;
 
-/// How often each run is deployed: once in each round of all runs, so that what disturbs the
-/// machine for a second disturbs one time of several.
+/// The number of rounds, in each of which each run is deployed once: what disturbs the machine for
+/// a second spoils one measurement of a run, and not all.
 const ROUNDS: usize = 3;
 /// The wall clock time of each deployment, beside its start.
 const LASTS: Duration = Duration::from_millis(400);

@@ -208,8 +208,8 @@ fn concat(inputs: &[&Tensor], axis: usize) -> Tensor {
     }))
 }
 
-/// The size from which a part shares the memory of the whole \[bytes\]: a smaller one is copied
-/// in microseconds, and would keep the whole for as long as it is used.
+/// The least size of a part that shares the memory of the whole \[bytes\]. A smaller one is copied,
+/// which takes microseconds: it would keep the memory of the whole for as long as it is used.
 const SHARED_FROM: usize = 1 << 16;
 
 /// The parts of `x` along `axis`. Large ones along the first axis share its memory.

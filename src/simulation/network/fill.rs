@@ -52,8 +52,8 @@ struct LinkScratch {
     summed: u64,
 }
 
-/// What tells that a link is not overloaded. Apart from all else about it, because a filling looks
-/// at this of every link that its flows cross.
+/// The rates that show, without a sum over its flows, that a link is not overloaded. They lie apart
+/// from its scratch: a filling reads them of every link that its flows cross, and that of few.
 #[derive(Clone, Copy, Default)]
 struct Rates {
     /// No flow that crosses it is faster; kept from one filling to the next \[bytes/ns\].

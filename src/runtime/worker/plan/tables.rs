@@ -1,5 +1,5 @@
-//! The tables of a plan: each slot's users, each node's inputs to wait for, constants. They name no
-//! task, so that equal partitions of many workers share them.
+//! The tables of a plan: who takes each slot's value, what each node waits for, which constants
+//! there are. They name no task, so that equal partitions of many workers share them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -91,7 +91,7 @@ pub(crate) enum Runs {
     Steps,
 }
 
-/// A node's output types and cost for the last types of its inputs.
+/// What was last inferred for a node: its outputs' types and its cost, for these types of inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct Memo {
     pub(crate) inputs: SmallVec<[Known; 3]>,
