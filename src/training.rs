@@ -18,6 +18,7 @@ mod recording;
 mod recovery;
 mod restoring;
 mod run_metadata;
+mod run_options;
 mod run_settings;
 mod scaffold;
 mod session;
@@ -38,8 +39,8 @@ pub use fetched::{FetchKey, Fetched};
 pub use hooks::{
     CheckpointSaver, CheckpointSaverListener, FeedFn, FinalOps, FinalValues, GlobalStepWaiter,
     Hook, HookContext, HookFuture, InMemoryEvaluator, LoggingTensor, NanTensor, Profiler, RunArgs,
-    RunOptions, RunValues, SecondOrStepTimer, StepCounter, StopAtStep, StopAtTime, SummarySaver,
-    SyncReplicasHook, TraceLevel,
+    RunValues, SecondOrStepTimer, StepCounter, StopAtStep, StopAtTime, SummarySaver,
+    SyncReplicasHook,
 };
 pub use input::Input;
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
@@ -47,6 +48,7 @@ pub(crate) use own_values::has_own_values;
 pub use record::{Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats};
 pub use recording::{Recording, SharedRecording, Watch};
 pub use run_metadata::RunMetadata;
+pub use run_options::{RunOptions, TraceLevel};
 pub use run_settings::RunSettings;
 pub use scaffold::Scaffold;
 pub use session::{Callable, PartialRun, Session, SessionRun};

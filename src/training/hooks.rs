@@ -44,7 +44,6 @@ use std::cell::Cell;
 use std::future::{Future, ready};
 use std::ops::Range;
 use std::pin::Pin;
-use std::time::Duration;
 
 use crate::graph::{Graph, Output};
 use crate::partition::Request;
@@ -54,9 +53,10 @@ use crate::units::Time;
 
 use super::record::StepStats;
 use super::run_metadata::RunMetadata;
-use super::session::{Asked, Session};
+use super::session::{RequestedStep, Session};
 use super::task::Task;
 
+pub use super::run_options::{RunOptions, TraceLevel};
 pub use checkpoint_saver::{CheckpointSaver, CheckpointSaverListener};
 pub use feed_fn::FeedFn;
 pub use final_ops::{FinalOps, FinalValues};
@@ -149,37 +149,9 @@ impl HookContext<'_> {
     }
 }
 
-/// How much of a run is recorded (TensorFlow: `RunOptions.TraceLevel`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TraceLevel {
-    /// Nothing.
-    #[default]
-    None,
-    /// When each of its operations ran, on which device.
-    Full,
-}
-
-/// The options of a run (TensorFlow: `RunOptions`). The options of several hooks are merged: the
-/// longest time, the fullest trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunOptions {
-    /// The run's time limit, if it has one of its own; otherwise the session's applies.
-    pub timeout: Option<Duration>,
-    /// How much of the run is recorded.
-    pub trace: TraceLevel,
-}
-
-impl RunOptions {
-    /// The longer time and the fuller trace of the two.
-    #[must_use]
-    pub fn merged(self, other: Self) -> Self {
-        Self { timeout: self.timeout.max(other.timeout), trace: self.trace.max(other.trace) }
-    }
-}
-
 /// A hook's additions to a run (TensorFlow: `SessionRunArgs`), and what the run is about to do.
 pub struct RunArgs<'a> {
-    pub(super) asked: &'a mut Asked,
+    pub(super) step: &'a mut RequestedStep,
     pub(super) options: &'a mut RunOptions,
     pub(super) is_training_step: bool,
 }
@@ -187,7 +159,7 @@ pub struct RunArgs<'a> {
 impl RunArgs<'_> {
     /// Adds a fetch of `output`. The hook gets its values in the order in which it asked for them.
     pub fn fetch(&mut self, output: &Output) {
-        self.asked.fetch(output);
+        self.step.fetch(output);
     }
 
     /// Feeds `value` to `output`.
@@ -195,14 +167,14 @@ impl RunArgs<'_> {
     /// # Errors
     /// If the program or another hook feeds it as well.
     pub fn feed(&mut self, output: &Output, value: impl Into<Tensor>) -> Result<()> {
-        if self.asked.request.feeds.contains(&output.edge()) {
+        if self.step.request.feeds.contains(&output.edge()) {
             let message = format!(
                 "`{}` is fed twice: by two hooks, or by a hook and the program",
                 output.name()
             );
             return Err(Error::new(Code::InvalidArgument, message));
         }
-        self.asked.feed(output, value.into());
+        self.step.feed(output, value.into());
         Ok(())
     }
 
@@ -213,7 +185,7 @@ impl RunArgs<'_> {
 
     /// The request so far: the program's part, and that of the hooks before this one.
     pub fn request(&self) -> &Request {
-        &self.asked.request
+        &self.step.request
     }
 
     /// Whether the run is a training step.
@@ -262,9 +234,9 @@ impl Hooks {
     ) -> Result<()> {
         self.fetches.clear();
         for hook in &mut self.list {
-            let first = run.asked.request.fetches.len();
+            let first = run.step.request.fetches.len();
             hook.before_run(context, &mut run)?;
-            self.fetches.push(first..run.asked.request.fetches.len());
+            self.fetches.push(first..run.step.request.fetches.len());
         }
         Ok(())
     }

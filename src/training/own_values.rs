@@ -20,7 +20,7 @@ use crate::tensor::Tensor;
 
 use super::checkpointing::Consistency;
 use super::record::BegunAnew;
-use super::session::{Asked, Session};
+use super::session::{RequestedStep, Session};
 use super::task::Task;
 
 /// How long a task that is alive may take to answer.
@@ -115,7 +115,7 @@ impl OwnVariables {
     }
 
     /// Feeds a counted step its number.
-    pub(super) fn feed(&self, step: &mut Asked) {
+    pub(super) fn feed(&self, step: &mut RequestedStep) {
         step.feed(&self.next, Tensor::from(self.count.get() as i64 + 1));
     }
 

@@ -9,7 +9,7 @@ use crate::runtime::Result;
 use crate::tensor::Tensor;
 
 use super::input::Position;
-use super::session::{Asked, Session};
+use super::session::{RequestedStep, Session};
 use super::task::Task;
 
 /// The positions of the inputs whose elements a graph's training steps take.
@@ -52,7 +52,7 @@ impl Positions {
     }
 
     /// Feeds a training step the positions after it.
-    pub(super) fn feed(&self, step: &mut Asked) {
+    pub(super) fn feed(&self, step: &mut RequestedStep) {
         for known in &self.list {
             step.feed(&known.value, Tensor::from(known.input.taken() as i64));
         }

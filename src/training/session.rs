@@ -2,12 +2,10 @@
 
 mod callable;
 mod partial_run;
+mod step;
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tracing::trace_span;
@@ -15,19 +13,20 @@ use tracing::trace_span;
 use crate::graph::{Graph, Output, Target};
 use crate::partition::Request;
 use crate::runtime::{
-    Answer, CLOSED, Code, Error, MasterMail, Origin, ResetContainers, Result, RunStep,
-    ServerTarget, SessionId, SessionOptions, StepDone, Values, stopped, tell,
+    Answer, CLOSED, Code, Error, MasterMail, ResetContainers, Result, RunStep, ServerTarget,
+    SessionId, SessionOptions, StepDone, stopped, tell,
 };
 use crate::sync::Departed;
 use crate::tensor::Tensor;
 use crate::units::Time;
 
-use super::fetched::{Edges, Fetched};
-use super::hooks::{RunOptions, TraceLevel};
-use super::run_metadata::RunMetadata;
+use super::run_options::TraceLevel;
 
 pub use callable::Callable;
 pub use partial_run::PartialRun;
+pub(super) use step::RequestedStep;
+use step::Running;
+pub use step::SessionRun;
 
 /// Runs steps of one graph through one server's master (TensorFlow: `tf.Session`).
 ///
@@ -88,7 +87,7 @@ impl Session {
 
     /// A step in the making: add feeds, fetches and targets, then await it.
     pub fn run(&self) -> SessionRun<'_> {
-        SessionRun { session: self, asked: self.asked() }
+        SessionRun::new(self)
     }
 
     /// A number that is unique among the server's sessions.
@@ -174,36 +173,25 @@ impl Session {
     }
 
     /// A step without feeds, fetches or targets yet.
-    pub(super) fn asked(&self) -> Asked {
-        let (request, answer) =
-            self.spare.borrow_mut().pop().unwrap_or_else(|| (Request::default(), Answer::new()));
-        Asked {
-            graph: self.graph.clone(),
-            request,
-            feeds: Values::new(),
-            foreign: None,
-            origin: None,
-            reads_ahead: false,
-            options: RunOptions::default(),
-            answer,
-        }
+    pub(super) fn empty_step(&self) -> RequestedStep {
+        RequestedStep::new(self)
     }
 
     /// A future that runs a step when it is awaited.
-    pub(super) fn run_step(&self, step: Asked) -> Running<'_> {
-        Running { session: self, stage: Stage::Asked(step) }
+    pub(super) fn run_step(&self, step: RequestedStep) -> Running<'_> {
+        Running::new(self, step)
     }
 
     /// Hop 1 of a step: hands it to the master. Returns the request, to be used again, and the
     /// answer.
-    fn begin(&self, step: Asked) -> Result<(Request, Answer<Result<StepDone>>)> {
+    fn begin(&self, step: RequestedStep) -> Result<(Request, Answer<Result<StepDone>>)> {
         let _span = trace_span!("session", session = self.id.0).entered();
         step.check_graph()?;
-        let Asked { request: mut asked, feeds, options, origin, reads_ahead, answer, .. } = step;
+        let RequestedStep { mut request, feeds, options, origin, reads_ahead, answer, .. } = step;
         self.extend()?;
         self.send(RunStep {
             session: self.id,
-            request: self.request(&asked),
+            request: self.shared(&request),
             feeds,
             deadline: self.deadline(options.timeout),
             origin,
@@ -212,10 +200,33 @@ impl Session {
             pieces: None,
             reply: answer.reply(),
         });
-        asked.feeds.clear();
-        asked.fetches.clear();
-        asked.targets.clear();
-        Ok((asked, answer))
+        request.feeds.clear();
+        request.fetches.clear();
+        request.targets.clear();
+        Ok((request, answer))
+    }
+
+    /// The request of a step whose values come later.
+    ///
+    /// # Errors
+    /// If something in it belongs to another graph than the session.
+    fn request_of(
+        &self,
+        feeds: &[&Output],
+        fetches: &[&Output],
+        targets: &[&Target],
+    ) -> Result<Request> {
+        let mut step = self.empty_step();
+        feeds.iter().for_each(|feed| step.feed(feed, Tensor::scalar(false)));
+        fetches.iter().for_each(|fetch| step.fetch(fetch));
+        targets.iter().for_each(|target| step.target(target));
+        step.check_graph()?;
+        Ok(step.request)
+    }
+
+    /// The master's answer, once it comes.
+    async fn answered<T>(&self, answer: Answer<Result<T>>) -> Result<T> {
+        answer.await.unwrap_or_else(|| Err(stopped().on(self.target.task())))
     }
 
     fn send(&self, run: RunStep) {
@@ -239,7 +250,8 @@ impl Session {
         Ok(())
     }
 
-    fn request(&self, request: &Request) -> Arc<Request> {
+    /// The session's own copy of `request`: asking the same again allocates nothing.
+    fn shared(&self, request: &Request) -> Arc<Request> {
         let mut known = self.requests.borrow_mut();
         if let Some(same) = known.iter().find(|known| ***known == *request) {
             return Arc::clone(same);
@@ -253,188 +265,6 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-/// A step's request, with its feeds.
-pub(super) struct Asked {
-    graph: Graph,
-    pub(super) request: Request,
-    /// The fed values, in the order of the request's feeds.
-    feeds: Values,
-    /// The first feed, fetch or target that belongs to another graph, if any.
-    foreign: Option<String>,
-    /// The step's origin, if it is a training step.
-    pub(super) origin: Option<Origin>,
-    /// Whether variables are read for the step that follows as soon as this one has ended.
-    pub(super) reads_ahead: bool,
-    pub(super) options: RunOptions,
-    answer: Answer<Result<StepDone>>,
-}
-
-/// A step's request and feeds, to take the step again.
-pub(super) struct Repeat {
-    request: Arc<Request>,
-    feeds: Values,
-    pub(super) origin: Option<Origin>,
-}
-
-impl Repeat {
-    /// Whether it is a step of a training.
-    pub(super) fn is_training_step(&self) -> bool {
-        self.origin.is_some()
-    }
-}
-
-impl Asked {
-    /// Keeps what is needed to take the same step again, should it fail. `session` keeps the
-    /// request.
-    pub(super) fn repeat(&self, session: &Session) -> Repeat {
-        Repeat {
-            request: session.request(&self.request),
-            feeds: self.feeds.clone(),
-            origin: self.origin,
-        }
-    }
-
-    /// The step of `repeat`, taken in `session`.
-    pub(super) fn again(session: &Session, repeat: &Repeat) -> Self {
-        let mut asked = session.asked();
-        asked.request.clone_from(&repeat.request);
-        asked.feeds.clone_from(&repeat.feeds);
-        asked.origin = repeat.origin.map(|origin| Origin { is_again: true, ..origin });
-        asked
-    }
-
-    pub(super) fn feed(&mut self, output: &Output, value: Tensor) {
-        self.check(output.graph(), || output.name());
-        self.request.feeds.push(output.edge());
-        self.feeds.push(value);
-    }
-
-    pub(super) fn fetch(&mut self, output: &Output) {
-        self.check(output.graph(), || output.name());
-        self.request.fetches.push(output.edge());
-    }
-
-    pub(super) fn target(&mut self, target: &Target) {
-        self.check(target.graph(), || target.name());
-        self.request.targets.push(target.op_id());
-    }
-
-    /// Checks that all that it asks for belongs to the session's graph.
-    fn check_graph(&self) -> Result<()> {
-        let Some(name) = &self.foreign else { return Ok(()) };
-        let message = format!("`{name}` belongs to another graph than the session");
-        Err(Error::new(Code::InvalidArgument, message))
-    }
-
-    fn check(&mut self, graph: &Graph, name: impl FnOnce() -> String) {
-        if !graph.same_as(&self.graph) {
-            self.foreign.get_or_insert_with(name);
-        }
-    }
-}
-
-/// A step in the making: add feeds, fetches and targets, then `.await` it.
-#[must_use = "a step runs when it is awaited"]
-pub struct SessionRun<'a> {
-    session: &'a Session,
-    asked: Asked,
-}
-
-impl SessionRun<'_> {
-    /// Feeds `value` wherever `output` is needed.
-    pub fn feed(mut self, output: &Output, value: impl Into<Tensor>) -> Self {
-        self.asked.feed(output, value.into());
-        self
-    }
-
-    /// Fetches the value of `output`. The results are in the order of these calls.
-    pub fn fetch(mut self, output: &Output) -> Self {
-        self.asked.fetch(output);
-        self
-    }
-
-    /// Runs `target`.
-    pub fn target(mut self, target: impl AsRef<Target>) -> Self {
-        self.asked.target(target.as_ref());
-        self
-    }
-
-    /// Takes the step with `options`: a time limit of its own, and a record of when each of its
-    /// operations ran ([`Fetched::metadata`]).
-    pub fn options(mut self, options: RunOptions) -> Self {
-        self.asked.options = self.asked.options.merged(options);
-        self
-    }
-}
-
-impl<'a> IntoFuture for SessionRun<'a> {
-    type Output = Result<Fetched>;
-    type IntoFuture = RunFuture<'a>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        let edges = Edges::from_slice(&self.asked.request.fetches);
-        RunFuture { running: self.session.run_step(self.asked), edges }
-    }
-}
-
-/// A step that runs while this is awaited.
-#[must_use = "a step runs when it is awaited"]
-pub struct RunFuture<'a> {
-    running: Running<'a>,
-    edges: Edges,
-}
-
-impl Future for RunFuture<'_> {
-    type Output = Result<Fetched>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Poll::Ready(done) = Pin::new(&mut self.running).poll(context) else {
-            return Poll::Pending;
-        };
-        let edges = std::mem::take(&mut self.edges);
-        let fetched = |done: StepDone| {
-            let metadata = RunMetadata { operations: done.times };
-            Fetched { values: done.fetches, edges, metadata }
-        };
-        Poll::Ready(done.map(fetched))
-    }
-}
-
-/// As [`RunFuture`], with the whole record of the step.
-pub(super) struct Running<'a> {
-    session: &'a Session,
-    stage: Stage,
-}
-
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one a step, and a box would be memory a step"
-)]
-enum Stage {
-    Asked(Asked),
-    Waiting(Request, Answer<Result<StepDone>>),
-    Over,
-}
-
-impl Future for Running<'_> {
-    type Output = Result<StepDone>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let session = self.session;
-        let (request, mut answer) = match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Asked(asked) => session.begin(asked)?,
-            Stage::Waiting(request, answer) => (request, answer),
-            Stage::Over => panic!("a step that is over is not polled again"),
-        };
-        let Poll::Ready(done) = Pin::new(&mut answer).poll(context) else {
-            self.stage = Stage::Waiting(request, answer);
-            return Poll::Pending;
-        };
-        session.spare.borrow_mut().push((request, answer));
-        Poll::Ready(done.unwrap_or_else(|| Err(stopped().on(session.target.task()))))
     }
 }
 

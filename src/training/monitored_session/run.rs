@@ -12,12 +12,13 @@ use crate::tensor::{DType, Tensor};
 use crate::units::Time;
 
 use super::super::fetched::Fetched;
-use super::super::hooks::{RunArgs, RunOptions, RunValues};
+use super::super::hooks::{RunArgs, RunValues};
 use super::super::input::{Input, Position};
 use super::super::record::StepStats;
 use super::super::recovery::is_mendable;
 use super::super::run_metadata::RunMetadata;
-use super::super::session::Asked;
+use super::super::run_options::RunOptions;
+use super::super::session::RequestedStep;
 use super::MonitoredSession;
 
 /// The feeds of a run by its program.
@@ -99,7 +100,7 @@ impl<'a> MonitoredRun<'a> {
             }
             let started = self.monitored.task.now();
             let is_rolled_back = match self.ask(&mut fed) {
-                Ok((asked, options)) => match self.monitored.take(asked, options, started).await? {
+                Ok((step, options)) => match self.monitored.take(step, options, started).await? {
                     Some((done, began)) => return self.finish(done, options, began).await,
                     None => true,
                 },
@@ -129,38 +130,38 @@ impl<'a> MonitoredRun<'a> {
 
     /// The run's whole request: the program's part, then the train op's, then the hooks'. The feeds
     /// of the program's function are kept in `fed`.
-    fn ask(&mut self, fed: &mut Option<Feeds>) -> Result<(Asked, RunOptions)> {
+    fn ask(&mut self, fed: &mut Option<Feeds>) -> Result<(RequestedStep, RunOptions)> {
         if let (None, Some(feeder)) = (&fed, &mut self.feeder) {
             *fed = Some(feeder()?);
         }
         let targets = self.targets_of_this_step();
-        let mut asked = self.monitored.session.asked();
+        let mut step = self.monitored.session.empty_step();
         self.fixed
             .iter()
             .chain(fed.iter().flatten())
-            .for_each(|(output, value)| asked.feed(output, value.clone()));
-        self.fetches.iter().for_each(|output| asked.fetch(output));
-        targets.iter().for_each(|target| asked.target(target));
+            .for_each(|(output, value)| step.feed(output, value.clone()));
+        self.fetches.iter().for_each(|output| step.fetch(output));
+        targets.iter().for_each(|target| step.target(target));
         let train_op = targets.iter().find_map(Target::end_of_step);
         if let Some(train_op) = &train_op {
-            train_op.told_of_step().iter().for_each(|told| asked.fetch(told));
-            asked.origin = Some(self.monitored.next_origin());
-            self.monitored.positions.feed(&mut asked);
+            train_op.told_of_step().iter().for_each(|told| step.fetch(told));
+            step.origin = Some(self.monitored.next_origin());
+            self.monitored.positions.feed(&mut step);
             if let Some(own) = &self.monitored.own_variables
                 && !train_op.is_local_step()
             {
-                own.feed(&mut asked);
+                own.feed(&mut step);
             }
-            asked.reads_ahead = self.monitored.task.reads_ahead();
+            step.reads_ahead = self.monitored.task.reads_ahead();
         }
         let mut options = self.options;
         let (context, hooks) = self.monitored.context_and_hooks();
         let is_training_step = train_op.is_some();
         hooks.before_run(
             &context,
-            RunArgs { asked: &mut asked, options: &mut options, is_training_step },
+            RunArgs { step: &mut step, options: &mut options, is_training_step },
         )?;
-        Ok((asked, options))
+        Ok((step, options))
     }
 
     /// Its targets; a worker that trains a copy of its own exchanges in every so many steps.

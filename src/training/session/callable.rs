@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::graph::{Output, Target};
 use crate::partition::Request;
-use crate::runtime::{Answer, Code, Error, Result, RunStep, Values, stopped};
+use crate::runtime::{Answer, Code, Error, Result, RunStep, Values};
 use crate::tensor::Tensor;
 
 use super::super::fetched::{Edges, Fetched};
@@ -31,13 +31,9 @@ impl Session {
         fetches: &[&Output],
         targets: &[&Target],
     ) -> Result<Callable<'_>> {
-        let mut asked = self.asked();
-        feeds.iter().for_each(|feed| asked.feed(feed, Tensor::scalar(false)));
-        fetches.iter().for_each(|fetch| asked.fetch(fetch));
-        targets.iter().for_each(|target| asked.target(target));
-        asked.check_graph()?;
-        let edges = Edges::from_slice(&asked.request.fetches);
-        Ok(Callable { session: self, request: Arc::new(asked.request), edges })
+        let request = self.request_of(feeds, fetches, targets)?;
+        let edges = Edges::from_slice(&request.fetches);
+        Ok(Callable { session: self, request: Arc::new(request), edges })
     }
 }
 
@@ -67,7 +63,7 @@ impl Callable<'_> {
             pieces: None,
             reply: answer.reply(),
         });
-        let done = answer.await.unwrap_or_else(|| Err(stopped().on(session.target.task())))?;
+        let done = session.answered(answer).await?;
         let (values, edges) = (done.fetches, self.edges.clone());
         Ok(Fetched { values, edges, metadata: RunMetadata::default() })
     }

@@ -42,16 +42,11 @@ impl Session {
         fetches: &[&Output],
         targets: &[&Target],
     ) -> Result<PartialRun<'_>> {
-        let mut asked = self.asked();
-        feeds.iter().for_each(|feed| asked.feed(feed, Tensor::scalar(false)));
-        fetches.iter().for_each(|fetch| asked.fetch(fetch));
-        targets.iter().for_each(|target| asked.target(target));
-        asked.check_graph()?;
+        let request = self.request_of(feeds, fetches, targets)?;
         self.extend()?;
         let handle = self.partial_runs.get();
         self.partial_runs.set(handle + 1);
         let (set_up, whole) = (Answer::new(), Answer::new());
-        let request = asked.request;
         let (feeds, fetches) = (request.feeds.clone(), Edges::from_slice(&request.fetches));
         self.send(RunStep {
             session: self.id,
@@ -110,8 +105,7 @@ impl PartialRun<'_> {
         let (answer, session, handle) = (Answer::new(), self.session.id, self.handle);
         let piece = RunPiece { session, handle, feeds, fetches, reply: answer.reply() };
         tell(&self.session.target.master, MasterMail::RunPiece(piece));
-        let target = &self.session.target;
-        let values = answer.await.unwrap_or_else(|| Err(stopped().on(target.task())))?;
+        let values = self.session.answered(answer).await?;
         Ok(Fetched { values, edges, metadata: RunMetadata::default() })
     }
 

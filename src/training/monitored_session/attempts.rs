@@ -1,0 +1,199 @@
+//! The attempts at a step: after the loss of a task it is taken again, in a new session.
+//!
+//! When to try again, and with what error to give up, is up to [`super::super::recovery`].
+
+use crate::runtime::{Code, Error, Origin, Result, StepDone};
+use crate::units::Time;
+
+use super::super::own_values::OwnVariables;
+use super::super::record::StepStats;
+use super::super::recovery::{given_up, is_end, is_mendable};
+use super::super::run_options::RunOptions;
+use super::super::session::RequestedStep;
+use super::super::session_creator::Created;
+use super::MonitoredSession;
+
+impl MonitoredSession {
+    /// Takes a step that has been asked for since `started`, again with a new session if a task was
+    /// lost. Returns also when the last attempt began; `None` if the training has gone back to a
+    /// checkpoint meanwhile: the step's feeds must then be asked for anew.
+    pub(super) async fn take(
+        &mut self,
+        mut step: RequestedStep,
+        options: RunOptions,
+        mut started: Time,
+    ) -> Result<Option<(StepDone, Time)>> {
+        let (mut repeat, seen) = (step.repeat(&self.session), self.global_step);
+        let mut is_again = false;
+        loop {
+            if let Some(timeout) = options.timeout {
+                self.session.set_timeout(Some(timeout));
+            }
+            step.options = RunOptions { timeout: None, ..options };
+            let done = self.session.run_step(step).await;
+            if options.timeout.is_some() {
+                self.creator.renew_timeout(&self.session);
+            }
+            let error = match done {
+                Ok(done) => {
+                    self.tries.renew();
+                    let is_kept = !is_again || self.set_mirrors().await?;
+                    return Ok(is_kept.then_some((done, started)));
+                }
+                Err(error) if error.code == Code::Late => {
+                    self.report_given_up(started, seen);
+                    started = self.task.now();
+                    repeat.origin = Some(self.next_origin());
+                    step = RequestedStep::again(&self.session, &repeat);
+                    step.origin = repeat.origin;
+                    continue;
+                }
+                Err(error) if self.can_recover_from(&error) => error,
+                Err(error) => return Err(error),
+            };
+            if self.recover(error).await? {
+                return Ok(None);
+            }
+            is_again = true;
+            if repeat.is_training_step() {
+                tracing::warn!(
+                    worker = %self.task.name(), step = self.local_step, global_step = seen,
+                    "the gradient of this attempt is left out: the step is taken again"
+                );
+                self.report_given_up(started, seen);
+            }
+            started = self.task.now();
+            step = RequestedStep::again(&self.session, &repeat);
+        }
+    }
+
+    /// Sets each mirror to its primary, after a step that was taken again: whoever had part of it
+    /// before has left that part out, though its mirror had been set back since. Returns whether
+    /// the step still counts: the training has not gone back to a checkpoint.
+    async fn set_mirrors(&mut self) -> Result<bool> {
+        match self.creator.scaffold.set_mirrors(&self.session).await {
+            Ok(()) => Ok(true),
+            // A new session sets them, too.
+            Err(error) if self.can_recover_from(&error) => Ok(!self.recover(error).await?),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The origin of the next training step.
+    pub(super) fn next_origin(&mut self) -> Origin {
+        let number = self.begun;
+        self.begun += 1;
+        Origin { training: self.training, number, is_again: false }
+    }
+
+    /// Reports an attempt, begun at `started`, of a step that was asked for at `global_step` and is
+    /// taken again: its gradient counts as dropped, since that of the next attempt counts, from the
+    /// values that the variables then have.
+    fn report_given_up(&self, started: Time, global_step: u64) {
+        self.task.recorder().step(StepStats {
+            worker: self.task.name().clone(),
+            local_step: self.local_step,
+            global_step,
+            started,
+            ended: self.task.now(),
+            computed: None,
+            loss: None,
+            staleness: 0,
+            applied: false,
+            is_local: false,
+        });
+    }
+
+    /// Whether a new session may mend `error`. While variables are being restored, a step can find
+    /// them without values, or its gradient can be of a version that is gone.
+    fn can_recover_from(&self, error: &Error) -> bool {
+        let may_be_reset =
+            error.code == Code::FailedPrecondition && self.creator.checkpoints.is_some();
+        is_mendable(error)
+            || may_be_reset
+            || (error.code == Code::FailedPrecondition && self.creator.was_reset())
+    }
+
+    /// Goes on with a new session.
+    ///
+    /// # Errors
+    /// `error`, if no new session mends it; else as [`MonitoredSession::recover`].
+    pub(super) async fn go_on_after(&mut self, error: Error) -> Result<()> {
+        if !self.can_recover_from(&error) {
+            return Err(error);
+        }
+        self.recover(error).await.map(drop)
+    }
+
+    /// Replaces a session that has lost a task. Returns whether the training has gone back to a
+    /// checkpoint.
+    ///
+    /// # Errors
+    /// `root`, if the task does not come back, or comes back without values that no checkpoint has;
+    /// with the code `DataLoss` if the checkpoints are damaged.
+    pub(super) async fn recover(&mut self, root: Error) -> Result<bool> {
+        let mut is_back = false;
+        loop {
+            let Some(pause) = self.tries.pause() else {
+                return Err(given_up(&root, "it has been tried again, in vain"));
+            };
+            tracing::warn!(%root, ?pause, "going on with a new session");
+            self.task.sleep(pause).await;
+            let gone_on = match self.creator.create_again(self.global_step, &root).await {
+                Ok(created)
+                    if created.restored.is_none() && root.code == Code::FailedPrecondition =>
+                {
+                    return Err(root);
+                }
+                Ok(created) => {
+                    if created.restored.is_some() {
+                        is_back = true;
+                        self.went_back_after = Some(root.clone());
+                    }
+                    self.go_on_with(created).await
+                }
+                Err(error) => Err(error),
+            };
+            match gone_on {
+                Ok(()) => return Ok(is_back),
+                Err(error) if self.can_recover_from(&error) => {
+                    tracing::warn!(%error, "the new session is lost too")
+                }
+                Err(error) if is_end(&error) => return Err(error),
+                Err(error) if error.code == Code::DataLoss => {
+                    // Whoever starts again finds the same checkpoints.
+                    return Err(Error { code: error.code, ..given_up(&root, &error.message) });
+                }
+                Err(error) => {
+                    return Err(given_up(
+                        &root,
+                        &format!("not back in `network.recovery`: {error}"),
+                    ));
+                }
+            }
+        }
+    }
+
+    async fn go_on_with(&mut self, created: Created) -> Result<()> {
+        let Created { session, global_step, restored } = created;
+        (self.session, self.restored) = (session, restored);
+        if let Some(step) = restored {
+            self.global_step = step;
+            self.steps_in_session = 0;
+            self.task.seek_batches(step);
+            // If this session is lost, too, the next one still has to find them.
+            self.positions.go_back();
+            self.own_variables.iter().for_each(OwnVariables::go_back);
+        }
+        self.global_step = self.global_step.max(global_step);
+        if !self.positions.are_found() {
+            self.positions.find(&self.task, &self.session, self.global_step).await?;
+        }
+        if let Some(own) = &self.own_variables
+            && !own.are_found()
+        {
+            own.find(&self.task, &self.session).await?;
+        }
+        self.tell_of_the_session().await
+    }
+}

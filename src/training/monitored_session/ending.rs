@@ -1,0 +1,105 @@
+//! The end of a monitored session: its last changes, its hooks, its digest.
+
+use crate::runtime::{Code, Error, Result};
+
+use super::super::record::Ending;
+use super::super::recovery::ended_behind;
+use super::super::weights::weights_digest;
+use super::MonitoredSession;
+
+impl MonitoredSession {
+    /// Ends this worker's training cleanly: calls the hooks' `end`; the chief also reports the
+    /// weights.
+    ///
+    /// # Errors
+    /// If a hook fails, the weights can't be read, or they are lost and there is no checkpoint of
+    /// the last step.
+    pub async fn close(mut self) -> Result<()> {
+        let reached = self.global_step;
+        if self.own_variables.is_some() && !self.task.is_chief() {
+            self.task.server().tell_last_own_values(&self.task.chief());
+        }
+        let ended = self.end(reached).await;
+        self.task.leave();
+        ended
+    }
+
+    async fn end(&mut self, reached: u64) -> Result<()> {
+        self.settle().await?;
+        let unsaved = self.end_hooks_in_time().await?;
+        let digest = self.weights_digest().await?;
+        if self.global_step < reached {
+            return Err(ended_behind(self.went_back_after.take(), reached, self.global_step));
+        }
+        if self.task.is_chief() {
+            self.task.recorder().ending(Ending { weights_digest: digest });
+        }
+        unsaved.map_or(Ok(()), Err)
+    }
+
+    /// Ends the training with `outcome`. The end of the input is a clean end; any other error is
+    /// returned, and the hooks' `end` is not called.
+    ///
+    /// # Errors
+    /// `outcome`'s error; else as [`MonitoredSession::close`].
+    pub async fn close_after(self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Err(error) if error.code != Code::OutOfRange => Err(error),
+            _ => self.close().await,
+        }
+    }
+
+    /// Drops the chief's local changes since the last average, if it trains a copy of its own: the
+    /// shared variables are what is evaluated and saved.
+    async fn settle(&mut self) -> Result<()> {
+        let settle = self.session.graph().settle();
+        let Some(settle) = settle.filter(|_| self.task.is_chief()) else { return Ok(()) };
+        loop {
+            match self.session.run().target(&settle).await {
+                Err(error) => self.go_on_after(error).await?,
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Ends the hooks as [`MonitoredSession::end_hooks`], within the grace period.
+    async fn end_hooks_in_time(&mut self) -> Result<Option<Error>> {
+        let (task, limit) = (self.task.clone(), self.stop_grace_period);
+        let Some(ended) = task.within(limit, self.end_hooks()).await else {
+            let limit = limit.unwrap_or_default();
+            let message = format!("the hooks did not end within the grace period of {limit:?}");
+            return Err(Error::new(Code::DeadlineExceeded, message).on(task.name()));
+        };
+        ended
+    }
+
+    /// Ends the hooks. Returns the error of one that could not save what it should: that ends
+    /// neither the other hooks nor the training's record.
+    async fn end_hooks(&mut self) -> Result<Option<Error>> {
+        let mut unsaved = None;
+        for index in 0..self.hooks.list.len() {
+            loop {
+                let (context, hooks) = self.context_and_hooks();
+                match hooks.list[index].end(&context).await {
+                    Err(error) if error.code == Code::DataLoss => {
+                        break unsaved = unsaved.or(Some(error));
+                    }
+                    Err(error) => self.go_on_after(error).await?,
+                    Ok(()) => break,
+                }
+            }
+        }
+        Ok(unsaved)
+    }
+
+    /// The hash of the weights, which the chief reports. None on other workers.
+    async fn weights_digest(&mut self) -> Result<Option<u64>> {
+        while self.task.is_chief() {
+            match weights_digest(&self.session).await {
+                Err(error) => self.go_on_after(error).await?,
+                Ok(digest) => return Ok(digest),
+            }
+        }
+        Ok(None)
+    }
+}
