@@ -5,11 +5,11 @@ mod deadlines;
 mod expected;
 mod losses;
 mod pieces;
+mod registration;
 mod reset;
 pub(super) mod step_plan;
 mod steps;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,30 +18,26 @@ use actix::{Actor, ActorContext, Context};
 use tracing::trace_span;
 
 use crate::clock::Clock;
-use crate::cluster::{DeviceName, DeviceSpec, TaskName};
+use crate::cluster::{DeviceName, TaskName};
 use crate::graph::GraphDef;
-use crate::operations::Flow;
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
-use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::error::{Code, Error};
 use crate::runtime::link::Link;
 use crate::runtime::mail::{
     MasterMail, RunStep, SessionList, SessionOptions, SessionStatus, Waiting, WaitingList,
     no_session,
 };
 use crate::runtime::mailbox::Receive;
-use crate::runtime::master::step_plan::{
-    Accepted, Part, Progress, Ready, StepPlan, log_placement, plan,
-};
-use crate::runtime::messages::{
-    GraphHandle, MasterMessage, Placing, Scope, SessionId, StepId, WorkerMessage,
-};
+use crate::runtime::master::step_plan::{Accepted, StepPlan};
+use crate::runtime::messages::{GraphHandle, MasterMessage, SessionId, StepId};
 use crate::runtime::ordered::Ordered;
 use crate::runtime::reply::answer;
 use clients::Client;
 use deadlines::Alarm;
 use expected::Expected;
+use registration::Registration;
 use reset::Reset;
 use steps::Step;
 
@@ -69,13 +65,6 @@ pub(crate) struct Master {
     reset: Option<Reset>,
     next_reset: u64,
     clients: BTreeMap<PeerId, Client>,
-}
-
-/// A partition that a task is making ready, by the session and request that it is for.
-struct Registration {
-    at: PeerId,
-    session: SessionId,
-    request: Arc<Request>,
 }
 
 struct Session {
@@ -162,143 +151,6 @@ impl Master {
             }
             Some(StepPlan::Registering { waiting, .. }) => waiting.push(accepted),
             None => self.register(accepted),
-        }
-    }
-
-    /// Prunes, places and partitions the graph for a request, and has the partitions registered.
-    fn register(&mut self, accepted: Accepted) {
-        let id = accepted.run.session;
-        let request = Arc::clone(&accepted.run.request);
-        let session = &self.sessions[&id];
-        let devices = self.visible_devices(&session.options.device_filters);
-        let (is_soft, is_logged) =
-            (session.options.allow_soft_placement, session.options.log_device_placement);
-        let devices = (&devices[..], &self.home);
-        let planned = plan(&session.graph, &request, devices, is_soft);
-        let planned = planned.and_then(|(partitions, fed_fetches)| {
-            let peers = partitions
-                .iter()
-                .map(|partition| self.peer_of(&partition.task))
-                .collect::<Result<Vec<_>>>()?;
-            self.check_reachable(id, peers.iter().copied())?;
-            if session.client.is_some() {
-                // What goes to another task is checked there, too; what stays here is not.
-                let checked = partitions.iter().try_for_each(|partition| partition.check());
-                checked.map_err(|why| Error::new(Code::InvalidArgument, why))?;
-            }
-            Ok((partitions, peers, fed_fetches))
-        });
-        let (partitions, peers, fed_fetches) = match planned {
-            Ok(planned) => planned,
-            Err(error) => return refuse(accepted, error),
-        };
-        if is_logged {
-            log_placement(&partitions);
-        }
-        let (isolated, placing) = (self.scope_of(id), self.placing_of(id));
-        let is_again = accepted.run.origin.is_some_and(|origin| origin.is_again);
-        let mut ready = Ready { parts: Vec::new(), fed_fetches };
-        for (partition, peer) in partitions.into_iter().zip(&peers) {
-            let graph = GraphHandle { master: self.id, number: self.next_graph };
-            self.next_graph += 1;
-            let registration =
-                Registration { at: *peer, session: id, request: Arc::clone(&request) };
-            self.registering.insert(graph, registration);
-            ready.parts.push(Part::new(*peer, graph, &partition));
-            let has_functions = partition.nodes.iter().any(|node| Flow::of(&node.op).is_some());
-            let functions = has_functions.then(|| Box::new(placing.clone()));
-            let partition = Arc::new(partition);
-            let order =
-                WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions };
-            self.link.send(*peer, order);
-        }
-        let plans = &mut self.sessions.get_mut(&id).expect("it was just there").plans;
-        if peers.is_empty() {
-            // Nothing is to be run: every fetch is also fed.
-            let ready = Arc::new(ready);
-            plans.insert(request, StepPlan::Ready(Arc::clone(&ready)));
-            return self.start(accepted, ready);
-        }
-        let outstanding = ready.parts.iter().map(|part| part.graph).collect();
-        plans
-            .insert(request, StepPlan::Registering { ready, outstanding, waiting: vec![accepted] });
-    }
-
-    fn peer_of(&self, task: &TaskName) -> Result<PeerId> {
-        let unknown =
-            || Error::new(Code::Unavailable, format!("the task {task} can't be reached from here"));
-        self.link.resolve(task).ok_or_else(unknown)
-    }
-
-    fn visible_devices(&self, filters: &[DeviceSpec]) -> Cow<'_, [DeviceName]> {
-        if filters.is_empty() {
-            return Cow::Borrowed(&self.devices);
-        }
-        let is_visible = |device: &&DeviceName| {
-            *device.task() == self.home || filters.iter().any(|filter| filter.matches(device))
-        };
-        self.devices.iter().filter(is_visible).cloned().collect()
-    }
-
-    /// Where the functions of a session's conditions and loops may be, whose steps are those of
-    /// other masters: where its own operations may be, of which those on this task are among.
-    fn placing_of(&self, session: SessionId) -> Placing {
-        let mut placing = self.sessions[&session].options.placing();
-        if !placing.device_filters.is_empty() {
-            placing.device_filters.push(DeviceSpec::of_task(&self.home).to_string());
-        }
-        placing
-    }
-
-    fn scope_of(&self, session: SessionId) -> Option<Scope> {
-        self.sessions[&session].options.isolate_session_state.then_some((self.id, session))
-    }
-
-    /// A worker has made a partition ready, or has failed to; the last one starts the waiting
-    /// steps.
-    fn registered(&mut self, from: PeerId, graph: GraphHandle, outcome: Result<()>) {
-        let is_asked = |registration: &mut Registration| registration.at == from;
-        let asked = self.registering.get_mut(&graph).is_some_and(is_asked);
-        let Some(Registration { session: session_id, request, .. }) =
-            asked.then(|| self.registering.remove(&graph)).flatten()
-        else {
-            let from = self.link.name(from);
-            return tracing::debug!(?graph, %from, "an answer that nobody waits for; dropped");
-        };
-        let Some(session) = self.sessions.get_mut(&session_id) else { return };
-        let Some(plan) = session.plans.get_mut(&request) else { return };
-        match plan.registered(graph, outcome) {
-            Progress::Waiting => {}
-            Progress::Ready(ready, waiting) => {
-                for accepted in waiting {
-                    self.start(accepted, Arc::clone(&ready));
-                }
-            }
-            Progress::Failed(error, waiting) => {
-                self.forget_plan(session_id, &request);
-                waiting.into_iter().for_each(|accepted| refuse(accepted, error.clone()));
-            }
-        }
-    }
-
-    /// Drops a plan that could not be registered, with the partitions that workers may hold of it.
-    fn forget_plan(&mut self, session: SessionId, request: &Arc<Request>) {
-        let plans = &mut self.sessions.get_mut(&session).expect("a plan is of a session").plans;
-        let (parts, waiting) =
-            plans.remove(request).expect("a plan is forgotten once").into_parts();
-        assert!(waiting.is_empty(), "no step waits for a plan that is given up");
-        self.deregister(parts, None);
-    }
-
-    /// Makes workers forget partitions, and with `isolated` the session's own variables.
-    fn deregister(&mut self, parts: Vec<Part>, isolated: Option<Scope>) {
-        let mut graphs: BTreeMap<PeerId, Vec<GraphHandle>> = BTreeMap::new();
-        for part in parts {
-            self.registering.remove(&part.graph);
-            graphs.entry(part.peer).or_default().push(part.graph);
-        }
-        for (peer, graphs) in graphs {
-            self.link.send(peer, WorkerMessage::DeregisterGraphs { graphs, isolated });
         }
     }
 

@@ -7,6 +7,7 @@ mod coordination;
 mod done;
 mod joins;
 mod read_ahead;
+mod reset;
 mod resources;
 mod snapshots;
 mod trainings;
@@ -24,8 +25,7 @@ use tracing::trace_span;
 
 use crate::clock::Clock;
 use crate::graph::Replica;
-use crate::planted::{self, Bug};
-use crate::sync::{Departed, Membership, Participation, Views};
+use crate::sync::{Membership, Participation, Views};
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
@@ -35,7 +35,7 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
 use crate::runtime::mail::{Binding, ParameterServerMail, Waiting, WaitingList, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
-use crate::runtime::messages::{MasterMessage, ParameterServerMessage};
+use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::resources::Resources;
 use crate::runtime::parameter_server::variable_store::VariableStore;
@@ -290,38 +290,8 @@ impl ParameterServer {
             }
             ParameterServerMessage::CheckpointSaved => self.link.actors.news.hear(from),
             ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {
-                for (task, incarnation) in &incarnations {
-                    self.link.has_restarted(task, *incarnation);
-                    if let Some(peer) = self.link.resolve(task) {
-                        self.part.forget_earlier_life(peer.0, *incarnation);
-                    }
-                }
-                let cleared = self.store.reset(&containers);
-                let (resources, waiting) = self.resources.reset(&containers);
-                let variables = cleared.variables.len() as u32 + resources;
-                self.forget_trainings(cleared);
-                self.refuse_waiting(waiting);
-                let goes_on = within_training && planted::is_in(Bug::KeepsOldSteps);
-                let departed = if within_training {
-                    if !goes_on {
-                        self.members.restore();
-                    }
-                    self.members.all_that_departed()
-                } else {
-                    Departed::default()
-                };
-                if !within_training && containers.is_empty() {
-                    self.members.begin_anew();
-                    self.begin_anew();
-                } else if !within_training && variables > 0 {
-                    // Trainings in other containers go on.
-                    self.members.expect_all();
-                    self.link.actors.training_over.set(false);
-                }
-                if !goes_on {
-                    tell(&self.link.actors.worker, WorkerMail::Cleared(containers));
-                }
-                self.link.send(from, MasterMessage::ResetDone { number, variables, departed });
+                self.note_incarnations(&incarnations);
+                self.reset(from, number, containers, within_training);
             }
         }
     }
@@ -405,12 +375,7 @@ impl Receive for ParameterServer {
                 self.lose(peer, &masters, loss, context);
             }
             ParameterServerMail::GraceIsOver { silence } => self.end_grace(silence),
-            ParameterServerMail::CloseScope(scope) => {
-                let cleared = self.store.close_scope(scope);
-                self.forget_trainings(cleared);
-                let waiting = self.resources.close_scope(scope);
-                self.refuse_waiting(waiting);
-            }
+            ParameterServerMail::CloseScope(scope) => self.close_scope(scope),
             ParameterServerMail::Serve(mut requests) => {
                 requests.drain(..).for_each(|request| self.serve(request));
                 self.link.actors.requests.give(requests);

@@ -5,38 +5,22 @@
 //! sessions stay and its steps go on; what they give is kept for it. A client that says goodbye, or
 //! starts anew, has no sessions any more.
 
+mod actions;
 mod pieces;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
 
-use actix::fut::ActorFutureExt;
-use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
-use xxhash_rust::xxh3::xxh3_64;
+use actix::{AsyncContext, Context, SpawnHandle};
 
-use crate::cluster::DeviceSpec;
-use crate::graph::GraphDef;
-use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
 use super::Master;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::{
-    CLOSED, MasterMail, ResetContainers, RunStep, SessionOptions, StepDone, no_session, stopped,
-};
-use crate::runtime::messages::{
-    self, ClientMessage, Origin, Scope, SentOperation, SessionAction, SessionAnswer, SessionCall,
-    SessionId, Values,
-};
-use crate::runtime::reply::Answer;
+use crate::runtime::mail::MasterMail;
+use crate::runtime::messages::{ClientMessage, SessionAnswer, SessionCall, SessionId};
 
-/// The most sessions of one client.
-const SESSIONS: usize = 64;
 /// The most calls of one client that are under way or whose answers are kept.
 const CALLS: usize = 1 << 12;
-/// The most steps of one session with different feeds, fetches and targets.
-const REQUESTS: usize = 1 << 12;
 /// The most memory of values that are kept for one client until it says that they have arrived
 /// \[bytes\].
 const KEPT: u64 = 256 << 20;
@@ -51,9 +35,6 @@ pub(super) struct Client {
     /// The timer of its end, while its connection is lost.
     away: Option<SpawnHandle>,
 }
-
-/// A client's step: its request and feeds, its time limit, its origin, and whether it is traced.
-type ClientStep = (Request, Values, Option<Duration>, Option<Origin>, bool);
 
 /// A call, and who waits for its answer.
 #[derive(Clone, Copy)]
@@ -136,190 +117,6 @@ impl Master {
         self.carry_out(caller, action, context);
     }
 
-    fn carry_out(&mut self, caller: Caller, action: SessionAction, context: &mut Context<Self>) {
-        let done = match action {
-            SessionAction::Create { placing, isolate_session_state } => {
-                SessionOptions::of_placing(&placing).and_then(|options| {
-                    let options = SessionOptions { isolate_session_state, ..options };
-                    self.create_for(caller.peer, options)
-                })
-            }
-            SessionAction::Extend { session, known, operations } => {
-                self.extend_for(caller.peer, session, known, operations)
-            }
-            SessionAction::Run { session, request, feeds, timeout, origin, is_traced } => {
-                let step = (request, feeds, timeout, origin, is_traced);
-                return match self.check_step(caller.peer, session, &step.0, step.1.len()) {
-                    Ok(session) => self.run_for(caller, session, step, context),
-                    Err(error) => self.answer_call(caller, Err(error)),
-                };
-            }
-            SessionAction::SetUp { session, handle, request, timeout } => {
-                let fed = request.feeds.len();
-                return match self.check_step(caller.peer, session, &request, fed) {
-                    Ok(session) => {
-                        self.set_up_for(caller, (session, handle), request, timeout, context)
-                    }
-                    Err(error) => self.answer_call(caller, Err(error)),
-                };
-            }
-            SessionAction::Piece { session, handle, feeds, fetches } => {
-                return match self.session_of(caller.peer, session) {
-                    Ok(session) => {
-                        self.run_piece_for(caller, (session, handle), (feeds, fetches), context)
-                    }
-                    Err(error) => self.answer_call(caller, Err(error)),
-                };
-            }
-            SessionAction::GiveUp { session, handle } => {
-                if let Ok(session) = self.session_of(caller.peer, session) {
-                    self.give_up_pieces(session, handle);
-                }
-                Ok(SessionAnswer::Done)
-            }
-            SessionAction::Close { session } => {
-                if let Ok(session) = self.session_of(caller.peer, session) {
-                    self.close_session(session, &Error::new(Code::Cancelled, CLOSED));
-                }
-                Ok(SessionAnswer::Done)
-            }
-            SessionAction::Reset { containers, within_training, device_filters, timeout } => {
-                return match messages::device_filters(&device_filters) {
-                    Ok(filters) => {
-                        let asked = (containers, within_training, filters, timeout);
-                        self.reset_for(caller, asked, context)
-                    }
-                    Err(error) => self.answer_call(caller, Err(error)),
-                };
-            }
-            SessionAction::Return => Ok(SessionAnswer::Done),
-        };
-        self.answer_call(caller, done);
-    }
-
-    fn create_for(&mut self, peer: PeerId, options: SessionOptions) -> Result<SessionAnswer> {
-        if self.clients[&peer].sessions.len() >= SESSIONS {
-            let message = format!(
-                "{} has {SESSIONS} sessions here, and may not have more; close one first",
-                self.link.name(peer)
-            );
-            return Err(self.refusal(Code::FailedPrecondition, message));
-        }
-        let session = self.create_session(options, Some(peer));
-        self.clients.get_mut(&peer).expect("it has just called").sessions.insert(session);
-        Ok(SessionAnswer::Created((self.id, session)))
-    }
-
-    /// The session that `scope` names, if it is `peer`'s.
-    fn session_of(&self, peer: PeerId, (master, session): Scope) -> Result<SessionId> {
-        let is_own = self.clients.get(&peer).is_some_and(|client| {
-            client.sessions.contains(&session) && self.sessions.contains_key(&session)
-        });
-        if is_own && master == self.id { Ok(session) } else { Err(no_session()) }
-    }
-
-    fn extend_for(
-        &mut self,
-        peer: PeerId,
-        session: Scope,
-        known: u32,
-        operations: Vec<SentOperation>,
-    ) -> Result<SessionAnswer> {
-        let session = self.session_of(peer, session)?;
-        let received = operations.into_iter().map(SentOperation::receive);
-        let received = received.collect::<Result<_>>()?;
-        let graph = &mut self.sessions.get_mut(&session).expect("it was just there").graph;
-        let has = graph.operations.len();
-        if has != known as usize {
-            let message = format!("the graph has {has} operations here, and {known} at the client");
-            return Err(Error::new(Code::Aborted, message));
-        }
-        Arc::make_mut(graph).receive(received).map_err(|refused| {
-            Error::new(Code::InvalidArgument, refused.why).in_operation(refused.operation)
-        })?;
-        Ok(SessionAnswer::Done)
-    }
-
-    /// Checks that `session` is `peer`'s, and that its graph has what `request` names.
-    fn check_step(
-        &self,
-        peer: PeerId,
-        session: Scope,
-        request: &Request,
-        values: usize,
-    ) -> Result<SessionId> {
-        let id = self.session_of(peer, session)?;
-        let session = &self.sessions[&id];
-        check_request(&session.graph, request, values)?;
-        if session.plans.len() >= REQUESTS && !session.plans.contains_key(request) {
-            let message = format!(
-                "{REQUESTS} different sets of feeds, fetches and targets have been run in this \
-                 session, and no more may be; make a new one"
-            );
-            return Err(self.refusal(Code::FailedPrecondition, message));
-        }
-        Ok(id)
-    }
-
-    fn run_for(
-        &mut self,
-        caller: Caller,
-        session: SessionId,
-        (request, feeds, timeout, origin, is_traced): ClientStep,
-        context: &mut Context<Self>,
-    ) {
-        let answer = Answer::<Result<StepDone>>::new();
-        let deadline = timeout.map(|timeout| self.clock.now().after(timeout));
-        // Clients count their trainings each by itself.
-        let training = |origin: Origin| {
-            let text = format!("{} {}", caller.client, origin.training);
-            Origin { training: xxh3_64(text.as_bytes()), ..origin }
-        };
-        let (request, origin) = (Arc::new(request), origin.map(training));
-        let reply = answer.reply();
-        let (reads_ahead, pieces) = (false, None);
-        let run = RunStep {
-            session,
-            request,
-            feeds,
-            deadline,
-            origin,
-            is_traced,
-            reads_ahead,
-            pieces,
-            reply,
-        };
-        self.run_step(run, context);
-        let answered = answer.into_actor(self).map(move |done, master: &mut Self, _| {
-            let done = done.unwrap_or_else(|| Err(stopped()));
-            let fetched = |done: StepDone| SessionAnswer::Fetched(done.fetches, done.times);
-            master.answer_call(caller, done.map(fetched));
-            master.link.flush();
-        });
-        context.spawn(answered);
-    }
-
-    fn reset_for(
-        &mut self,
-        caller: Caller,
-        asked: (Vec<String>, bool, Vec<DeviceSpec>, Option<Duration>),
-        context: &mut Context<Self>,
-    ) {
-        let (containers, within_training, device_filters, timeout) = asked;
-        let answer = Answer::new();
-        let deadline = timeout.map(|timeout| self.clock.now().after(timeout));
-        let reply = answer.reply();
-        let asked =
-            ResetContainers { containers, within_training, device_filters, deadline, reply };
-        self.reset(asked, context);
-        let answered = answer.into_actor(self).map(move |done, master: &mut Self, _| {
-            let done = done.unwrap_or_else(|| Err(stopped()));
-            master.answer_call(caller, done.map(SessionAnswer::Reset));
-            master.link.flush();
-        });
-        context.spawn(answered);
-    }
-
     /// Answers a call, unless its client has gone.
     fn answer_call(&mut self, caller: Caller, outcome: Result<SessionAnswer>) {
         let Caller { peer, client: id, number } = caller;
@@ -390,22 +187,5 @@ impl Master {
 
     fn refusal(&self, code: Code, message: String) -> Error {
         Error::new(code, message).on(&self.link.name(self.link.local()))
-    }
-}
-
-/// Checks that `graph` has all that `request` names, and that it has a value for each feed.
-fn check_request(graph: &GraphDef, request: &Request, values: usize) -> Result<()> {
-    let Request { feeds, fetches, targets } = request;
-    let refused = |message: String| Err(Error::new(Code::InvalidArgument, message));
-    if feeds.len() != values {
-        return refused(format!("{values} values are fed to {} places", feeds.len()));
-    }
-    if let Some(edge) = feeds.iter().chain(fetches).find(|edge| !graph.has_edge(**edge)) {
-        let (op, output) = (edge.op.0, edge.output);
-        return refused(format!("the graph has no output {output} of an operation {op}"));
-    }
-    match targets.iter().find(|target| !graph.has(**target)) {
-        Some(target) => refused(format!("the graph has no operation {}", target.0)),
-        None => Ok(()),
     }
 }

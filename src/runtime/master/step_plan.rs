@@ -34,7 +34,7 @@ pub(super) enum StepPlan {
     Ready(Arc<Ready>),
 }
 
-/// A plan whose partitions are registered.
+/// What the parts of a plan are: where each runs, and what it is fed and gives.
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) parts: Vec<Part>,

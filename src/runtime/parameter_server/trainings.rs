@@ -1,5 +1,5 @@
-//! Membership of trainings at a parameter server: workers that leave, are lost or come back;
-//! trainings that end or are reset.
+//! Membership of trainings at a parameter server: workers that join, leave, are lost or come back;
+//! trainings that begin anew or end.
 
 use std::time::Duration;
 
@@ -10,13 +10,10 @@ use crate::sync::{Joined, Views};
 use crate::transport::{Loss, PeerId};
 
 use super::ParameterServer;
-use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::{Binding, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::ParameterServerMessage;
-use crate::runtime::parameter_server::coordination::Coordination;
-use crate::runtime::parameter_server::variable_store::Cleared;
-use crate::runtime::state::{Bound, StateValues, Ticket};
+use crate::runtime::state::{Bound, StateValues};
 
 /// How long a worker whose task has fallen silent is still waited for: longer than it takes to
 /// connect again.
@@ -230,28 +227,6 @@ impl ParameterServer {
             for offered in held.into_iter().filter(|offered| !offered.goes_on) {
                 self.answer(offered.ticket, Ok(StateValues::new()));
             }
-        }
-    }
-
-    /// The variables are cleared: refuses the operations that wait in their trainings.
-    pub(super) fn forget_trainings(&mut self, cleared: Cleared) {
-        self.snapshots.clear(&cleared.variables);
-        let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
-        let waiting: Vec<Ticket> = cleared
-            .waiting
-            .into_iter()
-            .chain(coordinations.flat_map(Coordination::waiting))
-            .collect();
-        self.refuse_waiting(waiting);
-    }
-
-    /// Refuses the operations `waiting`, because what they wait for was reset.
-    pub(super) fn refuse_waiting(&mut self, waiting: Vec<Ticket>) {
-        for ticket in waiting {
-            self.answer(
-                ticket,
-                Err(Error::new(Code::Aborted, "what the step waits for was reset")),
-            );
         }
     }
 }

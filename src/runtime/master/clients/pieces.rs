@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::fut::ActorFutureExt;
-use actix::{AsyncContext, Context, WrapFuture};
+use actix::Context;
 
 use crate::partition::Request;
 use crate::tensor::Tensor;
@@ -45,12 +44,10 @@ impl Master {
                 None => whole.await.unwrap_or_else(|| Err(stopped())).map(|_| SessionAnswer::Done),
             }
         };
-        context.spawn(outcome.into_actor(self).map(move |outcome, master: &mut Self, _| {
-            master.answer_call(caller, outcome);
-            master.link.flush();
-        }));
+        self.answer_later(caller, outcome, context);
     }
 
+    /// Feeds and fetches a piece; the call is answered with its values.
     pub(super) fn run_piece_for(
         &mut self,
         caller: Caller,
@@ -60,11 +57,8 @@ impl Master {
     ) {
         let answer = Answer::<Result<Values>>::new();
         self.run_piece(RunPiece { session, handle, feeds, fetches, reply: answer.reply() });
-        context.spawn(answer.into_actor(self).map(move |values, master: &mut Self, _| {
-            let values = values.unwrap_or_else(|| Err(stopped()));
-            let fetched = |values| SessionAnswer::Fetched(values, Vec::new());
-            master.answer_call(caller, values.map(fetched));
-            master.link.flush();
-        }));
+        let fetched = |values| SessionAnswer::Fetched(values, Vec::new());
+        let values = async move { answer.await.unwrap_or_else(|| Err(stopped())).map(fetched) };
+        self.answer_later(caller, values, context);
     }
 }
