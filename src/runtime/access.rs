@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use crate::cluster::{ClusterSpec, Role as TaskRole, TaskName};
+use crate::cluster::{ClusterSpec, TaskName};
 use crate::transport::{CLIENT, PeerId, Transport};
 
 use crate::runtime::error::{Code, Error};
@@ -114,11 +114,6 @@ impl Access {
             last: RefCell::default(),
             refused: RefCell::default(),
         }
-    }
-
-    /// What `task` of the cluster does in a training.
-    pub(crate) fn role(&self, task: &TaskName) -> TaskRole {
-        self.cluster.role(task)
     }
 
     /// Lets clients run graphs from now on; their sessions outlive their connections by `limit`.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::trace_span;
 
-use crate::cluster::{Role, TaskName};
+use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
 
 use crate::runtime::access::Access;
@@ -63,8 +63,8 @@ pub(crate) struct Actors {
     pub(crate) chief: Cell<Option<PeerId>>,
     /// By peer, as far as any: whether this task has sent it something for a step.
     partners: RefCell<Vec<bool>>,
-    /// Messages broadcast to all tasks, sent again to a task that was lost meanwhile.
-    pub(crate) parting: RefCell<Vec<ParameterServerMessage>>,
+    /// What this task has said about the end of the training.
+    pub(crate) parting: RefCell<Vec<Parting>>,
     /// Where the chief has the variables that workers share.
     pub(crate) places: KnownPlaces,
     /// The variables that a worker alone has, for checkpoints.
@@ -76,6 +76,13 @@ pub(crate) struct Actors {
     /// The lists that the worker and the parameter server send each other.
     pub(crate) requests: Spare<StateRequest>,
     pub(crate) served: Spare<Served>,
+}
+
+/// A message about the end of the training, kept for the tasks that are lost after it.
+pub(crate) struct Parting {
+    pub(crate) message: ParameterServerMessage,
+    /// The tasks that it is for; none for all.
+    pub(crate) to: Option<BTreeSet<PeerId>>,
 }
 
 impl Link {
@@ -130,9 +137,7 @@ impl Link {
             return;
         }
         for (to, messages) in outgoing.drain() {
-            if self.is_not_missed(to, &messages) {
-                continue;
-            }
+            self.note_partner(to, &messages);
             let span = trace_span!(
                 "transport",
                 from = %self.name(self.local()),
@@ -153,9 +158,11 @@ impl Link {
         }
     }
 
-    /// The tasks that may miss a worker which leaves, beside the helpers: without walking all the
-    /// others. [`Link::is_not_missed`] decides for each.
-    pub(crate) fn may_miss_a_worker(&self) -> BTreeSet<PeerId> {
+    /// The tasks that miss a worker which leaves, beside the helpers, where there are parameter
+    /// servers. These wait for it, as does a task that this one has sent something for a step; and
+    /// the chief would look for it at the end. Telling all would take a connection between any two
+    /// workers.
+    pub(crate) fn who_misses_a_worker(&self) -> BTreeSet<PeerId> {
         let partners = self.actors.partners.borrow();
         let partners = (0..).zip(&*partners).filter(|(_, is_partner)| **is_partner);
         let partners = partners.map(|(peer, _)| PeerId(peer));
@@ -164,35 +171,28 @@ impl Link {
         always.chain(holders.iter().copied()).chain(partners).collect()
     }
 
-    /// Whether `messages` say only that a worker leaves, to a task to which that is nothing.
-    /// Parameter servers and helpers wait for it, as does a task that this one has sent something
-    /// for a step; and the chief would look for it at the end. Sending the message to all would
-    /// take a connection between any two workers. The chief's leaving goes to all.
-    fn is_not_missed(&self, to: PeerId, messages: &[PeerMessage]) -> bool {
-        use ParameterServerMessage::{Leave, Stopping, TrainingOver};
-        let mut partners = self.actors.partners.borrow_mut();
-        let index = to.0 as usize;
-        match messages {
-            [PeerMessage::ParameterServer(Leave { worker: 1.. })]
-                if self.actors.has_servers.get() =>
-            {
-                let is_partner = partners.get(index).is_some_and(|is_partner| *is_partner);
-                let is_chief = self.actors.chief.get() == Some(to);
-                let trains_or_evaluates = {
-                    let role = self.actors.access.role(&self.name(to));
-                    matches!(role, Role::Worker | Role::Evaluator)
-                };
-                trains_or_evaluates && !is_chief && !is_partner
-            }
-            [PeerMessage::ParameterServer(Leave { .. } | TrainingOver | Stopping)] => false,
-            _ => {
-                if partners.len() <= index {
-                    partners.resize(index + 1, false);
-                }
-                partners[index] = true;
-                false
+    /// Tells `peer`, which was lost, again what it was told about the end of the training.
+    pub(crate) fn send_parting(&self, peer: PeerId) {
+        for Parting { message, to } in &*self.actors.parting.borrow() {
+            if to.as_ref().is_none_or(|to| to.contains(&peer)) {
+                self.send(peer, message.clone());
             }
         }
+    }
+
+    /// Notes that this task sends `to` something for a step, unless `messages` are only about the
+    /// end of the training.
+    fn note_partner(&self, to: PeerId, messages: &[PeerMessage]) {
+        use ParameterServerMessage::{Leave, Stopping, TrainingOver};
+        if let [PeerMessage::ParameterServer(Leave { .. } | TrainingOver | Stopping)] = messages {
+            return;
+        }
+        let mut partners = self.actors.partners.borrow_mut();
+        let index = to.0 as usize;
+        if partners.len() <= index {
+            partners.resize(index + 1, false);
+        }
+        partners[index] = true;
     }
 }
 

@@ -42,8 +42,7 @@ impl Master {
         self.reset_lost(peer, error, context);
         self.client_lost(peer, loss, context);
         if loss != Loss::Stopped && !self.link.actors.access.is_client(peer) {
-            let parting = self.link.actors.parting.borrow();
-            parting.iter().for_each(|message| self.link.send(peer, message.clone()));
+            self.link.send_parting(peer);
         }
     }
 

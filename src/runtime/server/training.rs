@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
+use crate::transport::PeerId;
 
 use crate::runtime::checkpoint_news::Watched;
+use crate::runtime::link::Parting;
 use crate::runtime::mail::{MasterMail, ParameterServerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{ParameterServerMessage, Places};
@@ -93,28 +95,33 @@ impl Server {
         self.actors.training_over.set(false);
     }
 
-    /// Sends all tasks `message`, which is about the end of the training, and keeps it for lost
-    /// tasks.
+    /// Tells all tasks `message`, which is about the end of the training, and keeps it for those
+    /// that are lost after it.
     pub(crate) fn broadcast(&self, message: &ParameterServerMessage) {
-        self.actors.parting.borrow_mut().push(message.clone());
-        self.tell_all(message);
+        let to = self.tell_all(message);
+        self.actors.parting.borrow_mut().push(Parting { message: message.clone(), to });
     }
 
-    /// Sends `message` to all tasks of the cluster. That a worker leaves goes only to those that
-    /// may miss it: an envelope for each of the others would be made and then dropped.
-    pub(crate) fn tell_all(&self, message: &ParameterServerMessage) {
+    /// Tells all tasks of the cluster `message`. That a worker leaves is for those alone that miss
+    /// it, which are returned; any other message is for all.
+    pub(crate) fn tell_all(&self, message: &ParameterServerMessage) -> Option<BTreeSet<PeerId>> {
         let resolved = |task: TaskName| self.link.resolve(&task);
         let is_for_few = matches!(message, ParameterServerMessage::Leave { worker: 1.. })
             && self.actors.has_servers.get();
-        let mut peers = BTreeSet::new();
-        if is_for_few {
-            peers = self.link.may_miss_a_worker();
-            peers.extend(self.def.cluster.helpers().filter_map(resolved));
-        } else {
-            peers.extend(self.def.cluster.tasks().filter_map(resolved));
+        let few: Option<BTreeSet<PeerId>> = is_for_few.then(|| {
+            let helpers = self.def.cluster.helpers().filter_map(resolved);
+            self.link.who_misses_a_worker().into_iter().chain(helpers).collect()
+        });
+        let tell = |peer: &PeerId| self.link.send(*peer, message.clone());
+        match &few {
+            Some(few) => few.iter().for_each(tell),
+            None => {
+                let all: BTreeSet<PeerId> = self.def.cluster.tasks().filter_map(resolved).collect();
+                all.iter().for_each(tell);
+            }
         }
-        peers.into_iter().for_each(|peer| self.link.send(peer, message.clone()));
         self.link.flush();
+        few
     }
 
     /// Tells the workers that ask for it where this task's graph has the shared variables.
