@@ -12,6 +12,7 @@ mod batches;
 mod deal;
 mod digits;
 mod epochs;
+mod error;
 mod example;
 mod file;
 mod glob;
@@ -31,14 +32,15 @@ mod synthetic;
 mod table;
 mod tfrecord;
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::kernels::Numerics;
-use crate::tensor::{DType, Shape, Tensor, TensorError};
-pub use batches::Batches;
+use crate::tensor::{DType, Shape, Tensor};
 use epochs::Epochs;
+
+pub use batches::Batches;
+pub use error::DataError;
 pub use example::Example;
 pub use image_folder::ImageFile;
 pub use libsvm::{LibSvm, SparseSample};
@@ -46,7 +48,7 @@ pub(crate) use pipeline::Elements;
 pub use pipeline::Pipeline;
 pub use rows::Row;
 pub use source::Source;
-pub use sparse::{SparseBatches, SparseDataset, SparseSplit};
+pub use sparse::{SparseBatch, SparseBatches, SparseDataset, SparseSplit};
 pub use stack::{ByteLen, Sample, Stack};
 pub use stream::{Format, Stream};
 pub use tfrecord::Record;
@@ -58,129 +60,6 @@ pub struct Dataset {
     pub train: Split,
     /// The samples that the model is evaluated on.
     pub test: Split,
-}
-
-/// Samples with their labels. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Split {
-    features: Tensor,
-    ids: Option<Tensor>,
-    labels: Tensor,
-    width: usize,
-    image_shape: Option<[usize; 3]>,
-    classes: usize,
-    epochs: Epochs,
-    /// Where the samples are, if they are not in memory.
-    stream: Option<Arc<Stream>>,
-}
-
-/// Some samples of a [`Split`], to be fed to a graph.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Batch {
-    /// The features, `f32` of shape `[samples, width]`.
-    pub features: Tensor,
-    /// For sparse data, the number of each feature, `i64` of the features' shape. A sample with
-    /// fewer features is filled with features of value 0 at the end.
-    pub ids: Option<Tensor>,
-    /// The classes, `i32` of shape `[samples]`.
-    pub labels: Tensor,
-}
-
-impl Batch {
-    /// The number of samples.
-    pub fn samples(&self) -> usize {
-        self.labels.shape().dims()[0]
-    }
-}
-
-/// Some samples of a [`SparseSplit`], to be fed to a graph.
-///
-/// Each sample has as many places as the batch's sample with the most features. Unused places have
-/// id 0 and value 0, so that a sum of the rows that the ids look up, weighted by the values, is
-/// that of the sample's own features.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SparseBatch {
-    /// The numbers of the features, `i64` of shape `[samples, most features]`, in ascending order.
-    pub ids: Tensor,
-    /// The values of the features, `f32` of the same shape.
-    pub values: Tensor,
-    /// The classes, `i32` of shape `[samples]`.
-    pub labels: Tensor,
-}
-
-/// Errors of data sets and of their batches.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DataError {
-    /// A file can't be read.
-    #[error("can't read {file}: {source}")]
-    Unreadable {
-        /// The file.
-        file: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A file's content is malformed.
-    #[error("{file}, {place}: {problem}")]
-    Malformed {
-        /// The file.
-        file: String,
-        /// The place in the file: a line, a column, a range of bytes.
-        place: String,
-        /// The problem there.
-        problem: String,
-    },
-    /// The features or the labels are tensors of the wrong shape.
-    #[error(
-        "features of shape [n,width] and labels of shape [n] make a split, not {features:?} and \
-         {labels:?}"
-    )]
-    Shape {
-        /// The shape of the features.
-        features: Vec<usize>,
-        /// The shape of the labels.
-        labels: Vec<usize>,
-    },
-    /// The features are not a tensor of `f32`, or the labels not one of `i32`.
-    #[error("features are a tensor of f32, ids one of i64 and labels one of i32: {0}")]
-    Tensor(#[from] TensorError),
-    /// The samples can't be images of that size.
-    #[error(
-        "a sample has {width} features, which are no image of height, width and channels {shape:?}"
-    )]
-    Image {
-        /// The number of features of a sample.
-        width: usize,
-        /// The image's height, width and channels.
-        shape: [usize; 3],
-    },
-    /// A label names no class.
-    #[error(
-        "sample {sample} has label {label}, but labels tell {classes} classes apart: they count \
-         from 0 and stay below"
-    )]
-    Label {
-        /// The sample's index.
-        sample: usize,
-        /// Its label.
-        label: i32,
-        /// The number of classes.
-        classes: usize,
-    },
-    /// There are no samples to make batches of, or another count is zero.
-    #[error("no batches can be made with no {what}; give at least one")]
-    Empty {
-        /// The thing that is missing.
-        what: &'static str,
-    },
-    /// The worker is not one of those that the samples are dealt to.
-    #[error("worker {worker} gets no samples: they are dealt to {workers} workers, counted from 0")]
-    NoSuchWorker {
-        /// The worker's index.
-        worker: u32,
-        /// The number of workers.
-        workers: u32,
-    },
 }
 
 impl Dataset {
@@ -285,9 +164,7 @@ impl Dataset {
     ) -> Result<Self, DataError> {
         npy::load_archive(file, train, test, seed)
     }
-}
 
-impl Dataset {
     /// Declares each sample an image, as [`Split::of_images`] does.
     ///
     /// # Errors
@@ -295,9 +172,7 @@ impl Dataset {
     pub fn of_images(self, shape: [usize; 3]) -> Result<Self, DataError> {
         Ok(Self { train: self.train.of_images(shape)?, test: self.test.of_images(shape)? })
     }
-}
 
-impl Dataset {
     /// Random images of `image` `[height, width, channels]` and labels of `classes`, drawn by
     /// `seed`: a training costs as much with them as with real ones. Without numbers they take
     /// no memory.
@@ -314,15 +189,18 @@ impl Dataset {
     }
 }
 
-impl DataError {
-    /// Whether the file was read, and its content is wrong.
-    pub(crate) fn is_corrupt(&self) -> bool {
-        matches!(self, Self::Malformed { .. } | Self::Label { .. } | Self::Empty { .. })
-    }
-
-    fn malformed(file: &Path, place: &str, problem: String) -> Self {
-        Self::Malformed { file: file.display().to_string(), place: place.to_owned(), problem }
-    }
+/// Samples with their labels. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Split {
+    features: Tensor,
+    ids: Option<Tensor>,
+    labels: Tensor,
+    width: usize,
+    image_shape: Option<[usize; 3]>,
+    classes: usize,
+    epochs: Epochs,
+    /// Where the samples are, if they are not in memory.
+    stream: Option<Arc<Stream>>,
 }
 
 impl Split {
@@ -429,6 +307,25 @@ impl Split {
             ids: self.ids.clone(),
             labels: self.labels.clone(),
         }
+    }
+}
+
+/// Some samples of a [`Split`], to be fed to a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// The features, `f32` of shape `[samples, width]`.
+    pub features: Tensor,
+    /// For sparse data, the number of each feature, `i64` of the features' shape. A sample with
+    /// fewer features is filled with features of value 0 at the end.
+    pub ids: Option<Tensor>,
+    /// The classes, `i32` of shape `[samples]`.
+    pub labels: Tensor,
+}
+
+impl Batch {
+    /// The number of samples.
+    pub fn samples(&self) -> usize {
+        self.labels.shape().dims()[0]
     }
 }
 

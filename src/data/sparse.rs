@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::DataError;
 use super::deal::Deal;
 use super::epochs::Epochs;
 use super::libsvm::{LibSvm, SparseSample};
 use super::samples::held_out;
-use super::{DataError, SparseBatch};
 use crate::tensor::{Shape, Tensor};
 
 /// A data set of sparse samples in its two parts.
@@ -27,6 +27,21 @@ pub struct SparseSplit {
     width: usize,
     classes: usize,
     epochs: Epochs,
+}
+
+/// Some samples of a [`SparseSplit`], to be fed to a graph.
+///
+/// Each sample has as many places as the batch's sample with the most features. Unused places have
+/// id 0 and value 0, so that a sum of the rows that the ids look up, weighted by the values, is
+/// that of the sample's own features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseBatch {
+    /// The numbers of the features, `i64` of shape `[samples, most features]`, in ascending order.
+    pub ids: Tensor,
+    /// The values of the features, `f32` of the same shape.
+    pub values: Tensor,
+    /// The classes, `i32` of shape `[samples]`.
+    pub labels: Tensor,
 }
 
 impl SparseDataset {

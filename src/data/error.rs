@@ -1,0 +1,92 @@
+//! Errors of data sets: what is wrong, in which file, and where.
+
+use std::io;
+use std::path::Path;
+
+use crate::tensor::TensorError;
+
+/// Errors of data sets and of their batches.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// A file can't be read.
+    #[error("can't read {file}: {source}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file's content is malformed.
+    #[error("{file}, {place}: {problem}")]
+    Malformed {
+        /// The file.
+        file: String,
+        /// The place in the file: a line, a column, a range of bytes.
+        place: String,
+        /// The problem there.
+        problem: String,
+    },
+    /// The features or the labels are tensors of the wrong shape.
+    #[error(
+        "features of shape [n,width] and labels of shape [n] make a split, not {features:?} and \
+         {labels:?}"
+    )]
+    Shape {
+        /// The shape of the features.
+        features: Vec<usize>,
+        /// The shape of the labels.
+        labels: Vec<usize>,
+    },
+    /// The features are not a tensor of `f32`, or the labels not one of `i32`.
+    #[error("features are a tensor of f32, ids one of i64 and labels one of i32: {0}")]
+    Tensor(#[from] TensorError),
+    /// The samples can't be images of that size.
+    #[error(
+        "a sample has {width} features, which are no image of height, width and channels {shape:?}"
+    )]
+    Image {
+        /// The number of features of a sample.
+        width: usize,
+        /// The image's height, width and channels.
+        shape: [usize; 3],
+    },
+    /// A label names no class.
+    #[error(
+        "sample {sample} has label {label}, but labels tell {classes} classes apart: they count \
+         from 0 and stay below"
+    )]
+    Label {
+        /// The sample's index.
+        sample: usize,
+        /// Its label.
+        label: i32,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// There are no samples to make batches of, or another count is zero.
+    #[error("no batches can be made with no {what}; give at least one")]
+    Empty {
+        /// The thing that is missing.
+        what: &'static str,
+    },
+    /// The worker is not one of those that the samples are dealt to.
+    #[error("worker {worker} gets no samples: they are dealt to {workers} workers, counted from 0")]
+    NoSuchWorker {
+        /// The worker's index.
+        worker: u32,
+        /// The number of workers.
+        workers: u32,
+    },
+}
+
+impl DataError {
+    /// Whether the file was read, and its content is wrong.
+    pub(crate) fn is_corrupt(&self) -> bool {
+        matches!(self, Self::Malformed { .. } | Self::Label { .. } | Self::Empty { .. })
+    }
+
+    pub(super) fn malformed(file: &Path, place: &str, problem: String) -> Self {
+        Self::Malformed { file: file.display().to_string(), place: place.to_owned(), problem }
+    }
+}
