@@ -49,7 +49,7 @@ pub(super) fn run(
         false => None,
     };
     let mut launcher = launcher((args, quiet), flags, &experiment)?;
-    let live = Live::start(args.metrics, args.dashboard)?;
+    let live = Live::start(args.metrics, args.dashboard.address)?;
     launcher.boards = live.as_ref().map(|live| Arc::clone(&live.boards));
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;

@@ -44,7 +44,7 @@ pub(super) fn run(
     let (format, all) = (args.format.format(), trials.len());
     let results = Results::new((report, out));
     on_stop(&results, move |(report, out): (Report, Out)| out.print_so_far(format, &report, all))?;
-    let live = Live::start(None, args.dashboard)?;
+    let live = Live::start(None, args.dashboard.address)?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
     simulate_all(
         &trials,

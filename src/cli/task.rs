@@ -78,7 +78,7 @@ fn attend(
     if let Some(control) = &mut control {
         control.tell(&Event::Hello { now: clock.now().0 });
     }
-    let live = Live::start(args.metrics, args.dashboard)?;
+    let live = Live::start(args.metrics, args.dashboard.address)?;
     let board = board(live.as_ref(), args, trial, &seat);
     let progress = reports.then(|| Progress::of(trial, quiet));
     let recording = recording((trial, &task), control.as_ref(), progress, board.clone())?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::{DASHBOARD, FormatArgs, ScenarioArgs, VariantArgs};
+use super::{DashboardArgs, FormatArgs, ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
 use crate::deployment::{PATIENCE, RoleFlags};
 use crate::experiment::scenario::{Scenario, Tasks};
@@ -125,12 +125,8 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) metrics: Option<SocketAddr>,
 
-    /// Show the run on a page while it goes on: cluster, progress, loss, throughput, staleness, who
-    /// waits for whom. Without an ADDRESS, at http://127.0.0.1:6007; a port alone is on this
-    /// machine.
-    #[arg(long, value_name = "ADDRESS", value_parser = http_address, num_args = 0..=1,
-          require_equals = true, default_missing_value = DASHBOARD)]
-    pub(crate) dashboard: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) dashboard: DashboardArgs,
 
     #[command(flatten)]
     pub(crate) format: FormatArgs,
@@ -249,12 +245,8 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) metrics: Option<SocketAddr>,
 
-    /// Show the run on a page while it goes on: cluster, progress, loss, throughput, staleness, who
-    /// waits for whom. Without an ADDRESS, at http://127.0.0.1:6007; a port alone is on this
-    /// machine.
-    #[arg(long, value_name = "ADDRESS", value_parser = http_address, num_args = 0..=1,
-          require_equals = true, default_missing_value = DASHBOARD)]
-    pub(crate) dashboard: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) dashboard: DashboardArgs,
 
     #[command(flatten)]
     pub(crate) format: FormatArgs,
