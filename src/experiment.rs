@@ -32,13 +32,11 @@ pub mod scenario;
 mod seeds;
 mod summary;
 mod trial;
+mod trials;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::cluster::TaskName;
-use crate::data::Dataset;
 use crate::report::{Report, World};
 use crate::runtime::Result as TaskResult;
 use crate::training::Task;
@@ -193,18 +191,6 @@ impl Experiment {
         Ok((swept, true))
     }
 
-    /// A deployed run has one learning rate.
-    fn refuse_tuning(&self) -> Result<(), ExperimentError> {
-        match self.scenarios()?[0].1.tune.learning_rates.is_empty() {
-            true => Ok(()),
-            false => Err(ExperimentError::Impossible(
-                "`[tune]` is for simulations; find the best learning rate with `sim`, set it, and \
-                 deploy with `--unset tune`"
-                    .to_owned(),
-            )),
-        }
-    }
-
     /// Gives every task's program `arguments`, which it reads by [`Task::arguments`].
     #[must_use]
     pub fn arguments<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
@@ -264,91 +250,6 @@ impl Experiment {
         })
     }
 
-    /// The runs, ready for a world, in the scenario's order: at least one.
-    ///
-    /// # Errors
-    /// Every mistake in the scenario; an unknown run; data that can't be read; more tasks than a
-    /// simulation has memory for.
-    pub fn trials(&self) -> Result<Vec<Trial>, ExperimentError> {
-        self.trials_of(memory::check_tasks, load)
-    }
-
-    /// The runs whose cluster `fits`, with the data that `load` finds.
-    fn trials_of(
-        &self,
-        fits: impl Fn(&Scenario, &str) -> Result<(), ExperimentError>,
-        load: impl Fn(&Scenario) -> Result<Option<Dataset>, ExperimentError>,
-    ) -> Result<Vec<Trial>, ExperimentError> {
-        let scenarios = self.scenarios()?;
-        self.check_names(&scenarios[0].1)?;
-        let mut trials: Vec<Trial> = Vec::new();
-        for (swept, scenario) in &scenarios {
-            for run in scenario.runs.iter().filter(|run| self.wants(&run.name)) {
-                let own = scenario.of(run);
-                fits(own, &run.name)?;
-                let mut trial = Trial::new(scenario, run, swept)?;
-                trial.arguments.clone_from(&self.arguments);
-                // Trials with the same data share it.
-                let same = |known: &&Trial| known.data_key == trial.data_key;
-                trial.dataset = match trials.iter().find(same) {
-                    Some(known) => known.dataset.clone(),
-                    None => load(own)?.map(Arc::new),
-                };
-                trial.count_samples()?;
-                trials.push(trial);
-            }
-        }
-        Ok(trials)
-    }
-
-    /// The runs, ready for `world` on this machine alone.
-    ///
-    /// # Errors
-    /// As [`Self::trials`]; if a run may need more memory than `memory_limit`.
-    pub(crate) fn trials_in(&self, world: World) -> Result<Vec<Trial>, ExperimentError> {
-        if world == World::Deployment {
-            self.refuse_tuning()?;
-        }
-        let trials = self.trials()?;
-        if world == World::Deployment {
-            trials.iter().try_for_each(Trial::check_deployable)?;
-        }
-        trials.iter().try_for_each(|trial| memory::check(trial, world))?;
-        Ok(trials)
-    }
-
-    /// The runs, ready for `task` on this machine. A parameter server needs no data.
-    ///
-    /// # Errors
-    /// As [`Self::trials`]; if the task may need more memory than `memory_limit`.
-    pub(crate) fn trials_of_task(&self, task: &TaskName) -> Result<Vec<Trial>, ExperimentError> {
-        self.refuse_tuning()?;
-        // The other tasks are on machines of their own.
-        let anything_fits = |_: &Scenario, _: &str| Ok(());
-        let trials = match task.is_parameter_server() {
-            true => self.trials_of(anything_fits, |_| Ok(None))?,
-            false => self.trials_of(anything_fits, load)?,
-        };
-        trials.iter().try_for_each(Trial::check_deployable)?;
-        trials.iter().try_for_each(memory::check_task)?;
-        Ok(trials)
-    }
-
-    fn wants(&self, run: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|wanted| wanted == run)
-    }
-
-    fn check_names(&self, scenario: &Scenario) -> Result<(), ExperimentError> {
-        let has = |name: &&String| scenario.runs.iter().any(|run| run.name == **name);
-        match self.only.iter().find(|name| !has(name)) {
-            Some(name) => Err(ExperimentError::NoSuchRun {
-                name: name.clone(),
-                runs: scenario.runs.iter().map(|run| run.name.clone()).collect(),
-            }),
-            None => Ok(()),
-        }
-    }
-
     /// Runs every run in simulation, as `trainer`; as many at once as there are cores.
     ///
     /// # Errors
@@ -394,22 +295,4 @@ impl Experiment {
 fn common_target(trials: &[Trial]) -> Option<f64> {
     let targets = trials.iter().map(|trial| trial.settings.stop.accuracy);
     targets.reduce(|one, other| one.filter(|_| one == other)).flatten()
-}
-
-/// The data that `scenario` trains on; none for a model without data.
-fn load(scenario: &Scenario) -> Result<Option<Dataset>, ExperimentError> {
-    use crate::models::{Embedding, Model};
-    let (source, seed) = (&scenario.dataset, scenario.seed);
-    let loaded = match &scenario.settings.model {
-        Model::Null(_) | Model::Count | Model::Layers(_) => return Ok(None),
-        Model::Softmax | Model::Mlp { .. } | Model::Convnet | Model::GraphDef(_) => {
-            source.load(seed)
-        }
-        Model::Published(published) => {
-            let (image, classes) = published.images();
-            Dataset::random_images(image, classes, scenario.numerics, seed)
-        }
-        Model::Embedding(Embedding { rows, slots, .. }) => source.load_sparse(*rows, *slots, seed),
-    };
-    loaded.map(Some).map_err(ExperimentError::Data)
 }

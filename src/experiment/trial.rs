@@ -1,18 +1,16 @@
 //! A trial: one run of an experiment, ready for either world.
 
+mod checkpoints;
+
 use std::future::Future;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use xxhash_rust::xxh3::xxh3_64;
-
-use super::disk::Disk;
 use super::scenario::{Change, Checkpoint, RunSpec, Scenario};
 use super::summary::{self, Observed};
 use super::{ExperimentError, Trainer};
-use crate::checkpoint::{Memory, Retention, Store, Stores, open_store};
+use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, RunConfig};
 use crate::data::{Dataset, Source};
@@ -20,7 +18,7 @@ use crate::kernels::Numerics;
 use crate::live::About;
 use crate::models::Model;
 use crate::report::{self, plan::Price};
-use crate::runtime::{Code, Error, Result as TaskResult, Server};
+use crate::runtime::{Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
 use crate::tensor::set_memory_limit;
@@ -28,6 +26,7 @@ use crate::training::{
     Checkpointing, Recording, Settings, SharedRecording, StepStats, Task, TaskParts, after_a_loss,
 };
 use crate::units::{Bytes, Time};
+pub(crate) use checkpoints::folder_of;
 
 /// One run of an experiment. Its fields may be changed, for settings that a scenario can't express.
 #[derive(Clone)]
@@ -206,15 +205,7 @@ impl Trial {
         let recording = recording.telling(|step: &StepStats| {
             simulation::end_step(&step.worker, step.global_step, step.started, step.applied);
         });
-        let in_memory = || Arc::new(Memory::default());
-        let checkpointing = self.checkpointing.clone();
-        let checkpointing = checkpointing
-            .or_else(|| self.checkpoint.as_ref().map(|often| often.in_store(in_memory())));
-        let on_disk = |own: Checkpointing| {
-            let store: Arc<dyn Store> = Arc::new(Disk::new(own.store));
-            Checkpointing { store, ..own }
-        };
-        let checkpointing = checkpointing.map(on_disk);
+        let checkpointing = self.simulated_checkpoints();
         let stores = Stores::in_memory();
         let start = |host: Host| {
             let place = (Rc::clone(&host.server), Rc::clone(&host.clock));
@@ -251,58 +242,6 @@ impl Trial {
             config,
             arguments: self.arguments.clone(),
         })
-    }
-
-    /// The run's checkpoints in deployment: in a folder of its own below the scenario's.
-    ///
-    /// # Errors
-    /// If the location can't be opened as a store; if `are_read`, by an evaluator, and there is no
-    /// place that another process can read.
-    pub(crate) fn deployed_checkpoints(
-        &self,
-        are_read: bool,
-    ) -> Result<Option<Checkpointing>, Error> {
-        let Some(checkpoint) = &self.checkpoint else { return Ok(None) };
-        let Some(directory) = &checkpoint.directory else {
-            if are_read {
-                let message = "the evaluator reads checkpoints in another process than the \
-                               chief's; give `checkpoint.directory`, a folder or URL that both \
-                               see";
-                return Err(Error::new(Code::InvalidArgument, message));
-            }
-            return Ok(Some(checkpoint.in_store(Arc::new(Memory::default()))));
-        };
-        let run = folder_of(&self.name);
-        let store = open_store(&format!("{}/{run}", directory.trim_end_matches('/')))?;
-        Ok(Some(checkpoint.in_store(store)))
-    }
-
-    /// The folder of its checkpoints in deployment, if they are in one of this machine's.
-    pub(crate) fn checkpoint_folder(&self) -> Option<PathBuf> {
-        let directory = self.checkpoint.as_ref()?.directory.as_ref()?;
-        let is_folder = !directory.contains("://");
-        is_folder.then(|| Path::new(directory).join(folder_of(&self.name)))
-    }
-
-    /// Whether it keeps checkpoints.
-    pub(super) fn has_checkpoints(&self) -> bool {
-        self.checkpointing.is_some() || self.checkpoint.is_some()
-    }
-
-    /// Keeps its checkpoints, all of them, in `store`, if it has any.
-    pub(super) fn keep_all_checkpoints(&mut self, store: Arc<dyn Store>) {
-        let Some(settings) = &self.checkpoint else { return };
-        let settings = settings.in_store(store);
-        let retention = Retention { max_to_keep: Some(0), ..settings.retention };
-        self.checkpointing = Some(Checkpointing { retention, ..settings });
-    }
-
-    /// Keeps its checkpoints, all of them, below `directory` when it is deployed, if it has any.
-    pub(super) fn keep_all_checkpoints_below(&mut self, directory: &Path) {
-        if let Some(checkpoint) = &mut self.checkpoint {
-            checkpoint.directory = Some(directory.display().to_string());
-            checkpoint.keep = 0;
-        }
     }
 
     /// The run's entry in the report. A run whose last checkpoint could not be written has one.
@@ -358,17 +297,6 @@ impl Trial {
     }
 }
 
-/// The name of the folder for the files of the run `name`: two runs never share one. A name that is
-/// also a folder's everywhere stays as it is; another gets a hash of it besides.
-pub(crate) fn folder_of(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain) {
-        return name.to_owned();
-    }
-    let words: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
-    format!("run-{}-{:016x}", words.trim_matches(['.', '-']), xxh3_64(name.as_bytes()))
-}
-
 /// Checks that a training that coordinates its workers by itself is run as it must be.
 fn check_own_coordination(run: &RunSpec, settings: &Settings) -> Result<(), ExperimentError> {
     let why = if settings.sync_replicas.is_some() {
@@ -400,23 +328,4 @@ fn name(run: &RunSpec, swept: &[Change]) -> String {
 
 fn named(run: &str, values: impl Iterator<Item = String>) -> String {
     format!("{run} ({})", values.collect::<Vec<_>>().join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_run_has_a_folder_of_its_own_below_that_of_all() {
-        let names = ["a-b", "a b", "a/b", "a\\b", "", ".", "..", "../x", "-", "é", "è", ".hidden"];
-        let folders: BTreeSet<String> = names.into_iter().map(folder_of).collect();
-        assert_eq!(folders.len(), names.len(), "{folders:?}");
-        let is_below = |folder: &String| {
-            !folder.starts_with('.') && !folder.contains(['/', '\\']) && folder.is_ascii()
-        };
-        assert!(folders.iter().all(is_below), "{folders:?}");
-        assert_eq!(folder_of("sync-1_2.5"), "sync-1_2.5");
-    }
 }

@@ -1,0 +1,106 @@
+//! The checkpoints of a trial: in which store each world keeps them, and how many.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Trial;
+use crate::checkpoint::{Memory, Retention, Store, open_store};
+use crate::experiment::disk::Disk;
+use crate::runtime::{Code, Error};
+use crate::training::Checkpointing;
+
+impl Trial {
+    /// The run's checkpoints in simulation: on the simulated disk, in memory and the run's own
+    /// unless [`Trial::checkpointing`] says otherwise.
+    pub(super) fn simulated_checkpoints(&self) -> Option<Checkpointing> {
+        let in_memory = || Arc::new(Memory::default());
+        let of_scenario = || Some(self.checkpoint.as_ref()?.in_store(in_memory()));
+        let own = self.checkpointing.clone().or_else(of_scenario)?;
+        let store: Arc<dyn Store> = Arc::new(Disk::new(own.store));
+        Some(Checkpointing { store, ..own })
+    }
+
+    /// The run's checkpoints in deployment: in a folder of its own below the scenario's.
+    ///
+    /// # Errors
+    /// If the location can't be opened as a store; if `are_read`, by an evaluator, and there is no
+    /// place that another process can read.
+    pub(crate) fn deployed_checkpoints(
+        &self,
+        are_read: bool,
+    ) -> Result<Option<Checkpointing>, Error> {
+        let Some(checkpoint) = &self.checkpoint else { return Ok(None) };
+        let Some(directory) = &checkpoint.directory else {
+            if are_read {
+                let message = "the evaluator reads checkpoints in another process than the \
+                               chief's; give `checkpoint.directory`, a folder or URL that both \
+                               see";
+                return Err(Error::new(Code::InvalidArgument, message));
+            }
+            return Ok(Some(checkpoint.in_store(Arc::new(Memory::default()))));
+        };
+        let run = folder_of(&self.name);
+        let store = open_store(&format!("{}/{run}", directory.trim_end_matches('/')))?;
+        Ok(Some(checkpoint.in_store(store)))
+    }
+
+    /// The folder of its checkpoints in deployment, if they are in one of this machine's.
+    pub(crate) fn checkpoint_folder(&self) -> Option<PathBuf> {
+        let directory = self.checkpoint.as_ref()?.directory.as_ref()?;
+        let is_folder = !directory.contains("://");
+        is_folder.then(|| Path::new(directory).join(folder_of(&self.name)))
+    }
+
+    /// Whether it keeps checkpoints.
+    pub(in crate::experiment) fn has_checkpoints(&self) -> bool {
+        self.checkpointing.is_some() || self.checkpoint.is_some()
+    }
+
+    /// Keeps its checkpoints, all of them, in `store`, if it has any.
+    pub(in crate::experiment) fn keep_all_checkpoints(&mut self, store: Arc<dyn Store>) {
+        let Some(settings) = &self.checkpoint else { return };
+        let settings = settings.in_store(store);
+        let retention = Retention { max_to_keep: Some(0), ..settings.retention };
+        self.checkpointing = Some(Checkpointing { retention, ..settings });
+    }
+
+    /// Keeps its checkpoints, all of them, below `directory` when it is deployed, if it has any.
+    pub(in crate::experiment) fn keep_all_checkpoints_below(&mut self, directory: &Path) {
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.directory = Some(directory.display().to_string());
+            checkpoint.keep = 0;
+        }
+    }
+}
+
+/// The name of the folder for the files of the run `name`: two runs never share one. A name that is
+/// also a folder's everywhere stays as it is; another gets a hash of it besides.
+pub(crate) fn folder_of(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    let words: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+    format!("run-{}-{:016x}", words.trim_matches(['.', '-']), xxh3_64(name.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_run_has_a_folder_of_its_own_below_that_of_all() {
+        let names = ["a-b", "a b", "a/b", "a\\b", "", ".", "..", "../x", "-", "é", "è", ".hidden"];
+        let folders: BTreeSet<String> = names.into_iter().map(folder_of).collect();
+        assert_eq!(folders.len(), names.len(), "{folders:?}");
+        let is_below = |folder: &String| {
+            !folder.starts_with('.') && !folder.contains(['/', '\\']) && folder.is_ascii()
+        };
+        assert!(folders.iter().all(is_below), "{folders:?}");
+        assert_eq!(folder_of("sync-1_2.5"), "sync-1_2.5");
+    }
+}

@@ -1,0 +1,126 @@
+//! The trials of an experiment: its runs, each checked, with its data, ready for a world.
+
+use std::sync::Arc;
+
+use super::scenario::Scenario;
+use super::{Experiment, ExperimentError, Trial, memory};
+use crate::cluster::TaskName;
+use crate::data::Dataset;
+use crate::models::{Embedding, Model};
+use crate::report::World;
+
+impl Experiment {
+    /// The runs, ready for a world, in the scenario's order: at least one.
+    ///
+    /// # Errors
+    /// Every mistake in the scenario; an unknown run; data that can't be read; more tasks than a
+    /// simulation has memory for.
+    pub fn trials(&self) -> Result<Vec<Trial>, ExperimentError> {
+        self.trials_of(memory::check_tasks, load)
+    }
+
+    /// The runs whose cluster `fits`, with the data that `load` finds.
+    fn trials_of(
+        &self,
+        fits: impl Fn(&Scenario, &str) -> Result<(), ExperimentError>,
+        load: impl Fn(&Scenario) -> Result<Option<Dataset>, ExperimentError>,
+    ) -> Result<Vec<Trial>, ExperimentError> {
+        let scenarios = self.scenarios()?;
+        self.check_names(&scenarios[0].1)?;
+        let mut trials: Vec<Trial> = Vec::new();
+        for (swept, scenario) in &scenarios {
+            for run in scenario.runs.iter().filter(|run| self.wants(&run.name)) {
+                let own = scenario.of(run);
+                fits(own, &run.name)?;
+                let mut trial = Trial::new(scenario, run, swept)?;
+                trial.arguments.clone_from(&self.arguments);
+                // Trials with the same data share it.
+                let same = |known: &&Trial| known.data_key == trial.data_key;
+                trial.dataset = match trials.iter().find(same) {
+                    Some(known) => known.dataset.clone(),
+                    None => load(own)?.map(Arc::new),
+                };
+                trial.count_samples()?;
+                trials.push(trial);
+            }
+        }
+        Ok(trials)
+    }
+
+    /// The runs, ready for `world` on this machine alone.
+    ///
+    /// # Errors
+    /// As [`Self::trials`]; if a run may need more memory than `memory_limit`.
+    pub(crate) fn trials_in(&self, world: World) -> Result<Vec<Trial>, ExperimentError> {
+        if world == World::Deployment {
+            self.refuse_tuning()?;
+        }
+        let trials = self.trials()?;
+        if world == World::Deployment {
+            trials.iter().try_for_each(Trial::check_deployable)?;
+        }
+        trials.iter().try_for_each(|trial| memory::check(trial, world))?;
+        Ok(trials)
+    }
+
+    /// The runs, ready for `task` on this machine. A parameter server needs no data.
+    ///
+    /// # Errors
+    /// As [`Self::trials`]; if the task may need more memory than `memory_limit`.
+    pub(crate) fn trials_of_task(&self, task: &TaskName) -> Result<Vec<Trial>, ExperimentError> {
+        self.refuse_tuning()?;
+        // The other tasks are on machines of their own.
+        let anything_fits = |_: &Scenario, _: &str| Ok(());
+        let trials = match task.is_parameter_server() {
+            true => self.trials_of(anything_fits, |_| Ok(None))?,
+            false => self.trials_of(anything_fits, load)?,
+        };
+        trials.iter().try_for_each(Trial::check_deployable)?;
+        trials.iter().try_for_each(memory::check_task)?;
+        Ok(trials)
+    }
+
+    fn wants(&self, run: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|wanted| wanted == run)
+    }
+
+    fn check_names(&self, scenario: &Scenario) -> Result<(), ExperimentError> {
+        let has = |name: &&String| scenario.runs.iter().any(|run| run.name == **name);
+        match self.only.iter().find(|name| !has(name)) {
+            Some(name) => Err(ExperimentError::NoSuchRun {
+                name: name.clone(),
+                runs: scenario.runs.iter().map(|run| run.name.clone()).collect(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// A deployed run has one learning rate.
+    fn refuse_tuning(&self) -> Result<(), ExperimentError> {
+        match self.scenarios()?[0].1.tune.learning_rates.is_empty() {
+            true => Ok(()),
+            false => Err(ExperimentError::Impossible(
+                "`[tune]` is for simulations; find the best learning rate with `sim`, set it, and \
+                 deploy with `--unset tune`"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+/// The data that `scenario` trains on; none for a model without data.
+fn load(scenario: &Scenario) -> Result<Option<Dataset>, ExperimentError> {
+    let (source, seed) = (&scenario.dataset, scenario.seed);
+    let loaded = match &scenario.settings.model {
+        Model::Null(_) | Model::Count | Model::Layers(_) => return Ok(None),
+        Model::Softmax | Model::Mlp { .. } | Model::Convnet | Model::GraphDef(_) => {
+            source.load(seed)
+        }
+        Model::Published(published) => {
+            let (image, classes) = published.images();
+            Dataset::random_images(image, classes, scenario.numerics, seed)
+        }
+        Model::Embedding(Embedding { rows, slots, .. }) => source.load_sparse(*rows, *slots, seed),
+    };
+    loaded.map(Some).map_err(ExperimentError::Data)
+}
