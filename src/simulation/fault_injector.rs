@@ -4,6 +4,7 @@
 //! returns [`FaultEffect`]s, which the world applies.
 
 mod effects;
+mod link_factors;
 mod losses;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use super::links::Links;
 
 use effects::SilenceCause;
 pub(super) use effects::{FaultEffect, FaultEvent};
+use link_factors::LinkFactors;
 use losses::LossyLinks;
 
 /// The time between two packets of an idle connection, as a part of the limit of silence: as in the
@@ -38,7 +40,8 @@ pub(super) struct FaultInjector {
     frozen_by: Vec<u64>,
     /// By task: the factor on the time of its devices' work.
     slowness: Vec<f64>,
-    slow_links: Vec<SlowLink>,
+    /// The factors on the time of messages and, for each task, on that of its card.
+    slow_links: LinkFactors,
     lossy: LossyLinks,
     /// The number of faults that fill the disk.
     full_disks: u32,
@@ -46,12 +49,6 @@ pub(super) struct FaultInjector {
     damage: Vec<Damage>,
     /// By task: whether its program has returned.
     has_returned: Vec<bool>,
-}
-
-/// Tasks whose messages to each other take `factor` times as long, over cards as much slower.
-struct SlowLink {
-    tasks: Vec<usize>,
-    factor: f64,
 }
 
 impl FaultInjector {
@@ -74,7 +71,7 @@ impl FaultInjector {
             freezes: 0,
             frozen_by: vec![0; tasks.len()],
             slowness: vec![1.0; tasks.len()],
-            slow_links: Vec::new(),
+            slow_links: LinkFactors::default(),
             lossy: LossyLinks::new(seed),
             full_disks: 0,
             damage: Vec::new(),
@@ -137,8 +134,7 @@ impl FaultInjector {
 
     /// The factor on the latency between two tasks.
     pub(super) fn link_slowness(&self, from: usize, to: usize) -> f64 {
-        let between = |link: &&SlowLink| link.tasks.contains(&from) && link.tasks.contains(&to);
-        self.slow_links.iter().filter(between).map(|link| link.factor).product()
+        self.slow_links.between(from, to)
     }
 
     /// How much later an envelope comes because packets of it are lost, over a link of `latency`.
@@ -159,9 +155,8 @@ impl FaultInjector {
     /// The speeds of the cards of `tasks`, with all slow links that they are in.
     fn card_speeds(&self, tasks: &[usize]) -> Vec<FaultEffect> {
         let speed = |task: &usize| {
-            let own = self.slow_links.iter().filter(|link| link.tasks.contains(task));
-            let factor: f64 = own.map(|link| link.factor).product();
-            FaultEffect::SetCardSpeed { task: *task, speed: 1.0 / factor }
+            let speed = 1.0 / self.slow_links.of(*task);
+            FaultEffect::SetCardSpeed { task: *task, speed }
         };
         tasks.iter().map(speed).collect()
     }
@@ -201,9 +196,7 @@ impl FaultInjector {
                 Vec::new()
             }
             FaultEvent::EndSlowLink { tasks } => {
-                if let Some(own) = self.slow_links.iter().position(|slow| slow.tasks == tasks) {
-                    self.slow_links.remove(own);
-                }
+                self.slow_links.end(&tasks);
                 self.card_speeds(&tasks)
             }
             FaultEvent::SilenceLimit { observer, peer, cause } => {
@@ -250,7 +243,7 @@ impl FaultInjector {
             }
             FaultKind::SlowLink { tasks, factor, lasts } => {
                 let tasks = self.indices(&tasks);
-                self.slow_links.push(SlowLink { tasks: tasks.clone(), factor });
+                self.slow_links.begin(tasks.clone(), factor);
                 let mut effects = self.card_speeds(&tasks);
                 effects.push(schedule(now, lasts, FaultEvent::EndSlowLink { tasks }));
                 effects

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
+use super::link_factors::LinkFactors;
 use crate::random;
 
 /// The longest that a peer may delay an acknowledgement (`max_ack_delay`: RFC 9000, 18.2).
@@ -15,33 +16,29 @@ const MOST_LOSSES: u32 = 4;
 /// The links that lose packets.
 pub(super) struct LossyLinks {
     draws: Pcg64,
-    /// The tasks that lose packets of each other, and the chance of a loss.
-    links: Vec<(Vec<usize>, f64)>,
+    /// The chance that a packet gets through.
+    getting_through: LinkFactors,
 }
 
 impl LossyLinks {
     /// Links that lose nothing yet; what they lose later is drawn from `seed`.
     pub(super) fn new(seed: u64) -> Self {
-        Self { draws: random::stream(seed, &["losses"]), links: Vec::new() }
+        Self { draws: random::stream(seed, &["losses"]), getting_through: LinkFactors::default() }
     }
 
+    /// From now on `tasks` lose packets of each other, each with the chance `rate`.
     pub(super) fn begin(&mut self, tasks: Vec<usize>, rate: f64) {
-        self.links.push((tasks, rate));
+        self.getting_through.begin(tasks, 1.0 - rate);
     }
 
     pub(super) fn end(&mut self, tasks: &[usize]) {
-        if let Some(own) = self.links.iter().position(|(lossy, _)| lossy == tasks) {
-            self.links.remove(own);
-        }
+        self.getting_through.end(tasks);
     }
 
     /// How much later a message comes over a link of `latency`: a probe timeout for its first loss,
     /// and twice as long for each further one (RFC 9002, 6.2).
     pub(super) fn delay(&mut self, from: usize, to: usize, latency: Duration) -> Duration {
-        let between =
-            |(tasks, _): &&(Vec<usize>, f64)| tasks.contains(&from) && tasks.contains(&to);
-        let gets_through: f64 =
-            self.links.iter().filter(between).map(|(_, rate)| 1.0 - rate).product();
+        let gets_through = self.getting_through.between(from, to);
         let (mut late, mut timeout) = (Duration::ZERO, 6 * latency + ACK_DELAY);
         if gets_through == 1.0 {
             return late;

@@ -1,0 +1,32 @@
+//! Factors on the links among groups of tasks, as faults bring and end them.
+
+/// The groups whose links have a factor. A link between two tasks of several groups has the product
+/// of theirs.
+#[derive(Default)]
+pub(super) struct LinkFactors(Vec<(Vec<usize>, f64)>);
+
+impl LinkFactors {
+    pub(super) fn begin(&mut self, tasks: Vec<usize>, factor: f64) {
+        self.0.push((tasks, factor));
+    }
+
+    /// Ends the first factor that the group `tasks` was given.
+    pub(super) fn end(&mut self, tasks: &[usize]) {
+        if let Some(own) = self.0.iter().position(|(group, _)| group == tasks) {
+            self.0.remove(own);
+        }
+    }
+
+    /// The factor of the link between two tasks; 1 if they are in no group together.
+    pub(super) fn between(&self, from: usize, to: usize) -> f64 {
+        let groups =
+            self.0.iter().filter(|(group, _)| group.contains(&from) && group.contains(&to));
+        groups.map(|(_, factor)| factor).product()
+    }
+
+    /// The factor of all groups that `task` is in.
+    pub(super) fn of(&self, task: usize) -> f64 {
+        let groups = self.0.iter().filter(|(group, _)| group.contains(&task));
+        groups.map(|(_, factor)| factor).product()
+    }
+}
