@@ -161,15 +161,7 @@ impl Master {
         if let Some(client) = closed.client {
             self.forget_session(client, session);
         }
-        let running: Vec<StepId> = self
-            .steps
-            .iter()
-            .filter(|(_, step)| step.session == session)
-            .map(|(id, _)| *id)
-            .collect();
-        for step in running {
-            self.fail(step, error.clone());
-        }
+        self.fail_steps(|_, _, step| step.session == session, |_, _| error.clone());
         let mut all_parts = Vec::new();
         for plan in closed.plans.into_values() {
             let (parts, waiting) = plan.into_parts();

@@ -234,12 +234,11 @@ impl RemoteMaster {
     /// The connection is lost. What was under way is asked for again, unless the other server has
     /// gone for good.
     fn lost(&mut self, loss: Loss, context: &mut Context<Self>) {
-        if loss != Loss::Silent {
-            let name = self.transport.name(self.peer);
-            return self
-                .give_up(&Error::new(Code::Unavailable, format!("{name} was lost, {loss}")));
-        }
         let name = self.transport.name(self.peer);
+        if loss != Loss::Silent {
+            let error = Error::new(Code::Unavailable, format!("{name} was lost, {loss}"));
+            return self.give_up(&error);
+        }
         let message = format!("the connection to {name} was lost {MOST_LOSSES} times meanwhile");
         let error = Error::new(Code::Unavailable, message).on(&name);
         for session in self.calls.note_loss(&error) {

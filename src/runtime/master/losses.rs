@@ -12,6 +12,7 @@ use crate::cluster::TaskName;
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
+use super::steps::Step;
 use super::{Master, refuse};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::master::step_plan::StepPlan;
@@ -50,17 +51,14 @@ impl Master {
     /// that has a part there fails even if that is done, once the peer has restarted: what it has
     /// done is lost, and others may wait for it.
     fn fail_steps_at(&mut self, peer: PeerId, loss: Loss) {
-        let is_hit = |id: &StepId, step: &super::Step| {
+        let is_hit = |_: &Self, id: StepId, step: &Step| {
             let is_undone = loss == Loss::Restarted && id.trains && step.has_part_at(peer);
             is_undone || step.unanswered().contains(&peer)
         };
-        let hit: Vec<StepId> =
-            self.steps.iter().filter(|(id, step)| is_hit(id, step)).map(|(id, _)| *id).collect();
-        for step in hit {
+        self.fail_steps(is_hit, |master, step| {
             let what = format!("step {} waited for it to run its part", step.number);
-            let error = self.lost_error(peer, loss, &what);
-            self.fail(step, error);
-        }
+            master.lost_error(peer, loss, &what)
+        });
     }
 
     /// Asks a silent `peer`, once it answers again, whether it has restarted, if training steps go
@@ -68,7 +66,7 @@ impl Master {
     /// for a worker that waits until the chief gives the variables of `peer` new values, and the
     /// chief's step may be one of them.
     fn ask_whether_known(&mut self, peer: PeerId, loss: Loss) {
-        let has_done = |(id, step): (&StepId, &super::Step)| id.trains && step.has_part_at(peer);
+        let has_done = |(id, step): (&StepId, &Step)| id.trains && step.has_part_at(peer);
         if loss == Loss::Silent && self.steps.iter().any(has_done) {
             self.link.send(peer, WorkerMessage::AskForMaster { master: self.id });
         }
@@ -80,19 +78,15 @@ impl Master {
         if is_known {
             return;
         }
-        let has_lost = |step: &super::Step| {
-            let session = self.sessions.get(&step.session);
-            session.is_some_and(|session| session.lost.contains_key(&peer))
+        let is_hit = |master: &Self, id: StepId, step: &Step| {
+            let session = master.sessions.get(&step.session);
+            let has_lost = session.is_some_and(|session| session.lost.contains_key(&peer));
+            id.trains && step.has_part_at(peer) && has_lost
         };
-        let is_hit =
-            |id: &StepId, step: &super::Step| id.trains && step.has_part_at(peer) && has_lost(step);
-        let hit: Vec<StepId> =
-            self.steps.iter().filter(|(id, step)| is_hit(id, step)).map(|(id, _)| *id).collect();
-        for step in hit {
+        self.fail_steps(is_hit, |master, step| {
             let what = format!("step {} waited for others", step.number);
-            let error = self.lost_error(peer, Loss::Restarted, &what);
-            self.fail(step, error);
-        }
+            master.lost_error(peer, Loss::Restarted, &what)
+        });
     }
 
     /// The way from `from` to `to` has broken: fails the steps whose part at `to` may wait for
@@ -100,16 +94,15 @@ impl Master {
     pub(super) fn way_lost(&mut self, from: PeerId, to: &TaskName) {
         self.expected = None;
         let Some(peer) = self.link.resolve(to) else { return };
-        let is_hit =
-            |step: &super::Step| step.has_part_at(from) && step.unanswered().contains(&peer);
-        let hit: Vec<StepId> =
-            self.steps.iter().filter(|(_, step)| is_hit(step)).map(|(id, _)| *id).collect();
-        for step in hit {
-            let (from, number) = (self.link.name(from), step.number);
+        let is_hit = |_: &Self, _: StepId, step: &Step| {
+            step.has_part_at(from) && step.unanswered().contains(&peer)
+        };
+        self.fail_steps(is_hit, |master, step| {
+            let (from, number) = (master.link.name(from), step.number);
             let message =
                 format!("{from} has lost {to}, and perhaps what it sent there for step {number}");
-            self.fail(step, Error::new(Code::Unavailable, message).on(to));
-        }
+            Error::new(Code::Unavailable, message).on(to)
+        });
     }
 
     /// Gives up plans that `peer` has not made ready, and fails the steps that wait for them.

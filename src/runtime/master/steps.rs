@@ -239,6 +239,20 @@ impl Master {
         answer(failed.reply, Err(error));
     }
 
+    /// Fails all steps of which `is_hit` holds, each with its own `error`.
+    pub(super) fn fail_steps(
+        &mut self,
+        is_hit: impl Fn(&Self, StepId, &Step) -> bool,
+        error: impl Fn(&Self, StepId) -> Error,
+    ) {
+        let hit = self.steps.iter().filter(|(id, step)| is_hit(self, **id, step));
+        let hit: Vec<StepId> = hit.map(|(id, _)| *id).collect();
+        for step in hit {
+            let error = error(self, step);
+            self.fail(step, error);
+        }
+    }
+
     fn running(&self, step: StepId) -> &Step {
         self.steps.get(&step).expect("it is asked of a step that runs")
     }
