@@ -1,9 +1,9 @@
 //! `Task`: a program's handle to its place in the cluster, its settings and its data.
 
+mod announcements;
 mod data;
 mod minimize;
 mod time;
-mod whole;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
