@@ -21,11 +21,11 @@ mod output;
 mod plan;
 mod presets;
 mod progress;
+mod results;
 mod schema;
 mod serve;
 mod sim;
 mod status;
-mod stopped;
 mod tape;
 mod task;
 

@@ -15,6 +15,7 @@
 //!
 //! A [`Scenario`] is a file's contents, checked; a [`Trial`] is one run of it, ready for a world.
 
+mod board;
 pub mod calibration;
 pub mod chaos;
 mod compare;
@@ -23,9 +24,9 @@ mod disk;
 mod error;
 mod files;
 mod launch;
-mod many;
 mod memory;
 mod observed;
+mod parallel;
 mod plan;
 mod replay;
 pub mod scenario;
@@ -46,10 +47,10 @@ pub use error::ExperimentError;
 pub use files::Files;
 pub(crate) use files::timeline_file;
 pub(crate) use launch::Launcher;
-pub(crate) use many::simulate_all;
+pub(crate) use observed::Observed;
+pub(crate) use parallel::simulate_all;
 use scenario::{Change, Scenario, Sweep};
 pub use seeds::over_seeds;
-pub(crate) use summary::Observed;
 pub(crate) use trial::folder_of;
 pub use trial::{Simulated, Trial};
 

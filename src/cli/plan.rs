@@ -9,7 +9,7 @@ use super::args::{Format, PlanArgs, Shard};
 use super::failure::Failure;
 use super::output::command;
 use super::progress::Several;
-use super::stopped::{Results, on_stop};
+use super::results::{Results, on_stop};
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, simulate_all};
 use crate::report::World;

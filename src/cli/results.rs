@@ -1,5 +1,5 @@
-//! Results of a command that simulates several runs. A command that is asked to stop shows the
-//! results of the runs that are over; the runs under way are lost.
+//! The results of a command that simulates several runs: if it is asked to stop, it shows those of
+//! the runs that are over. The runs under way are lost.
 
 use std::sync::{Arc, Mutex};
 use std::thread;

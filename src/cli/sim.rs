@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::live::Live;
 use super::output::{Out, command, digests, exit_code};
 use super::progress::Several;
-use super::stopped::{Results, on_stop};
+use super::results::{Results, on_stop};
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, simulate_all, timeline_file};
 use crate::live::Meter;
@@ -122,7 +122,7 @@ pub(super) fn simulate(
     let recording = match live {
         None => SharedRecording::showing(progress),
         Some(live) => {
-            let board = trial.observed();
+            let board = trial.open_board();
             live.boards.add(Arc::clone(&board));
             SharedRecording::showing(Meter::new(board, trial.settings.batch, Some(progress.into())))
         }

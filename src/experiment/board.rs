@@ -8,8 +8,8 @@ use crate::report::World;
 use crate::simulation::{Gauges, Reading};
 
 impl Trial {
-    /// Has an observer look at its simulation, and returns the board that shows it.
-    pub(crate) fn observed(&mut self) -> Arc<Board> {
+    /// The board on which its simulation is shown from now on.
+    pub(crate) fn open_board(&mut self) -> Arc<Board> {
         let gauges = Arc::new(Gauges::default());
         self.cluster.gauges = Some(Arc::clone(&gauges));
         let observe = move || {
@@ -27,15 +27,15 @@ mod tests {
     use crate::training::train;
 
     #[test]
-    fn an_observed_simulation_is_the_same_and_its_gauges_are_its_outcome() -> Result<(), Error> {
+    fn a_simulation_on_a_board_is_the_same_and_its_gauges_are_its_outcome() -> Result<(), Error> {
         let scenario = "seed = 3\n[cluster]\nps = 2\nworker = 3\n[program]\nmodel = 'null'\n\
                         [stop]\nsteps = 20\n[[run]]\nmode = 'sync'\n";
         let mut trial = Experiment::parse(scenario)?.trials()?.remove(0);
         let alone = trial.simulate(&train).outcome;
-        let board = trial.observed();
+        let board = trial.open_board();
         let observed = trial.simulate(&train).outcome;
         assert_eq!((observed.digest, observed.events), (alone.digest, alone.events));
-        let reading = trial.cluster.gauges.as_ref().expect("it is observed").read();
+        let reading = trial.cluster.gauges.as_ref().expect("it has a board").read();
         for (task, sent) in &observed.sent {
             let of_task = reading.sent.iter().filter(|((from, _), _)| from == task);
             assert_eq!(of_task.map(|(_, bytes)| bytes).sum::<u64>(), sent.total, "{task}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::summary::Observed;
+use super::observed::Observed;
 use super::trial::folder_of;
 use super::{Experiment, ExperimentError, Trial};
 use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, launch};

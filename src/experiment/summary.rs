@@ -1,138 +1,89 @@
-//! Sums up a recording and its world's observations as one run of the report.
+//! The entry of a run in the report: sums up its training's record and its world's observations.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
+use super::observed::Observed;
 use super::{Trial, critical_path};
 use crate::cluster::TaskName;
-use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds, Usage};
+use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds};
 use crate::runtime::Traffic;
-use crate::simulation::{self, Activity, Cluster, Outcome};
 use crate::training::{Evaluation, Recording, Settings, StepStats};
-use crate::units::{Bytes, Time};
+use crate::units::Time;
 
-/// The world's observations of a run, beside the run's own record.
-pub(crate) struct Observed {
-    /// The end of the run, on the run's own clock.
-    pub(crate) ended: Time,
-    /// The data that each task sent to others.
-    pub(crate) sent: BTreeMap<TaskName, Traffic>,
-    /// What each task of a simulation was busy with.
-    usage: BTreeMap<TaskName, Usage>,
-    /// The critical paths of a simulation's steps.
-    path: Option<simulation::CriticalPath>,
-    /// The number of events of a simulation.
-    pub(crate) events: Option<u64>,
-    /// The digest of a simulation.
-    pub(crate) digest: Option<String>,
-}
-
-impl Observed {
-    /// Of a deployment that has ended at `ended`.
-    pub(crate) fn deployed(ended: Time, sent: BTreeMap<TaskName, Traffic>) -> Self {
-        Self { ended, sent, usage: BTreeMap::new(), path: None, events: None, digest: None }
-    }
-
-    /// Of a simulation of `cluster`.
-    pub(super) fn simulated(outcome: &Outcome<()>, cluster: &Cluster) -> Self {
-        let tasks = outcome.usage.keys().cloned();
-        Self {
-            ended: outcome.ended,
-            sent: outcome.sent.clone(),
-            usage: tasks
-                .map(|task| (task.clone(), usage(outcome, &task, cluster.main_devices(&task))))
+impl Trial {
+    /// The run's entry in the report, from a training's record and its world's observations; it
+    /// took `wall` of real time.
+    pub(crate) fn summarise(
+        &self,
+        recording: &Recording,
+        observed: &Observed,
+        wall: Duration,
+    ) -> Run {
+        let (steps, settings) = (&recording.steps, &self.settings);
+        // A chief that has come back at the end has only looked at the model.
+        let of_evaluations = recording.evaluations.iter().map(|evaluation| evaluation.global_step);
+        let of_steps = steps.iter().map(|step| step.global_step);
+        let global_steps = of_steps.chain(of_evaluations).max().unwrap_or(0);
+        let ended = steps.iter().map(|step| step.ended).max().unwrap_or(observed.ended);
+        let counted = steps.iter().filter(|step| step.applied).count() as u64;
+        let applied = counted - self.mode.left_over(counted, global_steps);
+        let batch = settings.batch as u64;
+        let rates = Rates::of(steps, (global_steps, applied));
+        let span = (rates.start.unwrap_or(ended).as_secs_f64(), ended.as_secs_f64());
+        let durations: Vec<f64> =
+            steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
+        let by_task = |bytes: fn(&Traffic) -> u64| {
+            observed.sent.iter().map(|(task, sent)| (task.clone(), bytes(sent))).collect()
+        };
+        let last = recording.evaluations.last();
+        let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
+        let (final_loss, reached) =
+            (last.map(|last| f64::from(last.loss)), seconds_to_target(settings, recording));
+        Run {
+            name: self.name.clone(),
+            run: self.run_name().to_owned(),
+            seed: self.cluster.seed,
+            repeat: self.repeat,
+            settings: self.swept(),
+            end: end(recording, final_loss, settings.stop.accuracy.is_some() && reached.is_none()),
+            mode: self.how.clone(),
+            parameters: recording.beginning.as_ref().map(|beginning| beginning.parameters),
+            global_steps,
+            samples: applied * batch,
+            seconds: span.1,
+            wall_seconds: wall.as_secs_f64(),
+            start_seconds: span.0,
+            steps_per_second: rates.steps,
+            samples_per_second: rates.gradients * batch as f64,
+            step_seconds: StepSeconds::of(&durations),
+            final_loss,
+            test_accuracy: last.map(|evaluation| evaluation.accuracy),
+            seconds_to_target: reached,
+            staleness: Staleness::of(&staleness(steps)),
+            gradients: Gradients {
+                computed: steps.len() as u64,
+                applied,
+                dropped: steps.len() as u64 - applied,
+            },
+            bytes_sent: by_task(|sent| sent.total),
+            step_bytes_sent: by_task(|sent| sent.steps),
+            waiting_seconds: waiting(steps),
+            critical_path: match &observed.path {
+                Some(path) => critical_path::simulated(path, span),
+                None => critical_path::deployed(steps, span),
+            },
+            usage: observed.usage.clone(),
+            events: observed.events,
+            digest: observed.digest.clone(),
+            weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
+            failed_checkpoints: recording
+                .failed_checkpoints
+                .iter()
+                .map(|failed| (failed.global_step, failed.why.clone()))
                 .collect(),
-            path: Some(outcome.path.clone()),
-            events: Some(outcome.events),
-            digest: Some(outcome.digest.to_string()),
+            comparison: None,
         }
-    }
-}
-
-/// What `task` was busy with in a simulation.
-fn usage(outcome: &Outcome<()>, task: &TaskName, devices: NonZeroU32) -> Usage {
-    use Activity::{HandingOver, Kernels, Operations, Receiving, Sending, SmallKernels, Waking};
-    let seconds = outcome.ended.as_secs_f64().max(f64::MIN_POSITIVE);
-    let processor = &outcome.usage[task];
-    let share = |activities: &[Activity]| -> f64 {
-        activities.iter().map(|one| processor.of(*one).as_secs_f64()).sum::<f64>() / seconds
-    };
-    let card = &outcome.cards[task];
-    let crossing = |bytes: Bytes| bytes.0 as f64 / card.rate.0 / seconds;
-    Usage {
-        compute: share(&[Kernels, SmallKernels]) / f64::from(devices.get()),
-        messages: share(&[Sending, Receiving, Waking, Operations, HandingOver]),
-        card_out: crossing(card.out),
-        card_in: crossing(card.into),
-    }
-}
-
-/// Sums up a run that took `wall` of real time.
-pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall: Duration) -> Run {
-    let (steps, settings) = (&recording.steps, &trial.settings);
-    // A chief that has come back at the end has only looked at the model.
-    let of_evaluations = recording.evaluations.iter().map(|evaluation| evaluation.global_step);
-    let of_steps = steps.iter().map(|step| step.global_step);
-    let global_steps = of_steps.chain(of_evaluations).max().unwrap_or(0);
-    let ended = steps.iter().map(|step| step.ended).max().unwrap_or(observed.ended);
-    let counted = steps.iter().filter(|step| step.applied).count() as u64;
-    let applied = counted - trial.mode.left_over(counted, global_steps);
-    let batch = settings.batch as u64;
-    let rates = Rates::of(steps, (global_steps, applied));
-    let span = (rates.start.unwrap_or(ended).as_secs_f64(), ended.as_secs_f64());
-    let durations: Vec<f64> =
-        steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
-    let by_task = |bytes: fn(&Traffic) -> u64| {
-        observed.sent.iter().map(|(task, sent)| (task.clone(), bytes(sent))).collect()
-    };
-    let last = recording.evaluations.last();
-    let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
-    let (final_loss, reached) =
-        (last.map(|last| f64::from(last.loss)), seconds_to_target(settings, recording));
-    Run {
-        name: trial.name.clone(),
-        run: trial.run_name().to_owned(),
-        seed: trial.cluster.seed,
-        repeat: trial.repeat,
-        settings: trial.swept(),
-        end: end(recording, final_loss, settings.stop.accuracy.is_some() && reached.is_none()),
-        mode: trial.how.clone(),
-        parameters: recording.beginning.as_ref().map(|beginning| beginning.parameters),
-        global_steps,
-        samples: applied * batch,
-        seconds: span.1,
-        wall_seconds: wall.as_secs_f64(),
-        start_seconds: span.0,
-        steps_per_second: rates.steps,
-        samples_per_second: rates.gradients * batch as f64,
-        step_seconds: StepSeconds::of(&durations),
-        final_loss,
-        test_accuracy: last.map(|evaluation| evaluation.accuracy),
-        seconds_to_target: reached,
-        staleness: Staleness::of(&staleness(steps)),
-        gradients: Gradients {
-            computed: steps.len() as u64,
-            applied,
-            dropped: steps.len() as u64 - applied,
-        },
-        bytes_sent: by_task(|sent| sent.total),
-        step_bytes_sent: by_task(|sent| sent.steps),
-        waiting_seconds: waiting(steps),
-        critical_path: match &observed.path {
-            Some(path) => critical_path::simulated(path, span),
-            None => critical_path::deployed(steps, span),
-        },
-        usage: observed.usage.clone(),
-        events: observed.events,
-        digest: observed.digest.clone(),
-        weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
-        failed_checkpoints: recording
-            .failed_checkpoints
-            .iter()
-            .map(|failed| (failed.global_step, failed.why.clone()))
-            .collect(),
-        comparison: None,
     }
 }
 

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::observed::Observed;
 use super::scenario::{Change, Checkpoint, RunSpec, Scenario};
-use super::summary::{self, Observed};
 use super::{ExperimentError, Trainer};
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
@@ -256,16 +256,6 @@ impl Trial {
             }
             _ => Ok(self.summarise(recording, &Observed::simulated(outcome, &self.cluster), *took)),
         }
-    }
-
-    /// The run's entry in the report, from a training's record and its world's observations.
-    pub(crate) fn summarise(
-        &self,
-        recording: &Recording,
-        observed: &Observed,
-        took: Duration,
-    ) -> report::Run {
-        summary::of(self, recording, observed, took)
     }
 
     /// What a board says of the run in `world`.
