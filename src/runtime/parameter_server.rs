@@ -3,15 +3,16 @@
 //! A variable that is being updated is locked: operations on it wait in order meanwhile, so no
 //! reader sees a torn value. If nobody else holds the value, the update happens in place.
 
+mod computing;
 mod coordination;
 mod done;
+mod gradients;
 mod joins;
 mod read_ahead;
 mod reset;
 mod resources;
 mod snapshots;
 mod trainings;
-mod updates;
 pub(super) mod updating;
 mod variable_store;
 mod views;

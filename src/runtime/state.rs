@@ -61,17 +61,33 @@ pub(crate) struct StateRequest {
     reason = "a request is moved into the list of its turn; a box would be memory a step"
 )]
 pub(crate) enum Action {
-    Read { variable: VariableId, with_version: bool },
-    Gather { variable: VariableId, ids: Tensor },
+    /// Gives the value, and the version if a mode asks for it.
+    Read {
+        variable: VariableId,
+        with_version: bool,
+    },
+    /// Gives the rows of these numbers.
+    Gather {
+        variable: VariableId,
+        ids: Tensor,
+    },
     IsInitialized(VariableId),
+    /// Waits until the variable has a value.
     Await(VariableId),
     Assign(VariableId, Tensor),
     AssignAdd(VariableId, Tensor),
     Apply(ApplyGradient),
     Begin(Begin),
     Commit(Commit),
-    PutUpFence { global_step: VariableId, replica: Replica },
-    LiftFence { global_step: VariableId, replica: Replica },
+    /// Waits until all other workers are held between two of their steps.
+    PutUpFence {
+        global_step: VariableId,
+        replica: Replica,
+    },
+    LiftFence {
+        global_step: VariableId,
+        replica: Replica,
+    },
     OnResource(Box<OnResource>),
 }
 

@@ -39,23 +39,6 @@ pub(super) struct Step {
     reply: Reply<Result<StepDone>>,
 }
 
-/// Tells a program that its step in pieces is set up.
-fn answer_set_up(set_up: Reply<()>) {
-    if !set_up.send(()) {
-        tracing::debug!("nobody waits for the step any more");
-    }
-}
-
-/// The span from the first begin to the last end.
-fn spanned(one: Option<Span>, other: Option<Span>) -> Option<Span> {
-    match (one, other) {
-        (Some((begin, end)), Some((other_begin, other_end))) => {
-            Some((begin.min(other_begin), end.max(other_end)))
-        }
-        (one, other) => one.or(other),
-    }
-}
-
 impl Step {
     /// The tasks that have not answered.
     pub(super) fn unanswered(&self) -> Vec<PeerId> {
@@ -268,5 +251,22 @@ impl Master {
 
     pub(super) fn names(&self, peers: &[PeerId]) -> String {
         peers.iter().map(|peer| self.link.name(*peer).to_string()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Tells a program that its step in pieces is set up.
+fn answer_set_up(set_up: Reply<()>) {
+    if !set_up.send(()) {
+        tracing::debug!("nobody waits for the step any more");
+    }
+}
+
+/// The span from the first begin to the last end.
+fn spanned(one: Option<Span>, other: Option<Span>) -> Option<Span> {
+    match (one, other) {
+        (Some((begin, end)), Some((other_begin, other_end))) => {
+            Some((begin.min(other_begin), end.max(other_end)))
+        }
+        (one, other) => one.or(other),
     }
 }
