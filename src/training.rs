@@ -29,7 +29,7 @@ mod task;
 mod trainer;
 mod weights;
 
-pub(crate) use aftermath::after_a_loss;
+pub(crate) use aftermath::run_to_end;
 pub use checkpointing::{Checkpointing, Consistency};
 pub use estimator::{
     BestExporter, EstimatorSpec, EvalSpec, Evaluated, Exporter, LatestExporter, Phase, TrainSpec,

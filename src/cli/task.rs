@@ -19,7 +19,7 @@ use crate::live::{Board, Meter};
 use crate::report::{Report, World};
 use crate::runtime::Host;
 use crate::tensor::set_memory_limit;
-use crate::training::{Recording, SharedRecording, Watch, after_a_loss, train};
+use crate::training::{Recording, SharedRecording, Watch, run_to_end, train};
 use crate::units::Time;
 
 /// Runs the command.
@@ -98,11 +98,7 @@ fn attend(
             let stores = (checkpoints, Stores::Lasting);
             trial.task((host.server, host.clock), stores, &recording, Some(config))
         });
-        let running = task.map(|task| (task.clone(), trainer(task)));
-        async {
-            let (task, running) = running?;
-            after_a_loss(&task, running.await).await
-        }
+        run_to_end(task.map(|task| (task.clone(), trainer(task))))
     };
     let outcome = deployment::run(member, stop, program)?;
     let TaskOutcome { result, stopped, ended, sent } = outcome;

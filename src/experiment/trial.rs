@@ -23,7 +23,7 @@ use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
 use crate::tensor::set_memory_limit;
 use crate::training::{
-    Checkpointing, Recording, Settings, SharedRecording, StepStats, Task, TaskParts, after_a_loss,
+    Checkpointing, Recording, Settings, SharedRecording, StepStats, Task, TaskParts, run_to_end,
 };
 use crate::units::{Bytes, Time};
 pub(crate) use checkpoints::folder_of;
@@ -210,11 +210,7 @@ impl Trial {
         let start = |host: Host| {
             let place = (Rc::clone(&host.server), Rc::clone(&host.clock));
             let task = self.task(place, (checkpointing.clone(), stores.clone()), &recording, None);
-            let running = task.map(|task| (task.clone(), program(host, task)));
-            async {
-                let (task, running) = running?;
-                after_a_loss(&task, running.await).await
-            }
+            run_to_end(task.map(|task| (task.clone(), program(host, task))))
         };
         let outcome = simulation::run(&self.cluster, start);
         let took = wall.now().since(Time::ZERO);

@@ -6,6 +6,18 @@ use crate::runtime::{Code, Error, Result};
 use super::checkpoints::Checkpoints;
 use super::task::Task;
 
+/// Runs a task's program, which has begun, to its end.
+///
+/// # Errors
+/// If it could not begin; else as [`after_a_loss`].
+pub(crate) async fn run_to_end<F>(begun: Result<(Task, F)>) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    let (task, program) = begun?;
+    after_a_loss(&task, program.await).await
+}
+
 /// The result of the program of `task` that has `ended` so. A task that comes back after the end
 /// finds nobody: it has nothing left to do, if the checkpoints show that.
 ///
@@ -13,7 +25,7 @@ use super::task::Task;
 /// The error of `ended`, unless the training is over; of class `Unanswered` if the task has reached
 /// no other, or if it is a worker that reaches none after it has stood still for longer than the
 /// others wait for it: a restart would find nobody, and no checkpoint.
-pub(crate) async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
+async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
     let Err(error) = ended else { return Ok(()) };
     if !matches!(error.code, Code::Unavailable | Code::Aborted | Code::DeadlineExceeded) {
         return Err(error);

@@ -90,7 +90,7 @@ impl SessionCreator {
         });
         let Some(what) = gone else {
             let now = found.global_step.unwrap_or(0);
-            return self.own_values(session, now, None).await;
+            return self.with_own_values(session, now, None).await;
         };
         let is_untrained = global_step.max(found.global_step.unwrap_or(0)) == 0;
         if self.task.is_chief() {
@@ -112,7 +112,7 @@ impl SessionCreator {
         tracing::warn!("{what}; waiting until the chief, {chief}, gives the variables theirs");
         session.run().target(&self.scaffold.all_initialized).await?;
         let now = self.scaffold.global_step(&session).await?;
-        self.own_values(session, now, Some(now)).await
+        self.with_own_values(session, now, Some(now)).await
     }
 
     async fn session(&self, timeout: Duration) -> Result<Session> {
@@ -287,7 +287,7 @@ impl SessionCreator {
                 self.scaffold.is_ready(&session).await?,
             );
             if for_own && at_all {
-                return self.own_values(session, global_step, restored).await;
+                return self.with_own_values(session, global_step, restored).await;
             }
             let what =
                 if for_own { "its ready operation" } else { "its ready-for-local-init operation" };
@@ -312,7 +312,9 @@ impl SessionCreator {
         session.set_timeout(own.or_else(|| self.task.limit(OPERATION_TIMEOUT)));
     }
 
-    async fn own_values(
+    /// Completes a session whose shared variables have their values: the worker's own variables and
+    /// its mirrors get theirs.
+    async fn with_own_values(
         &self,
         session: Session,
         global_step: u64,
