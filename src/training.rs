@@ -24,6 +24,7 @@ mod scaffold;
 mod session;
 mod session_creator;
 mod settings;
+mod step_log;
 mod summary;
 mod task;
 mod trainer;
@@ -45,7 +46,9 @@ pub use hooks::{
 pub use input::Input;
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub(crate) use own_values::has_own_values;
-pub use record::{Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats};
+pub use record::{
+    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Recorder, Restore, StepStats,
+};
 pub use recording::{Recording, SharedRecording, Watch};
 pub use run_metadata::RunMetadata;
 pub use run_options::{RunOptions, TraceLevel};
@@ -53,6 +56,7 @@ pub use run_settings::RunSettings;
 pub use scaffold::Scaffold;
 pub use session::{Callable, PartialRun, Session, SessionRun};
 pub use settings::{ByTokens, Evaluating, Reducing, Settings, Stop, Way};
+pub(crate) use step_log::StepLog;
 pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};
 pub(crate) use trainer::step_graph;

@@ -17,7 +17,7 @@ use trainyard::experiment::{Experiment, Trial};
 use trainyard::prelude::*;
 use trainyard::runtime::Host;
 use trainyard::training::{
-    Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats, TaskParts,
+    Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, Restore, StepStats, TaskParts,
 };
 use trainyard::transport::Authority;
 
@@ -215,7 +215,7 @@ struct Unrecorded;
 impl Recorder for Unrecorded {
     fn beginning(&self, _: Beginning) {}
     fn step(&self, _: StepStats) {}
-    fn restored(&self, _: u64) {}
+    fn restored(&self, _: Restore) {}
     fn evaluation(&self, _: Evaluation) {}
     fn checkpoint_failed(&self, _: FailedCheckpoint) {}
     fn ending(&self, _: Ending) {}

@@ -93,7 +93,7 @@ fn attend(
     let member = Member { seat, encoding, devices, busy_poll, clock, recorder: own, board };
     let telling = telling(control.as_ref(), shown.clone().zip(Some(task.clone())))?;
     let program = |host: Host| {
-        telling();
+        telling(&recording);
         let task = trial.deployed_checkpoints(has_evaluator).and_then(|checkpoints| {
             let stores = (checkpoints, Stores::Lasting);
             trial.task((host.server, host.clock), stores, &recording, Some(config))
@@ -111,15 +111,15 @@ fn attend(
         if let Some(board) = &shown {
             control.show_once(board, &task);
         }
-        control.tell(&Event::Part(Part::new(&recording, sent, ended)));
+        control.tell(&Event::Recorded(Part::new(&recording)));
+        control.tell(&Event::Ended { sent, now: ended.0 });
     }
     let run = || trial.name.clone();
     if !recording.is_unsaved() {
         result.map_err(|error| Failure::Task { run: run(), error })?;
     }
     let observed = Observed::deployed(ended, [(task, sent)].into());
-    let has_begun = !(recording.steps.is_empty() && recording.evaluations.is_empty());
-    let has_begun = has_begun || stopped.is_none();
+    let has_begun = !recording.is_empty() || stopped.is_none();
     let code = match control {
         _ if recording.is_after_the_end => ExitCode::Done,
         None if reports && has_begun => report(args, (trial, empty), &recording, &observed)?,
@@ -145,16 +145,20 @@ fn board(live: Option<&Live>, args: &TaskArgs, trial: &Trial, seat: &Seat) -> Op
     Some(board)
 }
 
-/// Tells the launcher, if there is one, that the actors run, and what `shown` shows of its task.
+/// Tells the launcher, if there is one, that the actors run, what is recorded, and what `shown`
+/// shows of its task.
 fn telling(
     control: Option<&Control>,
     shown: Option<(Arc<Board>, TaskName)>,
-) -> Result<impl FnOnce() + use<>, Failure> {
-    let clones = control.map(|it| Ok::<_, Failure>((it.try_clone()?, it.try_clone()?)));
-    let clones = clones.transpose()?;
-    Ok(move || {
-        let Some((beating, showing)) = clones else { return };
+) -> Result<impl FnOnce(&SharedRecording) + use<>, Failure> {
+    let clone = |it: &Control| -> Result<_, Failure> {
+        Ok((it.try_clone()?, it.try_clone()?, it.try_clone()?))
+    };
+    let clones = control.map(clone).transpose()?;
+    Ok(move |recording: &SharedRecording| {
+        let Some((beating, recorded, showing)) = clones else { return };
         actix_rt::spawn(beating.beat());
+        actix_rt::spawn(recorded.record(recording.clone()));
         if let Some((board, task)) = shown {
             actix_rt::spawn(showing.show(board, task));
         }

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::TaskName;
 use crate::deployment::DeploymentError;
 use crate::live::{Board, Snapshot};
-use crate::training::Watch;
+use crate::runtime::Traffic;
+use crate::training::{SharedRecording, Watch};
 use crate::transport::Identity;
 use crate::units::Time;
 
@@ -36,6 +37,8 @@ const MAX_IDENTITY: u64 = 1 << 16;
 const TELL_EVERY: Duration = Duration::from_millis(100);
 /// The time between two tellings of the task's numbers.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
+/// The time between two tellings of what the task has recorded.
+const RECORD_EVERY: Duration = Duration::from_millis(100);
 /// The time between two signs of life.
 pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
 
@@ -50,8 +53,10 @@ pub(crate) enum Event {
     Progress { global_step: u64, loss: Option<f32>, now: u64 },
     /// The task's numbers so far, if the launcher shows them.
     Shown(Box<Snapshot>),
-    /// The task's recording, at its end.
-    Part(Part),
+    /// What the task has recorded since it last told.
+    Recorded(Part),
+    /// The task has told all, has sent so much and ends `now` \[ns\].
+    Ended { sent: Traffic, now: u64 },
 }
 
 /// The connection to the launcher.
@@ -106,6 +111,18 @@ impl Control {
     pub(crate) fn show_once(&mut self, board: &Board, task: &TaskName) {
         if let Some(snapshot) = board.snapshot(task) {
             self.tell(&Event::Shown(Box::new(snapshot)));
+        }
+    }
+
+    /// Tells the launcher now and then what `recording` has come to hold, which the task then
+    /// forgets: a training may last for days.
+    pub(crate) async fn record(mut self, recording: SharedRecording) {
+        loop {
+            tokio::time::sleep(RECORD_EVERY).await;
+            let news = recording.take_news();
+            if !news.is_empty() {
+                self.tell(&Event::Recorded(Part::new(&news)));
+            }
         }
     }
 

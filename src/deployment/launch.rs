@@ -87,7 +87,7 @@ pub(crate) enum Ended<T> {
 pub(crate) struct Launched {
     pub(crate) recording: Recording,
     pub(crate) sent: BTreeMap<TaskName, Traffic>,
-    /// The end of the chief, on its clock.
+    /// The end of the chief, since it first began.
     pub(crate) ended: Time,
     /// The time from the start of the first process to the end of the last.
     pub(crate) took: Duration,

@@ -93,7 +93,7 @@ fn figures(predicted: &Run, measured: &Run) -> Vec<Figure> {
 
 /// Where the tasks' time goes, for each worker step, the greatest cause first.
 fn causes(outcome: &Outcome<()>, latency: Duration, recording: &Recording) -> Vec<TimeSpent> {
-    let steps = recording.steps.len().max(1) as f64;
+    let steps = recording.log.len().max(1) as f64;
     let spent = |activities: &[Activity]| -> f64 {
         let of_task = |activity: &Activity| {
             outcome.usage.values().map(|usage| usage.of(*activity).as_secs_f64()).sum::<f64>()
@@ -107,11 +107,8 @@ fn causes(outcome: &Outcome<()>, latency: Duration, recording: &Recording) -> Ve
     let network = outcome.deliveries as f64 * latency.as_secs_f64() / steps;
     causes.push(TimeSpent { name: "network", seconds: network });
     let all: f64 = causes.iter().map(|cause| cause.seconds).sum();
-    let taken = recording
-        .steps
-        .iter()
-        .map(|step| step.ended.since(step.started).as_secs_f64())
-        .sum::<f64>();
+    let taken =
+        recording.steps().map(|step| step.ended.since(step.started).as_secs_f64()).sum::<f64>();
     causes.push(TimeSpent { name: "waiting for others", seconds: (taken / steps - all).max(0.0) });
     causes.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     causes
@@ -120,13 +117,13 @@ fn causes(outcome: &Outcome<()>, latency: Duration, recording: &Recording) -> Ve
 /// The mean lengths of the phases of worker steps \[s\].
 fn phases(recording: &Recording) -> Option<[f64; 3]> {
     let mut sums = [0.0; 3];
-    for step in &recording.steps {
+    for step in recording.steps() {
         let (from, until) = step.computed.unwrap_or((step.started, step.started));
         sums[0] += from.since(step.started).as_secs_f64();
         sums[1] += until.since(from).as_secs_f64();
         sums[2] += step.ended.since(until).as_secs_f64();
     }
-    let steps = recording.steps.len();
+    let steps = recording.log.len();
     (steps > 0).then(|| sums.map(|sum| sum / steps as f64))
 }
 

@@ -43,22 +43,25 @@ pub(super) fn waited(path: &simulation::CriticalPath) -> Vec<(String, f64)> {
 }
 
 /// Of a deployed run, as [`simulated`]: the mean over the steps whose gradients were applied.
-pub(super) fn deployed(steps: &[StepStats], (start, seconds): (f64, f64)) -> Option<CriticalPath> {
-    let applied: Vec<&StepStats> =
-        steps.iter().filter(|step| step.applied && step.ended > step.started).collect();
+pub(super) fn deployed(
+    steps: impl Iterator<Item = StepStats> + Clone,
+    (start, seconds): (f64, f64),
+) -> Option<CriticalPath> {
+    let steps = steps.filter(|step| step.applied && step.ended > step.started);
+    let applied = steps.clone().count();
     let mut causes = BTreeMap::new();
-    for step in &applied {
+    for step in steps {
         let (from, until) = step.computed.unwrap_or((step.started, step.started));
         let length = step.ended.since(step.started).as_secs_f64();
         let mut add = |cause, (from, until): (Time, Time)| {
-            let share = until.since(from).as_secs_f64() / length / applied.len() as f64;
+            let share = until.since(from).as_secs_f64() / length / applied as f64;
             *causes.entry(cause).or_default() += share * (seconds - start);
         };
         add(Cause::Parameters, (step.started, from));
         add(Cause::Compute, (from, until));
         add(Cause::Update, (until, step.ended));
     }
-    (!applied.is_empty()).then(|| with_start(causes, Vec::new(), start))
+    (applied > 0).then(|| with_start(causes, Vec::new(), start))
 }
 
 fn with_start(mut causes: BTreeMap<Cause, f64>, parts: Vec<PathPart>, start: f64) -> CriticalPath {

@@ -97,16 +97,16 @@ impl Files {
     ) -> io::Result<()> {
         let steps = summary::rows(recording);
         let evaluations = summary::evaluations(trial, recording);
-        self.steps.append(&trial.name, &steps)?;
+        self.steps.append(&trial.name, steps.clone())?;
         self.evaluations.append(&trial.name, &evaluations)?;
         let folder = self.directory.join("events").join(trial.name.replace(['/', '\\'], "_"));
         fs::create_dir_all(&folder)?;
         let file = File::create(folder.join(events::file_name()))?;
         let graph = recording.beginning.as_ref().map(|beginning| &*beginning.graph);
-        events::write(graph, &steps, &evaluations, BufWriter::new(file))?;
+        events::write(graph, steps.clone(), &evaluations, BufWriter::new(file))?;
         // One seed and one launch are enough to look at; the numbers are of all.
         if trial.cluster.seed == report.seed && trial.repeat == 1 {
-            let course = html::Course::new(&trial.name, &steps, &evaluations);
+            let course = html::Course::new(&trial.name, steps, &evaluations);
             self.courses.push(course.with_timeline(self.timeline(trial)));
         }
         self.write(report)

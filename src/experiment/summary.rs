@@ -20,19 +20,19 @@ impl Trial {
         observed: &Observed,
         wall: Duration,
     ) -> Run {
-        let (steps, settings) = (&recording.steps, &self.settings);
+        let (steps, settings) = (recording.steps(), &self.settings);
         // A chief that has come back at the end has only looked at the model.
         let of_evaluations = recording.evaluations.iter().map(|evaluation| evaluation.global_step);
-        let of_steps = steps.iter().map(|step| step.global_step);
+        let of_steps = steps.clone().map(|step| step.global_step);
         let global_steps = of_steps.chain(of_evaluations).max().unwrap_or(0);
-        let ended = steps.iter().map(|step| step.ended).max().unwrap_or(observed.ended);
-        let counted = steps.iter().filter(|step| step.applied).count() as u64;
+        let ended = steps.clone().map(|step| step.ended).max().unwrap_or(observed.ended);
+        let counted = steps.clone().filter(|step| step.applied).count() as u64;
         let applied = counted - self.mode.left_over(counted, global_steps);
         let batch = settings.batch as u64;
-        let rates = Rates::of(steps, (global_steps, applied));
+        let rates = Rates::of(steps.clone(), (global_steps, applied));
         let span = (rates.start.unwrap_or(ended).as_secs_f64(), ended.as_secs_f64());
         let durations: Vec<f64> =
-            steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
+            steps.clone().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
         let by_task = |bytes: fn(&Traffic) -> u64| {
             observed.sent.iter().map(|(task, sent)| (task.clone(), bytes(sent))).collect()
         };
@@ -60,15 +60,15 @@ impl Trial {
             final_loss,
             test_accuracy: last.map(|evaluation| evaluation.accuracy),
             seconds_to_target: reached,
-            staleness: Staleness::of(&staleness(steps)),
+            staleness: Staleness::of(&staleness(steps.clone())),
             gradients: Gradients {
-                computed: steps.len() as u64,
+                computed: recording.log.len() as u64,
                 applied,
-                dropped: steps.len() as u64 - applied,
+                dropped: recording.log.len() as u64 - applied,
             },
             bytes_sent: by_task(|sent| sent.total),
             step_bytes_sent: by_task(|sent| sent.steps),
-            waiting_seconds: waiting(steps),
+            waiting_seconds: waiting(steps.clone()),
             critical_path: match &observed.path {
                 Some(path) => critical_path::simulated(path, span),
                 None => critical_path::deployed(steps, span),
@@ -113,20 +113,23 @@ struct Rates {
 
 impl Rates {
     /// The rates of a training whose `steps` made `global_steps`, of `applied` gradients.
-    fn of(steps: &[StepStats], (global_steps, applied): (u64, u64)) -> Self {
-        let start = steps.iter().map(|step| step.started).min();
-        let first = steps.iter().map(|step| step.ended).min();
-        let last = steps.iter().map(|step| step.ended).max();
+    fn of(
+        steps: impl Iterator<Item = StepStats> + Clone,
+        (global_steps, applied): (u64, u64),
+    ) -> Self {
+        let start = steps.clone().map(|step| step.started).min();
+        let first = steps.clone().map(|step| step.ended).min();
+        let last = steps.clone().map(|step| step.ended).max();
         let (Some(first), Some(last)) = (first, last) else {
             return Self { start, steps: 0.0, gradients: 0.0 };
         };
-        let warm_up = || steps.iter().filter(|step| step.ended <= first);
-        let warm_steps = warm_up().map(|step| step.global_step).max().unwrap_or(0);
+        let warm_up = steps.clone().filter(|step| step.ended <= first);
+        let warm_steps = warm_up.map(|step| step.global_step).max().unwrap_or(0);
         // The workers of a round do not hear of its end at the same moment.
-        let is_warm = |step: &&StepStats| {
+        let is_warm = |step: &StepStats| {
             step.ended <= first || step.local_step == 0 && step.global_step <= warm_steps
         };
-        let warm_gradients = steps.iter().filter(is_warm).filter(|step| step.applied).count();
+        let warm_gradients = steps.filter(is_warm).filter(|step| step.applied).count();
         let warm_gradients = warm_gradients as u64;
         let (since, warm_steps, warm_gradients) = match global_steps > warm_steps {
             true => (first, warm_steps, warm_gradients),
@@ -144,9 +147,9 @@ impl Rates {
 }
 
 /// The rows of `steps.csv`, one for each step of `recording`.
-pub(super) fn rows(recording: &Recording) -> Vec<StepRow> {
-    let row = |step: &StepStats| StepRow {
-        worker: step.worker.clone(),
+pub(super) fn rows(recording: &Recording) -> impl Iterator<Item = StepRow> + Clone {
+    recording.steps().map(|step| StepRow {
+        worker: step.worker,
         local_step: step.local_step,
         global_step: step.global_step,
         start: step.started,
@@ -155,13 +158,14 @@ pub(super) fn rows(recording: &Recording) -> Vec<StepRow> {
         staleness: step.staleness,
         applied: step.applied,
         compute: step.computed.map(|(from, until)| until.since(from)),
-    };
-    recording.steps.iter().map(row).collect()
+    })
 }
 
 /// The rows of `evaluations.csv`, one for each evaluation in `recording`.
 pub(super) fn evaluations(trial: &Trial, recording: &Recording) -> Vec<EvaluationRow> {
-    let steps_until = |at: Time| recording.steps.iter().filter(|step| step.ended <= at).count();
+    let mut ends: Vec<Time> = recording.steps().map(|step| step.ended).collect();
+    ends.sort_unstable();
+    let steps_until = |at: Time| ends.partition_point(|end| *end <= at);
     let row = |evaluation: &Evaluation| EvaluationRow {
         seed: trial.cluster.seed,
         global_step: evaluation.global_step,
@@ -180,9 +184,9 @@ fn seconds_to_target(settings: &Settings, recording: &Recording) -> Option<f64> 
 }
 
 /// The number of applied gradients for each staleness.
-fn staleness(steps: &[StepStats]) -> BTreeMap<u64, u64> {
+fn staleness(steps: impl Iterator<Item = StepStats>) -> BTreeMap<u64, u64> {
     let mut counts = BTreeMap::new();
-    for step in steps.iter().filter(|step| step.applied) {
+    for step in steps.filter(|step| step.applied) {
         *counts.entry(step.staleness).or_default() += 1;
     }
     counts
@@ -191,12 +195,12 @@ fn staleness(steps: &[StepStats]) -> BTreeMap<u64, u64> {
 /// The time that each worker waited in its steps \[s\], by cause: for its parameters before and
 /// between its kernels, and for coordination after them, until its gradient was applied and the
 /// others had come as far as the mode demands.
-fn waiting(steps: &[StepStats]) -> BTreeMap<TaskName, BTreeMap<String, f64>> {
+fn waiting(steps: impl Iterator<Item = StepStats>) -> BTreeMap<TaskName, BTreeMap<String, f64>> {
     let mut waiting: BTreeMap<TaskName, BTreeMap<String, f64>> = BTreeMap::new();
     let seconds = |from: Time, until: Time| until.since(from).as_secs_f64();
     for step in steps {
         let (from, until) = step.computed.unwrap_or((step.started, step.started));
-        let causes = waiting.entry(step.worker.clone()).or_default();
+        let causes = waiting.entry(step.worker).or_default();
         *causes.entry("parameters".to_owned()).or_default() += seconds(step.started, from);
         *causes.entry("coordination".to_owned()).or_default() += seconds(until, step.ended);
     }
@@ -229,7 +233,7 @@ mod tests {
         let round =
             |round: u64| (0..4).map(move |n| step(n, round, round + 1, 100 * (round + 1) + 2 * n));
         let steps: Vec<StepStats> = (0..3).flat_map(round).collect();
-        let rates = Rates::of(&steps, (3, 12));
+        let rates = Rates::of(steps.into_iter(), (3, 12));
         let seconds = 0.206;
         assert!((rates.steps - 2.0 / seconds).abs() < 1e-9, "{}", rates.steps);
         assert!((rates.gradients - 8.0 / seconds).abs() < 1e-9, "{}", rates.gradients);
@@ -239,7 +243,7 @@ mod tests {
     fn of_asynchronous_workers_the_very_first_gradient_alone_is_left_out() {
         let steps: Vec<StepStats> =
             (0..10).map(|n| step(n % 2, n / 2, n + 1, 10 * (n + 1))).collect();
-        let rates = Rates::of(&steps, (10, 10));
+        let rates = Rates::of(steps.into_iter(), (10, 10));
         assert!((rates.gradients - 9.0 / 0.09).abs() < 1e-9, "{}", rates.gradients);
     }
 }

@@ -35,7 +35,7 @@ impl<W: Write> Steps<W> {
 
     /// Appends the worker steps of the run called `run`. Times are in seconds since it began; a
     /// loss that was not computed, and a compute time without kernels, are empty fields.
-    pub fn append(&mut self, run: &str, rows: &[StepRow]) -> io::Result<()> {
+    pub fn append(&mut self, run: &str, rows: impl IntoIterator<Item = StepRow>) -> io::Result<()> {
         for row in rows {
             self.out.write_record([
                 run,

@@ -24,7 +24,7 @@ pub fn file_name() -> String {
 /// If `out` can't be written.
 pub fn write(
     graph: Option<&[u8]>,
-    steps: &[StepRow],
+    steps: impl Iterator<Item = StepRow> + Clone,
     evaluations: &[EvaluationRow],
     out: impl Write,
 ) -> io::Result<()> {
@@ -32,7 +32,7 @@ pub fn write(
     if let Some(graph) = graph {
         writer.graph(graph.to_vec(), 0.0)?;
     }
-    for row in steps {
+    for row in steps.clone() {
         let tag = |name: &str| format!("{name}/{}", row.worker);
         let (loss, seconds, staleness) = (tag("loss"), tag("step_seconds"), tag("staleness"));
         let mut values = vec![
@@ -42,7 +42,12 @@ pub fn write(
         values.extend(row.loss.map(|value| (&*loss, value)));
         writer.scalars(&values, row.global_step, row.end.as_secs_f64())?;
     }
-    for stretch in steps.chunks(steps.len().div_ceil(STRETCHES).max(1)) {
+    let (mut rest, length) = (steps.clone(), steps.count().div_ceil(STRETCHES));
+    loop {
+        let stretch: Vec<StepRow> = rest.by_ref().take(length).collect();
+        if stretch.is_empty() {
+            break;
+        }
         let applied = stretch.iter().filter(|row| row.applied);
         let staleness: Vec<f64> = applied.map(|row| row.staleness as f64).collect();
         let seconds: Vec<f64> =
@@ -89,7 +94,7 @@ mod tests {
             accuracy: 0.5,
         };
         let steps = [row.clone(), StepRow { loss: None, ..row }];
-        write(Some(b"graph"), &steps, &[evaluation], &mut file).unwrap();
+        write(Some(b"graph"), steps.into_iter(), &[evaluation], &mut file).unwrap();
         let named = |values: &[(&str, f32)]| {
             values.iter().map(|(tag, x)| (format!("{tag}/worker:1"), *x)).collect()
         };

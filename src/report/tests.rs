@@ -325,8 +325,8 @@ fn the_csv_has_one_row_per_worker_step_with_exact_times() {
     let dropped = StepRow { loss: None, applied: false, compute: None, ..row.clone() };
     let mut out = Vec::new();
     let mut steps = csv::Steps::new(&mut out).unwrap();
-    steps.append("sync, 1 backup", &[row]).unwrap();
-    steps.append("async", &[dropped]).unwrap();
+    steps.append("sync, 1 backup", [row]).unwrap();
+    steps.append("async", [dropped]).unwrap();
     drop(steps);
     let expected = "\
 run,worker,local_step,global_step,start_s,end_s,loss,staleness,applied,compute_s
@@ -369,7 +369,7 @@ fn the_page_has_the_table_the_verdicts_and_the_courses_and_opens_offline() {
         accuracy: 0.1 * seconds as f64,
     };
     let named = Report { scenario: "<a & b>".to_owned(), ..report() };
-    let courses = [html::Course::new("sync", &[], &[row(1), row(2), row(3)])];
+    let courses = [html::Course::new("sync", std::iter::empty(), &[row(1), row(2), row(3)])];
     let mut page = Vec::new();
     html::write(&named, &courses, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();

@@ -78,6 +78,23 @@ pub struct BegunAnew {
     pub went_back: bool,
 }
 
+/// A return to a checkpoint, which undid all updates after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Restore {
+    /// The global step of the checkpoint; 0 if the training began anew.
+    pub global_step: u64,
+    /// A time after the last update that it undid, and before the first that it did not.
+    pub at: Time,
+}
+
+impl Restore {
+    /// Whether it undid `step`: also a local one that the next exchange was to bring to the others.
+    pub(crate) fn undoes(&self, step: &StepStats) -> bool {
+        step.ended <= self.at && step.global_step + u64::from(step.is_local) > self.global_step
+    }
+}
+
 /// How a training ended, as its chief saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
@@ -94,8 +111,8 @@ pub trait Recorder {
     /// A worker has taken a step.
     fn step(&self, stats: StepStats);
 
-    /// The chief has restored the checkpoint of step `global_step`: all later updates are undone.
-    fn restored(&self, global_step: u64);
+    /// The chief has restored a checkpoint: all later updates are undone.
+    fn restored(&self, restore: Restore);
 
     /// A worker's own values began anew: no checkpoint of the step has them, or it was started
     /// again while the others went on.

@@ -7,8 +7,9 @@ use crate::cluster::TaskName;
 use crate::units::Time;
 
 use super::record::{
-    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats,
+    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Recorder, Restore, StepStats,
 };
+use super::step_log::StepLog;
 
 /// Shows how far a run is.
 pub trait Watch {
@@ -38,15 +39,15 @@ impl<W: Watch + Send + 'static> From<W> for Box<dyn Watch + Send> {
     }
 }
 
-/// The record of a run so far. A gradient that a restored checkpoint undid counts as dropped.
+/// The record of a run so far.
 #[derive(Default)]
 pub struct Recording {
     /// The model that was trained. None if the run ended before it was known.
     pub beginning: Option<Beginning>,
-    /// A row for each step, in the order in which the steps were reported.
-    pub steps: Vec<StepStats>,
-    /// The steps of the checkpoints that were restored, in order.
-    pub restored: Vec<u64>,
+    /// The steps as they were reported, in that order.
+    pub(crate) log: StepLog,
+    /// The returns to checkpoints, in order.
+    pub restored: Vec<Restore>,
     /// The workers whose own values began anew, in order.
     pub begun_anew: Vec<BegunAnew>,
     /// The evaluations on the test split, in order.
@@ -78,6 +79,19 @@ impl SharedRecording {
         self
     }
 
+    /// Takes out what has come since the last call, of all that may become much.
+    pub(crate) fn take_news(&self) -> Recording {
+        let mut recording = self.lock();
+        Recording {
+            beginning: recording.beginning.take(),
+            log: std::mem::take(&mut recording.log),
+            restored: std::mem::take(&mut recording.restored),
+            begun_anew: std::mem::take(&mut recording.begun_anew),
+            evaluations: std::mem::take(&mut recording.evaluations),
+            ..Recording::default()
+        }
+    }
+
     /// Ends the recording.
     pub fn finish(self) -> Recording {
         let mut recording = std::mem::take(&mut *self.lock());
@@ -93,6 +107,20 @@ impl SharedRecording {
 }
 
 impl Recording {
+    /// A row for each step, in the order in which the steps were reported. A gradient that a
+    /// restored checkpoint undid counts as dropped.
+    pub fn steps(&self) -> impl Iterator<Item = StepStats> + Clone {
+        self.log.iter().map(|mut step| {
+            step.applied &= !self.restored.iter().any(|restore| restore.undoes(&step));
+            step
+        })
+    }
+
+    /// Whether neither a model, nor a step or an evaluation is recorded.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.beginning.is_none() && self.log.is_empty() && self.evaluations.is_empty()
+    }
+
     /// Whether the training ended and is recorded, but its last checkpoint could not be written.
     pub fn is_unsaved(&self) -> bool {
         self.ending.is_some() && self.failed_checkpoints.iter().any(|failed| failed.is_last)
@@ -112,19 +140,11 @@ impl Recorder for SharedRecording {
         if let Some(tell) = recording.on_step {
             tell(&stats);
         }
-        recording.steps.push(stats);
+        recording.log.push(&stats);
     }
 
-    /// A gradient that is undone counts as dropped: also that of a step that the next exchange was
-    /// to bring to the others.
-    fn restored(&self, global_step: u64) {
-        let mut recording = self.lock();
-        let is_undone =
-            |step: &&mut StepStats| step.global_step + u64::from(step.is_local) > global_step;
-        for step in recording.steps.iter_mut().filter(is_undone) {
-            step.applied = false;
-        }
-        recording.restored.push(global_step);
+    fn restored(&self, restore: Restore) {
+        self.lock().restored.push(restore);
     }
 
     fn begun_anew(&self, begun: BegunAnew) {

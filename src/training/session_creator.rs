@@ -13,6 +13,7 @@ use crate::sync::Departed;
 use super::checkpoints::Checkpoints;
 use super::own_values;
 use super::places::{places, unless_misplaced};
+use super::record::Restore;
 use super::recovery::{OPERATION_TIMEOUT, given_up, lost_values, workers_have_left};
 use super::restoring::restore;
 use super::scaffold::{Finalized, Known};
@@ -178,7 +179,7 @@ impl SessionCreator {
             "variables have lost their values before there was a checkpoint; beginning anew"
         );
         self.clear().await?;
-        self.task.recorder().restored(0);
+        self.task.recorder().restored(Restore { global_step: 0, at: self.task.now() });
         let all: Vec<&Known> = self.scaffold.shared.iter().collect();
         self.initialize(self.session(OPERATION_TIMEOUT).await?, &all).await
     }
@@ -216,12 +217,14 @@ impl SessionCreator {
         tracing::warn!(checkpoint = checkpoint.name, global_step = step, "restoring");
         let session = self.session(self.task.patience().recovery).await?;
         own_values::publish(&self.task, &self.graph, &checkpoint);
+        // The variables are cleared: the steps so far are undone; none ends before they are set.
+        let at = self.task.now();
         restore(&session, &self.scaffold.shared, &checkpoint).await?;
         if self.scaffold.shared.iter().any(|variable| variable.restore.is_none()) {
             let found = self.find(&session).await?;
             self.scaffold.initialize_unsaved(&session, &found.missing).await?;
         }
-        self.task.recorder().restored(step);
+        self.task.recorder().restored(Restore { global_step: step, at });
         self.ready(session, step, Some(step)).await
     }
 

@@ -97,7 +97,7 @@ fn of_each<I: Send, O: Send>(
 /// The median time from one global step to the next \[ms\].
 fn median_step(simulated: &Simulated) -> f64 {
     let mut reached: BTreeMap<u64, f64> = BTreeMap::new();
-    for step in simulated.recording.steps.iter().filter(|step| step.applied) {
+    for step in simulated.recording.steps().filter(|step| step.applied) {
         let at = reached.entry(step.global_step).or_insert(f64::INFINITY);
         *at = at.min(1e3 * step.ended.as_secs_f64());
     }

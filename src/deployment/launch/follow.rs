@@ -6,9 +6,9 @@ mod deeds;
 mod listener;
 mod quiet;
 mod restarts;
+mod told;
 mod waiting;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,16 +22,17 @@ use super::relay::Relay;
 use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
-use crate::deployment::control::{BEAT_EVERY, Event, Part};
+use crate::deployment::control::{BEAT_EVERY, Event};
 use crate::deployment::stop::{Either, GRACE, StopRequest, either};
 use crate::deployment::{DeploymentError, ExitCode};
 use crate::live::Board;
-use crate::training::{Recording, Watch};
+use crate::training::Watch;
 use crate::units::Time;
 
 pub(crate) use cause::last_words;
 use listener::{Exit, News, Origin};
 use quiet::Quiet;
+use told::Told;
 
 /// The time after the first failure in which another failure may turn out to be its cause.
 const CAUSE: Duration = Duration::from_millis(300);
@@ -117,7 +118,7 @@ pub(super) async fn follow(
         followed.stop(STOP).await;
         return Err(followed.root_cause(order));
     }
-    Ok(Ended::Done(followed.told(chief)))
+    Ok(Ended::Done(followed.told()))
 }
 
 /// The processes that are followed.
@@ -165,7 +166,7 @@ struct Followee {
     is_again: bool,
     /// The launcher's time at which the task's clock shows 0 \[ns\].
     began: Option<i64>,
-    part: Option<Part>,
+    told: Told,
     /// The number of beats since it was last heard of.
     unheard: u32,
     quiet: Quiet,
@@ -203,7 +204,7 @@ impl Followee {
             restarts: 0,
             is_again: false,
             began: None,
-            part: None,
+            told: Told::default(),
             unheard: 0,
             quiet: Quiet::default(),
             failed: None,
@@ -246,7 +247,9 @@ impl Followed {
         match event {
             Event::Alive => {}
             Event::Hello { now } => {
-                followee.began = Some(self.clock.now().0 as i64 - now as i64);
+                let began = self.clock.now().0 as i64 - now as i64;
+                followee.began = Some(began);
+                followee.told.begin(began);
                 if index == self.chief {
                     self.agenda.begin(self.clock.now());
                 }
@@ -262,7 +265,8 @@ impl Followed {
                     board.show(&followee.task, *snapshot);
                 }
             }
-            Event::Part(part) => followee.part = Some(part),
+            Event::Recorded(part) => followee.told.record(&followee.task, part),
+            Event::Ended { sent, now } => followee.told.end(sent, Time(now)),
         }
         Some(Noted::Other)
     }
@@ -270,7 +274,7 @@ impl Followed {
     /// Whether a task that ended with `exit` came to the end of its training, even if it could not
     /// write the last checkpoint.
     fn has_come_to_its_end(&self, index: usize, exit: &Exit) -> bool {
-        let has_ended = || self.tasks[index].part.as_ref().is_some_and(Part::has_ended);
+        let has_ended = || self.tasks[index].told.has_ended();
         match exit {
             Exit::Code(0) => true,
             // It has missed the end, as one that stood still: the result is there all the same.
@@ -337,26 +341,11 @@ impl Followed {
         }
     }
 
-    /// The records of all tasks, on the chief's clock.
-    fn told(self, chief: usize) -> Launched {
-        let origin = self.tasks[chief].began.unwrap_or(0);
-        let mut told = Launched {
-            recording: Recording::default(),
-            sent: BTreeMap::new(),
-            ended: Time::ZERO,
-            took: self.clock.now().since(Time::ZERO),
-        };
-        for (index, Followee { task, began, part, .. }) in self.tasks.into_iter().enumerate() {
-            let part = part.unwrap_or_default();
-            part.add_to(&mut told.recording, &task, began.unwrap_or(origin) - origin);
-            if index == chief {
-                told.ended = Time(part.now);
-            }
-            told.sent.insert(task, part.sent);
-        }
-        told.recording
-            .steps
-            .sort_by(|a, b| a.ended.cmp(&b.ended).then_with(|| a.worker.cmp(&b.worker)));
-        told
+    /// The records of all tasks.
+    fn told(self) -> Launched {
+        let took = self.clock.now().since(Time::ZERO);
+        let chief = self.tasks[self.chief].task.clone();
+        let told = self.tasks.into_iter().map(|followee| (followee.task, followee.told));
+        told::merged(told.collect(), &chief, took)
     }
 }

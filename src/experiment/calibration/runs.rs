@@ -138,9 +138,9 @@ async fn deploy(
 
 /// The median duration of the workers' steps, after the first ones \[s\].
 fn median_step(recording: &Recording) -> Option<f64> {
-    let last = recording.steps.iter().map(|step| step.local_step).max()?;
+    let last = recording.steps().map(|step| step.local_step).max()?;
     let first = (last as f64 * WARM_UP) as u64;
-    let steps = recording.steps.iter().filter(|step| step.local_step >= first);
+    let steps = recording.steps().filter(|step| step.local_step >= first);
     let mut times: Vec<f64> =
         steps.map(|step| step.ended.since(step.started).as_secs_f64()).collect();
     times.sort_by(f64::total_cmp);

@@ -189,7 +189,7 @@ fn attempt(launched: Launched, trial: &Trial, folder: Folder, now: Time) -> Atte
             result: Ok(()),
             weights: recording.ending.and_then(|ending| ending.weights_digest),
             is_unsaved: recording.is_unsaved(),
-            steps: recording.steps,
+            steps: recording.steps().collect(),
             restored: recording.restored,
             begun_anew: recording.begun_anew,
             ..Attempt::default()

@@ -11,7 +11,7 @@ use crate::cluster::TaskName;
 use crate::deployment::Folder;
 use crate::runtime;
 use crate::simulation::{Fault, FaultKind};
-use crate::training::{BegunAnew, StepStats};
+use crate::training::{BegunAnew, Restore, StepStats};
 use crate::units::Time;
 
 /// A place to try timelines in.
@@ -33,8 +33,8 @@ pub(super) trait World: Sync {
     /// The seed of the first timeline of `trial`.
     fn first_seed(&self, trial: &Trial) -> u64;
 
-    /// Whether a training that goes back to a checkpoint says of each worker's steps which of them
-    /// are undone.
+    /// Whether a training that goes back to a checkpoint says exactly which steps are undone: it
+    /// does where one clock tells which came before.
     fn undoes_steps(&self) -> bool;
 }
 
@@ -44,8 +44,8 @@ pub(super) struct Attempt {
     /// Its error, if it has one.
     pub(super) result: runtime::Result<()>,
     pub(super) steps: Vec<StepStats>,
-    /// The steps of the checkpoints that it has gone back to.
-    pub(super) restored: Vec<u64>,
+    /// The checkpoints that it has gone back to.
+    pub(super) restored: Vec<Restore>,
     /// The workers whose own values began anew.
     pub(super) begun_anew: Vec<BegunAnew>,
     /// The processes that logged nothing for too long while no step was taken.
@@ -99,7 +99,7 @@ impl<T: Trainer> World for InSimulation<T> {
             result: outcome.result.map(drop),
             weights: recording.ending.and_then(|ending| ending.weights_digest),
             is_unsaved: recording.is_unsaved(),
-            steps: recording.steps,
+            steps: recording.steps().collect(),
             restored: recording.restored,
             begun_anew: recording.begun_anew,
             store: Some(Arc::new(store)),

@@ -46,12 +46,16 @@ impl Course {
     }
 
     /// The course of the run called `run`.
-    pub fn new(run: &str, steps: &[StepRow], evaluations: &[EvaluationRow]) -> Self {
+    pub fn new(
+        run: &str,
+        steps: impl Iterator<Item = StepRow> + Clone,
+        evaluations: &[EvaluationRow],
+    ) -> Self {
         let mut ends: Vec<Point> =
-            steps.iter().map(|step| (step.end.as_secs_f64(), step.global_step as f64)).collect();
+            steps.clone().map(|step| (step.end.as_secs_f64(), step.global_step as f64)).collect();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut durations: Vec<f64> =
-            steps.iter().map(|step| step.end.since(step.start).as_secs_f64() * 1e3).collect();
+            steps.map(|step| step.end.since(step.start).as_secs_f64() * 1e3).collect();
         durations.sort_by(f64::total_cmp);
         let count = durations.len() as f64;
         let shares: Vec<Point> = durations

@@ -170,3 +170,30 @@ fn a_task_that_is_killed_and_has_nothing_left_to_do_is_not_waited_for_after_the_
     let told = "the chief is done; nothing is left to do for ps:3";
     assert!(launched.err.contains(told), "{}", launched.err);
 }
+
+#[test]
+fn of_killed_processes_each_update_is_told_once_and_none_that_was_undone() {
+    let faults = "{ at = '1s', crash = 'ps:1', restart_after = '1s' }, \
+                  { at = '4s', crash = 'worker:1', restart_after = '100ms' }";
+    let path = training("launched_faults_lives", "async", faults);
+    let out = folder("launched_faults_lives_out");
+    let changes = ["--unset", "stop.steps", "--set", "stop.time=8s"];
+    let order = ["launch", &*path, "--quiet", "--out", out.to_str().unwrap()];
+    let said = trainyard(&[&order, &changes[..]].concat());
+    assert_eq!(said.code, 0, "{}", said.err);
+    for told in ["ps:1 is started again", "worker:1 is started again"] {
+        assert!(said.err.contains(told), "no `{told}` in: {}", said.err);
+    }
+    let rows = fs::read_to_string(out.join("steps.csv")).unwrap();
+    let rows = rows.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>());
+    let (mut updates, mut lives) = (BTreeMap::new(), 0);
+    for row in rows {
+        lives += u32::from(row[1] == "worker:1" && row[2] == "0");
+        if row[8] == "true"
+            && let Some(before) = updates.insert(row[3].to_owned(), row.join(","))
+        {
+            panic!("update {} is told twice: {before} and {}", row[3], row.join(","));
+        }
+    }
+    assert_eq!(lives, 2, "the first steps of both lives of worker:1 are told");
+}

@@ -79,8 +79,9 @@ fn each_way_repeats_itself_and_every_task_computes_its_part() {
             let usage = &simulated.outcome.usage[&task];
             assert!(!usage.of(Activity::Kernels).is_zero(), "{way}: {task} computes nothing");
         }
-        let last = simulated.recording.steps.last().unwrap();
-        assert_eq!((simulated.recording.steps.len() as u64, last.global_step), (STEPS, STEPS));
+        let steps = simulated.recording.steps();
+        let last = steps.clone().last().unwrap();
+        assert_eq!((steps.count() as u64, last.global_step), (STEPS, STEPS));
     }
 }
 
@@ -142,7 +143,7 @@ fn a_worker_that_does_not_come_back_is_gone_on_without() {
         let trial = trial(4, &by(way, ADAM), &crash);
         let hit = trial.simulate(&train);
         hit.outcome.result.unwrap();
-        assert_eq!(hit.recording.steps.iter().map(|it| it.global_step).max(), Some(STEPS), "{way}");
+        assert_eq!(hit.recording.steps().map(|it| it.global_step).max(), Some(STEPS), "{way}");
         assert!(hit.recording.ending.unwrap().weights_digest.is_some());
         let again = trial.simulate(&train);
         assert_eq!(again.outcome.digest, hit.outcome.digest, "{way}");
@@ -164,7 +165,7 @@ fn a_worker_that_comes_back_after_the_others_have_formed_anew_is_taken_in_as_oft
     for way in WAYS {
         let (gone, back) = (of(way, ""), of(way, "restart_after = \"400ms\""));
         let computed = |hit: &Simulated| {
-            let last = hit.recording.steps.last().unwrap();
+            let last = hit.recording.steps().last().unwrap();
             assert_eq!((hit.outcome.result.is_ok(), last.global_step), (true, 200), "{way}");
             let usage = &hit.outcome.usage[&TaskName::new("worker", 2)];
             usage.of(Activity::Kernels).as_secs_f64() / 10e-3

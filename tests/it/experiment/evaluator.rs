@@ -70,7 +70,7 @@ fn it_costs_the_training_no_time_and_a_repeat_is_the_same() {
     let without = trial(&small("").replace("evaluator = 1\n", "")).simulate(&train);
     let weights = |recording: &Recording| recording.ending.unwrap().weights_digest;
     assert_eq!(weights(&one.recording), weights(&without.recording));
-    let ended = |recording: &Recording| recording.steps.iter().map(|step| step.ended).max();
+    let ended = |recording: &Recording| recording.steps().map(|step| step.ended).max();
     let late = ended(&one.recording).unwrap().since(ended(&without.recording).unwrap());
     assert!(late < Duration::from_millis(1), "{late:?}");
 }
@@ -99,7 +99,7 @@ fn it_waits_before_the_first_measurement_and_between_two_but_not_before_the_last
     let pauses: Vec<f64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(pauses[..pauses.len() - 1].iter().all(|pause| *pause > 1.49), "{pauses:?}");
     assert_eq!(paced.evaluations.last().unwrap().global_step, 40);
-    let ended = paced.steps.iter().map(|step| step.ended).max().unwrap().as_secs_f64();
+    let ended = paced.steps().map(|step| step.ended).max().unwrap().as_secs_f64();
     assert!(at.last().unwrap() - ended < 0.1, "the last is measured at once: {at:?}, {ended}");
 }
 
@@ -148,7 +148,7 @@ fn a_helper_hosts_until_all_have_left_and_takes_no_steps() {
     let text = small("").replace("[cluster]\n", "[cluster]\naux = 1\nchief = 1\n");
     let recording = recorded(&text);
     let workers: std::collections::BTreeSet<String> =
-        recording.steps.iter().map(|step| step.worker.to_string()).collect();
+        recording.steps().map(|step| step.worker.to_string()).collect();
     let trained: Vec<&str> = workers.iter().map(String::as_str).collect();
     assert_eq!(trained, ["chief:0", "worker:0", "worker:1"]);
 }

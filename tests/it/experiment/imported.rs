@@ -49,7 +49,7 @@ fn over_quic_a_synchronous_training_gives_the_weights_of_the_simulation() {
     let ending = deployed(sync, train).ending;
     assert_eq!(ending.unwrap().weights_digest, Some(weights(sync)));
     let asynchronous = deployed(own, train);
-    let taken = asynchronous.steps.iter().map(|step| step.global_step).max();
+    let taken = asynchronous.steps().map(|step| step.global_step).max();
     assert!(taken.unwrap() >= 30 && asynchronous.ending.is_some());
 }
 
@@ -134,7 +134,7 @@ fn a_program_of_ones_own_trains_it_as_the_built_in_trainer_does() {
 fn a_program_of_ones_own_is_refused_in_a_synchronous_run() {
     let simulated = trials(2, 40)[2].simulate(&trainer);
     let error = simulated.outcome.result.unwrap_err();
-    assert_eq!((error.code, simulated.recording.steps.len()), (Code::InvalidArgument, 0));
+    assert_eq!((error.code, simulated.recording.steps().count()), (Code::InvalidArgument, 0));
     assert!(error.message.contains("train (CommitStep)"), "{error}");
 }
 

@@ -49,7 +49,7 @@ fn each_task_of_a_replica_computes_a_part_of_each_step() {
     let trial = trial(MLP, 3, "");
     let simulated = trial.simulate(&train);
     let trained: BTreeSet<u32> =
-        simulated.recording.steps.iter().map(|step| step.worker.index()).collect();
+        simulated.recording.steps().map(|step| step.worker.index()).collect();
     assert_eq!(trained, [0, 3].into());
     for (task, sent) in simulated.outcome.sent.iter().filter(|(task, _)| task.job() == "worker") {
         assert!(sent.steps > 20 * 16 * 10 * 4, "{task} sent {} bytes", sent.steps);

@@ -202,7 +202,12 @@ impl Simulated {
         let simulated = self.trial.simulate_hosted(recording, program);
         let (recording, outcome) = (simulated.recording, simulated.outcome);
         let evaluation = recording.evaluations.last().copied();
-        Trained { steps: recording.steps, ending: recording.ending, evaluation, outcome }
+        Trained {
+            steps: recording.steps().collect(),
+            ending: recording.ending,
+            evaluation,
+            outcome,
+        }
     }
 
     /// Each piece of work of parameter server `index` takes a time of its own.

@@ -152,9 +152,10 @@ impl Followed {
         let id = member.child.id();
         let (way, kill) = listener::listen(Origin { index, sender }, member, &order.log(&task));
         let (way, kill) = (Some(way), Some(kill));
-        let (restarts, is_again) = (self.tasks[index].restarts, true);
-        let again = Followee { task, way, kill, id, restarts, is_again, ..Followee::new() };
-        self.tasks[index] = again;
+        let before = &mut self.tasks[index];
+        let (restarts, told) = (before.restarts, std::mem::take(&mut before.told));
+        *before =
+            Followee { task, way, kill, id, restarts, is_again: true, told, ..Followee::new() };
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 use super::super::world::Attempt;
 use super::saved::Saved;
 use super::{Breaches, Promise, Timeline};
+use crate::training::Restore;
 
 /// Whether workers' own values began anew. Each has to be of a worker that the restored checkpoint
 /// lacks, or that could not ask the chief for them, or that was started again while the others went
@@ -19,9 +20,10 @@ pub(super) fn began_anew(
         let has_died = timeline.worker_crashes().any(|dead| *dead == begun.worker);
         let is_lacked = || {
             let index = workers.iter().position(|worker| *worker == begun.worker)?;
-            let mut restored = attempt.restored.iter();
-            restored
-                .find(|step| saved.has_own_values(**step, index as u32, begun.count) == Some(false))
+            let lacks = |restore: &&Restore| {
+                saved.has_own_values(restore.global_step, index as u32, begun.count) == Some(false)
+            };
+            attempt.restored.iter().find(lacks)
         };
         let is_cut_off = || timeline.cuts_off(&begun.worker, workers.first());
         let is_excused =

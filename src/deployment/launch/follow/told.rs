@@ -1,0 +1,106 @@
+//! What the processes of a task have told of a training, one life after the other.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::cluster::TaskName;
+use crate::deployment::control::Part;
+use crate::deployment::launch::Launched;
+use crate::runtime::Traffic;
+use crate::training::{Evaluation, Recording, Restore, StepLog, StepStats};
+use crate::units::Time;
+
+/// What a task has told, life by life: it may have been killed and started again.
+#[derive(Default)]
+pub(super) struct Told(Vec<Life>);
+
+/// What one process has told. Times are on its own clock.
+struct Life {
+    /// The launcher's time at which its clock showed 0 \[ns\].
+    began: i64,
+    recording: Recording,
+    /// What it had sent by its end, and the time of that; nothing if it did not get there.
+    end: (Traffic, Time),
+}
+
+impl Told {
+    /// A process has started, whose clock showed 0 at the launcher's time `began` \[ns\].
+    pub(super) fn begin(&mut self, began: i64) {
+        let (recording, end) = (Recording::default(), (Traffic::default(), Time::ZERO));
+        self.0.push(Life { began, recording, end });
+    }
+
+    /// The running process of `task` has recorded `part`.
+    pub(super) fn record(&mut self, task: &TaskName, part: Part) {
+        if let Some(life) = self.0.last_mut() {
+            part.add_to(&mut life.recording, task);
+        }
+    }
+
+    /// The process has ended its task at `now`, and has `sent` so much.
+    pub(super) fn end(&mut self, sent: Traffic, now: Time) {
+        if let Some(life) = self.0.last_mut() {
+            life.end = (sent, now);
+        }
+    }
+
+    /// Whether the process has ended its training.
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.last().is_some_and(|life| life.recording.ending.is_some())
+    }
+}
+
+/// What all tasks have told in a run that `took` so long, on the clock of the chief's first life.
+pub(super) fn merged(tasks: Vec<(TaskName, Told)>, chief: &TaskName, took: Duration) -> Launched {
+    let of_chief = tasks.iter().find(|(task, _)| task == chief);
+    let origin = of_chief.and_then(|(_, told)| told.0.first()).map_or(0, |life| life.began);
+    let lives = tasks.iter().flat_map(|(_, told)| &told.0);
+    let steps = lives.map(|life| {
+        let ahead = life.began - origin;
+        life.recording.log.iter().map(move |step| step_later(step, ahead))
+    });
+    let mut recording = Recording::default();
+    recording.log = StepLog::merged(steps);
+    let (mut sent, mut ended) = (BTreeMap::<_, Traffic>::new(), Time::ZERO);
+    for (task, told) in tasks {
+        let of_task = sent.entry(task.clone()).or_default();
+        for life in told.0 {
+            let ahead = life.began - origin;
+            of_task.total += life.end.0.total;
+            of_task.steps += life.end.0.steps;
+            if task == *chief {
+                ended = later(life.end.1, ahead);
+            }
+            append(&mut recording, life.recording, ahead);
+        }
+    }
+    Launched { recording, sent, ended, took }
+}
+
+/// Appends all but the steps of `told`, whose clock is so much \[ns\] behind.
+fn append(recording: &mut Recording, told: Recording, ahead: i64) {
+    recording.beginning = told.beginning.or(recording.beginning.take());
+    let restored = told.restored.into_iter();
+    recording.restored.extend(restored.map(|it| Restore { at: later(it.at, ahead), ..it }));
+    recording.begun_anew.extend(told.begun_anew);
+    let evaluations = told.evaluations.into_iter();
+    recording
+        .evaluations
+        .extend(evaluations.map(|it| Evaluation { at: later(it.at, ahead), ..it }));
+    recording.failed_checkpoints.extend(told.failed_checkpoints);
+    recording.ending = told.ending.or(recording.ending);
+}
+
+fn step_later(step: StepStats, ahead: i64) -> StepStats {
+    StepStats {
+        started: later(step.started, ahead),
+        ended: later(step.ended, ahead),
+        computed: step.computed.map(|(from, until)| (later(from, ahead), later(until, ahead))),
+        ..step
+    }
+}
+
+/// A time on a clock that is so much \[ns\] ahead.
+fn later(time: Time, ahead: i64) -> Time {
+    Time(time.0.saturating_add_signed(ahead))
+}
