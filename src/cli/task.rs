@@ -119,7 +119,8 @@ fn attend(
         result.map_err(|error| Failure::Task { run: run(), error })?;
     }
     let observed = Observed::deployed(ended, [(task, sent)].into());
-    let has_begun = !recording.is_empty() || stopped.is_none();
+    let is_empty = recording.log.is_empty() && recording.evaluations.is_empty();
+    let has_begun = !is_empty || stopped.is_none();
     let code = match control {
         _ if recording.is_after_the_end => ExitCode::Done,
         None if reports && has_begun => report(args, (trial, empty), &recording, &observed)?,

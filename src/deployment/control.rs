@@ -119,8 +119,7 @@ impl Control {
     pub(crate) async fn record(mut self, recording: SharedRecording) {
         loop {
             tokio::time::sleep(RECORD_EVERY).await;
-            let news = recording.take_news();
-            if !news.is_empty() {
+            if let Some(news) = recording.take_news() {
                 self.tell(&Event::Recorded(Part::new(&news)));
             }
         }

@@ -79,17 +79,24 @@ impl SharedRecording {
         self
     }
 
-    /// Takes out what has come since the last call, of all that may become much.
-    pub(crate) fn take_news(&self) -> Recording {
+    /// Takes out what has come since the last call, of all that may become much. None if nothing
+    /// has.
+    pub(crate) fn take_news(&self) -> Option<Recording> {
         let mut recording = self.lock();
-        Recording {
-            beginning: recording.beginning.take(),
-            log: std::mem::take(&mut recording.log),
-            restored: std::mem::take(&mut recording.restored),
-            begun_anew: std::mem::take(&mut recording.begun_anew),
-            evaluations: std::mem::take(&mut recording.evaluations),
+        let Recording { beginning, log, restored, begun_anew, evaluations, .. } = &mut *recording;
+        let is_nothing = beginning.is_none()
+            && log.is_empty()
+            && restored.is_empty()
+            && begun_anew.is_empty()
+            && evaluations.is_empty();
+        (!is_nothing).then(|| Recording {
+            beginning: beginning.take(),
+            log: std::mem::take(log),
+            restored: std::mem::take(restored),
+            begun_anew: std::mem::take(begun_anew),
+            evaluations: std::mem::take(evaluations),
             ..Recording::default()
-        }
+        })
     }
 
     /// Ends the recording.
@@ -114,11 +121,6 @@ impl Recording {
             step.applied &= !self.restored.iter().any(|restore| restore.undoes(&step));
             step
         })
-    }
-
-    /// Whether neither a model, nor a step or an evaluation is recorded.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.beginning.is_none() && self.log.is_empty() && self.evaluations.is_empty()
     }
 
     /// Whether the training ended and is recorded, but its last checkpoint could not be written.
@@ -169,5 +171,49 @@ impl Recorder for SharedRecording {
 
     fn ending(&self, ending: Ending) {
         self.lock().ending = Some(ending);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(number: u64) -> StepStats {
+        StepStats {
+            worker: TaskName::new("worker", 0),
+            local_step: number,
+            global_step: number + 1,
+            started: Time(10 * number),
+            ended: Time(10 * number + 10),
+            computed: None,
+            loss: None,
+            staleness: 0,
+            applied: true,
+            is_local: false,
+        }
+    }
+
+    #[test]
+    fn a_gradient_that_a_restored_checkpoint_undid_counts_as_dropped() {
+        let shared = SharedRecording::default();
+        (0..4).for_each(|number| shared.step(step(number)));
+        shared.restored(Restore { global_step: 2, at: Time(45) });
+        shared.step(StepStats { started: Time(50), ended: Time(60), ..step(2) });
+        let applied: Vec<bool> = shared.finish().steps().map(|step| step.applied).collect();
+        assert_eq!(applied, [true, true, false, false, true]);
+    }
+
+    #[test]
+    fn each_part_of_a_recording_is_news_once() {
+        let shared = SharedRecording::default();
+        assert!(shared.take_news().is_none());
+        shared.step(step(0));
+        shared.step(step(1));
+        let news = shared.take_news().unwrap();
+        assert_eq!(news.steps().collect::<Vec<_>>(), [step(0), step(1)]);
+        shared.restored(Restore { global_step: 0, at: Time(30) });
+        let news = shared.take_news().unwrap();
+        assert_eq!((news.log.len(), news.restored.len()), (0, 1));
+        assert!(shared.take_news().is_none());
     }
 }
