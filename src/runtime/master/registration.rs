@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::cluster::{DeviceName, DeviceSpec, TaskName};
 use crate::operations::Flow;
-use crate::partition::Request;
+use crate::partition::{Partition, Request};
 use crate::transport::PeerId;
 
 use super::{Master, refuse};
@@ -24,56 +24,38 @@ pub(super) struct Registration {
     request: Arc<Request>,
 }
 
+/// The partitions of a request, each with the task that runs it, and the fetches that are feeds:
+/// positions of fetch and feed.
+type PlacedPlan = (Vec<(Partition, PeerId)>, Vec<(u32, u32)>);
+
 impl Master {
-    /// Prunes, places and partitions the graph for a request, and has the partitions registered.
+    /// Plans a request, and has its partitions registered.
     pub(super) fn register(&mut self, accepted: Accepted) {
         let id = accepted.run.session;
         let request = Arc::clone(&accepted.run.request);
-        let session = &self.sessions[&id];
-        let devices = self.visible_devices(&session.options.device_filters);
-        let (is_soft, is_logged) =
-            (session.options.allow_soft_placement, session.options.log_device_placement);
-        let devices = (&devices[..], &self.home);
-        let planned = plan(&session.graph, &request, devices, is_soft);
-        let planned = planned.and_then(|(partitions, fed_fetches)| {
-            let peers = partitions
-                .iter()
-                .map(|partition| self.peer_of(&partition.task))
-                .collect::<Result<Vec<_>>>()?;
-            self.check_reachable(id, peers.iter().copied())?;
-            if session.client.is_some() {
-                // What goes to another task is checked there, too; what stays here is not.
-                let checked = partitions.iter().try_for_each(|partition| partition.check());
-                checked.map_err(|why| Error::new(Code::InvalidArgument, why))?;
-            }
-            Ok((partitions, peers, fed_fetches))
-        });
-        let (partitions, peers, fed_fetches) = match planned {
+        let (partitions, fed_fetches) = match self.plan(id, &request) {
             Ok(planned) => planned,
             Err(error) => return refuse(accepted, error),
         };
-        if is_logged {
-            log_placement(&partitions);
-        }
         let (isolated, placing) = (self.scope_of(id), self.placing_of(id));
         let is_again = accepted.run.origin.is_some_and(|origin| origin.is_again);
         let mut ready = Ready { parts: Vec::new(), fed_fetches };
-        for (partition, peer) in partitions.into_iter().zip(&peers) {
+        for (partition, peer) in partitions {
             let graph = GraphHandle { master: self.id, number: self.next_graph };
             self.next_graph += 1;
             let registration =
-                Registration { at: *peer, session: id, request: Arc::clone(&request) };
+                Registration { at: peer, session: id, request: Arc::clone(&request) };
             self.registering.insert(graph, registration);
-            ready.parts.push(Part::new(*peer, graph, &partition));
+            ready.parts.push(Part::new(peer, graph, &partition));
             let has_functions = partition.nodes.iter().any(|node| Flow::of(&node.op).is_some());
             let functions = has_functions.then(|| Box::new(placing.clone()));
             let partition = Arc::new(partition);
             let order =
                 WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions };
-            self.link.send(*peer, order);
+            self.link.send(peer, order);
         }
         let plans = &mut self.sessions.get_mut(&id).expect("it was just there").plans;
-        if peers.is_empty() {
+        if ready.parts.is_empty() {
             // Nothing is to be run: every fetch is also fed.
             let ready = Arc::new(ready);
             plans.insert(request, StepPlan::Ready(Arc::clone(&ready)));
@@ -82,6 +64,31 @@ impl Master {
         let outstanding = ready.parts.iter().map(|part| part.graph).collect();
         plans
             .insert(request, StepPlan::Registering { ready, outstanding, waiting: vec![accepted] });
+    }
+
+    /// Prunes, places and partitions a session's graph for `request`.
+    ///
+    /// # Errors
+    /// If the request can't be planned, or a task of the plan can't be reached.
+    fn plan(&self, id: SessionId, request: &Request) -> Result<PlacedPlan> {
+        let session = &self.sessions[&id];
+        let options = &session.options;
+        let devices = self.visible_devices(&options.device_filters);
+        let devices = (&devices[..], &self.home);
+        let (partitions, fed_fetches) =
+            plan(&session.graph, request, devices, options.allow_soft_placement)?;
+        let peers = partitions.iter().map(|partition| self.peer_of(&partition.task));
+        let peers = peers.collect::<Result<Vec<_>>>()?;
+        self.check_reachable(id, peers.iter().copied())?;
+        if session.client.is_some() {
+            // What goes to another task is checked there, too; what stays here is not.
+            let checked = partitions.iter().try_for_each(|partition| partition.check());
+            checked.map_err(|why| Error::new(Code::InvalidArgument, why))?;
+        }
+        if options.log_device_placement {
+            log_placement(&partitions);
+        }
+        Ok((partitions.into_iter().zip(peers).collect(), fed_fetches))
     }
 
     fn peer_of(&self, task: &TaskName) -> Result<PeerId> {
