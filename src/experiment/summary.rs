@@ -212,26 +212,17 @@ mod tests {
     use super::*;
 
     /// A worker's step; times in ms.
-    fn step(worker: u64, local_step: u64, global_step: u64, ended: u64) -> StepStats {
-        StepStats {
-            worker: format!("worker:{worker}").parse().unwrap(),
-            local_step,
-            global_step,
-            started: Time(ended * 1_000_000 - 900_000),
-            ended: Time(ended * 1_000_000),
-            computed: None,
-            loss: None,
-            staleness: 0,
-            applied: true,
-            is_local: false,
-        }
+    fn step(worker: u32, local_step: u64, global_step: u64, ended: u64) -> StepStats {
+        let times = (Time(ended * 1_000_000 - 900_000), Time(ended * 1_000_000));
+        StepStats::applied(worker, (local_step, global_step), times)
     }
 
     #[test]
     fn the_gradients_of_the_first_round_are_left_out_though_its_workers_end_one_by_one() {
         // Rounds of 100 ms, of whose end worker 3 hears 6 ms after worker 0.
-        let round =
-            |round: u64| (0..4).map(move |n| step(n, round, round + 1, 100 * (round + 1) + 2 * n));
+        let round = |round: u64| {
+            (0..4).map(move |n| step(n, round, round + 1, 100 * (round + 1) + 2 * u64::from(n)))
+        };
         let steps: Vec<StepStats> = (0..3).flat_map(round).collect();
         let rates = Rates::of(steps.into_iter(), (3, 12));
         let seconds = 0.206;
@@ -242,7 +233,7 @@ mod tests {
     #[test]
     fn of_asynchronous_workers_the_very_first_gradient_alone_is_left_out() {
         let steps: Vec<StepStats> =
-            (0..10).map(|n| step(n % 2, n / 2, n + 1, 10 * (n + 1))).collect();
+            (0..10).map(|n| step(n as u32 % 2, n / 2, n + 1, 10 * (n + 1))).collect();
         let rates = Rates::of(steps.into_iter(), (10, 10));
         assert!((rates.gradients - 9.0 / 0.09).abs() < 1e-9, "{}", rates.gradients);
     }

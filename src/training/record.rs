@@ -31,6 +31,29 @@ pub struct StepStats {
     pub is_local: bool,
 }
 
+#[cfg(test)]
+impl StepStats {
+    /// A step of the worker `index` whose gradient was applied.
+    pub(crate) fn applied(
+        index: u32,
+        (local_step, global_step): (u64, u64),
+        (started, ended): (Time, Time),
+    ) -> Self {
+        Self {
+            worker: TaskName::new("worker", index),
+            local_step,
+            global_step,
+            started,
+            ended,
+            computed: None,
+            loss: None,
+            staleness: 0,
+            applied: true,
+            is_local: false,
+        }
+    }
+}
+
 /// A measurement of the model on the test split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {

@@ -179,18 +179,8 @@ mod tests {
     use super::*;
 
     fn step(number: u64) -> StepStats {
-        StepStats {
-            worker: TaskName::new("worker", 0),
-            local_step: number,
-            global_step: number + 1,
-            started: Time(10 * number),
-            ended: Time(10 * number + 10),
-            computed: None,
-            loss: None,
-            staleness: 0,
-            applied: true,
-            is_local: false,
-        }
+        let times = (Time(10 * number), Time(10 * number + 10));
+        StepStats::applied(0, (number, number + 1), times)
     }
 
     #[test]

@@ -164,8 +164,8 @@ struct Followee {
     restarts: u32,
     /// Whether it was started again, after a fault or an end of its own.
     is_again: bool,
-    /// The launcher's time at which the task's clock shows 0 \[ns\].
-    began: Option<i64>,
+    /// Whether the process has said that it runs.
+    has_begun: bool,
     told: Told,
     /// The number of beats since it was last heard of.
     unheard: u32,
@@ -203,7 +203,7 @@ impl Followee {
             is_down: false,
             restarts: 0,
             is_again: false,
-            began: None,
+            has_begun: false,
             told: Told::default(),
             unheard: 0,
             quiet: Quiet::default(),
@@ -247,9 +247,8 @@ impl Followed {
         match event {
             Event::Alive => {}
             Event::Hello { now } => {
-                let began = self.clock.now().0 as i64 - now as i64;
-                followee.began = Some(began);
-                followee.told.begin(began);
+                followee.has_begun = true;
+                followee.told.begin(self.clock.now().0 as i64 - now as i64);
                 if index == self.chief {
                     self.agenda.begin(self.clock.now());
                 }

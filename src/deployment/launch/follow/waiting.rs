@@ -63,14 +63,14 @@ impl Followed {
     fn count_silence(&mut self, index: usize, patience: Patience) {
         let (failures, is_chief_done) = (self.failures(), self.is_chief_done());
         let may_restart = self.may_restart(index, &Exit::Silent(Duration::ZERO));
-        let Followee { task, kill, began, unheard, failed, has_ended, is_down, .. } =
+        let Followee { task, kill, has_begun, unheard, failed, has_ended, is_down, .. } =
             &mut self.tasks[index];
         if *has_ended || *is_down || failed.is_some() {
             return;
         }
         *unheard += 1;
         let silence = BEAT_EVERY * *unheard;
-        let limit = if began.is_some() { patience.recovery } else { patience.first };
+        let limit = if *has_begun { patience.recovery } else { patience.first };
         if silence >= limit {
             *kill = None;
             *has_ended = is_chief_done; // the result is there without it
