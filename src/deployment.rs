@@ -30,7 +30,7 @@ mod stop;
 mod task;
 
 pub use ask::{Question, ask};
-pub(crate) use busy_poll::{PATIENCE, block_on, standard_patience};
+pub(crate) use busy_poll::block_on;
 pub use client::{Client, run_client};
 pub(crate) use control::{Control, Event, Part};
 pub use error::DeploymentError;

@@ -13,6 +13,7 @@
 
 mod certificates;
 mod in_memory;
+mod polling;
 mod quic;
 pub mod wire;
 
@@ -28,6 +29,7 @@ use crate::units::Bytes;
 
 pub use certificates::{Authority, CertificateError, Identity};
 pub use in_memory::InMemoryNetwork;
+pub(crate) use polling::Polling;
 pub(crate) use quic::{LARGE_ENVELOPE, envelopes_delivered};
 pub use quic::{Quic, QuicConfig, QuicError, QuicLimits, RunId, SocketBuffers};
 

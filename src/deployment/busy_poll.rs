@@ -13,21 +13,26 @@ use tokio::runtime::Builder;
 
 use crate::clock::{Clock, WallClock};
 use crate::runtime::{is_computing, messages_sent};
-use crate::transport::envelopes_delivered;
-
-/// Twice what a message takes there and back.
-pub(crate) const PATIENCE: Duration = Duration::from_micros(100);
+use crate::transport::{Polling, envelopes_delivered};
+use crate::units::Time;
 
 thread_local! {
-    /// The poller's waker, while it waits until the thread has been woken.
-    static POLLER: RefCell<Option<Waker>> = const { RefCell::new(None) };
+    /// That of this thread, if it polls.
+    static POLLER: RefCell<Option<Poller>> = const { RefCell::new(None) };
 }
 
-/// How long each of `tasks` tasks that share `cores` cores polls, where the user has not said so.
-/// Measured on two cores: with four tasks, polling doubles the speed of small steps; with six, it
-/// gains a seventh or more; with seven it gains nothing.
-pub(crate) fn standard_patience(tasks: usize, cores: usize) -> Duration {
-    if tasks > 3 * cores { Duration::ZERO } else { PATIENCE }
+/// What is known of a thread's sleeps.
+struct Poller {
+    clock: WallClock,
+    polling: Polling,
+    /// The waker of `busy_poll`, while that waits until the thread has been woken.
+    waker: Option<Waker>,
+    /// Since when the thread has waited for an envelope.
+    idle_since: Time,
+    /// When the thread was last woken.
+    woken: Time,
+    /// The number of envelopes that had come by then.
+    envelopes: u64,
 }
 
 /// Runs `future` and its actors on this thread, which polls for messages for `patience` before it
@@ -35,9 +40,12 @@ pub(crate) fn standard_patience(tasks: usize, cores: usize) -> Duration {
 pub(crate) fn block_on<F: Future>(patience: Duration, future: F) -> F::Output {
     let runtime = || {
         let mut builder = Builder::new_current_thread();
+        builder.on_thread_park(|| {
+            with_poller(Poller::notes_envelopes);
+        });
         builder.on_thread_unpark(|| {
-            if let Some(poller) = POLLER.take() {
-                poller.wake();
+            if let Some(waker) = with_poller(Poller::wakes).flatten() {
+                waker.wake();
             }
         });
         builder
@@ -47,50 +55,74 @@ pub(crate) fn block_on<F: Future>(patience: Duration, future: F) -> F::Output {
     };
     actix_rt::System::with_tokio_rt(runtime).block_on(async move {
         if !patience.is_zero() {
-            actix_rt::spawn(busy_poll(patience, WallClock::new()));
+            POLLER.set(Some(Poller::new(patience)));
+            actix_rt::spawn(busy_poll());
         }
         future.await
     })
 }
 
-/// The greatest number of wake-ups without a poll, after polls in vain.
-const MOST_SKIPPED: u32 = 256;
+impl Poller {
+    fn new(patience: Duration) -> Self {
+        let (clock, polling) = (WallClock::new(), Polling::new(patience));
+        let (now, envelopes) = (clock.now(), envelopes_delivered());
+        Self { clock, polling, waker: None, idle_since: now, woken: now, envelopes }
+    }
 
-/// The number of turns after which the envelope that has woken the thread has reached the actors.
-const FIRST_TURNS: u32 = 3;
+    /// The thread has been woken. Returns whom to tell, if it is not looking.
+    fn wakes(&mut self) -> Option<Waker> {
+        self.woken = self.clock.now();
+        self.waker.take()
+    }
 
-/// Each time that something has woken this thread, keeps it awake until its actors have been sent
-/// nothing for `patience`. Meanwhile it yields the processor to others. If no further message comes
-/// within that time, as while a large tensor arrives, it polls more and more rarely. While kernels
-/// of this task run on other threads it sleeps, which leaves them its core.
-async fn busy_poll(patience: Duration, clock: WallClock) {
-    let (mut skipped, mut to_skip) = (0, 0);
-    loop {
-        wake_up().await;
-        if skipped < to_skip {
-            skipped += 1;
-            continue;
+    /// Notes the wait that has ended, if an envelope has come since the thread was woken.
+    fn notes_envelopes(&mut self) {
+        let envelopes = envelopes_delivered();
+        if envelopes != self.envelopes {
+            self.polling.has_waited(self.woken.since(self.idle_since));
+            (self.idle_since, self.envelopes) = (self.clock.now(), envelopes);
         }
-        let was_worth_it = look(patience, clock).await;
-        skipped = 0;
-        to_skip = if was_worth_it { 0 } else { (2 * to_skip + 1).min(MOST_SKIPPED) };
     }
 }
 
-/// The time that a look at the socket takes at most; what is longer, another thread had the core.
-const LONGEST_LOOK: Duration = Duration::from_micros(4);
+/// What `act` returns for this thread's poller, if it has one.
+fn with_poller<T>(act: impl FnOnce(&mut Poller) -> T) -> Option<T> {
+    POLLER.with_borrow_mut(|poller| poller.as_mut().map(act))
+}
+
+/// Each time that something has woken this thread, looks for messages, unless looks were in vain.
+async fn busy_poll() {
+    loop {
+        wake_up().await;
+        if with_poller(|poller| poller.polling.looks()) == Some(true) {
+            look().await;
+        }
+    }
+}
+
+/// The number of turns after which the envelope that has woken the thread has reached the actors.
+const FIRST_TURNS: u32 = 3;
+/// The time that a turn takes at most that finds nothing; what is longer, another thread had the
+/// core.
+const LONGEST_TURN: Duration = Duration::from_micros(4);
 /// What takes the core for longer is a large kernel. A thread that sleeps is given a core from it
 /// when it is woken; one that polls is not.
 const KERNEL: Duration = Duration::from_micros(500);
 
-/// Polls until the actors have been sent nothing for `patience`. Returns whether an envelope has
-/// come, beside what has woken the thread.
-async fn look(patience: Duration, clock: WallClock) -> bool {
+/// Keeps the thread awake until its actors have been sent nothing for the poller's patience.
+/// Meanwhile it yields the processor to others. While kernels of this task run on other threads it
+/// sleeps, which leaves them its core.
+async fn look() {
     for _ in 0..FIRST_TURNS {
         tokio::task::yield_now().await;
     }
-    let before = envelopes_delivered();
-    let (mut sent, mut now, mut polled) = (messages_sent(), clock.now(), Duration::ZERO);
+    let begin = |poller: &mut Poller| {
+        poller.notes_envelopes();
+        (poller.clock, poller.polling.patience(), poller.envelopes)
+    };
+    let (clock, patience, before) = with_poller(begin).expect("who looks has a poller");
+    let (mut now, mut idle_since, mut polled) = (clock.now(), clock.now(), Duration::ZERO);
+    let mut sent = messages_sent();
     while polled < patience && !is_computing() {
         thread::yield_now();
         tokio::task::yield_now().await;
@@ -99,23 +131,33 @@ async fn look(patience: Duration, clock: WallClock) -> bool {
         if took > KERNEL {
             break;
         }
-        polled += took.min(LONGEST_LOOK);
+        polled += took.min(LONGEST_TURN);
         if messages_sent() != sent {
-            (sent, polled) = (messages_sent(), Duration::ZERO);
+            (sent, idle_since, polled) = (messages_sent(), now, Duration::ZERO);
         }
     }
-    envelopes_delivered() != before
+    with_poller(|poller| {
+        (poller.idle_since, poller.envelopes) = (idle_since, envelopes_delivered());
+        if poller.envelopes != before || !is_computing() {
+            poller.polling.has_looked(poller.envelopes != before);
+        }
+    });
 }
 
 /// Waits until the thread has slept.
 async fn wake_up() {
     let mut has_asked = false;
     poll_fn(|context| {
-        if std::mem::replace(&mut has_asked, true) && POLLER.with_borrow(Option::is_none) {
-            return Poll::Ready(());
-        }
-        POLLER.set(Some(context.waker().clone()));
-        Poll::Pending
+        let is_awake = |poller: &mut Poller| {
+            let was_told = has_asked && poller.waker.is_none();
+            if !was_told {
+                poller.waker = Some(context.waker().clone());
+            }
+            was_told
+        };
+        let is_awake = with_poller(is_awake) == Some(true);
+        has_asked = true;
+        if is_awake { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }

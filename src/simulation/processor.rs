@@ -9,6 +9,7 @@
 
 mod cores;
 mod layout;
+mod look;
 mod usage;
 
 use std::cmp::Reverse;
@@ -19,6 +20,8 @@ use crate::units::Time;
 
 use cores::{Cores, Number};
 pub(super) use layout::{LINKS, Layout, Part};
+use look::Look;
+pub(super) use look::WokenBy;
 pub use usage::{Activity, Usage};
 
 /// A piece of work.
@@ -56,8 +59,8 @@ pub(super) struct Processors<T> {
     noted: Vec<Option<(Time, Number)>>,
     /// The number of pieces that ever began.
     begun: Number,
-    /// For how long a message thread without work polls.
-    patience: Duration,
+    /// By task: whether its message thread polls for messages where it has no work.
+    polling: Vec<Look>,
     /// By task.
     usage: Vec<Usage>,
     is_frozen: Vec<bool>,
@@ -99,17 +102,17 @@ impl<T> Processors<T> {
             first_lane,
             ends: BinaryHeap::new(),
             begun: 0,
-            patience: Duration::ZERO,
+            polling: vec![Look::new(Duration::ZERO); layouts.len()],
             usage: vec![Usage::default(); layouts.len()],
             is_frozen: vec![false; layouts.len()],
             layouts,
         }
     }
 
-    /// The same; a message thread that has nothing to do polls for `patience`, which takes `share`
-    /// of what a thread that works takes of the cores.
+    /// The same; a message thread that has nothing to do polls for `patience`, as a deployed one
+    /// does, which takes `share` of what a thread that works takes of the cores.
     pub(super) fn that_poll(mut self, patience: Duration, share: f64) -> Self {
-        self.patience = if share > 0.0 { patience } else { Duration::ZERO };
+        self.polling.fill(Look::new(patience));
         self.hosts.iter_mut().for_each(|host| host.set_polling(share));
         self
     }
@@ -162,24 +165,28 @@ impl<T> Processors<T> {
         (0..self.layouts[task].cpus).any(|device| !self.is_idle(task, Part::Device(device)))
     }
 
-    /// Whether the message thread of `task` sleeps: it has had nothing to do for longer than
-    /// `patience`, or nothing to do since a device of the task began to compute, which it leaves
-    /// the core.
-    pub(super) fn sleeps(&self, now: Time, task: usize, patience: Duration) -> bool {
+    /// The message thread of `task` gets an envelope, or hears that kernels have ended. Returns
+    /// whether that wakes it: it has nothing to do, and does not look for messages. While a device
+    /// of the task computes it leaves that its core.
+    pub(super) fn wakes(&mut self, now: Time, task: usize, by: WokenBy) -> bool {
         let thread = &self.lanes[self.lane(task, Part::MessageThread)];
-        let patience = if self.computes(task) { Duration::ZERO } else { patience };
-        thread.pieces.is_empty() && now.since(thread.idle_since) > patience
+        if !thread.pieces.is_empty() {
+            return false;
+        }
+        let wait = now.since(thread.idle_since);
+        let computes = by == WokenBy::Kernels || self.computes(task);
+        self.polling[task].wakes(wait, by, computes)
     }
 
     fn begin_polling(&mut self, now: Time, task: usize) {
-        if !self.patience.is_zero() {
-            let (lane, until) = (self.lane(task, Part::MessageThread), now.after(self.patience));
+        if let Some(patience) = self.polling[task].patience() {
+            let (lane, until) = (self.lane(task, Part::MessageThread), now.after(patience));
             self.hosts[self.layouts[task].host].begin_polling(now, lane, until);
         }
     }
 
     fn end_polling(&mut self, now: Time, task: usize) {
-        if !self.patience.is_zero() {
+        if self.polling[task].patience().is_some() {
             let lane = self.lane(task, Part::MessageThread);
             self.hosts[self.layouts[task].host].end_polling(now, lane);
         }
@@ -265,6 +272,7 @@ impl<T> Processors<T> {
     pub(super) fn clear(&mut self, now: Time, task: usize) -> Vec<T> {
         let mut dropped = Vec::new();
         self.end_polling(now, task);
+        self.polling[task].begin_anew();
         for id in self.lanes_of(task) {
             let lane = &mut self.lanes[id];
             if !lane.pieces.is_empty() && !self.is_frozen[task] {

@@ -10,9 +10,10 @@ use clap::Subcommand;
 
 use super::{DashboardArgs, FormatArgs, ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
-use crate::deployment::{PATIENCE, RoleFlags};
+use crate::deployment::RoleFlags;
 use crate::experiment::scenario::{Scenario, Tasks};
 use crate::live::http_address;
+use crate::transport::Polling;
 use crate::units::{Bytes, Span};
 
 /// Who this task is: the flags of TensorFlow's example trainer, dashes or underscores, and a few
@@ -115,9 +116,10 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
 
-    /// How long an idle task polls for messages before it sleeps, as in `100us`: waking up takes
-    /// longer than most messages travel. Use `0s` if the machine has fewer cores than tasks.
-    #[arg(long, value_name = "DURATION", default_value_t = Span(PATIENCE))]
+    /// How long an idle task polls for messages before it sleeps, as in `300us`: waking up takes
+    /// longer than most messages travel. It yields its core to others meanwhile, and polls more and
+    /// more rarely while it waits longer than that in vain. `0s`: never.
+    #[arg(long, value_name = "DURATION", default_value_t = Span(Polling::PATIENCE))]
     pub(crate) busy_poll: Span,
 
     /// Tell the numbers of this task to Prometheus at http://ADDRESS/metrics. A port alone is on
@@ -180,7 +182,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "BYTES")]
     pub(crate) memory_limit: Option<Bytes>,
 
-    /// How long an idle server polls for messages before it sleeps, as in `100us`.
+    /// How long an idle server polls for messages before it sleeps, as in `300us`.
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     pub(crate) busy_poll: Span,
 }
@@ -223,8 +225,7 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "FILE", requires = "compare")]
     pub(crate) calibration: Option<PathBuf>,
 
-    /// How long an idle task polls for messages before it sleeps. Default: 100us; with more than
-    /// three tasks a core, not at all.
+    /// How long an idle task polls for messages before it sleeps. Default: as `task`.
     #[arg(long, value_name = "DURATION")]
     pub(crate) busy_poll: Option<Span>,
 

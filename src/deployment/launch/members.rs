@@ -16,8 +16,8 @@ use super::folder::Folder;
 use super::relay::Relay;
 use super::{Launch, VARIABLES};
 use crate::cluster::{ClusterSpec, TaskName};
+use crate::deployment::DeploymentError;
 use crate::deployment::control::hand_over;
-use crate::deployment::{DeploymentError, standard_patience};
 use crate::transport::{Authority, CLIENT, Identity};
 
 /// The processes of a cluster.
@@ -163,9 +163,9 @@ fn spawn(
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_variable_of_flag(name)) {
         command.env_remove(name); // they were for the launcher
     }
-    let busy_poll =
-        order.busy_poll.unwrap_or_else(|| standard_patience(order.tasks.len(), cores()));
-    command.arg(format!("--busy-poll={}us", busy_poll.as_micros()));
+    if let Some(busy_poll) = order.busy_poll {
+        command.arg(format!("--busy-poll={}us", busy_poll.as_micros()));
+    }
     if !order.program_arguments.is_empty() {
         command.arg("--").args(&order.program_arguments);
     }

@@ -6,10 +6,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
-use crate::deployment::{PATIENCE, standard_patience};
 use crate::experiment::scenario::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork};
 use crate::kernels::KernelKind;
 use crate::simulation::{Cluster, Hosts};
+use crate::transport::Polling;
 use crate::units::{BytesPerSecond, FlopsPerSecond, SecondsPerByte, Span};
 
 /// The parameters of a machine's model that a calibration finds. Times are in seconds.
@@ -113,7 +113,7 @@ impl Machine {
             send: cost(self.send),
             receive: cost(self.receive),
             wake: span(self.wake),
-            patience: Span(PATIENCE),
+            patience: Span(Polling::PATIENCE),
             polling: self.polling,
             operation: span(self.operation),
             hand_over: span(self.hand_over),
@@ -153,7 +153,7 @@ impl Machine {
             ("send", cost(self.send)),
             ("receive", cost(self.receive)),
             ("wake", time(self.wake)),
-            ("patience", time(PATIENCE.as_secs_f64())),
+            ("patience", time(Polling::PATIENCE.as_secs_f64())),
             ("polling", format!("{:.4}", self.polling)),
             ("operation", time(self.operation)),
             ("hand_over", time(self.hand_over)),
@@ -170,10 +170,6 @@ impl Machine {
 /// Puts all tasks of `cluster` on one host with so many cores, as `launch` does.
 pub(crate) fn place_together(cluster: &mut Cluster, cores: NonZeroU32) {
     let tasks: Vec<TaskName> = cluster.spec.tasks().collect();
-    if let Some(thread) = &mut cluster.message_thread {
-        let standard = standard_patience(tasks.len(), cores.get() as usize);
-        thread.patience = thread.patience.min(standard);
-    }
     cluster.hosts = Some(Hosts { tasks: vec![tasks], cores });
 }
 

@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::deployment::{DeploymentError, PATIENCE, block_on};
+use crate::deployment::{DeploymentError, block_on};
 use crate::tensor::{DType, Tensor};
 use crate::transport::{
-    Authority, Inbox, Loss, Messages, Payload, PeerId, Quic, QuicConfig, RunId, Transport,
+    Authority, Inbox, Loss, Messages, Payload, PeerId, Polling, Quic, QuicConfig, RunId, Transport,
 };
 use crate::units::Bytes;
 
@@ -96,7 +96,7 @@ impl Inbox<Note> for Answers {
 /// If the system refuses sockets or threads, or the ends lose each other.
 pub(super) fn round_trips(polls: bool) -> Result<Vec<RoundTrip>, DeploymentError> {
     let (one, other) = ends()?;
-    let patience = if polls { PATIENCE } else { Duration::ZERO };
+    let patience = if polls { Polling::PATIENCE } else { Duration::ZERO };
     let (stop, stopped) = oneshot::channel::<()>();
     let answering = on_a_thread("answering", patience, async move || {
         let end = Quic::<Note>::bind(other).await?;

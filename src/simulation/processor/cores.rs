@@ -56,9 +56,11 @@ impl Cores {
 
     /// The message thread of `lane` begins to poll. None that polls gives up later than `until`.
     pub(super) fn begin_polling(&mut self, now: Time, lane: usize, until: Time) {
-        self.serve(now);
-        self.pollers.push_back((until, lane));
-        self.find_next();
+        if self.polling > 0.0 {
+            self.serve(now);
+            self.pollers.push_back((until, lane));
+            self.find_next();
+        }
     }
 
     /// The message thread of `lane` no longer polls, if it did.

@@ -81,15 +81,15 @@ fn what_a_dead_task_was_doing_never_ends() {
 
 #[test]
 fn a_message_thread_sleeps_once_it_has_had_nothing_to_do_for_longer_than_its_patience() {
-    let mut processors = together(1);
+    let mut processors = together(1).that_poll(ns(50), 0.5);
     processors.give(Time(0), 0, MessageThread, piece("a", 100));
-    assert!(!processors.sleeps(Time(50), 0, Duration::ZERO));
+    assert!(!processors.wakes(Time(50), 0, WokenBy::Envelope));
     rest(&mut processors);
-    assert!(!processors.sleeps(Time(100), 0, Duration::ZERO), "it has only just ended");
-    assert!(!processors.sleeps(Time(150), 0, ns(50)));
-    assert!(processors.sleeps(Time(151), 0, ns(50)));
+    assert!(!processors.wakes(Time(150), 0, WokenBy::Envelope));
     processors.give(Time(120), 0, Device(0), piece("b", 100));
-    assert!(processors.sleeps(Time(130), 0, ns(50)), "kernels have its core");
+    assert!(processors.wakes(Time(130), 0, WokenBy::Envelope), "kernels have its core");
+    rest(&mut processors);
+    assert!(processors.wakes(Time(151), 0, WokenBy::Envelope));
 }
 
 #[test]

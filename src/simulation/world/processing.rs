@@ -20,7 +20,7 @@ use crate::simulation::device::Span;
 use crate::simulation::events::Envelope;
 use crate::simulation::gpus::Hop;
 use crate::simulation::network::{Delivery, NetworkSpec};
-use crate::simulation::processor::{Activity, Ended, Layout, Part, Piece, Processors};
+use crate::simulation::processor::{Activity, Ended, Layout, Part, Piece, Processors, WokenBy};
 use crate::units::Bytes;
 
 use super::{Action, World};
@@ -176,7 +176,7 @@ impl World {
         };
         let cost = thread.receive.fixed + self.coding_time(&delivery.payload);
         let to = delivery.to;
-        self.wake_thread(to, thread.patience);
+        self.wake_thread(to, WokenBy::Envelope);
         self.do_on_thread(to, (Activity::Receiving, cost), Chore::Receive(Box::new(delivery)));
     }
 
@@ -219,8 +219,7 @@ impl World {
             return actions.push(Action::Finish(kernels));
         };
         let half = thread.hand_over / 2;
-        // While kernels ran, a thread without anything to do slept.
-        self.wake_thread(task, Duration::ZERO);
+        self.wake_thread(task, WokenBy::Kernels);
         self.do_on_thread(task, (Activity::HandingOver, half), Chore::Finish(kernels));
     }
 
@@ -248,9 +247,9 @@ impl World {
     }
 
     /// Wakes the message thread of `task`, if it sleeps.
-    fn wake_thread(&mut self, task: usize, patience: Duration) {
+    fn wake_thread(&mut self, task: usize, by: WokenBy) {
         let wake = self.message_thread.as_ref().map_or(Duration::ZERO, |thread| thread.wake);
-        if !wake.is_zero() && self.processors.sleeps(self.now, task, patience) {
+        if self.processors.wakes(self.now, task, by) && !wake.is_zero() {
             self.do_on_thread(task, (Activity::Waking, wake), Chore::Nothing);
         }
     }
