@@ -9,7 +9,7 @@ mod run;
 use std::cell::Cell;
 use std::time::Duration;
 
-use tracing::trace_span;
+use tracing::{Instrument, trace_span};
 
 use crate::graph::Graph;
 use crate::runtime::{Error, Result};
@@ -124,8 +124,12 @@ impl MonitoredSession {
 
     /// Hop 10 of a step: shows it to the hooks.
     async fn after_run(&mut self, fetched: &[Tensor], run: RunValues<'_>) -> Result<()> {
-        let local_step = self.local_step;
-        let _span = trace_span!("hooks", local_step, global_step = self.global_step).entered();
+        let (local_step, global_step) = (self.local_step, self.global_step);
+        self.show(fetched, run).instrument(trace_span!("hooks", local_step, global_step)).await
+    }
+
+    /// Shows what was run to each hook in turn, once more where the session recovered meanwhile.
+    async fn show(&mut self, fetched: &[Tensor], run: RunValues<'_>) -> Result<()> {
         for index in 0..self.hooks.list.len() {
             loop {
                 let (context, hooks) = self.context_and_hooks();

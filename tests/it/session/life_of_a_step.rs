@@ -47,3 +47,16 @@ fn a_training_step_goes_through_the_ten_hops_in_their_order() {
     let strangers: Vec<_> = spans.iter().filter(|span| !HOPS.contains(&span.as_str())).collect();
     assert!(strangers.is_empty(), "spans that are no hop: {strangers:?}");
 }
+
+#[test]
+fn what_other_tasks_do_while_a_hook_waits_is_not_logged_within_it() {
+    let text =
+        "[cluster]\nps = 1\nworker = 2\n[stop]\nsteps = 6\naccuracy = 1.0\nevaluate_every = 1\n";
+    let path = scenario("hooks_that_wait", text);
+    let said = trainyard(&["sim", &path, "-vvv"]);
+    let evaluates =
+        said.err.lines().any(|line| line.contains("hooks{") && line.contains("session{"));
+    assert!(evaluates, "a hook runs a step of its own");
+    let within: Vec<&str> = said.err.lines().filter(|line| line.contains("}:hooks{")).collect();
+    assert!(within.is_empty(), "a worker's hooks within those of another: {within:?}");
+}
