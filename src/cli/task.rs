@@ -1,5 +1,7 @@
 //! `task`: one task of a scenario's run, in this process, over QUIC.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::args::TaskArgs;
@@ -17,9 +19,9 @@ use crate::deployment::{
 use crate::experiment::{ExperimentError, Observed, Trainer, Trial};
 use crate::live::{Board, Meter};
 use crate::report::{Report, World};
-use crate::runtime::Host;
+use crate::runtime::{Host, Traffic};
 use crate::tensor::set_memory_limit;
-use crate::training::{Recording, SharedRecording, Watch, run_to_end, train};
+use crate::training::{Recording, SharedRecording, run_to_end, train};
 use crate::units::Time;
 
 /// Runs the command.
@@ -80,8 +82,9 @@ fn attend(
     }
     let live = Live::start(args.metrics, args.dashboard.address)?;
     let board = board(live.as_ref(), args, trial, &seat);
-    let progress = reports.then(|| Progress::of(trial, quiet));
-    let recording = recording((trial, &task), control.as_ref(), progress, board.clone())?;
+    let shows = reports && control.is_none(); // a launcher shows it
+    let progress = shows.then(|| Progress::of(trial, quiet));
+    let recording = recording((trial, &task), progress, board.clone());
     let busy_poll = args.busy_poll.0;
     let (encoding, devices) = (trial.cluster.encoding, trial.cluster.devices);
     let recorder = match &args.record {
@@ -89,9 +92,10 @@ fn attend(
         None => None,
     };
     let own = recorder.clone();
-    let shown = board.clone();
-    let member = Member { seat, encoding, devices, busy_poll, clock, recorder: own, board };
-    let telling = telling(control.as_ref(), shown.clone().zip(Some(task.clone())))?;
+    let (shown, sent) = (board.clone(), Rc::<Cell<Traffic>>::default());
+    let counted = Rc::clone(&sent);
+    let member = Member { seat, encoding, devices, busy_poll, clock, recorder: own, board, sent };
+    let telling = telling(control.as_ref(), counted, shown.clone().zip(Some(task.clone())))?;
     let program = |host: Host| {
         telling(&recording);
         let task = trial.deployed_checkpoints(has_evaluator).and_then(|checkpoints| {
@@ -111,8 +115,8 @@ fn attend(
         if let Some(board) = &shown {
             control.show_once(board, &task);
         }
-        control.tell(&Event::Recorded(Part::new(&recording)));
-        control.tell(&Event::Ended { sent, now: ended.0 });
+        control.tell(&Event::Recorded { part: Part::new(&recording), sent });
+        control.tell(&Event::Ended { now: ended.0 });
     }
     let run = || trial.name.clone();
     if !recording.is_unsaved() {
@@ -146,10 +150,11 @@ fn board(live: Option<&Live>, args: &TaskArgs, trial: &Trial, seat: &Seat) -> Op
     Some(board)
 }
 
-/// Tells the launcher, if there is one, that the actors run, what is recorded, and what `shown`
-/// shows of its task.
+/// Tells the launcher, if there is one, that the actors run, what is recorded and `sent`, and what
+/// `shown` shows of its task.
 fn telling(
     control: Option<&Control>,
+    sent: Rc<Cell<Traffic>>,
     shown: Option<(Arc<Board>, TaskName)>,
 ) -> Result<impl FnOnce(&SharedRecording) + use<>, Failure> {
     let clone = |it: &Control| -> Result<_, Failure> {
@@ -159,33 +164,28 @@ fn telling(
     Ok(move |recording: &SharedRecording| {
         let Some((beating, recorded, showing)) = clones else { return };
         actix_rt::spawn(beating.beat());
-        actix_rt::spawn(recorded.record(recording.clone()));
+        actix_rt::spawn(recorded.record(recording.clone(), sent));
         if let Some((board, task)) = shown {
             actix_rt::spawn(showing.show(board, task));
         }
     })
 }
 
-/// The recording of the task: it shows its steps to the launcher or as `progress`, and on `board`.
+/// The recording of the task: it shows its steps as `progress`, and on `board`.
 fn recording(
     (trial, task): (&Trial, &TaskName),
-    control: Option<&Control>,
     progress: Option<Progress>,
     board: Option<Arc<Board>>,
-) -> Result<SharedRecording, Failure> {
-    let watch: Option<Box<dyn Watch + Send>> = match (control, progress) {
-        (Some(control), _) => Some(Box::new(control.try_clone()?)),
-        (None, Some(progress)) => Some(Box::new(progress)),
-        (None, None) => None,
-    };
-    Ok(match (board, watch) {
+) -> SharedRecording {
+    match (board, progress) {
         (None, None) => SharedRecording::default(),
-        (None, Some(watch)) => SharedRecording::showing(watch),
-        (Some(board), watch) => {
+        (None, Some(progress)) => SharedRecording::showing(progress),
+        (Some(board), progress) => {
+            let watch = progress.map(Into::into);
             let meter = Meter::new(board, trial.settings.batch, watch);
             SharedRecording::showing(meter.of_task(task.clone()))
         }
-    })
+    }
 }
 
 /// Writes and prints the report of this task: the chief has the training's, an evaluator its

@@ -49,8 +49,12 @@ impl Client {
         let quic = bind(name, certificates.run(), identity).await?;
         let renewal = Renewal::new(certificates.folder(), name);
         actix_rt::spawn(renewal.watch(Rc::downgrade(&quic)));
-        let network =
-            Network::new(Rc::clone(&quic), ClusterSpec::default(), ClusterSpec::default());
+        let network = Network::new(
+            Rc::clone(&quic),
+            ClusterSpec::default(),
+            ClusterSpec::default(),
+            Rc::default(),
+        );
         let clock = Rc::new(WallClock::new());
         let end = ClientEnd::new(network.transport(), clock, Patience::default());
         Ok(Self { end, quic })

@@ -7,11 +7,13 @@
 
 mod part;
 
+use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,9 +23,8 @@ use crate::cluster::TaskName;
 use crate::deployment::DeploymentError;
 use crate::live::{Board, Snapshot};
 use crate::runtime::Traffic;
-use crate::training::{SharedRecording, Watch};
+use crate::training::SharedRecording;
 use crate::transport::Identity;
-use crate::units::Time;
 
 pub(crate) use part::Part;
 
@@ -33,8 +34,6 @@ const SIGN: u8 = 0x1e;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The greatest length of an identity's texts \[bytes\].
 const MAX_IDENTITY: u64 = 1 << 16;
-/// The time between two reports of progress.
-const TELL_EVERY: Duration = Duration::from_millis(100);
 /// The time between two tellings of the task's numbers.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
 /// The time between two tellings of what the task has recorded.
@@ -49,21 +48,17 @@ pub(crate) enum Event {
     Hello { now: u64 },
     /// The task's actors run.
     Alive,
-    /// The task's progress.
-    Progress { global_step: u64, loss: Option<f32>, now: u64 },
     /// The task's numbers so far, if the launcher shows them.
     Shown(Box<Snapshot>),
-    /// What the task has recorded since it last told.
-    Recorded(Part),
-    /// The task has told all, has sent so much and ends `now` \[ns\].
-    Ended { sent: Traffic, now: u64 },
+    /// What the task has recorded since it last told, and what it has sent since it started.
+    Recorded { part: Part, sent: Traffic },
+    /// The task has told all, and ends `now` \[ns\].
+    Ended { now: u64 },
 }
 
 /// The connection to the launcher.
 pub(crate) struct Control {
     stream: UnixStream,
-    /// The time of the next report of progress, on the run's clock.
-    next: Time,
 }
 
 impl Control {
@@ -81,14 +76,14 @@ impl Control {
         stream.peer_addr().map_err(failed())?;
         let texts = received(&stream).map_err(failed())?;
         let identity = Identity::of_texts(texts, Path::new("the launcher's certificate"))?;
-        Ok((socket, identity, Self { stream, next: Time::ZERO }))
+        Ok((socket, identity, Self { stream }))
     }
 
     /// Another handle to the same connection.
     pub(crate) fn try_clone(&self) -> Result<Self, DeploymentError> {
         let stream =
             self.stream.try_clone().map_err(DeploymentError::system("talk to the launcher"))?;
-        Ok(Self { stream, next: self.next })
+        Ok(Self { stream })
     }
 
     /// Gives signs of life for as long as the actors' thread, on which this runs, is not stuck.
@@ -115,12 +110,16 @@ impl Control {
     }
 
     /// Tells the launcher now and then what `recording` has come to hold, which the task then
-    /// forgets: a training may last for days.
-    pub(crate) async fn record(mut self, recording: SharedRecording) {
+    /// forgets, as a training may last for days, and what the task has `sent`.
+    pub(crate) async fn record(mut self, recording: SharedRecording, sent: Rc<Cell<Traffic>>) {
+        let mut told = Traffic::default();
         loop {
             tokio::time::sleep(RECORD_EVERY).await;
-            if let Some(news) = recording.take_news() {
-                self.tell(&Event::Recorded(Part::new(&news)));
+            let news = recording.take_news();
+            let sent = sent.get();
+            if news.is_some() || sent != told {
+                self.tell(&Event::Recorded { part: Part::new(&news.unwrap_or_default()), sent });
+                told = sent;
             }
         }
     }
@@ -155,18 +154,6 @@ fn received(stream: &UnixStream) -> io::Result<[String; 3]> {
     Ok(serde_json::from_slice(&line)?)
 }
 
-impl Watch for Control {
-    fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time) {
-        if now >= self.next {
-            self.next = now.after(TELL_EVERY);
-            let loss = loss.filter(|loss| loss.is_finite());
-            self.tell(&Event::Progress { global_step, loss, now: now.0 });
-        }
-    }
-
-    fn finish(self: Box<Self>) {}
-}
-
 /// The event in the line `text`; `Err` with the line if the program printed it.
 pub(crate) fn parse(text: &[u8]) -> Result<Event, &[u8]> {
     let at = text.iter().position(|byte| *byte == SIGN).ok_or(text)?;
@@ -197,13 +184,10 @@ mod tests {
 
     #[test]
     fn an_event_is_told_from_what_the_program_prints() {
-        let written = line(&Event::Progress { global_step: 7, loss: None, now: 3 }).unwrap();
+        let written = line(&Event::Ended { now: 3 }).unwrap();
         let lines: Vec<&[u8]> =
             written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-        assert!(matches!(
-            parse(lines[0]),
-            Ok(Event::Progress { global_step: 7, loss: None, now: 3 })
-        ));
+        assert!(matches!(parse(lines[0]), Ok(Event::Ended { now: 3 })));
         assert!(parse(b"loss 0.3").is_err());
         assert!(parse(b"\x1e{}").is_err());
     }

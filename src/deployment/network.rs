@@ -113,7 +113,7 @@ pub(crate) struct Network {
     roster: ClusterSpec,
     /// The tasks whose addresses are known.
     known: ClusterSpec,
-    sent: Cell<Traffic>,
+    sent: Rc<Cell<Traffic>>,
     /// The data sent and received \[bytes\], by peer, if somebody is to see them.
     by_peer: OnceCell<RefCell<BTreeMap<PeerId, (u64, u64)>>>,
     /// The server that answers questions about the task's status, once it is started.
@@ -121,23 +121,21 @@ pub(crate) struct Network {
 }
 
 impl Network {
+    /// A network of `roster`, of which the tasks `known` have addresses; what the runtime sends is
+    /// counted in `sent`.
     pub(crate) fn new(
         quic: Rc<Quic<Message>>,
         roster: ClusterSpec,
         known: ClusterSpec,
+        sent: Rc<Cell<Traffic>>,
     ) -> Rc<Self> {
-        let (sent, by_peer, server) = (Cell::default(), OnceCell::new(), RefCell::default());
+        let (by_peer, server) = (OnceCell::new(), RefCell::default());
         Rc::new(Self { quic, roster, known, sent, by_peer, server })
     }
 
     /// Attaches the server that answers questions.
     pub(crate) fn attach(&self, server: &Rc<Server>) {
         self.server.replace(Rc::downgrade(server));
-    }
-
-    /// The data that the runtime has sent to other tasks.
-    pub(crate) fn sent(&self) -> Traffic {
-        self.sent.get()
     }
 
     /// Counts from now on what is sent to each peer and received from it.

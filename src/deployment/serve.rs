@@ -40,7 +40,7 @@ async fn attend(
         actix_rt::spawn(renewal.watch(Rc::downgrade(&quic)));
     }
     let (cluster, known) = (member.seat.cluster.clone(), member.seat.known.clone());
-    let network = Network::new(Rc::clone(&quic), cluster, known);
+    let network = Network::new(Rc::clone(&quic), cluster, known, Rc::default());
     let server = start(&member, network.transport());
     server.serve_sessions(limit);
     network.attach(&server);

@@ -69,7 +69,7 @@ impl Server {
         let quic = Quic::bind(config).await?;
         let renewal = Renewal::new(&certificates.folder, &task);
         actix_rt::spawn(renewal.watch(Rc::downgrade(&quic)));
-        let network = Network::new(quic, cluster.clone(), cluster.clone());
+        let network = Network::new(quic, cluster.clone(), cluster.clone(), Rc::default());
         let devices = [Rc::new(Processor::default()) as Rc<dyn ComputeModel>];
         let world = ServerWorld {
             transport: network.transport(),

@@ -1,5 +1,6 @@
 //! One task of a cluster in this process: its server, its program, its end.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -48,6 +49,8 @@ pub struct Member {
     pub recorder: Option<Recorder>,
     /// Shows its traffic and what it waits for, if somebody is to see them.
     pub board: Option<Arc<Board>>,
+    /// Counts what it sends to other tasks.
+    pub sent: Rc<Cell<Traffic>>,
 }
 
 /// The end of a task: its result, its time, and its network traffic.
@@ -71,8 +74,8 @@ impl Member {
     pub fn new(seat: Seat) -> Self {
         let (devices, busy_poll) = (NonZeroU32::MIN, Duration::ZERO);
         let (encoding, clock) = (Encoding::Exact, WallClock::new());
-        let (recorder, board) = (None, None);
-        Self { seat, encoding, devices, busy_poll, clock, recorder, board }
+        let (recorder, board, sent) = (None, None, Rc::default());
+        Self { seat, encoding, devices, busy_poll, clock, recorder, board, sent }
     }
 }
 
@@ -108,7 +111,8 @@ where
     }
     let Seat { cluster, known, is_dynamic, .. } = &member.seat;
     let clock = member.clock;
-    let network = Network::new(Rc::clone(&quic), cluster.clone(), known.clone());
+    let sent = Rc::clone(&member.sent);
+    let network = Network::new(Rc::clone(&quic), cluster.clone(), known.clone(), sent);
     let server = start(&member, network.transport());
     network.attach(&server);
     if let Some(board) = member.board.take() {
@@ -137,7 +141,7 @@ where
         tracing::debug!("not all of the last messages are known to have arrived");
     }
     server.stop();
-    Ok(TaskOutcome { result, stopped, ended, sent: network.sent() })
+    Ok(TaskOutcome { result, stopped, ended, sent: member.sent.get() })
 }
 
 /// The task's server, started.

@@ -82,6 +82,12 @@ impl Part {
         }
     }
 
+    /// The global step, the loss and the end \[ns\] of the last step, if there is one.
+    pub(crate) fn progress(&self) -> Option<(u64, Option<f32>, u64)> {
+        let step = self.steps.last()?;
+        Some((step.global_step, step.loss.map(f32::from_bits), step.ended))
+    }
+
     /// Adds what `task` has recorded to `recording`.
     pub(crate) fn add_to(self, recording: &mut Recording, task: &TaskName) {
         for step in self.steps {
@@ -160,6 +166,7 @@ mod tests {
         told.ending = Some(Ending { weights_digest: Some(u64::MAX) });
         let text = serde_json::to_string(&Part::new(&told)).unwrap();
         let part: Part = serde_json::from_str(&text).unwrap();
+        assert_eq!(part.progress(), Some((2, Some(f32::INFINITY), 20)));
         let mut heard = Recording::default();
         part.add_to(&mut heard, &worker);
         assert_eq!(heard.log.iter().collect::<Vec<_>>(), [step]);

@@ -253,19 +253,23 @@ impl Followed {
                     self.agenda.begin(self.clock.now());
                 }
             }
-            Event::Progress { global_step, loss, now } => {
-                if followee.quiet.steps(global_step) {
-                    self.tasks.iter_mut().for_each(|followee| followee.quiet.begin_again());
-                }
-                return Some(Noted::Progress { index, global_step, loss, now });
-            }
             Event::Shown(snapshot) => {
                 if let Some(board) = &self.board {
                     board.show(&followee.task, *snapshot);
                 }
             }
-            Event::Recorded(part) => followee.told.record(&followee.task, part),
-            Event::Ended { sent, now } => followee.told.end(sent, Time(now)),
+            Event::Recorded { part, sent } => {
+                let progress = part.progress();
+                followee.told.record(&followee.task, part, sent);
+                if let Some((global_step, loss, now)) = progress {
+                    if followee.quiet.steps(global_step) {
+                        self.tasks.iter_mut().for_each(|followee| followee.quiet.begin_again());
+                    }
+                    let loss = loss.filter(|loss| loss.is_finite());
+                    return Some(Noted::Progress { index, global_step, loss, now });
+                }
+            }
+            Event::Ended { now } => followee.told.end(Time(now)),
         }
         Some(Noted::Other)
     }

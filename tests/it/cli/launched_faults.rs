@@ -186,9 +186,10 @@ fn of_killed_processes_each_update_is_told_once_and_none_that_was_undone() {
     }
     let rows = fs::read_to_string(out.join("steps.csv")).unwrap();
     let rows = rows.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>());
-    let (mut updates, mut lives) = (BTreeMap::new(), 0);
+    let (mut updates, mut lives, mut of_worker) = (BTreeMap::new(), 0, 0);
     for row in rows {
         lives += u32::from(row[1] == "worker:1" && row[2] == "0");
+        of_worker += u64::from(row[1] == "worker:1" && row[8] == "true");
         if row[8] == "true"
             && let Some(before) = updates.insert(row[3].to_owned(), row.join(","))
         {
@@ -196,4 +197,9 @@ fn of_killed_processes_each_update_is_told_once_and_none_that_was_undone() {
         }
     }
     assert_eq!(lives, 2, "the first steps of both lives of worker:1 are told");
+    let report = fs::read_to_string(out.join("result.json")).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let sent = report["runs"][0]["bytes_sent"]["worker:1"].as_u64().unwrap();
+    let gradients = of_worker * 650 * 4; // of 64 x 10 weights and 10 biases
+    assert!(sent >= gradients, "{sent} bytes sent, of which gradients are {gradients}");
 }

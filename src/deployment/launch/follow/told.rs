@@ -19,28 +19,31 @@ struct Life {
     /// The launcher's time at which its clock showed 0 \[ns\].
     began: i64,
     recording: Recording,
-    /// What it had sent by its end, and the time of that; nothing if it did not get there.
-    end: (Traffic, Time),
+    /// What it has sent.
+    sent: Traffic,
+    /// The time of its end; 0 if it did not get there.
+    ended: Time,
 }
 
 impl Told {
     /// A process has started, whose clock showed 0 at the launcher's time `began` \[ns\].
     pub(super) fn begin(&mut self, began: i64) {
-        let (recording, end) = (Recording::default(), (Traffic::default(), Time::ZERO));
-        self.0.push(Life { began, recording, end });
+        let (recording, sent) = (Recording::default(), Traffic::default());
+        self.0.push(Life { began, recording, sent, ended: Time::ZERO });
     }
 
-    /// The running process of `task` has recorded `part`.
-    pub(super) fn record(&mut self, task: &TaskName, part: Part) {
+    /// The running process of `task` has recorded `part`, and has `sent` so much since it started.
+    pub(super) fn record(&mut self, task: &TaskName, part: Part, sent: Traffic) {
         if let Some(life) = self.0.last_mut() {
             part.add_to(&mut life.recording, task);
+            life.sent = sent;
         }
     }
 
-    /// The process has ended its task at `now`, and has `sent` so much.
-    pub(super) fn end(&mut self, sent: Traffic, now: Time) {
+    /// The process has ended its task at `now`.
+    pub(super) fn end(&mut self, now: Time) {
         if let Some(life) = self.0.last_mut() {
-            life.end = (sent, now);
+            life.ended = now;
         }
     }
 
@@ -66,10 +69,10 @@ pub(super) fn merged(tasks: Vec<(TaskName, Told)>, chief: &TaskName, took: Durat
         let of_task = sent.entry(task.clone()).or_default();
         for life in told.0 {
             let ahead = life.began - origin;
-            of_task.total += life.end.0.total;
-            of_task.steps += life.end.0.steps;
+            of_task.total += life.sent.total;
+            of_task.steps += life.sent.steps;
             if task == *chief {
-                ended = later(life.end.1, ahead);
+                ended = later(life.ended, ahead);
             }
             append(&mut recording, life.recording, ahead);
         }
@@ -103,4 +106,25 @@ fn step_later(step: StepStats, ahead: i64) -> StepStats {
 /// A time on a clock that is so much \[ns\] ahead.
 fn later(time: Time, ahead: i64) -> Time {
     Time(time.0.saturating_add_signed(ahead))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_had_sent_counts_and_its_last_word_alone() {
+        let sent = |total, steps| Traffic { total, steps };
+        let task = TaskName::new("ps", 1);
+        let mut told = Told::default();
+        told.begin(0);
+        told.record(&task, Part::default(), sent(100, 60));
+        told.record(&task, Part::default(), sent(150, 90));
+        told.begin(7);
+        told.record(&task, Part::default(), sent(30, 20));
+        told.end(Time(5));
+        let launched = merged(vec![(task.clone(), told)], &task, Duration::ZERO);
+        assert_eq!(launched.sent, [(task, sent(180, 110))].into());
+        assert_eq!(launched.ended, Time(12));
+    }
 }
