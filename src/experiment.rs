@@ -35,6 +35,7 @@ mod summary;
 mod trial;
 mod trials;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 
@@ -223,7 +224,7 @@ impl Experiment {
     /// The scenario with all changes, once for each combination of the sweeps' values.
     ///
     /// # Errors
-    /// Every mistake in one of them.
+    /// Every mistake in one of them; if two have the same values and the same seed.
     pub fn scenarios(&self) -> Result<Vec<(Vec<Change>, Scenario)>, ExperimentError> {
         let changes: Vec<Change> = self.changes().cloned().collect();
         let mut all = scenario::expand(&self.text, &self.origin(), &changes, &self.sweeps)?;
@@ -233,6 +234,7 @@ impl Experiment {
         if self.seeds > 1 {
             all = all.into_iter().flat_map(|one| self.seeded(one)).collect();
         }
+        check_distinct(&all)?;
         Ok(all)
     }
 
@@ -290,6 +292,28 @@ impl Experiment {
             runs: Vec::new(),
         })
     }
+}
+
+/// Checks that no two of `scenarios` have the same swept values and the same seed: a report would
+/// take the two runs for two seeds, and be surer than it may.
+fn check_distinct(scenarios: &[(Vec<Change>, Scenario)]) -> Result<(), ExperimentError> {
+    let mut known = BTreeSet::new();
+    for (swept, scenario) in scenarios {
+        // Of two sweeps of one key the later has the say.
+        let values: BTreeMap<_, _> = swept.iter().map(Change::key_and_value).collect();
+        let mut values: Vec<String> = values
+            .iter()
+            .filter(|(key, _)| *key != Change::SEED)
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        values.push(format!("seed={}", scenario.seed));
+        let values = values.join(", ");
+        if known.contains(&values) {
+            return Err(ExperimentError::Twice { values });
+        }
+        known.insert(values);
+    }
+    Ok(())
 }
 
 /// The accuracy that all of `trials` are to reach; none if they differ in that, or have none.

@@ -21,6 +21,15 @@ pub enum ExperimentError {
     /// The cluster, network or device that is asked for can't exist.
     #[error("{0}")]
     Impossible(String),
+    /// Two runs would differ in nothing, and count as two seeds.
+    #[error(
+        "`{values}` is there twice among the values to run; a second run of one seed tells nothing \
+         new: remove one of the two (`--repeat 2` shows that both come out alike)"
+    )]
+    Twice {
+        /// The values of the sweeps, and the seed.
+        values: String,
+    },
     /// The scenario has no such run.
     #[error("the scenario has no run `{name}`; it has {}", quoted(.runs))]
     NoSuchRun {
