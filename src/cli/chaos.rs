@@ -13,7 +13,7 @@ use super::args::{Format, LaunchArgs, ScenarioArgs, SimArgs};
 use super::failure::Failure;
 use super::progress::Progress;
 use crate::deployment::{ExitCode, StopRequest};
-use crate::experiment::chaos::{Broken, ChaosReport, Launches};
+use crate::experiment::chaos::{Broken, ChaosReport, ChaosRun, Launches};
 use crate::experiment::{Experiment, Launcher, Trainer};
 use crate::report::{Layout, TextTable};
 
@@ -106,6 +106,7 @@ fn print_table(
         rows.push([vec![run.run.clone()], counts.map(|count| count.to_string()).into()].concat());
     }
     write!(out, "{}", TextTable::new(rows).render(layout))?;
+    report.runs.iter().filter_map(errors).try_for_each(|line| writeln!(out, "{line}"))?;
     let path = scenario.scenario.as_deref();
     let path = path.map(|path| format!("{} ", path.display())).unwrap_or_default();
     let seed = scenario.seed.map(|seed| format!("--seed {seed} ")).unwrap_or_default();
@@ -139,4 +140,26 @@ fn print_broken(out: &mut impl Write, run: &str, broken: &Broken) -> io::Result<
         writeln!(out, "  {task}: {}", words.replace('\n', "\n    "))?;
     }
     broken.logs.iter().try_for_each(|logs| writeln!(out, "  its logs: {}", logs.display()))
+}
+
+/// The errors with which trainings of `run` ended early; none if none did.
+fn errors(run: &ChaosRun) -> Option<String> {
+    let errors: Vec<String> =
+        run.failed.iter().map(|(code, number)| format!("{number} {code}")).collect();
+    let told = || format!("{}: with a promised error: {}", run.run, errors.join(", "));
+    (!errors.is_empty()).then(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_errors_of_trainings_that_ended_early_are_told_by_their_codes() {
+        let run = ChaosRun { run: "sync".to_owned(), tried: 3, ..ChaosRun::default() };
+        assert_eq!(errors(&run), None);
+        let failed = [("Unavailable".to_owned(), 2), ("VariablesLost".to_owned(), 1)].into();
+        let expected = "sync: with a promised error: 2 Unavailable, 1 VariablesLost";
+        assert_eq!(errors(&ChaosRun { failed, ..run }).as_deref(), Some(expected));
+    }
 }
