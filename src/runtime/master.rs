@@ -64,6 +64,8 @@ pub(crate) struct Master {
     alarm: Option<Alarm>,
     reset: Option<Reset>,
     next_reset: u64,
+    /// The lives of workers that have said that they stop.
+    stopped: BTreeMap<PeerId, Option<u64>>,
     clients: BTreeMap<PeerId, Client>,
 }
 
@@ -104,6 +106,7 @@ impl Master {
             alarm: None,
             reset: None,
             next_reset: 0,
+            stopped: BTreeMap::new(),
             clients: BTreeMap::new(),
         }
     }

@@ -22,6 +22,9 @@ impl Master {
     /// The way to `peer` has broken.
     pub(super) fn lost(&mut self, peer: PeerId, loss: Loss, context: &mut Context<Self>) {
         self.expected = None;
+        if loss == Loss::Stopped && self.link.name(peer).is_of_workers() {
+            self.stopped.insert(peer, self.link.incarnation(peer));
+        }
         let mut is_needed = false;
         for session in self.sessions.values_mut() {
             if session.plans.values().any(|plan| plan.has_part_at(peer)) {

@@ -40,8 +40,12 @@ impl Master {
             self.close_session(session, &reset);
         }
         let devices = self.visible_devices(&device_filters);
-        let mut outstanding: Vec<PeerId> =
-            devices.iter().filter_map(|device| self.link.resolve(device.task())).collect();
+        // Nothing is left of a worker that has stopped, and nobody there to answer.
+        let mut outstanding: Vec<PeerId> = devices
+            .iter()
+            .filter_map(|device| self.link.resolve(device.task()))
+            .filter(|peer| !self.has_stopped(*peer))
+            .collect();
         outstanding.dedup();
         let number = self.next_reset;
         self.next_reset += 1;
@@ -59,6 +63,11 @@ impl Master {
         let departed = Departed::default();
         self.reset =
             Some(Reset { number, outstanding, variables: 0, departed, containers, timer, reply });
+    }
+
+    /// Whether `peer` is a worker that has stopped, and has not been met again.
+    fn has_stopped(&self, peer: PeerId) -> bool {
+        self.stopped.get(&peer).is_some_and(|life| self.link.incarnation(peer) == *life)
     }
 
     pub(super) fn reset_done(

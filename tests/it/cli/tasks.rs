@@ -93,17 +93,33 @@ fn a_worker_that_is_asked_to_stop_leaves_and_the_others_go_on() {
     };
     let (ps, chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
     std::thread::sleep(Duration::from_millis(1500));
-    assert!(
-        Command::new("sh")
-            .args(["-c", &format!("kill -TERM {}", other.id())])
-            .status()
-            .unwrap()
-            .success()
-    );
+    other.signal("TERM");
     let other = other.end();
     assert_eq!(other.code, 143, "{}", other.err);
     let (chief, ps) = (chief.end(), ps.end());
     assert_eq!((chief.code, ps.code), (0, 0), "{}{}", chief.err, ps.err);
+}
+
+#[test]
+fn a_lost_parameter_server_gets_its_variables_back_though_a_worker_has_stopped_before() {
+    let folder = with_certificates("tasks_stopped");
+    let rest = "[network]\nrecovery = '10s'\n[checkpoint]\nevery_steps = 5\ndirectory = 'saved'\n";
+    let path = scenario("tasks_stopped", &(text("async", "steps = 100000000") + rest));
+    let [ps, first, second] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [first, second]});
+    let start = |job: &str, index: u32| {
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
+    };
+    let (ps, mut chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
+    chief.line_with(" steps, ");
+    other.signal("TERM");
+    assert_eq!(other.end().code, 143);
+    drop(ps); // kills it
+    let _ps = start("ps", 0);
+    chief.line_with("restoring");
+    chief.line_with(" steps, ");
+    chief.signal("TERM");
+    assert_eq!(chief.end().code, 143);
 }
 
 #[test]
