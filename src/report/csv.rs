@@ -19,6 +19,9 @@ const HEADER: [&str; 10] = [
     "compute_s",
 ];
 
+const EVALUATION_HEADER: [&str; 7] =
+    ["run", "seed", "global_step", "samples_computed", "time_s", "loss", "accuracy"];
+
 /// The writer of `steps.csv`. Each run is written out before the next begins, so a crash loses none
 /// of it.
 pub struct Steps<W: Write> {
@@ -63,7 +66,7 @@ impl<W: Write> Evaluations<W> {
     /// A table with its header and no rows, written to `out`.
     pub fn new(out: W) -> io::Result<Self> {
         let mut out = Writer::from_writer(out);
-        out.write_record(["run", "seed", "global_step", "samples", "time_s", "loss", "accuracy"])?;
+        out.write_record(EVALUATION_HEADER)?;
         Ok(Self { out })
     }
 
@@ -81,5 +84,19 @@ impl<W: Write> Evaluations<W> {
             ])?;
         }
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_column_is_explained_where_scenarios_are() {
+        let docs = include_str!("../../docs/scenarios.md");
+        for column in HEADER.iter().chain(&EVALUATION_HEADER) {
+            let is_plain = ["run", "worker", "seed"].contains(column);
+            assert!(is_plain || docs.contains(&format!("`{column}`")), "{column}");
+        }
     }
 }

@@ -21,7 +21,7 @@ const MEASURED: [(&str, &str, Of); 2] = [
 const OVER: [(&str, &str, Of); 3] = [
     ("time", "s", |row| row.at.as_secs_f64()),
     ("global steps", "global steps", |row| row.global_step as f64),
-    ("samples", "samples", |row| row.samples as f64),
+    ("samples", "samples computed, dropped gradients included", |row| row.samples as f64),
 ];
 
 /// The course of a run, for the plots.
