@@ -2,6 +2,7 @@
 
 mod listing;
 
+use std::fs;
 use std::io::{self, Write};
 
 use super::args::{
@@ -76,7 +77,7 @@ fn merge(args: &MergeArgs) -> Result<ExitCode, Failure> {
 fn saver(location: &str) -> Result<Saver, Failure> {
     let saver = Saver::new(open_store(location)?, Retention::default());
     if saver.checkpoints()?.is_empty() {
-        return Err(none(location));
+        return Err(unfit(location, where_else(location)));
     }
     Ok(saver)
 }
@@ -87,12 +88,25 @@ fn newest(saver: &mut Saver, location: &str) -> Result<Restored, Failure> {
     for error in &found.rejected {
         eprintln!("warning: {error}");
     }
-    found.checkpoint.ok_or_else(|| none(location))
+    let none = || unfit(location, "there is no checkpoint that is whole".to_owned());
+    found.checkpoint.ok_or_else(none)
 }
 
-fn none(location: &str) -> Failure {
-    let problem = "there is no checkpoint that is whole".to_owned();
+fn unfit(location: &str, problem: String) -> Failure {
     Failure::Checkpoint(CheckpointError::Location { location: location.to_owned(), problem })
+}
+
+/// Why there are no checkpoints in `location`, and where there may be.
+fn where_else(location: &str) -> String {
+    let Ok(entries) = fs::read_dir(location) else { return "it is not there".to_owned() };
+    let folders = entries.flatten().filter(|entry| entry.path().is_dir());
+    let mut folders: Vec<String> =
+        folders.map(|entry| format!("`{}`", entry.path().display())).collect();
+    folders.sort();
+    if folders.is_empty() {
+        return "there is none in it".to_owned();
+    }
+    format!("each run has a folder of its own; name one of {}", folders.join(", "))
 }
 
 fn print(rows: &[Row], as_json: bool) -> Result<(), Failure> {

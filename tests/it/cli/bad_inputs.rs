@@ -77,7 +77,9 @@ fn place() -> PathBuf {
     let graph = include_bytes!("../../graphdefs/frozen_mlp.pb");
     write("good.pb", graph);
     write("torn.pb", &graph[..graph.len() / 2]);
-    fs::create_dir_all(place.join("taken/result.json")).unwrap();
+    for folder in ["taken/result.json", "runs/async", "runs/sync"] {
+        fs::create_dir_all(place.join(folder)).unwrap();
+    }
     assert!(Command::new("mkfifo").arg(place.join("fifo")).status().unwrap().success());
     certificates(&place);
     checkpoints(&place);
