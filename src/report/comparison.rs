@@ -90,7 +90,8 @@ impl Comparison {
         }
         if let Some(Phase { name, predicted, measured }) = &self.differs_most {
             lines.push(format!(
-                "the largest difference: {name}, {:.4} ms predicted, {:.4} ms measured",
+                "of a step's phases (waiting for parameters, kernels, coordination after them) \
+                 {name} differs most: {:.4} ms predicted, {:.4} ms measured",
                 predicted * 1e3,
                 measured * 1e3
             ));
@@ -136,7 +137,8 @@ async                predicted  measured    error
   staleness, mean       0.0000    0.0000        -
 
 the largest cause of a step's time: message costs, 75 %
-the largest difference: kernels, 1.0000 ms predicted, 2.0000 ms measured
+of a step's phases (waiting for parameters, kernels, coordination after them) kernels differs \
+most: 1.0000 ms predicted, 2.0000 ms measured
 ";
         assert_eq!(comparison(1.5).render("async", Layout::Plain), expected);
     }

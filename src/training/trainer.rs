@@ -361,7 +361,9 @@ fn check_chief(task: &Task) -> Result<()> {
         return Ok(());
     }
     let chief = task.chief();
-    let message =
-        format!("the training should have ended {recovery:?} ago, but its chief, {chief}, is gone");
+    let message = format!(
+        "the training should have ended {recovery:?} ago, by `stop.time`, but its chief, {chief}, \
+         has not ended it: it is gone, or one of its steps takes longer than `network.recovery`"
+    );
     Err(Error::new(Code::Unavailable, message).on(&chief))
 }

@@ -37,6 +37,7 @@ mod silence;
 mod socket;
 
 use std::fmt;
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -133,15 +134,31 @@ pub enum QuicError {
     #[error("this machine provides no randomness, which encryption needs")]
     Randomness,
     /// The task can't listen on its address.
-    #[error("{task} can't listen on {address}: {source}")]
+    #[error("{task} can't listen on {address}: {source}{}", listening_elsewhere(.source))]
     Bind {
         /// The task.
         task: TaskName,
         /// The address.
         address: String,
         /// The system's error.
-        source: std::io::Error,
+        source: io::Error,
     },
+}
+
+/// What to do where a task can't listen on its address.
+fn listening_elsewhere(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; end the process that has the port, perhaps this task from before, or give the task \
+             another in every task's cluster"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "; this machine does not have that address: start the task on the one that has, or \
+             correct it in every task's cluster"
+        }
+        io::ErrorKind::PermissionDenied => "; ports below 1024 are the system's: give it another",
+        _ => "",
+    }
 }
 
 /// The QUIC transport of one task.

@@ -51,7 +51,7 @@ pub enum LawsError {
         why: String,
     },
     /// The tables have the steps of several runs, whose laws may differ.
-    #[error("there are steps of several runs, pick one with --run: {}", .runs.join(", "))]
+    #[error("there are steps of several runs, pick one with --run: `{}`", .runs.join("`, `"))]
     SeveralRuns {
         /// The names of the runs.
         runs: Vec<String>,
