@@ -54,8 +54,9 @@ pub(crate) fn block_on<F: Future>(patience: Duration, future: F) -> F::Output {
             .expect("the system has what a runtime needs: it had it a moment ago")
     };
     actix_rt::System::with_tokio_rt(runtime).block_on(async move {
-        if !patience.is_zero() {
-            POLLER.set(Some(Poller::new(patience)));
+        let polls = !patience.is_zero();
+        POLLER.set(polls.then(|| Poller::new(patience)));
+        if polls {
             actix_rt::spawn(busy_poll());
         }
         future.await
