@@ -32,9 +32,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use connections::{Connection, Connections};
+use connections::{Connection, ConnectionId, Connections};
 use event::{Event, EventKind};
-use flows::{FlowId, Flows};
+use flows::Flows;
 use reservations::Reservation;
 use route::{LinkId, Wiring};
 pub(crate) use spec::LEAST_MTU;
@@ -114,7 +114,7 @@ pub(crate) struct Network<T> {
     sequence: u64,
     now: Time,
     /// Kept between calls for its storage.
-    ended: Vec<FlowId>,
+    ended: Vec<ConnectionId>,
     /// Kept between calls for its storage.
     rescheduled: Vec<LinkId>,
     bytes_accepted: u64,
@@ -125,7 +125,7 @@ pub(crate) struct Network<T> {
 
 struct Message<T> {
     delivery: Option<Delivery<T>>,
-    connection: FlowId,
+    connection: ConnectionId,
     /// The time at which its first byte is sent.
     start: Time,
     /// The sequence number of its one valid event; any other in the heap is stale.

@@ -1,7 +1,7 @@
 //! Faults of network cards: the card of a frozen task stands still, that of a slow link is slower.
 
 use super::Network;
-use super::flows::FlowId;
+use super::connections::ConnectionId;
 use crate::units::Time;
 
 impl<T> Network<T> {
@@ -51,7 +51,7 @@ impl<T> Network<T> {
     }
 
     /// Whether the card of the sender or of the receiver of a connection stands still.
-    pub(super) fn has_to_wait(&self, flow: FlowId) -> bool {
+    pub(super) fn has_to_wait(&self, flow: ConnectionId) -> bool {
         let connection = self.connections.get(flow);
         let is_paused = self.is_paused[connection.from] || self.is_paused[connection.to];
         is_paused && !connection.route.is_empty()

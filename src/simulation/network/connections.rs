@@ -8,19 +8,20 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::MessageId;
-use super::flows::FlowId;
 use super::route::{Route, Wiring};
 
+/// A connection, by its number among all.
+pub(super) type ConnectionId = u32;
+
 /// Stands for a connection that has carried no message.
-const NONE: FlowId = FlowId::MAX;
+const NONE: ConnectionId = ConnectionId::MAX;
 
 /// All connections that ever carried a message.
 #[derive(Default)]
 pub(super) struct Connections {
-    /// By the number of their flow.
     all: Vec<Connection>,
     /// By sender and then receiver, as far as any that it ever sent to; [`NONE`] without one.
-    of_sender: Vec<Vec<FlowId>>,
+    of_sender: Vec<Vec<ConnectionId>>,
 }
 
 /// One direction of the connection between two tasks.
@@ -55,15 +56,15 @@ impl Connections {
     }
 
     /// The connection from one task to another.
-    pub(super) fn between(&mut self, from: usize, to: usize, wiring: &Wiring) -> FlowId {
+    pub(super) fn between(&mut self, from: usize, to: usize, wiring: &Wiring) -> ConnectionId {
         match self.of_sender[from].get(to) {
             Some(id) if *id != NONE => *id,
             _ => self.open(from, to, wiring),
         }
     }
 
-    fn open(&mut self, from: usize, to: usize, wiring: &Wiring) -> FlowId {
-        let id = self.all.len() as FlowId;
+    fn open(&mut self, from: usize, to: usize, wiring: &Wiring) -> ConnectionId {
+        let id = self.all.len() as ConnectionId;
         let (route, latency) = (wiring.route(from, to), wiring.latency(from, to));
         self.all.push(Connection::new((from, to), route, latency));
         let known = &mut self.of_sender[from];
@@ -72,17 +73,17 @@ impl Connections {
         id
     }
 
-    pub(super) fn get(&self, id: FlowId) -> &Connection {
+    pub(super) fn get(&self, id: ConnectionId) -> &Connection {
         &self.all[id as usize]
     }
 
-    pub(super) fn get_mut(&mut self, id: FlowId) -> &mut Connection {
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> &mut Connection {
         &mut self.all[id as usize]
     }
 
     /// The connections to and from `task`.
-    pub(super) fn of_task(&self, task: usize) -> Vec<FlowId> {
-        let ids = 0..self.all.len() as FlowId;
+    pub(super) fn of_task(&self, task: usize) -> Vec<ConnectionId> {
+        let ids = 0..self.all.len() as ConnectionId;
         ids.filter(|id| self.get(*id).is_of(task)).collect()
     }
 }

@@ -9,12 +9,16 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use super::connections::ConnectionId;
 use super::route::{LinkId, MAX_LINKS, Route};
 use crate::units::Time;
 
-/// A flow, by the number of its connection.
+/// A flow, by its place among those that share links. Of a large cluster's connections only some
+/// flow at a time: what a filling looks at of these lies close together.
 pub(super) type FlowId = u32;
 
+/// Stands for the flow of a connection that shares no links.
+const NO_FLOW: FlowId = FlowId::MAX;
 /// The bottleneck of a flow that has none yet.
 pub(super) const NOWHERE: LinkId = LinkId::MAX;
 /// The next end of a link that holds back no flow.
@@ -25,7 +29,11 @@ pub(super) struct Flows {
     pub(super) links: Vec<Link>,
     /// By link: the number of flows that it holds back.
     pub(super) held: Vec<u32>,
+    /// By connection: its flow; [`NO_FLOW`] while it has none.
+    of_connection: Vec<FlowId>,
     pub(super) flows: Vec<Flow>,
+    /// The places in `flows` that no flow has.
+    vacant: Vec<FlowId>,
     /// By flow: the link that holds it back; [`NOWHERE`] before one does. Apart from the flows,
     /// because a filling looks at this of each, and at little else.
     pub(super) bottlenecks: Vec<LinkId>,
@@ -69,6 +77,7 @@ pub(super) struct Crossing {
 /// One flow.
 #[derive(Clone)]
 pub(super) struct Flow {
+    connection: ConnectionId,
     pub(super) route: Route,
     /// Its positions in the lists of flows of the links of its route.
     places: [u32; MAX_LINKS],
@@ -117,7 +126,9 @@ impl Flows {
         Self {
             links: capacities.iter().map(link).collect(),
             held: vec![0; capacities.len()],
+            of_connection: Vec::new(),
             flows: Vec::new(),
+            vacant: Vec::new(),
             bottlenecks: Vec::new(),
             unsettled: Vec::new(),
             joined: 0,
@@ -165,10 +176,11 @@ impl Flows {
         }
     }
 
-    /// Adds a flow of `size` bytes. It has no rate until [`Flows::settle`].
-    pub(super) fn join(&mut self, id: FlowId, route: Route, size: f64) {
+    /// Adds the flow of `connection`, of `size` bytes. It has no rate until [`Flows::settle`].
+    pub(super) fn join(&mut self, connection: ConnectionId, route: Route, size: f64) {
+        let id = self.vacant.pop().unwrap_or(self.flows.len() as FlowId);
         let places = [0; MAX_LINKS];
-        let mut flow = Flow { route, places, finish: size, number: self.joined };
+        let mut flow = Flow { connection, route, places, finish: size, number: self.joined };
         self.joined += 1;
         for (link, place) in route.iter().zip(&mut flow.places) {
             let state = &mut self.links[*link as usize];
@@ -181,18 +193,27 @@ impl Flows {
             state.new += 1;
             self.unsettle(*link);
         }
-        let index = id as usize;
-        if self.flows.len() <= index {
-            self.flows.resize(index + 1, flow.clone());
-            self.bottlenecks.resize(index + 1, NOWHERE);
+        match self.flows.get_mut(id as usize) {
+            Some(vacant) => *vacant = flow,
+            None => {
+                self.flows.push(flow);
+                self.bottlenecks.push(NOWHERE);
+            }
         }
-        self.flows[index] = flow;
-        self.bottlenecks[index] = NOWHERE;
+        let known = self.of_connection.len().max(connection as usize + 1);
+        self.of_connection.resize(known, NO_FLOW);
+        self.of_connection[connection as usize] = id;
     }
 
-    /// Appends the flows that `link` holds back and that end at `now`, the link's next end, to
-    /// `ended`, in the order in which they end. Each then leaves, or is given more to send.
-    pub(super) fn end(&mut self, now: Time, link: LinkId, ended: &mut Vec<FlowId>) {
+    /// The flow of `connection`, which shares links.
+    pub(super) fn of(&self, connection: ConnectionId) -> FlowId {
+        self.of_connection[connection as usize]
+    }
+
+    /// Appends the connections whose flows `link` holds back and that end at `now`, the link's next
+    /// end, to `ended`, in the order in which they end. Each flow then leaves, or is given more to
+    /// send.
+    pub(super) fn end(&mut self, now: Time, link: LinkId, ended: &mut Vec<ConnectionId>) {
         let state = &mut self.links[link as usize];
         assert_eq!(state.next_end, now, "flows end when their link has its next end");
         state.next_end = NEVER;
@@ -207,13 +228,15 @@ impl Flows {
             }
             self.links[link as usize].queue.pop();
             // The queue may have it twice.
-            self.flows[next.flow as usize].finish = f64::INFINITY;
-            ended.push(next.flow);
+            let flow = &mut self.flows[next.flow as usize];
+            flow.finish = f64::INFINITY;
+            ended.push(flow.connection);
         }
     }
 
     /// The bytes that a flow has not sent.
-    pub(super) fn left(&mut self, now: Time, id: FlowId) -> f64 {
+    pub(super) fn left(&mut self, now: Time, connection: ConnectionId) -> f64 {
+        let id = self.of(connection);
         let (finish, bottleneck) = (self.flows[id as usize].finish, self.bottlenecks[id as usize]);
         if bottleneck == NOWHERE {
             return finish;
@@ -225,7 +248,13 @@ impl Flows {
 
     /// Changes the bytes that a flow has not sent; its rate stays. Returns the link whose next end
     /// has changed with it.
-    pub(super) fn set_left(&mut self, now: Time, id: FlowId, bytes: f64) -> Option<LinkId> {
+    pub(super) fn set_left(
+        &mut self,
+        now: Time,
+        connection: ConnectionId,
+        bytes: f64,
+    ) -> Option<LinkId> {
+        let id = self.of(connection);
         let flow = &mut self.flows[id as usize];
         let (number, bottleneck) = (flow.number, self.bottlenecks[id as usize]);
         if bottleneck == NOWHERE {
@@ -254,7 +283,9 @@ impl Flows {
     }
 
     /// Removes a flow.
-    pub(super) fn leave(&mut self, id: FlowId) {
+    pub(super) fn leave(&mut self, connection: ConnectionId) {
+        let id = std::mem::replace(&mut self.of_connection[connection as usize], NO_FLOW);
+        self.vacant.push(id);
         let flow = self.flows[id as usize].clone();
         match self.bottlenecks[id as usize] {
             NOWHERE => self.settle_down(&flow.route),

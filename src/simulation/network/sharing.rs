@@ -1,7 +1,7 @@
 //! Sharing: messages that meet others on their links go through the flows of their connections.
 
+use super::connections::ConnectionId;
 use super::event::EventKind;
-use super::flows::FlowId;
 use super::route::LinkId;
 use super::{MessageId, Network};
 
@@ -25,7 +25,7 @@ impl<T> Network<T> {
     }
 
     /// Begins a connection's flow, if it has something to send.
-    pub(super) fn begin_flow(&mut self, flow: FlowId) {
+    pub(super) fn begin_flow(&mut self, flow: ConnectionId) {
         let connection = self.connections.get_mut(flow);
         if let Some(bytes) = connection.begin_turn(self.connection.at_once) {
             self.flows.join(flow, connection.route, bytes);
@@ -33,7 +33,7 @@ impl<T> Network<T> {
     }
 
     /// Begins the next turn of a connection's flow, or ends the flow.
-    fn continue_flow(&mut self, flow: FlowId) {
+    fn continue_flow(&mut self, flow: ConnectionId) {
         let connection = self.connections.get_mut(flow);
         let Some(bytes) = connection.begin_turn(self.connection.at_once) else {
             return self.flows.leave(flow);

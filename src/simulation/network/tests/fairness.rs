@@ -25,14 +25,14 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 /// The flows under way, by their ids, with their links.
-type Active = Vec<(FlowId, Vec<usize>)>;
+type Active = Vec<(ConnectionId, Vec<usize>)>;
 
 fn apply(flows: &mut Flows, active: &mut Active, now: &mut Time, id: usize, change: &Change) {
     match change {
         Change::Join { route, size } => {
             let links: Vec<LinkId> = route.iter().map(|link| *link as LinkId).collect();
-            flows.join(id as FlowId, Route::over(&links), *size as f64);
-            active.push((id as FlowId, route.clone()));
+            flows.join(id as ConnectionId, Route::over(&links), *size as f64);
+            active.push((id as ConnectionId, route.clone()));
         }
         Change::End => {
             let Some(link) = (0..LINKS as LinkId).min_by_key(|link| flows.next_end(*link)) else {
@@ -78,7 +78,7 @@ proptest! {
                 })
                 .collect();
             let expected = fair_rates(&capacities, &routes);
-            let rates: Vec<f64> = active.iter().map(|(id, _)| flows.rate(*id)).collect();
+            let rates: Vec<f64> = active.iter().map(|(id, _)| flows.rate(flows.of(*id))).collect();
             for (flow, route) in routes.iter().enumerate() {
                 prop_assert!(
                     close(rates[flow], expected[flow]),
