@@ -2,6 +2,9 @@
 //!
 //! When to try again, and with what error to give up, is up to [`super::super::recovery`].
 
+use std::future::Future;
+use std::pin::Pin;
+
 use crate::runtime::{Code, Error, Origin, Result, StepDone};
 use crate::units::Time;
 
@@ -131,7 +134,15 @@ impl MonitoredSession {
     /// # Errors
     /// `root`, if the task does not come back, or comes back without values that no checkpoint has;
     /// with the code `DataLoss` if the checkpoints are damaged.
-    pub(super) async fn recover(&mut self, root: Error) -> Result<bool> {
+    pub(super) fn recover(
+        &mut self,
+        root: Error,
+    ) -> Pin<Box<dyn Future<Output = Result<bool>> + '_>> {
+        // In a box, or the future of every step would have room for a recovery.
+        Box::pin(self.recover_in_place(root))
+    }
+
+    async fn recover_in_place(&mut self, root: Error) -> Result<bool> {
         let mut is_back = false;
         loop {
             let Some(pause) = self.tries.pause() else {

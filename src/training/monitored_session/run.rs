@@ -246,3 +246,19 @@ impl<'a> IntoFuture for MonitoredRun<'a> {
         Box::pin(self.run())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<F>(_: impl FnOnce(MonitoredRun<'static>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// It is made anew for each step, and written and read in memory that no cache has.
+    #[test]
+    fn the_future_of_a_step_is_small() {
+        let size = size_of_future(MonitoredRun::run);
+        assert!(size <= 3 << 10, "{size} bytes");
+    }
+}
