@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 
 /// A map whose values stay where they are while others come and go: an insertion moves keys only,
 /// and few of them, whatever their number.
@@ -100,9 +101,23 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.places.iter().filter_map(|(key, place)| {
+        self.range(..)
+    }
+
+    /// The keys in `range`, with their values.
+    pub(super) fn range(&self, range: impl RangeBounds<K>) -> impl Iterator<Item = (&K, &V)> {
+        self.places.range(range).filter_map(|(key, place)| {
             self.values[*place as usize].as_ref().map(|value| (key, value))
         })
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
+    }
+
+    /// All values, in any order.
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.values.iter_mut().flatten()
     }
 }
 

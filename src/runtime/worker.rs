@@ -51,7 +51,7 @@ use crate::runtime::worker::memory::DeviceMemory;
 use crate::runtime::worker::pieces::Pieces;
 use crate::runtime::worker::plan::Plan;
 use crate::runtime::worker::read_ahead::Ahead;
-use crate::runtime::worker::receivers::Receivers;
+use crate::runtime::worker::receivers::{Outgoing, Receivers};
 use crate::runtime::worker::registration::Binding;
 use crate::runtime::worker::rendezvous::Rendezvous;
 use crate::runtime::worker::trace::Trace;
@@ -65,10 +65,11 @@ pub(crate) struct Worker {
     memories: BTreeMap<LocalDevice, Rc<DeviceMemory>>,
     /// Partitions whose variables the parameter server is looking up.
     binding: BTreeMap<GraphHandle, Binding>,
-    graphs: BTreeMap<GraphHandle, Graph>,
+    graphs: Ordered<GraphHandle, Graph>,
     steps: Ordered<StepPart, Step>,
     /// The work to carry out for a step; empty between uses.
     ready: Ready,
+    outgoing: Outgoing,
     rendezvous: Rendezvous,
     /// Counts the registrations.
     registrations: u64,
@@ -159,9 +160,10 @@ impl Worker {
             clock,
             devices,
             binding: BTreeMap::new(),
-            graphs: BTreeMap::new(),
+            graphs: Ordered::default(),
             steps: Ordered::default(),
             ready: Ready::default(),
+            outgoing: Outgoing::default(),
             rendezvous: Rendezvous::default(),
             registrations: 0,
         }
@@ -339,7 +341,7 @@ impl Worker {
         if let Err(error) = running.executor.run_ready(at_once, &mut ready) {
             return self.fail(part, error);
         }
-        graph.receivers.send(&mut ready.sends, part.step, &outlet);
+        graph.receivers.send(&mut ready.sends, part.step, &outlet, &mut self.outgoing);
         let requests_made = ready.state_requests.len();
         if let Some(trace) = &mut running.trace {
             trace.begin(&ready, self.clock.now());

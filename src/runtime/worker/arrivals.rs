@@ -25,7 +25,7 @@ impl Worker {
                 self.keep(from, part, arrivals);
                 continue;
             };
-            let graph = &self.graphs[&running.graph];
+            let graph = self.graphs.get(&running.graph).expect("a graph outlives its steps");
             for arrival in arrivals {
                 let is_due = graph.receives(arrival.0, from, &self.link);
                 if !is_due || !running.executor.receive(arrival.clone()) {

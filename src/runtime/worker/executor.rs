@@ -33,7 +33,7 @@ use crate::runtime::state::{StateRequest, StateValues};
 use crate::runtime::worker::memory::{DeviceMemory, Ledger};
 use crate::runtime::worker::plan::{Plan, Runs, slots_of};
 
-pub(crate) use frame::{Batch, NodeFailure};
+pub(crate) use frame::{Batch, Frame, NodeFailure};
 use progress::Progress;
 use requests::{state_inputs, state_request};
 
@@ -63,7 +63,8 @@ pub(crate) struct AtOnce {
 pub(crate) struct Executor {
     step: StepId,
     plan: Arc<Plan>,
-    progress: Progress,
+    /// In a box: executors are moved about, and a large cluster has many.
+    progress: Box<Progress>,
     /// Whether nobody waits for the step any more; its batch reads it between two kernels.
     is_given_up: Arc<AtomicBool>,
 }
@@ -73,8 +74,8 @@ impl Executor {
     /// are in `memory`, if that is limited.
     pub(crate) fn new(step: StepId, plan: &Arc<Plan>, memory: Option<&Rc<DeviceMemory>>) -> Self {
         let is_given_up = Arc::new(AtomicBool::new(false));
-        let mut progress = Progress::new(plan, &is_given_up);
-        progress.ledger = memory.map(|memory| Ledger::new(Rc::clone(memory), plan));
+        let mut progress = Box::new(Progress::new(plan, &is_given_up));
+        progress.ledger = memory.map(|memory| Box::new(Ledger::new(Rc::clone(memory), plan)));
         let mut new = Self { step, plan: Arc::clone(plan), progress, is_given_up };
         new.begin(step);
         new
@@ -83,7 +84,7 @@ impl Executor {
     /// Makes a finished executor ready for the step `step` of the same partition.
     pub(crate) fn begin(&mut self, step: StepId) {
         self.step = step;
-        let (plan, progress) = (&*self.plan, &mut self.progress);
+        let (plan, progress) = (&*self.plan, &mut *self.progress);
         progress.begin(plan);
         for node in &plan.tables.sources {
             progress.make_ready(plan, *node);
@@ -104,7 +105,7 @@ impl Executor {
     /// Takes a value of a crossing edge. False if the edge is unknown, or has brought a value
     /// before.
     pub(crate) fn receive(&mut self, (crossing, value): Arrival) -> bool {
-        let (plan, progress) = (&*self.plan, &mut self.progress);
+        let (plan, progress) = (&*self.plan, &mut *self.progress);
         let Some(receive) = plan.tables.receive_of(crossing) else { return false };
         if plan.tables.receives[receive as usize].slot.is_some() != value.is_some() {
             return false;
@@ -134,11 +135,10 @@ impl Executor {
 
     /// Takes back `batch`, which the device has run.
     pub(crate) fn computed(&mut self, mut batch: Box<Batch>) {
-        let (plan, progress) = (&*self.plan, &mut self.progress);
+        let (plan, progress) = (&*self.plan, &mut *self.progress);
         let unknown_shapes = progress.unknown_shapes.take();
-        progress.learn_types(plan, unknown_shapes, &batch.frame);
         if let (Some(ledger), Some(node)) = (&mut progress.ledger, unknown_shapes) {
-            ledger.ran(plan.node(node), &progress.types, &plan.partition);
+            ledger.ran(plan.node(node), &batch.frame, &plan.partition);
         }
         let mut nodes = std::mem::take(&mut batch.nodes);
         progress.batch = Some(batch);
@@ -168,28 +168,28 @@ impl Executor {
     /// If the inputs that a step brought don't fit an operation.
     pub(crate) fn run_ready(&mut self, at_once: AtOnce, ready: &mut Ready) -> Result<()> {
         let _span = trace_span!("run_ready", step = self.step.number).entered();
-        let (plan, progress) = (&*self.plan, &mut self.progress);
-        let memos = &mut plan.tables.memos()[..];
+        let (plan, progress) = (&*self.plan, &mut *self.progress);
+        let inferred = &mut *plan.tables.inferred();
         progress.run_constants(plan);
-        progress.ledger.as_mut().map_or(Ok(()), Ledger::check)?;
+        progress.ledger.as_mut().map_or(Ok(()), |ledger| ledger.check())?;
         ready.sends.append(&mut progress.sends);
         if let Some(batch) = &mut progress.batch {
             for node in progress.stateful.drain(..) {
-                let inputs = state_inputs(plan, &mut batch.frame, node, memos)?;
+                let inputs = state_inputs(plan, &mut batch.frame, node, &mut inferred.memos)?;
                 if let Some(ledger) = &mut progress.ledger {
                     plan.node(node).inputs.iter().for_each(|slot| ledger.used(*slot));
                 }
                 ready.state_requests.push(state_request(plan, self.step, node, inputs)?);
             }
             for node in progress.flows.drain(..) {
-                let inputs = state_inputs(plan, &mut batch.frame, node, memos)?;
+                let inputs = state_inputs(plan, &mut batch.frame, node, &mut inferred.memos)?;
                 if let Some(ledger) = &mut progress.ledger {
                     plan.node(node).inputs.iter().for_each(|slot| ledger.used(*slot));
                 }
                 ready.flows.push((node, inputs.into_vec()));
             }
             if !at_once.whole || progress.to_fetch == 0 {
-                ready.kernels = progress.batch(plan, self.step, at_once.singly, memos)?;
+                ready.kernels = progress.batch(plan, self.step, at_once.singly, inferred)?;
             }
         }
         Ok(())
@@ -198,7 +198,7 @@ impl Executor {
     /// Requests for the variables that the step reads first. Whatever else can be done now is left
     /// for [`Executor::run_ready`].
     pub(crate) fn read_first(&mut self, reads: &mut Vec<StateRequest>) -> Result<()> {
-        let (plan, progress) = (&*self.plan, &mut self.progress);
+        let (plan, progress) = (&*self.plan, &mut *self.progress);
         progress.stateful.retain(|node| !plan.tables.read_first.contains(node));
         for node in &plan.tables.read_first {
             reads.push(state_request(plan, self.step, *node, StateValues::new())?);

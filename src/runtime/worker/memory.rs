@@ -19,6 +19,7 @@ use crate::units::Bytes;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::Scope;
 use crate::runtime::state::VariableId;
+use crate::runtime::worker::executor::Frame;
 use crate::runtime::worker::plan::{Plan, slots_of};
 
 /// The memory of a device.
@@ -187,12 +188,13 @@ impl Ledger {
         Ok(())
     }
 
-    /// `node` has run, whose outputs' types only its kernel could tell. [`Ledger::check`] says if
-    /// there was no room for them.
-    pub(super) fn ran(&mut self, node: &Node, types: &[(DType, Shape)], partition: &Partition) {
+    /// `node` has run, whose outputs' types only its kernel could tell: they are in `frame`.
+    /// [`Ledger::check`] says if there was no room for them.
+    pub(super) fn ran(&mut self, node: &Node, frame: &Frame, partition: &Partition) {
         for slot in slots_of(node) {
-            let (dtype, shape) = types[slot.0 as usize];
-            self.bring(slot, dtype.size() * shape.elements(), partition);
+            if let Some((dtype, shape)) = frame.known(slot) {
+                self.bring(slot, dtype.size() * shape.elements(), partition);
+            }
         }
         node.inputs.iter().for_each(|slot| self.used(*slot));
     }

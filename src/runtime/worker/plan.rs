@@ -13,7 +13,7 @@ use crate::sync::Epoch;
 use crate::runtime::messages::Scope;
 use crate::runtime::state::{Bound, VariableId};
 
-pub(crate) use tables::{Memo, Runs, Tables};
+pub(crate) use tables::{Inferred, Memo, Runs, Tables};
 
 /// A partition, with the tables that its executor looks up at each step.
 ///

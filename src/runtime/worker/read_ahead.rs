@@ -35,7 +35,7 @@ impl Worker {
         handle: GraphHandle,
         next: Option<StepId>,
     ) {
-        let graph = &self.graphs[&handle];
+        let graph = self.graphs.get(&handle).expect("a graph outlives its steps");
         let from = graph.plan.partition.device;
         // It is another one if the master has run the graph again meanwhile. What a GPU sends
         // leaves it over a link, in an order of its own.
@@ -69,7 +69,8 @@ impl Worker {
             }
             let from = graph.plan.partition.device;
             let outlet = Outlet { link: &self.link, devices: &self.devices, from };
-            graph.receivers.send(ahead.executor.sends(), step, &outlet);
+            let sends = ahead.executor.sends();
+            graph.receivers.send(sends, step, &outlet, &mut self.outgoing);
             graph.ahead = Some(ahead);
         }
         before.into_iter().for_each(|(master, answer)| self.link.send(master, answer));

@@ -27,9 +27,10 @@ pub(super) struct Receivers {
     all: Vec<Receiver>,
     /// By position of the send: its receiver's place in `all`, and its edge.
     of_send: Vec<(u32, CrossingId)>,
-    /// The values to send, by the place of their receiver; empty between uses.
-    outgoing: Ordered<u32, Arrivals>,
 }
+
+/// Values to send, by the place of their receiver. Empty between uses, and kept for its storage.
+pub(super) type Outgoing = Ordered<u32, Arrivals>;
 
 impl Receivers {
     /// The receivers of `partition`.
@@ -54,7 +55,7 @@ impl Receivers {
         let place = |receiver| all.binary_search(receiver).expect("all has each of them") as u32;
         let crossings = partition.sends.iter().map(|send| send.crossing);
         let of_send = receivers.iter().map(place).zip(crossings).collect();
-        Ok(Self { all, of_send, outgoing: Ordered::default() })
+        Ok(Self { all, of_send })
     }
 
     /// Whether values go to `peer`.
@@ -64,19 +65,20 @@ impl Receivers {
 
     /// Sends `values` of a step, each with the position of its send, and empties the list.
     pub(super) fn send(
-        &mut self,
+        &self,
         values: &mut Vec<(u32, Option<Tensor>)>,
         step: StepId,
         outlet: &Outlet<'_>,
+        outgoing: &mut Outgoing,
     ) {
         if values.is_empty() {
             return;
         }
         for (send, value) in values.drain(..) {
             let (place, crossing) = self.of_send[send as usize];
-            self.outgoing.get_or_default(place).push((crossing, value));
+            outgoing.get_or_default(place).push((crossing, value));
         }
-        for (place, arrivals) in self.outgoing.drain() {
+        for (place, arrivals) in outgoing.drain() {
             let Receiver { peer, devices } = self.all[place as usize].clone();
             outlet.send(peer, step, devices, arrivals);
         }

@@ -72,7 +72,7 @@ impl Worker {
 
     /// Checks that there is room for `partition`, and no other under the same name.
     fn check_room(&self, graph: GraphHandle, partition: &Partition) -> Result<()> {
-        if self.graphs.contains_key(&graph) || self.binding.contains_key(&graph) {
+        if self.graphs.get(&graph).is_some() || self.binding.contains_key(&graph) {
             let message = format!("graph {} of the master is registered already", graph.number);
             return Err(Error::new(Code::InvalidArgument, message));
         }

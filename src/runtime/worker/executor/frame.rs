@@ -26,9 +26,9 @@ impl Frame {
         Self { values: vec![None; plan.tables.uses.len()], uses: plan.tables.uses.clone() }
     }
 
-    /// Begins a step, without values yet.
+    /// Begins a step. The one before has used all of its values.
     fn begin(&mut self, plan: &Plan) {
-        self.values.fill(None);
+        debug_assert!(self.values.iter().all(Option::is_none), "a step uses up its values");
         self.uses.copy_from_slice(&plan.tables.uses);
     }
 
@@ -37,7 +37,7 @@ impl Frame {
     }
 
     /// The type of the value in `slot`, if it is there.
-    pub(super) fn known(&self, slot: ValueSlot) -> Option<Known> {
+    pub(crate) fn known(&self, slot: ValueSlot) -> Option<Known> {
         self.values[slot.0 as usize].as_ref().map(|value| (value.dtype(), value.shape()))
     }
 

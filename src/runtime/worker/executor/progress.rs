@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 
 use smallvec::SmallVec;
 
-use crate::graph::Op;
+use crate::graph::{Known, Op};
 use crate::kernels::{Cost, Costs, KernelKind};
 use crate::partition::ValueSlot;
 use crate::runtime::error::Result;
 use crate::runtime::messages::StepId;
 use crate::runtime::worker::memory::Ledger;
-use crate::runtime::worker::plan::{Memo, Plan, Runs, slots_of};
-use crate::tensor::{DType, Shape, Tensor};
+use crate::runtime::worker::plan::{Inferred, Plan, Runs, slots_of};
+use crate::tensor::Tensor;
 
 use super::chain;
 use super::frame::{Batch, Frame};
@@ -29,14 +29,9 @@ pub(super) struct Progress {
     pub(super) batch: Option<Box<Batch>>,
     /// Values that arrived while the device had the others.
     pub(super) held_back: Vec<(ValueSlot, Tensor)>,
-    /// The type of each slot whose value is there, or will be once the running batch is done.
-    pub(super) types: Vec<(DType, Shape)>,
     /// The node that ended the batch because only its kernel can tell its outputs' shapes.
     pub(super) unknown_shapes: Option<u32>,
     pub(super) pending: Vec<u16>,
-    /// By node: the number of the last batch it was in. `batch_number` is the current batch's.
-    pub(super) batches: Vec<u64>,
-    pub(super) batch_number: u64,
     pub(super) kernels: BinaryHeap<Reverse<u32>>,
     pub(super) stateful: Vec<u32>,
     /// Conditions and loops that run as steps.
@@ -49,7 +44,7 @@ pub(super) struct Progress {
     pub(super) to_fetch: usize,
     pub(super) unfinished: usize,
     /// The memory that its values take, where that is limited.
-    pub(super) ledger: Option<Ledger>,
+    pub(super) ledger: Option<Box<Ledger>>,
 }
 
 impl Progress {
@@ -57,11 +52,8 @@ impl Progress {
         Self {
             batch: Some(Box::new(Batch::new(plan, is_given_up))),
             held_back: Vec::new(),
-            types: vec![(DType::F32, Shape::SCALAR); plan.tables.uses.len()],
             unknown_shapes: None,
             pending: vec![0; plan.tables.nodes.len()],
-            batches: vec![0; plan.tables.nodes.len()],
-            batch_number: 0,
             kernels: BinaryHeap::new(),
             stateful: Vec::new(),
             flows: Vec::new(),
@@ -74,8 +66,7 @@ impl Progress {
         }
     }
 
-    /// Resets the progress. The types stay those of the step before; each is set anew before it is
-    /// read.
+    /// Resets the progress.
     pub(super) fn begin(&mut self, plan: &Plan) {
         self.batch_mut().begin(plan);
         if let Some(ledger) = &mut self.ledger {
@@ -103,7 +94,7 @@ impl Progress {
         plan: &Plan,
         step: StepId,
         singly: bool,
-        memos: &mut [Option<Memo>],
+        inferred: &mut Inferred,
     ) -> Result<Option<Box<Batch>>> {
         if self.kernels.is_empty() {
             return Ok(None);
@@ -111,17 +102,15 @@ impl Progress {
         let (mut nodes, mut costs) =
             (std::mem::take(&mut self.batch_mut().nodes), Costs::default());
         let mut total = Cost::default();
-        self.batch_number += 1;
         while let Some(Reverse(node)) = self.kernels.pop() {
-            let ((kind, cost), has_known_shapes) = self.infer_types(plan, node, memos)?;
+            let ((kind, cost), has_known_shapes) = self.infer_types(plan, node, inferred)?;
             if let Some(ledger) = self.ledger.as_mut().filter(|_| has_known_shapes) {
-                ledger.run(plan.node(node), &self.types)?;
+                ledger.run(plan.node(node), &inferred.types)?;
             }
             nodes.push(node);
-            self.batches[node as usize] = self.batch_number;
             costs.add(kind, cost);
             total = total + cost;
-            let saved = self.chain(plan, node);
+            let saved = self.chain(plan, node, inferred);
             costs.save(kind, saved);
             total.bytes -= saved;
             if !has_known_shapes {
@@ -142,23 +131,21 @@ impl Progress {
     /// Joins `node` to the chain of the node it follows, if that one is in this batch and their
     /// types fit. Returns the memory traffic saved \[bytes\]: the value between them is neither
     /// written nor read.
-    pub(super) fn chain(&mut self, plan: &Plan, node: u32) -> u64 {
+    fn chain(&mut self, plan: &Plan, node: u32, inferred: &Inferred) -> u64 {
         let Some((at, giver)) = plan.tables.nodes[node as usize].chained else { return 0 };
-        let (of_giver, of_node) = (self.types(plan, giver), self.types(plan, node));
-        let is_in_batch = self.batches[giver as usize] == self.batch_number;
-        if !is_in_batch || !chain::goes_on(plan, (giver, &of_giver), (node, at, &of_node)) {
+        let batch = self.batch_mut();
+        let has_run = batch.frame.known(plan.node(giver).first_output).is_some();
+        if has_run {
+            return 0; // in an earlier batch
+        }
+        let types = |node| types(plan, node, &batch.frame, inferred);
+        let (of_giver, of_node) = (types(giver), types(node));
+        if !chain::goes_on(plan, (giver, &of_giver), (node, at, &of_node)) {
             return 0;
         }
-        self.batch_mut().chained[giver as usize] = true;
+        batch.chained[giver as usize] = true;
         let (dtype, shape) = of_giver.1;
         2 * (dtype.size() * shape.elements()) as u64
-    }
-
-    /// The types of the inputs and of the output of `node`.
-    pub(super) fn types(&self, plan: &Plan, node: u32) -> chain::Types {
-        let node = plan.node(node);
-        let of = |slot: &ValueSlot| self.types[slot.0 as usize];
-        (node.inputs.iter().map(of).collect(), of(&node.first_output))
     }
 
     /// Makes ready the kernels that only waited for `node`: they can follow it in the same batch.
@@ -172,28 +159,20 @@ impl Progress {
         }
     }
 
-    /// Notes the types of the outputs of `node`.
-    pub(super) fn learn_types(&mut self, plan: &Plan, node: Option<u32>, frame: &Frame) {
-        for slot in node.into_iter().flat_map(|node| slots_of(plan.node(node))) {
-            if let Some(known) = frame.known(slot) {
-                self.types[slot.0 as usize] = known;
-            }
-        }
-    }
-
     /// The kind and the cost of `node`, and whether its outputs' types are known before it runs; if
     /// so, notes them.
     pub(super) fn infer_types(
         &mut self,
         plan: &Plan,
         node: u32,
-        memos: &mut [Option<Memo>],
+        Inferred { memos, types }: &mut Inferred,
     ) -> Result<((KernelKind, Cost), bool)> {
-        let inputs = plan.node(node).inputs.iter().map(|slot| self.types[slot.0 as usize]);
-        let inputs: SmallVec<[(DType, Shape); 3]> = inputs.collect();
+        let frame = &self.batch_mut().frame;
+        let inputs = plan.node(node).inputs.iter().map(|slot| type_of(*slot, frame, types));
+        let inputs: SmallVec<[Known; 3]> = inputs.collect();
         let memo = infer_types(&mut memos[node as usize], plan, node, &inputs)?;
         for (slot, output) in slots_of(plan.node(node)).zip(memo.outputs.iter().flatten()) {
-            self.types[slot.0 as usize] = *output;
+            types[slot.0 as usize] = *output;
         }
         Ok(((memo.kind, memo.cost), memo.outputs.is_some()))
     }
@@ -204,7 +183,6 @@ impl Progress {
             self.held_back.push((slot, value));
             return;
         };
-        self.types[slot.0 as usize] = (value.dtype(), value.shape());
         if !plan.is_used(slot) {
             return;
         }
@@ -267,4 +245,17 @@ impl Progress {
             Runs::Steps => self.flows.push(node),
         }
     }
+}
+
+/// The type of the value in `slot`: of the one that is there or, of an output of the batch that is
+/// being put together, as it was inferred.
+fn type_of(slot: ValueSlot, frame: &Frame, inferred: &[Known]) -> Known {
+    frame.known(slot).unwrap_or(inferred[slot.0 as usize])
+}
+
+/// The types of the inputs and of the output of `node`.
+fn types(plan: &Plan, node: u32, frame: &Frame, inferred: &Inferred) -> chain::Types {
+    let node = plan.node(node);
+    let of = |slot: &ValueSlot| type_of(*slot, frame, &inferred.types);
+    (node.inputs.iter().map(of).collect(), of(&node.first_output))
 }

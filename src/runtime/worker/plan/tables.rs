@@ -11,7 +11,7 @@ use crate::graph::{Call, Known, Op, TensorType, VariableSpec};
 use crate::kernels::{Cost, KernelKind};
 use crate::operations::Flow;
 use crate::partition::{CrossingId, Node, Partition, Sent, ValueSlot};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Shape, Tensor};
 
 use super::slots_of;
 
@@ -46,7 +46,7 @@ pub(crate) struct Tables {
     /// Those of them that read whole variables for other tasks; none if these are too large to be
     /// sent before they are asked for.
     pub(crate) read_first: Vec<u32>,
-    memos: Memos,
+    inferred: SharedInferred,
 }
 
 /// An executor's table for one node.
@@ -101,12 +101,20 @@ pub(crate) struct Memo {
     pub(crate) kind: KernelKind,
 }
 
-/// By node: its last memo. Kept from step to step, since shapes seldom change.
+/// What executors infer of their nodes. Those with equal tables share it, one at a time.
 #[derive(Debug)]
-pub(crate) struct Memos(Mutex<Vec<Option<Memo>>>);
+pub(crate) struct Inferred {
+    /// By node: its last memo. Kept from step to step, since shapes seldom change.
+    pub(crate) memos: Vec<Option<Memo>>,
+    /// By slot: the type of the value that the batch which is being put together will give.
+    pub(crate) types: Vec<Known>,
+}
 
-impl PartialEq for Memos {
-    /// They follow from the nodes, so they never tell tables apart.
+#[derive(Debug)]
+struct SharedInferred(Mutex<Inferred>);
+
+impl PartialEq for SharedInferred {
+    /// It follows from the nodes, so it never tells tables apart.
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -129,7 +137,7 @@ impl Tables {
             fetches: partition.receives.iter().filter(|receive| !receive.is_answer).count(),
             sources: Vec::new(),
             read_first: Vec::new(),
-            memos: Memos(Mutex::new(vec![None; partition.nodes.len()])),
+            inferred: SharedInferred::new(partition.nodes.len(), slots),
         };
         tables.index_nodes(&partition.nodes);
         tables.index_edges(partition);
@@ -147,9 +155,8 @@ impl Tables {
         hasher.finish()
     }
 
-    /// The memos of the nodes.
-    pub(crate) fn memos(&self) -> MutexGuard<'_, Vec<Option<Memo>>> {
-        self.memos.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn inferred(&self) -> MutexGuard<'_, Inferred> {
+        self.inferred.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn index_nodes(&mut self, nodes: &[Node]) {
@@ -240,6 +247,13 @@ impl Tables {
     pub(crate) fn receive_of(&self, crossing: CrossingId) -> Option<u32> {
         let found = self.receive_of_crossing.binary_search_by_key(&crossing, |(one, _)| *one);
         found.ok().map(|at| self.receive_of_crossing[at].1)
+    }
+}
+
+impl SharedInferred {
+    fn new(nodes: usize, slots: usize) -> Self {
+        let types = vec![(DType::F32, Shape::SCALAR); slots];
+        Self(Mutex::new(Inferred { memos: vec![None; nodes], types }))
     }
 }
 
