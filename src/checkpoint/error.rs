@@ -145,6 +145,17 @@ impl CheckpointError {
         matches!(self, Self::Store { source, .. } if source.kind() != io::ErrorKind::NotFound)
     }
 
+    /// Whether the store is no place to write to, and won't be by itself.
+    pub(crate) fn is_misplaced(&self) -> bool {
+        use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+        let Self::Store { what, source, .. } = self else { return false };
+        match source.kind() {
+            NotADirectory | PermissionDenied => true,
+            NotFound => *what == "write",
+            _ => false,
+        }
+    }
+
     /// Whether the store has no room, or takes nothing: what is in it can be read.
     pub(crate) fn is_for_lack_of_room(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};

@@ -175,6 +175,13 @@ fn span_of(bytes: u64, rate: Option<BytesPerSecond>) -> Duration {
 
 /// The session makes another try if the store may only have failed for a moment.
 fn try_again_if_transient(error: CheckpointError) -> Error {
+    if error.is_misplaced() {
+        let message = format!(
+            "{error}; name a folder for checkpoints (`checkpoint.directory`) that this task may \
+             make and write to"
+        );
+        return Error::new(Code::InvalidArgument, message);
+    }
     let is_transient = error.is_transient();
     let error = Error::from(error);
     if is_transient { Error { code: Code::Unavailable, ..error } } else { error }

@@ -297,6 +297,18 @@ fn a_folder_that_cannot_be_written_is_told_before_anything_runs() {
 }
 
 #[test]
+fn a_place_that_can_not_hold_checkpoints_is_a_mistake_and_nothing_to_start_again_for() {
+    let path =
+        scenario("unfit_for_checkpoints", &format!("{SMALL}[checkpoint]\nevery_steps = 5\n"));
+    for place in ["/dev/null", "/proc/checkpoints"] {
+        let place = format!("checkpoint.directory={place}");
+        let said = trainyard(&["launch", &path, "--quiet", "--run", "sync", "--set", &place]);
+        assert_eq!((said.code, &*said.out), (2, ""), "{place}: {}", said.err);
+        assert!(said.err.contains("name a folder for checkpoints"), "{}", said.err);
+    }
+}
+
+#[test]
 fn a_target_that_is_not_reached_is_exit_code_3_and_the_result_is_still_told() {
     let path = scenario("target", SMALL);
     let said = trainyard(&["sim", &path, "--set", "stop.accuracy=1.0"]);
