@@ -127,7 +127,7 @@ fn verify_reads_every_byte_and_names_the_file_that_has_changed() {
 fn a_folder_without_checkpoints_or_a_step_that_is_not_there_is_a_mistake_to_mend() {
     let folder = trained("checkpoint_none");
     for (said, words) in [
-        (checkpoint("list", &folder.join("no"), &[]), "there is no checkpoint"),
+        (checkpoint("list", &folder.join("no"), &[]), "it is not there"),
         (checkpoint("show", &folder, &["--step", "300"]), "there are those of 100, 200"),
     ] {
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
