@@ -87,7 +87,7 @@ fn print(format: Format, report: &Report) -> io::Result<()> {
     write!(out, "{}", layout.lines(&Vec::from_iter(summary)))
 }
 
-/// The digests of the runs, and the checkpoints that could not be written.
+/// The digests of the runs, where they went on from, and the checkpoints that could not be written.
 fn notes(report: &Report) -> Vec<String> {
     // Of many seeds they would be many lines; the JSON has them all.
     let has_digests = report.runs.iter().all(|run| run.seed == report.seed);
@@ -97,6 +97,9 @@ fn notes(report: &Report) -> Vec<String> {
         if has_digests {
             notes.push(format!("{name}: {}", digests(run)));
         }
+        notes.extend(run.resumed_from.map(|step| {
+            format!("{name}: went on from the checkpoint of step {step} of an earlier training")
+        }));
         notes.extend(run.failed_checkpoints.iter().map(|(step, why)| {
             format!("{name}: the checkpoint of step {step} could not be written: {why}")
         }));

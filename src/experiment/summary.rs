@@ -50,6 +50,7 @@ impl Trial {
             mode: self.how.clone(),
             parameters: recording.beginning.as_ref().map(|beginning| beginning.parameters),
             global_steps,
+            resumed_from: resumed_from(recording),
             samples: applied * batch,
             seconds: span.1,
             wall_seconds: wall.as_secs_f64(),
@@ -85,6 +86,13 @@ impl Trial {
             comparison: None,
         }
     }
+}
+
+/// The global step of the checkpoint that the training had before any step of its own.
+fn resumed_from(recording: &Recording) -> Option<u64> {
+    let first = recording.restored.iter().min_by_key(|restore| restore.at)?;
+    let is_before = |step: StepStats| first.at <= step.started;
+    (first.global_step > 0 && recording.steps().all(is_before)).then_some(first.global_step)
 }
 
 /// How a run ended. A loss that is not finite is worse than anything else.

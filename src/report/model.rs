@@ -105,6 +105,9 @@ pub struct Run {
     pub parameters: Option<u64>,
     /// The number of updates of the variables.
     pub global_steps: u64,
+    /// How many of them an earlier training had made, whose checkpoint this one went on from; none
+    /// if it began anew.
+    pub resumed_from: Option<u64>,
     /// The number of samples whose gradients were applied.
     pub samples: u64,
     /// The duration of the run, in seconds: virtual in a simulation, wall clock in a deployment.

@@ -18,6 +18,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         mode: "sync, 1 backup".to_owned(),
         parameters: Some(9_610),
         global_steps: 1200,
+        resumed_from: None,
         samples: 307_200,
         seconds: 2.5,
         wall_seconds: 0.75,
@@ -258,12 +259,13 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     };
     let of_all = "format trainyard command scenario seed world settings target tuned runs";
     assert_eq!(keys_at(1), of_all.split_whitespace().collect::<Vec<_>>());
-    let of_a_run = "name run seed repeat settings end mode parameters global_steps samples seconds \
-                    wall_seconds start_seconds steps_per_second samples_per_second step_seconds \
-                    final_loss test_accuracy seconds_to_target staleness gradients bytes_sent \
-                    step_bytes_sent waiting_seconds critical_path usage events digest \
-                    weights_digest failed_checkpoints comparison";
-    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 31).collect::<Vec<_>>();
+    let of_a_run = "name run seed repeat settings end mode parameters global_steps resumed_from \
+                    samples seconds wall_seconds start_seconds steps_per_second \
+                    samples_per_second step_seconds final_loss test_accuracy \
+                    seconds_to_target staleness gradients bytes_sent step_bytes_sent \
+                    waiting_seconds critical_path usage events digest weights_digest \
+                    failed_checkpoints comparison";
+    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 32).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
                   worker:9 worker:10 ps:0 worker:10 worker:0";

@@ -13,6 +13,13 @@ use crate::units::BytesPerSecond;
 use super::checkpointing::Checkpointing;
 use super::task::Task;
 
+/// What to do where the place is no place for checkpoints.
+const ELSEWHERE: &str = "; name a folder for checkpoints (`checkpoint.directory`) that this task \
+                         may make and write to";
+/// What to do where the checkpoints are those of another model.
+const OTHER_MODEL: &str = "; go on with the model that was saved, or name another folder for \
+                           checkpoints (`checkpoint.directory`)";
+
 /// The checkpoints of a training, as its chief writes and reads them.
 #[derive(Clone)]
 pub(super) struct Checkpoints {
@@ -175,16 +182,9 @@ fn span_of(bytes: u64, rate: Option<BytesPerSecond>) -> Duration {
 
 /// The session makes another try if the store may only have failed for a moment.
 fn try_again_if_transient(error: CheckpointError) -> Error {
-    if error.is_misplaced() {
-        let message = format!(
-            "{error}; name a folder for checkpoints (`checkpoint.directory`) that this task may \
-             make and write to"
-        );
-        return Error::new(Code::InvalidArgument, message);
-    }
-    let is_transient = error.is_transient();
+    let may_pass = error.is_transient() && !error.is_misplaced();
     let error = Error::from(error);
-    if is_transient { Error { code: Code::Unavailable, ..error } } else { error }
+    if may_pass { Error { code: Code::Unavailable, ..error } } else { error }
 }
 
 /// The slice by which a checkpoint names `part`. None for a scalar, which can't be sliced.
@@ -195,13 +195,14 @@ pub(super) fn part_as_slice(part: &VariablePart) -> Option<Slice> {
 
 impl From<CheckpointError> for Error {
     fn from(error: CheckpointError) -> Self {
-        let code = match &error {
-            CheckpointError::Location { .. } => Code::InvalidArgument,
-            CheckpointError::NoSuchVariable { .. } => Code::NotFound,
-            CheckpointError::Mismatch { .. } => Code::InvalidArgument,
-            CheckpointError::TakenOver { .. } => Code::FailedPrecondition,
-            _ => Code::DataLoss,
+        let (code, advice) = match &error {
+            error if error.is_misplaced() => (Code::InvalidArgument, ELSEWHERE),
+            CheckpointError::Location { .. } => (Code::InvalidArgument, ""),
+            CheckpointError::NoSuchVariable { .. } => (Code::NotFound, OTHER_MODEL),
+            CheckpointError::Mismatch { .. } => (Code::InvalidArgument, OTHER_MODEL),
+            CheckpointError::TakenOver { .. } => (Code::FailedPrecondition, ""),
+            _ => (Code::DataLoss, ""),
         };
-        Self::new(code, error.to_string())
+        Self::new(code, format!("{error}{advice}"))
     }
 }

@@ -309,6 +309,25 @@ fn a_place_that_can_not_hold_checkpoints_is_a_mistake_and_nothing_to_start_again
 }
 
 #[test]
+fn a_launch_goes_on_from_checkpoints_and_says_so_unless_they_are_of_another_model() {
+    let path = scenario("goes_on", &format!("{SMALL}[checkpoint]\nevery_steps = 5\n"));
+    let folder = Path::new(&path).with_extension("folder");
+    let _ = std::fs::remove_dir_all(&folder);
+    let place = format!("checkpoint.directory={}", folder.display());
+    let launch = |change: &str| {
+        let set = ["--set", &place, "--set", change];
+        trainyard(&[&["launch", &path, "--quiet", "--run", "sync"], &set[..]].concat())
+    };
+    let (first, second) = (launch("stop.steps=20"), launch("stop.steps=30"));
+    assert_eq!((first.code, second.code), (0, 0), "{}{}", first.err, second.err);
+    let went_on = |said: &Said| said.out.contains("went on from the checkpoint of step 20 of");
+    assert_eq!((went_on(&first), went_on(&second)), (false, true), "{}", second.out);
+    let other = launch("program.model=mlp");
+    assert_eq!((other.code, &*other.out), (2, ""), "{}", other.err);
+    assert!(other.err.contains("go on with the model that was saved"), "{}", other.err);
+}
+
+#[test]
 fn a_target_that_is_not_reached_is_exit_code_3_and_the_result_is_still_told() {
     let path = scenario("target", SMALL);
     let said = trainyard(&["sim", &path, "--set", "stop.accuracy=1.0"]);
