@@ -312,7 +312,7 @@ fn a_place_that_can_not_hold_checkpoints_is_a_mistake_and_nothing_to_start_again
 fn a_launch_goes_on_from_checkpoints_and_says_so_unless_they_are_of_another_model() {
     let path = scenario("goes_on", &format!("{SMALL}[checkpoint]\nevery_steps = 5\n"));
     let folder = Path::new(&path).with_extension("folder");
-    let _ = std::fs::remove_dir_all(&folder);
+    let _ = fs::remove_dir_all(&folder);
     let place = format!("checkpoint.directory={}", folder.display());
     let launch = |change: &str| {
         let set = ["--set", &place, "--set", change];
