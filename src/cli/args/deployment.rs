@@ -44,7 +44,8 @@ pub(crate) struct RoleArgs {
     #[arg(long, alias = "task_index", value_name = "N")]
     pub(crate) task_index: Option<u32>,
 
-    /// Under SLURM, the number of ranks that are parameter servers. Default: the scenario's.
+    /// Under SLURM, the number of ranks that are parameter servers. Default: that of the scenario,
+    /// if there is one.
     #[arg(long, value_name = "N")]
     pub(crate) ps: Option<u32>,
 
