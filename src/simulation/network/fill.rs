@@ -12,7 +12,10 @@
 //! A card can have thousands of flows, so what is known of all of them is not asked of each: who
 //! holds none that is fixed has its whole capacity to give, only flows that change their bottleneck
 //! are moved, and the load of a link is summed only where it could be full: where it would be, were
-//! all of its flows as fast as the fastest.
+//! all of its flows as fast as the fastest. Where the level of a link affects no other, its flows are
+//! not looked at at all ([`free`]).
+
+mod free;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -50,13 +53,18 @@ struct LinkScratch {
     level: f64,
     /// The round in which its load was summed.
     summed: u64,
+    /// Whether it holds back all of its flows but the new ones.
+    is_whole: bool,
+    /// The round in which it was given its level without a look at all of its flows.
+    free: u64,
 }
 
 /// The rates that show, without a sum over its flows, that a link is not overloaded. They lie apart
 /// from its scratch: a filling reads them of every link that its flows cross, and that of few.
 #[derive(Clone, Copy, Default)]
 struct Rates {
-    /// No flow that crosses it is faster; kept from one filling to the next \[bytes/ns\].
+    /// No flow that crosses it is faster than this or `easy`; kept from one filling to the next
+    /// \[bytes/ns\].
     fastest: f64,
     /// While no flow is faster than this, the link is not overloaded \[bytes/ns\].
     easy: f64,
@@ -115,7 +123,7 @@ impl Flows {
             self.fill.round += 1;
             self.fill.moved.clear();
             self.open(region);
-            self.pour();
+            self.pour(region);
             let before = region.len();
             self.spread(region);
             if region.len() == before {
@@ -131,19 +139,27 @@ impl Flows {
         for id in region {
             let link = &self.links[*id as usize];
             let (capacity, crossing) = (link.capacity(), link.flows.len() as u32);
-            let (mut residual, mut open) = (capacity, crossing);
-            if self.held[*id as usize] + link.new < crossing {
-                let fixed = link.flows.iter().filter(|crossing| !self.is_open(crossing.flow));
-                for Crossing { flow, .. } in fixed {
-                    residual -= self.rate(*flow);
+            let (mut residual, mut open, mut fastest) = (capacity, crossing, link.level);
+            let held = self.held[*id as usize];
+            let is_whole = held + link.new == crossing;
+            for Crossing { flow, .. } in link.flows.iter().filter(|_| !is_whole) {
+                let rate = self.rate(*flow);
+                fastest = fastest.max(rate);
+                if !self.is_open(*flow) {
+                    residual -= rate;
                     open -= 1;
                 }
             }
             let scratch = &mut self.fill.links[*id as usize];
             (scratch.residual, scratch.open, scratch.level) = (residual, open, f64::INFINITY);
-            self.fill.rates[*id as usize].easy = capacity * NOT_FULL / f64::from(crossing.max(1));
+            scratch.is_whole = is_whole;
             if open > 0 {
                 self.fill.order.push(Reverse((scratch.share(), *id)));
+            }
+            let easy = capacity * NOT_FULL / f64::from(crossing.max(1));
+            self.fill.rates[*id as usize] = Rates { fastest, easy };
+            if held == 0 {
+                self.bound_neighbours(*id);
             }
         }
     }
@@ -154,7 +170,9 @@ impl Flows {
     }
 
     /// Holds all open flows back, from the link of the least share to that of the greatest.
-    fn pour(&mut self) {
+    fn pour(&mut self, region: &[LinkId]) {
+        let flows = |id: &LinkId| self.links[*id as usize].flows.len();
+        let looked_at = self.new.len() + region.iter().map(flows).sum::<usize>();
         while let Some(Reverse((key, id))) = self.fill.order.pop() {
             let link = &self.fill.links[id as usize];
             if link.open == 0 {
@@ -166,33 +184,61 @@ impl Flows {
                 self.fill.order.push(Reverse((share, id)));
                 continue;
             }
-            self.pour_into(id, share.0);
+            if self.is_free(id, share.0) && looked_at < 2 * self.links[id as usize].flows.len() {
+                self.pour_freely_into(id, share.0, region);
+            } else {
+                self.pour_into(id, share.0);
+            }
         }
     }
 
     /// Holds all flows on link `id` that are still open back, at `level`.
     fn pour_into(&mut self, id: LinkId, level: f64) {
+        self.set_level(id, level);
+        for place in 0..self.links[id as usize].flows.len() {
+            let crossing = self.links[id as usize].flows[place];
+            if self.pour_flow(crossing.flow, id) {
+                for at in 0..crossing.others(&self.flows).len() {
+                    self.take_from(crossing.others(&self.flows)[at], id, level);
+                }
+            }
+        }
+    }
+
+    fn set_level(&mut self, id: LinkId, level: f64) {
         let scratch = &mut self.fill.links[id as usize];
         (scratch.level, scratch.open) = (level, 0);
         self.fill.rates[id as usize].rise_to(level);
-        for crossing in &self.links[id as usize].flows {
-            let Crossing { flow, .. } = *crossing;
-            let round = self.fill.round;
-            if self.fill.flows[flow as usize].round == round || !self.is_open(flow) {
-                continue;
-            }
+    }
+
+    /// Holds `flow` back at link `id`, if it is still open.
+    fn pour_flow(&mut self, flow: FlowId, id: LinkId) -> bool {
+        let round = self.fill.round;
+        let is_open = self.fill.flows[flow as usize].round != round && self.is_open(flow);
+        if is_open {
             self.fill.flows[flow as usize] = FlowScratch { round, bottleneck: id };
             if self.bottlenecks[flow as usize] != id {
                 self.fill.moved.push((flow, id));
             }
-            for crossed in crossing.others(&self.flows).iter().filter(|crossed| **crossed != id) {
-                self.fill.rates[*crossed as usize].rise_to(level);
-                if self.fill.in_region[*crossed as usize] {
-                    let link = &mut self.fill.links[*crossed as usize];
-                    link.residual -= level;
-                    link.open -= 1;
-                }
-            }
+        }
+        is_open
+    }
+
+    /// Takes the rate of a flow that link `id` holds back at `level` from another link, `crossed`.
+    fn take_from(&mut self, crossed: LinkId, id: LinkId, level: f64) {
+        if crossed == id {
+            return;
+        }
+        let was_easy = self.fill.free_below(crossed) > 0.0;
+        self.fill.rates[crossed as usize].rise_to(level);
+        let is_easy = self.fill.free_below(crossed) > 0.0;
+        if was_easy && !is_easy && self.held[crossed as usize] == 0 {
+            self.bound_neighbours(crossed);
+        }
+        if self.fill.in_region[crossed as usize] {
+            let link = &mut self.fill.links[crossed as usize];
+            link.residual -= level;
+            link.open -= 1;
         }
     }
 
@@ -201,25 +247,32 @@ impl Flows {
     /// the bottlenecks of flows that are faster than a full link of the region allows.
     fn spread(&mut self, region: &mut Vec<LinkId>) {
         for at in 0..region.len() {
-            let id = region[at] as usize;
-            let level = self.fill.links[id].level;
-            for place in 0..self.links[id].flows.len() {
-                let crossing = self.links[id].flows[place];
-                let flow = crossing.flow;
-                let (old, new) = (self.rate(flow), self.new_rate(flow));
-                if !self.is_held(flow) {
-                    if old > level * (1.0 + ROUNDING) {
-                        self.include(self.bottlenecks[flow as usize], region);
-                    }
-                } else if (old - new).abs() > old * ROUNDING {
-                    for at in 0..crossing.others(&self.flows).len() {
-                        let neighbour = crossing.others(&self.flows)[at];
-                        if self.held[neighbour as usize] > 0
-                            || (new > old && self.is_overloaded(neighbour))
-                        {
-                            self.include(neighbour, region);
-                        }
-                    }
+            let id = region[at];
+            if self.fill.links[id as usize].free == self.fill.round {
+                self.spread_freely(id, region);
+                continue;
+            }
+            for place in 0..self.links[id as usize].flows.len() {
+                self.spread_over(id, self.links[id as usize].flows[place], region);
+            }
+            self.look_for_freedom(id);
+        }
+    }
+
+    /// Does so for one flow on link `id`.
+    fn spread_over(&mut self, id: LinkId, crossing: Crossing, region: &mut Vec<LinkId>) {
+        let (flow, level) = (crossing.flow, self.fill.links[id as usize].level);
+        let (old, new) = (self.rate(flow), self.new_rate(flow));
+        if !self.is_held(flow) {
+            if old > level * (1.0 + ROUNDING) {
+                self.include(self.bottlenecks[flow as usize], region);
+            }
+        } else if differ(old, new) {
+            for at in 0..crossing.others(&self.flows).len() {
+                let neighbour = crossing.others(&self.flows)[at];
+                if self.held[neighbour as usize] > 0 || (new > old && self.is_overloaded(neighbour))
+                {
+                    self.include(neighbour, region);
                 }
             }
         }
@@ -242,7 +295,13 @@ impl Flows {
         if self.is_held(flow) {
             self.fill.links[self.fill.flows[flow as usize].bottleneck as usize].level
         } else {
-            self.rate(flow)
+            match self.bottlenecks[flow as usize] {
+                NOWHERE => 0.0,
+                link if self.fill.links[link as usize].free == self.fill.round => {
+                    self.fill.links[link as usize].level
+                }
+                link => self.links[link as usize].level,
+            }
         }
     }
 
@@ -277,6 +336,11 @@ impl Flows {
             }
         }
     }
+}
+
+/// Whether a rate has changed by more than rounding.
+fn differ(old: f64, new: f64) -> bool {
+    (old - new).abs() > old * ROUNDING
 }
 
 impl Rates {

@@ -39,6 +39,8 @@ pub(super) struct Flows {
     pub(super) bottlenecks: Vec<LinkId>,
     /// The links on which flows have begun or ended since the rates were last computed.
     pub(super) unsettled: Vec<LinkId>,
+    /// The flows that no link holds back yet.
+    pub(super) new: Vec<FlowId>,
     /// The number of flows that have ever joined.
     joined: u64,
     pub(super) fill: super::fill::Scratch,
@@ -54,6 +56,12 @@ pub(super) struct Link {
     pub(super) flows: Vec<Crossing>,
     /// The number of flows that cross it and that no link holds back yet.
     pub(super) new: u32,
+    /// While its level is less than this, no link that shares flows with it is overloaded, but
+    /// perhaps one of `holding`: a change of its level affects no others \[bytes/ns\].
+    pub(super) free_below: f64,
+    /// The links that share flows with it and hold flows back: each at least once, and among others
+    /// that did so before.
+    pub(super) holding: Vec<LinkId>,
     /// The rate of each flow that it holds back [bytes/ns].
     pub(super) level: f64,
     /// The bytes that it has served each flow that it holds back, up to `served_at`.
@@ -116,6 +124,8 @@ impl Flows {
             incast: 0.0,
             flows: Vec::new(),
             new: 0,
+            free_below: f64::INFINITY,
+            holding: Vec::new(),
             level: 0.0,
             served: 0.0,
             served_at: Time::ZERO,
@@ -131,6 +141,7 @@ impl Flows {
             vacant: Vec::new(),
             bottlenecks: Vec::new(),
             unsettled: Vec::new(),
+            new: Vec::new(),
             joined: 0,
             fill: super::fill::Scratch::new(capacities.len()),
         }
@@ -193,6 +204,7 @@ impl Flows {
             state.new += 1;
             self.unsettle(*link);
         }
+        self.new.push(id);
         match self.flows.get_mut(id as usize) {
             Some(vacant) => *vacant = flow,
             None => {
@@ -200,6 +212,7 @@ impl Flows {
                 self.bottlenecks.push(NOWHERE);
             }
         }
+        self.note_holding(&route);
         let known = self.of_connection.len().max(connection as usize + 1);
         self.of_connection.resize(known, NO_FLOW);
         self.of_connection[connection as usize] = id;
@@ -288,14 +301,21 @@ impl Flows {
         self.vacant.push(id);
         let flow = self.flows[id as usize].clone();
         match self.bottlenecks[id as usize] {
-            NOWHERE => self.settle_down(&flow.route),
+            NOWHERE => {
+                self.settle_down(&flow.route);
+                self.new.retain(|new| *new != id);
+            }
             bottleneck => self.held[bottleneck as usize] -= 1,
         }
         self.bottlenecks[id as usize] = NOWHERE;
         for (link, place) in flow.route.iter().zip(flow.places) {
-            let flows = &mut self.links[*link as usize].flows;
-            flows.swap_remove(place as usize);
-            if let Some(moved) = flows.get(place as usize) {
+            let state = &mut self.links[*link as usize];
+            state.flows.swap_remove(place as usize);
+            if state.flows.is_empty() {
+                state.free_below = f64::INFINITY;
+                state.holding.clear();
+            }
+            if let Some(moved) = state.flows.get(place as usize) {
                 let moved = &mut self.flows[moved.flow as usize];
                 let at = moved.route.iter().position(|other| other == link);
                 moved.places[at.expect("a flow on a link's list has the link on its route")] =
@@ -326,6 +346,7 @@ impl Flows {
             self.links[*link as usize].is_unsettled = false;
         }
         self.refill(now, &mut changed);
+        self.new.clear();
         for link in &changed {
             if self.reschedule(*link) {
                 rescheduled.push(*link);
@@ -344,11 +365,17 @@ impl Flows {
             finish
         } else {
             self.held[bottleneck as usize] -= 1;
+            if self.held[bottleneck as usize] == 0 {
+                self.bound_neighbours(bottleneck);
+            }
             (finish - self.links[bottleneck as usize].served).max(0.0)
         };
+        self.held[link as usize] += 1;
+        if self.held[link as usize] == 1 {
+            self.note_first_held(link);
+        }
         let flow = &mut self.flows[id as usize];
         let new = &mut self.links[link as usize];
-        self.held[link as usize] += 1;
         flow.finish = new.served + left;
         new.queue.push(Reverse(Ending { finish: flow.finish, number: flow.number, flow: id }));
     }

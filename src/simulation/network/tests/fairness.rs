@@ -15,9 +15,14 @@ enum Change {
 }
 
 const LINKS: usize = 9;
+/// The link that most flows share, as those of a parameter server do.
+const HUB: usize = 0;
 
 fn change() -> impl Strategy<Value = Change> {
-    let route = proptest::sample::subsequence((0..LINKS).collect::<Vec<_>>(), 1..=4);
+    let route = prop_oneof![
+        proptest::sample::subsequence((0..LINKS).collect::<Vec<_>>(), 1..=4),
+        (1..LINKS).prop_map(|link| vec![HUB, link]),
+    ];
     prop_oneof![
         3 => (route, 1..1_000_000_u64).prop_map(|(route, size)| Change::Join { route, size }),
         2 => Just(Change::End),
