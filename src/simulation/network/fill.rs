@@ -12,8 +12,8 @@
 //! A card can have thousands of flows, so what is known of all of them is not asked of each: who
 //! holds none that is fixed has its whole capacity to give, only flows that change their bottleneck
 //! are moved, and the load of a link is summed only where it could be full: where it would be, were
-//! all of its flows as fast as the fastest. Where the level of a link affects no other, its flows are
-//! not looked at at all ([`free`]).
+//! all of its flows as fast as the fastest. Where the level of a link affects no other, none of its
+//! flows is looked at ([`free`]).
 
 mod free;
 

@@ -2,10 +2,10 @@
 //! without a look at their flows.
 //!
 //! A link that holds back all of its flows is free below the level at which a flow could overload
-//! another link that it crosses. That bound is lowered at once where one of those links comes nearer
-//! to its capacity, and found anew when the flows are looked at for another reason; so it is
-//! sometimes too low, and never too high. Links that hold flows back are full, and affected by every
-//! change: of these, each link knows its own.
+//! another link that it crosses. That bound is lowered at once where one of those links comes
+//! nearer to its capacity, and found anew when the flows are looked at for another reason; so it is
+//! sometimes too low, and never too high. Links that hold flows back are full, and affected by
+//! every change: of these, each link knows its own.
 
 use super::super::flows::Flows;
 use super::super::route::LinkId;
