@@ -98,6 +98,9 @@ fn unfit(location: &str, problem: String) -> Failure {
 
 /// Why there are no checkpoints in `location`, and where there may be.
 fn where_else(location: &str) -> String {
+    if location.contains("://") {
+        return "there is none in it".to_owned();
+    }
     let Ok(entries) = fs::read_dir(location) else { return "it is not there".to_owned() };
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());
     let mut folders: Vec<String> =

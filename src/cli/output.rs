@@ -87,7 +87,7 @@ fn print(format: Format, report: &Report) -> io::Result<()> {
     write!(out, "{}", layout.lines(&Vec::from_iter(summary)))
 }
 
-/// The digests of the runs, where they went on from, and the checkpoints that could not be written.
+/// By run: its digests, the checkpoint that it went on from, and those that could not be written.
 fn notes(report: &Report) -> Vec<String> {
     // Of many seeds they would be many lines; the JSON has them all.
     let has_digests = report.runs.iter().all(|run| run.seed == report.seed);

@@ -13,10 +13,10 @@ use crate::units::BytesPerSecond;
 use super::checkpointing::Checkpointing;
 use super::task::Task;
 
-/// What to do where the place is no place for checkpoints.
+/// Advice where a folder can not be made or written to.
 const ELSEWHERE: &str = "; name a folder for checkpoints (`checkpoint.directory`) that this task \
                          may make and write to";
-/// What to do where the checkpoints are those of another model.
+/// Advice where the checkpoint was saved by another model.
 const OTHER_MODEL: &str = "; go on with the model that was saved, or name another folder for \
                            checkpoints (`checkpoint.directory`)";
 

@@ -16,11 +16,11 @@ impl<T> Network<T> {
                 self.revoke(reservation.message);
             }
         }
-        for flow in self.connections.of_task(task) {
-            if self.connections.get(flow).is_flowing() {
-                let left = self.flows.left(now, flow);
-                self.connections.get_mut(flow).interrupt(left);
-                self.flows.leave(flow);
+        for id in self.connections.of_task(task) {
+            if self.connections.get(id).is_flowing() {
+                let left = self.flows.left(now, id);
+                self.connections.get_mut(id).interrupt(left);
+                self.flows.leave(id);
             }
         }
         self.settle();
@@ -30,9 +30,9 @@ impl<T> Network<T> {
     pub(crate) fn resume(&mut self, now: Time, task: usize) {
         self.now = now;
         self.is_paused[task] = false;
-        for flow in self.connections.of_task(task) {
-            if !self.connections.get(flow).is_flowing() && !self.has_to_wait(flow) {
-                self.begin_flow(flow);
+        for id in self.connections.of_task(task) {
+            if !self.connections.get(id).is_flowing() && !self.has_to_wait(id) {
+                self.begin_flow(id);
             }
         }
     }
@@ -51,8 +51,8 @@ impl<T> Network<T> {
     }
 
     /// Whether the card of the sender or of the receiver of a connection stands still.
-    pub(super) fn has_to_wait(&self, flow: ConnectionId) -> bool {
-        let connection = self.connections.get(flow);
+    pub(super) fn has_to_wait(&self, id: ConnectionId) -> bool {
+        let connection = self.connections.get(id);
         let is_paused = self.is_paused[connection.from] || self.is_paused[connection.to];
         is_paused && !connection.route.is_empty()
     }

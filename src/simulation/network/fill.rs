@@ -55,7 +55,7 @@ struct LinkScratch {
     summed: u64,
     /// Whether it holds back all of its flows but the new ones.
     is_whole: bool,
-    /// The round in which it was given its level without a look at all of its flows.
+    /// The round in which it was poured into freely.
     free: u64,
 }
 
@@ -248,7 +248,7 @@ impl Flows {
     fn spread(&mut self, region: &mut Vec<LinkId>) {
         for at in 0..region.len() {
             let id = region[at];
-            if self.fill.links[id as usize].free == self.fill.round {
+            if self.is_poured_freely(id) {
                 self.spread_freely(id, region);
                 continue;
             }
@@ -292,16 +292,13 @@ impl Flows {
     }
 
     fn new_rate(&self, flow: FlowId) -> f64 {
+        let bottleneck = self.bottlenecks[flow as usize];
         if self.is_held(flow) {
             self.fill.links[self.fill.flows[flow as usize].bottleneck as usize].level
+        } else if bottleneck != NOWHERE && self.is_poured_freely(bottleneck) {
+            self.fill.links[bottleneck as usize].level
         } else {
-            match self.bottlenecks[flow as usize] {
-                NOWHERE => 0.0,
-                link if self.fill.links[link as usize].free == self.fill.round => {
-                    self.fill.links[link as usize].level
-                }
-                link => self.links[link as usize].level,
-            }
+            self.rate(flow)
         }
     }
 

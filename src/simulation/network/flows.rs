@@ -1,4 +1,4 @@
-//! The flows that share links: the link that holds each of them back, and the time each ends.
+//! The flows that share links, the link that holds each of them back, and when each ends (`ends`).
 //!
 //! Under max-min fairness each flow has a *bottleneck*: a full link on which no other flow is
 //! faster. All flows that one link holds back have the same rate, the link's *level*, so the link
@@ -6,15 +6,18 @@
 //! reaches its *finish*; a new level moves no finish. [`super::fill`] finds the bottlenecks and
 //! levels.
 
-use std::cmp::{Ordering, Reverse};
+mod ends;
+
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::connections::ConnectionId;
 use super::route::{LinkId, MAX_LINKS, Route};
 use crate::units::Time;
+use ends::Ending;
 
-/// A flow, by its place among those that share links. Of a large cluster's connections only some
-/// flow at a time: what a filling looks at of these lies close together.
+/// A flow, by its place among those under way. Few of a large cluster's connections have one at a
+/// time, so a filling, which goes through them, stays within little memory.
 pub(super) type FlowId = u32;
 
 /// Stands for the flow of a connection that shares no links.
@@ -59,8 +62,8 @@ pub(super) struct Link {
     /// While its level is less than this, no link that shares flows with it is overloaded, but
     /// perhaps one of `holding`: a change of its level affects no others \[bytes/ns\].
     pub(super) free_below: f64,
-    /// The links that share flows with it and hold flows back: each at least once, and among others
-    /// that did so before.
+    /// The links that share flows with it and hold flows back, each at least once. Some in it no
+    /// longer do.
     pub(super) holding: Vec<LinkId>,
     /// The rate of each flow that it holds back [bytes/ns].
     pub(super) level: f64,
@@ -93,27 +96,6 @@ pub(super) struct Flow {
     finish: f64,
     /// Its number among all flows that ever joined, which breaks ties.
     number: u64,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-struct Ending {
-    finish: f64,
-    number: u64,
-    flow: FlowId,
-}
-
-impl Eq for Ending {}
-
-impl PartialOrd for Ending {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ending {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.finish.total_cmp(&other.finish).then(self.number.cmp(&other.number))
-    }
 }
 
 impl Flows {
@@ -221,30 +203,6 @@ impl Flows {
     /// The flow of `connection`, which shares links.
     pub(super) fn of(&self, connection: ConnectionId) -> FlowId {
         self.of_connection[connection as usize]
-    }
-
-    /// Appends the connections whose flows `link` holds back and that end at `now`, the link's next
-    /// end, to `ended`, in the order in which they end. Each flow then leaves, or is given more to
-    /// send.
-    pub(super) fn end(&mut self, now: Time, link: LinkId, ended: &mut Vec<ConnectionId>) {
-        let state = &mut self.links[link as usize];
-        assert_eq!(state.next_end, now, "flows end when their link has its next end");
-        state.next_end = NEVER;
-        state.serve(now);
-        let (level, served) = (state.level, state.served);
-        let before = ended.len();
-        while let Some(next) = self.next_ending(link) {
-            let is_through = span(next.finish - served, level) == 0;
-            // The first ends by the choice of `now`, whatever the rounding says.
-            if !is_through && ended.len() > before {
-                break;
-            }
-            self.links[link as usize].queue.pop();
-            // The queue may have it twice.
-            let flow = &mut self.flows[next.flow as usize];
-            flow.finish = f64::INFINITY;
-            ended.push(flow.connection);
-        }
     }
 
     /// The bytes that a flow has not sent.
@@ -379,42 +337,6 @@ impl Flows {
         flow.finish = new.served + left;
         new.queue.push(Reverse(Ending { finish: flow.finish, number: flow.number, flow: id }));
     }
-
-    /// Finds the next end of the flows that `link` holds back. Returns whether there is one and it
-    /// has changed.
-    fn reschedule(&mut self, link: LinkId) -> bool {
-        let next = self.next_ending(link);
-        let state = &mut self.links[link as usize];
-        let Some(next) = next else {
-            (state.served, state.level, state.next_end) = (0.0, 0.0, NEVER);
-            return false;
-        };
-        let at =
-            Time(state.served_at.0.saturating_add(span(next.finish - state.served, state.level)));
-        std::mem::replace(&mut state.next_end, at) != at
-    }
-
-    /// The first of the flows that `link` holds back to end.
-    fn next_ending(&mut self, link: LinkId) -> Option<Ending> {
-        let (state, flows) = (&mut self.links[link as usize], &self.flows);
-        let bottlenecks = &self.bottlenecks;
-        let is_held = |ending: &Ending| {
-            let flow = &flows[ending.flow as usize];
-            bottlenecks[ending.flow as usize] == link
-                && flow.number == ending.number
-                && flow.finish == ending.finish
-        };
-        if state.queue.len() > 2 * self.held[link as usize] as usize + 64 {
-            state.queue.retain(|Reverse(ending)| is_held(ending));
-        }
-        while let Some(Reverse(ending)) = state.queue.peek() {
-            if is_held(ending) {
-                return Some(*ending);
-            }
-            state.queue.pop();
-        }
-        None
-    }
 }
 
 impl Crossing {
@@ -438,9 +360,4 @@ impl Link {
         self.served += self.level * now.since(self.served_at).as_nanos() as f64;
         self.served_at = now;
     }
-}
-
-/// The time that `bytes` take at `rate` \[bytes/ns\], to the nearest nanosecond.
-fn span(bytes: f64, rate: f64) -> u64 {
-    (bytes.max(0.0) / rate).round() as u64
 }

@@ -9,36 +9,36 @@ impl<T> Network<T> {
     /// Puts message `id`, of which so many bytes are left, in the queue of its connection.
     pub(super) fn queue(&mut self, id: MessageId, left: f64) {
         let is_large = self.size(id) > self.connection.large;
-        let flow = self.messages[id as usize].connection;
-        let connection = self.connections.get_mut(flow);
+        let connection_id = self.messages[id as usize].connection;
+        let connection = self.connections.get_mut(connection_id);
         let is_flowing = connection.is_flowing();
         let is_interrupted = connection.is_interrupted_by(is_large, self.connection.at_once);
         if is_interrupted {
-            connection.interrupt(self.flows.left(self.now, flow));
+            connection.interrupt(self.flows.left(self.now, connection_id));
         }
         connection.push(id, left, is_large);
         if is_interrupted {
-            self.continue_flow(flow);
-        } else if !is_flowing && !self.has_to_wait(flow) {
-            self.begin_flow(flow);
+            self.continue_flow(connection_id);
+        } else if !is_flowing && !self.has_to_wait(connection_id) {
+            self.begin_flow(connection_id);
         }
     }
 
     /// Begins a connection's flow, if it has something to send.
-    pub(super) fn begin_flow(&mut self, flow: ConnectionId) {
-        let connection = self.connections.get_mut(flow);
+    pub(super) fn begin_flow(&mut self, connection_id: ConnectionId) {
+        let connection = self.connections.get_mut(connection_id);
         if let Some(bytes) = connection.begin_turn(self.connection.at_once) {
-            self.flows.join(flow, connection.route, bytes);
+            self.flows.join(connection_id, connection.route, bytes);
         }
     }
 
     /// Begins the next turn of a connection's flow, or ends the flow.
-    fn continue_flow(&mut self, flow: ConnectionId) {
-        let connection = self.connections.get_mut(flow);
+    fn continue_flow(&mut self, connection_id: ConnectionId) {
+        let connection = self.connections.get_mut(connection_id);
         let Some(bytes) = connection.begin_turn(self.connection.at_once) else {
-            return self.flows.leave(flow);
+            return self.flows.leave(connection_id);
         };
-        if let Some(link) = self.flows.set_left(self.now, flow, bytes) {
+        if let Some(link) = self.flows.set_left(self.now, connection_id, bytes) {
             self.schedule(self.flows.next_end(link), EventKind::End(link));
         }
     }
@@ -47,12 +47,12 @@ impl<T> Network<T> {
     pub(super) fn end(&mut self, link: LinkId) {
         let mut ended = std::mem::take(&mut self.ended);
         self.flows.end(self.now, link, &mut ended);
-        for flow in ended.drain(..) {
-            let connection = self.connections.get_mut(flow);
+        for connection_id in ended.drain(..) {
+            let connection = self.connections.get_mut(connection_id);
             let (id, latency) = (connection.end_turn(), connection.latency);
             self.note_way(id, self.now, link);
             self.schedule(self.now.after(latency), EventKind::Arrive(id));
-            self.continue_flow(flow);
+            self.continue_flow(connection_id);
         }
         self.ended = ended;
     }

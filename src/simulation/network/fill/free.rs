@@ -41,6 +41,11 @@ impl Flows {
         }
     }
 
+    /// Whether link `id` was, in this filling.
+    pub(super) fn is_poured_freely(&self, id: LinkId) -> bool {
+        self.fill.links[id as usize].free == self.fill.round
+    }
+
     fn pour_if_crossing(&mut self, flow: FlowId, id: LinkId, level: f64) {
         let route = self.flows[flow as usize].route;
         if route.contains(&id) && self.pour_flow(flow, id) {
@@ -99,7 +104,8 @@ impl Flows {
         }
     }
 
-    /// Notes how free the links that share flows with `link` are, which holds back no flows.
+    /// Lowers the bound of each link that shares flows with `link`, which holds none back, to what
+    /// overloads `link`.
     pub(in super::super) fn bound_neighbours(&mut self, link: LinkId) {
         let free_below = self.fill.free_below(link);
         self.for_neighbours(link, |flows, other| {
