@@ -35,7 +35,11 @@ pub(super) enum Chore {
     Computed(Kernels),
     /// The actors hear that kernels have run.
     Finish(Kernels),
-    /// Nothing: the message thread has woken up, or encoded or decoded bytes.
+    /// Nothing: the message thread has prepared messages, whose envelope waits to be sent already.
+    Prepare,
+    /// Nothing: the message thread has encoded the bytes of an envelope that it has sent.
+    SendBytes,
+    /// Nothing: the message thread has woken up, or decoded bytes.
     Nothing,
 }
 
@@ -59,8 +63,21 @@ impl Chore {
             Self::Copied { .. } => "copy between memories",
             Self::Computed(_) => "kernels",
             Self::Finish(_) => "small kernels, or their end",
-            Self::Nothing => "bytes, or waking",
+            Self::Prepare => "messages of an envelope that waits",
+            Self::SendBytes => "bytes that are sent",
+            Self::Nothing => "bytes that are received, or waking",
         }
+    }
+
+    /// Whether the message thread does it for actors, in their turn.
+    pub(super) fn is_of_actors(&self) -> bool {
+        matches!(self, Self::HandOver { .. } | Self::Finish(_) | Self::Prepare)
+    }
+
+    /// Whether the message thread does it to send, for which a thread that gathers waits until its
+    /// actors have had their turn.
+    pub(super) fn is_of_sending(&self) -> bool {
+        matches!(self, Self::Send { .. } | Self::SendBytes)
     }
 
     /// Whether it has a device run kernels of `step`.

@@ -36,6 +36,9 @@ pub struct MessageThread {
     pub operation: Duration,
     /// The cost of giving kernels to the cores and hearing of their end, half of it each.
     pub hand_over: Duration,
+    /// Whether the thread sends once it has nothing else to do of what has come up, and small
+    /// envelopes that then wait for the same task as one, as a deployed thread does.
+    pub gathers: bool,
 }
 
 /// The cost of an envelope to one of its ends.
@@ -58,6 +61,7 @@ impl MessageThread {
             polling: 0.0,
             operation: Duration::ZERO,
             hand_over: Duration::ZERO,
+            gathers: false,
         }
     }
 }

@@ -155,6 +155,42 @@ impl<T> Processors<T> {
         self.reschedule(self.lanes[id].cores);
     }
 
+    /// Gives the message thread of `task` a piece of work, to be done ahead of the last pieces that
+    /// it has, as far as these `can_wait` and have not begun.
+    pub(super) fn give_ahead(
+        &mut self,
+        now: Time,
+        task: usize,
+        piece: Piece<T>,
+        can_wait: impl Fn(&T) -> bool,
+    ) {
+        let id = self.lane(task, Part::MessageThread);
+        let lane = &self.lanes[id];
+        let open = lane.pieces.range(lane.begun(now)..).rev();
+        let behind = open.take_while(|open| can_wait(&open.then)).count();
+        let place = lane.pieces.len() - behind;
+        if behind == 0 {
+            return self.give(now, task, Part::MessageThread, piece);
+        }
+        let is_first = place == 0;
+        if is_first && !self.is_frozen[task] {
+            self.hosts[lane.cores].stop(now, id);
+        }
+        self.lanes[id].pieces.insert(place, piece);
+        if is_first {
+            self.begin_next(now, id);
+        }
+        self.reschedule(self.lanes[id].cores);
+    }
+
+    /// What follows the pieces of the message thread of `task` that have not begun, the last first.
+    pub(super) fn open(&mut self, now: Time, task: usize) -> impl Iterator<Item = &mut T> {
+        let id = self.lane(task, Part::MessageThread);
+        let lane = &mut self.lanes[id];
+        let begun = lane.begun(now);
+        lane.pieces.range_mut(begun..).rev().map(|piece| &mut piece.then)
+    }
+
     /// Whether a part of a task's processor has nothing to do.
     pub(super) fn is_idle(&self, task: usize, part: Part) -> bool {
         self.lanes[self.lane(task, part)].pieces.is_empty()
@@ -365,6 +401,11 @@ impl<T> Lane<T> {
     fn new(task: usize, cores: usize) -> Self {
         let (pieces, began, stopped, idle_since) = (VecDeque::new(), Time::ZERO, None, Time::ZERO);
         Self { task, cores, pieces, began, stopped, idle_since }
+    }
+
+    /// The number of pieces that time has been spent on: 0 or 1.
+    fn begun(&self, now: Time) -> usize {
+        usize::from(!self.pieces.is_empty() && (self.began < now || self.stopped.is_some()))
     }
 }
 

@@ -6,6 +6,7 @@
 mod action;
 mod books;
 mod delivery;
+mod envelopes;
 mod faulting;
 mod freezes;
 mod gauging;

@@ -1,7 +1,8 @@
 //! The fit: the parameters by which a model comes closest to what was measured.
 //!
-//! A pattern search (Hooke and Jeeves 1961) in the logarithms of the parameters. It needs no
-//! slopes, of which a simulation has none, and gives the same result each time.
+//! A pattern search (Hooke and Jeeves 1961) in the logarithms of the parameters: each of them a bit
+//! up or down, and then once more all that has helped. It needs no slopes, of which a simulation has
+//! none, and gives the same result each time.
 
 /// The first and the last change of a parameter, as logarithms.
 const FIRST_CHANGE: f64 = 0.4;
@@ -33,7 +34,7 @@ pub(super) fn fit(
     let (mut best, mut change) = (first.clone(), FIRST_CHANGE);
     let (mut least, mut spent): (f64, usize) = loss(&best);
     while change >= LAST_CHANGE && spent < most {
-        let before = least;
+        let (before, from) = (least, best.clone());
         for index in 0..best.len() {
             for step in [change, -change] {
                 let mut tried = best.clone();
@@ -44,6 +45,15 @@ pub(super) fn fit(
                     (best, least) = (tried, loss);
                     break;
                 }
+            }
+        }
+        if least < before {
+            let further: Vec<f64> =
+                best.iter().zip(&from).map(|(to, from)| 2.0 * to - from).collect();
+            let (loss, evaluations) = loss(&further);
+            spent = evaluations;
+            if loss < least {
+                (best, least) = (further, loss);
             }
         }
         if before - least < 0.02 * before {

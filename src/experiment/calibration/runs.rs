@@ -41,6 +41,9 @@ const fn plan(
     Plan { name, ps, workers, program, mode }
 }
 
+/// Next to no arithmetic, and many operations for that.
+const VARIABLES: &str = "model = \"null\"\nvariables = 40";
+const FEW_VARIABLES: &str = "model = \"null\"\nvariables = 6";
 const SOFTMAX: &str = "model = \"softmax\"\nbatch = 16";
 const THIN: &str = "model = \"mlp\"\nhidden = [32]\nbatch = 64";
 const MIDDLE: &str = "model = \"mlp\"\nhidden = [96]\nbatch = 48";
@@ -50,11 +53,13 @@ const HEAVY: &str = "model = \"mlp\"\nhidden = [256, 1024]\nbatch = 16";
 const IMAGES: &str = "model = \"convnet\"\nbatch = 96";
 
 /// Runs of all kinds of cost: few and many bytes, small and large kernels, tasks that share cores.
-const PLANS: [Plan; 18] = [
+const PLANS: [Plan; 20] = [
     plan("softmax", (1, 1), SOFTMAX, "async"),
     plan("softmax, 2 workers", (1, 2), SOFTMAX, "async"),
     plan("softmax, sync, 2 workers", (1, 2), SOFTMAX, "sync"),
     plan("softmax, 2 ps, 4 workers", (2, 4), SOFTMAX, "async"),
+    plan("variables, 2 workers", (1, 2), VARIABLES, "async"),
+    plan("variables, sync, 2 ps, 2 workers", (2, 2), FEW_VARIABLES, "sync"),
     plan("thin, sync", (1, 1), THIN, "sync"),
     plan("thin, 2 ps, 2 workers", (2, 2), THIN, "async"),
     plan("thin, sync, 2 ps, 4 workers", (2, 4), THIN, "sync"),

@@ -87,6 +87,7 @@ impl Calibration {
             polling: self.polling,
             operation: self.operation.0,
             hand_over: self.hand_over.0,
+            gathers: true,
         }
     }
 

@@ -68,6 +68,36 @@ fn a_frozen_task_goes_on_where_it_stopped_and_leaves_its_core_to_others_meanwhil
 }
 
 #[test]
+fn what_is_given_ahead_goes_before_all_that_can_wait_and_has_not_begun() {
+    let can_wait = |name: &&str| name.starts_with("send");
+    let mut processors = together(4);
+    processors.give(Time(0), 0, MessageThread, piece("send 1", 100));
+    processors.give(Time(0), 0, MessageThread, piece("send 2", 100));
+    processors.give_ahead(Time(0), 0, piece("first", 10), can_wait);
+    processors.give_ahead(Time(5), 0, piece("second", 10), can_wait);
+    assert_eq!(processors.advance(Time(10)).then, "first");
+    assert_eq!(processors.advance(Time(20)).then, "second");
+    processors.give_ahead(Time(30), 0, piece("third", 10), can_wait);
+    processors.give(Time(30), 0, MessageThread, piece("receive", 10));
+    processors.give_ahead(Time(30), 0, piece("last", 10), can_wait);
+    let open: Vec<&str> = processors.open(Time(30), 0).map(|name| *name).collect();
+    assert_eq!(open, ["last", "receive", "send 2", "third"]);
+    let ends = [(120, "send 1"), (130, "third"), (230, "send 2"), (240, "receive"), (250, "last")];
+    assert_eq!(rest(&mut processors), ends);
+    assert_eq!(processors.usage(0).of(Activity::Queueing), Duration::ZERO);
+}
+
+#[test]
+fn a_frozen_task_can_be_given_work_ahead_of_what_it_has() {
+    let mut processors = together(1);
+    processors.freeze(Time(0), 0);
+    processors.give(Time(0), 0, MessageThread, piece("send", 100));
+    processors.give_ahead(Time(0), 0, piece("first", 10), |_| true);
+    processors.thaw(Time(50), 0, ns(50));
+    assert_eq!(rest(&mut processors), [(60, "first"), (160, "send")]);
+}
+
+#[test]
 fn what_a_dead_task_was_doing_never_ends() {
     let mut processors = together(1);
     processors.give(Time(0), 0, MessageThread, piece("a", 100));

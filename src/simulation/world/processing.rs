@@ -11,15 +11,14 @@ use smallvec::SmallVec;
 
 use crate::cluster::{LocalDevice, TaskName};
 use crate::kernels::{self, Cost, Costs};
-use crate::runtime::{Encoding, PeerMessage, WorkerStep, leaves_message_thread};
+use crate::runtime::{WorkerStep, leaves_message_thread};
 use crate::simulation::audit::EventKind;
 use crate::simulation::chore::{Chore, Errand, Kernels};
 use crate::simulation::cluster::Cluster;
 use crate::simulation::critical_path::Part as PathPart;
 use crate::simulation::device::Span;
-use crate::simulation::events::Envelope;
 use crate::simulation::gpus::Hop;
-use crate::simulation::network::{Delivery, NetworkSpec};
+use crate::simulation::network::NetworkSpec;
 use crate::simulation::processor::{Activity, Ended, Layout, Part, Piece, Processors, WokenBy};
 use crate::units::Bytes;
 
@@ -145,41 +144,6 @@ impl World {
         }
     }
 
-    /// Brings an envelope onto the network, once the message thread of `from` has sent it.
-    pub(super) fn post(&mut self, from: usize, to: usize, size: Bytes, envelope: Envelope) {
-        let Some(thread) = &self.message_thread else {
-            return self.network.send(self.now, from, to, size, envelope);
-        };
-        let fixed = thread.send.fixed + self.coding_time(&envelope);
-        let of_bytes = thread.send.of_bytes(size);
-        self.do_on_thread(from, (Activity::Sending, fixed), Chore::Send { to, size, envelope });
-        if !of_bytes.is_zero() {
-            self.do_on_thread(from, (Activity::Sending, of_bytes), Chore::Nothing);
-        }
-    }
-
-    /// Has the message thread of `to` decode the bytes of an envelope while they come: packets are
-    /// encoded, carried and decoded at the same time.
-    fn take_in_bytes(&mut self, to: usize, size: Bytes) {
-        let Some(thread) = &self.message_thread else { return };
-        let cost = thread.receive.of_bytes(size);
-        if !cost.is_zero() && self.links.is_up(to) {
-            self.do_on_thread(to, (Activity::Receiving, cost), Chore::Nothing);
-        }
-    }
-
-    /// Hands an envelope that has arrived to the actors, once their message thread has received it.
-    pub(super) fn take_in(&mut self, delivery: Delivery<Envelope>, actions: &mut Vec<Action>) {
-        let Some(thread) = self.message_thread.as_ref().filter(|_| self.links.is_up(delivery.to))
-        else {
-            return self.hand_over(delivery, actions);
-        };
-        let cost = thread.receive.fixed + self.coding_time(&delivery.payload);
-        let to = delivery.to;
-        self.wake_thread(to, WokenBy::Envelope);
-        self.do_on_thread(to, (Activity::Receiving, cost), Chore::Receive(Box::new(delivery)));
-    }
-
     /// Lets the next piece of a processor's work end.
     pub(super) fn advance_processors(&mut self, actions: &mut Vec<Action>) {
         let Ended { task, part, began, then: errand } = self.processors.advance(self.now);
@@ -209,7 +173,7 @@ impl World {
             Chore::Copied { left, kernels } => self.carry(task, left, kernels),
             Chore::Computed(kernels) => self.hear_of(task, kernels, actions),
             Chore::Finish(kernels) => actions.push(Action::Finish(kernels)),
-            Chore::Nothing => {}
+            Chore::Prepare | Chore::SendBytes | Chore::Nothing => {}
         }
     }
 
@@ -237,17 +201,8 @@ impl World {
         self.processors.give(self.now, task, Part::Device(device), piece);
     }
 
-    /// The time that it takes to encode the values of an envelope, or to decode them.
-    fn coding_time(&self, envelope: &Envelope) -> Duration {
-        if self.cluster.encoding == Encoding::Exact {
-            return Duration::ZERO;
-        }
-        let bytes: u64 = envelope.messages.iter().map(PeerMessage::coding_traffic).sum();
-        Duration::from_secs_f64(bytes as f64 / self.cluster.compute.memory.0)
-    }
-
     /// Wakes the message thread of `task`, if it sleeps.
-    fn wake_thread(&mut self, task: usize, by: WokenBy) {
+    pub(super) fn wake_thread(&mut self, task: usize, by: WokenBy) {
         let wake = self.message_thread.as_ref().map_or(Duration::ZERO, |thread| thread.wake);
         if self.processors.wakes(self.now, task, by) && !wake.is_zero() {
             self.do_on_thread(task, (Activity::Waking, wake), Chore::Nothing);
@@ -255,7 +210,13 @@ impl World {
     }
 
     /// Gives the message thread of `task` a chore, after the operations that it has yet to pay for.
-    fn do_on_thread(&mut self, task: usize, (activity, span): (Activity, Duration), then: Chore) {
+    /// What its actors have it do comes before what it has yet to send, if it gathers.
+    pub(super) fn do_on_thread(
+        &mut self,
+        task: usize,
+        (activity, span): (Activity, Duration),
+        then: Chore,
+    ) {
         let operation = self.message_thread.as_ref().map_or(Duration::ZERO, |it| it.operation);
         let operations = operation * std::mem::take(&mut self.unpaid[task]);
         self.processors.count(task, Activity::Operations, operations);
@@ -266,7 +227,13 @@ impl World {
         };
         let then = self.errand(part, then);
         let piece = Piece { span: operations + span, threads: 1, then };
-        self.processors.give(self.now, task, Part::MessageThread, piece);
+        let gathers = self.message_thread.as_ref().is_some_and(|thread| thread.gathers);
+        if gathers && piece.then.chore.is_of_actors() {
+            let can_wait = |errand: &Errand| errand.chore.is_of_sending();
+            self.processors.give_ahead(self.now, task, piece, can_wait);
+        } else {
+            self.processors.give(self.now, task, Part::MessageThread, piece);
+        }
     }
 
     /// A chore that begins because of what happens now.

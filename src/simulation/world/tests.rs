@@ -1,6 +1,7 @@
 //! Ticks of a world without actors and without a runtime.
 
 mod books;
+mod gathering;
 mod processing;
 
 use std::collections::BTreeMap;

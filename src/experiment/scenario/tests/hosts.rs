@@ -76,6 +76,7 @@ fn a_calibration_is_what_messages_cost_and_overrides_the_network_and_the_devices
         polling: 0.5,
         operation: Duration::from_nanos(500),
         hand_over: us(10),
+        gathers: true,
     };
     assert_eq!(scenario.message_thread, Some(expected));
     assert_eq!(scenario.network.latency, us(30));

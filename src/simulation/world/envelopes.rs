@@ -1,0 +1,99 @@
+//! Envelopes at the message threads of their two ends: what sending and receiving take of them.
+//!
+//! A deployed thread lets its actors do all that has come up before it sends, so what several of
+//! them have posted to one task leaves as one. A thread that gathers does the same.
+
+use std::time::Duration;
+
+use crate::runtime::{Encoding, PeerMessage};
+use crate::simulation::chore::Chore;
+use crate::simulation::events::Envelope;
+use crate::simulation::network::Delivery;
+use crate::simulation::processor::{Activity, WokenBy};
+use crate::transport::LARGE_ENVELOPE;
+use crate::units::Bytes;
+
+use super::{Action, World};
+
+impl World {
+    /// Brings an envelope onto the network, once the message thread of `from` has sent it.
+    pub(super) fn post(&mut self, from: usize, to: usize, size: Bytes, envelope: Envelope) {
+        let Some(thread) = &self.message_thread else {
+            return self.network.send(self.now, from, to, size, envelope);
+        };
+        let (fixed, of_bytes) = (thread.send.fixed, thread.send.of_bytes(size));
+        let gathers = thread.gathers;
+        let coding = self.coding_time(&envelope);
+        let left = if gathers { self.gather(from, (to, size), envelope) } else { Some(envelope) };
+        match left {
+            Some(envelope) => {
+                let chore = Chore::Send { to, size, envelope };
+                self.do_on_thread(from, (Activity::Sending, fixed + coding), chore);
+            }
+            None if coding.is_zero() && self.unpaid[from] == 0 => {}
+            None => self.do_on_thread(from, (Activity::Sending, coding), Chore::Prepare),
+        }
+        if !of_bytes.is_zero() {
+            self.do_on_thread(from, (Activity::Sending, of_bytes), Chore::SendBytes);
+        }
+    }
+
+    /// Adds a small envelope to the last one for the same task that its sender has not come to
+    /// send. Returns it if there is none, or none that it fits into.
+    fn gather(
+        &mut self,
+        from: usize,
+        (to, size): (usize, Bytes),
+        envelope: Envelope,
+    ) -> Option<Envelope> {
+        let most = LARGE_ENVELOPE as u64;
+        let waiting =
+            self.processors.open(self.now, from).find_map(|errand| match &mut errand.chore {
+                Chore::Send { to: other, size, envelope } if *other == to && size.0 <= most => {
+                    Some((size, envelope))
+                }
+                _ => None,
+            });
+        match waiting {
+            Some((gathered, first))
+                if gathered.0 + size.0 <= most && first.stamp == envelope.stamp =>
+            {
+                gathered.0 += size.0;
+                first.messages.extend(envelope.messages);
+                None
+            }
+            _ => Some(envelope),
+        }
+    }
+
+    /// Has the message thread of `to` decode the bytes of an envelope while they come: packets are
+    /// encoded, carried and decoded at the same time.
+    pub(super) fn take_in_bytes(&mut self, to: usize, size: Bytes) {
+        let Some(thread) = &self.message_thread else { return };
+        let cost = thread.receive.of_bytes(size);
+        if !cost.is_zero() && self.links.is_up(to) {
+            self.do_on_thread(to, (Activity::Receiving, cost), Chore::Nothing);
+        }
+    }
+
+    /// Hands an envelope that has arrived to the actors, once their message thread has received it.
+    pub(super) fn take_in(&mut self, delivery: Delivery<Envelope>, actions: &mut Vec<Action>) {
+        let Some(thread) = self.message_thread.as_ref().filter(|_| self.links.is_up(delivery.to))
+        else {
+            return self.hand_over(delivery, actions);
+        };
+        let cost = thread.receive.fixed + self.coding_time(&delivery.payload);
+        let to = delivery.to;
+        self.wake_thread(to, WokenBy::Envelope);
+        self.do_on_thread(to, (Activity::Receiving, cost), Chore::Receive(Box::new(delivery)));
+    }
+
+    /// The time that it takes to encode the values of an envelope, or to decode them.
+    fn coding_time(&self, envelope: &Envelope) -> Duration {
+        if self.cluster.encoding == Encoding::Exact {
+            return Duration::ZERO;
+        }
+        let bytes: u64 = envelope.messages.iter().map(PeerMessage::coding_traffic).sum();
+        Duration::from_secs_f64(bytes as f64 / self.cluster.compute.memory.0)
+    }
+}
