@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::transport::{Loss, PeerId};
 
 use super::Worker;
+use super::steps::Step;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
@@ -56,7 +57,7 @@ impl Worker {
             [] => container.is_empty(),
             named => named.iter().any(|name| name == container),
         };
-        let uses = |step: &super::Step| {
+        let uses = |step: &Step| {
             let variables = &step.executor.plan().partition.variables;
             variables.iter().any(|variable| is_cleared(&variable.container))
         };

@@ -8,6 +8,7 @@ use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::{GraphHandle, StepId, StepPart};
 
 use super::Worker;
+use super::steps::Step;
 
 /// The feeds that have come, and the fetches whose values have been sent, by their positions.
 pub(super) struct Pieces {
@@ -35,7 +36,7 @@ impl Worker {
         };
         let part = StepPart { step, device };
         let hollow = self.refuse_hollow(feeds.iter().map(|(_, value)| value)).err();
-        let is_its = |running: &&mut super::Step| running.graph == graph && running.master == from;
+        let is_its = |running: &&mut Step| running.graph == graph && running.master == from;
         let Some(running) = self.steps.get_mut(&part).filter(is_its) else {
             return tracing::debug!(step = step.number, "values for no step; dropped");
         };

@@ -1,0 +1,314 @@
+//! The steps that run on a task: their order, what they do as it comes up, and their end.
+
+use std::sync::Arc;
+
+use actix::{ActorContext, Context};
+use smallvec::SmallVec;
+use tracing::trace_span;
+
+use super::Worker;
+use super::copies::Outlet;
+use super::executor::{AtOnce, Executor};
+use super::flows::RunningFlow;
+use super::pieces::Pieces;
+use super::trace::Trace;
+use crate::kernels::Numerics;
+use crate::partition::Partition;
+use crate::runtime::compute::WorkerStep;
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::link::Actors;
+use crate::runtime::mail::{ParameterServerMail, stopped};
+use crate::runtime::mailbox::tell;
+use crate::runtime::messages::{GraphHandle, MasterMessage, Origin, StepId, StepPart, Values};
+use crate::runtime::state::{Served, StateRequest, Taken, Ticket};
+use crate::tensor::{Tensor, TensorError};
+use crate::transport::PeerId;
+use crate::units::Time;
+
+/// A part of a step that runs here.
+pub(super) struct Step {
+    pub(super) graph: GraphHandle,
+    pub(super) master: PeerId,
+    pub(super) origin: Option<Origin>,
+    pub(super) executor: Executor,
+    /// Its conditions and loops that run as steps.
+    pub(super) flows: Vec<RunningFlow>,
+    /// When the device was given the kernels that it runs.
+    pub(super) launched: Time,
+    /// The time of the kernels that have run, as if they had run without a pause.
+    pub(super) computed: Option<(Time, Time)>,
+    /// The times of its operations, if they are recorded.
+    pub(super) trace: Option<Box<Trace>>,
+    /// What has come and gone, of a step in pieces.
+    pub(super) pieces: Option<Box<Pieces>>,
+    /// The step for which variables are read when this one has ended.
+    pub(super) next: Option<StepId>,
+}
+
+/// An order to run a partition.
+pub(super) struct Order {
+    pub(super) step: StepId,
+    pub(super) graph: GraphHandle,
+    /// The values fed to it; none if it is a step in pieces.
+    pub(super) feeds: Option<Values>,
+    pub(super) origin: Option<Origin>,
+    pub(super) is_traced: bool,
+    pub(super) next: Option<StepId>,
+}
+
+impl Step {
+    /// The fetches of a step in pieces that are there now and have not been told.
+    fn fetched(&mut self, step: StepId) -> Option<MasterMessage> {
+        let fetches = self.executor.fetched(&mut self.pieces.as_mut()?.told);
+        let graph = self.graph;
+        (!fetches.is_empty()).then_some(MasterMessage::Fetched { step, graph, fetches })
+    }
+
+    /// Hands the parameter server what the step asks of it, and leaves room for other requests.
+    fn ask(&self, requests: &mut Vec<StateRequest>, actors: &Actors) {
+        if let Some(origin) = self.origin {
+            let taken = Taken { task: self.master, origin };
+            requests.iter_mut().for_each(|request| request.action.originate(taken));
+        }
+        let requests = std::mem::replace(requests, actors.requests.take());
+        tell(&actors.parameter_server, ParameterServerMail::Serve(requests));
+    }
+}
+
+impl Worker {
+    /// Hop 3 of a step: takes the order to run it, and runs everything that is ready. Without feeds
+    /// it is a step in pieces.
+    pub(super) fn run_graph(&mut self, master: PeerId, order: Order) {
+        let Order { step, graph, feeds, origin, is_traced, next } = order;
+        let _span = trace_span!("run_graph", step = step.number).entered();
+        self.rendezvous.regain(step.master);
+        if self.rendezvous.is_aborted(step) {
+            return;
+        }
+        let mut executor = match self.executor(step, graph, feeds.as_deref()) {
+            Ok(executor) => executor,
+            Err(error) => {
+                let outcome = Err(error.on(&self.link.name(self.link.local())));
+                return self.link.send(
+                    master,
+                    MasterMessage::GraphDone { step, graph, outcome, computed: None },
+                );
+            }
+        };
+        self.expect(graph, step, next);
+        let part = StepPart { step, device: executor.plan().partition.device };
+        let pieces = feeds.is_none().then(|| Box::new(Pieces::new(&executor.plan().partition)));
+        executor.feed(feeds.unwrap_or_default());
+        for arrival in self.rendezvous.take(part) {
+            executor.receive(arrival);
+        }
+        let trace = is_traced.then(Box::default);
+        let (flows, launched, computed) = (Vec::new(), Time::ZERO, None);
+        let running = Step {
+            graph,
+            master,
+            origin,
+            executor,
+            flows,
+            launched,
+            computed,
+            trace,
+            pieces,
+            next,
+        };
+        self.steps.insert(part, running);
+        self.run_ready(part);
+    }
+
+    /// An executor for `step` of `graph`, if the step can run on `feeds`, or takes them later.
+    fn executor(
+        &mut self,
+        step: StepId,
+        handle: GraphHandle,
+        feeds: Option<&[Tensor]>,
+    ) -> Result<Executor> {
+        self.refuse_hollow(feeds.into_iter().flatten())?;
+        let gone = || {
+            Error::new(
+                Code::Aborted,
+                "the graph is not registered here; this task may have restarted",
+            )
+        };
+        let graph = self.graphs.get(&handle).ok_or_else(gone)?;
+        let Partition { device, feeds: wanted, .. } = &graph.plan.partition;
+        let refused = |message: String| Err(Error::new(Code::InvalidArgument, message));
+        if self.steps.get(&StepPart { step, device: *device }).is_some() {
+            let number = step.number;
+            return refused(format!(
+                "step {number} runs here already; its master ordered it twice"
+            ));
+        }
+        if let Some(feeds) = feeds.filter(|feeds| feeds.len() != wanted.len()) {
+            let (given, wanted) = (feeds.len(), wanted.len());
+            return refused(format!("{given} values are fed to a graph that takes {wanted}"));
+        }
+        match self.take_ahead(handle, step)? {
+            Some(ahead) => Ok(ahead),
+            None => Ok(self.begin(handle, step)),
+        }
+    }
+
+    /// An executor of `graph`, at the beginning of `step`.
+    pub(super) fn begin(&mut self, graph: GraphHandle, step: StepId) -> Executor {
+        let graph = self.graphs.get_mut(&graph).expect("it was just there");
+        let Some(mut idle) = graph.idle.pop() else {
+            return Executor::new(step, &graph.plan, graph.memory.as_ref());
+        };
+        idle.begin(step);
+        idle
+    }
+
+    /// Refuses `values` of a program that lack the numbers this task needs to compute.
+    pub(super) fn refuse_hollow<'a>(
+        &self,
+        values: impl IntoIterator<Item = &'a Tensor>,
+    ) -> Result<()> {
+        let needs_numbers = self.devices.numerics() == Numerics::Real;
+        match values.into_iter().find(|value| needs_numbers && value.is_hollow()) {
+            Some(hollow) => Err(TensorError::Hollow(hollow.dtype(), hollow.shape()).into()),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn served(&mut self, mut served: Vec<Served>) {
+        let mut touched = SmallVec::<[StepPart; 4]>::new();
+        for Served { ticket, outcome } in served.drain(..) {
+            let part = StepPart { step: ticket.step, device: ticket.device };
+            let Some(step) = self.steps.get_mut(&part) else { continue };
+            match outcome {
+                Ok(outputs) => {
+                    step.executor.served(ticket.node, outputs);
+                    if let Some(trace) = &mut step.trace {
+                        trace.end(&[ticket.node], self.clock.now());
+                    }
+                }
+                Err(error) => {
+                    self.fail_node(part, ticket.node, error);
+                    continue;
+                }
+            }
+            if !touched.contains(&part) {
+                touched.push(part);
+            }
+        }
+        self.link.actors.served.give(served);
+        for part in touched {
+            self.run_ready(part);
+        }
+    }
+
+    /// Carries out everything that is ready, and tells the master if that finished the step.
+    pub(super) fn run_ready(&mut self, part: StepPart) {
+        let Some(running) = self.steps.get_mut(&part) else { return };
+        let graph = self.graphs.get_mut(&running.graph).expect("a graph outlives its steps");
+        let outlet = Outlet { link: &self.link, devices: &self.devices, from: part.device };
+        if let Some(fetched) = running.fetched(part.step) {
+            outlet.fetch(running.master, fetched);
+        }
+        let mut ready = std::mem::take(&mut self.ready);
+        let device = self.devices.get(part.device);
+        let whole = running.origin.is_some() && device.takes_steps_whole();
+        let at_once = AtOnce { whole, singly: running.trace.is_some() };
+        if let Err(error) = running.executor.run_ready(at_once, &mut ready) {
+            return self.fail(part, error);
+        }
+        graph.receivers.send(&mut ready.sends, part.step, &outlet, &mut self.outgoing);
+        let requests_made = ready.state_requests.len();
+        if let Some(trace) = &mut running.trace {
+            trace.begin(&ready, self.clock.now());
+        }
+        if requests_made > 0 {
+            running.ask(&mut ready.state_requests, &self.link.actors);
+        }
+        let batch = ready.kernels.take();
+        let kernels = batch.as_ref().map_or(0, |batch| batch.nodes.len());
+        let operations = requests_made + kernels + ready.flows.len();
+        for (node, inputs) in ready.flows.drain(..) {
+            let ticket = Ticket { step: part.step, device: part.device, node };
+            let flow = (Arc::clone(running.executor.plan()), ticket, inputs);
+            running.flows.push(graph.flow_sessions.run(flow, &self.link.actors));
+        }
+        self.devices.get(part.device).operate(operations);
+        self.ready = ready;
+        if let Some(batch) = batch {
+            running.launched = self.clock.now();
+            let origin = running.origin;
+            self.launch(batch, origin);
+        } else if running.executor.is_finished() {
+            self.finish(part);
+        } else if let Some(fetched) = running.fetched(part.step) {
+            outlet.fetch(running.master, fetched);
+        }
+    }
+
+    fn finish(&mut self, part: StepPart) {
+        let mut done = self.steps.remove(&part).expect("a step that finishes runs");
+        let (step, graph) = (part.step, done.graph);
+        let outlet = Outlet { link: &self.link, devices: &self.devices, from: part.device };
+        if let Some(fetched) = done.fetched(step) {
+            outlet.fetch(done.master, fetched);
+        }
+        let outcome = match done.pieces {
+            Some(_) => Ok(Values::new()),
+            None => Ok(done.executor.fetches()),
+        };
+        done.executor.end();
+        if let Some(trace) = done.trace {
+            let times = trace.times(&done.executor.plan().partition);
+            self.link.send(done.master, MasterMessage::Traced { step, graph, times });
+        }
+        let computed = done.computed;
+        let answer = MasterMessage::GraphDone { step, graph, outcome, computed };
+        self.graphs.get_mut(&graph).expect("a graph outlives its steps").idle.push(done.executor);
+        self.answer(done.master, answer, graph, done.next);
+    }
+
+    pub(super) fn fail_node(&mut self, part: StepPart, node: u32, error: Error) {
+        let Some(running) = self.steps.get(&part) else { return };
+        let partition = &running.executor.plan().partition;
+        let name = partition.nodes[node as usize].name.to_string();
+        let error = error.in_operation(name).on(&partition.task);
+        self.fail(part, error);
+    }
+
+    /// Ends a step on all devices of this task.
+    pub(super) fn fail(&mut self, part: StepPart, error: Error) {
+        if let Some(failed) = self.steps.get(&part) {
+            let (master, step, graph) = (failed.master, part.step, failed.graph);
+            self.abort(step);
+            self.link.send(
+                master,
+                MasterMessage::GraphDone { step, graph, outcome: Err(error), computed: None },
+            );
+        }
+    }
+
+    pub(super) fn abort(&mut self, step: StepId) {
+        self.rendezvous.abort(step);
+        let running: SmallVec<[StepPart; 1]> =
+            self.steps.keys().filter(|part| part.step == step).copied().collect();
+        for part in &running {
+            let given_up = self.steps.remove(part).expect("it was just there");
+            given_up.executor.give_up();
+            if let Some(origin) = given_up.origin {
+                let step = WorkerStep { master: step.master, origin };
+                self.devices.get(part.device).stop(step);
+            }
+        }
+        tell(&self.link.actors.parameter_server, ParameterServerMail::Forget(step));
+    }
+
+    /// The server stops: tells the masters that wait for a step here, as far as messages still get
+    /// out.
+    pub(super) fn stop(&mut self, context: &mut Context<Self>) {
+        let name = self.link.name(self.link.local());
+        let running: Vec<StepPart> = self.steps.keys().copied().collect();
+        running.into_iter().for_each(|part| self.fail(part, stopped().on(&name)));
+        context.stop();
+    }
+}
