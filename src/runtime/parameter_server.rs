@@ -14,10 +14,11 @@ mod resources;
 mod snapshots;
 mod trainings;
 pub(super) mod updating;
+mod values;
 mod variable_store;
 mod views;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use actix::{Actor, ActorContext, Context};
@@ -30,7 +31,6 @@ use crate::sync::{Membership, Participation, Views};
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
-use crate::runtime::codec::version_to_tensor;
 use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
@@ -166,56 +166,6 @@ impl ParameterServer {
                 self.served.extend(served);
             }
         }
-    }
-
-    /// The locked variable that an action has to wait for.
-    fn locked(&self, action: &Action) -> Option<VariableId> {
-        let is_locked = |id: &VariableId| self.store.get(*id).is_updating;
-        match action {
-            Action::Read { variable, .. }
-            | Action::Gather { variable, .. }
-            | Action::IsInitialized(variable)
-            | Action::Assign(variable, _)
-            | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
-            Action::Apply(apply) if !apply.has_round() => {
-                apply.variables.iter().copied().find(is_locked)
-            }
-            Action::Await(_)
-            | Action::Apply(_)
-            | Action::Begin(_)
-            | Action::Commit(_)
-            | Action::PutUpFence { .. }
-            | Action::LiftFence { .. }
-            | Action::OnResource(_) => None,
-        }
-    }
-
-    fn await_value(&mut self, request: StateRequest, variable: VariableId) {
-        let stored = self.store.get_mut(variable);
-        if stored.is_initialized() {
-            return self.answer(request.ticket, Ok(StateValues::new()));
-        }
-        stored.waiting.push_back(request);
-    }
-
-    /// Gives a variable a value, and answers the operations that waited for the first one.
-    fn assign(&mut self, variable: VariableId, ticket: Ticket, value: Tensor) {
-        let value = self.devices.numerics().kept(value);
-        let stored = self.store.get_mut(variable);
-        let outcome = stored.assign(value.clone());
-        let waited =
-            if outcome.is_ok() { std::mem::take(&mut stored.waiting) } else { VecDeque::new() };
-        self.answer(ticket, outcome.map(|()| smallvec![value]));
-        waited.into_iter().for_each(|request| self.serve(request));
-    }
-
-    fn read(&self, variable: VariableId, with_version: bool) -> Result<StateValues> {
-        let stored = self.store.get(variable);
-        let mut outputs: StateValues = smallvec![stored.initialized()?.clone()];
-        if with_version {
-            outputs.push(version_to_tensor(stored.version()));
-        }
-        Ok(outputs)
     }
 
     /// Ends a worker's step at the task of the global step.

@@ -6,6 +6,7 @@
 mod effects;
 mod link_factors;
 mod losses;
+mod silence;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use effects::SilenceCause;
 pub(super) use effects::{FaultEffect, FaultEvent};
 use link_factors::LinkFactors;
 use losses::LossyLinks;
+use silence::{peer_restarted, thaw};
 
 /// The time between two packets of an idle connection, as a part of the limit of silence: as in the
 /// QUIC transport.
@@ -202,17 +204,7 @@ impl FaultInjector {
             FaultEvent::SilenceLimit { observer, peer, cause } => {
                 self.silence_limit(observer, peer, cause, links)
             }
-            FaultEvent::PeerRestarted { observer, peer } => {
-                if links.is_frozen(observer) {
-                    let event = FaultEvent::PeerRestarted { observer, peer };
-                    return vec![FaultEffect::Postpone { task: observer, event }];
-                }
-                if !links.can_notice_death(observer, peer) {
-                    return Vec::new();
-                }
-                links.give_up(observer, peer);
-                vec![FaultEffect::TellLost { observer, peer, loss: Loss::Restarted }]
-            }
+            FaultEvent::PeerRestarted { observer, peer } => peer_restarted(observer, peer, links),
             FaultEvent::PeerStopped { observer, peer } => {
                 vec![FaultEffect::TellLost { observer, peer, loss: Loss::Stopped }]
             }
@@ -264,121 +256,6 @@ impl FaultInjector {
         }
     }
 
-    fn crash(
-        &mut self,
-        now: Time,
-        task: usize,
-        restart_after: Option<Duration>,
-        links: &mut Links,
-    ) -> Vec<FaultEffect> {
-        if self.has_returned[task] || !links.is_up(task) {
-            tracing::info!(task = %self.tasks[task], "fault skipped: the task is not running");
-            return Vec::new();
-        }
-        let observers = links.crash(task);
-        let mut effects = Vec::new();
-        for observer in observers {
-            effects.push(self.at_silence_limit(now, observer, task, SilenceCause::Crash));
-        }
-        if let Some(after) = restart_after {
-            effects.push(schedule(now, after, FaultEvent::Restart { task }));
-        }
-        effects.push(FaultEffect::Kill { task, restarts: restart_after.is_some() });
-        effects
-    }
-
-    fn freeze(
-        &mut self,
-        now: Time,
-        task: usize,
-        lasts: Duration,
-        links: &mut Links,
-    ) -> Vec<FaultEffect> {
-        if !links.is_up(task) || links.is_frozen(task) {
-            tracing::info!(task = %self.tasks[task], "fault skipped: the task is not running");
-            return Vec::new();
-        }
-        links.freeze(task);
-        self.freezes += 1;
-        self.frozen_by[task] = self.freezes;
-        let mut effects = vec![FaultEffect::Freeze { task }];
-        if lasts > self.silence {
-            let cause = SilenceCause::Freeze(self.freezes);
-            for observer in links.watchers(task) {
-                effects.push(self.at_silence_limit(now, observer, task, cause));
-            }
-        }
-        let incarnation = links.incarnation(task);
-        effects.push(schedule(now, lasts, FaultEvent::Thaw { task, incarnation }));
-        effects
-    }
-
-    /// Cuts the ways of `pairs`, each of a sender and a receiver. The receiver notices at the limit
-    /// of silence. A sender that still hears of the receiver notices when that has given up and
-    /// been silent as long.
-    fn partition(
-        &mut self,
-        now: Time,
-        pairs: Vec<(usize, usize)>,
-        lasts: Duration,
-        links: &mut Links,
-    ) -> Vec<FaultEffect> {
-        let mut effects = Vec::new();
-        for (from, to) in &pairs {
-            links.cut(*from, *to);
-            if lasts > self.silence {
-                effects.push(self.at_silence_limit(now, *to, *from, SilenceCause::Partition));
-            }
-            if lasts > self.silence && !pairs.contains(&(*to, *from)) {
-                // Once packets get through again, they are answered with a reset.
-                let noticed = lasts.min(2 * self.silence);
-                let cause = SilenceCause::Partition;
-                let event = FaultEvent::SilenceLimit { observer: *from, peer: *to, cause };
-                effects.push(schedule(now, noticed, event));
-            }
-        }
-        effects.push(schedule(now, lasts, FaultEvent::Heal { pairs }));
-        effects
-    }
-
-    /// `observer` counts `peer` as lost if the peer is still silent for the same cause.
-    fn silence_limit(
-        &self,
-        observer: usize,
-        peer: usize,
-        cause: SilenceCause,
-        links: &mut Links,
-    ) -> Vec<FaultEffect> {
-        if links.is_frozen(observer) {
-            let event = FaultEvent::SilenceLimit { observer, peer, cause };
-            return vec![FaultEffect::Postpone { task: observer, event }];
-        }
-        let is_silent = match cause {
-            SilenceCause::Crash => links.can_notice_death(observer, peer),
-            SilenceCause::Freeze(number) => {
-                let is_it = links.is_frozen(peer) && self.frozen_by[peer] == number;
-                is_it && links.has_one_to_lose(observer, peer)
-            }
-            SilenceCause::Partition => links.can_notice_cut(observer, peer),
-            SilenceCause::Closed => links.can_notice_close(observer, peer),
-        };
-        if !is_silent {
-            return Vec::new();
-        }
-        links.give_up(observer, peer);
-        vec![FaultEffect::TellLost { observer, peer, loss: Loss::Silent }]
-    }
-
-    fn at_silence_limit(
-        &self,
-        now: Time,
-        observer: usize,
-        peer: usize,
-        cause: SilenceCause,
-    ) -> FaultEffect {
-        schedule(now, self.silence, FaultEvent::SilenceLimit { observer, peer, cause })
-    }
-
     fn index(&self, task: &TaskName) -> usize {
         let position = self.tasks.iter().position(|own| own == task);
         position.expect("the tasks of faults were checked against the cluster")
@@ -391,18 +268,6 @@ impl FaultInjector {
 
 fn schedule(now: Time, after: Duration, event: FaultEvent) -> FaultEffect {
     FaultEffect::Schedule { at: now.after(after), event }
-}
-
-/// Lets a frozen task run again. It learns which peers have given it up before it catches up on
-/// missed events.
-fn thaw(task: usize, incarnation: u32, links: &mut Links) -> Vec<FaultEffect> {
-    if !links.is_alive(task, incarnation) || !links.is_frozen(task) {
-        return Vec::new();
-    }
-    let lost = |(peer, loss)| FaultEffect::TellLost { observer: task, peer, loss };
-    let mut effects: Vec<FaultEffect> = links.thaw(task).into_iter().map(lost).collect();
-    effects.extend([FaultEffect::Resume { task }, FaultEffect::ReleaseHeld]);
-    effects
 }
 
 /// All pairs of `tasks`.
