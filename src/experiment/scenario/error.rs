@@ -134,12 +134,15 @@ impl ScenarioError {
 }
 
 /// What serde expects, by its name for a type of ours, and what to write.
-const TYPES: [(&str, &str); 11] = [
+const TYPES: [(&str, &str); 14] = [
     ("u64", "a whole number from 0"),
     ("u32", "a whole number from 0"),
     ("u16", "a whole number from 0"),
     ("u8", "a whole number from 0"),
     ("usize", "a whole number from 0"),
+    ("a nonzero u64", "a whole number from 1"),
+    ("a nonzero u32", "a whole number from 1"),
+    ("a nonzero usize", "a whole number from 1"),
     ("f64", "a number"),
     ("f32", "a number"),
     ("a sequence", "a list, such as [1, 2]"),
@@ -161,6 +164,9 @@ pub(super) fn in_words(message: &str) -> String {
         return format!("{found}, expected a list of {rest} values");
     }
     let known = TYPES.iter().find(|(name, _)| *name == expected).map(|(_, words)| *words);
+    if let Some(number) = beyond_64_bits(found).filter(|_| known.is_some()) {
+        return format!("{number} is not from {} to {}", i64::MIN, i64::MAX);
+    }
     match known {
         Some(words) => format!("{found}, expected {words}"),
         None if expected.starts_with("struct ") => {
@@ -168,6 +174,14 @@ pub(super) fn in_words(message: &str) -> String {
         }
         None => message,
     }
+}
+
+/// The whole number that serde `found` as text: from a command line, one beyond 64 bits is read so.
+fn beyond_64_bits(found: &str) -> Option<&str> {
+    let text = found.strip_prefix("invalid type: string \"")?.strip_suffix('"')?;
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    (is_whole && text.parse::<i64>().is_err()).then_some(text)
 }
 
 /// What was meant, from serde's message about an unknown name, "unknown field `a`, expected `b` or

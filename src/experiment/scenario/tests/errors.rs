@@ -444,7 +444,7 @@ fn a_compression_that_sends_nothing_is_refused_with_its_place() {
         "[network]\ncompression = { int8 = { block = 0 } }",
         "2:34",
         "0",
-        "invalid value: integer `0`, expected a nonzero u32",
+        "invalid value: integer `0`, expected a whole number from 1",
     );
     malformed(
         "[network]\ncompression = \"bf61\"",
@@ -459,6 +459,10 @@ fn a_compression_that_sends_nothing_is_refused_with_its_place() {
 fn a_wrong_type_is_told_in_the_words_of_a_scenario_and_not_of_rust() {
     for (text, words) in [
         ("seed = -1", "expected a whole number from 0"),
+        (
+            "seed = '99999999999999999999'",
+            "is not from -9223372036854775808 to 9223372036854775807",
+        ),
         ("stop.accuracy = 'x'", "expected a number"),
         ("program.hidden = 'x'", "expected a list, such as [1, 2]"),
         ("cluster = [1, 2]", "invalid type: a list, expected a table, such as { key = value }"),
