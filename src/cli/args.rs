@@ -43,7 +43,8 @@ pub(crate) use tape::{ShowTapeArgs, TapeArgs, TapeCommand};
 
 /// Distributed training in the shape of TensorFlow's runtime, simulated or real.
 #[derive(Debug, Parser)]
-#[command(name = "trainyard", version, after_help = exit_code::help())]
+// What all commands take comes after what is a command's own.
+#[command(name = "trainyard", version, after_help = exit_code::help(), next_display_order = 900)]
 pub(crate) struct Args {
     /// Log more on stderr: once for what happens, twice for details, three times for every message.
     /// `RUST_LOG` says it for each module.
@@ -167,10 +168,26 @@ pub(crate) struct ManArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory as _;
 
     #[test]
     fn verbosity_counts_before_and_after_the_subcommand() {
         assert_eq!(Args::try_parse_from(["trainyard", "-v", "sim", "a.toml"]).unwrap().verbose, 1);
         assert_eq!(Args::try_parse_from(["trainyard", "sim", "a.toml", "-vv"]).unwrap().verbose, 2);
+    }
+
+    #[test]
+    fn what_all_commands_take_comes_last_in_the_help_of_each() {
+        let mut program = Args::command();
+        program.build();
+        for command in program.get_subcommands_mut().filter(|it| it.get_name() != "help") {
+            let help = command.render_help().to_string();
+            let is_option = |word: &&str| word.starts_with("--");
+            let options = help.lines().filter(|line| line.trim_start().starts_with('-'));
+            let options = options.filter_map(|line| line.split_whitespace().find(is_option));
+            let all: Vec<&str> = options.map(|name| name.trim_end_matches('.')).collect();
+            let last = ["--verbose", "--quiet", "--color", "--help"];
+            assert!(all.ends_with(&last), "{}: {all:?}", command.get_name());
+        }
     }
 }
