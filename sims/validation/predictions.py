@@ -2,12 +2,13 @@
 """Predicted and measured: the tables of docs/validation.md, on this machine.
 
     cargo build --release
-    sims/validation/predictions.py machine      # 90 cells, all tasks on this machine: 6 minutes
+    sims/validation/predictions.py machine      # 90 cells, all tasks on this machine: 10 minutes
     sims/validation/predictions.py hosts        # 8 cells, three hosts with slow links: 3 minutes; as root
 
 Both measure this machine first (`trainyard calibrate`, by other programs than those compared), unless
-`--calibration FILE` has that. `--write FILE` keeps the tables. The machine should do nothing else. What
-is measured of a cell on this machine is the median of `--rounds` (3), between which are all other cells.
+`--calibration FILE` has that. `--write FILE` keeps the tables. The machine should do nothing else. Of a
+cell on this machine, what is predicted and what is measured are the medians of `--rounds` (3). Each round
+calibrates anew and then launches all cells: the speed of a shared machine changes within minutes.
 
 A host is a network namespace with a link of a given rate to a switch, a namespace of its own, both
 ways. What a sender queues before its own link is bounded by its socket, as before a real card; the
@@ -124,6 +125,14 @@ def table(columns, rows):
     return "".join("| " + " | ".join(row) + " |\n" for row in lines)
 
 
+def calibrate(program, folder):
+    """Measures this machine; the file that says how it is."""
+    calibration = folder / "calibration.toml"
+    call(program, "calibrate", "--out", calibration)
+    print(*calibration.read_text().splitlines()[:3], sep="\n", file=sys.stderr)
+    return calibration
+
+
 def machine(program, calibration, folder, rounds):
     """The tables of all cells on this machine: the median step, and the 99 % step."""
     runs = (
@@ -132,27 +141,27 @@ def machine(program, calibration, folder, rounds):
     )
     scenario = folder / "machine.toml"
     scenario.write_text(MACHINE + "".join(runs))
-    launch = [program, "launch", scenario, "--json",
+    launch = [program, "launch", scenario, "--json", "--compare",
               f"--sweep=cluster.ps={','.join(map(str, PS))}",
               f"--sweep=cluster.worker={','.join(map(str, WORKERS))}"]
     predicted, measured = {}, {}
-    for at in range(rounds):
-        compare = ["--compare", "--calibration", calibration] if at == 0 else []
-        for run in json.loads(call(*launch, *compare))["runs"]:
+    for _ in range(rounds):
+        machine_file = calibration or calibrate(program, folder)
+        for run in json.loads(call(*launch, "--calibration", machine_file))["runs"]:
             name = run["name"].split(" (")[0]
             cell = (name, int(run["settings"]["cluster.ps"]), int(run["settings"]["cluster.worker"]))
             for quantile in QUANTILES:
                 step = run["step_seconds"][quantile]
                 measured.setdefault((*cell, quantile), []).append(step)
-            for figure in run["comparison"]["figures"] if compare else []:
-                predicted[*cell, figure["name"]] = 1e-3 * figure["predicted"]
+            for figure in run["comparison"]["figures"]:
+                predicted.setdefault((*cell, figure["name"]), []).append(1e-3 * figure["predicted"])
     text = ""
     for quantile, (figure, title) in QUANTILES.items():
         errors, rows = Errors(), []
         for model, mode in itertools.product(MODELS, MODES):
             name = f"{model}, {mode}"
             cells = ((name, ps, workers) for ps in PS for workers in WORKERS)
-            shown = (errors.cell(model, predicted[*cell, figure],
+            shown = (errors.cell(model, statistics.median(predicted[*cell, figure]),
                                  statistics.median(measured[*cell, quantile])) for cell in cells)
             rows.append([name, *shown])
         columns = [f"{ps} ps, {n} worker{'s' * (n > 1)}" for ps in PS for n in WORKERS]
@@ -272,14 +281,10 @@ def main():
         folder = pathlib.Path(folder)
         write_wide(folder)
         calibration = args.calibration and args.calibration.absolute()
-        if calibration is None:
-            calibration = folder / "calibration.toml"
-            call(program, "calibrate", "--out", calibration)
-            print(*calibration.read_text().splitlines()[:3], sep="\n", file=sys.stderr)
         if args.where == "machine":
             text = machine(program, calibration, folder, args.rounds)
         else:
-            text = across_hosts(program, calibration, folder)
+            text = across_hosts(program, calibration or calibrate(program, folder), folder)
         print(text, end="")
         if args.write:
             args.write.write_text(text)
