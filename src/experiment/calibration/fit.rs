@@ -1,8 +1,8 @@
 //! The fit: the parameters by which a model comes closest to what was measured.
 //!
-//! A pattern search (Hooke and Jeeves 1961) in the logarithms of the parameters: each of them a bit
-//! up or down, and then once more all that has helped. It needs no slopes, of which a simulation has
-//! none, and gives the same result each time.
+//! A pattern search (Hooke and Jeeves 1961) in the logarithms of the parameters: each of them a
+//! bit up or down, and then once more all that has helped. It needs no slopes, of which a
+//! simulation has none, and gives the same result each time.
 
 /// The first and the last change of a parameter, as logarithms.
 const FIRST_CHANGE: f64 = 0.4;
