@@ -138,12 +138,12 @@ impl ClusterSpec {
 
     /// The task that measures the training's checkpoints, if there is one.
     pub fn evaluator(&self) -> Option<TaskName> {
-        self.tasks().find(|task| task.role() == Role::Evaluator)
+        self.tasks_of_jobs(|job| role_of(job) == Role::Evaluator).next()
     }
 
     /// Whether a task holds variables.
     pub fn has_parameter_servers(&self) -> bool {
-        self.tasks().any(|task| task.is_parameter_server())
+        self.tasks_of_jobs(|job| role_of(job) == Role::ParameterServer).next().is_some()
     }
 }
 

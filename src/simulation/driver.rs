@@ -16,6 +16,7 @@ use crate::units::Time;
 
 use super::cluster::Cluster;
 use super::faults::Damage;
+use super::job::Jobs;
 use super::world::{Action, Totals, World};
 
 /// A world, and the inboxes of the actors in it.
@@ -26,6 +27,8 @@ pub(super) struct Driver {
     inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
     /// Empty between ticks, kept for its storage.
     actions: RefCell<Vec<Action>>,
+    /// The arithmetic that its devices have begun.
+    pub(super) jobs: Jobs,
     commands: UnboundedSender<RunCommand>,
     /// Whether a command or a program's result was sent to the run since it last looked.
     pub(super) has_news: Cell<bool>,
@@ -96,6 +99,7 @@ impl Driver {
             world: RefCell::new(world),
             inboxes: RefCell::new(inboxes),
             actions: RefCell::default(),
+            jobs: Jobs::default(),
             commands: sender,
             has_news: Cell::new(false),
         });

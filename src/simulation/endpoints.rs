@@ -130,7 +130,7 @@ impl ComputeModel for SimulatedDevice {
         let kernels = Kernels {
             step,
             straggling: Duration::ZERO,
-            job: Job::start(calculation, effort),
+            job: self.driver.jobs.start(calculation, effort),
             asker,
         };
         let mut world = self.driver.world.borrow_mut();
@@ -149,7 +149,7 @@ impl ComputeModel for SimulatedDevice {
         asker: Asker,
     ) {
         let (step, straggling) = (None, Duration::ZERO);
-        let job = Job::start(then, Cost::default());
+        let job = Job::Small(then);
         let kernels = Kernels { step, straggling, job, asker };
         self.driver.world.borrow_mut().copy(self.task, between, size, kernels);
     }

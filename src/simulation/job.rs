@@ -1,95 +1,186 @@
 //! Jobs: real arithmetic on rayon's threads, while the simulation goes on in virtual time.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread;
+use std::{hint, thread};
 
 use crate::kernels::Cost;
 use crate::runtime::{Calculation, attempt};
 
-/// Work that costs less stays on the simulation's own thread: waking another would take longer.
+/// Work that costs less stays on the simulation's own thread: handing it over would take longer.
 const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
+
+/// Offers that together cost less wait until the simulation needs one of them: waking a thread
+/// takes the simulation some 10 us, so it should find more than that to do.
+const WORTH_WAKING: Cost = Cost { flops: 20_000_000, bytes: 20_000_000 };
+
+/// How often a thread looks for the end of a job before it sleeps: for about as long as waking up
+/// would take.
+const LOOKS: u32 = 2_000;
 
 /// A calculation that has run, or its panic.
 type Ran = thread::Result<Box<dyn Calculation>>;
+
+/// The jobs of one simulation that wait for a thread.
+#[derive(Clone, Default)]
+pub(super) struct Jobs(Arc<Mutex<Offers>>);
+
+#[derive(Default)]
+struct Offers {
+    /// By ascending number.
+    waiting: VecDeque<Offer>,
+    /// What those that wait cost together.
+    cost: Cost,
+    next_number: u64,
+    /// The threads of rayon that do one after the other until none waits.
+    helpers: usize,
+}
+
+struct Offer {
+    number: u64,
+    cost: Cost,
+    calculation: Box<dyn Calculation>,
+    end: Arc<End>,
+}
 
 /// A piece of arithmetic that is done by the time its result is needed.
 pub(super) enum Job {
     /// Too small for another thread; done by the thread that waits for it.
     Small(Box<dyn Calculation>),
-    /// Offered to rayon, which may have begun it.
-    Offered(Arc<Shared>),
+    /// Offered to rayon's threads; one of them may have begun it.
+    Offered { jobs: Jobs, number: u64, end: Arc<End> },
 }
 
-pub(super) struct Shared {
-    progress: Mutex<Progress>,
-    finished: Condvar,
+/// The end of a job that a thread of rayon's has taken.
+#[derive(Default)]
+pub(super) struct End {
+    ran: Mutex<Option<Ran>>,
+    has_come: Condvar,
 }
 
-enum Progress {
-    Waiting(Box<dyn Calculation>),
-    Running,
-    Done(Ran),
+impl Jobs {
+    /// Offers `calculation` to rayon's threads if its `cost` is worth it.
+    pub(super) fn start(&self, calculation: Box<dyn Calculation>, cost: Cost) -> Job {
+        if !is_worth(cost, WORTH_A_THREAD) {
+            return Job::Small(calculation);
+        }
+        let end = Arc::new(End::default());
+        let mut offers = self.lock();
+        let number = offers.next_number;
+        offers.next_number += 1;
+        offers.push(Offer { number, cost, calculation, end: Arc::clone(&end) });
+        if is_worth(offers.cost, WORTH_WAKING) {
+            self.wake_helper(&mut offers);
+        }
+        drop(offers);
+        Job::Offered { jobs: self.clone(), number, end }
+    }
+
+    /// Has one more thread of rayon's do what waits, unless all do already.
+    fn wake_helper(&self, offers: &mut Offers) {
+        if offers.helpers < rayon::current_num_threads() {
+            offers.helpers += 1;
+            let jobs = self.clone();
+            rayon::spawn(move || jobs.help());
+        }
+    }
+
+    /// Does what waits until nothing does.
+    fn help(&self) {
+        while let Some(Offer { calculation, end, .. }) = self.next() {
+            end.comes(run(calculation));
+        }
+    }
+
+    /// The first that waits. Without one, the helper that asks is no longer counted.
+    fn next(&self) -> Option<Offer> {
+        let mut offers = self.lock();
+        let next = offers.take(0);
+        if next.is_none() {
+            offers.helpers -= 1;
+        }
+        next
+    }
+
+    /// Takes the job of this number back, unless a helper has begun it. If others wait, somebody
+    /// does them meanwhile.
+    fn take_back(&self, number: u64) -> Option<Box<dyn Calculation>> {
+        let mut offers = self.lock();
+        let index = offers.waiting.binary_search_by_key(&number, |offer| offer.number).ok()?;
+        let offer = offers.take(index)?;
+        if offers.helpers == 0 && !offers.waiting.is_empty() {
+            self.wake_helper(&mut offers);
+        }
+        Some(offer.calculation)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Offers> {
+        self.0.lock().expect("nobody panics while holding this lock")
+    }
+}
+
+impl Offers {
+    fn push(&mut self, offer: Offer) {
+        self.cost.flops += offer.cost.flops;
+        self.cost.bytes += offer.cost.bytes;
+        self.waiting.push_back(offer);
+    }
+
+    fn take(&mut self, index: usize) -> Option<Offer> {
+        let offer = self.waiting.remove(index)?;
+        self.cost.flops -= offer.cost.flops;
+        self.cost.bytes -= offer.cost.bytes;
+        Some(offer)
+    }
 }
 
 impl Job {
-    /// Offers `calculation` to rayon if its `cost` is worth it.
-    pub(super) fn start(calculation: Box<dyn Calculation>, cost: Cost) -> Self {
-        if cost.flops < WORTH_A_THREAD.flops && cost.bytes < WORTH_A_THREAD.bytes {
-            return Self::Small(calculation);
-        }
-        let progress = Mutex::new(Progress::Waiting(calculation));
-        let shared = Arc::new(Shared { progress, finished: Condvar::new() });
-        let offered = Arc::clone(&shared);
-        rayon::spawn_fifo(move || offered.run_unless_taken());
-        Self::Offered(shared)
-    }
-
-    /// Waits until the work is done. Does it itself if rayon has not begun. Returns its panic.
+    /// Waits until the work is done. Does it itself if nobody has begun. Returns its panic.
     pub(super) fn finish(self) -> Ran {
         match self {
-            Self::Small(mut calculation) => attempt(&mut *calculation).map(|()| calculation),
-            Self::Offered(shared) => {
-                shared.run_unless_taken();
-                shared.wait()
-            }
+            Self::Small(calculation) => run(calculation),
+            Self::Offered { jobs, number, end } => match jobs.take_back(number) {
+                Some(calculation) => run(calculation),
+                None => end.wait(),
+            },
         }
     }
 }
 
-impl Shared {
-    fn run_unless_taken(&self) {
-        let Some(mut calculation) = self.take() else { return };
-        let ran = attempt(&mut *calculation).map(|()| calculation);
-        *self.lock() = Progress::Done(ran);
-        self.finished.notify_all();
-    }
-
-    /// Takes the calculation if nobody has, and marks it as running.
-    fn take(&self) -> Option<Box<dyn Calculation>> {
-        let progress = &mut *self.lock();
-        match std::mem::replace(progress, Progress::Running) {
-            Progress::Waiting(calculation) => Some(calculation),
-            taken => {
-                *progress = taken;
-                None
-            }
-        }
+impl End {
+    fn comes(&self, ran: Ran) {
+        *self.lock() = Some(ran);
+        self.has_come.notify_one();
     }
 
     fn wait(&self) -> Ran {
-        let mut progress = self.lock();
-        while !matches!(*progress, Progress::Done(_)) {
-            progress = self.finished.wait(progress).expect("nobody panics while holding this lock");
+        for _ in 0..LOOKS {
+            if let Some(ran) = self.lock().take() {
+                return ran;
+            }
+            hint::spin_loop();
         }
-        match std::mem::replace(&mut *progress, Progress::Running) {
-            Progress::Done(ran) => ran,
-            Progress::Waiting(_) | Progress::Running => unreachable!("it was done just now"),
+        let mut ran = self.lock();
+        loop {
+            if let Some(ran) = ran.take() {
+                return ran;
+            }
+            ran = self.has_come.wait(ran).expect("nobody panics while holding this lock");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().expect("nobody panics while holding this lock")
+    fn lock(&self) -> MutexGuard<'_, Option<Ran>> {
+        self.ran.lock().expect("nobody panics while holding this lock")
     }
+}
+
+fn run(mut calculation: Box<dyn Calculation>) -> Ran {
+    attempt(&mut *calculation).map(|()| calculation)
+}
+
+/// Whether `cost` is `least` or more, in operations or in bytes.
+fn is_worth(cost: Cost, least: Cost) -> bool {
+    cost.flops >= least.flops || cost.bytes >= least.bytes
 }
 
 #[cfg(test)]
@@ -110,9 +201,9 @@ mod tests {
 
     #[test]
     fn work_large_or_small_is_done_once_and_by_the_time_that_it_is_waited_for() {
-        let runs = Arc::new(AtomicU32::new(0));
+        let (jobs, runs) = (Jobs::default(), Arc::new(AtomicU32::new(0)));
         for (count, flops) in (1..).zip([1, WORTH_A_THREAD.flops].repeat(200)) {
-            let job = Job::start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
+            let job = jobs.start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
             assert!(job.finish().is_ok());
             assert_eq!(runs.load(Ordering::Relaxed), count);
         }

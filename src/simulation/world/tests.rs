@@ -97,7 +97,7 @@ fn sleep(world: &mut World, task: usize, until: Duration) -> Rc<Alarm> {
 
 /// Gives the first device of a task kernels of so many operations, which write nothing.
 fn compute(world: &mut World, task: usize, flops: u64) {
-    let job = Job::start(Box::new(Nothing), Cost::default());
+    let job = Job::Small(Box::new(Nothing));
     let kernels = Kernels { step: None, straggling: Duration::ZERO, job, asker: Asker::nobody() };
     let cost = Cost { flops, bytes: 0 };
     let costs = &Costs::of(KernelKind::Matmul, cost);
