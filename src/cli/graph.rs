@@ -8,7 +8,7 @@ mod text;
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::args::{ExportArgs, GraphArgs, GraphCommand, ImportArgs, ShowArgs};
 use super::failure::Failure;
@@ -99,7 +99,7 @@ struct ChiefStep {
     run: String,
     chief: TaskName,
     tasks: Vec<TaskName>,
-    graph: GraphDef,
+    graph: Arc<GraphDef>,
     request: Request,
 }
 

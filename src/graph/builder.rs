@@ -40,13 +40,13 @@ impl Graph {
         self.state().deferred.clone().map_or(Ok(()), Err)
     }
 
-    /// The graph as a value.
+    /// The graph as a value, which is copied only if the graph changes while somebody holds it.
     ///
     /// # Errors
     /// The first mistake made by a method that returns no `Result`.
-    pub fn snapshot(&self) -> Result<GraphDef, GraphError> {
+    pub fn snapshot(&self) -> Result<Arc<GraphDef>, GraphError> {
         let state = self.state();
-        state.deferred.clone().map_or_else(|| Ok(state.def.clone()), Err)
+        state.deferred.clone().map_or_else(|| Ok(Arc::clone(&state.def)), Err)
     }
 
     /// The number of operations so far.

@@ -154,7 +154,7 @@ mod tests {
     use crate::tensor::DType;
 
     /// The operations of a graph of a training step.
-    fn sent() -> (GraphDef, Vec<ReceivedOperation>) {
+    fn sent() -> (Arc<GraphDef>, Vec<ReceivedOperation>) {
         let g = Graph::new();
         let x = g.placeholder("x", DType::F32, [None, Some(2)]).unwrap();
         dense(&x, 3).unwrap().square().mean();

@@ -44,7 +44,8 @@ pub(crate) struct NewOperation<'a> {
 /// A graph under construction, and the scopes it is being built in.
 #[derive(Default)]
 pub(super) struct State {
-    pub(super) def: GraphDef,
+    /// Shared with the snapshots since it was last changed.
+    pub(super) def: Arc<GraphDef>,
     pub(super) by_name: BTreeMap<Arc<str>, OpId>,
     pub(super) device_scopes: Vec<DeviceScope>,
     pub(super) name_scopes: Vec<String>,
@@ -131,7 +132,7 @@ impl State {
             control_inputs.extend(self.controls.iter().copied());
         }
         self.by_name.insert(Arc::clone(&name), id);
-        self.def.operations.push(Operation {
+        Arc::make_mut(&mut self.def).operations.push(Operation {
             name,
             op: new.op,
             inputs: new.inputs.into(),

@@ -10,6 +10,8 @@ mod shapes;
 mod sparse;
 mod windows;
 
+use std::sync::Arc;
+
 use super::{Graph, GraphDef, GraphError, Operation, Output};
 use crate::tensor::DType;
 
@@ -19,7 +21,7 @@ fn floats<const N: usize>(g: &Graph, name: &str, shape: [Option<usize>; N]) -> O
     g.placeholder(name, DType::F32, shape).unwrap()
 }
 
-fn snapshot(g: &Graph) -> GraphDef {
+fn snapshot(g: &Graph) -> Arc<GraphDef> {
     g.snapshot().unwrap()
 }
 

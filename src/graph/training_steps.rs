@@ -1,5 +1,7 @@
 //! The training steps of a graph: the operation that ends each, its outputs, and its replica.
 
+use std::sync::Arc;
+
 use super::device_scope;
 use super::error::{GraphError, GraphProblem};
 use super::op::{Op, Replica};
@@ -112,7 +114,7 @@ impl Graph {
                     problem: GraphProblem::OtherTraining { built_for, run: replica },
                 });
             }
-            state.def.operations[index].op = Op::CommitStep(replica);
+            Arc::make_mut(&mut state.def).operations[index].op = Op::CommitStep(replica);
         }
         Ok(())
     }
@@ -188,8 +190,9 @@ impl Graph {
     pub(crate) fn make_variables_local(&self) {
         let mut state = self.state();
         let state = &mut *state;
-        for index in 0..state.def.operations.len() {
-            let operation = &mut state.def.operations[index];
+        let def = Arc::make_mut(&mut state.def);
+        for index in 0..def.operations.len() {
+            let operation = &mut def.operations[index];
             let Op::Variable(spec) = &mut operation.op else { continue };
             if spec.is_local || *spec.shared_name == *GLOBAL_STEP {
                 continue;
@@ -199,7 +202,7 @@ impl Graph {
             let device = device_scope::resolve(&state.device_scopes, name, op, outputs);
             operation.device = device.clone();
             let variable = OpId(index as u32);
-            for beside in &mut state.def.operations {
+            for beside in &mut def.operations {
                 if beside.colocated_with == Some(variable) {
                     beside.device = device.clone();
                 }

@@ -41,7 +41,8 @@ pub enum ExportError {
 /// If an operation has no counterpart in TensorFlow: which one.
 pub fn to_graph_def(graph: &Graph, outputs: &[&Output]) -> Result<Vec<u8>, ExportError> {
     let wanted: Vec<OpId> = outputs.iter().map(|output| output.edge().op).collect();
-    written(&graph.snapshot()?, &wanted)
+    let def = graph.snapshot()?;
+    written(&def, &wanted)
 }
 
 /// The operations that those of `wanted` need; all if none is named.

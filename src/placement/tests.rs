@@ -5,6 +5,8 @@ mod partitioned;
 mod placer;
 mod replica_device_setter;
 
+use std::sync::Arc;
+
 use super::place;
 use crate::cluster::{DeviceName, TaskName};
 use crate::graph::{Graph, GraphDef, GraphError, OpId, Output, Variable};
@@ -15,7 +17,7 @@ fn variable(g: &Graph, name: &str, shape: [usize; 2]) -> Built<Variable> {
     g.variable(name, &g.zeros(shape))
 }
 
-fn snapshot(g: &Graph) -> GraphDef {
+fn snapshot(g: &Graph) -> Arc<GraphDef> {
     g.snapshot().unwrap()
 }
 

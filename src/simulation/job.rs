@@ -208,4 +208,23 @@ mod tests {
             assert_eq!(runs.load(Ordering::Relaxed), count);
         }
     }
+
+    #[test]
+    fn jobs_that_wait_together_are_each_done_once_whichever_is_needed_first() {
+        for flops in [WORTH_A_THREAD.flops, WORTH_WAKING.flops] {
+            let (jobs, runs) = (Jobs::default(), Arc::new(AtomicU32::new(0)));
+            let start =
+                |_| jobs.start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
+            let mut started: Vec<Job> = (0..300).map(start).collect();
+            let dropped = started.split_off(200);
+            assert!(started.into_iter().rev().all(|job| job.finish().is_ok()));
+            assert!(runs.load(Ordering::Relaxed) >= 200);
+            drop(dropped);
+            while jobs.lock().helpers > 0 {
+                thread::yield_now();
+            }
+            let left = jobs.lock().waiting.len() as u32;
+            assert_eq!(runs.load(Ordering::Relaxed) + left, 300);
+        }
+    }
 }

@@ -244,7 +244,7 @@ impl Session {
         self.graph.check()?;
         let now = self.graph.len();
         if self.known.replace(now) != now {
-            let graph = Arc::new(self.graph.snapshot()?);
+            let graph = self.graph.snapshot()?;
             tell(&self.target.master, MasterMail::ExtendSession { session: self.id, graph });
         }
         Ok(())

@@ -3,6 +3,7 @@
 mod absent;
 mod mirrored;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::{Role, TaskName};
@@ -133,7 +134,7 @@ async fn train_until_the_end(
 ///
 /// # Errors
 /// If the model can't be built.
-pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
+pub(crate) fn step_graph(task: &Task) -> Result<(Arc<GraphDef>, Request)> {
     let (g, model) = build_graph(task, &Absent::default())?;
     let shared = model.train_op.in_step(task.local_steps() - 1);
     let mut request = Request { targets: vec![shared.op_id()], ..Request::default() };

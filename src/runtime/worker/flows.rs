@@ -116,13 +116,13 @@ impl FlowSession {
     async fn open(
         master: &Address<MasterMail>,
         options: SessionOptions,
-        (graph, requests): (GraphDef, Vec<Request>),
+        (graph, requests): (Arc<GraphDef>, Vec<Request>),
     ) -> Result<Self> {
         let answer = Answer::new();
         let reply = answer.reply();
         tell(master, MasterMail::CreateSession { options, reply });
         let id = answer.await.ok_or_else(stopped)??;
-        tell(master, MasterMail::ExtendSession { session: id, graph: Arc::new(graph) });
+        tell(master, MasterMail::ExtendSession { session: id, graph });
         let requests = requests.into_iter().map(Arc::new).collect();
         Ok(Self { master: master.clone(), id, requests })
     }
@@ -159,7 +159,7 @@ fn functions(
     flow: Flow<'_>,
     node: &Node,
     device: &DeviceName,
-) -> Result<(GraphDef, Vec<Request>), GraphError> {
+) -> Result<(Arc<GraphDef>, Vec<Request>), GraphError> {
     let graph = Graph::new();
     let requests = graph.with_name_scope(&node.name, |graph| {
         let request = |function: &Function| {
