@@ -26,7 +26,9 @@ use trainyard::runtime::{
     ComputeModel, GraphHandle, MasterMessage, OwnValuesAnswer, ParameterServerMessage, PeerMessage,
     Processor, ServerDef, ServerWorld, StepId, WorkerMessage,
 };
+use trainyard::tensor::set_memory_limit;
 use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
+use trainyard::units::Bytes;
 
 const STEPS: usize = 100_000;
 const SESSIONS: usize = 1_000;
@@ -305,7 +307,18 @@ async fn of_unwanted_messages() -> Result<i64> {
 fn memory_is_constant_over_steps_sessions_and_messages_and_bounded_over_a_large_file()
 -> std::io::Result<()> {
     stays_constant_over_steps_sessions_lives_and_unwanted_messages();
-    stays_within_a_tenth_of_the_file_of_a_training()
+    stays_within_a_tenth_of_the_file_of_a_training()?;
+    is_taken_from_buffers_kept_for_later_before_it_is_refused();
+    Ok(())
+}
+
+/// Makes tensors of sizes that use no buffer of one another, each alone within the limit.
+fn is_taken_from_buffers_kept_for_later_before_it_is_refused() {
+    set_memory_limit(Bytes(64 << 20));
+    for megabytes in [40, 20, 10, 60, 5] {
+        let tensor = Tensor::zeros(DType::F32, [megabytes << 18]);
+        assert_eq!(tensor.bytes().len(), megabytes << 20);
+    }
 }
 
 fn stays_constant_over_steps_sessions_lives_and_unwanted_messages() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::{ClusterError, ConfigErrors, DeviceNameError, TaskName};
 use crate::graph::{GraphError, GraphProblem};
 use crate::placement::PlacementError;
-use crate::tensor::TensorError;
+use crate::tensor::{OutOfMemory, TensorError};
 
 /// The class of an error: says what a program can do about it (TensorFlow: `error::Code`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,6 +121,12 @@ macro_rules! invalid_argument {
     )*};
 }
 invalid_argument!(PlacementError, TensorError, ClusterError, ConfigErrors, DeviceNameError);
+
+impl From<OutOfMemory> for Error {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::new(Code::ResourceExhausted, refused.to_string())
+    }
+}
 
 impl From<GraphError> for Error {
     fn from(error: GraphError) -> Self {

@@ -28,7 +28,7 @@ use tracing::trace_span;
 use crate::clock::Clock;
 use crate::graph::Replica;
 use crate::sync::{Membership, Participation, Views};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, within_memory};
 use crate::transport::PeerId;
 
 use crate::runtime::devices::Devices;
@@ -140,8 +140,9 @@ impl ParameterServer {
             }
             Action::Assign(variable, value) => self.assign(variable, ticket, value),
             Action::AssignAdd(variable, delta) => {
-                let outcome = self.store.get_mut(variable).assign_add(&delta);
-                let outcome = outcome.and_then(|()| self.read(variable, false));
+                let added = within_memory(|| self.store.get_mut(variable).assign_add(&delta));
+                let added = added.unwrap_or_else(|refused| Err(refused.into()));
+                let outcome = added.and_then(|()| self.read(variable, false));
                 self.answer(ticket, outcome);
             }
             Action::Apply(apply) => self.apply(ticket, apply),

@@ -8,13 +8,16 @@
 use std::sync::{Arc, Mutex};
 
 use super::dtype::Element;
-use super::memory::Counted;
+use super::memory::{Counted, refuse};
 
 /// The most bytes that the free list keeps of each power of two \[bytes\]: two tensors of 100 MB,
 /// since touching that much new memory takes half as long as receiving it.
 const KEPT_BYTES: usize = 256 << 20;
 /// The size of a cache line, and the alignment of every tensor \[bytes\].
 const LINE: usize = 64;
+/// The room that a buffer has before any of its bytes has come \[bytes\]: whoever announces more
+/// has to send it before it takes memory.
+const FIRST_ROOM: usize = 256 << 10;
 /// The number of size classes: one a power of two, up to 1 TiB.
 const CLASSES: usize = 40;
 
@@ -34,16 +37,24 @@ pub(super) struct Buffer {
     lines: Vec<Line>,
     len: usize,
     /// Its share of the memory of all tensors.
-    _counted: Counted,
+    counted: Counted,
 }
 
 impl Buffer {
     /// An empty buffer with room for `wanted` bytes and more, so that others can use it again.
     fn with_room(wanted: usize) -> Self {
-        let counted = Counted::new(wanted);
-        let lines = wanted.div_ceil(LINE);
-        let room = if class(wanted).is_some() { lines.next_power_of_two() } else { lines };
-        Self { lines: Vec::with_capacity(room), len: 0, _counted: counted }
+        let counted = count(wanted);
+        Self { lines: Vec::with_capacity(lines_for(wanted)), len: 0, counted }
+    }
+
+    /// Sees to it that it has room for `wanted` bytes.
+    fn make_room(&mut self, wanted: usize) {
+        let lines = lines_for(wanted);
+        if lines > self.lines.capacity() {
+            self.counted = Counted::default();
+            self.counted = count(wanted);
+            self.lines.reserve_exact(lines - self.lines.len());
+        }
     }
 
     fn bytes(&self) -> &[u8] {
@@ -139,10 +150,11 @@ pub(super) struct Filling {
 }
 
 impl Filling {
-    /// An empty buffer with room for `wanted` bytes.
+    /// An empty buffer for `wanted` bytes.
     pub(super) fn new(wanted: usize) -> Self {
         let kept = class(wanted).and_then(|class| free_list(class).pop());
-        let mut buffer = kept.unwrap_or_else(|| Arc::new(Buffer::with_room(wanted)));
+        let first = wanted.min(FIRST_ROOM);
+        let mut buffer = kept.unwrap_or_else(|| Arc::new(Buffer::with_room(first)));
         let own = Arc::get_mut(&mut buffer).expect("nobody holds a buffer of the free list");
         own.lines.clear();
         own.len = 0;
@@ -160,6 +172,10 @@ impl Filling {
         *bytes = rest;
         let buffer =
             Arc::get_mut(&mut self.buffer).expect("a buffer that is being filled is nobody else's");
+        let filled = buffer.len + taken.len();
+        if filled.div_ceil(LINE) > buffer.lines.capacity() {
+            buffer.make_room((2 * filled).min(self.wanted));
+        }
         let begun = buffer.lines.len() * LINE - buffer.len;
         let (head, tail) = taken.split_at(taken.len().min(begun));
         let at = buffer.len;
@@ -199,6 +215,23 @@ impl Drop for Shared {
 fn class(len: usize) -> Option<usize> {
     let class = len.max(LINE).next_power_of_two().trailing_zeros() as usize;
     (len > 0 && class < CLASSES).then_some(class)
+}
+
+/// The number of lines of a buffer for `wanted` bytes; more than it needs, so that others of its size
+/// class can use it again.
+fn lines_for(wanted: usize) -> usize {
+    let lines = wanted.div_ceil(LINE);
+    if class(wanted).is_some() { lines.next_power_of_two() } else { lines }
+}
+
+/// Counts a buffer of `bytes`, for which kept buffers are given up if need be; unwinds with
+/// `OutOfMemory` if that is still too much.
+fn count(bytes: usize) -> Counted {
+    let counted = Counted::new(bytes).or_else(|_| {
+        (0..CLASSES).for_each(|class| free_list(class).clear());
+        Counted::new(bytes)
+    });
+    counted.unwrap_or_else(|refused| refuse(refused))
 }
 
 fn free_list(class: usize) -> std::sync::MutexGuard<'static, Vec<Arc<Buffer>>> {

@@ -3,7 +3,8 @@
 use super::buffer::Filling;
 use super::{DType, Shape, Tensor, TensorError};
 
-/// A tensor that still lacks some of its bytes. Its memory is touched only as they arrive.
+/// A tensor that still lacks some of its bytes. It takes memory only as they arrive: the length is
+/// what a peer or a file says.
 pub(crate) struct FillingTensor {
     dtype: DType,
     shape: Shape,
@@ -55,6 +56,21 @@ mod tests {
             }
             assert_eq!((filling.missing(), filling.full().unwrap()), (0, whole.clone()), "{piece}");
         }
+    }
+
+    #[test]
+    fn a_length_that_is_only_announced_takes_no_memory() {
+        let mut filling = FillingTensor::new(DType::F32, [1 << 20, 1 << 20].into());
+        filling.push(&mut &[0; 100][..]);
+        assert_eq!(filling.missing(), (1 << 42) - 100, "this machine has no 4 TiB");
+    }
+
+    #[test]
+    fn a_tensor_beyond_the_first_room_comes_whole() {
+        let whole = Tensor::new([600_000], &(0..600_000).collect::<Vec<i32>>()).unwrap();
+        let mut filling = FillingTensor::new(DType::I32, whole.shape());
+        whole.bytes().chunks(70_001).for_each(|mut bytes| filling.push(&mut bytes));
+        assert_eq!(filling.full().unwrap(), whole);
     }
 
     #[test]

@@ -74,11 +74,14 @@ pub(crate) fn within_memory<T>(work: impl FnOnce() -> T) -> Result<T, OutOfMemor
 pub(super) struct Counted(u64);
 
 impl Counted {
-    /// Counts a buffer of `bytes`; unwinds with [`OutOfMemory`] if that is too much.
-    pub(super) fn new(bytes: usize) -> Self {
+    /// Counts a buffer of `bytes`.
+    ///
+    /// # Errors
+    /// If that is too much.
+    pub(super) fn new(bytes: usize) -> Result<Self, OutOfMemory> {
         let wanted = bytes as u64;
         if wanted < COUNTED {
-            return Self::default();
+            return Ok(Self::default());
         }
         let limit = match LIMIT.load(Ordering::Relaxed) {
             0 => memory_of_machine(),
@@ -88,9 +91,9 @@ impl Counted {
         let counted = Self(wanted);
         if taken.saturating_add(wanted) > limit.0 {
             drop(counted);
-            refuse(OutOfMemory { wanted: Bytes(wanted), taken: Bytes(taken), limit });
+            return Err(OutOfMemory { wanted: Bytes(wanted), taken: Bytes(taken), limit });
         }
-        counted
+        Ok(counted)
     }
 }
 
@@ -101,7 +104,7 @@ impl Drop for Counted {
 }
 
 /// Unwinds without the report of a panic: it is none.
-fn refuse(refused: OutOfMemory) -> ! {
+pub(super) fn refuse(refused: OutOfMemory) -> ! {
     resume_unwind(Box::new(refused))
 }
 

@@ -20,7 +20,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use crate::tensor::{Tensor, TensorError};
+use crate::tensor::{OutOfMemory, Tensor, TensorError};
 
 use super::{Messages, Payload};
 
@@ -99,6 +99,9 @@ pub enum WireError {
     /// A tensor's values are not of its type.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// There is no memory for a tensor.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// The control part can't be read.
     #[error("the control part can't be read: {0}")]
     Decode(#[from] bincode::error::DecodeError),

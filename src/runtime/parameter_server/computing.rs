@@ -11,7 +11,6 @@ use crate::tensor::{Tensor, within_memory};
 
 use super::ParameterServer;
 use crate::runtime::compute::{Asker, Calculation, Work};
-use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::parameter_server::updating::{Updates, Updating};
@@ -22,9 +21,7 @@ impl ParameterServer {
     /// time.
     pub(super) fn gather(&mut self, ticket: Ticket, variable: VariableId, ids: &Tensor) {
         let gathered = within_memory(|| self.store.get(variable).gather(ids));
-        let outcome = gathered.unwrap_or_else(|refused| {
-            Err(Error::new(Code::ResourceExhausted, refused.to_string()))
-        });
+        let outcome = gathered.unwrap_or_else(|refused| Err(refused.into()));
         self.keep_snapshot(ticket, variable);
         self.gathered.push(Served { ticket, outcome });
     }

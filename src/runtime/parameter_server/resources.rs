@@ -10,7 +10,7 @@ use smallvec::smallvec;
 
 use crate::graph::{ResourceAction, ResourceKind, ResourceSpec};
 use crate::sync::{Answer, QueueState};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, within_memory};
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{Scope, StepId};
@@ -218,9 +218,8 @@ fn elements(components: &[Tensor]) -> Result<Vec<StateValues>> {
             format!("the components have different numbers of rows: {}", shapes.join(", "));
         return Err(Error::new(Code::InvalidArgument, message));
     }
-    Ok((0..rows)
-        .map(|row| components.iter().map(|component| component.row(row)).collect())
-        .collect())
+    let element = |row| components.iter().map(|component| component.row(row)).collect();
+    Ok(within_memory(|| (0..rows).map(element).collect())?)
 }
 
 fn answered(answer: Answer<Waiter, StateValues>, name: &str) -> Served {
@@ -228,11 +227,11 @@ fn answered(answer: Answer<Waiter, StateValues>, name: &str) -> Served {
         Answer::Done(who) => Served { ticket: who.ticket, outcome: Ok(StateValues::new()) },
         Answer::Taken(who, elements) => {
             let outcome = if who.stacks {
-                stacked(&elements)
+                within_memory(|| stacked(&elements)).map_err(Error::from)
             } else {
-                elements.into_iter().next().unwrap_or_default()
+                Ok(elements.into_iter().next().unwrap_or_default())
             };
-            Served { ticket: who.ticket, outcome: Ok(outcome) }
+            Served { ticket: who.ticket, outcome }
         }
         Answer::Closed(who) => {
             let message =

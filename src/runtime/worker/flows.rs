@@ -14,7 +14,7 @@ use crate::graph::{
 };
 use crate::operations::{Flow, Next};
 use crate::partition::{Node, Request};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, within_memory};
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Actors;
@@ -101,11 +101,11 @@ async fn run(
             session.insert(FlowSession::open(&actors.master, options, graph).await?)
         }
     };
-    let mut running = flow.begin(inputs);
+    let mut running = within_memory(|| flow.begin(inputs))?;
     let mut given = Values::new();
     let refused = |error: ComputeError| Error::new(Code::InvalidArgument, error.to_string());
     loop {
-        match running.next(given).map_err(refused)? {
+        match within_memory(|| running.next(given))?.map_err(refused)? {
             Next::Run(function, inputs) => given = session.run(function, inputs.into()).await?,
             Next::Done(outputs) => return Ok(outputs),
         }

@@ -2,7 +2,7 @@
 
 use super::tensors::{TENSOR_HEADER, parse};
 use super::{FRAME_HEADER, Frame, Kind, MAX_TENSORS, WireError, WireLimits};
-use crate::tensor::{FillingTensor, Tensor};
+use crate::tensor::{FillingTensor, Tensor, within_memory};
 
 /// The memory that is allocated for a control part before any of it has arrived \[bytes\].
 const FIRST_ROOM: usize = 64 << 10;
@@ -112,7 +112,7 @@ impl FrameDecoder {
                 let Some(header) = header.push(bytes).copied() else { return Ok(false) };
                 self.begin_tensor(&header)?;
             }
-            State::Tensor(tensor) => tensor.push(bytes),
+            State::Tensor(tensor) => within_memory(|| tensor.push(bytes))?,
         }
         self.end_part()
     }
@@ -134,7 +134,7 @@ impl FrameDecoder {
         WireLimits::check("a tensor", length, self.limits.tensor)?;
         self.tensor_bytes += length;
         WireLimits::check("the tensors of an envelope", self.tensor_bytes, self.limits.envelope)?;
-        self.state = State::Tensor(FillingTensor::new(dtype, shape));
+        self.state = State::Tensor(within_memory(|| FillingTensor::new(dtype, shape))?);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use crate::graph::{Reduction, ResourceAction, ResourceKind, ResourceSpec};
 use crate::kernels;
 use crate::kernels::indexed::positions;
 use crate::sync::{AccumulatorState, SparseSum};
-use crate::tensor::{DType, Shape, Tensor};
+use crate::tensor::{DType, Shape, Tensor, within_memory};
 
 use super::told;
 use crate::runtime::error::{Code, Error, Result};
@@ -107,7 +107,7 @@ pub(super) fn reduced(
     (ticket, gradients): (Ticket, Vec<StateValues>),
     spec: &ResourceSpec,
 ) -> Served {
-    let outcome = match &spec.kind {
+    let reduced = within_memory(|| match &spec.kind {
         ResourceKind::ConditionalAccumulator { reduction, .. } => {
             smallvec![dense(&gradients, *reduction)]
         }
@@ -115,8 +115,8 @@ pub(super) fn reduced(
             sparse(&gradients, *reduction)
         }
         ResourceKind::FifoQueue { .. } => panic!("gradients come from an accumulator"),
-    };
-    Served { ticket, outcome: Ok(outcome) }
+    });
+    Served { ticket, outcome: reduced.map_err(Error::from) }
 }
 
 fn dense(gradients: &[StateValues], reduction: Reduction) -> Tensor {
