@@ -99,6 +99,12 @@ pub enum CheckpointError {
          of the state file"
     )]
     Basename(String),
+    /// There are checkpoints, and each lacks something.
+    #[error("none of the checkpoints in {location} is whole")]
+    NoneWhole {
+        /// The location that was searched.
+        location: String,
+    },
     /// There is no checkpoint of that step.
     #[error("there is no checkpoint of step {global_step} in {location}; {there}")]
     NoSuchCheckpoint {

@@ -33,7 +33,8 @@ pub(crate) struct Index {
     pub(crate) global_step: u64,
     /// The time of the save, since the epoch; in a simulation, since its beginning.
     pub(crate) time: Duration,
-    /// The number of earlier saves of the same step.
+    /// The edition in the names of the shards: saves of the same step that replace each other, or
+    /// are of different savers, have different ones.
     pub(super) edition: u32,
     pub(crate) shards: Vec<ShardEntry>,
     pub(crate) variables: BTreeMap<String, VariableEntry>,

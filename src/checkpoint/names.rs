@@ -4,7 +4,7 @@ use super::CheckpointError;
 
 /// The file that names the newest checkpoints (TensorFlow: `latest_filename`).
 pub(super) const STATE_FILE: &str = "checkpoint";
-/// The file with the number of the saver that writes here, and whether its training has ended.
+/// The file with the identity of the saver that writes here, and whether its training has ended.
 pub(super) const WRITER_FILE: &str = "checkpoint.writer";
 const INDEX: &str = ".index.json";
 const SHARD: &str = ".safetensors";
@@ -50,7 +50,8 @@ impl Names {
     }
 
     /// The file of shard `shard` of `shards`. If a step is saved again, it gets another edition, so
-    /// that its first files stay as they are until the index names the new ones.
+    /// that its first files stay as they are until the index names the new ones. Each saver has
+    /// editions of its own.
     pub(super) fn shard(&self, step: u64, edition: u32, (shard, shards): (usize, usize)) -> String {
         let edition = if edition == 0 { String::new() } else { format!(".{edition}") };
         format!("{}{edition}-{shard:05}-of-{shards:05}{SHARD}", self.checkpoint(step))

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::index::Index;
+use super::index::{Index, ShardEntry};
 use super::names::{FileOf, Names, STATE_FILE};
 use super::reader::{self, Reader};
 use super::shard_file::Encoded;
@@ -282,33 +282,44 @@ impl Saver {
         reader.restore(&index).ok().map(|_| index.bytes())
     }
 
-    /// The edition for saving a step: one whose files no existing index can name.
+    /// The edition for saving a step: one of this saver's own whose files no existing index can
+    /// name.
     fn edition(&self, step: u64, files: &BTreeMap<String, u64>) -> u32 {
+        let first = self.writer.first_edition();
         if !files.contains_key(&self.names.index(step)) {
-            return 0;
+            return first;
         }
         let edition = |file: &String| match self.names.parse(file)? {
             FileOf::Shard(of, edition) if of == step => Some(edition),
             _ => None,
         };
-        files.keys().filter_map(edition).max().map_or(0, |last| last.wrapping_add(1))
+        let taken: BTreeSet<u32> = files.keys().filter_map(edition).collect();
+        (first..=u32::MAX).find(|edition| !taken.contains(edition)).unwrap_or(first)
     }
 
-    /// Writes the shards, then the index. If a shard fails, deletes those that were written.
+    /// Writes the shards, then the index. If a shard fails, or another saver has taken over
+    /// meanwhile, deletes those that were written.
     fn write(&self, index: &Index, encoded: &[Encoded<'_>]) -> Result<(), CheckpointError> {
         for (at, (shard, encoded)) in index.shards.iter().zip(encoded).enumerate() {
             if let Err(error) = self.write_file(&shard.file, &encoded.parts()) {
-                let written = index.shards[..at].iter().map(|shard| self.delete_file(&shard.file));
-                if written.filter(Result::is_err).count() > 0 {
-                    tracing::debug!(
-                        "shards of a save that failed are left; the next save deletes them"
-                    );
-                }
+                self.delete_shards(&index.shards[..at]);
                 return Err(error);
             }
         }
+        if let Err(error) = self.writer.check(&*self.store) {
+            self.delete_shards(&index.shards);
+            return Err(error);
+        }
         // If this fails, the index may have been written nevertheless: its shards stay.
         self.write_file(&self.names.index(index.global_step), &[&index.encode()])
+    }
+
+    /// Deletes shards of a save that has failed.
+    fn delete_shards(&self, shards: &[ShardEntry]) {
+        let deleted = shards.iter().map(|shard| self.delete_file(&shard.file));
+        if deleted.filter(Result::is_err).count() > 0 {
+            tracing::debug!("shards of a save that failed are left; the next save deletes them");
+        }
     }
 
     /// Cleans up after a save: writes the state file, and deletes superfluous checkpoints and the

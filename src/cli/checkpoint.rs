@@ -88,8 +88,8 @@ fn newest(saver: &mut Saver, location: &str) -> Result<Restored, Failure> {
     for error in &found.rejected {
         eprintln!("warning: {error}");
     }
-    let none = || unfit(location, "there is no checkpoint that is whole".to_owned());
-    found.checkpoint.ok_or_else(none)
+    let location = location.to_owned();
+    found.checkpoint.ok_or(Failure::Checkpoint(CheckpointError::NoneWhole { location }))
 }
 
 fn unfit(location: &str, problem: String) -> Failure {

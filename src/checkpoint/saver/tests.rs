@@ -2,6 +2,7 @@
 
 mod damage;
 mod death;
+mod takeover;
 
 use std::io;
 use std::sync::Arc;

@@ -1,18 +1,31 @@
 //! Who may save: of several savers of one store, the one that has taken over last; and whether it
 //! has come to the end of its training.
 
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::names::WRITER_FILE;
 use crate::checkpoint::store::Store;
 
-/// What comes between the number and the conditions of a training that has ended.
+/// Separates the saver from the conditions of a training that has ended.
 const ENDED: &str = " ended: ";
+/// The number of editions that each saver has to itself.
+const EDITIONS: u32 = 1000;
 
-/// A saver's number among those that have taken over; none before it has.
+/// A saver's identity among those that have taken over; none before it has.
 #[derive(Default)]
-pub(super) struct Writer(Option<u64>);
+pub(super) struct Writer(Option<Identity>);
+
+/// The identity of a saver that has taken over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    number: u64,
+    /// A random number, since two savers that take over at once can take the same `number`. Older
+    /// versions of this program write none.
+    token: Option<u64>,
+}
 
 impl Writer {
     /// Takes over the checkpoints in `store`, if it has not.
@@ -23,7 +36,8 @@ impl Writer {
         if self.0.is_some() {
             return Ok(());
         }
-        let own = last(store)?.map_or(1, |last| last.saturating_add(1));
+        let number = last(store)?.map_or(1, |last| last.number.saturating_add(1));
+        let own = Identity { number, token: Some(RandomState::new().build_hasher().finish()) };
         let written = store.write(WRITER_FILE, &[own.to_string().as_bytes()]);
         written.map_err(CheckpointError::store("write", store.locate(WRITER_FILE)))?;
         self.0 = Some(own);
@@ -49,18 +63,43 @@ impl Writer {
     pub(super) fn check(&self, store: &dyn Store) -> Result<(), CheckpointError> {
         let Some(ours) = self.0 else { return Ok(()) };
         match last(store)? {
-            Some(theirs) if theirs != ours => {
-                Err(CheckpointError::TakenOver { location: store.locate(""), theirs, ours })
-            }
+            Some(theirs) if theirs != ours => Err(CheckpointError::TakenOver {
+                location: store.locate(""),
+                theirs: theirs.number,
+                ours: ours.number,
+            }),
             _ => Ok(()),
         }
     }
+
+    /// The first of the saver's own editions. A saver that is replaced while it saves thus writes
+    /// over no shard of its successor. One that has not taken over begins as the first does.
+    pub(super) fn first_edition(&self) -> u32 {
+        let before = self.0.map_or(0, |own| own.number.saturating_sub(1));
+        (before % u64::from(u32::MAX / EDITIONS)) as u32 * EDITIONS
+    }
 }
 
-/// The number of the saver that took over last, if any did.
-fn last(store: &dyn Store) -> Result<Option<u64>, CheckpointError> {
-    let text = text(store)?;
-    Ok(text.and_then(|text| text.split(' ').next()?.parse().ok()))
+impl Identity {
+    fn parse(text: &str) -> Option<Self> {
+        let (identity, _) = text.split_once(ENDED).unwrap_or((text, ""));
+        let mut words = identity.split(' ');
+        let number = words.next()?.parse().ok()?;
+        let token = words.next().and_then(|token| u64::from_str_radix(token, 16).ok());
+        Some(Self { number, token })
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number)?;
+        self.token.map_or(Ok(()), |token| write!(f, " {token:016x}"))
+    }
+}
+
+/// The saver that took over last, if any did.
+fn last(store: &dyn Store) -> Result<Option<Identity>, CheckpointError> {
+    Ok(text(store)?.and_then(|text| Identity::parse(&text)))
 }
 
 /// The stop conditions of the training that the last saver has brought to its end, if it has.
