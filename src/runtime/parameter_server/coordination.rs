@@ -121,7 +121,7 @@ impl Coordination {
     ) -> Answers {
         let replica = commit.replica;
         if let Some(before) = taken.and_then(|taken| self.committed.done(ticket, taken)) {
-            return smallvec![Served { ticket, outcome: Ok(outputs(before)) }];
+            return self.answer_again(replica, ticket, before);
         }
         let before = self.global_step;
         let rests_from = self.rest.as_ref().map(|(from, _)| *from);
@@ -148,6 +148,16 @@ impl Coordination {
             _ => answers.extend(self.answer(effects)),
         }
         answers
+    }
+
+    /// Answers a step that was counted before: with the release of its worker if that is still
+    /// held, so that no worker escapes by taking a step again.
+    fn answer_again(&mut self, replica: Replica, ticket: Ticket, counted: Counted) -> Answers {
+        let Some((held, _)) = self.commits.get_mut(&replica.worker) else {
+            return smallvec![Served { ticket, outcome: Ok(outputs(counted)) }];
+        };
+        let before = std::mem::replace(held, ticket);
+        Self::taken_over(replica, ticket, Some(before)).collect()
     }
 
     /// Has the workers of a barrier rest between two steps, from the next round on that nobody has
@@ -328,4 +338,52 @@ pub(super) fn two_operations(replica: Replica) -> Error {
          one part in a round; run them in steps of their own"
     );
     Error::new(Code::InvalidArgument, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::LocalDevice;
+    use crate::runtime::messages::Origin;
+    use crate::runtime::state::VariableId;
+    use crate::sync::Mode;
+    use crate::transport::PeerId;
+
+    fn ticket(worker: u32, number: u64) -> Ticket {
+        let step = StepId { master: worker.into(), number, trains: true };
+        Ticket { step, device: LocalDevice::cpu(0), node: 0 }
+    }
+
+    /// The end of step `number` of `worker`, which is one of two.
+    fn commit(worker: u32, number: u64) -> Commit {
+        let mode = Mode::BoundedStaleness { slack: 1 };
+        let origin = Origin { training: 3, number, is_again: false };
+        Commit {
+            global_step: VariableId(0),
+            replica: Replica { worker, workers: 2, mode },
+            read: 0,
+            version: None,
+            taken: Some(Taken { task: PeerId(worker), origin }),
+        }
+    }
+
+    /// The tickets of `answers`, each with whether it succeeds.
+    fn told(answers: &[Served]) -> Vec<(Ticket, bool)> {
+        answers.iter().map(|served| (served.ticket, served.outcome.is_ok())).collect()
+    }
+
+    #[test]
+    fn a_held_worker_that_takes_its_step_again_is_held_until_the_slowest_has_caught_up() {
+        let members = Membership::default();
+        let mut coordination = Coordination::new(commit(0, 0).replica, &members);
+        let mut end = |worker, attempt, number, now| {
+            let commit = commit(worker, number);
+            told(&coordination.commit(&members, ticket(worker, attempt), now, &commit))
+        };
+        assert_eq!(end(0, 0, 0, 0), [(ticket(0, 0), true)]);
+        assert!(end(0, 1, 1, 1).is_empty(), "it is two steps ahead");
+        assert_eq!(end(0, 2, 1, 2), [(ticket(0, 1), false)], "the step is taken again");
+        assert_eq!(end(1, 0, 0, 2), [(ticket(0, 2), true), (ticket(1, 0), true)]);
+        assert_eq!(end(0, 3, 1, 3), [(ticket(0, 3), true)], "nothing holds it any longer");
+    }
 }

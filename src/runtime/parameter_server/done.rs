@@ -5,21 +5,25 @@
 //! that task or another, may have been done by then. A task takes its steps one after the other, so
 //! remembering the last step of each training is enough.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::cluster::LocalDevice;
 use crate::runtime::state::{Taken, Ticket};
 use crate::transport::PeerId;
 
-/// The number of trainings remembered for each task: those that go on at the same time.
-const REMEMBERED: usize = 4;
+/// The most trainings remembered for each task whose master orders their steps: one or two where
+/// each program has its own master, and one for each program that shares a master. If more of them
+/// take turns, the one that was noted longest ago is forgotten, and a step of it that is then taken
+/// again is done twice.
+const REMEMBERED: usize = 64;
 
-/// The results of the last step of each training, by the task that takes its steps. A task's later
-/// lives and trainings take the places of its earlier ones, so there are only a few for each.
+/// The results of the last step of each training, by the task that takes its steps; the training
+/// that was noted last is the last in its list. A task's later lives and trainings take the places
+/// of its earlier ones.
 #[derive(Debug)]
-pub(super) struct Done<T>(BTreeMap<PeerId, VecDeque<Last<T>>>);
+pub(super) struct Done<T>(BTreeMap<PeerId, Vec<Last<T>>>);
 
 /// The results of a training's last step.
 #[derive(Debug)]
@@ -38,6 +42,12 @@ impl<T> Default for Done<T> {
 }
 
 impl<T> Last<T> {
+    /// A step of which nothing has been done.
+    fn new(ticket: Ticket, taken: Taken) -> Self {
+        let (training, step) = (taken.origin.training, taken.origin.number);
+        Self { master: ticket.step.master, training, step, operations: SmallVec::new() }
+    }
+
     fn is_of(&self, ticket: Ticket, taken: Taken) -> bool {
         (self.master, self.training) == (ticket.step.master, taken.origin.training)
     }
@@ -45,7 +55,7 @@ impl<T> Last<T> {
 
 impl<T: Copy> Done<T> {
     fn last(&self, ticket: Ticket, taken: Taken) -> Option<&Last<T>> {
-        self.0.get(&taken.task)?.iter().find(|last| last.is_of(ticket, taken))
+        self.0.get(&taken.task)?.iter().rfind(|last| last.is_of(ticket, taken))
     }
 
     /// The result of the operation of `ticket` in the step `taken`, if it has been done.
@@ -74,32 +84,24 @@ impl<T: Copy> Done<T> {
 
     /// Notes the operation's result.
     pub(super) fn note(&mut self, ticket: Ticket, taken: Taken, came: T) {
-        let (training, step) = (taken.origin.training, taken.origin.number);
-        let operation = ((ticket.device, ticket.node), came);
         let of_task = self.0.entry(taken.task).or_default();
-        match of_task.iter_mut().find(|last| last.is_of(ticket, taken)) {
-            Some(last) if last.step == step => {
-                last.operations.retain(|(done, _)| *done != operation.0);
-                last.operations.push(operation);
-            }
-            Some(last) => {
-                last.step = step;
-                last.operations.clear();
-                last.operations.push(operation);
-            }
+        match of_task.iter().rposition(|last| last.is_of(ticket, taken)) {
+            Some(at) => of_task[at..].rotate_left(1),
             None => {
-                let master = ticket.step.master;
-                of_task.push_back(Last {
-                    master,
-                    training,
-                    step,
-                    operations: smallvec![operation],
-                });
-                if of_task.len() > REMEMBERED {
-                    of_task.pop_front();
+                if of_task.len() == REMEMBERED {
+                    of_task.remove(0);
                 }
+                of_task.push(Last::new(ticket, taken));
             }
         }
+        let last = of_task.last_mut().expect("the training was just put there");
+        if last.step != taken.origin.number {
+            last.step = taken.origin.number;
+            last.operations.clear();
+        }
+        let operation = (ticket.device, ticket.node);
+        last.operations.retain(|(done, _)| *done != operation);
+        last.operations.push((operation, came));
     }
 }
 
@@ -153,5 +155,31 @@ mod tests {
             done.note(ticket(life, 0), taken(life / 2, 0), ());
         }
         assert_eq!((done.0.len(), done.0[&PeerId(1)].len()), (1, REMEMBERED));
+    }
+
+    #[test]
+    fn trainings_that_take_turns_through_one_master_are_all_remembered() {
+        let (mut done, trainings) = (Done::default(), REMEMBERED as u64);
+        for step in 0..3 {
+            for training in 0..trainings {
+                assert_eq!(done.done(ticket(7, 0), taken(training, step)), None);
+                done.note(ticket(7, 0), taken(training, step), (training, step));
+            }
+        }
+        for training in 0..trainings {
+            assert_eq!(done.done(ticket(7, 0), taken(training, 2)), Some((training, 2)));
+        }
+    }
+
+    #[test]
+    fn the_training_that_was_noted_longest_ago_is_forgotten_first() {
+        let mut done = Done::default();
+        for training in 1..1000 {
+            done.note(ticket(7, 0), taken(0, training), 'a');
+            done.note(ticket(7, 0), taken(training, 0), 'b');
+        }
+        assert_eq!(done.done(ticket(7, 0), taken(0, 999)), Some('a'), "it goes on");
+        assert_eq!(done.done(ticket(7, 0), taken(999, 0)), Some('b'));
+        assert_eq!(done.done(ticket(7, 0), taken(1, 0)), None, "it ended long ago");
     }
 }

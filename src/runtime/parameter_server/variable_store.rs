@@ -17,6 +17,7 @@ use crate::runtime::messages::{Scope, StepId};
 use crate::runtime::parameter_server::updating::{Tickets, Updating};
 use crate::runtime::state::{ApplyGradient, StateRequest, Ticket, VariableId};
 
+use stored::Declaration;
 pub(super) use stored::{Offered, Rounds, Stored};
 
 /// The most variables that a task has, with and without values: some 500 MB of tables.
@@ -42,10 +43,12 @@ pub(super) struct Cleared {
 }
 
 impl VariableStore {
-    /// The variables that `specs` name; missing ones are made, uninitialised.
+    /// The variables that `specs` name; missing ones are made, uninitialised. A shared one that was
+    /// reset, and that nobody has declared or used since, gives its name to one of another element
+    /// type or shape.
     ///
     /// # Errors
-    /// If one exists with another element type or shape, or there are too many.
+    /// If another one exists with another element type or shape, or there are too many.
     pub(super) fn bind(
         &mut self,
         scope: Option<Scope>,
@@ -56,36 +59,40 @@ impl VariableStore {
 
     fn bind_one(&mut self, scope: Option<Scope>, spec: VariableSpec) -> Result<VariableId> {
         let name: Name = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
-        let Some(found) = self.by_name.get(&name) else {
-            if self.by_name.len() >= MAX_VARIABLES {
-                let message = format!("the task has {MAX_VARIABLES} variables, and takes no more");
-                return Err(Error::new(Code::FailedPrecondition, message));
+        if let Some(found) = self.by_name.get(&name) {
+            let there = &mut self.variables[found.0 as usize];
+            if there.spec.tensor_type() == spec.tensor_type() {
+                there.declaration = Declaration::Current;
+                return Ok(*found);
             }
-            let id = self.store(Stored::new(spec));
-            self.by_name.insert(name, id);
-            return Ok(id);
-        };
-        let there = &self.get(*found).spec;
-        if there.tensor_type() == spec.tensor_type() {
-            return Ok(*found);
+            // Why not a session's own, too: its end frees only the places that still have a name.
+            if scope.is_some() || !there.can_be_replaced() {
+                return Err(declared_otherwise(&there.spec, &spec));
+            }
         }
-        let message = format!(
-            "the variable `{}` is {} here, but the graph declares it as {}; rename one, or reset \
-             its container",
-            spec.shared_name,
-            there.tensor_type(),
-            spec.tensor_type()
-        );
-        Err(Error::new(Code::InvalidArgument, message))
+        let id = self.store(Stored::new(spec))?;
+        if let Some(before) = self.by_name.insert(name, id) {
+            // Partitions of other sessions know its id: the place is never used again.
+            self.get_mut(before).declaration = Declaration::Replaced;
+        }
+        Ok(id)
     }
 
-    fn store(&mut self, new: Stored) -> VariableId {
+    /// Finds a place for `new`.
+    ///
+    /// # Errors
+    /// If there are too many variables, including those that others have replaced.
+    fn store(&mut self, new: Stored) -> Result<VariableId> {
         if let Some(id) = self.free.pop() {
             *self.get_mut(id) = new;
-            return id;
+            return Ok(id);
+        }
+        if self.variables.len() >= MAX_VARIABLES {
+            let message = format!("the task has {MAX_VARIABLES} variables, and takes no more");
+            return Err(Error::new(Code::FailedPrecondition, message));
         }
         self.variables.push(new);
-        VariableId(self.variables.len() as u32 - 1)
+        Ok(VariableId(self.variables.len() as u32 - 1))
     }
 
     pub(super) fn get(&self, id: VariableId) -> &Stored {
@@ -106,7 +113,10 @@ impl VariableStore {
             [] => container.is_empty(),
             named => named.iter().any(|name| name == container),
         };
-        let meant = self.ids().filter(|id| is_meant(&self.get(*id).spec.container)).collect();
+        let is_meant = |stored: &Stored| {
+            stored.declaration != Declaration::Replaced && is_meant(&stored.spec.container)
+        };
+        let meant = self.ids().filter(|id| is_meant(self.get(*id))).collect();
         self.clear(meant)
     }
 
@@ -196,23 +206,128 @@ impl VariableStore {
     }
 }
 
+/// The error of a graph that declares a variable as `wanted`, where it is `there`.
+fn declared_otherwise(there: &VariableSpec, wanted: &VariableSpec) -> Error {
+    let message = format!(
+        "the variable `{}` is {} here, but the graph declares it as {}; rename one, or reset its \
+         container while no other session uses it",
+        wanted.shared_name,
+        there.tensor_type(),
+        wanted.tensor_type()
+    );
+    Error::new(Code::InvalidArgument, message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimizer::Delta;
     use crate::runtime::messages::SessionId;
+    use crate::runtime::state::Action;
+    use crate::sync::Epoch;
     use crate::tensor::{DType, Shape};
+
+    fn spec(shape: Shape) -> VariableSpec {
+        VariableSpec {
+            shared_name: "v".into(),
+            container: "".into(),
+            dtype: DType::F32,
+            shape,
+            trainable: true,
+            is_local: false,
+        }
+    }
+
+    /// A scalar `v`, and a list of two numbers.
+    fn scalar_and_list() -> (VariableSpec, VariableSpec) {
+        (spec(Shape::SCALAR), spec(Shape::new(&[2])))
+    }
+
+    fn list() -> Tensor {
+        Tensor::new([2], &[3f32, 4.0]).unwrap()
+    }
+
+    fn bind(store: &mut VariableStore, spec: &VariableSpec) -> Result<VariableId> {
+        store.bind(None, vec![spec.clone()]).map(|ids| ids[0])
+    }
+
+    /// An operation that waits for the first value of `variable`.
+    fn awaits(variable: VariableId) -> StateRequest {
+        let step = StepId { master: 7, number: 0, trains: false };
+        let ticket = Ticket { step, device: LocalDevice::cpu(0), node: 0 };
+        StateRequest { ticket, epoch: Epoch(1), action: Action::Await(variable) }
+    }
+
+    #[test]
+    fn a_variable_that_was_reset_can_be_declared_with_another_shape() {
+        let (mut store, (scalar, list_of_2)) = (VariableStore::default(), scalar_and_list());
+        let before = bind(&mut store, &scalar).unwrap();
+        store.get_mut(before).assign(Tensor::scalar(1f32)).unwrap();
+        assert!(bind(&mut store, &list_of_2).is_err(), "it has a value");
+        store.reset(&[]);
+        let after = bind(&mut store, &list_of_2).unwrap();
+        assert_ne!(after, before, "other sessions still know the earlier one");
+        assert_eq!(bind(&mut store, &list_of_2).unwrap(), after);
+        store.get_mut(after).assign(list()).unwrap();
+        assert!(bind(&mut store, &scalar).is_err(), "it is declared anew");
+        assert_eq!(store.reset(&[]).variables, [after], "nobody can use the earlier one");
+    }
+
+    #[test]
+    fn a_variable_that_was_replaced_takes_neither_values_nor_gradients() {
+        let (mut store, (scalar, list_of_2)) = (VariableStore::default(), scalar_and_list());
+        let before = bind(&mut store, &scalar).unwrap();
+        store.reset(&[]);
+        bind(&mut store, &list_of_2).unwrap();
+        let replaced = store.get_mut(before);
+        assert!(replaced.initialized().is_err());
+        assert!(replaced.check_gradient(&Delta::Dense(Tensor::scalar(1f32))).is_err());
+        assert!(replaced.assign(Tensor::scalar(1f32)).is_err());
+    }
+
+    #[test]
+    fn a_variable_keeps_its_shape_unless_nobody_has_declared_or_used_it_since_its_reset() {
+        let (mut store, (scalar, list_of_2)) = (VariableStore::default(), scalar_and_list());
+        let id = bind(&mut store, &scalar).unwrap();
+        assert!(bind(&mut store, &list_of_2).is_err(), "nobody has reset it");
+        store.reset(&[]);
+        bind(&mut store, &scalar).unwrap();
+        assert!(bind(&mut store, &list_of_2).is_err(), "it is declared again");
+        store.reset(&["other".to_owned()]);
+        assert!(bind(&mut store, &list_of_2).is_err(), "another container was reset");
+        store.reset(&[]);
+        store.get_mut(id).assign(Tensor::scalar(1f32)).unwrap();
+        assert!(bind(&mut store, &list_of_2).is_err(), "an earlier session has initialized it");
+    }
+
+    #[test]
+    fn an_update_that_outlasts_a_reset_does_not_reach_the_variable_that_is_declared_anew() {
+        let (mut store, (scalar, list_of_2)) = (VariableStore::default(), scalar_and_list());
+        let before = bind(&mut store, &scalar).unwrap();
+        store.get_mut(before).is_updating = true;
+        store.reset(&[]);
+        let after = bind(&mut store, &list_of_2).unwrap();
+        store.put_back(&[before], [Tensor::scalar(1f32)]);
+        assert!(!store.get(before).is_initialized() && !store.get(after).is_initialized());
+    }
+
+    #[test]
+    fn a_variable_that_a_session_waits_for_keeps_its_shape_after_a_reset() {
+        let (mut store, (scalar, list_of_2)) = (VariableStore::default(), scalar_and_list());
+        let id = bind(&mut store, &scalar).unwrap();
+        let request = awaits(id);
+        let step = request.ticket.step;
+        store.get_mut(id).waiting.push_back(request);
+        store.reset(&[]);
+        assert!(bind(&mut store, &list_of_2).is_err());
+        store.forget(step);
+        assert!(bind(&mut store, &list_of_2).is_ok());
+    }
 
     #[test]
     fn a_variable_of_a_closed_session_leaves_its_place_to_the_next() {
         let mut store = VariableStore::default();
-        let spec = VariableSpec {
-            shared_name: "v".into(),
-            container: "".into(),
-            dtype: DType::F32,
-            shape: Shape::SCALAR,
-            trainable: true,
-            is_local: false,
-        };
+        let spec = spec(Shape::SCALAR);
         for session in 0..1000 {
             let scope = (7, SessionId(session));
             let id = store.bind(Some(scope), vec![spec.clone()]).unwrap()[0];

@@ -14,11 +14,12 @@ use crate::tensor::Tensor;
 use crate::runtime::codec::version_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::parameter_server::done::Done;
-use crate::runtime::state::{ApplyGradient, StateRequest, StateValues, Ticket};
+use crate::runtime::state::{Action, ApplyGradient, StateRequest, StateValues, Ticket};
 
 /// A variable and the operations that wait for it.
 pub(in crate::runtime::parameter_server) struct Stored {
     pub(in crate::runtime::parameter_server) spec: VariableSpec,
+    pub(super) declaration: Declaration,
     /// `None` until it is initialised, and while an update computes.
     pub(in crate::runtime::parameter_server) value: Option<Tensor>,
     /// The number of updates it has had.
@@ -38,6 +39,17 @@ pub(in crate::runtime::parameter_server) struct Stored {
     pub(in crate::runtime::parameter_server) rounds: Option<Rounds>,
     /// The last steps whose gradients have been applied.
     pub(in crate::runtime::parameter_server) applied: Done<()>,
+}
+
+/// Whether a variable is still what graphs declare under its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Declaration {
+    /// A graph has declared it since it was last reset, if ever.
+    Current,
+    /// No graph has declared it since it was reset: the next one may declare another type.
+    Reset,
+    /// A graph has declared another variable under its name, after a reset.
+    Replaced,
 }
 
 /// A variable's part in a training whose gradients make rounds.
@@ -74,6 +86,7 @@ impl Stored {
     pub(super) fn new(spec: VariableSpec) -> Self {
         Self {
             spec,
+            declaration: Declaration::Current,
             value: None,
             version: 0,
             is_updating: false,
@@ -90,10 +103,39 @@ impl Stored {
     /// operations that waited in a round.
     pub(super) fn clear(&mut self) -> Vec<Ticket> {
         (self.value, self.version, self.is_cleared) = (None, 0, self.is_updating);
+        self.declaration = Declaration::Reset;
         self.applied = Done::default();
         let held =
             self.rounds.take().map(|mut rounds| rounds.gradients.finish()).unwrap_or_default();
         held.into_iter().filter(|offered| !offered.goes_on).map(|offered| offered.ticket).collect()
+    }
+
+    /// Whether a graph may declare a variable of another type under its name. An update under way
+    /// does not matter if its result is dropped.
+    pub(super) fn can_be_replaced(&self) -> bool {
+        let awaits = |request: &StateRequest| matches!(request.action, Action::Await(_));
+        self.declaration == Declaration::Reset
+            && !self.is_initialized()
+            && self.rounds.is_none()
+            && !self.waiting.iter().any(awaits)
+    }
+
+    /// Checks that no other variable has its name by now: a value for it would be seen only by
+    /// sessions of before the reset.
+    ///
+    /// # Errors
+    /// If another has.
+    fn check_not_replaced(&self) -> Result<()> {
+        if self.declaration != Declaration::Replaced {
+            return Ok(());
+        }
+        let message = format!(
+            "the variable `{}`, which was {}, was reset and declared with another type or shape \
+             after the session was made; make a new session",
+            self.spec.shared_name,
+            self.spec.tensor_type()
+        );
+        Err(Error::new(Code::FailedPrecondition, message))
     }
 
     /// The number of updates it has had, with the epoch of its rounds.
@@ -142,11 +184,13 @@ impl Stored {
     /// Checks that `gradient` can update the variable.
     ///
     /// # Errors
-    /// If the gradient has another type, or a row that the variable does not have.
+    /// If the gradient has another type, or a row that the variable does not have; if the variable
+    /// was replaced.
     pub(in crate::runtime::parameter_server) fn check_gradient(
         &self,
         gradient: &Delta,
     ) -> Result<()> {
+        self.check_not_replaced()?;
         let gradient = match gradient {
             Delta::Dense(gradient) if gradient.shape() == self.spec.shape => return Ok(()),
             Delta::Slices { ids, .. } => return self.positions(ids).map(drop),
@@ -218,8 +262,9 @@ impl Stored {
     /// Sets the value.
     ///
     /// # Errors
-    /// If the value has another type.
+    /// If the value has another type, or the variable was replaced.
     pub(in crate::runtime::parameter_server) fn assign(&mut self, value: Tensor) -> Result<()> {
+        self.check_not_replaced()?;
         if value.dtype() != self.spec.dtype || value.shape() != self.spec.shape {
             let message = format!(
                 "cannot assign {}{} to the variable `{}`, which is {}",
