@@ -25,8 +25,6 @@ pub(crate) struct Device {
     spec: ComputeSpec,
     /// The task's factor on all times.
     slow: f64,
-    /// A fault's factor on all times, 1 without a fault.
-    slowdown: f64,
     /// The worker steps of late, the last at the end; at most [`STEPS_KEPT`].
     steps: VecDeque<StepDraws>,
     /// The number of pieces of work that a parameter server was given.
@@ -39,8 +37,8 @@ pub(crate) struct Device {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     pub(crate) whole: Duration,
-    /// The part of it by which the work takes longer than on average, or than without a slow task
-    /// or fault.
+    /// The part of it by which the work takes longer than on average, or than on a task that is not
+    /// slow.
     pub(crate) straggling: Duration,
 }
 
@@ -64,12 +62,7 @@ impl Device {
         assert!(slow.is_finite() && slow >= 0.0, "a task's slowness was validated, not {slow}");
         let mean = spec.straggler.as_ref().or(spec.step_time.as_ref()).map_or(1.0, Law::mean);
         let (spec, steps) = (spec.clone(), VecDeque::new());
-        Self { name, seed, spec, slow, slowdown: 1.0, steps, pieces: 0, mean }
-    }
-
-    /// Sets a fault's factor on the time of all work that it is given from now on.
-    pub(crate) fn set_slowdown(&mut self, factor: f64) {
-        self.slowdown = factor;
+        Self { name, seed, spec, slow, steps, pieces: 0, mean }
     }
 
     /// Whether the time of a piece of work is drawn, whatever its kernels cost.
@@ -77,7 +70,7 @@ impl Device {
         self.spec.step_time.is_some()
     }
 
-    /// The time that work of cost `costs` takes.
+    /// The time that work of cost `costs` takes while no fault slows its task.
     ///
     /// The laws are of the worker steps; on a parameter server, which has no steps of its own, of
     /// each piece of work. Work outside of worker steps has the cost model's time.
@@ -88,9 +81,8 @@ impl Device {
             None => (roofline, self.mean),
             Some(step) => self.step_seconds(step, roofline),
         };
-        let slowness = self.slow * self.slowdown;
-        let whole = Duration::from_nanos((seconds * slowness * 1e9).round() as u64);
-        let factor = slowness * drawn / self.mean;
+        let whole = Duration::from_nanos((seconds * self.slow * 1e9).round() as u64);
+        let factor = self.slow * drawn / self.mean;
         let straggling =
             if factor > 1.0 { whole.mul_f64(1.0 - 1.0 / factor) } else { Duration::ZERO };
         Span { whole, straggling }

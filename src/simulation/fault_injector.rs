@@ -3,6 +3,7 @@
 //! A pure machine: it takes the time and a [`FaultEvent`], changes the state of the links, and
 //! returns [`FaultEffect`]s, which the world applies.
 
+mod cuts;
 mod effects;
 mod link_factors;
 mod losses;
@@ -19,11 +20,12 @@ use crate::units::Time;
 use super::faults::{Damage, FaultKind, Faults, Trigger};
 use super::links::Links;
 
+use cuts::Cuts;
 use effects::SilenceCause;
 pub(super) use effects::{FaultEffect, FaultEvent};
 use link_factors::LinkFactors;
 use losses::LossyLinks;
-use silence::{peer_restarted, thaw};
+use silence::{Freeze, peer_restarted};
 
 /// The time between two packets of an idle connection, as a part of the limit of silence: as in the
 /// QUIC transport.
@@ -32,17 +34,21 @@ const KEEP_ALIVE: f64 = 0.2;
 /// The faults of a run: those to come and those in force.
 pub(super) struct FaultInjector {
     tasks: Vec<TaskName>,
+    /// By task: its host.
+    host_of: Vec<usize>,
     are_expected: bool,
     silence: Duration,
     by_time: Vec<(Time, FaultKind)>,
     by_delivery: Vec<(u64, FaultKind)>,
     by_event: Vec<(u64, FaultKind)>,
-    /// The number of freezes so far; `frozen_by` has the number of each task's last one.
+    /// The number of freezes so far.
     freezes: u64,
-    frozen_by: Vec<u64>,
-    /// By task: the factor on the time of its devices' work.
+    /// By task: its last freeze.
+    last_freeze: Vec<Freeze>,
+    cuts: Cuts,
+    /// By task: the factor on the time of what its processor does.
     slowness: Vec<f64>,
-    /// The factors on the time of messages and, for each task, on that of its card.
+    /// The factors on the time of messages and, for each host, on that of its card.
     slow_links: LinkFactors,
     lossy: LossyLinks,
     /// The number of faults that fill the disk.
@@ -54,7 +60,8 @@ pub(super) struct FaultInjector {
 }
 
 impl FaultInjector {
-    pub(super) fn new(tasks: &[TaskName], faults: &Faults, seed: u64) -> Self {
+    /// The faults of `tasks`, which are on the hosts `host_of`.
+    pub(super) fn new(tasks: &[TaskName], host_of: Vec<usize>, faults: &Faults, seed: u64) -> Self {
         let (mut by_time, mut by_delivery, mut by_event) = (Vec::new(), Vec::new(), Vec::new());
         for fault in &faults.list {
             match fault.at {
@@ -65,13 +72,15 @@ impl FaultInjector {
         }
         Self {
             tasks: tasks.to_vec(),
+            host_of,
             are_expected: !faults.list.is_empty(),
             silence: faults.silence,
             by_time,
             by_delivery,
             by_event,
             freezes: 0,
-            frozen_by: vec![0; tasks.len()],
+            last_freeze: vec![Freeze::default(); tasks.len()],
+            cuts: Cuts::default(),
             slowness: vec![1.0; tasks.len()],
             slow_links: LinkFactors::default(),
             lossy: LossyLinks::new(seed),
@@ -129,11 +138,6 @@ impl FaultInjector {
         self.silence.mul_f64(KEEP_ALIVE)
     }
 
-    /// The factor on the time of work that `task`'s devices start now.
-    pub(super) fn slowness(&self, task: usize) -> f64 {
-        self.slowness[task]
-    }
-
     /// The factor on the latency between two tasks.
     pub(super) fn link_slowness(&self, from: usize, to: usize) -> f64 {
         self.slow_links.between(from, to)
@@ -154,13 +158,18 @@ impl FaultInjector {
         std::mem::take(&mut self.damage)
     }
 
-    /// The speeds of the cards of `tasks`, with all slow links that they are in.
+    /// The speeds of the cards of `tasks`, with the slow links of all tasks that share them.
     fn card_speeds(&self, tasks: &[usize]) -> Vec<FaultEffect> {
         let speed = |task: &usize| {
-            let speed = 1.0 / self.slow_links.of(*task);
+            let speed = 1.0 / self.slow_links.of_host(self.host_of[*task], &self.host_of);
             FaultEffect::SetCardSpeed { task: *task, speed }
         };
         tasks.iter().map(speed).collect()
+    }
+
+    /// The slowdown of `task`, by all faults that slow it.
+    fn slowdown(&self, task: usize) -> FaultEffect {
+        FaultEffect::SetSlowdown { task, factor: self.slowness[task] }
     }
 
     /// The program of `task` has returned: a crash no longer concerns it.
@@ -178,13 +187,8 @@ impl FaultInjector {
         match event {
             FaultEvent::Begin(kind) => self.begin(now, kind, links),
             FaultEvent::Restart { task } => vec![FaultEffect::Start { task }],
-            FaultEvent::Thaw { task, incarnation } => thaw(task, incarnation, links),
-            FaultEvent::Heal { pairs } => {
-                for (from, to) in pairs {
-                    links.heal(from, to);
-                }
-                vec![FaultEffect::ReleaseHeld]
-            }
+            FaultEvent::Thaw { task, incarnation } => self.thaw(now, task, incarnation, links),
+            FaultEvent::Heal { pairs } => self.heal(&pairs, links),
             FaultEvent::EndLoss { tasks } => {
                 self.lossy.end(&tasks);
                 Vec::new()
@@ -195,14 +199,14 @@ impl FaultInjector {
             }
             FaultEvent::EndSlowTask { task, factor } => {
                 self.slowness[task] /= factor;
-                Vec::new()
+                vec![self.slowdown(task)]
             }
             FaultEvent::EndSlowLink { tasks } => {
                 self.slow_links.end(&tasks);
                 self.card_speeds(&tasks)
             }
             FaultEvent::SilenceLimit { observer, peer, cause } => {
-                self.silence_limit(observer, peer, cause, links)
+                self.silence_limit(now, observer, peer, cause, links)
             }
             FaultEvent::PeerRestarted { observer, peer } => peer_restarted(observer, peer, links),
             FaultEvent::PeerStopped { observer, peer } => {
@@ -251,7 +255,8 @@ impl FaultInjector {
             FaultKind::SlowTask { task, factor, lasts } => {
                 let task = self.index(&task);
                 self.slowness[task] *= factor;
-                vec![schedule(now, lasts, FaultEvent::EndSlowTask { task, factor })]
+                let end = schedule(now, lasts, FaultEvent::EndSlowTask { task, factor });
+                vec![self.slowdown(task), end]
             }
         }
     }

@@ -105,8 +105,9 @@ pub enum FaultKind {
         /// The duration of the slowness.
         lasts: Duration,
     },
-    /// The devices of a task take `factor` times as long for work that they are given during the
-    /// fault.
+    /// The message thread and the devices of a task take `factor` times as long for what they do
+    /// during the fault; what they are doing at its beginning or end is slow for the rest, or no
+    /// longer.
     SlowTask {
         /// The task.
         task: TaskName,

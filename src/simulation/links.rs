@@ -274,7 +274,8 @@ impl Links {
         }
     }
 
-    fn is_cut(&self, from: usize, to: usize) -> bool {
+    /// Whether a partition keeps messages of `from` from getting through to `to`.
+    pub(super) fn is_cut(&self, from: usize, to: usize) -> bool {
         !self.cuts.is_empty() && self.cuts.contains_key(&(from, to))
     }
 

@@ -11,6 +11,9 @@
 //! An incast law lowers the rate of a receiving NIC by the number of connections that it receives
 //! from at a time.
 //!
+//! A task that crashes stops sending at once (`crashes`). Messages to it go on, because their
+//! senders notice its silence only later; the world drops or holds them when they arrive.
+//!
 //! Of packets only the headers are modelled, where the spec has an MTU: no loss, no retransmission,
 //! no slow start. The start of large messages and the incast law stand in for them.
 //!
@@ -20,6 +23,7 @@
 
 mod cards;
 mod connections;
+mod crashes;
 mod event;
 mod fill;
 mod flows;
@@ -119,6 +123,8 @@ pub(crate) struct Network<T> {
     rescheduled: Vec<LinkId>,
     bytes_accepted: u64,
     bytes_delivered: u64,
+    /// Of crashed tasks.
+    bytes_taken_back: u64,
     /// By link: what has crossed it \[bytes\].
     carried: Vec<u64>,
 }
@@ -158,6 +164,7 @@ impl<T> Network<T> {
             rescheduled: Vec::new(),
             bytes_accepted: 0,
             bytes_delivered: 0,
+            bytes_taken_back: 0,
             carried: vec![0; capacities.len()],
         }
     }
@@ -266,6 +273,11 @@ impl<T> Network<T> {
     /// The bytes of all messages that have arrived.
     pub(crate) fn bytes_delivered(&self) -> Bytes {
         Bytes(self.bytes_delivered)
+    }
+
+    /// The bytes of all messages that crashed tasks had not sent.
+    pub(crate) fn bytes_taken_back(&self) -> Bytes {
+        Bytes(self.bytes_taken_back)
     }
 
     /// Takes the next event off the heap if it is due now. If none is, the rates are to be settled:

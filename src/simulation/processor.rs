@@ -26,8 +26,12 @@ pub use usage::{Activity, Usage};
 
 /// A piece of work.
 pub(super) struct Piece<T> {
-    /// The time that it takes on free cores.
+    /// The time that it takes on free cores, while no fault slows its task.
     pub(super) span: Duration,
+    /// What the usage counts its time as; copies over links are not counted.
+    pub(super) activity: Option<Activity>,
+    /// The part of `span` that the usage counts as [`Activity::Operations`] instead.
+    pub(super) operations: Duration,
     /// The number of threads that it runs on; at most the host's cores do.
     pub(super) threads: u32,
     /// What its owner gets back at its end.
@@ -39,6 +43,8 @@ pub(super) struct Ended<T> {
     pub(super) task: usize,
     pub(super) part: Part,
     pub(super) began: Time,
+    /// The time by which faults have slowed it.
+    pub(super) slowed: Duration,
     pub(super) then: T,
 }
 
@@ -64,6 +70,8 @@ pub(super) struct Processors<T> {
     /// By task.
     usage: Vec<Usage>,
     is_frozen: Vec<bool>,
+    /// By task: the faults' factor on the time of its work; 1 without a fault.
+    slowdown: Vec<f64>,
 }
 
 /// A queue of pieces, of which the first runs.
@@ -74,6 +82,9 @@ struct Lane<T> {
     pieces: VecDeque<Piece<T>>,
     /// When the first piece began.
     began: Time,
+    /// The time that the first piece takes on free cores, the slowdowns of its task included
+    /// \[ns\].
+    whole: f64,
     /// What is left of the first piece, while the task is frozen \[ns\].
     stopped: Option<f64>,
     /// When the last piece ended.
@@ -105,6 +116,7 @@ impl<T> Processors<T> {
             polling: vec![Look::new(Duration::ZERO); layouts.len()],
             usage: vec![Usage::default(); layouts.len()],
             is_frozen: vec![false; layouts.len()],
+            slowdown: vec![1.0; layouts.len()],
             layouts,
         }
     }
@@ -132,16 +144,18 @@ impl<T> Processors<T> {
         let lane = &mut self.lanes[id];
         let ended = lane.pieces.pop_front().expect("a lane that runs has a piece");
         let (task, part) = self.place(id);
-        let began = self.lanes[id].began;
-        let waited = now.since(began).saturating_sub(ended.span);
-        self.usage[task].add(Activity::Queueing, waited);
+        let Lane { began, whole, .. } = self.lanes[id];
+        let whole = nanoseconds(whole);
+        self.usage[task].add(Activity::Queueing, now.since(began).saturating_sub(whole));
+        self.count(task, &ended, whole);
         self.lanes[id].idle_since = now;
         self.begin_next(now, id);
         if part == Part::MessageThread && self.is_idle(task, part) && !self.computes(task) {
             self.begin_polling(now, task);
         }
         self.reschedule(host);
-        Ended { task, part, began, then: ended.then }
+        let slowed = whole.saturating_sub(ended.span);
+        Ended { task, part, began, slowed, then: ended.then }
     }
 
     /// Gives a part of a task's processor a piece of work, to be done after all that it has.
@@ -258,6 +272,26 @@ impl<T> Processors<T> {
         self.reschedule_all(task);
     }
 
+    /// Sets the faults' factor on the time of what `task` does, except copies over its links. What
+    /// is left of the pieces that have begun is scaled to it.
+    pub(super) fn set_slowdown(&mut self, now: Time, task: usize, factor: f64) {
+        let scale = factor / std::mem::replace(&mut self.slowdown[task], factor);
+        for id in self.lanes_of(task) {
+            if matches!(self.place(id).1, Part::Link(_)) {
+                continue;
+            }
+            let Some(left) = self.stop(now, id) else { continue };
+            let scaled = left * scale;
+            self.lanes[id].whole += scaled - left;
+            if self.is_frozen[task] {
+                self.lanes[id].stopped = Some(scaled);
+            } else {
+                self.run(now, id, scaled);
+            }
+        }
+        self.reschedule_all(task);
+    }
+
     /// Cuts short the devices' pieces of `task` whose end `is_its`: the one that runs ends after at
     /// most `most`, the others take no time, and none is followed by anything. A frozen task gives
     /// nothing up.
@@ -281,26 +315,21 @@ impl<T> Processors<T> {
                 }
                 piece.then = nothing();
                 if is_device {
-                    let before = piece.span;
                     match index {
                         0 => self.cut_first(now, id, most),
                         _ => piece.span = Duration::ZERO,
                     }
-                    let saved = before.saturating_sub(self.lanes[id].pieces[index].span);
-                    self.usage[task].take_back(Activity::Kernels, saved);
                 }
             }
         }
         self.reschedule_all(task);
     }
 
-    /// Lets the first piece of a lane end after at most `most`.
+    /// Lets the first piece of a lane end after at most `most`, or longer if its task is slow.
     fn cut_first(&mut self, now: Time, id: usize, most: Duration) {
         let left = self.hosts[self.lanes[id].cores].stop(now, id);
-        let kept = left.min(most.as_nanos() as f64);
-        let saved = Duration::from_nanos((left - kept) as u64);
-        let piece = &mut self.lanes[id].pieces[0];
-        piece.span = piece.span.saturating_sub(saved);
+        let kept = left.min(most.as_nanos() as f64 * self.slowdown_of(id));
+        self.lanes[id].whole -= left - kept;
         self.run(now, id, kept);
     }
 
@@ -310,12 +339,12 @@ impl<T> Processors<T> {
         self.end_polling(now, task);
         self.polling[task].begin_anew();
         for id in self.lanes_of(task) {
-            let lane = &mut self.lanes[id];
-            if !lane.pieces.is_empty() && !self.is_frozen[task] {
-                self.hosts[lane.cores].stop(now, id);
+            let left = self.stop(now, id);
+            let pieces = std::mem::take(&mut self.lanes[id].pieces);
+            if let (Some(left), Some(first)) = (left, pieces.front()) {
+                self.count(task, first, nanoseconds(self.lanes[id].whole - left));
             }
-            lane.stopped = None;
-            dropped.extend(lane.pieces.drain(..).map(|piece| piece.then));
+            dropped.extend(pieces.into_iter().map(|piece| piece.then));
         }
         self.is_frozen[task] = false;
         self.reschedule_all(task);
@@ -327,9 +356,16 @@ impl<T> Processors<T> {
         (0..self.layouts.len()).flat_map(|task| self.clear(now, task)).collect()
     }
 
-    /// Counts `span` of work of `task`.
-    pub(super) fn count(&mut self, task: usize, activity: Activity, span: Duration) {
-        self.usage[task].add(activity, span);
+    /// Counts the time that `piece` of `task` was `worked` on; its operations have their share.
+    fn count(&mut self, task: usize, piece: &Piece<T>, worked: Duration) {
+        let Some(activity) = piece.activity.filter(|_| !worked.is_zero()) else { return };
+        let operations = if piece.operations.is_zero() {
+            Duration::ZERO
+        } else {
+            worked.mul_f64(piece.operations.div_duration_f64(piece.span))
+        };
+        self.usage[task].add(Activity::Operations, operations);
+        self.usage[task].add(activity, worked.saturating_sub(operations));
     }
 
     /// What the processor of `task` has done.
@@ -358,9 +394,28 @@ impl<T> Processors<T> {
         if self.is_frozen[lane.task] {
             return;
         }
-        lane.began = now;
         let span = first.span.as_nanos() as f64;
-        self.run(now, id, span);
+        lane.began = now;
+        let whole = span * self.slowdown_of(id);
+        self.lanes[id].whole = whole;
+        self.run(now, id, whole);
+    }
+
+    /// The factor on the time of what a lane does.
+    fn slowdown_of(&self, id: usize) -> f64 {
+        match self.place(id) {
+            (_, Part::Link(_)) => 1.0,
+            (task, _) => self.slowdown[task],
+        }
+    }
+
+    /// Stops the first piece of a lane, if it has begun. Returns what is left of it \[ns\].
+    fn stop(&mut self, now: Time, id: usize) -> Option<f64> {
+        let lane = &mut self.lanes[id];
+        if self.is_frozen[lane.task] {
+            return lane.stopped.take();
+        }
+        (!lane.pieces.is_empty()).then(|| self.hosts[lane.cores].stop(now, id))
     }
 
     /// Runs what is left of the first piece of a lane.
@@ -400,13 +455,17 @@ impl<T> Lane<T> {
     /// An idle lane of `task`.
     fn new(task: usize, cores: usize) -> Self {
         let (pieces, began, stopped, idle_since) = (VecDeque::new(), Time::ZERO, None, Time::ZERO);
-        Self { task, cores, pieces, began, stopped, idle_since }
+        Self { task, cores, pieces, began, whole: 0.0, stopped, idle_since }
     }
 
     /// The number of pieces that time has been spent on: 0 or 1.
     fn begun(&self, now: Time) -> usize {
         usize::from(!self.pieces.is_empty() && (self.began < now || self.stopped.is_some()))
     }
+}
+
+fn nanoseconds(span: f64) -> Duration {
+    Duration::from_nanos(span.round() as u64)
 }
 
 #[cfg(test)]

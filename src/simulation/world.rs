@@ -114,15 +114,13 @@ impl World {
         let tasks: Vec<TaskName> = cluster.spec.tasks().collect();
         let is_first = |at: &usize| *at == 0 || tasks[*at - 1].job() != tasks[*at].job();
         let first_of_job = (0..tasks.len()).filter(is_first).collect();
-        let mut faults = FaultInjector::new(&tasks, &cluster.faults, cluster.seed);
+        let host_of = processing::hosts(cluster, &tasks);
+        let mut faults = FaultInjector::new(&tasks, host_of.clone(), &cluster.faults, cluster.seed);
         let scheduled = faults.schedule();
         let mut world = Self {
             now: Time::ZERO,
             events: EventQueue::default(),
-            network: Network::new(
-                &processing::network(cluster),
-                processing::hosts(cluster, &tasks),
-            ),
+            network: Network::new(&processing::network(cluster), host_of),
             devices: tasks.iter().map(|task| devices_of(task, cluster)).collect(),
             processors: processing::processors(cluster, &tasks),
             message_thread: cluster.message_thread.clone(),
@@ -336,10 +334,11 @@ impl World {
     /// The totals at the end of a run.
     pub(super) fn totals(&self) -> Totals {
         let (sent, arrived) = (self.network.bytes_accepted(), self.network.bytes_delivered());
-        let under_way = self.network.bytes_in_flight();
+        let (lost, under_way) = (self.network.bytes_taken_back(), self.network.bytes_in_flight());
         assert!(
-            arrived.0 + under_way.0 == sent.0,
-            "of {sent}, {arrived} have arrived and {under_way} are under way"
+            arrived.0 + lost.0 + under_way.0 == sent.0,
+            "of {sent}, {arrived} have arrived, {lost} were lost in crashes and {under_way} are \
+             under way"
         );
         self.write_gauges(true);
         Totals {

@@ -11,9 +11,9 @@ pub(in crate::simulation) enum FaultEvent {
     Begin(FaultKind),
     /// A crashed task starts again.
     Restart { task: usize },
-    /// A freeze ends, unless the task has died meanwhile.
+    /// A freeze ends, unless another has extended it or the task has died meanwhile.
     Thaw { task: usize, incarnation: u32 },
-    /// A partition ends: of these pairs of sender and receiver.
+    /// A partition ends: of these pairs of sender and receiver, which others may still cut.
     Heal { pairs: Vec<(usize, usize)> },
     /// Losses of packets end.
     EndLoss { tasks: Vec<usize> },
@@ -38,7 +38,7 @@ pub(in crate::simulation) enum FaultEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::simulation) enum SilenceCause {
     Crash,
-    /// The freeze with this number; a later freeze of the same task has another.
+    /// The freeze with this number; the task's next freeze after it has thawed has another.
     Freeze(u64),
     Partition,
     /// The peer has given the connection up.
@@ -62,7 +62,9 @@ pub(in crate::simulation) enum FaultEffect {
     Freeze { task: usize },
     /// Let a frozen task go on where it stopped.
     Resume { task: usize },
-    /// Set the speed of a task's network card, as a share of the network's.
+    /// Set the factor on the time of what a task's processor does.
+    SetSlowdown { task: usize, factor: f64 },
+    /// Set the speed of the network card of a task's host, as a share of the network's.
     SetCardSpeed { task: usize, speed: f64 },
     /// Try again to deliver the envelopes that are held.
     ReleaseHeld,

@@ -24,9 +24,11 @@ impl LinkFactors {
         groups.map(|(_, factor)| factor).product()
     }
 
-    /// The factor of all groups that `task` is in.
-    pub(super) fn of(&self, task: usize) -> f64 {
-        let groups = self.0.iter().filter(|(group, _)| group.contains(&task));
+    /// The factor of all groups that have a task on `host`: each counts once, however many of its
+    /// tasks are there. `host_of` has the host of each task.
+    pub(super) fn of_host(&self, host: usize, host_of: &[usize]) -> f64 {
+        let is_there = |task: &usize| host_of[*task] == host;
+        let groups = self.0.iter().filter(|(group, _)| group.iter().any(is_there));
         groups.map(|(_, factor)| factor).product()
     }
 }

@@ -2,11 +2,23 @@
 
 use std::time::Duration;
 
+use super::cuts::{Cut, Way};
 use super::effects::{FaultEffect, FaultEvent, SilenceCause};
 use super::{FaultInjector, schedule};
 use crate::simulation::links::Links;
 use crate::transport::Loss;
 use crate::units::Time;
+
+/// A freeze of a task, or several that overlap.
+#[derive(Clone, Default)]
+pub(super) struct Freeze {
+    /// Counts the freezes of all tasks, from 1.
+    number: u64,
+    since: Time,
+    until: Time,
+    /// The tasks that could notice its beginning.
+    watchers: Vec<usize>,
+}
 
 impl FaultInjector {
     pub(super) fn crash(
@@ -32,6 +44,8 @@ impl FaultInjector {
         effects
     }
 
+    /// Freezes `task`, or extends its freeze if it is frozen already. The others notice at the
+    /// limit of silence, counted from the beginning of the first freeze.
     pub(super) fn freeze(
         &mut self,
         now: Time,
@@ -39,56 +53,127 @@ impl FaultInjector {
         lasts: Duration,
         links: &mut Links,
     ) -> Vec<FaultEffect> {
-        if !links.is_up(task) || links.is_frozen(task) {
+        if !links.is_up(task) {
             tracing::info!(task = %self.tasks[task], "fault skipped: the task is not running");
             return Vec::new();
         }
+        let until = now.after(lasts);
+        if links.is_frozen(task) {
+            return self.extend_freeze(task, until, links.incarnation(task));
+        }
         links.freeze(task);
         self.freezes += 1;
-        self.frozen_by[task] = self.freezes;
+        let watchers = links.watchers(task);
+        self.last_freeze[task] = Freeze { number: self.freezes, since: now, until, watchers };
         let mut effects = vec![FaultEffect::Freeze { task }];
         if lasts > self.silence {
-            let cause = SilenceCause::Freeze(self.freezes);
-            for observer in links.watchers(task) {
-                effects.push(self.at_silence_limit(now, observer, task, cause));
-            }
+            effects.extend(self.freeze_limits(task));
         }
-        let incarnation = links.incarnation(task);
-        effects.push(schedule(now, lasts, FaultEvent::Thaw { task, incarnation }));
+        let event = FaultEvent::Thaw { task, incarnation: links.incarnation(task) };
+        effects.push(FaultEffect::Schedule { at: until, event });
         effects
     }
 
-    /// Cuts the ways of `pairs`, each of a sender and a receiver. The receiver notices at the limit
-    /// of silence. A sender that still hears of the receiver notices when that has given up and
-    /// been silent as long.
+    /// Lets the freeze of `task` last until `until`, unless it does so anyway.
+    fn extend_freeze(&mut self, task: usize, until: Time, incarnation: u32) -> Vec<FaultEffect> {
+        let freeze = &mut self.last_freeze[task];
+        let before = freeze.until;
+        if until <= before {
+            return Vec::new();
+        }
+        freeze.until = until;
+        let limit = freeze.since.after(self.silence);
+        let mut effects = Vec::new();
+        if before <= limit && limit < until {
+            effects.extend(self.freeze_limits(task));
+        }
+        let event = FaultEvent::Thaw { task, incarnation };
+        effects.push(FaultEffect::Schedule { at: until, event });
+        effects
+    }
+
+    /// The limits of silence of the tasks that have watched `task` since it froze.
+    fn freeze_limits(&self, task: usize) -> impl Iterator<Item = FaultEffect> {
+        let Freeze { number, since, watchers, .. } = &self.last_freeze[task];
+        let cause = SilenceCause::Freeze(*number);
+        watchers.iter().map(move |observer| self.at_silence_limit(*since, *observer, task, cause))
+    }
+
+    /// Lets a frozen task run again, unless another freeze lasts longer. It learns which peers have
+    /// given it up before it catches up on missed events.
+    pub(super) fn thaw(
+        &self,
+        now: Time,
+        task: usize,
+        incarnation: u32,
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        let is_extended = now < self.last_freeze[task].until;
+        if is_extended || !links.is_alive(task, incarnation) || !links.is_frozen(task) {
+            return Vec::new();
+        }
+        let lost = |(peer, loss)| FaultEffect::TellLost { observer: task, peer, loss };
+        let mut effects: Vec<FaultEffect> = links.thaw(task).into_iter().map(lost).collect();
+        effects.extend([FaultEffect::Resume { task }, FaultEffect::ReleaseHeld]);
+        effects
+    }
+
+    /// Cuts the ways of `pairs`, each of a sender and a receiver. Both notice by the whole time for
+    /// which the way is cut, by this partition and by others that overlap with it.
     pub(super) fn partition(
         &mut self,
         now: Time,
-        pairs: Vec<(usize, usize)>,
+        pairs: Vec<Way>,
         lasts: Duration,
         links: &mut Links,
     ) -> Vec<FaultEffect> {
-        let mut effects = Vec::new();
+        let before: Vec<Option<Cut>> = pairs.iter().map(|way| self.cuts.get(*way)).collect();
         for (from, to) in &pairs {
             links.cut(*from, *to);
-            if lasts > self.silence {
-                effects.push(self.at_silence_limit(now, *to, *from, SilenceCause::Partition));
-            }
-            if lasts > self.silence && !pairs.contains(&(*to, *from)) {
-                // Once packets get through again, they are answered with a reset.
-                let noticed = lasts.min(2 * self.silence);
-                let cause = SilenceCause::Partition;
-                let event = FaultEvent::SilenceLimit { observer: *from, peer: *to, cause };
-                effects.push(schedule(now, noticed, event));
-            }
+            self.cuts.extend((*from, *to), now, now.after(lasts));
+        }
+        let mut effects = Vec::new();
+        for (way, before) in pairs.iter().zip(before) {
+            effects.extend(self.cut_limits(*way, before, &pairs));
         }
         effects.push(schedule(now, lasts, FaultEvent::Heal { pairs }));
         effects
     }
 
+    /// The limits of silence of the receiver and the sender of `way`, as far as a partition of
+    /// `pairs` has changed them; `before` is the cut without it.
+    fn cut_limits(&self, way: Way, before: Option<Cut>, pairs: &[Way]) -> Vec<FaultEffect> {
+        let (from, to) = way;
+        let limit = |observer, peer, notices: fn(Cut, Duration) -> Option<Time>| {
+            let time = |cut: Option<Cut>| notices(cut?, self.silence);
+            let at = time(self.cuts.get(way)).filter(|at| time(before) != Some(*at))?;
+            let event = FaultEvent::SilenceLimit { observer, peer, cause: SilenceCause::Partition };
+            Some(FaultEffect::Schedule { at, event })
+        };
+        let mut effects = Vec::from_iter(limit(to, from, Cut::receiver_notices));
+        let back = (to, from);
+        let is_as_receiver = pairs.contains(&back) && self.cuts.get(back) == self.cuts.get(way);
+        if !is_as_receiver {
+            effects.extend(limit(from, to, Cut::sender_notices));
+        }
+        effects
+    }
+
+    /// Ends a partition of `pairs`. A way stays cut as long as another partition cuts it.
+    pub(super) fn heal(&mut self, pairs: &[Way], links: &mut Links) -> Vec<FaultEffect> {
+        for (from, to) in pairs {
+            links.heal(*from, *to);
+            if !links.is_cut(*from, *to) {
+                self.cuts.end((*from, *to));
+            }
+        }
+        vec![FaultEffect::ReleaseHeld]
+    }
+
     /// `observer` counts `peer` as lost if the peer is still silent for the same cause.
     pub(super) fn silence_limit(
         &self,
+        now: Time,
         observer: usize,
         peer: usize,
         cause: SilenceCause,
@@ -101,10 +186,10 @@ impl FaultInjector {
         let is_silent = match cause {
             SilenceCause::Crash => links.can_notice_death(observer, peer),
             SilenceCause::Freeze(number) => {
-                let is_it = links.is_frozen(peer) && self.frozen_by[peer] == number;
+                let is_it = links.is_frozen(peer) && self.last_freeze[peer].number == number;
                 is_it && links.has_one_to_lose(observer, peer)
             }
-            SilenceCause::Partition => links.can_notice_cut(observer, peer),
+            SilenceCause::Partition => self.notices_cut(now, observer, peer, links),
             SilenceCause::Closed => links.can_notice_close(observer, peer),
         };
         if !is_silent {
@@ -112,6 +197,21 @@ impl FaultInjector {
         }
         links.give_up(observer, peer);
         vec![FaultEffect::TellLost { observer, peer, loss: Loss::Silent }]
+    }
+
+    /// Whether `observer` has been cut off from `peer` for long enough. A limit that was scheduled
+    /// before another partition extended the cut may come too early.
+    fn notices_cut(&self, now: Time, observer: usize, peer: usize, links: &Links) -> bool {
+        let is_over = |way, notices: fn(Cut, Duration) -> Option<Time>| {
+            let at = self.cuts.get(way).and_then(|cut| notices(cut, self.silence));
+            at.is_some_and(|at| at <= now)
+        };
+        let is_unheard = is_over((peer, observer), Cut::receiver_notices);
+        let is_given_up = || {
+            let has_ended = links.can_notice_close(observer, peer);
+            has_ended && is_over((observer, peer), Cut::sender_notices)
+        };
+        links.can_notice_cut(observer, peer) && (is_unheard || is_given_up())
     }
 
     fn at_silence_limit(
@@ -136,16 +236,4 @@ pub(super) fn peer_restarted(observer: usize, peer: usize, links: &mut Links) ->
     }
     links.give_up(observer, peer);
     vec![FaultEffect::TellLost { observer, peer, loss: Loss::Restarted }]
-}
-
-/// Lets a frozen task run again. It learns which peers have given it up before it catches up on
-/// missed events.
-pub(super) fn thaw(task: usize, incarnation: u32, links: &mut Links) -> Vec<FaultEffect> {
-    if !links.is_alive(task, incarnation) || !links.is_frozen(task) {
-        return Vec::new();
-    }
-    let lost = |(peer, loss)| FaultEffect::TellLost { observer: task, peer, loss };
-    let mut effects: Vec<FaultEffect> = links.thaw(task).into_iter().map(lost).collect();
-    effects.extend([FaultEffect::Resume { task }, FaultEffect::ReleaseHeld]);
-    effects
 }

@@ -81,6 +81,11 @@ impl Connections {
         &mut self.all[id as usize]
     }
 
+    /// The connections from `task`.
+    pub(super) fn of_sender(&self, task: usize) -> Vec<ConnectionId> {
+        self.of_sender[task].iter().copied().filter(|id| *id != NONE).collect()
+    }
+
     /// The connections to and from `task`.
     pub(super) fn of_task(&self, task: usize) -> Vec<ConnectionId> {
         let ids = 0..self.all.len() as ConnectionId;
@@ -149,6 +154,14 @@ impl Connection {
             self.large.retain(|queued| queued.id != turn.id);
         }
         turn.id
+    }
+
+    /// Removes all messages. Returns them with the bytes of each that have not left. No turn is
+    /// under way.
+    pub(super) fn clear(&mut self) -> Vec<(MessageId, f64)> {
+        assert!(self.turn.is_none(), "messages are removed between two turns");
+        let queued = self.small.drain(..).chain(self.large.drain(..));
+        queued.map(|Queued { id, left }| (id, left)).collect()
     }
 
     fn serve(&mut self, sharers: usize, bytes: f64) {

@@ -2,6 +2,7 @@
 
 mod cards;
 mod collectives;
+mod crashes;
 mod fairness;
 mod naive;
 
@@ -43,37 +44,82 @@ type Sent = (usize, usize, u64, u64);
 /// The arrival times [ns] of `messages`, in order of sending time; checks conservation at every
 /// event.
 fn arrivals(spec: &NetworkSpec, hosts: usize, messages: &[Sent]) -> Vec<u64> {
-    let mut network = Network::new(spec, (0..hosts).collect());
-    let mut arrived = vec![0; messages.len()];
-    let mut under_way = 0;
-    let mut step = |network: &mut Network<usize>, at: Time, under_way: &mut u64| {
-        if let Some(delivery) = network.advance(at) {
-            let (from, to, size, sent) = messages[delivery.payload];
-            assert_eq!(
-                (delivery.from, delivery.to, delivery.size.0, delivery.sent_at.0),
-                (from, to, size, sent)
-            );
-            arrived[delivery.payload] = at.0;
-            *under_way -= size;
+    let arrived = arrivals_despite(spec, hosts, messages, None);
+    arrived.into_iter().map(|at| at.expect("every message arrives")).collect()
+}
+
+/// The same if a task crashes at a time [ns], after what is sent by then; nothing for messages that
+/// don't arrive.
+fn arrivals_despite(
+    spec: &NetworkSpec,
+    hosts: usize,
+    messages: &[Sent],
+    mut crash: Option<(usize, u64)>,
+) -> Vec<Option<u64>> {
+    let network = Network::new(spec, (0..hosts).collect());
+    let mut run = Run { network, messages, arrived: vec![None; messages.len()], under_way: 0 };
+    for (index, (from, to, size, sent)) in messages.iter().enumerate() {
+        if let Some((task, at)) = crash.take_if(|(_, at)| *at < *sent) {
+            run.crash(task, at);
         }
+        run.advance_to(*sent);
+        run.under_way += size;
+        run.network.send(Time(*sent), *from, *to, Bytes(*size), index);
+    }
+    if let Some((task, at)) = crash {
+        run.crash(task, at);
+    }
+    run.advance_to(u64::MAX);
+    assert_eq!((run.network.bytes_in_flight(), run.under_way), (Bytes(0), 0), "none is left");
+    run.arrived
+}
+
+/// A network with messages that are known by their place among all of a test.
+struct Run<'a> {
+    network: Network<usize>,
+    messages: &'a [Sent],
+    arrived: Vec<Option<u64>>,
+    /// The size of all messages under way \[bytes\].
+    under_way: u64,
+}
+
+impl Run<'_> {
+    /// Lets all events before `time` happen.
+    fn advance_to(&mut self, time: u64) {
+        while let Some(at) = self.network.next_event().filter(|at| at.0 < time) {
+            if let Some(delivery) = self.network.advance(at) {
+                self.arrive(at, &delivery);
+            }
+            self.check_conservation();
+        }
+    }
+
+    fn arrive(&mut self, at: Time, delivery: &Delivery<usize>) {
+        let (from, to, size, sent) = self.messages[delivery.payload];
+        let expected = (from, to, size, sent);
+        assert_eq!((delivery.from, delivery.to, delivery.size.0, delivery.sent_at.0), expected);
+        self.arrived[delivery.payload] = Some(at.0);
+        self.under_way -= size;
+    }
+
+    fn crash(&mut self, task: usize, at: u64) {
+        self.advance_to(at);
+        for unsent in self.network.crash(Time(at), task) {
+            assert_eq!(unsent.from, task, "the messages of others go on");
+            self.under_way -= unsent.size.0;
+        }
+        self.check_conservation();
+    }
+
+    fn check_conservation(&self) {
+        let network = &self.network;
+        let gone = network.bytes_delivered().0 + network.bytes_taken_back().0;
         assert_eq!(
-            (network.bytes_accepted().0 - network.bytes_delivered().0, network.bytes_in_flight().0),
-            (*under_way, *under_way),
+            (network.bytes_accepted().0 - gone, network.bytes_in_flight().0),
+            (self.under_way, self.under_way),
             "bytes are conserved"
         );
-    };
-    for (index, (from, to, size, sent)) in messages.iter().enumerate() {
-        while let Some(at) = network.next_event().filter(|at| at.0 < *sent) {
-            step(&mut network, at, &mut under_way);
-        }
-        under_way += size;
-        network.send(Time(*sent), *from, *to, Bytes(*size), index);
     }
-    while let Some(at) = network.next_event() {
-        step(&mut network, at, &mut under_way);
-    }
-    assert_eq!((network.bytes_in_flight(), under_way), (Bytes(0), 0), "every message arrives");
-    arrived
 }
 
 #[test]

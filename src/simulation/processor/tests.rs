@@ -7,8 +7,10 @@ fn ns(count: u64) -> Duration {
     Duration::from_nanos(count)
 }
 
+/// A piece that is counted as kernels.
 fn piece(name: &'static str, span: u64) -> Piece<&'static str> {
-    Piece { span: ns(span), threads: 1, then: name }
+    let (span, activity, operations) = (ns(span), Some(Activity::Kernels), Duration::ZERO);
+    Piece { span, activity, operations, threads: 1, then: name }
 }
 
 /// Advances to the end of all pieces; returns each with its end.
@@ -110,6 +112,111 @@ fn what_a_dead_task_was_doing_never_ends() {
 }
 
 #[test]
+fn a_crash_ends_the_time_that_kernels_took() {
+    for freezes_first in [false, true] {
+        let mut processors = together(4);
+        processors.give(Time(0), 0, Device(0), piece("a", 100));
+        processors.give(Time(0), 0, Device(0), piece("b", 100));
+        processors.give(Time(0), 0, Device(0), piece("never begun", 100));
+        assert_eq!(processors.advance(Time(100)).then, "a");
+        if freezes_first {
+            processors.freeze(Time(140), 0);
+        }
+        processors.clear(Time(if freezes_first { 170 } else { 140 }), 0);
+        assert_eq!(processors.usage(0).of(Activity::Kernels), ns(140), "{freezes_first}");
+    }
+}
+
+#[test]
+fn what_a_crash_cuts_off_on_a_shared_core_has_taken_its_share_of_the_time() {
+    let mut processors = together(1);
+    for task in [0, 1] {
+        processors.give(Time(0), task, Device(0), piece("a", 100));
+    }
+    processors.clear(Time(60), 0);
+    assert_eq!(processors.usage(0).of(Activity::Kernels), ns(30));
+    assert_eq!(rest(&mut processors), [(130, "a")]);
+}
+
+#[test]
+fn a_slow_task_is_slow_only_while_its_fault_lasts() {
+    let mut processors = together(4);
+    processors.give(Time(0), 0, Device(0), piece("a", 1_000));
+    processors.give(Time(0), 0, Device(0), piece("b", 100));
+    processors.set_slowdown(Time(200), 0, 100.0);
+    processors.set_slowdown(Time(700), 0, 1.0);
+    assert_eq!(processors.next_event(), Some(Time(1_000 + 495)), "5 of its 1000 took 500");
+    let ended = processors.advance(Time(1_495));
+    assert_eq!(ended.slowed, ns(495));
+    processors.set_slowdown(Time(1_495), 0, 3.0);
+    assert_eq!(rest(&mut processors), [(1_795, "b")], "all of it is slow");
+    let usage = processors.usage(0);
+    assert_eq!(usage.of(Activity::Kernels), ns(1_795));
+    assert_eq!(usage.of(Activity::Queueing), Duration::ZERO);
+}
+
+#[test]
+fn slow_faults_that_overlap_slow_what_is_left_by_their_product() {
+    let mut processors = together(4);
+    processors.give(Time(0), 0, MessageThread, piece("a", 100));
+    processors.set_slowdown(Time(10), 0, 2.0);
+    processors.set_slowdown(Time(30), 0, 6.0);
+    processors.set_slowdown(Time(60), 0, 3.0);
+    processors.set_slowdown(Time(90), 0, 1.0);
+    // 10, then 20 at a half, 30 at a sixth, 30 at a third of its speed, and the rest.
+    assert_eq!(rest(&mut processors), [(90 + (100 - 10 - 10 - 5 - 10), "a")]);
+}
+
+#[test]
+fn tasks_that_share_a_core_with_a_slow_one_are_not_slow_themselves() {
+    let mut processors = together(1);
+    processors.give(Time(0), 0, Device(0), piece("a", 100));
+    processors.give(Time(0), 1, Device(0), piece("b", 100));
+    processors.set_slowdown(Time(100), 0, 3.0);
+    // Both have had 50; "a" has 150 left of its own, "b" 50.
+    assert_eq!(rest(&mut processors), [(200, "b"), (300, "a")]);
+    assert_eq!(processors.usage(0).of(Activity::Kernels), ns(200));
+    assert_eq!(processors.usage(0).of(Activity::Queueing), ns(100));
+}
+
+#[test]
+fn a_slow_fault_that_begins_or_ends_during_a_freeze_counts_from_the_thaw_on() {
+    let mut processors = together(4);
+    processors.give(Time(0), 0, Device(0), piece("a", 100));
+    processors.freeze(Time(50), 0);
+    processors.set_slowdown(Time(60), 0, 4.0);
+    processors.give(Time(70), 0, MessageThread, piece("b", 10));
+    processors.set_slowdown(Time(80), 0, 2.0);
+    processors.thaw(Time(1_050), 0, ns(1_000));
+    assert_eq!(rest(&mut processors), [(1_070, "b"), (1_150, "a")]);
+    assert_eq!(processors.usage(0).of(Activity::Queueing), Duration::ZERO);
+}
+
+#[test]
+fn a_slow_task_copies_between_memories_as_fast_as_others() {
+    let mut processors = Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 1 }], &[1]);
+    processors.set_slowdown(Time(0), 0, 2.0);
+    processors.give(Time(0), 0, Device(1), piece("gpu", 100));
+    processors.give(Time(0), 0, Part::Link(0), Piece { activity: None, ..piece("copy", 100) });
+    assert_eq!(rest(&mut processors), [(100, "copy"), (200, "gpu")]);
+    assert_eq!(processors.usage(0).of(Activity::Kernels), ns(200));
+}
+
+#[test]
+fn operations_have_their_share_of_the_time_that_a_piece_takes() {
+    let mut processors = together(4);
+    let operations = ns(30);
+    let piece = || Piece { activity: Some(Activity::Sending), operations, ..piece("a", 100) };
+    processors.give(Time(0), 0, MessageThread, piece());
+    processors.give(Time(0), 0, MessageThread, piece());
+    processors.set_slowdown(Time(0), 0, 2.0);
+    processors.advance(Time(200));
+    processors.clear(Time(300), 0);
+    assert_eq!(processors.usage(0).of(Activity::Operations), ns(60 + 30));
+    assert_eq!(processors.usage(0).of(Activity::Sending), ns(140 + 70));
+}
+
+#[test]
 fn a_message_thread_sleeps_once_it_has_had_nothing_to_do_for_longer_than_its_patience() {
     let mut processors = together(1).that_poll(ns(50), 0.5);
     processors.give(Time(0), 0, MessageThread, piece("a", 100));
@@ -133,15 +240,16 @@ fn a_piece_that_takes_no_time_ends_at_once_and_in_its_turn() {
 #[test]
 fn a_piece_that_is_cut_short_ends_after_the_cost_of_that_and_those_behind_it_take_no_time() {
     let mut processors = together(4);
-    processors.count(0, Activity::Kernels, ns(230));
     for (name, span) in [("given up", 100), ("given up", 100), ("kept", 30)] {
         processors.give(Time(0), 0, Device(0), piece(name, span));
     }
-    processors.give(Time(0), 0, MessageThread, piece("given up", 200));
+    let piece_of_thread = Piece { activity: Some(Activity::Sending), ..piece("given up", 200) };
+    processors.give(Time(0), 0, MessageThread, piece_of_thread);
     processors.cut_short(Time(40), 0, ns(5), |name| *name == "given up", || "nothing");
     let ends = [(45, "nothing"), (45, "nothing"), (75, "kept"), (200, "nothing")];
     assert_eq!(rest(&mut processors), ends);
     assert_eq!(processors.usage(0).of(Activity::Kernels), ns(45 + 30));
+    assert_eq!(processors.usage(0).of(Activity::Sending), ns(200));
     processors.give(Time(300), 0, Device(0), piece("given up", 10));
     processors.cut_short(Time(305), 0, ns(50), |_| true, || "nothing");
     assert_eq!(rest(&mut processors), [(310, "nothing")], "it ends no later than it would have");

@@ -61,11 +61,6 @@ impl Usage {
         self.0[activity as usize] += span;
     }
 
-    /// Takes back `span`, which was counted before it was spent, and is not.
-    pub(super) fn take_back(&mut self, activity: Activity, span: Duration) {
-        self.0[activity as usize] = self.0[activity as usize].saturating_sub(span);
-    }
-
     /// The time that was spent on `activity`.
     pub fn of(&self, activity: Activity) -> Duration {
         self.0[activity as usize]

@@ -37,7 +37,9 @@ impl World {
                 let missed = std::mem::take(&mut self.missed[task]);
                 let undone = self.processors.clear(self.now, task);
                 self.books.leave_undone(&undone);
-                self.network.resume(self.now, task);
+                for unsent in self.network.crash(self.now, task) {
+                    self.books.drop(&unsent);
+                }
                 self.unpaid[task] = 0;
                 self.history.retire(task);
                 actions.push(Action::Kill { task, restarts, missed, undone });
@@ -50,6 +52,9 @@ impl World {
             FaultEffect::Postpone { task, event } => self.postpone(task, Event::Fault(event)),
             FaultEffect::Freeze { task } => self.freeze(task),
             FaultEffect::Resume { task } => self.resume(task),
+            FaultEffect::SetSlowdown { task, factor } => {
+                self.processors.set_slowdown(self.now, task, factor);
+            }
             FaultEffect::SetCardSpeed { task, speed } => {
                 self.network.set_card_speed(self.now, task, speed);
             }

@@ -73,7 +73,6 @@ impl World {
             return self.compute_as_recorded((task, device), costs, kernels);
         }
         let model = &mut self.devices[task][device];
-        model.set_slowdown(self.faults.slowness(task));
         let Span { whole: span, straggling } = model.time(step, costs);
         let is_drawn = model.draws_times() && !span.is_zero();
         let cost = costs.total();
@@ -120,7 +119,7 @@ impl World {
     fn carry(&mut self, task: usize, mut way: SmallVec<[Hop; 2]>, kernels: Kernels) {
         let (link, span) = way.remove(0);
         let then = self.errand(PathPart::Link, Chore::Copied { left: way, kernels });
-        let piece = Piece { span, threads: 1, then };
+        let piece = Piece { span, activity: None, operations: Duration::ZERO, threads: 1, then };
         self.processors.give(self.now, task, Part::Link(link), piece);
     }
 
@@ -146,11 +145,11 @@ impl World {
 
     /// Lets the next piece of a processor's work end.
     pub(super) fn advance_processors(&mut self, actions: &mut Vec<Action>) {
-        let Ended { task, part, began, then: errand } = self.processors.advance(self.now);
+        let Ended { task, part, began, slowed, then: errand } = self.processors.advance(self.now);
         if let Some(timeline) = self.timeline.as_mut().filter(|timeline| timeline.is_on()) {
             timeline.piece((task, part), errand.chore.name(), (began, self.now));
         }
-        self.history_of(task, &errand);
+        self.history_of(task, &errand, slowed);
         let (kind, part) = match part {
             Part::MessageThread => (EventKind::ChoreDone, 0),
             Part::Device(device) => (EventKind::WorkDone, device as u64),
@@ -195,9 +194,9 @@ impl World {
         kernels: Kernels,
         (span, threads): (Duration, u32),
     ) {
-        self.processors.count(task, Activity::Kernels, span);
-        let piece =
-            Piece { span, threads, then: self.errand(PathPart::Kernels, Chore::Computed(kernels)) };
+        let then = self.errand(PathPart::Kernels, Chore::Computed(kernels));
+        let (activity, operations) = (Some(Activity::Kernels), Duration::ZERO);
+        let piece = Piece { span, activity, operations, threads, then };
         self.processors.give(self.now, task, Part::Device(device), piece);
     }
 
@@ -219,14 +218,13 @@ impl World {
     ) {
         let operation = self.message_thread.as_ref().map_or(Duration::ZERO, |it| it.operation);
         let operations = operation * std::mem::take(&mut self.unpaid[task]);
-        self.processors.count(task, Activity::Operations, operations);
-        self.processors.count(task, activity, span);
         let part = match activity {
             Activity::SmallKernels => PathPart::Kernels,
             _ => PathPart::MessageThread,
         };
         let then = self.errand(part, then);
-        let piece = Piece { span: operations + span, threads: 1, then };
+        let (span, activity) = (operations + span, Some(activity));
+        let piece = Piece { span, activity, operations, threads: 1, then };
         let gathers = self.message_thread.as_ref().is_some_and(|thread| thread.gathers);
         if gathers && piece.then.chore.is_of_actors() {
             let can_wait = |errand: &Errand| errand.chore.is_of_sending();
@@ -241,12 +239,12 @@ impl World {
         Errand { cause: self.history.current(), part, chore }
     }
 
-    /// Notes the end of an errand of `task`.
-    fn history_of(&mut self, task: usize, errand: &Errand) {
+    /// Notes the end of an errand of `task`, which faults have slowed by `slowed`.
+    fn history_of(&mut self, task: usize, errand: &Errand, slowed: Duration) {
         let Errand { cause, part, chore } = errand;
         match (part, chore) {
             (PathPart::Kernels, Chore::Computed(kernels) | Chore::Finish(kernels)) => {
-                let straggling = kernels.straggling.as_nanos() as u64;
+                let straggling = (kernels.straggling + slowed).as_nanos() as u64;
                 self.history.end_kernels(*cause, self.now, task, straggling);
             }
             _ => self.history.end(*cause, self.now, task, *part),

@@ -18,6 +18,7 @@ use crate::simulation::device::ComputeSpec;
 use crate::simulation::faults::{Fault, FaultKind, Faults, Trigger};
 use crate::simulation::job::Job;
 use crate::simulation::network::NetworkSpec;
+use crate::simulation::processor::Activity;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
 const A: usize = 0;
@@ -252,6 +253,34 @@ fn a_slow_task_takes_its_factor_longer_for_work_that_it_is_given_meanwhile() {
     world.tick(&mut Vec::new());
     compute(&mut world, A, 1_000);
     assert_next(&mut world, ms(2) + Duration::from_nanos(1_000), &["finish"]);
+}
+
+#[test]
+fn a_slow_task_is_slow_only_while_its_fault_lasts() {
+    let slow = |lasts| FaultKind::SlowTask { task: task(A), factor: 100.0, lasts: ms(lasts) };
+    let half = Duration::from_micros(500);
+    for (begin, lasts, delay) in [(1_000, 50, ms(49) + half), (1_100, 800, ms(792))] {
+        let mut world = world(&[(begin, slow(lasts))]);
+        for _ in 0..3 {
+            compute(&mut world, A, 1_000_000_000);
+        }
+        assert_next(&mut world, ms(1_000), &["finish"]);
+        assert_next(&mut world, ms(2_000) + delay, &["finish"]);
+        assert_next(&mut world, ms(3_000) + delay, &["finish"]);
+        let took = world.totals().usage[A].of(Activity::Kernels);
+        assert_eq!(took, ms(3_000) + delay);
+    }
+}
+
+#[test]
+fn a_crash_ends_the_time_that_kernels_took() {
+    let crash = FaultKind::Crash { task: task(A), restart_after: None };
+    let mut world = world(&[(10_000, crash)]);
+    for _ in 0..2 {
+        compute(&mut world, A, 100_000_000_000);
+    }
+    assert_next(&mut world, ms(10_000), &["kill 0, which missed 0"]);
+    assert_eq!(world.totals().usage[A].of(Activity::Kernels), ms(10_000));
 }
 
 #[test]

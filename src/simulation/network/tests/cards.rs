@@ -3,7 +3,7 @@
 use super::*;
 
 /// Advances to the next arrival; returns it with its time.
-fn next(network: &mut Network<char>) -> Option<(u64, char)> {
+pub(super) fn next(network: &mut Network<char>) -> Option<(u64, char)> {
     while let Some(at) = network.next_event() {
         if let Some(delivery) = network.advance(at) {
             return Some((at.0, delivery.payload));
@@ -13,7 +13,7 @@ fn next(network: &mut Network<char>) -> Option<(u64, char)> {
 }
 
 /// Four tasks on hosts of their own; 'a' and 'b' into task 0 share its card.
-fn two_under_way() -> Network<char> {
+pub(super) fn two_under_way() -> Network<char> {
     let spec = NetworkSpec { latency: Duration::from_nanos(10), ..spec() };
     let mut network = Network::new(&spec, (0..4).collect());
     network.send(Time(0), 1, 0, Bytes(1_000), 'a');

@@ -6,12 +6,13 @@ use super::naive::{Fluid, ends, fair_rates};
 use super::route::Route;
 use super::*;
 
-/// A random test's change to the flows: one joins on these links with this many bytes, or the next
-/// one ends.
+/// A random test's change to the flows: one joins on these links with this many bytes, the next
+/// one ends, or one leaves before its end.
 #[derive(Clone, Debug)]
 enum Change {
     Join { route: Vec<usize>, size: u64 },
     End,
+    Leave { place: usize },
 }
 
 const LINKS: usize = 9;
@@ -26,6 +27,7 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         3 => (route, 1..1_000_000_u64).prop_map(|(route, size)| Change::Join { route, size }),
         2 => Just(Change::End),
+        1 => (0..60_usize).prop_map(|place| Change::Leave { place }),
     ]
 }
 
@@ -52,6 +54,11 @@ fn apply(flows: &mut Flows, active: &mut Active, now: &mut Time, id: usize, chan
             assert!(!ended.is_empty(), "an end is the end of a flow");
             active.retain(|(id, _)| !ended.contains(id));
             ended.into_iter().for_each(|id| flows.leave(id));
+        }
+        Change::Leave { place } => {
+            if *place < active.len() {
+                flows.leave(active.remove(*place).0);
+            }
         }
     }
 }
@@ -113,6 +120,7 @@ proptest! {
         ),
         (message_cost, latency) in (prop_oneof![Just(0), 1..300_000_u64], 0..500_000_u64),
         hosts_per_rack in proptest::option::of(1..4_usize),
+        crash in proptest::option::of((0..6_usize, 0..4_000_000_u64)),
     ) {
         let mut messages = messages;
         messages.sort_by_key(|message| message.3);
@@ -123,27 +131,35 @@ proptest! {
         let connection = ConnectionSpec { large: Bytes(1_500_000), ..ConnectionSpec::default() };
         let spec = NetworkSpec { latency: latency_span, message_cost, racks, connection, ..spec() };
         let (wiring, capacities) = Wiring::new(&spec, (0..6).collect());
-        let mut sender_free = [0; 6];
+        let mut sender_free = [[0; 2]; 6]; // by task, before and after its crash
         let flows: Vec<Fluid> = messages
             .iter()
             .map(|(from, to, size, sent)| {
-                sender_free[*from] =
-                    (*sent).max(sender_free[*from]) + message_cost.as_nanos() as u64;
+                let crash_at = crash.and_then(|(task, at)| (task == *from).then_some(at));
+                let until = crash_at.filter(|at| sent <= at);
+                let is_after = crash_at.is_some() && until.is_none();
+                let free = &mut sender_free[*from][usize::from(is_after)];
+                *free = (*sent).max(*free) + message_cost.as_nanos() as u64;
                 let route = wiring.route(*from, *to).iter().map(|link| *link as usize).collect();
                 let pair = (*from, *to);
-                Fluid { start: sender_free[*from] as f64, size: *size as f64, pair, route }
+                let until = until.map_or(f64::INFINITY, |at| at as f64);
+                Fluid { start: *free as f64, size: *size as f64, pair, route, until }
             })
             .collect();
         let expected = ends(&capacities, 1_500_000.0, &flows);
-        let arrived = arrivals(&spec, 6, &messages);
-        for (index, at) in arrived.iter().enumerate() {
-            let latency = if flows[index].route.is_empty() { 0 } else { latency };
-            let error = (at - latency) as f64 - expected[index];
+        let arrived = arrivals_despite(&spec, 6, &messages, crash);
+        for (index, (at, flow)) in arrived.iter().zip(&flows).enumerate() {
+            let latency = if flow.route.is_empty() { 0 } else { latency };
+            // One that leaves about when its sender crashes may arrive or not.
+            let expected = expected[index].min(flow.until);
+            let left = at.map_or(flow.until, |at| (at - latency) as f64);
+            let error = left - expected;
             prop_assert!(
                 error.abs() <= 1.0 + messages.len() as f64,
                 "message {index} is {error} ns late"
             );
         }
-        prop_assert_eq!(arrived, arrivals(&spec, 6, &messages), "two runs are equal bit for bit");
+        let again = arrivals_despite(&spec, 6, &messages, crash);
+        prop_assert_eq!(arrived, again, "two runs are equal bit for bit");
     }
 }

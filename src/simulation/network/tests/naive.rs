@@ -45,10 +45,12 @@ pub(super) struct Fluid {
     /// The sender and the receiver.
     pub(super) pair: (usize, usize),
     pub(super) route: Vec<usize>,
+    /// When its sender crashes; infinite if it doesn't.
+    pub(super) until: f64,
 }
 
-/// The time at which each message ends, if all start and end at exact times. Those above `large`
-/// are large.
+/// The time at which each message ends, if all start and end at exact times; infinite if its sender
+/// crashes before. Those above `large` are large.
 pub(super) fn ends(capacities: &[f64], large: f64, flows: &[Fluid]) -> Vec<f64> {
     let mut left: Vec<f64> = flows.iter().map(|flow| flow.size).collect();
     // A message that crosses no link ends at once.
@@ -58,13 +60,18 @@ pub(super) fn ends(capacities: &[f64], large: f64, flows: &[Fluid]) -> Vec<f64> 
         .collect();
     let mut now = 0.0;
     loop {
+        for (flow, end) in flows.iter().zip(&mut ends) {
+            if flow.until <= now && (end.is_nan() || *end > flow.until) {
+                *end = f64::INFINITY;
+            }
+        }
         let begun = |flow: &usize| flows[*flow].start <= now && ends[*flow].is_nan();
         let mut waiting: Vec<usize> = (0..flows.len()).filter(begun).collect();
         waiting.sort_by(|a, b| flows[*a].start.total_cmp(&flows[*b].start));
         let active = rates(capacities, large, flows, &waiting);
         let next_start = flows
             .iter()
-            .map(|flow| flow.start)
+            .flat_map(|flow| [flow.start, flow.until])
             .filter(|start| *start > now)
             .fold(f64::INFINITY, f64::min);
         let next_end = active

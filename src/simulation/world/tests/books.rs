@@ -44,3 +44,19 @@ fn an_envelope_that_is_lost_without_a_word_is_missed() {
     world.held.clear();
     drop(world.take_unfinished());
 }
+
+#[test]
+fn what_a_crashed_task_has_not_sent_is_in_the_books_as_dropped() {
+    let crash = FaultKind::Crash { task: task(B), restart_after: None };
+    let mut world = world_of(&[(1, crash)], |cluster| {
+        cluster.network.bandwidth = BytesPerSecond(1e3);
+    });
+    send(&mut world, B, A);
+    send(&mut world, B, A);
+    assert_next(&mut world, ms(1), &["kill 1, which missed 0"]);
+    assert_eq!(world.network.bytes_in_flight(), Bytes(0));
+    assert_next(&mut world, ms(101), &["0 loses 1: it has fallen silent"]);
+    assert_next(&mut world, ms(101), &["stall"]);
+    drop(world.take_unfinished());
+    assert_eq!((world.totals().deliveries, world.traffic[B].total > 0), (0, true));
+}

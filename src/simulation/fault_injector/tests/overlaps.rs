@@ -1,0 +1,134 @@
+//! Faults of the same tasks that overlap.
+
+use super::*;
+
+fn millis(count: u64) -> Time {
+    Time::ZERO.after(Duration::from_millis(count))
+}
+
+fn freeze(lasts: u64) -> FaultKind {
+    FaultKind::Freeze { task: name(B), lasts: Duration::from_millis(lasts) }
+}
+
+fn partition(lasts: u64) -> FaultKind {
+    FaultKind::Partition { tasks: [A, B].map(name).to_vec(), lasts: Duration::from_millis(lasts) }
+}
+
+fn one_way(lasts: u64) -> FaultKind {
+    FaultKind::OneWay { from: name(A), to: name(B), lasts: Duration::from_millis(lasts) }
+}
+
+/// The effects of faults that begin at the given milliseconds, each with its time. Envelopes are
+/// held in none of these tests, so their release is left out.
+fn course(faults: &[(u64, FaultKind)]) -> Vec<(Time, FaultEffect)> {
+    let (mut injector, mut links) = injector(&[]);
+    let begin = |(at, kind): &(u64, FaultKind)| (millis(*at), FaultEvent::Begin(kind.clone()));
+    let mut events: Vec<(Time, FaultEvent)> = faults.iter().map(begin).collect();
+    let mut course = Vec::new();
+    while let Some(next) = (0..events.len()).min_by_key(|event| events[*event].0) {
+        let (now, event) = events.remove(next);
+        for effect in injector.apply(now, event, &mut links) {
+            match effect {
+                FaultEffect::Schedule { at, event } => events.push((at, event)),
+                FaultEffect::ReleaseHeld => {}
+                other => course.push((now, other)),
+            }
+        }
+    }
+    course
+}
+
+/// The first two tasks on one host, the third on another.
+fn on_two_hosts() -> (FaultInjector, Links) {
+    let faults = Faults { silence: SECOND, list: Vec::new() };
+    (FaultInjector::new(&[A, B, C].map(name), vec![0, 0, 1], &faults, 1), Links::new(3))
+}
+
+fn slow_link(tasks: &[usize], factor: f64) -> FaultEvent {
+    let tasks = tasks.iter().map(|task| name(*task)).collect();
+    FaultEvent::Begin(FaultKind::SlowLink { tasks, factor, lasts: SECOND })
+}
+
+fn card_speed(task: usize, speed: f64) -> FaultEffect {
+    FaultEffect::SetCardSpeed { task, speed }
+}
+
+#[test]
+fn a_second_freeze_during_the_first_extends_it_and_silence_counts_from_the_first() {
+    let whole = course(&[(0, freeze(1_500))]);
+    let expected = [
+        (millis(0), FaultEffect::Freeze { task: B }),
+        (millis(1_000), lost(A, B)),
+        (millis(1_000), lost(C, B)),
+        (millis(1_500), lost(B, A)),
+        (millis(1_500), lost(B, C)),
+        (millis(1_500), FaultEffect::Resume { task: B }),
+    ];
+    assert_eq!(whole, expected);
+    assert_eq!(course(&[(0, freeze(800)), (700, freeze(800))]), whole);
+    assert_eq!(course(&[(0, freeze(1_200)), (1_100, freeze(400))]), whole);
+    assert_eq!(course(&[(0, freeze(600)), (300, freeze(600)), (800, freeze(700))]), whole);
+}
+
+#[test]
+fn a_second_freeze_that_ends_before_the_first_changes_nothing() {
+    let whole = course(&[(0, freeze(1_500))]);
+    assert_eq!(course(&[(0, freeze(1_500)), (200, freeze(100))]), whole);
+    assert_eq!(course(&[(0, freeze(1_500)), (200, freeze(1_300))]), whole);
+}
+
+#[test]
+fn who_was_frozen_when_a_freeze_was_extended_notices_it_once_it_runs_again() {
+    let of_a = FaultKind::Freeze { task: name(A), lasts: Duration::from_millis(500) };
+    let course = course(&[(0, freeze(800)), (600, of_a), (700, freeze(800))]);
+    let event = silence(A, B, SilenceCause::Freeze(1));
+    assert!(course.contains(&(millis(1_000), FaultEffect::Postpone { task: A, event })));
+}
+
+#[test]
+fn overlapping_partitions_are_noticed_like_one_of_the_same_length() {
+    let whole = course(&[(2_000, partition(1_500))]);
+    assert_eq!(whole, [(millis(3_000), lost(A, B)), (millis(3_000), lost(B, A))]);
+    assert_eq!(course(&[(2_000, partition(800)), (2_700, partition(800))]), whole);
+    assert_eq!(course(&[(2_000, partition(1_400)), (2_100, partition(1_400))]), whole);
+}
+
+#[test]
+fn partitions_with_a_time_between_them_in_which_messages_get_through_go_unnoticed() {
+    assert_eq!(course(&[(2_000, partition(800)), (2_900, partition(800))]), []);
+}
+
+#[test]
+fn both_ends_notice_overlapping_cuts_of_one_way_like_one_of_the_same_length() {
+    let whole = course(&[(0, one_way(1_800))]);
+    assert_eq!(whole, [(millis(1_000), lost(B, A)), (millis(1_800), lost(A, B))]);
+    assert_eq!(course(&[(0, one_way(800)), (700, one_way(1_100))]), whole);
+    assert_eq!(course(&[(0, one_way(1_500)), (1_400, one_way(400))]), whole);
+    let longer = course(&[(0, one_way(5_000))]);
+    assert_eq!(longer, [(millis(1_000), lost(B, A)), (millis(2_000), lost(A, B))]);
+    assert_eq!(course(&[(0, one_way(1_500)), (1_400, one_way(3_600))]), longer);
+}
+
+#[test]
+fn a_partition_that_extends_the_cut_of_one_way_is_noticed_by_each_end_as_long_as_it_is_cut_off() {
+    let course = course(&[(0, one_way(800)), (700, partition(700))]);
+    assert_eq!(course, [(millis(1_000), lost(B, A)), (millis(1_400), lost(A, B))]);
+}
+
+#[test]
+fn the_slow_link_of_one_task_on_a_host_outlasts_that_of_another() {
+    let (mut faults, mut links) = on_two_hosts();
+    faults.apply(at(0), slow_link(&[A, C], 8.0), &mut links);
+    let effects = faults.apply(at(0), slow_link(&[B, C], 2.0), &mut links);
+    assert_eq!(effects[..2], [B, C].map(|task| card_speed(task, 1.0 / 16.0)));
+    let end = FaultEvent::EndSlowLink { tasks: vec![B, C] };
+    let effects = faults.apply(at(1), end, &mut links);
+    assert_eq!(effects, [B, C].map(|task| card_speed(task, 1.0 / 8.0)));
+}
+
+#[test]
+fn a_slow_link_between_tasks_of_one_host_slows_their_card_once() {
+    let (mut faults, mut links) = on_two_hosts();
+    let effects = faults.apply(at(0), slow_link(&[A, B], 8.0), &mut links);
+    assert_eq!(effects[..2], [A, B].map(|task| card_speed(task, 1.0 / 8.0)));
+}
