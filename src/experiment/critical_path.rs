@@ -42,26 +42,26 @@ pub(super) fn waited(path: &simulation::CriticalPath) -> Vec<(String, f64)> {
     shares
 }
 
-/// Of a deployed run, as [`simulated`]: the mean over the steps whose gradients were applied.
+/// Of a deployed run, as [`simulated`]: of the time of all steps whose gradients were applied.
 pub(super) fn deployed(
     steps: impl Iterator<Item = StepStats> + Clone,
     (start, seconds): (f64, f64),
 ) -> Option<CriticalPath> {
     let steps = steps.filter(|step| step.applied && step.ended > step.started);
-    let applied = steps.clone().count();
+    let length = |step: &StepStats| step.ended.since(step.started).as_secs_f64();
+    let whole: f64 = steps.clone().map(|step| length(&step)).sum();
     let mut causes = BTreeMap::new();
     for step in steps {
         let (from, until) = step.computed.unwrap_or((step.started, step.started));
-        let length = step.ended.since(step.started).as_secs_f64();
         let mut add = |cause, (from, until): (Time, Time)| {
-            let share = until.since(from).as_secs_f64() / length / applied as f64;
+            let share = until.since(from).as_secs_f64() / whole;
             *causes.entry(cause).or_default() += share * (seconds - start);
         };
         add(Cause::Parameters, (step.started, from));
         add(Cause::Compute, (from, until));
         add(Cause::Update, (until, step.ended));
     }
-    (applied > 0).then(|| with_start(causes, Vec::new(), start))
+    (whole > 0.0).then(|| with_start(causes, Vec::new(), start))
 }
 
 fn with_start(mut causes: BTreeMap<Cause, f64>, parts: Vec<PathPart>, start: f64) -> CriticalPath {

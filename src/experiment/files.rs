@@ -99,7 +99,7 @@ impl Files {
         let evaluations = summary::evaluations(trial, recording);
         self.steps.append(&trial.name, steps.clone())?;
         self.evaluations.append(&trial.name, &evaluations)?;
-        let folder = self.directory.join("events").join(trial.name.replace(['/', '\\'], "_"));
+        let folder = self.directory.join("events").join(folder_of(&trial.name));
         fs::create_dir_all(&folder)?;
         let file = File::create(folder.join(events::file_name()))?;
         let graph = recording.beginning.as_ref().map(|beginning| &*beginning.graph);

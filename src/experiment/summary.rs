@@ -25,7 +25,9 @@ impl Trial {
         let of_evaluations = recording.evaluations.iter().map(|evaluation| evaluation.global_step);
         let of_steps = steps.clone().map(|step| step.global_step);
         let global_steps = of_steps.chain(of_evaluations).max().unwrap_or(0);
-        let ended = steps.clone().map(|step| step.ended).max().unwrap_or(observed.ended);
+        let evaluated = recording.evaluations.iter().map(|evaluation| evaluation.at);
+        let ends = steps.clone().map(|step| step.ended).chain(evaluated);
+        let ended = ends.max().unwrap_or(observed.ended);
         let counted = steps.clone().filter(|step| step.applied).count() as u64;
         let applied = counted - self.mode.left_over(counted, global_steps);
         let batch = settings.batch as u64;
@@ -108,8 +110,9 @@ fn end(recording: &Recording, final_loss: Option<f64>, misses_target: bool) -> E
     }
 }
 
-/// What a training does a second. The first step of all is left out: the tasks of a graph make
-/// themselves ready in it.
+/// What a training does a second, once each worker has ended its first step: the tasks of a graph
+/// make themselves ready in it, and of workers that begin together the first to end would count
+/// all that the others have done as done in no time.
 struct Rates {
     /// When the first step began.
     start: Option<Time>,
@@ -120,38 +123,42 @@ struct Rates {
 }
 
 impl Rates {
-    /// The rates of a training whose `steps` made `global_steps`, of `applied` gradients.
+    /// The rates of a training whose `steps` made `global_steps`, of `applied` gradients. They are
+    /// those of the whole training if the first steps are more than half of it.
     fn of(
         steps: impl Iterator<Item = StepStats> + Clone,
         (global_steps, applied): (u64, u64),
     ) -> Self {
         let start = steps.clone().map(|step| step.started).min();
-        let first = steps.clone().map(|step| step.ended).min();
         let last = steps.clone().map(|step| step.ended).max();
-        let (Some(first), Some(last)) = (first, last) else {
+        let (Some(began), Some(last)) = (start, last) else {
             return Self { start, steps: 0.0, gradients: 0.0 };
         };
-        let warm_up = steps.clone().filter(|step| step.ended <= first);
-        let warm_steps = warm_up.map(|step| step.global_step).max().unwrap_or(0);
-        // The workers of a round do not hear of its end at the same moment.
-        let is_warm = |step: &StepStats| {
-            step.ended <= first || step.local_step == 0 && step.global_step <= warm_steps
-        };
-        let warm_gradients = steps.filter(is_warm).filter(|step| step.applied).count();
-        let warm_gradients = warm_gradients as u64;
-        let (since, warm_steps, warm_gradients) = match global_steps > warm_steps {
-            true => (first, warm_steps, warm_gradients),
-            // The first step is the only one.
-            false => (start.unwrap_or(first), 0, 0),
+        let ready = first_steps_end(steps.clone()).unwrap_or(began);
+        let first = steps.filter(|step| step.ended <= ready);
+        let first_steps = first.clone().map(|step| step.global_step).max().unwrap_or(0);
+        let first_gradients = first.filter(|step| step.applied).count() as u64;
+        let (since, first_steps, first_gradients) = match 2 * first_gradients <= applied {
+            true if last > ready => (ready, first_steps, first_gradients),
+            _ => (began, 0, 0),
         };
         let seconds = last.since(since).as_secs_f64();
         let rate = |number: u64| if seconds > 0.0 { number as f64 / seconds } else { 0.0 };
         Self {
             start,
-            steps: rate(global_steps - warm_steps),
-            gradients: rate(applied.saturating_sub(warm_gradients)),
+            steps: rate(global_steps - first_steps),
+            gradients: rate(applied - first_gradients),
         }
     }
+}
+
+/// When the last worker has ended the first of its steps.
+fn first_steps_end(steps: impl Iterator<Item = StepStats>) -> Option<Time> {
+    let mut ends: BTreeMap<TaskName, Time> = BTreeMap::new();
+    for StepStats { worker, ended, .. } in steps {
+        ends.entry(worker).and_modify(|first| *first = ended.min(*first)).or_insert(ended);
+    }
+    ends.into_values().max()
 }
 
 /// The rows of `steps.csv`, one for each step of `recording`.
@@ -226,23 +233,31 @@ mod tests {
     }
 
     #[test]
-    fn the_gradients_of_the_first_round_are_left_out_though_its_workers_end_one_by_one() {
+    fn the_first_round_is_left_out_though_its_workers_end_one_by_one() {
         // Rounds of 100 ms, of whose end worker 3 hears 6 ms after worker 0.
         let round = |round: u64| {
             (0..4).map(move |n| step(n, round, round + 1, 100 * (round + 1) + 2 * u64::from(n)))
         };
         let steps: Vec<StepStats> = (0..3).flat_map(round).collect();
         let rates = Rates::of(steps.into_iter(), (3, 12));
-        let seconds = 0.206;
-        assert!((rates.steps - 2.0 / seconds).abs() < 1e-9, "{}", rates.steps);
-        assert!((rates.gradients - 8.0 / seconds).abs() < 1e-9, "{}", rates.gradients);
+        assert!((rates.steps - 2.0 / 0.2).abs() < 1e-9, "{}", rates.steps);
+        assert!((rates.gradients - 8.0 / 0.2).abs() < 1e-9, "{}", rates.gradients);
     }
 
     #[test]
-    fn of_asynchronous_workers_the_very_first_gradient_alone_is_left_out() {
+    fn asynchronous_workers_that_begin_together_are_as_fast_as_each_of_them_times_their_number() {
         let steps: Vec<StepStats> =
-            (0..10).map(|n| step(n as u32 % 2, n / 2, n + 1, 10 * (n + 1))).collect();
-        let rates = Rates::of(steps.into_iter(), (10, 10));
-        assert!((rates.gradients - 9.0 / 0.09).abs() < 1e-9, "{}", rates.gradients);
+            (0..16).map(|n| step(n as u32 % 4, n / 4, n + 1, 100 * (n / 4 + 1) + n % 4)).collect();
+        let rates = Rates::of(steps.into_iter(), (16, 16));
+        assert!((rates.gradients - 12.0 / 0.3).abs() < 1e-9, "{}", rates.gradients);
+        assert_eq!(rates.steps, rates.gradients);
+    }
+
+    #[test]
+    fn a_training_of_little_more_than_first_steps_has_the_rate_of_all_of_it() {
+        let steps = [step(0, 0, 1, 900), step(1, 0, 2, 1_000), step(0, 1, 3, 1_800)];
+        let rates = Rates::of(steps.into_iter(), (3, 3));
+        let since_the_first_began = 1.8 - (0.9 - 0.0009);
+        assert!((rates.gradients - 3.0 / since_the_first_began).abs() < 1e-9);
     }
 }

@@ -117,9 +117,9 @@ pub struct Run {
     /// The time until the first training step began, in seconds: variables get their values, and
     /// workers find each other.
     pub start_seconds: f64,
-    /// Global steps per second, after the first step.
+    /// Global steps per second, after each worker's first step.
     pub steps_per_second: f64,
-    /// Samples of applied gradients per second, after the first step.
+    /// Samples of applied gradients per second, after each worker's first step.
     pub samples_per_second: f64,
     /// The duration of a worker step, in seconds; none if there was no step.
     pub step_seconds: Option<StepSeconds>,

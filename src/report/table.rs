@@ -115,6 +115,14 @@ fn parameters(runs: &[Run]) -> String {
     format!(", {} parameters", groups.join(","))
 }
 
+/// The decimals of a rate: none from 10 on, three digits of a smaller one.
+fn decimals_of(rate: f64) -> usize {
+    match rate {
+        rate if rate <= 0.0 || rate >= 10.0 => 0,
+        rate => (2.0 - rate.log10().floor()).min(9.0) as usize,
+    }
+}
+
 fn cells(run: &Run) -> [String; COLUMNS.len()] {
     let number = |value: Option<f64>, decimals: usize| match value {
         Some(value) => format!("{value:.decimals$}"),
@@ -130,8 +138,8 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
         number(run.seconds_to_target, 3),
         number(Some(run.seconds), 3),
         run.global_steps.to_string(),
-        number(Some(run.steps_per_second), 1),
-        number(Some(run.samples_per_second), 0),
+        number(Some(run.steps_per_second), decimals_of(run.steps_per_second).max(1)),
+        number(Some(run.samples_per_second), decimals_of(run.samples_per_second)),
         staleness.unwrap_or_else(|| "-".to_owned()),
         run.gradients.dropped.to_string(),
         number(run.test_accuracy, 4),

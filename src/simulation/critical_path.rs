@@ -66,7 +66,7 @@ impl Part {
 pub struct CriticalPath {
     /// The number of these steps.
     pub steps: u64,
-    /// By task and part: the share of a step's time, on average over the steps. The shares add up
+    /// By task and part: its share of the time of all steps together. The shares add up
     /// to 1.
     pub shares: BTreeMap<(TaskName, Part), f64>,
 }
@@ -101,8 +101,10 @@ pub(super) struct History {
     /// The number of records at which old ones are dropped.
     full: usize,
     steps: u64,
-    /// By task and then part: the sum of the shares of the steps' times.
-    shares: Vec<f64>,
+    /// The length of all steps together \[ns\].
+    length: f64,
+    /// By task and then part: the time that steps waited for it \[ns\].
+    waits: Vec<f64>,
     /// The path of the step that ended last, from its end to its beginning.
     path: Vec<Waited>,
 }
@@ -117,7 +119,8 @@ impl History {
             since: tasks.iter().map(|task| trains(task).then_some(Time::ZERO)).collect(),
             full: 1 << 12,
             steps: 0,
-            shares: vec![0.0; tasks.len() * Part::ALL.len()],
+            length: 0.0,
+            waits: vec![0.0; tasks.len() * Part::ALL.len()],
             path: Vec::new(),
         }
     }
@@ -220,8 +223,9 @@ impl History {
     fn count(&mut self, length: f64) {
         for Waited { from, until, task, part } in &self.path {
             let index = task * Part::ALL.len() + *part as usize;
-            self.shares[index] += until.since(*from).as_nanos() as f64 / length;
+            self.waits[index] += until.since(*from).as_nanos() as f64;
         }
+        self.length += length;
         self.steps += 1;
     }
 
@@ -245,8 +249,8 @@ impl History {
     /// The critical paths of the steps so far; `tasks` are the cluster's.
     pub(super) fn paths(&self, tasks: &[TaskName]) -> CriticalPath {
         let all = tasks.iter().flat_map(|task| Part::ALL.map(|part| (task.clone(), part)));
-        let mean = |share: &f64| share / self.steps.max(1) as f64;
-        let shares = all.zip(self.shares.iter().map(mean)).filter(|(_, share)| *share > 0.0);
+        let share = |wait: &f64| wait / self.length;
+        let shares = all.zip(self.waits.iter().map(share)).filter(|(_, share)| *share > 0.0);
         CriticalPath { steps: self.steps, shares: shares.collect() }
     }
 }

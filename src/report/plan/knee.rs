@@ -5,11 +5,12 @@ use serde::Serialize;
 use super::text::value;
 use super::{Candidate, Limit, Plan};
 use crate::report::Swept;
+use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Span};
 
 /// What is won beyond a knee is less than this share of the time.
 const LITTLE: f64 = 0.05;
 
-/// Of the values of one swept key, in their order, the first that is all but as fast as the best.
+/// Of the values of one swept key, from the least on, the first that is all but as fast as the best.
 /// The other keys have the values of the run's fastest candidate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -26,7 +27,7 @@ pub struct Knee {
     pub best: serde_json::Value,
     /// How many times as fast the best is.
     pub times: f64,
-    /// Whether the knee is the last value, so that more may win more.
+    /// Whether no greater value was tried, so that more may win more.
     pub is_last: bool,
     /// What limits the run at the knee.
     pub limit: Option<Limit>,
@@ -60,12 +61,17 @@ fn knees_of(run: &str, candidates: &[Candidate]) -> Vec<Knee> {
     };
     let of_key = |key: &String| {
         let others = without(&fastest.settings, key);
-        let curve: Vec<(f64, &Candidate)> =
+        let swept = own().filter(|one| without(&one.settings, key) == others);
+        let sizes: Vec<f64> =
+            swept.map(|one| quantity(&one.settings[key])).collect::<Option<_>>()?;
+        let most = sizes.into_iter().max_by(f64::total_cmp)?;
+        let mut curve: Vec<(f64, &Candidate)> =
             timed().filter(|(_, one)| without(&one.settings, key) == others).collect();
-        let is_quantity = curve.iter().all(|(_, one)| is_quantity(&one.settings[key]));
-        if curve.len() < 2 || !is_quantity {
+        if curve.len() < 2 {
             return None;
         }
+        let size = |one: &Candidate| quantity(&one.settings[key]).unwrap_or(most);
+        curve.sort_by(|(_, a), (_, b)| size(a).total_cmp(&size(b)));
         let (least, best) = curve.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
         let at = curve.iter().position(|(seconds, _)| seconds * (1.0 - LITTLE) <= *least)?;
         let (seconds, knee) = curve[at];
@@ -76,7 +82,7 @@ fn knees_of(run: &str, candidates: &[Candidate]) -> Vec<Knee> {
             value: knee.settings[key].clone(),
             best: best.settings[key].clone(),
             times: seconds / least,
-            is_last: at + 1 == curve.len(),
+            is_last: size(knee) == most,
             limit: knee.limit.clone(),
         })
     };
@@ -89,10 +95,16 @@ fn without(settings: &Swept, key: &str) -> Swept {
     others
 }
 
-/// Whether a value is a number, perhaps with a unit, so that there can be more of it.
-fn is_quantity(value: &serde_json::Value) -> bool {
-    let begins_with_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
-    value.is_number() || value.as_str().is_some_and(begins_with_digit)
+/// The size of a value that is a number, perhaps with a unit, so that there can be more of it.
+fn quantity(value: &serde_json::Value) -> Option<f64> {
+    let with_unit = |text: &str| {
+        let span = || Some(text.parse::<Span>().ok()?.0.as_secs_f64());
+        let bytes = || Some(text.parse::<Bytes>().ok()?.0 as f64);
+        let rate = || Some(text.parse::<BytesPerSecond>().ok()?.0);
+        let speed = || Some(text.parse::<FlopsPerSecond>().ok()?.0);
+        span().or_else(bytes).or_else(rate).or_else(speed)
+    };
+    value.as_f64().or_else(|| with_unit(value.as_str()?))
 }
 
 impl Knee {

@@ -116,6 +116,15 @@ fn a_knee_is_the_first_value_that_is_all_but_as_fast_as_the_best() {
 }
 
 #[test]
+fn a_knee_is_the_same_in_whatever_order_values_are_tried_and_knows_those_that_failed() {
+    let mut plan = plan(Question::default(), &[(30.0, 1.0, 16), (60.0, 1.0, 4), (100.0, 1.0, 1)]);
+    let knee = |plan: &Plan| plan.knees(&plan.candidates())[0].render();
+    assert_eq!(knee(&plan), "sync, cluster.ps: 16 is the fastest, and more may win more");
+    plan.points[0].seconds = None;
+    assert_eq!(knee(&plan), "sync, cluster.ps: beyond 4 nothing is won");
+}
+
+#[test]
 fn parts_that_lack_points_or_are_of_another_plan_are_refused() {
     let whole = plan(priced(), &[(1.0, 1.0, 1), (2.0, 1.0, 2), (3.0, 1.0, 4)]);
     let mut part = whole.clone();
