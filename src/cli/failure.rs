@@ -102,6 +102,11 @@ impl Failure {
         self.exit_code()
     }
 
+    /// Whether the simulation of one run has failed, and says nothing of others.
+    pub(super) fn is_of_one_run(&self) -> bool {
+        matches!(self, Self::Experiment(ExperimentError::Run { .. }))
+    }
+
     fn exit_code(&self) -> ExitCode {
         match self {
             Self::NotSupported(_)

@@ -18,7 +18,8 @@ use crate::report::{Report, Run, World};
 use crate::simulation::TimelineSpec;
 use crate::training::{Recording, SharedRecording};
 
-/// Runs the command. If it is asked to stop, it shows the runs that are over.
+/// Runs the command. If it is asked to stop, it shows the runs that are over. A run that fails does
+/// not keep the others from being compared; the command ends with the first one's error.
 pub(super) fn run(
     args: &SimArgs,
     quiet: bool,
@@ -46,11 +47,18 @@ pub(super) fn run(
     on_stop(&results, move |(report, out): (Report, Out)| out.print_so_far(format, &report, all))?;
     let live = Live::start(None, args.dashboard.address)?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
+    let mut failed = Vec::new();
     simulate_all(
         &trials,
         |trial| repeat(args, trial, (&progress, live.as_ref()), trainer),
         |trial, result| {
-            let (run, recording) = result?;
+            let (run, recording) = match result {
+                Err(failure) if failure.is_of_one_run() => {
+                    failed.push(failure);
+                    return Ok(());
+                }
+                result => result?,
+            };
             tell_of_no_timeline(args.timeline, &run);
             results.with(|(report, out)| {
                 report.runs.push(run);
@@ -59,7 +67,7 @@ pub(super) fn run(
             Ok::<_, Failure>(())
         },
     )?;
-    if args.repeat.get() > 1 && !quiet {
+    if args.repeat.get() > 1 && !quiet && failed.is_empty() {
         eprintln!("each run was the same {} times, event by event", args.repeat);
     }
     let (mut report, mut out) = results.take();
@@ -67,8 +75,21 @@ pub(super) fn run(
         report.keep_best_rates();
         out.rewrite(&report);
     }
-    out.print(format, &report)?;
-    Ok(exit_code(&report.runs))
+    if failed.is_empty() || !report.runs.is_empty() {
+        out.print(format, &report)?;
+    }
+    outcome(&report, failed)
+}
+
+/// The exit code of `report`, unless runs have failed: then the first one's error, and the others'
+/// are told.
+fn outcome(report: &Report, failed: Vec<Failure>) -> Result<ExitCode, Failure> {
+    let mut failed = failed.into_iter();
+    let Some(first) = failed.next() else { return Ok(exit_code(&report.runs)) };
+    for other in failed {
+        other.report();
+    }
+    Err(first)
 }
 
 /// Has each of `trials` write its timeline from one global step to another into the folder `out`.

@@ -189,8 +189,8 @@ impl FaultInjector {
             FaultEvent::Restart { task } => vec![FaultEffect::Start { task }],
             FaultEvent::Thaw { task, incarnation } => self.thaw(now, task, incarnation, links),
             FaultEvent::Heal { pairs } => self.heal(&pairs, links),
-            FaultEvent::EndLoss { tasks } => {
-                self.lossy.end(&tasks);
+            FaultEvent::EndLoss { tasks, rate } => {
+                self.lossy.end(&tasks, rate);
                 Vec::new()
             }
             FaultEvent::EndFullDisk => {
@@ -201,8 +201,8 @@ impl FaultInjector {
                 self.slowness[task] /= factor;
                 vec![self.slowdown(task)]
             }
-            FaultEvent::EndSlowLink { tasks } => {
-                self.slow_links.end(&tasks);
+            FaultEvent::EndSlowLink { tasks, factor } => {
+                self.slow_links.end(&tasks, factor);
                 self.card_speeds(&tasks)
             }
             FaultEvent::SilenceLimit { observer, peer, cause } => {
@@ -235,13 +235,13 @@ impl FaultInjector {
             FaultKind::Loss { tasks, rate, lasts } => {
                 let tasks = self.indices(&tasks);
                 self.lossy.begin(tasks.clone(), rate);
-                vec![schedule(now, lasts, FaultEvent::EndLoss { tasks })]
+                vec![schedule(now, lasts, FaultEvent::EndLoss { tasks, rate })]
             }
             FaultKind::SlowLink { tasks, factor, lasts } => {
                 let tasks = self.indices(&tasks);
                 self.slow_links.begin(tasks.clone(), factor);
                 let mut effects = self.card_speeds(&tasks);
-                effects.push(schedule(now, lasts, FaultEvent::EndSlowLink { tasks }));
+                effects.push(schedule(now, lasts, FaultEvent::EndSlowLink { tasks, factor }));
                 effects
             }
             FaultKind::FullDisk { lasts } => {

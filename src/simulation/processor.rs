@@ -8,6 +8,7 @@
 //! piece has a `T`, which the owner gets back at the piece's end.
 
 mod cores;
+mod interruptions;
 mod layout;
 mod look;
 mod usage;
@@ -240,120 +241,6 @@ impl<T> Processors<T> {
             let lane = self.lane(task, Part::MessageThread);
             self.hosts[self.layouts[task].host].end_polling(now, lane);
         }
-    }
-
-    /// Stops all that `task` does.
-    pub(super) fn freeze(&mut self, now: Time, task: usize) {
-        assert!(!self.is_frozen[task], "a frozen task is not frozen again");
-        self.end_polling(now, task);
-        self.is_frozen[task] = true;
-        for id in self.lanes_of(task) {
-            let lane = &mut self.lanes[id];
-            if !lane.pieces.is_empty() {
-                lane.stopped = Some(self.hosts[lane.cores].stop(now, id));
-            }
-        }
-        self.reschedule_all(task);
-    }
-
-    /// Lets `task` go on where it stopped after `frozen`.
-    pub(super) fn thaw(&mut self, now: Time, task: usize, frozen: Duration) {
-        self.is_frozen[task] = false;
-        for id in self.lanes_of(task) {
-            let lane = &mut self.lanes[id];
-            lane.idle_since = lane.idle_since.after(frozen);
-            if let Some(left) = lane.stopped.take() {
-                lane.began = lane.began.after(frozen);
-                self.run(now, id, left);
-            } else {
-                self.begin_next(now, id);
-            }
-        }
-        self.reschedule_all(task);
-    }
-
-    /// Sets the faults' factor on the time of what `task` does, except copies over its links. What
-    /// is left of the pieces that have begun is scaled to it.
-    pub(super) fn set_slowdown(&mut self, now: Time, task: usize, factor: f64) {
-        let scale = factor / std::mem::replace(&mut self.slowdown[task], factor);
-        for id in self.lanes_of(task) {
-            if matches!(self.place(id).1, Part::Link(_)) {
-                continue;
-            }
-            let Some(left) = self.stop(now, id) else { continue };
-            let scaled = left * scale;
-            self.lanes[id].whole += scaled - left;
-            if self.is_frozen[task] {
-                self.lanes[id].stopped = Some(scaled);
-            } else {
-                self.run(now, id, scaled);
-            }
-        }
-        self.reschedule_all(task);
-    }
-
-    /// Cuts short the devices' pieces of `task` whose end `is_its`: the one that runs ends after at
-    /// most `most`, the others take no time, and none is followed by anything. A frozen task gives
-    /// nothing up.
-    pub(super) fn cut_short(
-        &mut self,
-        now: Time,
-        task: usize,
-        most: Duration,
-        is_its: impl Fn(&T) -> bool,
-        nothing: impl Fn() -> T,
-    ) {
-        if self.is_frozen[task] {
-            return;
-        }
-        for id in self.lanes_of(task) {
-            let is_device = matches!(self.place(id).1, Part::Device(_));
-            for index in 0..self.lanes[id].pieces.len() {
-                let piece = &mut self.lanes[id].pieces[index];
-                if !is_its(&piece.then) {
-                    continue;
-                }
-                piece.then = nothing();
-                if is_device {
-                    match index {
-                        0 => self.cut_first(now, id, most),
-                        _ => piece.span = Duration::ZERO,
-                    }
-                }
-            }
-        }
-        self.reschedule_all(task);
-    }
-
-    /// Lets the first piece of a lane end after at most `most`, or longer if its task is slow.
-    fn cut_first(&mut self, now: Time, id: usize, most: Duration) {
-        let left = self.hosts[self.lanes[id].cores].stop(now, id);
-        let kept = left.min(most.as_nanos() as f64 * self.slowdown_of(id));
-        self.lanes[id].whole -= left - kept;
-        self.run(now, id, kept);
-    }
-
-    /// Takes all work from `task`, which has died. Returns what would have followed.
-    pub(super) fn clear(&mut self, now: Time, task: usize) -> Vec<T> {
-        let mut dropped = Vec::new();
-        self.end_polling(now, task);
-        self.polling[task].begin_anew();
-        for id in self.lanes_of(task) {
-            let left = self.stop(now, id);
-            let pieces = std::mem::take(&mut self.lanes[id].pieces);
-            if let (Some(left), Some(first)) = (left, pieces.front()) {
-                self.count(task, first, nanoseconds(self.lanes[id].whole - left));
-            }
-            dropped.extend(pieces.into_iter().map(|piece| piece.then));
-        }
-        self.is_frozen[task] = false;
-        self.reschedule_all(task);
-        dropped
-    }
-
-    /// Takes all work from all tasks. Returns what would have followed.
-    pub(super) fn clear_all(&mut self, now: Time) -> Vec<T> {
-        (0..self.layouts.len()).flat_map(|task| self.clear(now, task)).collect()
     }
 
     /// Counts the time that `piece` of `task` was `worked` on; its operations have their share.

@@ -217,8 +217,8 @@ fn class(len: usize) -> Option<usize> {
     (len > 0 && class < CLASSES).then_some(class)
 }
 
-/// The number of lines of a buffer for `wanted` bytes; more than it needs, so that others of its size
-/// class can use it again.
+/// The number of lines of a buffer for `wanted` bytes; more than it needs, so that others of its
+/// size class can use it again.
 fn lines_for(wanted: usize) -> usize {
     let lines = wanted.div_ceil(LINE);
     if class(wanted).is_some() { lines.next_power_of_two() } else { lines }

@@ -16,13 +16,13 @@ pub(in crate::simulation) enum FaultEvent {
     /// A partition ends: of these pairs of sender and receiver, which others may still cut.
     Heal { pairs: Vec<(usize, usize)> },
     /// Losses of packets end.
-    EndLoss { tasks: Vec<usize> },
+    EndLoss { tasks: Vec<usize>, rate: f64 },
     /// There is room on the disk again.
     EndFullDisk,
     /// A slow task has its former speed again.
     EndSlowTask { task: usize, factor: f64 },
     /// The links between slowly linked tasks have their former speed again.
-    EndSlowLink { tasks: Vec<usize> },
+    EndSlowLink { tasks: Vec<usize>, factor: f64 },
     /// `observer` has not heard of `peer` for the limit of silence, or hears that it has closed, if
     /// the cause still holds.
     SilenceLimit { observer: usize, peer: usize, cause: SilenceCause },

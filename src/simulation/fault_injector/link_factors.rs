@@ -10,9 +10,9 @@ impl LinkFactors {
         self.0.push((tasks, factor));
     }
 
-    /// Ends the first factor that the group `tasks` was given.
-    pub(super) fn end(&mut self, tasks: &[usize]) {
-        if let Some(own) = self.0.iter().position(|(group, _)| group == tasks) {
+    /// Ends a `factor` that the group `tasks` was given.
+    pub(super) fn end(&mut self, tasks: &[usize], factor: f64) {
+        if let Some(own) = self.0.iter().position(|(group, of)| group == tasks && *of == factor) {
             self.0.remove(own);
         }
     }

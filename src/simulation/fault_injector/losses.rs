@@ -31,8 +31,9 @@ impl LossyLinks {
         self.getting_through.begin(tasks, 1.0 - rate);
     }
 
-    pub(super) fn end(&mut self, tasks: &[usize]) {
-        self.getting_through.end(tasks);
+    /// Ends what [`Self::begin`] of the same began.
+    pub(super) fn end(&mut self, tasks: &[usize], rate: f64) {
+        self.getting_through.end(tasks, 1.0 - rate);
     }
 
     /// How much later a message comes over a link of `latency`: a probe timeout for its first loss,
@@ -69,7 +70,7 @@ mod tests {
         let share = |wanted| all.iter().filter(|late| **late == wanted).count() as f64 / 1000.0;
         assert!((share(0) - 0.5).abs() < 0.05 && (share(31) - 0.25).abs() < 0.05);
         assert_eq!(all.iter().max(), Some(&(31 * 15)));
-        links.end(&[0, 1]);
+        links.end(&[0, 1], 0.5);
         assert_eq!(links.delay(0, 1, latency), Duration::ZERO);
     }
 }

@@ -44,6 +44,22 @@ fn help_lists_the_exit_codes_and_is_no_error() {
 }
 
 #[test]
+fn a_run_that_is_lost_to_its_faults_does_not_keep_the_others_from_being_compared() {
+    let text = SMALL
+        .replace("steps = 20", "steps = 100_000")
+        .replace("mode = \"sync\"", "mode = \"sync\"\nset = { stop = { steps = 5 } }")
+        + "[[run]]\nname = \"last\"\nmode = \"async\"\nset = { stop = { steps = 5 } }\n"
+        + "[[fault]]\nat = \"50ms\"\ncrash = \"ps:0\"\n";
+    let said = trainyard(&["sim", &scenario("one_is_lost", &text)]);
+    assert_eq!(said.code, 12, "{}", said.err);
+    assert!(said.err.contains("run `async`: Unavailable"), "{}", said.err);
+    for row in ["\nsync ", "\nlast "] {
+        assert!(said.out.contains(row), "no {row:?} in: {}", said.out);
+    }
+    assert!(!said.out.contains("\nasync "), "{}", said.out);
+}
+
+#[test]
 fn what_is_typed_wrong_is_refused_with_the_way_to_write_it() {
     assert_refused(&["simulate"], &["simulate", "sim"]);
     assert_refused(&[], &["Usage"]);

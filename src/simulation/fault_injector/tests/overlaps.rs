@@ -121,7 +121,7 @@ fn the_slow_link_of_one_task_on_a_host_outlasts_that_of_another() {
     faults.apply(at(0), slow_link(&[A, C], 8.0), &mut links);
     let effects = faults.apply(at(0), slow_link(&[B, C], 2.0), &mut links);
     assert_eq!(effects[..2], [B, C].map(|task| card_speed(task, 1.0 / 16.0)));
-    let end = FaultEvent::EndSlowLink { tasks: vec![B, C] };
+    let end = FaultEvent::EndSlowLink { tasks: vec![B, C], factor: 2.0 };
     let effects = faults.apply(at(1), end, &mut links);
     assert_eq!(effects, [B, C].map(|task| card_speed(task, 1.0 / 8.0)));
 }
