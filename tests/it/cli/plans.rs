@@ -68,8 +68,8 @@ fn a_plan_says_how_many_parameter_servers_pay_as_hand_arithmetic_does() {
         .collect();
     // 4000 steps of 10 Mbit, in each direction, through the servers' cards of 1 Gbit/s together,
     // until there are as many servers as workers: then the workers' cards are as busy. Workers that
-    // are in step use the two directions in turn, which takes up to twice as long; one per cent more
-    // is the start and the small messages.
+    // are in step use the two directions in turn, which takes up to twice as long; one per cent
+    // more is the start and the small messages.
     for (seconds, cards) in times.iter().zip([1.0, 2.0, 4.0, 4.0]) {
         let wire = 4000.0 * 0.01 / cards;
         assert!((1.0..2.02).contains(&(seconds / wire)), "{times:?}, {wire}");
