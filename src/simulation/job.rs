@@ -10,8 +10,8 @@ use crate::runtime::{Calculation, attempt};
 /// Work that costs less stays on the simulation's own thread: handing it over would take longer.
 const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
 
-/// Offers that together cost less wait until the simulation needs one of them: waking a thread
-/// takes the simulation some 10 us, so it should find more than that to do.
+/// While the waiting jobs cost less together, no thread is woken for them, unless the simulation
+/// needs one of them: waking takes it some 10 us.
 const WORTH_WAKING: Cost = Cost { flops: 20_000_000, bytes: 20_000_000 };
 
 /// How often a thread looks for the end of a job before it sleeps: for about as long as waking up
@@ -32,7 +32,7 @@ struct Offers {
     /// What those that wait cost together.
     cost: Cost,
     next_number: u64,
-    /// The threads of rayon that do one after the other until none waits.
+    /// The number of rayon's threads that do these jobs; each stops when none waits.
     helpers: usize,
 }
 

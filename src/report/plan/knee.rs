@@ -10,8 +10,8 @@ use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Span};
 /// What is won beyond a knee is less than this share of the time.
 const LITTLE: f64 = 0.05;
 
-/// Of the values of one swept key, from the least on, the first that is all but as fast as the
-/// best. The other keys have the values of the run's fastest candidate.
+/// The smallest value of a swept key that is all but as fast as the best one. The other keys have
+/// the values of the run's fastest candidate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Knee {

@@ -68,12 +68,13 @@ fn a_plan_says_how_many_parameter_servers_pay_as_hand_arithmetic_does() {
         .collect();
     // 4000 steps of 10 Mbit, in each direction, through the servers' cards of 1 Gbit/s together,
     // until there are as many servers as workers: then the workers' cards are as busy. Workers that
-    // are in step use the two directions in turn, which takes up to twice as long; one per cent
-    // more is the start and the small messages.
-    for (seconds, cards) in times.iter().zip([1.0, 2.0, 4.0, 4.0]) {
-        let wire = 4000.0 * 0.01 / cards;
-        assert!((1.0..2.02).contains(&(seconds / wire)), "{times:?}, {wire}");
+    // are in step use the two directions in turn, which takes twice as long, but for the start and
+    // the small messages; with two servers they fall out of step for a part of the time.
+    let of_wire = |at: usize, cards: f64| times[at] / (4000.0 * 0.01 / cards);
+    for (at, cards) in [(0, 1.0), (2, 4.0), (3, 4.0)] {
+        assert!((of_wire(at, cards) / 2.0 - 1.0).abs() < 0.01, "{times:?}");
     }
+    assert!((1.0..2.0).contains(&of_wire(1, 2.0)), "{times:?}");
     assert!(said.out.contains("async, cluster.ps: beyond 4 "), "{}", said.out);
     assert!(said.out.contains("cheapest: async (cluster.ps="), "{}", said.out);
     assert!(said.out.contains(" EUR"), "{}", said.out);
