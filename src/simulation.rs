@@ -26,6 +26,7 @@ mod job;
 mod law;
 mod links;
 mod network;
+mod noise;
 mod processor;
 mod programs;
 mod replay;
@@ -48,6 +49,7 @@ pub(crate) use network::LEAST_MTU;
 pub use network::{
     CardTraffic, ConnectionSpec, LinkSpeed, Loopback, NetworkError, NetworkSpec, Racks,
 };
+pub use noise::Noise;
 pub use processor::{Activity, Usage};
 pub use run::run;
 pub use timeline::TimelineSpec;

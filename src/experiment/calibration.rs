@@ -11,6 +11,7 @@ mod guess;
 mod laws;
 mod machine;
 mod messages;
+mod noise;
 mod runs;
 
 use std::fmt::Write as _;
@@ -63,11 +64,13 @@ pub fn calibrate(
     stop: &mut StopRequest,
 ) -> Result<CalibratedMachine, ExperimentError> {
     says("messages, hand-overs and kernels");
-    let guess = guess::machine()?;
+    let mut guess = guess::machine()?;
     let failed = DeploymentError::system("run an event loop");
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let measured = runtime.block_on(runs::measure(program, |run| says(run), stop))?;
+    let measuring = runs::measure(program, guess.cores, |run| says(run), stop);
+    let (measured, noise) = runtime.block_on(measuring)?;
+    guess.noise = noise;
     says("the fit");
     let residuals = |machine: &Machine| residuals(&measured, machine);
     let found =

@@ -48,6 +48,7 @@ impl Trial {
         tapes.check(&self.header(&tapes.header().task, self.cluster.spec.tasks()))?;
         let cluster = &mut self.cluster;
         (cluster.message_thread, cluster.hosts) = (None, None);
+        cluster.noise = Vec::new();
         cluster.gpus.clear();
         cluster.faults = Faults { list: Vec::new(), ..cluster.faults.clone() };
         cluster.replay = Some(Arc::new(tapes));

@@ -83,12 +83,12 @@ use std::time::Duration;
 use crate::cluster::{ClusterSpec, ConfigErrors, TaskName};
 use crate::data::Source;
 use crate::kernels::Numerics;
-use crate::simulation::{ComputeSpec, Faults, Gpus, Hosts, MessageThread, NetworkSpec};
+use crate::simulation::{ComputeSpec, Faults, Gpus, Hosts, MessageThread, NetworkSpec, Noise};
 use crate::training::Settings;
 use crate::units::Bytes;
 use crate::user_file;
 
-pub use calibration::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork};
+pub use calibration::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork, NoiseKind};
 pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;
@@ -131,6 +131,8 @@ pub struct Scenario {
     /// `[hosts]`, a message costs its sender `network.message_cost`; without, there is no message
     /// thread.
     pub message_thread: Option<MessageThread>,
+    /// What takes the cores of each host away from its tasks now and then.
+    pub noise: Vec<Noise>,
     /// `compute.tasks`: the speed of single tasks, or of all of a job, as far as it differs from
     /// `compute`. Default: none differs.
     pub own_compute: BTreeMap<TaskName, ComputeSpec>,

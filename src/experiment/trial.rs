@@ -101,6 +101,7 @@ impl Trial {
             slow: own.slow.clone(),
             hosts: own.hosts.clone(),
             message_thread: own.message_thread.clone(),
+            noise: own.noise.clone(),
             numerics: own.numerics,
             seed: own.seed,
             faults: own.faults.clone(),

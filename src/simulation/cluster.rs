@@ -19,6 +19,7 @@ use super::gauges::Gauges;
 use super::gpus::Gpus;
 use super::hosts::{Hosts, MessageThread};
 use super::network::{CardTraffic, NetworkSpec};
+use super::noise::Noise;
 use super::processor::Usage;
 use super::timeline::TimelineSpec;
 
@@ -49,6 +50,8 @@ pub struct Cluster {
     /// What message threads cost. `None` leaves them out: all kernels run on the devices, and a
     /// message costs only its sender, as the network says.
     pub message_thread: Option<MessageThread>,
+    /// What takes the cores of each host away from its tasks now and then.
+    pub noise: Vec<Noise>,
     /// Whether the kernels compute numbers, or only shapes.
     pub numerics: Numerics,
     /// The seed of all random draws.

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use crate::units::Time;
 
+use super::noise::Interruptions;
 use cores::{Cores, Number};
 pub(super) use layout::{LINKS, Layout, Part};
 use look::Look;
@@ -44,7 +45,7 @@ pub(super) struct Ended<T> {
     pub(super) task: usize,
     pub(super) part: Part,
     pub(super) began: Time,
-    /// The time by which faults have slowed it.
+    /// The time by which faults and noise have slowed it.
     pub(super) slowed: Duration,
     pub(super) then: T,
 }
@@ -73,6 +74,8 @@ pub(super) struct Processors<T> {
     is_frozen: Vec<bool>,
     /// By task: the faults' factor on the time of its work; 1 without a fault.
     slowdown: Vec<f64>,
+    /// By task: what else takes the cores that it runs on; empty without noise.
+    noise: Vec<Interruptions>,
 }
 
 /// A queue of pieces, of which the first runs.
@@ -118,6 +121,7 @@ impl<T> Processors<T> {
             usage: vec![Usage::default(); layouts.len()],
             is_frozen: vec![false; layouts.len()],
             slowdown: vec![1.0; layouts.len()],
+            noise: Vec::new(),
             layouts,
         }
     }
@@ -127,6 +131,12 @@ impl<T> Processors<T> {
     pub(super) fn that_poll(mut self, patience: Duration, share: f64) -> Self {
         self.polling.fill(Look::new(patience));
         self.hosts.iter_mut().for_each(|host| host.set_polling(share));
+        self
+    }
+
+    /// The same, on cores that the noise of each task takes away now and then.
+    pub(super) fn with_noise(mut self, noise: Vec<Interruptions>) -> Self {
+        self.noise = noise;
         self
     }
 
@@ -281,9 +291,11 @@ impl<T> Processors<T> {
         if self.is_frozen[lane.task] {
             return;
         }
-        let span = first.span.as_nanos() as f64;
+        let (span, threads) = (first.span.as_nanos() as f64, f64::from(first.threads));
         lane.began = now;
-        let whole = span * self.slowdown_of(id);
+        let work = span * self.slowdown_of(id);
+        // An interruption of one of its threads holds up the whole piece.
+        let whole = work + self.interrupted(id, work * threads);
         self.lanes[id].whole = whole;
         self.run(now, id, whole);
     }
@@ -294,6 +306,14 @@ impl<T> Processors<T> {
             (_, Part::Link(_)) => 1.0,
             (task, _) => self.slowdown[task],
         }
+    }
+
+    /// For how long noise takes the cores that a lane runs on while it does so much `work`; an
+    /// accelerator and its links have none \[ns\].
+    fn interrupted(&mut self, id: usize, work: f64) -> f64 {
+        let Lane { task, cores, .. } = self.lanes[id];
+        let noise = self.noise.get_mut(task).filter(|_| cores == self.layouts[task].host);
+        noise.map_or(0.0, |noise| noise.during(work))
     }
 
     /// Stops the first piece of a lane, if it has begun. Returns what is left of it \[ns\].

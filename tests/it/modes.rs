@@ -7,6 +7,7 @@ mod compression;
 mod elastic_averaging;
 mod fences;
 mod local_sgd;
+mod noise;
 mod read_ahead;
 mod repeats;
 mod server_queue;

@@ -60,6 +60,7 @@ pub(super) fn machine() -> Result<Machine, DeploymentError> {
         latency,
         bandwidth,
         cores: NonZeroU32::new(cores as u32).unwrap_or(NonZeroU32::MIN),
+        noise: Vec::new(),
     })
 }
 

@@ -6,9 +6,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
-use crate::experiment::scenario::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork};
+use crate::experiment::scenario::{
+    Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork, NoiseKind,
+};
 use crate::kernels::KernelKind;
-use crate::simulation::{Cluster, Hosts};
+use crate::simulation::{Cluster, Hosts, Noise};
 use crate::transport::Polling;
 use crate::units::{BytesPerSecond, FlopsPerSecond, SecondsPerByte, Span};
 
@@ -41,6 +43,8 @@ pub struct Machine {
     pub bandwidth: f64,
     /// The number of cores.
     pub cores: NonZeroU32,
+    /// What takes a core away now and then.
+    pub noise: Vec<Noise>,
 }
 
 impl Machine {
@@ -99,6 +103,7 @@ impl Machine {
         let calibration = self.calibration();
         cluster.message_thread = Some(calibration.message_thread());
         place_together(cluster, self.cores);
+        cluster.noise = calibration.noise();
         calibration.apply(&mut cluster.network, &mut cluster.compute);
     }
 
@@ -109,6 +114,7 @@ impl Machine {
             fixed: span(fixed),
             per_byte: SecondsPerByte(per_byte),
         };
+        let kind = |noise: &Noise| NoiseKind { every: Span(noise.every), span: Span(noise.span) };
         Calibration {
             send: cost(self.send),
             receive: cost(self.receive),
@@ -117,6 +123,7 @@ impl Machine {
             polling: self.polling,
             operation: span(self.operation),
             hand_over: span(self.hand_over),
+            noise: self.noise.iter().map(kind).collect(),
             loopback: MeasuredNetwork {
                 latency: Some(span(self.latency)),
                 bandwidth: Some(BytesPerSecond(self.bandwidth)),
@@ -149,6 +156,11 @@ impl Machine {
         );
         let rates = format!("rate = \"{rate:.3}GFLOP/s\", memory = \"{memory:.3}GB/s\"");
         let compute = format!("{{ {rates}, efficiency = {efficiency} }}");
+        let kind = |noise: &Noise| {
+            let [every, span] = [noise.every, noise.span].map(|span| time(span.as_secs_f64()));
+            format!("    {{ every = {every}, span = {span} }},\n")
+        };
+        let noise = format!("[\n{}]", self.noise.iter().map(kind).collect::<String>());
         let lines = [
             ("send", cost(self.send)),
             ("receive", cost(self.receive)),
@@ -157,6 +169,7 @@ impl Machine {
             ("polling", format!("{:.4}", self.polling)),
             ("operation", time(self.operation)),
             ("hand_over", time(self.hand_over)),
+            ("noise", noise),
             ("loopback", format!("{{ latency = {latency}, bandwidth = \"{gigabits:.3}Gbps\" }}")),
             ("compute", compute),
         ];
@@ -179,6 +192,8 @@ pub(super) mod tests {
     use crate::experiment::Experiment;
     use crate::experiment::scenario;
 
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
     pub(in crate::experiment::calibration) fn machine() -> Machine {
         Machine {
             rate: 40e9,
@@ -194,6 +209,7 @@ pub(super) mod tests {
             latency: 15e-6,
             bandwidth: 2.5e9,
             cores: NonZeroU32::new(2).expect("two"),
+            noise: vec![Noise { every: MILLISECOND, span: MILLISECOND / 50 }],
         }
     }
 
@@ -205,6 +221,7 @@ pub(super) mod tests {
         machine.apply(&mut cluster);
         assert_eq!(read.message_thread, cluster.message_thread);
         assert_eq!((read.network, read.compute), (cluster.network, cluster.compute));
+        assert_eq!(read.noise, cluster.noise);
         assert_eq!(cluster.hosts.unwrap().tasks[0].len(), 3);
     }
 

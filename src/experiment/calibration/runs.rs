@@ -1,5 +1,6 @@
 //! The runs that a machine is calibrated by: short trainings, each deployed and then simulated.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,16 +8,20 @@ use crate::deployment::{DeploymentError, Ended, Folder, StopRequest};
 use crate::experiment::launch::Unwatched;
 use crate::experiment::{Experiment, ExperimentError, Launcher, Trial};
 use crate::kernels::Numerics;
+use crate::simulation::Noise;
 use crate::sync::Mode;
 use crate::training::{Recording, train};
 
 use super::Machine;
+use super::noise::Listened;
 
 /// The number of rounds, in each of which each run is deployed once: what disturbs the machine for
 /// a second spoils one measurement of a run, and not all.
 const ROUNDS: usize = 3;
 /// The wall clock time of each deployment, beside its start.
 const LASTS: Duration = Duration::from_millis(400);
+/// The time for which each core is listened to before a round.
+const LISTENS: Duration = Duration::from_millis(500);
 /// The share of steps at the beginning that warm up.
 const WARM_UP: f64 = 0.2;
 /// The steps of each worker in a simulation.
@@ -97,16 +102,20 @@ impl Plan {
 }
 
 /// Deploys all runs, one after the other, in several rounds, as `program`; `began` is told of each.
+/// What takes one of the `cores` away is listened to before each round.
 ///
 /// # Errors
 /// If the system refuses, or a task fails.
 pub(super) async fn measure(
     program: &Path,
+    cores: NonZeroU32,
     began: impl Fn(&str),
     stop: &mut StopRequest,
-) -> Result<Vec<Measured>, ExperimentError> {
-    let mut all = Vec::new();
+) -> Result<(Vec<Measured>, Vec<Noise>), ExperimentError> {
+    let (mut all, mut listened) = (Vec::new(), Listened::default());
     for round in 1..=ROUNDS {
+        began(&format!("noise, {round} of {ROUNDS}"));
+        listened.listen(cores, LISTENS);
         for (at, plan) in PLANS.iter().enumerate() {
             began(&format!("{}, {round} of {ROUNDS}", plan.name));
             let experiment = plan.experiment()?;
@@ -119,7 +128,7 @@ pub(super) async fn measure(
         }
     }
     all.iter_mut().for_each(|run| run.steps.sort_by(f64::total_cmp));
-    Ok(all)
+    Ok((all, listened.kinds()))
 }
 
 /// Deploys a run once, and returns the median of its workers' steps \[s\].

@@ -12,7 +12,7 @@ use super::compute::check_efficiency;
 use super::mistakes::Mistakes;
 use super::read_file;
 use crate::kernels::KernelKind;
-use crate::simulation::{ComputeSpec, Loopback, MessageCost, MessageThread, NetworkSpec};
+use crate::simulation::{ComputeSpec, Loopback, MessageCost, MessageThread, NetworkSpec, Noise};
 use crate::units::{BytesPerSecond, FlopsPerSecond, SecondsPerByte, Span};
 
 /// Measured values. A cost that is left out is none; a part of the network or of the devices that
@@ -35,6 +35,8 @@ pub struct Calibration {
     pub operation: Span,
     /// The cost of giving kernels to the cores and hearing of their end.
     pub hand_over: Span,
+    /// What takes a core away for a while, again and again: interruptions by kind.
+    pub noise: Vec<NoiseKind>,
     /// The way between tasks on one host.
     pub loopback: MeasuredNetwork,
     /// The network between hosts.
@@ -51,6 +53,16 @@ pub struct EnvelopeCost {
     pub fixed: Span,
     /// The cost of each of its bytes.
     pub per_byte: SecondsPerByte,
+}
+
+/// Interruptions of one kind, at random times.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoiseKind {
+    /// The mean time that a core works between two of them.
+    pub every: Span,
+    /// For how long each takes the core.
+    pub span: Span,
 }
 
 /// What was measured of a network.
@@ -91,6 +103,12 @@ impl Calibration {
         }
     }
 
+    /// What takes the cores away.
+    pub(crate) fn noise(&self) -> Vec<Noise> {
+        let kind = |kind: &NoiseKind| Noise { every: kind.every.0, span: kind.span.0 };
+        self.noise.iter().map(kind).collect()
+    }
+
     /// Puts what was measured in the place of what a scenario says.
     pub(crate) fn apply(&self, network: &mut NetworkSpec, compute: &mut ComputeSpec) {
         network.latency = self.network.latency.map_or(network.latency, |latency| latency.0);
@@ -117,6 +135,11 @@ impl Calibration {
         ];
         for (key, rate) in rates {
             found.above_0(rate.unwrap_or(1.0), &format!("calibration.{key}"));
+        }
+        for (at, NoiseKind { every, span }) in self.noise.iter().enumerate() {
+            found.unless(span.0 < every.0, &format!("calibration.noise[{at}].span"), || {
+                "must be less than `every`, or the core would do nothing else".to_owned()
+            });
         }
         check_efficiency(&self.compute.efficiency, "calibration.compute.efficiency", found);
     }

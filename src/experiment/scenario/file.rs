@@ -105,7 +105,8 @@ pub(super) fn build(
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
         memory_limit: file.memory_limit,
-        message_thread: message_thread(calibration, hosts.as_ref(), &network),
+        message_thread: message_thread(calibration.as_ref(), hosts.as_ref(), &network),
+        noise: calibration.map(|calibration| calibration.noise()).unwrap_or_default(),
         faults,
         silence,
         network,
@@ -207,14 +208,12 @@ fn check_hosts(
 /// What the message threads of tasks cost: what was measured, or, on shared hosts, what the network
 /// says of sending.
 fn message_thread(
-    calibration: Option<Calibration>,
+    calibration: Option<&Calibration>,
     hosts: Option<&Hosts>,
     network: &NetworkSpec,
 ) -> Option<MessageThread> {
     let sending_costs = || MessageThread::sending_costs(network.message_cost);
-    calibration
-        .map(|calibration| calibration.message_thread())
-        .or_else(|| hosts.map(|_| sending_costs()))
+    calibration.map(Calibration::message_thread).or_else(|| hosts.map(|_| sending_costs()))
 }
 
 /// Checks that each worker has the accelerators that its towers ask for.

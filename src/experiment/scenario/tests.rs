@@ -155,6 +155,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         slow: BTreeMap::new(),
         hosts: None,
         message_thread: None,
+        noise: Vec::new(),
         numerics: Numerics::Real,
         settings: Settings {
             read_rate: None,

@@ -1,6 +1,8 @@
 //! Processors by themselves: what runs when, on whose cores, and in which order.
 
 use super::*;
+use crate::random::stream;
+use crate::simulation::noise::Noise;
 use Part::{Device, MessageThread};
 
 fn ns(count: u64) -> Duration {
@@ -153,6 +155,21 @@ fn a_slow_task_is_slow_only_while_its_fault_lasts() {
     let usage = processors.usage(0);
     assert_eq!(usage.of(Activity::Kernels), ns(1_795));
     assert_eq!(usage.of(Activity::Queueing), Duration::ZERO);
+}
+
+#[test]
+fn noise_interrupts_what_runs_on_the_cores_of_a_host_and_no_accelerator() {
+    let noise = Noise { every: ns(1_000_000), span: ns(1_000) };
+    let noise = Interruptions::new(&[noise], stream(1, &["noise"]));
+    let layout = Layout { host: 0, cpus: 1, gpus: 1 };
+    let mut processors = Processors::new(vec![layout], &[4]).with_noise(vec![noise]);
+    let mut took = |part, now| {
+        processors.give(Time(now), 0, part, piece("a", 1_000_000_000));
+        rest(&mut processors)[0].0 - now
+    };
+    assert_eq!(took(Device(1), 0), 1_000_000_000);
+    let interrupted = took(Device(0), 2_000_000_000) - 1_000_000_000;
+    assert!((900_000..1_100_000).contains(&interrupted), "{interrupted} of some 1000 times 1000");
 }
 
 #[test]

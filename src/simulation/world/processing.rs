@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use crate::cluster::{LocalDevice, TaskName};
 use crate::kernels::{self, Cost, Costs};
+use crate::random;
 use crate::runtime::{WorkerStep, leaves_message_thread};
 use crate::simulation::audit::EventKind;
 use crate::simulation::chore::{Chore, Errand, Kernels};
@@ -19,6 +20,7 @@ use crate::simulation::critical_path::Part as PathPart;
 use crate::simulation::device::Span;
 use crate::simulation::gpus::Hop;
 use crate::simulation::network::NetworkSpec;
+use crate::simulation::noise::Interruptions;
 use crate::simulation::processor::{Activity, Ended, Layout, Part, Piece, Processors, WokenBy};
 use crate::units::Bytes;
 
@@ -35,11 +37,24 @@ pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Er
         Layout { host: *host, cpus: cluster.devices.get() as usize, gpus }
     };
     let layouts = host_of.iter().zip(tasks).map(layout).collect();
-    let processors = Processors::new(layouts, &vec![cores; count]);
+    let processors =
+        Processors::new(layouts, &vec![cores; count]).with_noise(noise(cluster, tasks));
     match &cluster.message_thread {
         Some(thread) => processors.that_poll(thread.patience, thread.polling),
         None => processors,
     }
+}
+
+/// By task: what takes the cores that it runs on.
+fn noise(cluster: &Cluster, tasks: &[TaskName]) -> Vec<Interruptions> {
+    if cluster.noise.is_empty() {
+        return Vec::new();
+    }
+    let of = |task: &TaskName| {
+        let draws = random::stream(cluster.seed, &[&task.to_string(), "noise"]);
+        Interruptions::new(&cluster.noise, draws)
+    };
+    tasks.iter().map(of).collect()
 }
 
 /// By task: its host.

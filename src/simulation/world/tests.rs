@@ -70,6 +70,7 @@ fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> W
         slow: BTreeMap::new(),
         hosts: None,
         message_thread: None,
+        noise: Vec::new(),
         numerics: Numerics::Real,
         seed: 7,
         faults: Faults { silence: ms(100), list: faults.iter().map(fault).collect() },

@@ -16,7 +16,7 @@ use trainyard::kernels::Numerics;
 use trainyard::models::{Embedding, Model, Null};
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
-use trainyard::simulation::{ComputeSpec, Fault, FaultKind, Host, Law, Outcome, Trigger};
+use trainyard::simulation::{ComputeSpec, Fault, FaultKind, Host, Law, Noise, Outcome, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::{
     Checkpointing, Ending, Evaluation, SecondOrStepTimer, Settings, SharedRecording, StepStats,
@@ -81,6 +81,7 @@ settings! {
     steps(steps: u64) settings.stop.steps = Some(steps);
     step_time(law: Law) cluster.compute.step_time = Some(law);
     stop_cost(cost: Duration) cluster.compute.stop_cost = cost;
+    noise(noise: Vec<Noise>) cluster.noise = noise;
     latency(latency: Duration) cluster.network.latency = latency;
     encoding(encoding: Encoding) cluster.encoding = encoding;
     devices(devices: u32) cluster.devices = NonZeroU32::new(devices).unwrap();

@@ -1,7 +1,7 @@
 //! Tests of `[hosts]` and `[calibration]`.
 
 use super::*;
-use crate::simulation::{Hosts, MessageCost, MessageThread};
+use crate::simulation::{Hosts, MessageCost, MessageThread, Noise};
 use crate::units::{FlopsPerSecond, SecondsPerByte};
 
 fn task(name: (&str, u32)) -> TaskName {
@@ -62,6 +62,7 @@ fn a_calibration_is_what_messages_cost_and_overrides_the_network_and_the_devices
          send = { fixed = \"8us\", per_byte = \"0.7ns\" }\nreceive = { fixed = \"9us\" }\n\
          wake = \"20us\"\npatience = \"50us\"\npolling = 0.5\noperation = \"0.5us\"\n\
          hand_over = \"10us\"\n\
+         noise = [{ every = \"5ms\", span = \"80us\" }]\n\
          loopback = { latency = \"12us\" }\nnetwork = { latency = \"30us\" }\n\
          compute = { rate = \"80GFLOP/s\" }",
     )
@@ -79,10 +80,18 @@ fn a_calibration_is_what_messages_cost_and_overrides_the_network_and_the_devices
         gathers: true,
     };
     assert_eq!(scenario.message_thread, Some(expected));
+    assert_eq!(scenario.noise, [Noise { every: us(5_000), span: us(80) }]);
     assert_eq!(scenario.network.latency, us(30));
     assert_eq!(scenario.network.loopback.latency, us(12));
     assert_eq!(scenario.network.bandwidth, BytesPerSecond(0.125e9), "as the scenario says");
     assert_eq!(scenario.compute.rate, FlopsPerSecond(80e9));
+}
+
+#[test]
+fn noise_that_takes_a_core_for_ever_is_refused() {
+    let noise = "[calibration]\nnoise = [{ every = \"1ms\", span = \"1ms\" }]";
+    let error = example(noise).unwrap_err().to_string();
+    assert!(error.contains("calibration.noise[0].span: must be less than `every`"), "{error}");
 }
 
 #[test]
