@@ -47,6 +47,9 @@ pub struct StepId {
 /// parameter server has done for a step that is taken again because its answer was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Origin {
+    /// The client whose step it is; none for a program of the master's own process. The master sets
+    /// it.
+    pub owner: Option<u64>,
     /// The training, by a number that differs among the trainings of one master.
     pub training: u64,
     /// Counts the steps of the training, which are taken one after the other.

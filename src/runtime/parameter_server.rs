@@ -122,14 +122,16 @@ impl ParameterServer {
             return self.answer(ticket, Err(outdated()));
         }
         match action {
-            Action::Read { variable, with_version } => {
+            Action::Read { variable, with_version, origin } => {
                 let outcome = self.read(variable, with_version);
                 if with_version {
-                    self.keep_snapshot(ticket, variable);
+                    self.keep_snapshot(ticket, origin, variable);
                 }
                 self.answer(ticket, outcome);
             }
-            Action::Gather { variable, ids } => self.gather(ticket, variable, &ids),
+            Action::Gather { variable, ids, origin } => {
+                self.gather(ticket, origin, (variable, &ids));
+            }
             Action::IsInitialized(variable) => {
                 let is_initialized = self.store.get(variable).value.is_some();
                 self.answer(ticket, Ok(smallvec![Tensor::scalar(is_initialized)]));

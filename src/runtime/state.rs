@@ -65,11 +65,13 @@ pub(crate) enum Action {
     Read {
         variable: VariableId,
         with_version: bool,
+        origin: Option<Origin>,
     },
     /// Gives the rows of these numbers.
     Gather {
         variable: VariableId,
         ids: Tensor,
+        origin: Option<Origin>,
     },
     IsInitialized(VariableId),
     /// Waits until the variable has a value.
@@ -103,21 +105,31 @@ pub(crate) struct Taken {
 impl Taken {
     /// Whether both are attempts at the same step.
     pub(crate) fn is_same(self, other: Self) -> bool {
-        let step = |taken: Self| (taken.task, taken.origin.training, taken.origin.number);
-        step(self) == step(other)
+        self.training() == other.training() && self.origin.number == other.origin.number
+    }
+
+    fn training(self) -> (PeerId, Option<u64>, u64) {
+        (self.task, self.origin.owner, self.origin.training)
     }
 }
 
 impl Action {
-    /// Marks the action as part of a training step: it is done once, however often the step is
-    /// taken.
+    /// Marks the action as part of a training step: a change is done once, however often the step
+    /// is taken.
     pub(crate) fn originate(&mut self, step: Taken) {
         match self {
             Self::Apply(ApplyGradient { taken, .. }) | Self::Commit(Commit { taken, .. }) => {
                 *taken = Some(step)
             }
             Self::OnResource(asked) => asked.taken = Some(step),
-            _ => {}
+            Self::Read { origin, .. } | Self::Gather { origin, .. } => *origin = Some(step.origin),
+            Self::IsInitialized(_)
+            | Self::Await(_)
+            | Self::Assign(..)
+            | Self::AssignAdd(..)
+            | Self::Begin(_)
+            | Self::PutUpFence { .. }
+            | Self::LiftFence { .. } => {}
         }
     }
 

@@ -132,7 +132,7 @@ fn messages() -> Vec<PeerMessage> {
         WorkerMessage::RunGraph {
             step,
             graph,
-            origin: Some(Origin { training: 5, number: 6, is_again: true }),
+            origin: Some(Origin { owner: Some(4), training: 5, number: 6, is_again: true }),
             feeds: smallvec![value.clone(), Tensor::scalar(true)],
             is_traced: true,
             next: Some(8),

@@ -13,16 +13,22 @@ use super::ParameterServer;
 use crate::runtime::compute::{Asker, Calculation, Work};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
+use crate::runtime::messages::Origin;
 use crate::runtime::parameter_server::updating::{Updates, Updating};
 use crate::runtime::state::{Served, StateValues, Ticket, VariableId};
 
 impl ParameterServer {
     /// Copies rows of a variable, at once, so that nobody holds the variable during the device's
     /// time.
-    pub(super) fn gather(&mut self, ticket: Ticket, variable: VariableId, ids: &Tensor) {
+    pub(super) fn gather(
+        &mut self,
+        ticket: Ticket,
+        origin: Option<Origin>,
+        (variable, ids): (VariableId, &Tensor),
+    ) {
         let gathered = within_memory(|| self.store.get(variable).gather(ids));
         let outcome = gathered.unwrap_or_else(|refused| Err(refused.into()));
-        self.keep_snapshot(ticket, variable);
+        self.keep_snapshot(ticket, origin, variable);
         self.gathered.push(Served { ticket, outcome });
     }
 

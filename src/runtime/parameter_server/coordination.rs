@@ -357,7 +357,7 @@ mod tests {
     /// The end of step `number` of `worker`, which is one of two.
     fn commit(worker: u32, number: u64) -> Commit {
         let mode = Mode::BoundedStaleness { slack: 1 };
-        let origin = Origin { training: 3, number, is_again: false };
+        let origin = Origin { owner: None, training: 3, number, is_again: false };
         Commit {
             global_step: VariableId(0),
             replica: Replica { worker, workers: 2, mode },

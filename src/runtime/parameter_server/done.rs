@@ -13,22 +13,41 @@ use crate::cluster::LocalDevice;
 use crate::runtime::state::{Taken, Ticket};
 use crate::transport::PeerId;
 
-/// The most trainings remembered for each task whose master orders their steps: one or two where
-/// each program has its own master, and one for each program that shares a master. If more of them
-/// take turns, the one that was noted longest ago is forgotten, and a step of it that is then taken
-/// again is done twice.
-const REMEMBERED: usize = 64;
+/// The most trainings of one owner that are remembered. If more of them take turns, the one that
+/// was noted longest ago is forgotten, and a step of it that is then taken again is done twice.
+const TRAININGS: usize = 64;
+/// The most owners that are remembered for each task whose master orders their steps: the programs
+/// that share a master, those that have gone and the task's earlier lives included. The one that
+/// was noted longest ago is forgotten first. All of them together take some 150 KB.
+const OWNERS: usize = 1 << 10;
 
-/// The results of the last step of each training, by the task that takes its steps; the training
-/// that was noted last is the last in its list. A task's later lives and trainings take the places
-/// of its earlier ones.
+/// The results of the last step of each training, by the task that takes its steps.
 #[derive(Debug)]
-pub(super) struct Done<T>(BTreeMap<PeerId, Vec<Last<T>>>);
+pub(super) struct Done<T> {
+    tasks: BTreeMap<PeerId, Owners<T>>,
+    /// Counts the notes.
+    notes: u64,
+}
+
+/// The program that takes the steps: the master, and its client if it is one.
+type Owner = (u64, Option<u64>);
+
+/// The owners of one task's steps, in their order. Mostly there is one: a map for it would take
+/// eight times the memory, and there is one of these for each variable and worker.
+type Owners<T> = Vec<(Owner, Trainings<T>)>;
+
+/// The trainings of one owner.
+#[derive(Debug)]
+struct Trainings<T> {
+    /// The number of its last note.
+    noted: u64,
+    /// The training that was noted last is at the end.
+    last: SmallVec<[Last<T>; 1]>,
+}
 
 /// The results of a training's last step.
 #[derive(Debug)]
 struct Last<T> {
-    master: u64,
     training: u64,
     step: u64,
     /// By operation, identified by its device and its number there.
@@ -37,25 +56,41 @@ struct Last<T> {
 
 impl<T> Default for Done<T> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self { tasks: BTreeMap::new(), notes: 0 }
     }
 }
 
-impl<T> Last<T> {
-    /// A step of which nothing has been done.
-    fn new(ticket: Ticket, taken: Taken) -> Self {
-        let (training, step) = (taken.origin.training, taken.origin.number);
-        Self { master: ticket.step.master, training, step, operations: SmallVec::new() }
+impl<T> Trainings<T> {
+    /// The last step of `training`, put at the end; one of which nothing has been done if the
+    /// training is not known.
+    fn latest(&mut self, training: u64) -> &mut Last<T> {
+        match self.last.iter().rposition(|last| last.training == training) {
+            Some(at) => self.last[at..].rotate_left(1),
+            None => {
+                if self.last.len() == TRAININGS {
+                    self.last.remove(0);
+                }
+                self.last.push(Last { training, step: 0, operations: SmallVec::new() });
+            }
+        }
+        self.last.last_mut().expect("the training was just put there")
     }
+}
 
-    fn is_of(&self, ticket: Ticket, taken: Taken) -> bool {
-        (self.master, self.training) == (ticket.step.master, taken.origin.training)
-    }
+fn owner(ticket: Ticket, taken: Taken) -> Owner {
+    (ticket.step.master, taken.origin.owner)
+}
+
+/// The place of `owner` among `owners`, or the one where it is to be.
+fn place<T>(owners: &Owners<T>, owner: Owner) -> Result<usize, usize> {
+    owners.binary_search_by_key(&owner, |(one, _)| *one)
 }
 
 impl<T: Copy> Done<T> {
     fn last(&self, ticket: Ticket, taken: Taken) -> Option<&Last<T>> {
-        self.0.get(&taken.task)?.iter().rfind(|last| last.is_of(ticket, taken))
+        let owners = self.tasks.get(&taken.task)?;
+        let at = place(owners, owner(ticket, taken)).ok()?;
+        owners[at].1.last.iter().rfind(|last| last.training == taken.origin.training)
     }
 
     /// The result of the operation of `ticket` in the step `taken`, if it has been done.
@@ -79,22 +114,12 @@ impl<T: Copy> Done<T> {
 
     /// Forgets what was done for `task`: a step that it takes again is another one.
     pub(super) fn forget(&mut self, task: PeerId) {
-        self.0.remove(&task);
+        self.tasks.remove(&task);
     }
 
     /// Notes the operation's result.
     pub(super) fn note(&mut self, ticket: Ticket, taken: Taken, came: T) {
-        let of_task = self.0.entry(taken.task).or_default();
-        match of_task.iter().rposition(|last| last.is_of(ticket, taken)) {
-            Some(at) => of_task[at..].rotate_left(1),
-            None => {
-                if of_task.len() == REMEMBERED {
-                    of_task.remove(0);
-                }
-                of_task.push(Last::new(ticket, taken));
-            }
-        }
-        let last = of_task.last_mut().expect("the training was just put there");
+        let last = self.of_owner(taken.task, owner(ticket, taken)).latest(taken.origin.training);
         if last.step != taken.origin.number {
             last.step = taken.origin.number;
             last.operations.clear();
@@ -102,6 +127,24 @@ impl<T: Copy> Done<T> {
         let operation = (ticket.device, ticket.node);
         last.operations.retain(|(done, _)| *done != operation);
         last.operations.push((operation, came));
+    }
+
+    /// The trainings of `owner`, which are noted now.
+    fn of_owner(&mut self, task: PeerId, owner: Owner) -> &mut Trainings<T> {
+        self.notes += 1;
+        let owners = self.tasks.entry(task).or_insert_with(|| Vec::with_capacity(1));
+        if owners.len() == OWNERS && place(owners, owner).is_err() {
+            let all = owners.iter().enumerate();
+            let oldest = all.min_by_key(|(_, (_, trainings))| trainings.noted);
+            owners.remove(oldest.expect("there are owners").0);
+        }
+        let at = place(owners, owner).unwrap_or_else(|at| {
+            owners.insert(at, (owner, Trainings { noted: 0, last: SmallVec::new() }));
+            at
+        });
+        let own = &mut owners[at].1;
+        own.noted = self.notes;
+        own
     }
 }
 
@@ -119,7 +162,11 @@ mod tests {
     }
 
     fn taken(training: u64, number: u64) -> Taken {
-        Taken { task: PeerId(1), origin: Origin { training, number, is_again: false } }
+        of_owner(None, training, number)
+    }
+
+    fn of_owner(owner: Option<u64>, training: u64, number: u64) -> Taken {
+        Taken { task: PeerId(1), origin: Origin { owner, training, number, is_again: false } }
     }
 
     #[test]
@@ -149,17 +196,46 @@ mod tests {
     }
 
     #[test]
-    fn lives_and_trainings_of_a_task_take_the_places_of_earlier_ones() {
+    fn lives_clients_and_trainings_of_a_task_take_the_places_of_earlier_ones() {
         let mut done = Done::default();
-        for life in 0..1000 {
-            done.note(ticket(life, 0), taken(life / 2, 0), ());
+        for life in 0..2 * OWNERS as u64 {
+            done.note(ticket(life, 0), taken(0, 0), ());
+            done.note(ticket(7, 0), of_owner(Some(life), 0, 0), ());
+            done.note(ticket(7, 0), taken(life, 0), ());
         }
-        assert_eq!((done.0.len(), done.0[&PeerId(1)].len()), (1, REMEMBERED));
+        let owners = &done.tasks[&PeerId(1)];
+        assert_eq!((done.tasks.len(), owners.len()), (1, OWNERS));
+        let own = place(owners, (7, None)).unwrap();
+        assert_eq!(owners[own].1.last.len(), TRAININGS);
+    }
+
+    #[test]
+    fn programs_that_take_turns_through_one_master_are_all_remembered() {
+        let (mut done, programs) = (Done::default(), 4 * TRAININGS as u64);
+        for step in 0..3 {
+            for client in 0..programs {
+                let taken = of_owner(Some(client), 5, step);
+                assert_eq!(done.done(ticket(7, 0), taken), None);
+                done.note(ticket(7, 0), taken, (client, step));
+            }
+        }
+        for client in 0..programs {
+            let taken = of_owner(Some(client), 5, 2);
+            assert_eq!(done.done(ticket(7, 0), taken), Some((client, 2)));
+        }
+    }
+
+    #[test]
+    fn a_program_that_begins_many_trainings_pushes_out_none_of_another() {
+        let mut done = Done::default();
+        done.note(ticket(7, 0), of_owner(Some(1), 5, 9), 'a');
+        (0..1000).for_each(|training| done.note(ticket(7, 0), taken(training, 0), 'b'));
+        assert_eq!(done.done(ticket(7, 0), of_owner(Some(1), 5, 9)), Some('a'));
     }
 
     #[test]
     fn trainings_that_take_turns_through_one_master_are_all_remembered() {
-        let (mut done, trainings) = (Done::default(), REMEMBERED as u64);
+        let (mut done, trainings) = (Done::default(), TRAININGS as u64);
         for step in 0..3 {
             for training in 0..trainings {
                 assert_eq!(done.done(ticket(7, 0), taken(training, step)), None);

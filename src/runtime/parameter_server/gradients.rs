@@ -16,6 +16,7 @@ use super::ParameterServer;
 use super::coordination::{taken_over, two_operations};
 use super::views::taken_out;
 use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::messages::Origin;
 use crate::runtime::parameter_server::done::Done;
 use crate::runtime::parameter_server::updating::Tickets;
 use crate::runtime::parameter_server::variable_store::{Offered, Rounds, Stored};
@@ -52,8 +53,9 @@ impl ParameterServer {
         };
         updating.update.learning_rate /= correction.divisor as f32;
         if let Some((_, version)) = apply.of {
-            let (master, variable) = (ticket.step.master, apply.variables[0]);
-            let read = self.snapshots.take(master, variable, version.updates);
+            let origin = apply.taken.map(|taken| taken.origin);
+            let (step, variable) = ((ticket.step.master, origin), apply.variables[0]);
+            let read = self.snapshots.take(step, variable, version.updates);
             updating.update.compensation =
                 correction.lambda.zip(read).map(|(lambda, read)| Compensation { read, lambda });
         }
@@ -62,10 +64,15 @@ impl ParameterServer {
 
     /// Keeps the value that a step has read of the variable; the step's gradient may have to be
     /// corrected for changes from now on.
-    pub(super) fn keep_snapshot(&mut self, ticket: Ticket, variable: VariableId) {
+    pub(super) fn keep_snapshot(
+        &mut self,
+        ticket: Ticket,
+        origin: Option<Origin>,
+        variable: VariableId,
+    ) {
         let stored = self.store.get(variable);
         if let Some(value) = &stored.value {
-            self.snapshots.keep(ticket.step.master, variable, stored.version, value);
+            self.snapshots.keep((ticket.step.master, origin), variable, stored.version, value);
         }
     }
 

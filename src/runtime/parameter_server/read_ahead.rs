@@ -30,7 +30,7 @@ impl ParameterServer {
     }
 
     fn read_at_once(&self, request: &StateRequest) -> Option<Served> {
-        let Action::Read { variable, with_version } = request.action else { return None };
+        let Action::Read { variable, with_version, .. } = request.action else { return None };
         Some(Served { ticket: request.ticket, outcome: self.read(variable, with_version) })
     }
 }

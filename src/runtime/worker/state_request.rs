@@ -41,11 +41,11 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
                 // A value that nobody takes is not held, lest an update copy it: an empty gather
                 // stands for it.
                 let ids = Tensor::zeros(DType::I64, [0]);
-                return Ok(Action::Gather { variable: variable(0), ids });
+                return Ok(gather(variable(0), ids));
             }
-            Action::Read { variable: variable(0), with_version }
+            Action::Read { variable: variable(0), with_version, origin: None }
         }
-        Op::ResourceGather => Action::Gather { variable: variable(0), ids: with_numbers(next())? },
+        Op::ResourceGather => gather(variable(0), with_numbers(next())?),
         Op::IsVariableInitialized => Action::IsInitialized(variable(0)),
         Op::AwaitVariable => Action::Await(variable(0)),
         Op::Assign => Action::Assign(variable(0), next()),
@@ -92,11 +92,16 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
     })
 }
 
+/// The request for the rows of `variable` at `ids`.
+fn gather(variable: VariableId, ids: Tensor) -> Action {
+    Action::Gather { variable, ids, origin: None }
+}
+
 /// What is done where the guard of `node` does not hold: a read of the variable if its value is
 /// used, and else a question that always has an answer.
 fn in_place_of(plan: &Plan, node: &Node, variable: VariableId) -> Action {
     match node.outputs > 0 && plan.is_used(node.first_output) {
-        true => Action::Read { variable, with_version: false },
+        true => Action::Read { variable, with_version: false, origin: None },
         false => Action::IsInitialized(variable),
     }
 }

@@ -28,7 +28,7 @@ fn device(spec: ComputeSpec, slow: f64) -> Device {
 
 /// The training step of this number.
 fn step(number: u64) -> Option<WorkerStep> {
-    let origin = Origin { training: 1, number, is_again: false };
+    let origin = Origin { owner: None, training: 1, number, is_again: false };
     Some(WorkerStep { master: 9, origin })
 }
 

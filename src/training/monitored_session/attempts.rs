@@ -86,7 +86,7 @@ impl MonitoredSession {
     pub(super) fn next_origin(&mut self) -> Origin {
         let number = self.begun;
         self.begun += 1;
-        Origin { training: self.training, number, is_again: false }
+        Origin { owner: None, training: self.training, number, is_again: false }
     }
 
     /// Reports an attempt, begun at `started`, of a step that was asked for at `global_step` and is

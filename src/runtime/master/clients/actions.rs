@@ -188,7 +188,8 @@ impl Master {
         // Clients count their trainings each by itself.
         let training = |origin: Origin| {
             let text = format!("{} {}", caller.client, origin.training);
-            Origin { training: xxh3_64(text.as_bytes()), ..origin }
+            let (owner, training) = (Some(caller.client), xxh3_64(text.as_bytes()));
+            Origin { owner, training, ..origin }
         };
         let (request, origin) = (Arc::new(request), origin.map(training));
         let reply = answer.reply();

@@ -188,8 +188,8 @@ mod tests {
                 device: LocalDevice::cpu(0),
                 node,
             };
-            let taken =
-                Taken { task: PeerId(1), origin: Origin { training: 3, number, is_again: false } };
+            let origin = Origin { owner: None, training: 3, number, is_again: false };
+            let taken = Taken { task: PeerId(1), origin };
             let inputs = smallvec![Tensor::scalar(0i64), Tensor::scalar(1f32)];
             let action = ResourceAction::ApplyGradient;
             on_accumulator(&mut accumulator, &spec, (ticket, Some(taken)), &action, inputs)
