@@ -10,7 +10,7 @@ mod reset;
 pub(super) mod step_plan;
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -77,6 +77,8 @@ struct Session {
     steps: u64,
     graph: Arc<GraphDef>,
     plans: BTreeMap<Arc<Request>, StepPlan>,
+    /// The tasks that may hold variables or resources of its own, if it has its own.
+    holders: BTreeSet<PeerId>,
     /// The tasks with a part in the session's plans that have been lost. Their state may be gone,
     /// so the session takes no more steps there.
     lost: BTreeMap<PeerId, Loss>,
@@ -122,6 +124,7 @@ impl Master {
                 steps: 0,
                 graph: Arc::default(),
                 plans: BTreeMap::new(),
+                holders: BTreeSet::new(),
                 lost: BTreeMap::new(),
             },
         );
@@ -171,7 +174,7 @@ impl Master {
             waiting.into_iter().for_each(|accepted| refuse(accepted, error.clone()));
             all_parts.extend(parts);
         }
-        self.deregister(all_parts, isolated);
+        self.deregister(all_parts, isolated.map(|scope| (scope, closed.holders)));
     }
 
     /// The server stops: everything that runs is cancelled.

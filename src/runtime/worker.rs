@@ -34,7 +34,7 @@ use crate::runtime::link::Link;
 use crate::runtime::mail::{Waiting, WaitingList, WorkerMail};
 use crate::runtime::mailbox::Receive;
 use crate::runtime::messages::{
-    GraphHandle, MasterMessage, StepId, StepPart, WorkerMessage, unpacked,
+    GraphHandle, MasterMessage, Scope, StepId, StepPart, WorkerMessage, unpacked,
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::worker::executor::{Executor, Ready};
@@ -62,6 +62,8 @@ pub(crate) struct Worker {
     ready: Ready,
     outgoing: Outgoing,
     rendezvous: Rendezvous,
+    /// The sessions that may have variables of their own here, each with its master.
+    scopes: BTreeMap<Scope, PeerId>,
     /// Counts the registrations.
     registrations: u64,
 }
@@ -116,6 +118,7 @@ impl Worker {
             ready: Ready::default(),
             outgoing: Outgoing::default(),
             rendezvous: Rendezvous::default(),
+            scopes: BTreeMap::new(),
             registrations: 0,
         }
     }

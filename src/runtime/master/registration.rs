@@ -2,7 +2,7 @@
 //! again.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster::{DeviceName, DeviceSpec, TaskName};
@@ -54,7 +54,11 @@ impl Master {
                 WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions };
             self.link.send(peer, order);
         }
-        let plans = &mut self.sessions.get_mut(&id).expect("it was just there").plans;
+        let session = self.sessions.get_mut(&id).expect("it was just there");
+        if isolated.is_some() {
+            session.holders.extend(ready.parts.iter().map(|part| part.peer));
+        }
+        let plans = &mut session.plans;
         if ready.parts.is_empty() {
             // Nothing is to be run: every fetch is also fed.
             let ready = Arc::new(ready);
@@ -158,9 +162,18 @@ impl Master {
         self.deregister(parts, None);
     }
 
-    /// Makes workers forget partitions, and with `isolated` the session's own variables.
-    pub(super) fn deregister(&mut self, parts: Vec<Part>, isolated: Option<Scope>) {
-        let mut graphs: BTreeMap<PeerId, Vec<GraphHandle>> = BTreeMap::new();
+    /// Makes workers forget partitions and, if a session ends that has variables of its own, those
+    /// at their holders. These include tasks that have no partition any more: a plan that was never
+    /// ready can have left variables there.
+    pub(super) fn deregister(
+        &mut self,
+        parts: Vec<Part>,
+        isolated: Option<(Scope, BTreeSet<PeerId>)>,
+    ) {
+        let (isolated, holders) = isolated.unzip();
+        let new = |holder| (holder, Vec::new());
+        let mut graphs: BTreeMap<PeerId, Vec<GraphHandle>> =
+            holders.unwrap_or_default().into_iter().map(new).collect();
         for part in parts {
             self.registering.remove(&part.graph);
             graphs.entry(part.peer).or_default().push(part.graph);

@@ -68,8 +68,10 @@ impl ParameterServer {
         }
     }
 
-    /// The session `scope` is closed: its own variables and resources are cleared.
+    /// The session `scope` is closed: its own variables and resources are cleared, and none are
+    /// made any more.
     pub(super) fn close_scope(&mut self, scope: Scope) {
+        self.held_off.retain(|binding| binding.scope != Some(scope));
         let cleared = self.store.close_scope(scope);
         self.forget_trainings(cleared);
         let waiting = self.resources.close_scope(scope);

@@ -12,7 +12,7 @@ use super::steps::Step;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, MasterMessage, StepId, StepPart};
+use crate::runtime::messages::{GraphHandle, MasterMessage, Scope, StepId, StepPart};
 
 impl Worker {
     /// The way to `peer` has broken.
@@ -42,12 +42,11 @@ impl Worker {
             .filter(|(_, graph)| graph.master == peer)
             .map(|(handle, _)| *handle)
             .collect();
-        for handle in lost {
-            let graph = self.graphs.remove(&handle).expect("it was just there");
-            if let Some(scope) = graph.plan.scope {
-                tell(&self.link.actors.parameter_server, ParameterServerMail::CloseScope(scope));
-            }
-        }
+        lost.iter().for_each(|handle| drop(self.graphs.remove(handle)));
+        // A session's own variables may outlast its graphs, or come before any is ready.
+        let own = self.scopes.iter().filter(|(_, master)| **master == peer);
+        let own: Vec<Scope> = own.map(|(scope, _)| *scope).collect();
+        own.into_iter().for_each(|scope| self.close_scope(scope));
     }
 
     /// Fails the steps that use variables in `containers` (the default one if none is named), which

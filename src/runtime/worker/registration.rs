@@ -67,6 +67,7 @@ impl Worker {
         });
         let binding = Binding { attempt, master: from, partition, scope, flow_sessions };
         self.binding.insert(graph, binding);
+        self.scopes.extend(scope.map(|scope| (scope, from)));
         tell(&self.link.actors.parameter_server, bind);
     }
 
@@ -144,10 +145,14 @@ impl Worker {
             let expected = self.graphs.remove(graph).and_then(|graph| graph.expected);
             expected.into_iter().for_each(|step| self.rendezvous.abort(step));
         }
-        if let Some(scope) = isolated {
-            self.memories.values().for_each(|memory| memory.close(scope));
-            tell(&self.link.actors.parameter_server, ParameterServerMail::CloseScope(scope));
-        }
+        isolated.into_iter().for_each(|scope| self.close_scope(scope));
+    }
+
+    /// A session has ended: its own variables go with it.
+    pub(super) fn close_scope(&mut self, scope: Scope) {
+        self.scopes.remove(&scope);
+        self.memories.values().for_each(|memory| memory.close(scope));
+        tell(&self.link.actors.parameter_server, ParameterServerMail::CloseScope(scope));
     }
 
     fn check_device(&self, partition: &Partition) -> Result<()> {

@@ -128,6 +128,27 @@ fn too_large_a_value_or_variable_for_a_gpu_is_told_with_its_operation_and_what_t
 }
 
 #[test]
+fn an_isolated_session_whose_plan_was_never_ready_leaves_nothing_behind() {
+    async fn two_sessions(host: Host) -> Result<Duration> {
+        let g = Graph::new();
+        let variable = |device: &str, name: &str, rows| {
+            g.with_device(device, |g| g.variable(name, &g.zeros([rows, 600])))
+        };
+        let (fits, too_large) = (variable("/gpu:0", "a", 400)?, variable("/gpu:1", "b", 600)?);
+        let isolated = || SessionOptions { isolate_session_state: true, ..Default::default() };
+        let first = Session::with_options(&host.server.target(), &g, isolated()).await?;
+        let refused = first.run().fetch(&fits.read()).fetch(&too_large.read()).await;
+        assert_error(refused, Code::ResourceExhausted, &["`b`"]);
+        first.close();
+        let second = Session::with_options(&host.server.target(), &g, isolated()).await?;
+        let empty = second.run().fetch(&fits.read()).await;
+        assert_error(empty, Code::FailedPrecondition, &["uninitialized value `a`"]);
+        Ok(Duration::ZERO)
+    }
+    simulate(TWO_GPUS, two_sessions).unwrap().unwrap();
+}
+
+#[test]
 fn memory_is_given_back_at_a_values_last_use_and_after_each_step() {
     async fn chain(host: Host) -> Result<Duration> {
         let g = Graph::new();
