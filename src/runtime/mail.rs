@@ -22,7 +22,7 @@ use crate::runtime::messages::{
 };
 use crate::runtime::parameter_server::updating::Updates;
 use crate::runtime::reply::Reply;
-use crate::runtime::state::{Bound, Served, StateRequest};
+use crate::runtime::state::{Bound, Served, StateRequest, VariableId};
 use crate::runtime::worker::copied::Copied;
 use crate::runtime::worker::executor::Batch;
 
@@ -72,8 +72,9 @@ pub(crate) enum WorkerMail {
     /// The transport: a task is lost, which had been these masters, with the messages on the way
     /// to and from it and the steps that it began.
     Lost { peer: PeerId, masters: Vec<u64>, loss: Loss },
-    /// The parameter server: the variables of a partition have been found, or the error.
-    Bound { graph: GraphHandle, attempt: u64, outcome: Result<Bound> },
+    /// The parameter server: the variables of a partition have been found, or the error. They have
+    /// `replaced` others, which are gone.
+    Bound { graph: GraphHandle, attempt: u64, outcome: Result<Bound>, replaced: Vec<VariableId> },
     /// The parameter server, or a condition or a loop: operations have been done.
     Served(Vec<Served>),
     /// The parameter server: variables have been read ahead for `step`; none of them if one of them

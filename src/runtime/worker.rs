@@ -187,7 +187,8 @@ impl Receive for Worker {
         match message {
             WorkerMail::FromPeer { from, message } => self.arrived(from, message),
             WorkerMail::Lost { peer, masters, loss } => self.lost(peer, masters, loss),
-            WorkerMail::Bound { graph, attempt, outcome } => {
+            WorkerMail::Bound { graph, attempt, outcome, replaced } => {
+                self.memories.values().for_each(|memory| memory.drop_shared(&replaced));
                 self.bound(graph, attempt, outcome);
             }
             WorkerMail::Served(served) => self.served(served),

@@ -82,7 +82,8 @@ impl ParameterServer {
         let epoch = self.members.epoch();
         let outcome = self.store.bind(scope, variables).map(|variables| Bound { variables, epoch });
         let outcome = outcome.map_err(|error| error.on(&self.link.name(self.link.local())));
-        tell(&self.link.actors.worker, WorkerMail::Bound { graph, attempt, outcome });
+        let replaced = self.store.take_replaced();
+        tell(&self.link.actors.worker, WorkerMail::Bound { graph, attempt, outcome, replaced });
     }
 
     /// `worker` takes no more steps: nothing waits for it from now on.

@@ -35,10 +35,11 @@ impl ParameterServer {
 
     pub(super) fn await_value(&mut self, request: StateRequest, variable: VariableId) {
         let stored = self.store.get_mut(variable);
-        if stored.is_initialized() {
-            return self.answer(request.ticket, Ok(StateValues::new()));
+        match stored.has_come() {
+            Ok(true) => self.answer(request.ticket, Ok(StateValues::new())),
+            Ok(false) => stored.waiting.push_back(request),
+            Err(error) => self.answer(request.ticket, Err(error)),
         }
-        stored.waiting.push_back(request);
     }
 
     /// Gives a variable a value, and answers the operations that waited for the first one.

@@ -30,6 +30,8 @@ pub(super) struct VariableStore {
     /// The places of variables of closed sessions, to be used again.
     free: Vec<VariableId>,
     by_name: BTreeMap<Name, VariableId>,
+    /// Those that others have replaced, until they are asked for.
+    replaced: Vec<VariableId>,
 }
 
 /// A variable's name: the session, if the variable is its own; container; shared name.
@@ -74,8 +76,14 @@ impl VariableStore {
         if let Some(before) = self.by_name.insert(name, id) {
             // Partitions of other sessions know its id: the place is never used again.
             self.get_mut(before).declaration = Declaration::Replaced;
+            self.replaced.push(before);
         }
         Ok(id)
+    }
+
+    /// The variables that others have replaced since the last call: they never have a value again.
+    pub(super) fn take_replaced(&mut self) -> Vec<VariableId> {
+        std::mem::take(&mut self.replaced)
     }
 
     /// Finds a place for `new`.
@@ -274,15 +282,17 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_was_replaced_takes_neither_values_nor_gradients() {
+    fn a_variable_that_was_replaced_takes_no_values_and_no_gradients_and_is_not_waited_for() {
         let (mut store, (scalar, list_of_2)) = (VariableStore::default(), scalar_and_list());
         let before = bind(&mut store, &scalar).unwrap();
         store.reset(&[]);
         bind(&mut store, &list_of_2).unwrap();
+        assert_eq!((store.take_replaced(), store.take_replaced()), (vec![before], vec![]));
         let replaced = store.get_mut(before);
         assert!(replaced.initialized().is_err());
         assert!(replaced.check_gradient(&Delta::Dense(Tensor::scalar(1f32))).is_err());
         assert!(replaced.assign(Tensor::scalar(1f32)).is_err());
+        assert!(replaced.has_come().is_err(), "who waited for a value would wait for ever");
     }
 
     #[test]

@@ -60,10 +60,19 @@ impl DeviceMemory {
 
     /// The variables of a session are gone.
     pub(super) fn close(&self, scope: Scope) {
-        self.variables.borrow_mut().retain(|(of, _), bytes| {
-            let is_its = *of == Some(scope);
-            self.give(if is_its { *bytes } else { 0 });
-            !is_its
+        self.release(|of, _| of == Some(scope));
+    }
+
+    /// These variables, which sessions shared, are gone: others have replaced them.
+    pub(super) fn drop_shared(&self, ids: &[VariableId]) {
+        self.release(|of, id| of.is_none() && ids.contains(&id));
+    }
+
+    fn release(&self, is_gone: impl Fn(Option<Scope>, VariableId) -> bool) {
+        self.variables.borrow_mut().retain(|(of, id), bytes| {
+            let is_gone = is_gone(*of, *id);
+            self.give(if is_gone { *bytes } else { 0 });
+            !is_gone
         });
     }
 

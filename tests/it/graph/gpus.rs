@@ -149,6 +149,22 @@ fn an_isolated_session_whose_plan_was_never_ready_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_variable_that_was_reset_and_declared_anew_takes_its_memory_once() {
+    async fn two_shapes(host: Host) -> Result<Duration> {
+        for shape in [[400, 600], [600, 400]] {
+            let g = Graph::new();
+            let v = g.with_device("/gpu:0", |g| g.variable("v", &g.zeros(shape)))?;
+            let session = Session::new(&host.server.target(), &g).await?;
+            let empty = session.run().fetch(&v.read()).await;
+            assert_error(empty, Code::FailedPrecondition, &["uninitialized value `v`"]);
+            Session::reset(&host.server.target(), &[]).await?;
+        }
+        Ok(Duration::ZERO)
+    }
+    simulate(TWO_GPUS, two_shapes).unwrap().unwrap();
+}
+
+#[test]
 fn memory_is_given_back_at_a_values_last_use_and_after_each_step() {
     async fn chain(host: Host) -> Result<Duration> {
         let g = Graph::new();

@@ -210,6 +210,14 @@ impl Stored {
         self.value.is_some() || (self.is_updating && !self.is_cleared)
     }
 
+    /// Whether the first value is there, for an operation that else waits for it.
+    ///
+    /// # Errors
+    /// If it never comes, since the variable was replaced.
+    pub(in crate::runtime::parameter_server) fn has_come(&self) -> Result<bool> {
+        self.check_not_replaced().map(|()| self.is_initialized())
+    }
+
     /// Checks that the variable has a value.
     ///
     /// # Errors
