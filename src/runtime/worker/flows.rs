@@ -3,8 +3,13 @@
 //! who is lost, what failed first, what is told to stop.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
+use std::thread;
 
 use tokio::task::JoinHandle;
 
@@ -62,7 +67,8 @@ impl FlowSessions {
         Ok(Self { idle: Idle::default(), options })
     }
 
-    /// Begins to run a condition or a loop of `plan`. The worker is told when it has run.
+    /// Begins to run a condition or a loop of `plan`. The worker is told when it has run. Its panic
+    /// ends the task, as a kernel's does.
     pub(super) fn run(
         &self,
         (plan, ticket, inputs): (Arc<Plan>, Ticket, Vec<Tensor>),
@@ -75,7 +81,14 @@ impl FlowSessions {
         let options = self.options.clone();
         RunningFlow(tokio::task::spawn_local(async move {
             let place = (&*actors, options);
-            let outcome = run(&mut session, place, (&plan, ticket.node), inputs).await;
+            let ran = caught(run(&mut session, place, (&plan, ticket.node), inputs)).await;
+            let outcome = match ran {
+                Ok(outcome) => outcome,
+                Err(panic) => {
+                    let (name, step) = (&plan.node(ticket.node).name, ticket.step.number);
+                    return actors.panics.note(&format!("`{name}` of step {step}"), &*panic);
+                }
+            };
             if let (Ok(_), Some(session)) = (&outcome, session) {
                 idle.borrow_mut().push((ticket.node, session));
             }
@@ -83,6 +96,16 @@ impl FlowSessions {
             tell(&actors.worker, WorkerMail::Served(vec![Served { ticket, outcome }]));
         }))
     }
+}
+
+/// The result of `work`, or its panic.
+async fn caught<T>(work: impl Future<Output = T>) -> thread::Result<T> {
+    let mut work = pin!(work);
+    let poll = |context: &mut std::task::Context<'_>| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+    };
+    poll_fn(poll).await
 }
 
 /// Runs the condition or loop `node` of `plan` in `session`, or in a new one.
@@ -188,5 +211,49 @@ fn device_of(call: &Call, own: &DeviceName) -> DeviceSpec {
     match asked.job().is_some() || asked.task().is_some() {
         true => DeviceSpec::of_job(own.task().job()).merged(asked),
         false => DeviceSpec::from(own).merged(asked),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::cluster::{LocalDevice, TaskName};
+    use crate::partition::{Partition, ValueSlot};
+    use crate::runtime::access::Access;
+    use crate::runtime::messages::StepId;
+    use crate::runtime::state::Bound;
+    use crate::sync::Epoch;
+
+    /// A plan of one constant, which is no condition and no loop.
+    fn plan() -> Arc<Plan> {
+        let node = Node {
+            name: "loop".into(),
+            op: Op::Const(Tensor::scalar(1f32)),
+            inputs: smallvec![],
+            first_output: ValueSlot(0),
+            outputs: 1,
+            after: smallvec![],
+            variables: smallvec![],
+        };
+        let partition = Partition::empty(TaskName::new("worker", 0), LocalDevice::cpu(0));
+        let partition = Partition { nodes: Arc::new(vec![node]), slots: 1, ..partition };
+        let bound = Bound { variables: Vec::new(), epoch: Epoch(0) };
+        Arc::new(Plan::new(Arc::new(partition), bound, None))
+    }
+
+    #[test]
+    fn a_panic_in_a_condition_or_loop_is_noted_with_its_operation_and_step() {
+        let actors = Rc::new(Actors::new(Access::nobody()));
+        let step = StepId { master: 1, number: 7, trains: false };
+        let ticket = Ticket { step, device: LocalDevice::cpu(0), node: 0 };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let noted = tokio::task::LocalSet::new().block_on(&runtime, async {
+            let sessions = FlowSessions::new(None).unwrap();
+            let _running = sessions.run((plan(), ticket, Vec::new()), &actors);
+            actors.panics.noted().await
+        });
+        assert!(noted.starts_with("`loop` of step 7 panicked: only conditions"), "{noted}");
     }
 }
