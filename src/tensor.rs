@@ -287,6 +287,13 @@ impl Tensor {
         self.buffer.as_mut().is_some_and(Shared::is_shared)
     }
 
+    /// Copies the values if another tensor shares them: to write to them takes no more memory then.
+    pub(crate) fn unshare(&mut self) {
+        if !self.is_hollow() {
+            self.bytes_mut();
+        }
+    }
+
     /// The values for writing; copies them first if another tensor shares the buffer.
     ///
     /// # Panics

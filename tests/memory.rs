@@ -20,11 +20,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use trainyard::clock::WallClock;
 use trainyard::cluster::{ClusterSpec, LocalDevice, TaskName};
 use trainyard::experiment::Experiment;
-use trainyard::partition::{CrossingId, Partition};
+use trainyard::partition::{CrossingId, Partition, Receive, ValueSlot};
 use trainyard::prelude::*;
 use trainyard::runtime::{
-    ComputeModel, GraphHandle, MasterMessage, OwnValuesAnswer, ParameterServerMessage, PeerMessage,
-    Processor, ServerDef, ServerWorld, StepId, WorkerMessage,
+    ComputeModel, GraphHandle, MasterMessage, OwnValuesAnswer, Packed, ParameterServerMessage,
+    PeerMessage, Processor, ServerDef, ServerWorld, StepId, WorkerMessage,
 };
 use trainyard::tensor::set_memory_limit;
 use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
@@ -309,6 +309,8 @@ fn memory_is_constant_over_steps_sessions_and_messages_and_bounded_over_a_large_
     stays_constant_over_steps_sessions_lives_and_unwanted_messages();
     stays_within_a_tenth_of_the_file_of_a_training()?;
     is_taken_from_buffers_kept_for_later_before_it_is_refused();
+    run_in_a_system(fails_the_step_of_an_update_that_asks_for_too_much_and_leaves_its_variable());
+    run_in_a_system(fails_the_step_of_a_packed_value_that_asks_for_too_much());
     Ok(())
 }
 
@@ -321,10 +323,115 @@ fn is_taken_from_buffers_kept_for_later_before_it_is_refused() {
     }
 }
 
-fn stays_constant_over_steps_sessions_lives_and_unwanted_messages() {
+fn run_in_a_system<T>(work: impl Future<Output = Result<T>>) -> T {
     let runtime = || {
         tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime")
     };
+    actix_rt::System::with_tokio_rt(runtime).block_on(work).expect("the steps run")
+}
+
+/// The variable, its gradient and the copy that the update makes, since its value is held, are more
+/// than there is.
+async fn fails_the_step_of_an_update_that_asks_for_too_much_and_leaves_its_variable() -> Result<()>
+{
+    const SIZE: usize = 6_000_000;
+    let cluster = Cluster::new()?;
+    let (_ps, worker, g) = (cluster.start("ps")?, cluster.start("worker")?, Graph::new());
+    let (w, gradient, train) = g.with_device("/job:ps", |g| {
+        let w = g.variable("w", &g.zeros([SIZE]))?;
+        let gradient = g.placeholder("gradient", DType::F32, [Some(SIZE)])?;
+        let pairs = [(w.clone(), gradient.clone())];
+        let train = GradientDescent::new(1.0).apply_gradients(&pairs, &g.global_step()?)?;
+        Ok((w, gradient, train))
+    })?;
+    let session = Session::new(&worker.target(), &g).await?;
+    session.run().target(&g.initializer()).await?;
+    let ones = Tensor::full([SIZE], 1f32);
+    let held = session.run().fetch(&w.read()).await?[0].clone();
+    let refused = session.run().feed(&gradient, ones.clone()).target(&train).await;
+    let refused = refused.expect_err("there is no memory for the copy");
+    assert_eq!(refused.code, Code::ResourceExhausted, "{refused}");
+    assert_eq!(refused.task, Some(TaskName::new("ps", 0)), "{refused}");
+    assert!(session.run().fetch(&w.read()).await?[0] == held, "it is as it was");
+    drop(held);
+    session.run().feed(&gradient, ones).target(&train).await?;
+    let first = session.run().fetch(&w.read()).await?[0].values::<f32>()?[0];
+    assert_eq!(first, -1.0);
+    Ok(())
+}
+
+/// Answers to a peer's master.
+#[derive(Default)]
+struct Ear(RefCell<Vec<MasterMessage>>);
+
+impl Inbox<PeerMessage> for Ear {
+    fn deliver(&self, _: PeerId, messages: Messages<PeerMessage>) {
+        let answer = |message| match message {
+            PeerMessage::Master(answer) => Some(answer),
+            _ => None,
+        };
+        self.0.borrow_mut().extend(messages.into_iter().filter_map(answer));
+    }
+
+    fn lost(&self, _: PeerId, _: Loss) {}
+}
+
+/// The value comes after the order to run its step, and before it.
+async fn fails_the_step_of_a_packed_value_that_asks_for_too_much() -> Result<()> {
+    let cluster = Cluster::new()?;
+    let (_ps, ear) = (cluster.start("ps")?, Rc::new(Ear::default()));
+    cluster.network.inboxes.borrow_mut()[1] = Some(Rc::clone(&ear) as Rc<dyn Inbox<PeerMessage>>);
+    let inbox = cluster.network.inboxes.borrow()[0].clone().expect("it has started");
+    let receive = Receive {
+        crossing: CrossingId(0),
+        slot: Some(ValueSlot(0)),
+        before: [].into_iter().collect(),
+        is_answer: false,
+        from: TaskName::new("worker", 0),
+        name: "value".into(),
+    };
+    let partition = Partition {
+        slots: 1,
+        fetches: vec![(0, ValueSlot(0))],
+        receives: vec![receive],
+        ..Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0))
+    };
+    let graph = GraphHandle { master: 7, number: 0 };
+    let (partition, isolated, is_again, functions) = (Arc::new(partition), None, false, None);
+    let register = WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions };
+    let step = |number| StepId { master: 7, number, trains: false };
+    let run = |number| WorkerMessage::RunGraph {
+        step: step(number),
+        graph,
+        feeds: [].into_iter().collect(),
+        origin: None,
+        is_traced: false,
+        next: None,
+    };
+    let packed = Packed::Bf16(Tensor::zeros(DType::BF16, [20 << 20])); // 40 MiB that become 80
+    let value = |number| WorkerMessage::PackedTensors {
+        step: step(number),
+        devices: [LocalDevice::cpu(0)].into_iter().collect(),
+        arrivals: vec![(CrossingId(0), Some(packed.clone()))],
+    };
+    let sent = [register, run(0), value(0), value(1), run(1)];
+    for message in sent {
+        inbox.deliver(PeerId(1), vec![message.into()]);
+        settled().await;
+    }
+    let answers = ear.0.take();
+    let codes = answers.iter().filter_map(|answer| match answer {
+        MasterMessage::GraphDone { step, outcome: Err(error), .. } => {
+            Some((step.number, error.code))
+        }
+        _ => None,
+    });
+    let exhausted = Code::ResourceExhausted;
+    assert!(codes.eq([(0, exhausted), (1, exhausted)]), "{answers:?}");
+    Ok(())
+}
+
+fn stays_constant_over_steps_sessions_lives_and_unwanted_messages() {
     let grown = async {
         let mut grown = of_steps().await?;
         grown.push(("sessions", of_sessions(false).await?));
@@ -333,7 +440,7 @@ fn stays_constant_over_steps_sessions_lives_and_unwanted_messages() {
         grown.push(("messages that nobody wants", of_unwanted_messages().await?));
         Ok::<_, Error>(grown)
     };
-    let grown = actix_rt::System::with_tokio_rt(runtime).block_on(grown).expect("the steps run");
+    let grown = run_in_a_system(grown);
     let too_much: Vec<_> = grown.iter().filter(|(_, bytes)| *bytes > SLACK).collect();
     assert!(too_much.is_empty(), "more than {SLACK} bytes: {too_much:?} of {grown:?}");
 }

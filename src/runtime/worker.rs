@@ -34,7 +34,7 @@ use crate::runtime::link::Link;
 use crate::runtime::mail::{Waiting, WaitingList, WorkerMail};
 use crate::runtime::mailbox::Receive;
 use crate::runtime::messages::{
-    GraphHandle, MasterMessage, Scope, StepId, StepPart, WorkerMessage, unpacked,
+    GraphHandle, MasterMessage, Scope, StepId, StepPart, WorkerMessage,
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::worker::executor::{Executor, Ready};
@@ -147,7 +147,9 @@ impl Worker {
                 self.receive(from, step, &devices, &arrivals)
             }
             WorkerMessage::PackedTensors { step, devices, arrivals } => {
-                self.receive(from, step, &devices, &unpacked(arrivals))
+                if let Some(arrivals) = self.unpack(from, (step, &devices), arrivals) {
+                    self.receive(from, step, &devices, &arrivals);
+                }
             }
             WorkerMessage::AbortStep(step) => self.abort(step),
             WorkerMessage::AskForMaster { master } => {

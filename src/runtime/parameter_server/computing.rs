@@ -73,9 +73,16 @@ impl ParameterServer {
     }
 
     pub(super) fn updated(&mut self, mut updates: Box<Updates>) {
-        for Updating { variables, update, tickets, .. } in updates.0.drain(..) {
+        for Updating { variables, update, tickets, refused, .. } in updates.0.drain(..) {
+            // Also one without room counts as an update: the rounds of its variable go on.
             let waited = self.store.put_back(&variables, update.values);
-            tickets.into_iter().for_each(|ticket| self.answer(ticket, Ok(StateValues::new())));
+            if let Some(refused) = refused {
+                let variable = &self.store.get(variables[0]).spec.shared_name;
+                tracing::warn!(%variable, %refused, "an update is left out");
+            }
+            for ticket in tickets {
+                self.answer(ticket, refused.map_or(Ok(StateValues::new()), |no| Err(no.into())));
+            }
             waited.into_iter().for_each(|request| self.serve(request));
             self.apply_rounds(variables[0]);
         }
@@ -85,7 +92,9 @@ impl ParameterServer {
 
 impl Calculation for Updates {
     fn run(&mut self) {
-        self.0.iter_mut().for_each(|updating| apply(&mut updating.update));
+        for updating in &mut self.0 {
+            updating.refused = within_memory(|| apply(&mut updating.update)).err();
+        }
     }
 
     fn done(self: Box<Self>, asker: &Asker) {

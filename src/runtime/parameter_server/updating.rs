@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use crate::cluster::LocalDevice;
 use crate::optimizer::Update;
+use crate::tensor::OutOfMemory;
 
 use crate::runtime::state::{Ticket, VariableId};
 
@@ -19,6 +20,8 @@ pub(crate) struct Updating {
     pub(super) tickets: Tickets,
     /// The device that computes it.
     pub(super) device: LocalDevice,
+    /// The refusal of its memory: the variables are then unchanged.
+    pub(super) refused: Option<OutOfMemory>,
 }
 
 /// Updates for the device.

@@ -175,7 +175,8 @@ impl VariableStore {
         }
         let (rule, learning_rate) = (apply.rule.clone(), apply.learning_rate);
         let update = Update { rule, learning_rate, values, gradients, compensation: None };
-        Ok(Updating { variables: apply.variables.clone(), update, tickets, device })
+        let variables = apply.variables.clone();
+        Ok(Updating { variables, update, tickets, device, refused: None })
     }
 
     /// Ends an update; returns the requests that waited for it.

@@ -1,9 +1,15 @@
 //! Values that arrive from other devices: for steps that wait for them, or kept for steps to come.
 
+use smallvec::SmallVec;
 use tracing::trace_span;
 
 use crate::cluster::LocalDevice;
-use crate::runtime::messages::{Arrival, Arrivals, GraphHandle, StepId, StepPart};
+use crate::partition::CrossingId;
+use crate::runtime::error::Error;
+use crate::runtime::messages::{
+    Arrival, Arrivals, GraphHandle, PackedArrivals, StepId, StepPart, unpacked,
+};
+use crate::tensor::within_memory;
 use crate::transport::PeerId;
 
 use super::{Graph, Worker};
@@ -39,13 +45,39 @@ impl Worker {
         }
     }
 
+    /// Decodes values for `devices` that came packed. Without memory for them the step fails there.
+    pub(super) fn unpack(
+        &mut self,
+        from: PeerId,
+        (step, devices): (StepId, &[LocalDevice]),
+        packed: PackedArrivals,
+    ) -> Option<Arrivals> {
+        let crossings: SmallVec<[CrossingId; 4]> = packed.iter().map(|(one, _)| *one).collect();
+        let refused = match within_memory(|| unpacked(packed)) {
+            Ok(arrivals) => return Some(arrivals),
+            Err(refused) => Error::from(refused).on(&self.link.name(self.link.local())),
+        };
+        for device in devices {
+            let part = StepPart { step, device: *device };
+            let is_due =
+                |graph: &Graph| crossings.iter().any(|one| graph.receives(*one, from, &self.link));
+            match self.steps.get(&part).map(|running| running.graph) {
+                Some(graph) if self.graphs.get(&graph).is_some_and(is_due) => {
+                    self.fail(part, refused.clone());
+                }
+                None if self.graphs_of(part).any(is_due) => {
+                    self.rendezvous.refuse(part, refused.clone());
+                }
+                _ => {} // nobody waits for them
+            }
+        }
+        None
+    }
+
     /// Keeps values of `from` for a step whose order to run is still on its way: those that a graph
     /// registered here receives. A step's graphs are registered on all tasks before it begins.
     fn keep(&mut self, from: PeerId, part: StepPart, arrivals: &Arrivals) {
-        let first = GraphHandle { master: part.step.master, number: 0 };
-        let last = GraphHandle { number: u64::MAX, ..first };
-        let of_part = |graph: &&Graph| graph.plan.partition.device == part.device;
-        let graphs = || self.graphs.range(first..=last).map(|(_, graph)| graph).filter(of_part);
+        let graphs = || self.graphs_of(part);
         let is_due = |(crossing, _): &&Arrival| {
             graphs().any(|graph| graph.receives(*crossing, from, &self.link))
         };
@@ -57,5 +89,13 @@ impl Worker {
                 "values of a step that is not to come; dropped"
             );
         }
+    }
+
+    /// The graphs of the master of `part` on its device.
+    fn graphs_of(&self, part: StepPart) -> impl Iterator<Item = &Graph> {
+        let first = GraphHandle { master: part.step.master, number: 0 };
+        let last = GraphHandle { number: u64::MAX, ..first };
+        let graphs = self.graphs.range(first..=last).map(|(_, graph)| graph);
+        graphs.filter(move |graph| graph.plan.partition.device == part.device)
     }
 }

@@ -18,9 +18,7 @@ use crate::runtime::devices::Devices;
 use crate::runtime::link::Link;
 use crate::runtime::mail::WorkerMail;
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{
-    Arrivals, MasterMessage, PeerMessage, StepId, WorkerMessage, unpacked,
-};
+use crate::runtime::messages::{Arrivals, MasterMessage, PeerMessage, StepId, WorkerMessage};
 
 /// The memory of the host, which all processors share.
 const HOST: LocalDevice = LocalDevice::cpu(0);
@@ -110,7 +108,9 @@ impl Worker {
                 self.spread(from, step, &devices, &arrivals);
             }
             WorkerMessage::PackedTensors { step, devices, arrivals } => {
-                self.spread(from, step, &devices, &unpacked(arrivals));
+                if let Some(arrivals) = self.unpack(from, (step, &devices), arrivals) {
+                    self.spread(from, step, &devices, &arrivals);
+                }
             }
             WorkerMessage::RunGraph { graph, .. } | WorkerMessage::Feed { graph, .. } => {
                 match self.graphs.get(&graph).map(|graph| graph.plan.partition.device) {

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::runtime::error::Error;
 use crate::runtime::messages::{Arrival, Arrivals, StepId, StepPart};
 
 /// The number of aborted steps, and of lost masters, that are remembered: values that come for them
@@ -19,6 +20,8 @@ const MAX_EARLY: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Rendezvous {
     early: BTreeMap<StepPart, Vec<Arrival>>,
+    /// Parts that have lost values which came before their order to run, and the reason.
+    refused: BTreeMap<StepPart, Error>,
     aborted: Latest<StepId>,
     /// Masters that are lost: none of their steps begins or goes on.
     lost: Latest<u64>,
@@ -75,6 +78,18 @@ impl Rendezvous {
         has_room
     }
 
+    /// Notes that values for a part of a step that has not begun could not be kept.
+    pub(crate) fn refuse(&mut self, part: StepPart, error: Error) {
+        if !self.is_aborted(part.step) && self.refused.len() < MAX_EARLY {
+            self.refused.entry(part).or_insert(error);
+        }
+    }
+
+    /// The reason why values for a part of a step that begins now were not kept, if any were not.
+    pub(crate) fn refusal(&mut self, part: StepPart) -> Option<Error> {
+        self.refused.remove(&part)
+    }
+
     /// Takes out the values for a part of a step that begins now.
     pub(crate) fn take(&mut self, part: StepPart) -> Vec<Arrival> {
         self.early.remove(&part).unwrap_or_default()
@@ -83,6 +98,7 @@ impl Rendezvous {
     /// Drops the values for `step`: those that have come, and those that will.
     pub(crate) fn abort(&mut self, step: StepId) {
         self.early.retain(|part, _| part.step != step);
+        self.refused.retain(|part, _| part.step != step);
         self.aborted.insert(step);
     }
 
@@ -90,6 +106,7 @@ impl Rendezvous {
     /// task is lost, and in another life it would have another number.
     pub(crate) fn lose(&mut self, master: u64) {
         self.early.retain(|part, _| part.step.master != master);
+        self.refused.retain(|part, _| part.step.master != master);
         self.lost.insert(master);
     }
 
@@ -114,6 +131,7 @@ mod tests {
     use super::*;
     use crate::cluster::LocalDevice;
     use crate::partition::CrossingId;
+    use crate::runtime::error::Code;
     use smallvec::smallvec;
 
     const STEP: StepId = StepId { master: 1, number: 7, trains: true };
@@ -144,6 +162,18 @@ mod tests {
         rendezvous.offer(PART, smallvec![(CrossingId(4), None)], 1);
         assert!(rendezvous.take(PART).is_empty());
         assert!(rendezvous.is_aborted(STEP));
+    }
+
+    #[test]
+    fn the_refusal_of_an_early_value_waits_for_its_step_until_that_is_aborted() {
+        let mut rendezvous = Rendezvous::default();
+        let refused = || Error::new(Code::ResourceExhausted, "too large");
+        rendezvous.refuse(PART, refused());
+        assert_eq!((rendezvous.refusal(PART), rendezvous.refusal(PART)), (Some(refused()), None));
+        rendezvous.refuse(PART, refused());
+        rendezvous.abort(STEP);
+        rendezvous.refuse(PART, refused());
+        assert_eq!(rendezvous.refusal(PART), None);
     }
 
     #[test]

@@ -137,7 +137,8 @@ impl Worker {
         let graph = self.graphs.get(&handle).ok_or_else(gone)?;
         let Partition { device, feeds: wanted, .. } = &graph.plan.partition;
         let refused = |message: String| Err(Error::new(Code::InvalidArgument, message));
-        if self.steps.get(&StepPart { step, device: *device }).is_some() {
+        let part = StepPart { step, device: *device };
+        if self.steps.get(&part).is_some() {
             let number = step.number;
             return refused(format!(
                 "step {number} runs here already; its master ordered it twice"
@@ -146,6 +147,10 @@ impl Worker {
         if let Some(feeds) = feeds.filter(|feeds| feeds.len() != wanted.len()) {
             let (given, wanted) = (feeds.len(), wanted.len());
             return refused(format!("{given} values are fed to a graph that takes {wanted}"));
+        }
+        if let Some(refused) = self.rendezvous.refusal(part) {
+            self.abort(step);
+            return Err(refused);
         }
         match self.take_ahead(handle, step)? {
             Some(ahead) => Ok(ahead),
