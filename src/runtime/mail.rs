@@ -118,6 +118,8 @@ pub(crate) enum ParameterServerMail {
     FromPeer { from: PeerId, message: ParameterServerMessage },
     /// The worker: make this partition ready. Answered by `Bound`.
     Bind(Binding),
+    /// The worker: nobody waits any more for these partitions to be made ready.
+    GiveUp(Vec<GraphHandle>),
     /// The program: these tasks train; the first is worker 0.
     Replicas(Vec<PeerId>),
     /// The worker: this session is closed; drop its own variables.

@@ -321,6 +321,7 @@ impl Receive for ParameterServer {
     fn receive(&mut self, message: ParameterServerMail, context: &mut Context<Self>) {
         match message {
             ParameterServerMail::Bind(binding) => self.make_ready(binding),
+            ParameterServerMail::GiveUp(graphs) => self.give_up_bindings(&graphs),
             ParameterServerMail::Replicas(tasks) => {
                 self.members.expect(tasks.iter().map(|task| task.0));
                 self.joins.expect(tasks);

@@ -1,6 +1,8 @@
 //! A server: one task's three actors, started, joined and stopped (TensorFlow: `tf.train.Server`).
 
 mod own_values;
+#[cfg(test)]
+mod tests;
 mod training;
 
 use std::cell::{Cell, RefCell};

@@ -12,7 +12,7 @@ use crate::transport::{Loss, PeerId};
 use super::ParameterServer;
 use crate::runtime::mail::{Binding, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::ParameterServerMessage;
+use crate::runtime::messages::{GraphHandle, ParameterServerMessage};
 use crate::runtime::state::{Bound, StateValues};
 
 /// How long a worker whose task has fallen silent is still waited for: longer than it takes to
@@ -72,6 +72,12 @@ impl ParameterServer {
                 self.bind(binding);
             }
         }
+    }
+
+    /// Nobody waits for these partitions: to make them ready later would bring back workers that
+    /// may have left since.
+    pub(super) fn give_up_bindings(&mut self, graphs: &[GraphHandle]) {
+        self.held_off.retain(|binding| !graphs.contains(&binding.graph));
     }
 
     fn bind(&mut self, binding: Binding) {

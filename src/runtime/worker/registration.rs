@@ -140,10 +140,14 @@ impl Worker {
             .map(|(part, _)| part.step)
             .collect();
         orphans.into_iter().for_each(|step| self.abort(step));
+        let mut given_up = Vec::new();
         for graph in graphs {
-            self.binding.remove(graph);
+            given_up.extend(self.binding.remove(graph).map(|_| *graph));
             let expected = self.graphs.remove(graph).and_then(|graph| graph.expected);
             expected.into_iter().for_each(|step| self.rendezvous.abort(step));
+        }
+        if !given_up.is_empty() {
+            tell(&self.link.actors.parameter_server, ParameterServerMail::GiveUp(given_up));
         }
         isolated.into_iter().for_each(|scope| self.close_scope(scope));
     }
