@@ -40,7 +40,7 @@ pub use cluster::{Cluster, Host, Outcome};
 pub use critical_path::{CriticalPath, Part};
 pub use device::{ComputeSpec, ComputeSpecError};
 pub(crate) use driver::{end_step, is_disk_full, take_damage};
-pub use faults::{Damage, Fault, FaultKind, Faults, Trigger};
+pub use faults::{Damage, Fault, FaultKind, Faults, SkipReason, SkippedFault, Trigger};
 pub use gauges::{Gauges, Reading};
 pub use gpus::{Gpus, MemoryLink};
 pub use hosts::{Hosts, MessageCost, MessageThread};

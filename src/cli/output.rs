@@ -8,7 +8,7 @@ use super::args::{Format, ScenarioArgs};
 use super::failure::Failure;
 use crate::deployment::ExitCode;
 use crate::experiment::{Files, Trial};
-use crate::report::{End, Report, Run, json, summary, table};
+use crate::report::{End, Report, Run, SkippedFault, json, summary, table};
 use crate::training::Recording;
 
 /// The files of a report, if the user wants them. What can't be written loses no result: the table
@@ -104,7 +104,31 @@ fn notes(report: &Report) -> Vec<String> {
             format!("{name}: the checkpoint of step {step} could not be written: {why}")
         }));
     }
+    let skipped = report.runs.iter().map(|run| (&*run.name, &*run.skipped_faults));
+    notes.extend(skipped_faults(&skipped.collect::<Vec<_>>()));
     notes
+}
+
+/// A line for each fault that did not happen in one of `runs`, which have a name and such faults.
+fn skipped_faults(runs: &[(&str, &[SkippedFault])]) -> Vec<String> {
+    let mut skipped: Vec<(&SkippedFault, Vec<&str>)> = Vec::new();
+    for (name, faults) in runs {
+        for fault in *faults {
+            match skipped.iter_mut().find(|(known, _)| *known == fault) {
+                Some((_, names)) if names.last() == Some(name) => {}
+                Some((_, names)) => names.push(name),
+                None => skipped.push((fault, vec![name])),
+            }
+        }
+    }
+    let line = |(SkippedFault { fault, why }, names): (&SkippedFault, Vec<&str>)| {
+        let of = match names.len() {
+            1..=3 => names.join(", "),
+            several => format!("{several} of {} runs", runs.len()),
+        };
+        format!("{of}: this fault did not happen: {fault}: {why}")
+    };
+    skipped.into_iter().map(line).collect()
 }
 
 /// Prints a scenario with its changes, in the form of a file.
@@ -143,4 +167,25 @@ pub(super) fn command() -> Vec<String> {
 pub(super) fn digests(run: &Run) -> String {
     let known = |digest: &Option<String>| digest.clone().unwrap_or_else(|| "-".to_owned());
     format!("digest={} weights={}", known(&run.digest), known(&run.weights_digest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_that_did_not_happen_has_one_line_for_all_runs_that_it_was_skipped_in() {
+        let skipped = |fault: &str| vec![SkippedFault::new(fault, "the run had ended before")];
+        let (late, later) = (skipped("{ at = \"8s\" }"), skipped("{ at = \"9s\" }"));
+        let both = [late.clone(), later].concat();
+        let lines = skipped_faults(&[("sync", &both), ("async", &late), ("ssp", &[])]);
+        let expected = [
+            "sync, async: this fault did not happen: { at = \"8s\" }: the run had ended before",
+            "sync: this fault did not happen: { at = \"9s\" }: the run had ended before",
+        ];
+        assert_eq!(lines, expected);
+        let of_seeds = [("a", &*late), ("b", &late), ("c", &late), ("d", &late), ("e", &[])];
+        let lines = skipped_faults(&of_seeds);
+        assert!(lines[0].starts_with("4 of 5 runs: this fault did not happen"), "{lines:?}");
+    }
 }

@@ -91,6 +91,9 @@ pub(crate) struct Launched {
     pub(crate) ended: Time,
     /// The time from the start of the first process to the end of the last.
     pub(crate) took: Duration,
+    /// The numbers of the faults that did not happen, and why, in the order in which they were
+    /// skipped.
+    pub(crate) skipped_faults: Vec<(usize, &'static str)>,
 }
 
 /// Starts the processes of a run and follows them until all are gone; `watch` is shown the chief's

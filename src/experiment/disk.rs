@@ -20,8 +20,8 @@ impl Disk {
 
     /// Does the damage of the faults since the last call: nobody has looked at the files meanwhile.
     fn suffer(&self) -> io::Result<()> {
-        let damage = simulation::take_damage();
         let newest = self.newest.lock().expect("nothing panics while it holds the name").clone();
+        let damage = simulation::take_damage(newest.is_some());
         let Some(newest) = newest.filter(|_| !damage.is_empty()) else { return Ok(()) };
         let mut bytes = match self.files.read(&newest) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -119,7 +119,8 @@ impl Launcher {
             Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
         };
         let (ended, sent) = (launched.ended, launched.sent);
-        let observed = Observed::deployed(ended, sent);
+        let skipped_faults = inflicted::skipped_faults(trial, &launched.skipped_faults);
+        let observed = Observed { skipped_faults, ..Observed::deployed(ended, sent) };
         let run = trial.summarise(&launched.recording, &observed, launched.took);
         Ok(Ended::Done((run, launched.recording)))
     }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
+use super::scenario::written_fault;
 use crate::cluster::TaskName;
-use crate::report::Usage;
+use crate::report::{SkippedFault, Usage};
 use crate::runtime::Traffic;
 use crate::simulation::{self, Activity, Cluster, Outcome};
 use crate::units::{Bytes, Time};
@@ -23,12 +24,22 @@ pub(crate) struct Observed {
     pub(crate) events: Option<u64>,
     /// The digest of a simulation.
     pub(crate) digest: Option<String>,
+    /// The faults that did not happen.
+    pub(super) skipped_faults: Vec<SkippedFault>,
 }
 
 impl Observed {
     /// Of a deployment that has ended at `ended`.
     pub(crate) fn deployed(ended: Time, sent: BTreeMap<TaskName, Traffic>) -> Self {
-        Self { ended, sent, usage: BTreeMap::new(), path: None, events: None, digest: None }
+        Self {
+            ended,
+            sent,
+            usage: BTreeMap::new(),
+            path: None,
+            events: None,
+            digest: None,
+            skipped_faults: Vec::new(),
+        }
     }
 
     /// Of a simulation of `cluster`.
@@ -43,8 +54,14 @@ impl Observed {
             path: Some(outcome.path.clone()),
             events: Some(outcome.events),
             digest: Some(outcome.digest.to_string()),
+            skipped_faults: outcome.skipped_faults.iter().map(skipped).collect(),
         }
     }
+}
+
+/// A fault that did not happen, as a report has it.
+pub(super) fn skipped(skipped: &simulation::SkippedFault) -> SkippedFault {
+    SkippedFault::new(written_fault(&skipped.fault), skipped.why.to_string())
 }
 
 /// What `task` was busy with in a simulation.
@@ -62,5 +79,24 @@ fn usage(outcome: &Outcome<()>, task: &TaskName, devices: NonZeroU32) -> Usage {
         messages: share(&[Sending, Receiving, Waking, Operations, HandingOver]),
         card_out: crossing(card.out),
         card_in: crossing(card.into),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Experiment;
+    use crate::report::SkippedFault;
+    use crate::training::train;
+
+    #[test]
+    fn the_report_names_the_faults_that_did_not_happen() {
+        let text = "fault = [{ at = '1h', crash = 'worker:1' }, \
+                    { at = '1us', slow_task = 'worker:1', factor = 2, for = '1ms' }]\n\
+                    [cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\n\
+                    [stop]\nsteps = 4\n[[run]]\nname = 'a'\nmode = 'sync'\n";
+        let report = Experiment::parse(text).unwrap().simulate(train).unwrap();
+        let late = r#"{ at = "3600s", crash = "worker:1" }"#;
+        let expected = [SkippedFault::new(late, "the run had ended before")];
+        assert_eq!(report.runs[0].skipped_faults, expected);
     }
 }

@@ -93,7 +93,7 @@ pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;
 pub use error::{ChangeError, Mistake, ScenarioError};
-pub(super) use fault::written as written_faults;
+pub(super) use fault::{written as written_faults, written_alone as written_fault};
 pub use plan::PlanSpec;
 pub(crate) use presets::{NETWORKS, PROCESSORS};
 pub use run::RunSpec;

@@ -85,6 +85,7 @@ impl Trial {
                 .iter()
                 .map(|failed| (failed.global_step, failed.why.clone()))
                 .collect(),
+            skipped_faults: observed.skipped_faults.clone(),
             comparison: None,
         }
     }

@@ -159,6 +159,8 @@ pub struct Run {
     pub weights_digest: Option<String>,
     /// The checkpoints that could not be written: the global step of each, and why.
     pub failed_checkpoints: Vec<(u64, String)>,
+    /// The faults of the scenario that did not happen.
+    pub skipped_faults: Vec<SkippedFault>,
     /// What was predicted of it beside what was measured; none if it was not asked for.
     pub comparison: Option<Comparison>,
 }
@@ -198,6 +200,23 @@ pub enum End {
     Diverged,
     /// Its last checkpoint could not be written.
     Unsaved,
+}
+
+/// A fault of the scenario that did not happen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SkippedFault {
+    /// The fault, as a scenario has it.
+    pub fault: String,
+    /// Why it did not happen.
+    pub why: String,
+}
+
+impl SkippedFault {
+    /// The `fault` that did not happen, with the reason.
+    pub fn new(fault: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { fault: fault.into(), why: why.into() }
+    }
 }
 
 /// The numbers of gradients of a run.

@@ -47,6 +47,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         digest: Some("00112233aabbccdd".to_owned()),
         weights_digest: Some("0123456789abcdef".to_owned()),
         failed_checkpoints: vec![(40, "the disk is full".to_owned())],
+        skipped_faults: vec![SkippedFault::new("{ at = \"9s\", crash = \"ps:0\" }", "too late")],
         comparison: None,
     }
 }
@@ -264,8 +265,8 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
                     samples_per_second step_seconds final_loss test_accuracy \
                     seconds_to_target staleness gradients bytes_sent step_bytes_sent \
                     waiting_seconds critical_path usage events digest weights_digest \
-                    failed_checkpoints comparison";
-    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 32).collect::<Vec<_>>();
+                    failed_checkpoints skipped_faults comparison";
+    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 33).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
                   worker:9 worker:10 ps:0 worker:10 worker:0";

@@ -14,7 +14,7 @@ use crate::units::Time;
 use super::audit::Digest;
 use super::critical_path::CriticalPath;
 use super::device::ComputeSpec;
-use super::faults::Faults;
+use super::faults::{Faults, SkippedFault};
 use super::gauges::Gauges;
 use super::gpus::Gpus;
 use super::hosts::{Hosts, MessageThread};
@@ -103,4 +103,6 @@ pub struct Outcome<T> {
     pub cards: BTreeMap<TaskName, CardTraffic>,
     /// Where the time of training steps went.
     pub path: CriticalPath,
+    /// The faults that did not happen, in the order in which they were skipped.
+    pub skipped_faults: Vec<SkippedFault>,
 }

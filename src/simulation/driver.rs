@@ -77,9 +77,10 @@ pub(crate) fn is_disk_full() -> bool {
     with_world(|world| world.is_disk_full())
 }
 
-/// Takes the damage to checkpoints since the last call, in the simulation that this thread runs.
-pub(crate) fn take_damage() -> Vec<Damage> {
-    with_world(World::take_damage)
+/// Takes the damage to checkpoints since the last call, in the simulation that this thread runs. It
+/// is skipped unless there `is_checkpoint` to damage.
+pub(crate) fn take_damage(is_checkpoint: bool) -> Vec<Damage> {
+    with_world(|world| world.take_damage(is_checkpoint))
 }
 
 fn with_world<T>(ask: impl FnOnce(&mut World) -> T) -> T {

@@ -8,6 +8,7 @@ mod effects;
 mod link_factors;
 mod losses;
 mod silence;
+mod skipped;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,7 @@ use crate::cluster::TaskName;
 use crate::transport::Loss;
 use crate::units::Time;
 
-use super::faults::{Damage, FaultKind, Faults, Trigger};
+use super::faults::{Damage, FaultKind, Faults, SkipReason, SkippedFault, Trigger};
 use super::links::Links;
 
 use cuts::Cuts;
@@ -26,6 +27,7 @@ pub(super) use effects::{FaultEffect, FaultEvent};
 use link_factors::LinkFactors;
 use losses::LossyLinks;
 use silence::{Freeze, peer_restarted};
+use skipped::Skipped;
 
 /// The time between two packets of an idle connection, as a part of the limit of silence: as in the
 /// QUIC transport.
@@ -53,8 +55,7 @@ pub(super) struct FaultInjector {
     lossy: LossyLinks,
     /// The number of faults that fill the disk.
     full_disks: u32,
-    /// The damage to checkpoints that nobody has taken yet.
-    damage: Vec<Damage>,
+    skipped: Skipped,
     /// By task: whether its program has returned.
     has_returned: Vec<bool>,
 }
@@ -85,7 +86,7 @@ impl FaultInjector {
             slow_links: LinkFactors::default(),
             lossy: LossyLinks::new(seed),
             full_disks: 0,
-            damage: Vec::new(),
+            skipped: Skipped::new(&faults.list),
             has_returned: vec![false; tasks.len()],
         }
     }
@@ -153,9 +154,27 @@ impl FaultInjector {
         self.full_disks > 0
     }
 
-    /// Takes the damage that has been done to checkpoints since the last call.
-    pub(super) fn take_damage(&mut self) -> Vec<Damage> {
-        std::mem::take(&mut self.damage)
+    /// Takes the damage that has been done to checkpoints since the last call. It is skipped unless
+    /// there `is_checkpoint` to damage.
+    pub(super) fn take_damage(&mut self, is_checkpoint: bool) -> Vec<Damage> {
+        self.skipped.take_damage(is_checkpoint)
+    }
+
+    /// The faults that did not happen in a run that has ended.
+    pub(super) fn skipped(&self) -> Vec<SkippedFault> {
+        self.skipped.at_the_end()
+    }
+
+    /// Whether a fault of this `kind` has nothing to happen to.
+    fn is_in_vain(&self, kind: &FaultKind, links: &Links) -> bool {
+        match kind {
+            FaultKind::Crash { task, .. } => {
+                let task = self.index(task);
+                self.has_returned[task] || !links.is_up(task)
+            }
+            FaultKind::Freeze { task, .. } => !links.is_up(self.index(task)),
+            _ => false,
+        }
     }
 
     /// The speeds of the cards of `tasks`, with the slow links of all tasks that share them.
@@ -217,6 +236,12 @@ impl FaultInjector {
     }
 
     fn begin(&mut self, now: Time, kind: FaultKind, links: &mut Links) -> Vec<FaultEffect> {
+        let fault = self.skipped.begin(now, &kind);
+        if self.is_in_vain(&kind, links) {
+            tracing::info!(at = %now, ?kind, "fault skipped: the task is not running");
+            self.skipped.skip(fault, SkipReason::NotRunning);
+            return Vec::new();
+        }
         tracing::info!(at = %now, ?kind, "a fault begins");
         match kind {
             FaultKind::Crash { task, restart_after } => {
@@ -249,7 +274,7 @@ impl FaultInjector {
                 vec![schedule(now, lasts, FaultEvent::EndFullDisk)]
             }
             FaultKind::TornCheckpoint { damage } => {
-                self.damage.push(damage);
+                self.skipped.damage(damage, fault);
                 Vec::new()
             }
             FaultKind::SlowTask { task, factor, lasts } => {

@@ -34,6 +34,30 @@ pub struct Fault {
     pub kind: FaultKind,
 }
 
+/// A fault of a run that did not happen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SkippedFault {
+    /// The fault.
+    pub fault: Fault,
+    /// Why it did not happen.
+    pub why: SkipReason,
+}
+
+/// Why a fault did not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// The run had ended before.
+    #[error("the run had ended before")]
+    RunEnded,
+    /// The task was down, or its program had returned.
+    #[error("the task was not running")]
+    NotRunning,
+    /// There was no checkpoint to damage.
+    #[error("there was no checkpoint yet")]
+    NoCheckpoint,
+}
+
 /// The moment at which a fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {

@@ -57,5 +57,6 @@ where
         usage: cluster.spec.tasks().zip(totals.usage).collect(),
         cards: cluster.spec.tasks().zip(totals.cards).collect(),
         path: totals.path,
+        skipped_faults: totals.skipped_faults,
     }
 }

@@ -31,6 +31,7 @@ use super::critical_path::{CriticalPath, History, Part};
 use super::device::{ComputeSpec, Device};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::FaultInjector;
+use super::faults::SkippedFault;
 use super::hosts::MessageThread;
 use super::links::Links;
 use super::network::{CardTraffic, Delivery, Network};
@@ -106,6 +107,8 @@ pub(super) struct Totals {
     pub(super) cards: Vec<CardTraffic>,
     /// The critical paths of training steps.
     pub(super) path: CriticalPath,
+    /// The faults that did not happen.
+    pub(super) skipped_faults: Vec<SkippedFault>,
 }
 
 impl World {
@@ -350,6 +353,7 @@ impl World {
             usage: (0..self.tasks.len()).map(|task| *self.processors.usage(task)).collect(),
             cards: (0..self.tasks.len()).map(|task| self.network.card_traffic(task)).collect(),
             path: self.history.paths(&self.tasks),
+            skipped_faults: self.faults.skipped(),
         }
     }
 }

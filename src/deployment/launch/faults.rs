@@ -14,6 +14,8 @@ use crate::units::Time;
 /// A fault of a launch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProcessFault {
+    /// Its place in the scenario's list, from 0.
+    pub(crate) number: usize,
     /// The time since the chief has started.
     pub(crate) at: Duration,
     pub(crate) kind: ProcessFaultKind,
@@ -115,31 +117,47 @@ impl Deed {
     }
 }
 
+/// A deed to come.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Due {
+    pub(super) deed: Deed,
+    /// The number of the fault that it is the beginning of; none if that has begun.
+    pub(super) begins: Option<usize>,
+}
+
 /// What is still to be done, by time.
 #[derive(Default)]
 pub(super) struct Agenda {
     /// The faults, each with its time since the training begins, until it does.
-    faults: Vec<(Duration, Deed)>,
-    due: BTreeMap<(Time, usize), Deed>,
+    faults: Vec<(Duration, Due)>,
+    due: BTreeMap<(Time, usize), Due>,
     added: usize,
 }
 
 impl Agenda {
     /// The agenda of `faults` on the processes of `tasks`.
     pub(super) fn new(faults: &[ProcessFault], tasks: &[TaskName]) -> Self {
-        let known = |fault: &ProcessFault| Some((fault.at, Deed::of(fault, tasks)?));
+        let known = |fault: &ProcessFault| {
+            let due = Due { deed: Deed::of(fault, tasks)?, begins: Some(fault.number) };
+            Some((fault.at, due))
+        };
         Self { faults: faults.iter().filter_map(known).collect(), ..Self::default() }
     }
 
     /// The training begins `now`; it begins once.
     pub(super) fn begin(&mut self, now: Time) {
-        for (at, deed) in std::mem::take(&mut self.faults) {
-            self.add(now.after(at), deed);
+        for (at, due) in std::mem::take(&mut self.faults) {
+            self.insert(now.after(at), due);
         }
     }
 
+    /// Adds what a fault that has begun does `at` that time.
     pub(super) fn add(&mut self, at: Time, deed: Deed) {
-        self.due.insert((at, self.added), deed);
+        self.insert(at, Due { deed, begins: None });
+    }
+
+    fn insert(&mut self, at: Time, due: Due) {
+        self.due.insert((at, self.added), due);
         self.added += 1;
     }
 
@@ -149,9 +167,9 @@ impl Agenda {
     }
 
     /// Takes the next deed, if it is due at `now`.
-    pub(super) fn take(&mut self, now: Time) -> Option<Deed> {
+    pub(super) fn take(&mut self, now: Time) -> Option<Due> {
         self.next().filter(|at| *at <= now)?;
-        self.due.pop_first().map(|(_, deed)| deed)
+        self.due.pop_first().map(|(_, due)| due)
     }
 
     /// Whether nothing is left to do.
@@ -159,9 +177,11 @@ impl Agenda {
         self.faults.is_empty() && self.due.is_empty()
     }
 
-    pub(super) fn clear(&mut self) {
-        self.faults.clear();
-        self.due.clear();
+    /// Takes all that is left; returns the numbers of the faults that had not begun.
+    pub(super) fn clear(&mut self) -> Vec<usize> {
+        let faults = std::mem::take(&mut self.faults).into_iter().map(|(_, due)| due);
+        let due = std::mem::take(&mut self.due).into_values();
+        faults.chain(due).filter_map(|due| due.begins).collect()
     }
 }
 
@@ -186,20 +206,29 @@ mod tests {
     #[test]
     fn faults_come_in_their_order_once_the_training_has_begun() {
         let tasks = [TaskName::new("ps", 0), TaskName::new("worker", 0)];
-        let at = |seconds, kind| ProcessFault { at: Duration::from_secs(seconds), kind };
+        let at = |seconds, kind| ProcessFault {
+            number: seconds as usize,
+            at: Duration::from_secs(seconds),
+            kind,
+        };
         let lasts = Duration::from_secs(1);
         let kill = ProcessFaultKind::Kill { task: tasks[0].clone(), restart_after: None };
         let stop = ProcessFaultKind::Stop { task: tasks[1].clone(), lasts };
         let elsewhere = ProcessFaultKind::Stop { task: TaskName::new("worker", 1), lasts };
-        let faults = [at(3, kill), at(1, stop), at(2, elsewhere)];
+        let last = ProcessFaultKind::Damage(Damage::Cut);
+        let faults = [at(3, kill), at(1, stop), at(2, elsewhere), at(9, last)];
         let mut agenda = Agenda::new(&faults, &tasks);
         assert!(agenda.next().is_none() && !agenda.is_empty(), "it has not begun");
         let began = Time::ZERO.after(Duration::from_secs(10));
         agenda.begin(began);
         assert_eq!(agenda.take(began), None);
         let late = began.after(Duration::from_secs(5));
-        assert_eq!(agenda.take(late), Some(Deed::Stop { index: 1, lasts }));
-        assert_eq!(agenda.take(late), Some(Deed::Kill { index: 0, restart_after: None }));
+        let due = |begins, deed| Some(Due { deed, begins: Some(begins) });
+        assert_eq!(agenda.take(late), due(1, Deed::Stop { index: 1, lasts }));
+        assert_eq!(agenda.take(late), due(3, Deed::Kill { index: 0, restart_after: None }));
+        assert_eq!(agenda.take(late), None);
+        agenda.add(late, Deed::Settle { number: 5 });
+        assert_eq!(agenda.clear(), [9], "the fault that the training did not come to");
         assert!(agenda.is_empty());
     }
 }

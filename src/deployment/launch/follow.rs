@@ -59,6 +59,7 @@ pub(super) async fn follow(
         news,
         sender: kept,
         agenda,
+        skipped: Vec::new(),
         board: order.board.clone(),
         relay,
         tell: order.tell,
@@ -128,6 +129,8 @@ struct Followed {
     sender: Option<mpsc::UnboundedSender<News>>,
     /// The faults that are still to come.
     agenda: Agenda,
+    /// The numbers of the faults that did not happen, and why.
+    skipped: Vec<(usize, &'static str)>,
     /// Shows the tasks' numbers, if somebody is to see them.
     board: Option<Arc<Board>>,
     /// Carries what the tasks send each other, if a fault is to disturb that.
@@ -345,10 +348,12 @@ impl Followed {
     }
 
     /// The records of all tasks.
-    fn told(self) -> Launched {
+    fn told(mut self) -> Launched {
+        self.spare_the_rest();
         let took = self.clock.now().since(Time::ZERO);
         let chief = self.tasks[self.chief].task.clone();
         let told = self.tasks.into_iter().map(|followee| (followee.task, followee.told));
-        told::merged(told.collect(), &chief, took)
+        let launched = told::merged(told.collect(), &chief, took);
+        Launched { skipped_faults: self.skipped, ..launched }
     }
 }

@@ -1,11 +1,10 @@
 //! The faults of a scenario as a launcher inflicts them on processes.
 
-use std::slice;
-
 use super::super::Trial;
-use super::super::scenario::written_faults;
+use super::super::scenario::written_fault;
 use crate::cluster::TaskName;
 use crate::deployment::{Damage, Disturbance, ProcessFault, ProcessFaultKind};
+use crate::report::SkippedFault;
 use crate::simulation::{self, Fault, FaultKind, NetworkSpec, Trigger};
 use crate::units::Time;
 
@@ -21,17 +20,30 @@ pub(in crate::experiment) fn can_inflict(trial: &Trial, kind: &FaultKind) -> boo
 /// The faults of `trial` that a launcher can inflict on its processes; it tells of the others,
 /// which are left out.
 pub(super) fn faults_of_processes(trial: &Trial, tell: fn(&str)) -> Vec<ProcessFault> {
-    let inflicted = |fault: &Fault| {
+    let inflicted = |(number, fault): (usize, &Fault)| {
         let Trigger::Time(at) = fault.at else { return None };
         if !can_inflict(trial, &fault.kind) {
-            let text = written_faults(slice::from_ref(fault));
+            let text = written_fault(fault);
             tell(&format!("fault left out, which `launch` can't inflict on processes: {text}"));
             return None;
         }
         let kind = of_processes(&fault.kind, &trial.cluster.network)?;
-        Some(ProcessFault { at: at.since(Time::ZERO), kind })
+        Some(ProcessFault { number, at: at.since(Time::ZERO), kind })
     };
-    trial.cluster.faults.list.iter().filter_map(inflicted).collect()
+    trial.cluster.faults.list.iter().enumerate().filter_map(inflicted).collect()
+}
+
+/// The faults of `trial` that did not happen: those that a launcher can't inflict, and the
+/// `skipped` ones, by their numbers.
+pub(super) fn skipped_faults(trial: &Trial, skipped: &[(usize, &str)]) -> Vec<SkippedFault> {
+    let faults = &trial.cluster.faults.list;
+    let left_out = faults.iter().filter(|fault| !can_inflict(trial, &fault.kind));
+    let left_out = left_out.map(|fault| (fault, "a launch can't inflict it on processes"));
+    let skipped = skipped.iter().map(|(number, why)| (&faults[*number], *why));
+    left_out
+        .chain(skipped)
+        .map(|(fault, why)| SkippedFault::new(written_fault(fault), why))
+        .collect()
 }
 
 /// The fault of processes that is `kind`; a link that is slow is one of `network`.

@@ -41,13 +41,14 @@ pub(super) struct FaultFile {
 pub(super) fn faults(
     file: Vec<FaultFile>,
     silence: Option<Duration>,
-    cluster: &BTreeMap<String, Tasks>,
+    (cluster, has_checkpoints): (&BTreeMap<String, Tasks>, bool),
     found: &mut Mistakes,
 ) -> Faults {
     let silence = silence.unwrap_or(Faults::SILENCE);
     found.above_0(silence.as_secs_f64(), "network.silence");
     let read = |(index, fault)| {
-        One { path: format!("fault[{index}]"), cluster, found: &mut *found }.read(fault)
+        let path = format!("fault[{index}]");
+        One { path, cluster, has_checkpoints, found: &mut *found }.read(fault)
     };
     Faults { silence, list: file.into_iter().enumerate().filter_map(read).collect() }
 }
@@ -56,6 +57,7 @@ pub(super) fn faults(
 struct One<'a> {
     path: String,
     cluster: &'a BTreeMap<String, Tasks>,
+    has_checkpoints: bool,
     found: &'a mut Mistakes,
 }
 
@@ -92,6 +94,8 @@ impl One<'_> {
             file.crash.is_none() && file.torn_checkpoint.is_none(),
             "a fault that passes; a crash has `restart_after`",
         );
+        self.saved(file.full_disk == Some(true), "full_disk");
+        self.saved(file.torn_checkpoint.is_some(), "torn_checkpoint");
         let at = self.needed(file.at, "at", "when it happens, for example \"2s\"");
         let restart_after = file.restart_after.map(Duration::from);
         self.above_0(restart_after, "restart_after");
@@ -177,6 +181,15 @@ impl One<'_> {
         self.found.unless(!is_given || fits, path, || format!("only of {of}"));
     }
 
+    /// Notes a fault of checkpoints in a scenario that has none.
+    fn saved(&mut self, is_given: bool, key: &str) {
+        let path = self.key(key);
+        self.found.unless(!is_given || self.has_checkpoints, path, || {
+            "the run has no checkpoints for it to harm; add `[checkpoint]`, or leave the fault out"
+                .to_owned()
+        });
+    }
+
     fn needed<T>(&mut self, value: Option<T>, key: &str, what: &str) -> Option<T> {
         if value.is_none() {
             self.found.note(self.path.clone(), format!("`{key}` is missing: {what}"));
@@ -209,12 +222,19 @@ impl One<'_> {
 
 /// `faults` as a value of the key `fault`: parsed, it gives the same faults.
 pub(crate) fn written(faults: &[Fault]) -> String {
-    let faults: Vec<String> = faults.iter().map(one_written).collect();
+    let is_timed = |fault: &Fault| matches!(fault.at, Trigger::Time(_));
+    assert!(faults.iter().all(is_timed), "a scenario has times only: {faults:?}");
+    let faults: Vec<String> = faults.iter().map(written_alone).collect();
     format!("[{}]", faults.join(", "))
 }
 
-fn one_written(fault: &Fault) -> String {
-    let Trigger::Time(at) = fault.at else { panic!("only times are written: {:?}", fault.at) };
+/// `fault` as one of a scenario; of a fault that begins at no given time, what it begins with.
+pub(crate) fn written_alone(fault: &Fault) -> String {
+    let at = match fault.at {
+        Trigger::Time(at) => exact(at.since(Time::ZERO)),
+        Trigger::Delivery(number) => format!("\"delivery {number}\""),
+        Trigger::Event(number) => format!("\"event {number}\""),
+    };
     let list = |tasks: &[TaskName]| {
         let names: Vec<String> = tasks.iter().map(|task| format!("\"{task}\"")).collect();
         format!("[{}]", names.join(", "))
@@ -250,7 +270,7 @@ fn one_written(fault: &Fault) -> String {
             format!("slow_task = \"{task}\", factor = {factor:?}, for = {}", exact(*lasts))
         }
     };
-    format!("{{ at = {}, {what} }}", exact(at.since(Time::ZERO)))
+    format!("{{ at = {at}, {what} }}")
 }
 
 /// A length of time in the largest unit in which it is a whole number.

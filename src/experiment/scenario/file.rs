@@ -72,7 +72,7 @@ pub(super) fn build(
     }
     let runs = runs(file.run, (workers, file.network.compression), way.is_some(), &mut found);
     let silence = file.network.silence.map(Duration::from);
-    let faults = faults(file.fault, silence, &cluster, &mut found);
+    let faults = faults(file.fault, silence, (&cluster, file.checkpoint.is_some()), &mut found);
     let slow = slow(&file.compute.slow, &cluster, &mut found);
     let devices = devices(file.compute.devices, &mut found);
     let layers = LayerTable::of(&file.program, origin, &mut found);

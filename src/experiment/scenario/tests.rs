@@ -89,7 +89,8 @@ fn faults_are_read_with_their_times() {
                 for = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 2.0\nfor = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\nfull_disk = true\nfor = \"1s\"\n\
-                [[fault]]\nat = \"1s\"\ntorn_checkpoint = \"cut\"";
+                [[fault]]\nat = \"1s\"\ntorn_checkpoint = \"cut\"\n\
+                [checkpoint]\nevery_steps = 100";
     let (second, ps, worker) =
         (Duration::from_secs(1), TaskName::new("ps", 0), TaskName::new("worker", 1));
     let both = vec![ps.clone(), worker.clone()];

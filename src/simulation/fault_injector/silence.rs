@@ -28,10 +28,6 @@ impl FaultInjector {
         restart_after: Option<Duration>,
         links: &mut Links,
     ) -> Vec<FaultEffect> {
-        if self.has_returned[task] || !links.is_up(task) {
-            tracing::info!(task = %self.tasks[task], "fault skipped: the task is not running");
-            return Vec::new();
-        }
         let observers = links.crash(task);
         let mut effects = Vec::new();
         for observer in observers {
@@ -53,10 +49,6 @@ impl FaultInjector {
         lasts: Duration,
         links: &mut Links,
     ) -> Vec<FaultEffect> {
-        if !links.is_up(task) {
-            tracing::info!(task = %self.tasks[task], "fault skipped: the task is not running");
-            return Vec::new();
-        }
         let until = now.after(lasts);
         if links.is_frozen(task) {
             return self.extend_freeze(task, until, links.incarnation(task));

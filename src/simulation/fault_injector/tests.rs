@@ -102,6 +102,31 @@ fn a_fault_of_a_task_that_does_not_run_is_skipped() {
 }
 
 #[test]
+fn the_faults_that_did_not_happen_are_known_at_the_end_and_why() {
+    let fault = |seconds, kind| Fault { at: Trigger::Time(at(seconds)), kind };
+    let crash = |task| FaultKind::Crash { task: name(task), restart_after: None };
+    let torn = FaultKind::TornCheckpoint { damage: Damage::Cut };
+    let list = [(0, crash(B)), (1, crash(B)), (2, torn.clone()), (3, torn), (9, crash(A))]
+        .map(|(seconds, kind)| fault(seconds, kind));
+    let (mut faults, mut links) = injector(&list);
+    let mut begin = |faults: &mut FaultInjector, fault: &Fault| {
+        let Trigger::Time(at) = fault.at else { unreachable!() };
+        faults.apply(at, FaultEvent::Begin(fault.kind.clone()), &mut links);
+    };
+    list[..3].iter().for_each(|fault| begin(&mut faults, fault));
+    assert_eq!(faults.take_damage(false), [], "there is no checkpoint");
+    begin(&mut faults, &list[3]);
+    assert_eq!(faults.take_damage(true), [Damage::Cut]);
+    let skipped = |number: usize, why| SkippedFault { fault: list[number].clone(), why };
+    let expected = [
+        skipped(1, SkipReason::NotRunning),
+        skipped(2, SkipReason::NoCheckpoint),
+        skipped(4, SkipReason::RunEnded),
+    ];
+    assert_eq!(faults.skipped(), expected);
+}
+
+#[test]
 fn a_freeze_shorter_than_the_limit_of_silence_goes_unnoticed() {
     let (mut faults, mut links) = injector(&[]);
     let thaw = FaultEvent::Thaw { task: B, incarnation: 0 };

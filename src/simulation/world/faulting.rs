@@ -19,9 +19,10 @@ impl World {
         self.faults.is_disk_full()
     }
 
-    /// Takes the damage that has been done to checkpoints since the last call.
-    pub(in crate::simulation) fn take_damage(&mut self) -> Vec<Damage> {
-        self.faults.take_damage()
+    /// Takes the damage that has been done to checkpoints since the last call. It is skipped unless
+    /// there `is_checkpoint` to damage.
+    pub(in crate::simulation) fn take_damage(&mut self, is_checkpoint: bool) -> Vec<Damage> {
+        self.faults.take_damage(is_checkpoint)
     }
 
     pub(super) fn apply_fault(&mut self, event: FaultEvent, actions: &mut Vec<Action>) {

@@ -6,11 +6,14 @@ use super::listener::{self, Origin};
 use super::{Followed, Followee};
 use crate::clock::Clock;
 use crate::deployment::DeploymentError;
-use crate::deployment::launch::faults::{Deed, PERIOD, signal};
+use crate::deployment::launch::faults::{Deed, Due, PERIOD, signal};
 use crate::deployment::launch::{Damage, Disturbance, Launch};
 
 /// The time after which a process that is still to go is looked at again.
 const SOON: Duration = Duration::from_millis(10);
+/// Why a fault is skipped, in the words of a simulation.
+const NOT_RUNNING: &str = "the task was not running";
+const RUN_ENDED: &str = "the run had ended before";
 
 impl Followed {
     /// Does what is due.
@@ -18,21 +21,27 @@ impl Followed {
     /// # Errors
     /// If the system refuses to start a process again, or to send a signal.
     pub(super) fn do_what_is_due(&mut self, order: &Launch) -> Result<(), DeploymentError> {
-        while let Some(deed) = self.agenda.take(self.clock.now()) {
-            self.carry_out(order, deed)?;
+        while let Some(Due { deed, begins }) = self.agenda.take(self.clock.now()) {
+            let skipped = self.carry_out(order, deed)?;
+            self.skipped.extend(begins.zip(skipped));
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, order: &Launch, deed: Deed) -> Result<(), DeploymentError> {
+    /// Carries out `deed`, or returns why it is skipped.
+    fn carry_out(
+        &mut self,
+        order: &Launch,
+        deed: Deed,
+    ) -> Result<Option<&'static str>, DeploymentError> {
         let now = self.clock.now();
         match deed {
-            Deed::Kill { index, restart_after } => self.kill(index, restart_after),
+            Deed::Kill { index, restart_after } => return Ok(self.kill(index, restart_after)),
             Deed::Start { index } if self.tasks[index].id.is_some() => {
                 self.agenda.add(now.after(SOON), deed); // not gone yet
             }
             Deed::Start { index } => self.start_again(order, index)?,
-            Deed::Stop { index, lasts } => self.stand_still(index, lasts)?,
+            Deed::Stop { index, lasts } => return self.stand_still(index, lasts),
             Deed::Continue { index, id } => self.go_on(index, id)?,
             Deed::Slow { index, factor, lasts } => {
                 let task = &self.tasks[index].task;
@@ -46,9 +55,9 @@ impl Followed {
                     relay.settle(number);
                 }
             }
-            Deed::Damage(damage) => self.damage(order, damage),
+            Deed::Damage(damage) => return Ok(self.damage(order, damage)),
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The number of the process of the task `index`, if it runs.
@@ -61,9 +70,9 @@ impl Followed {
         id
     }
 
-    fn kill(&mut self, index: usize, restart_after: Option<Duration>) {
+    fn kill(&mut self, index: usize, restart_after: Option<Duration>) -> Option<&'static str> {
         if self.running(index).is_none() {
-            return;
+            return Some(NOT_RUNNING);
         }
         let Followee { task, kill, has_ended, is_down, .. } = &mut self.tasks[index];
         (self.tell)(&format!("fault: {task} is killed"));
@@ -72,12 +81,17 @@ impl Followed {
             Some(pause) => self.agenda.add(self.clock.now().after(pause), Deed::Start { index }),
             None => *has_ended = true,
         }
+        None
     }
 
-    fn stand_still(&mut self, index: usize, lasts: Duration) -> Result<(), DeploymentError> {
-        let Some(id) = self.running(index) else { return Ok(()) };
+    fn stand_still(
+        &mut self,
+        index: usize,
+        lasts: Duration,
+    ) -> Result<Option<&'static str>, DeploymentError> {
+        let Some(id) = self.running(index) else { return Ok(Some(NOT_RUNNING)) };
         (self.tell)(&format!("fault: {} stands still for {lasts:?}", self.tasks[index].task));
-        self.stop_process(index, id, lasts)
+        self.stop_process(index, id, lasts).map(|()| None)
     }
 
     /// Stops the process `id` for so long. It goes on once no fault stops it any more.
@@ -133,14 +147,24 @@ impl Followed {
         (self.tell)(&format!("fault: {how} from {} for {lasts:?}", ways.join(", from ")));
     }
 
-    fn damage(&self, order: &Launch, damage: Damage) {
+    fn damage(&self, order: &Launch, damage: Damage) -> Option<&'static str> {
         let Some(folder) = &order.checkpoints else {
-            return (self.tell)("fault skipped: the checkpoints are in no folder");
+            (self.tell)("fault skipped: the checkpoints are in no folder");
+            return Some("the checkpoints are in no folder");
         };
         match damage.inflict(folder) {
-            Ok(Some(path)) => (self.tell)(&format!("fault: {} is damaged", path.display())),
-            Ok(None) => (self.tell)("fault skipped: there is no checkpoint yet"),
-            Err(error) => (self.tell)(&format!("fault skipped: no checkpoint is damaged: {error}")),
+            Ok(Some(path)) => {
+                (self.tell)(&format!("fault: {} is damaged", path.display()));
+                None
+            }
+            Ok(None) => {
+                (self.tell)("fault skipped: there is no checkpoint yet");
+                Some("there was no checkpoint yet")
+            }
+            Err(error) => {
+                (self.tell)(&format!("fault skipped: no checkpoint is damaged: {error}"));
+                Some("the checkpoint could not be damaged")
+            }
         }
     }
 
@@ -166,7 +190,8 @@ impl Followed {
 
     /// Forgets the faults that are still to come.
     pub(super) fn spare_the_rest(&mut self) {
-        self.agenda.clear();
+        let missed = self.agenda.clear().into_iter();
+        self.skipped.extend(missed.map(|number| (number, RUN_ENDED)));
         self.sender = None;
     }
 }

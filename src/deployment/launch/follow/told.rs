@@ -77,7 +77,7 @@ pub(super) fn merged(tasks: Vec<(TaskName, Told)>, chief: &TaskName, took: Durat
             append(&mut recording, life.recording, ahead);
         }
     }
-    Launched { recording, sent, ended, took }
+    Launched { recording, sent, ended, took, skipped_faults: Vec::new() }
 }
 
 /// Appends all but the steps of `told`, whose clock is so much \[ns\] behind.

@@ -377,6 +377,18 @@ fn a_convnet_of_what_are_no_images_is_a_mistake() {
 }
 
 #[test]
+fn a_fault_of_checkpoints_in_a_scenario_without_any_is_a_mistake() {
+    let text = "[[fault]]\nat = \"1s\"\ntorn_checkpoint = \"cut\"\n\
+                [[fault]]\nat = \"1s\"\nfull_disk = true\nfor = \"1s\"";
+    let error = example(text).unwrap_err().to_string();
+    for key in ["fault[0].torn_checkpoint", "fault[1].full_disk"] {
+        let says = format!("{key}: the run has no checkpoints for it to harm; add `[checkpoint]`");
+        assert!(error.contains(&says), "`{error}` does not say `{says}`");
+    }
+    assert!(example(&format!("checkpoint = {{ every_steps = 9 }}\n{text}")).is_ok());
+}
+
+#[test]
 fn a_fault_that_lacks_something_or_has_too_much_is_a_mistake_where_it_is() {
     let text = "[cluster]\nps = 1\nworker = 2\n[[fault]]\nat = \"1s\"\n[[fault]]\nat = \"1s\"\n\
                 freeze = \"ps:1\"\n\
