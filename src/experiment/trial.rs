@@ -1,6 +1,8 @@
 //! A trial: one run of an experiment, ready for either world.
 
 mod checkpoints;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::rc::Rc;

@@ -1,10 +1,10 @@
 //! The built-in trainer: runs a scenario's `[program]`, written as a user would write a trainer.
 
 mod absent;
+mod chief;
 mod mirrored;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::cluster::{Role, TaskName};
 use crate::data::Batch;
@@ -16,7 +16,6 @@ use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
-use crate::units::Time;
 
 use super::estimator::{EstimatorSpec, EvalSpec, Phase};
 use super::evaluator::Evaluator;
@@ -27,6 +26,7 @@ use crate::import::{self, ImportError};
 use crate::models::{self, GraphFile, Model, Network, Stages};
 use crate::optimizer::{SyncReplicas, SyncReplicasOp, TrainOp, gradients_of};
 use absent::Absent;
+use chief::ChiefWatch;
 
 /// Trains as the task's settings say, until one of their stop conditions is met.
 ///
@@ -119,12 +119,13 @@ async fn train_until_the_end(
     model: &Built,
     absent: &mut Absent,
 ) -> Result<Formation> {
+    let mut chief = ChiefWatch::new(task);
     while !session.should_stop() {
         if absent.take_back(task) {
             return Ok(Formation::Grows);
         }
         model.step(task, session).await?;
-        check_chief(task)?;
+        chief.look(task).await?;
     }
     Ok(Formation::Done)
 }
@@ -350,21 +351,4 @@ fn in_memory_evaluator(
         Some(target) => evaluator.every_steps(stop.evaluate_every).stop_at_accuracy(target),
         None => evaluator,
     })
-}
-
-/// Fails if the chief should have ended the training long ago: the chief is gone, and no other task
-/// will end it.
-fn check_chief(task: &Task) -> Result<()> {
-    let elapsed = task.now().since(Time::ZERO);
-    let recovery = task.patience().recovery;
-    let is_overdue = |limit: Duration| elapsed >= limit + recovery;
-    if task.is_chief() || !task.settings().stop.time.is_some_and(is_overdue) {
-        return Ok(());
-    }
-    let chief = task.chief();
-    let message = format!(
-        "the training should have ended {recovery:?} ago, by `stop.time`, but its chief, {chief}, \
-         has not ended it: it is gone, or one of its steps takes longer than `network.recovery`"
-    );
-    Err(Error::new(Code::Unavailable, message).on(&chief))
 }
