@@ -19,6 +19,8 @@ use crate::user_file;
 
 const JSON: &str = "plan.json";
 const PAGE: &str = "plan.html";
+/// A plan is there before its points are.
+const BEGUN: &str = "the plan has begun";
 
 /// Runs the command. If it is asked to stop, it shows the points that are there.
 pub(super) fn run(
@@ -36,21 +38,26 @@ pub(super) fn run(
 
 /// The plan, or the part of it that was asked for, by simulations.
 fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Plan, Failure> {
+    let plan = Results::new(None);
+    let (out, format) = (args.out.clone(), args.format.format());
+    on_stop(&plan, move |so_far: Option<(Plan, usize)>| {
+        let (points, all) = so_far.as_ref().map_or((0, 0), |(plan, all)| (plan.points.len(), *all));
+        eprintln!("stopped: {points} of {all} points are there");
+        match so_far {
+            Some((plan, _)) if points > 0 => shown(&plan, out.as_deref(), format),
+            _ => Ok(()),
+        }
+    })?;
     let experiment = args.variants.of(args.scenario.experiment()?).planned()?;
     let trials = experiment.trials_in(World::Simulation)?;
-    let mut plan = experiment.plan(&trials)?;
-    plan.command = command();
-    let question = plan.question.clone();
+    let mut empty = experiment.plan(&trials)?;
+    empty.command = command();
+    let question = empty.question.clone();
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     let (numbers, wanted): (Vec<usize>, Vec<Trial>) =
         trials.into_iter().enumerate().filter(|(number, _)| shard.has(*number)).unzip();
     let progress = Several::new(wanted.len(), quiet);
-    let plan = Results::new(plan);
-    let (out, format, all) = (args.out.clone(), args.format.format(), wanted.len());
-    on_stop(&plan, move |plan| {
-        eprintln!("stopped: {} of {all} points are there", plan.points.len());
-        if plan.points.is_empty() { Ok(()) } else { shown(&plan, out.as_deref(), format) }
-    })?;
+    plan.with(|plan| *plan = Some((empty, wanted.len())));
     let mut numbers = numbers.into_iter();
     simulate_all(
         &wanted,
@@ -61,11 +68,14 @@ fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Pla
         |trial, run| {
             let number = numbers.next().expect("each trial has a number");
             let point = trial.point(number, &run?, &question);
-            plan.with(|plan| plan.points.push(point));
+            plan.with(|plan| {
+                let (plan, _) = plan.as_mut().expect(BEGUN);
+                plan.points.push(point);
+            });
             Ok::<_, Failure>(())
         },
     )?;
-    Ok(plan.take())
+    Ok(plan.take().expect(BEGUN).0)
 }
 
 /// The plan whose parts are in `folders`.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::args::{SimArgs, Steps};
+use super::args::{Format, SimArgs, Steps};
 use super::chaos;
 use super::failure::Failure;
 use super::live::Live;
@@ -18,6 +18,9 @@ use crate::report::{Report, Run, World};
 use crate::simulation::TimelineSpec;
 use crate::training::{Recording, SharedRecording};
 
+/// The results are there before the runs begin.
+const BEGUN: &str = "the runs have begun";
+
 /// Runs the command. If it is asked to stop, it shows the runs that are over. A run that fails does
 /// not keep the others from being compared; the command ends with the first one's error.
 pub(super) fn run(
@@ -29,6 +32,8 @@ pub(super) fn run(
     if let Some(seeds) = args.chaos {
         return chaos::run(args, &experiment, (seeds, quiet), trainer);
     }
+    let results = Results::new(None);
+    on_stop(&results, stopped(args.format.format()))?;
     let (experiment, is_tuned) = experiment.tuned()?;
     let mut trials = experiment.trials_in(World::Simulation)?;
     if let Some(folder) = &args.replay {
@@ -42,9 +47,8 @@ pub(super) fn run(
     if let (Some(steps), Some(out)) = (args.timeline, &args.out) {
         ask_for_timelines(&mut trials, steps, out)?;
     }
-    let (format, all) = (args.format.format(), trials.len());
-    let results = Results::new((report, out));
-    on_stop(&results, move |(report, out): (Report, Out)| out.print_so_far(format, &report, all))?;
+    let all = trials.len();
+    results.with(|results| *results = Some(SoFar { report, out, all }));
     let live = Live::start(None, args.dashboard.address)?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
     let mut failed = Vec::new();
@@ -60,7 +64,8 @@ pub(super) fn run(
                 result => result?,
             };
             tell_of_no_timeline(args.timeline, &run);
-            results.with(|(report, out)| {
+            results.with(|so_far| {
+                let SoFar { report, out, .. } = so_far.as_mut().expect(BEGUN);
                 report.runs.push(run);
                 out.append(report, trial, &recording);
             });
@@ -70,15 +75,35 @@ pub(super) fn run(
     if args.repeat.get() > 1 && !quiet && failed.is_empty() {
         eprintln!("each run was the same {} times, event by event", args.repeat);
     }
-    let (mut report, mut out) = results.take();
+    let SoFar { mut report, mut out, .. } = results.take().expect(BEGUN);
     if is_tuned {
         report.keep_best_rates();
         out.rewrite(&report);
     }
     if failed.is_empty() || !report.runs.is_empty() {
-        out.print(format, &report)?;
+        out.print(args.format.format(), &report)?;
     }
     outcome(&report, failed)
+}
+
+/// The results of a command whose runs have begun.
+struct SoFar {
+    report: Report,
+    out: Out,
+    /// The number of all runs.
+    all: usize,
+}
+
+/// Shows the results of a command that was asked to stop; of one that still reads its scenario and
+/// data there are none.
+fn stopped(format: Format) -> impl FnOnce(Option<SoFar>) -> Result<(), Failure> + Send + 'static {
+    move |so_far| match so_far {
+        Some(SoFar { report, out, all }) => out.print_so_far(format, &report, all),
+        None => {
+            eprintln!("stopped: no run has begun");
+            Ok(())
+        }
+    }
 }
 
 /// The exit code of `report`, unless runs have failed: then the first one's error, and the others'

@@ -80,6 +80,23 @@ impl Source {
         }
     }
 
+    /// Whether other seeds give other samples to train on: they are drawn, or a fifth of them is
+    /// held out.
+    pub(crate) fn depends_on_seed(&self) -> bool {
+        match self {
+            Self::Digits | Self::Idx { .. } | Self::Streamed(_) => false,
+            Self::Synthetic => true,
+            Self::Csv { test, .. } | Self::LibSvm { test, .. } => test.is_none(),
+            Self::Npy { test, .. } => test.is_none(),
+            Self::Npz { test, .. } => test.is_none(),
+        }
+    }
+
+    /// Whether it has sparse samples.
+    pub(crate) fn is_sparse(&self) -> bool {
+        matches!(self, Self::LibSvm { .. })
+    }
+
     /// Loads its samples as rows with a value for each column.
     ///
     /// # Errors

@@ -146,14 +146,14 @@ fn estimate(trial: &Trial, world: World) -> Estimate {
 }
 
 fn extent(trial: &Trial) -> Extent {
-    let split = trial.dataset.as_ref().map(|dataset| &dataset.train);
+    let split = trial.known_data().map(|dataset| &dataset.train);
     let (width, classes) = split.map_or((0, 0), |split| (split.width(), split.classes()));
     let image = split.and_then(|split| split.image_shape());
     trial.settings.model.extent(width, image, classes)
 }
 
 fn data(trial: &Trial) -> f64 {
-    let Some(dataset) = &trial.dataset else { return 0.0 };
+    let Some(dataset) = trial.known_data() else { return 0.0 };
     if trial.cluster.numerics == Numerics::Shapes {
         return 0.0;
     }

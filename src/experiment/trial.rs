@@ -1,6 +1,7 @@
 //! A trial: one run of an experiment, ready for either world.
 
 mod checkpoints;
+pub(super) mod data;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +16,7 @@ use super::{ExperimentError, Trainer};
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, RunConfig};
-use crate::data::{Dataset, Source};
-use crate::kernels::Numerics;
+use crate::data::Dataset;
 use crate::live::About;
 use crate::models::Model;
 use crate::report::{self, plan::Price};
@@ -29,6 +29,7 @@ use crate::training::{
 };
 use crate::units::{Bytes, Time};
 pub(crate) use checkpoints::folder_of;
+use data::{DataKey, LateData};
 
 /// One run of an experiment. Its fields may be changed, for settings that a scenario can't express.
 #[derive(Clone)]
@@ -49,8 +50,11 @@ pub struct Trial {
     pub settings: Settings,
     /// The memory that it may take; none for this machine's.
     pub memory_limit: Option<Bytes>,
-    /// The training's data; none for a model without data.
+    /// The training's data; none for a model without data, and if they are loaded when the run
+    /// begins.
     pub dataset: Option<Arc<Dataset>>,
+    /// The data that are loaded when the run begins, if `dataset` has none.
+    pub(super) late: Option<LateData>,
     /// Its checkpoints, if they are not those of the scenario.
     pub checkpointing: Option<Checkpointing>,
     checkpoint: Option<Checkpoint>,
@@ -62,8 +66,8 @@ pub struct Trial {
     pub(super) origin: (String, Vec<Change>),
     /// Which of several launches with the same settings it is, from 1.
     pub(super) repeat: u32,
-    /// The key of `dataset`: trials with equal keys have the same data.
-    pub(super) data_key: (Model, Source, Numerics, u64),
+    /// What decides its data; none for a model without data.
+    pub(super) data_key: Option<DataKey>,
 }
 
 /// The result of a trial in simulation.
@@ -118,7 +122,6 @@ impl Trial {
         let mut settings = own.settings.clone();
         settings.optimizer.top_k = run.compression.top_k();
         check_own_coordination(run, &settings)?;
-        let data_key = (settings.model.clone(), own.dataset.clone(), own.numerics, own.seed);
         Ok(Self {
             name: name(run, swept),
             origin: (run.name.clone(), swept.to_vec()),
@@ -131,11 +134,12 @@ impl Trial {
             settings,
             memory_limit: own.memory_limit,
             dataset: None,
+            late: None,
             checkpointing: None,
             checkpoint: own.checkpoint.clone(),
             arguments: Vec::new(),
             price: own.plan.price.clone(),
-            data_key,
+            data_key: DataKey::of(own),
         })
     }
 
@@ -144,7 +148,7 @@ impl Trial {
     /// # Errors
     /// If that is a number of epochs, and their samples can't be counted.
     pub(super) fn count_samples(&mut self) -> Result<(), ExperimentError> {
-        if self.dataset.is_none() && self.settings.model.has_data() {
+        if self.known_data().is_none() && self.settings.model.has_data() {
             // A parameter server of a deployment reads none, and ends with the others.
             return Ok(());
         }
@@ -154,7 +158,7 @@ impl Trial {
             None => self.mode.gradients_of_a_step(workers),
         };
         let is_made_up = matches!(self.settings.model, Model::Published(_));
-        let data = self.dataset.as_ref().map(|data| &data.train);
+        let data = self.known_data().map(|data| &data.train);
         let counted = data.filter(|train| train.stream().is_none() && !is_made_up);
         let epoch = counted.map(|train| train.len() as u64);
         let counted =
@@ -188,6 +192,22 @@ impl Trial {
         Err(ExperimentError::Impossible(why))
     }
 
+    /// Its data, or data with as many samples of the same size.
+    pub(super) fn known_data(&self) -> Option<&Dataset> {
+        let late = self.late.as_ref().map(|late| &late.like);
+        self.dataset.as_ref().or(late).map(|data| &**data)
+    }
+
+    /// The same, with its data loaded.
+    ///
+    /// # Errors
+    /// If they can't be loaded any more.
+    fn with_data(&self) -> TaskResult<Self> {
+        let late = self.late.as_ref().filter(|_| self.dataset.is_none());
+        let dataset = late.map(LateData::load).transpose()?;
+        Ok(Self { dataset: self.dataset.clone().or(dataset), ..self.clone() })
+    }
+
     /// Simulates it with the program `trainer`.
     pub fn simulate(&self, trainer: &impl Trainer) -> Simulated {
         self.simulate_hosted(SharedRecording::default(), |_, task| trainer(task))
@@ -208,11 +228,13 @@ impl Trial {
         let recording = recording.telling(|step: &StepStats| {
             simulation::end_step(&step.worker, step.global_step, step.started, step.applied);
         });
-        let checkpointing = self.simulated_checkpoints();
+        let (own, checkpointing) = (self.with_data(), self.simulated_checkpoints());
         let stores = Stores::in_memory();
         let start = |host: Host| {
             let place = (Rc::clone(&host.server), Rc::clone(&host.clock));
-            let task = self.task(place, (checkpointing.clone(), stores.clone()), &recording, None);
+            let saved = (checkpointing.clone(), stores.clone());
+            let own = own.as_ref().map_err(Clone::clone);
+            let task = own.and_then(|own| own.task(place, saved, &recording, None));
             run_to_end(task.map(|task| (task.clone(), program(host, task))))
         };
         let outcome = simulation::run(&self.cluster, start);

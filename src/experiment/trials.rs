@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::scenario::Scenario;
+use super::trial::data::Shelf;
 use super::{Experiment, ExperimentError, Trial, memory};
 use crate::cluster::TaskName;
-use crate::data::Dataset;
-use crate::models::{Embedding, Model};
 use crate::report::World;
 
 impl Experiment {
@@ -16,17 +15,19 @@ impl Experiment {
     /// Every mistake in the scenario; an unknown run; data that can't be read; more tasks than a
     /// simulation has memory for.
     pub fn trials(&self) -> Result<Vec<Trial>, ExperimentError> {
-        self.trials_of(memory::check_tasks, load)
+        self.trials_of(memory::check_tasks, true)
     }
 
-    /// The runs whose cluster `fits`, with the data that `load` finds.
+    /// The runs whose cluster `fits`, with their data if they are `with_data`. Those with another
+    /// seed than runs before are loaded when their runs begin.
     fn trials_of(
         &self,
         fits: impl Fn(&Scenario, &str) -> Result<(), ExperimentError>,
-        load: impl Fn(&Scenario) -> Result<Option<Dataset>, ExperimentError>,
+        with_data: bool,
     ) -> Result<Vec<Trial>, ExperimentError> {
         let scenarios = self.scenarios()?;
         self.check_names(&scenarios[0].1)?;
+        let shelf = Arc::new(Shelf::default());
         let mut trials: Vec<Trial> = Vec::new();
         for (swept, scenario) in &scenarios {
             for run in scenario.runs.iter().filter(|run| self.wants(&run.name)) {
@@ -34,12 +35,9 @@ impl Experiment {
                 fits(own, &run.name)?;
                 let mut trial = Trial::new(scenario, run, swept)?;
                 trial.arguments.clone_from(&self.arguments);
-                // Trials with the same data share it.
-                let same = |known: &&Trial| known.data_key == trial.data_key;
-                trial.dataset = match trials.iter().find(same) {
-                    Some(known) => known.dataset.clone(),
-                    None => load(own)?.map(Arc::new),
-                };
+                if with_data {
+                    trial.find_data(&trials, &shelf)?;
+                }
                 trial.count_samples()?;
                 trials.push(trial);
             }
@@ -71,10 +69,7 @@ impl Experiment {
         self.refuse_tuning()?;
         // The other tasks are on machines of their own.
         let anything_fits = |_: &Scenario, _: &str| Ok(());
-        let trials = match task.is_parameter_server() {
-            true => self.trials_of(anything_fits, |_| Ok(None))?,
-            false => self.trials_of(anything_fits, load)?,
-        };
+        let trials = self.trials_of(anything_fits, !task.is_parameter_server())?;
         trials.iter().try_for_each(Trial::check_deployable)?;
         trials.iter().try_for_each(memory::check_task)?;
         Ok(trials)
@@ -106,21 +101,4 @@ impl Experiment {
             )),
         }
     }
-}
-
-/// The data that `scenario` trains on; none for a model without data.
-fn load(scenario: &Scenario) -> Result<Option<Dataset>, ExperimentError> {
-    let (source, seed) = (&scenario.dataset, scenario.seed);
-    let loaded = match &scenario.settings.model {
-        Model::Null(_) | Model::Count | Model::Layers(_) => return Ok(None),
-        Model::Softmax | Model::Mlp { .. } | Model::Convnet | Model::GraphDef(_) => {
-            source.load(seed)
-        }
-        Model::Published(published) => {
-            let (image, classes) = published.images();
-            Dataset::random_images(image, classes, scenario.numerics, seed)
-        }
-        Model::Embedding(Embedding { rows, slots, .. }) => source.load_sparse(*rows, *slots, seed),
-    };
-    loaded.map(Some).map_err(ExperimentError::Data)
 }

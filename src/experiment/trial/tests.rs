@@ -1,5 +1,9 @@
 //! What becomes of runs that end in unusual ways, and when their data are loaded.
 
+use std::fs;
+use std::sync::Arc;
+
+use super::Trial;
 use crate::experiment::{Experiment, ExperimentError};
 use crate::report::Run;
 use crate::training::train;
@@ -27,4 +31,42 @@ fn a_chief_that_is_gone_when_the_time_is_up_ends_the_training_with_what_to_do() 
     for says in ["by `stop.time`, 5s", "its chief, worker:0", "set `network.recovery`, 60s"] {
         assert!(error.contains(says), "`{error}` does not say `{says}`");
     }
+}
+
+/// The trials of a table of 20 rows in a file named after `test`, with `more` keys of the data set,
+/// and 3 seeds.
+fn trials_of_a_table(test: &str, more: &str) -> Vec<Trial> {
+    let path = std::env::temp_dir().join(format!("trainyard-{test}-{}.csv", std::process::id()));
+    let rows: String = (0..20).map(|row| format!("{row},{}\n", row % 2)).collect();
+    fs::write(&path, format!("x,y\n{rows}")).unwrap();
+    let path = path.display();
+    let more = more.replace("FILE", &path.to_string());
+    let text = format!(
+        "[program]\nmodel = 'softmax'\ndataset = {{ csv = '{path}', label = 'y'{more} }}\n\
+         [stop]\nsteps = 3\n[[run]]\nname = 'a'\nmode = 'sync'\n"
+    );
+    Experiment::parse(text).unwrap().seeds(3).trials().unwrap()
+}
+
+#[test]
+fn data_that_no_seed_changes_are_loaded_once_for_all_seeds() {
+    let trials = trials_of_a_table("one_table", ", test = 'FILE'");
+    let first = trials[0].dataset.as_ref().unwrap();
+    for trial in &trials {
+        assert!(Arc::ptr_eq(trial.dataset.as_ref().unwrap(), first), "{}", trial.name);
+    }
+}
+
+#[test]
+fn data_of_further_seeds_are_loaded_when_their_runs_begin_and_one_at_a_time() {
+    let trials = trials_of_a_table("late_tables", "");
+    let is_loaded: Vec<bool> = trials.iter().map(|trial| trial.dataset.is_some()).collect();
+    assert_eq!(is_loaded, [true, false, false]);
+    let second = trials[1].with_data().unwrap().dataset.unwrap();
+    let again = trials[1].clone().with_data().unwrap().dataset.unwrap();
+    assert!(Arc::ptr_eq(&second, &again), "runs of one seed share them");
+    let loaded = Arc::downgrade(&second);
+    drop((second, again));
+    assert_eq!(trials[2].simulate(&train).outcome.result.map(drop), Ok(()));
+    assert!(loaded.upgrade().is_none(), "those before are not kept");
 }
