@@ -120,6 +120,10 @@ pub fn training_graph(
 }
 
 fn decode(bytes: &[u8]) -> Result<wire::GraphDef, ImportError> {
+    if bytes.is_empty() {
+        // It would be a graph without nodes; a file of no bytes is one that was not written.
+        return Err(ImportError::Malformed("it is empty".to_owned()));
+    }
     wire::GraphDef::decode(bytes).map_err(|error| ImportError::Malformed(error.to_string()))
 }
 

@@ -27,6 +27,16 @@ pub enum DataError {
         /// The problem there.
         problem: String,
     },
+    /// A file has not what it is asked for: a column, an array, a class.
+    #[error("{file}, {place}: {problem}")]
+    Mistaken {
+        /// The file.
+        file: String,
+        /// The place in the file: a line, a column, a range of bytes.
+        place: String,
+        /// The mistake, and what to do.
+        problem: String,
+    },
     /// The features or the labels are tensors of the wrong shape.
     #[error(
         "features of shape [n,width] and labels of shape [n] make a split, not {features:?} and \
@@ -83,7 +93,11 @@ pub enum DataError {
 impl DataError {
     /// Whether the file was read, and its content is wrong.
     pub(crate) fn is_corrupt(&self) -> bool {
-        matches!(self, Self::Malformed { .. } | Self::Label { .. } | Self::Empty { .. })
+        matches!(self, Self::Malformed { .. } | Self::Empty { .. })
+    }
+
+    pub(super) fn mistaken(file: &Path, place: &str, problem: String) -> Self {
+        Self::Mistaken { file: file.display().to_string(), place: place.to_owned(), problem }
     }
 
     pub(super) fn malformed(file: &Path, place: &str, problem: String) -> Self {

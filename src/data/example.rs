@@ -87,13 +87,18 @@ impl Example {
         self.place.malformed("record", format!("feature `{name}`: {problem}"))
     }
 
+    /// The error that the feature is not what it is asked to be.
+    pub(super) fn mistaken(&self, name: &str, problem: &str) -> DataError {
+        self.place.mistaken(format!("feature `{name}`: {problem}"))
+    }
+
     fn kind(&self, name: &str) -> Result<&Kind, DataError> {
         if let Some(kind) = self.features.get(name).and_then(|feature| feature.kind.as_ref()) {
             return Ok(kind);
         }
         let names: Vec<&str> = self.features.keys().map(String::as_str).collect();
         let problem = format!("it has no feature `{name}`; it has {}", names.join(", "));
-        Err(self.place.malformed("record", problem))
+        Err(self.place.mistaken(problem))
     }
 
     fn of_count<'a, T>(

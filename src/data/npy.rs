@@ -77,7 +77,7 @@ fn samples((features, labels): Pair<'_>) -> Result<(Samples, usize), DataError> 
         return Err(labels.malformed("the shape", problem));
     }
     let Values::Integers(numbers) = of_labels.values else {
-        return Err(labels.malformed("the type", "labels are integers".to_owned()));
+        return Err(labels.mistaken("the type", "labels are integers".to_owned()));
     };
     let features = match of_features.values {
         Values::Floats(floats) => floats,

@@ -28,8 +28,9 @@ impl Row {
     pub fn class(&self, classes: usize) -> Result<i32, DataError> {
         let class = self.label.parse::<u32>().ok().filter(|class| (*class as usize) < classes);
         class.map(|class| class as i32).ok_or_else(|| {
-            let last = classes.max(1) - 1;
-            self.malformed(format!("the label `{}` is no class from 0 to {last}", self.label))
+            let (last, label) = (classes.max(1) - 1, &self.label);
+            let problem = format!("the label `{label}` is no class from 0 to {last}");
+            DataError::mistaken(&self.file, &format!("line {}", self.line), problem)
         })
     }
 
@@ -72,10 +73,14 @@ impl Rows {
             .flexible(true)
             .from_reader(file::open_text(path)?);
         let header = reader.headers().map_err(|error| in_csv(path, &error))?.clone();
+        if header.is_empty() {
+            let problem = "the file is empty; its first line names the columns".to_owned();
+            return Err(DataError::malformed(path, "line 1", problem));
+        }
         let Some(column) = header.iter().position(|name| name == label) else {
             let columns: Vec<&str> = header.iter().collect();
             let problem = format!("no column `{label}`; it has {}", columns.join(", "));
-            return Err(DataError::malformed(path, "the header", problem));
+            return Err(DataError::mistaken(path, "the header", problem));
         };
         Ok(Self { file: path.into(), reader, header, column, row: StringRecord::new() })
     }

@@ -180,7 +180,7 @@ impl Stream {
                 .filter(|class| (0..*classes as i64).contains(&i64::from(*class)));
             let label = label.ok_or_else(|| {
                 let why = format!("{class} is no class from 0 to {}", classes.max(&1) - 1);
-                example.malformed("label", &why)
+                example.mistaken("label", &why)
             })?;
             Ok(Sample { features: values, label })
         }

@@ -112,6 +112,22 @@ fn a_csv_file_has_its_classes_by_number_or_by_name() {
 }
 
 #[test]
+fn a_scenario_that_names_the_wrong_column_is_mistaken_and_the_file_is_sound() {
+    let folder = Folder::new("csv-mistaken");
+    let error = |text: &str, label: &str| {
+        let file = folder.file("data.csv", text.as_bytes());
+        Dataset::csv(&file, label, None, 0).unwrap_err()
+    };
+    assert!(!error("x,y\n1,0\n", "z").is_corrupt());
+    assert!(error("x,y\nno,0\n", "y").is_corrupt());
+    let empty = error("", "y");
+    assert!(empty.is_corrupt() && empty.to_string().contains("the file is empty"), "{empty}");
+    let label = Tensor::new([1], &[10]).unwrap();
+    let ten = Split::new(Tensor::zeros(DType::F32, [1, 1]), label, 10);
+    assert!(!ten.unwrap_err().is_corrupt(), "a label that is no class");
+}
+
+#[test]
 fn a_mistake_in_a_csv_file_is_told_with_line_and_column() {
     let folder = Folder::new("csv-errors");
     let error = |text: &str, label: &str| {

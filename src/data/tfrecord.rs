@@ -33,6 +33,11 @@ impl Place {
         Self { files: Arc::clone(files), file, number }
     }
 
+    /// The error of a sound record that has not what it is asked for.
+    pub(super) fn mistaken(&self, problem: String) -> DataError {
+        DataError::mistaken(&self.files[self.file], &format!("record {}", self.number), problem)
+    }
+
     /// The error that the element there, a `what`, has a `problem`.
     pub(super) fn malformed(&self, what: &str, problem: String) -> DataError {
         DataError::malformed(&self.files[self.file], &format!("{what} {}", self.number), problem)

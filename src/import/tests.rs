@@ -186,6 +186,8 @@ fn wrong_graphs_are_refused_with_what_is_wrong() {
         &["node `c`", "0 values"],
     );
     assert!(matches!(graph_def(&Graph::new(), b"\xff\xff"), Err(ImportError::Malformed(_))));
+    let empty = graph_def(&Graph::new(), b"").map(drop).unwrap_err().to_string();
+    assert_eq!(empty, "this is no binary GraphDef: it is empty");
 }
 
 #[test]

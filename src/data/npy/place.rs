@@ -33,11 +33,20 @@ impl<'a> Place<'a> {
 
     /// The error of an array that is malformed at `place`.
     pub(super) fn malformed(&self, place: &str, problem: String) -> DataError {
-        let place = match self.name {
+        DataError::malformed(self.path, &self.within(place), problem)
+    }
+
+    /// `place` in the array, as a place in the file.
+    fn within(&self, place: &str) -> String {
+        match self.name {
             Some(name) => format!("array `{name}`, {place}"),
             None => place.to_owned(),
-        };
-        DataError::malformed(self.path, &place, problem)
+        }
+    }
+
+    /// The error of an array that is not what it is asked to be, at `place`.
+    pub(super) fn mistaken(&self, place: &str, problem: String) -> DataError {
+        DataError::mistaken(self.path, &self.within(place), problem)
     }
 
     /// The error of an array that can't be read to its end.
@@ -110,6 +119,6 @@ impl<'a> Place<'a> {
     fn missing(&self, name: &str, names: &[String]) -> DataError {
         let names = names.join(", ");
         let problem = format!("no array `{name}`; it has {names}");
-        DataError::malformed(self.path, "the archive", problem)
+        DataError::mistaken(self.path, "the archive", problem)
     }
 }
