@@ -116,7 +116,7 @@ fn parameters(runs: &[Run]) -> String {
 }
 
 /// The decimals of a rate: none from 10 on, three digits of a smaller one.
-fn decimals_of(rate: f64) -> usize {
+pub(super) fn decimals_of(rate: f64) -> usize {
     match rate {
         rate if rate <= 0.0 || rate >= 10.0 => 0,
         rate => (2.0 - rate.log10().floor()).min(9.0) as usize,

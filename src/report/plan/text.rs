@@ -2,16 +2,23 @@
 
 use super::{Candidate, Limit, Plan};
 use crate::report::estimate::Estimate;
+use crate::report::table::decimals_of;
 use crate::report::{Layout, TextTable};
 
 const MINUTE: f64 = 60.0;
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 24.0 * HOUR;
 
+/// The decimals of a time or an amount of money: two, and three digits of what is below 1.
+fn decimals(amount: f64) -> usize {
+    decimals_of(amount).max(2)
+}
+
 /// A time in the unit that fits it.
 pub(super) fn time(seconds: f64) -> String {
     let (size, unit) = unit_of(seconds);
-    format!("{:.2} {unit}", seconds / size)
+    let amount = seconds / size;
+    format!("{amount:.*} {unit}", decimals(amount))
 }
 
 fn unit_of(seconds: f64) -> (f64, &'static str) {
@@ -25,7 +32,7 @@ fn unit_of(seconds: f64) -> (f64, &'static str) {
 
 /// An amount of money.
 pub(super) fn money(amount: f64, currency: &str) -> String {
-    format!("{amount:.2} {currency}")
+    format!("{amount:.*} {currency}", decimals(amount))
 }
 
 /// A swept value, without quotes.
@@ -34,7 +41,8 @@ pub(super) fn value(value: &serde_json::Value) -> String {
 }
 
 fn scaled(estimate: Estimate, size: f64, unit: &str) -> String {
-    format!("{} {unit}", estimate.map(|seconds| seconds / size).render(2))
+    let amount = estimate.map(|amount| amount / size);
+    format!("{} {unit}", amount.render(decimals(amount.mean)))
 }
 
 impl Limit {
@@ -127,5 +135,21 @@ impl Plan {
             cells
         };
         std::iter::once(header).chain(candidates.iter().map(row)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_prices_below_1_have_three_digits() {
+        let amounts = [0.000_123_4, 0.004, 0.25, 1.5, 250.0, 0.0];
+        let expected = ["0.000123 USD", "0.00400 USD", "0.250 USD", "1.50 USD", "250.00 USD"];
+        assert_eq!(amounts.map(|amount| money(amount, "USD"))[..5], expected);
+        assert_eq!(money(0.0, "USD"), "0.00 USD");
+        assert_eq!((time(0.0042), time(90.0)), ("0.00420 s".to_owned(), "90.00 s".to_owned()));
+        let price = Estimate::of(&[0.001, 0.002]).unwrap();
+        assert!(scaled(price, 1.0, "USD").starts_with("0.00150 ± "));
     }
 }
