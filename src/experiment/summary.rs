@@ -1,6 +1,7 @@
 //! The entry of a run in the report: sums up its training's record and its world's observations.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use super::observed::Observed;
@@ -63,7 +64,7 @@ impl Trial {
             final_loss,
             test_accuracy: last.map(|evaluation| evaluation.accuracy),
             seconds_to_target: reached,
-            staleness: Staleness::of(&staleness(steps.clone())),
+            staleness: Staleness::of(&staleness(steps.clone(), counted - applied)),
             gradients: Gradients {
                 computed: recording.log.len() as u64,
                 applied,
@@ -199,13 +200,36 @@ fn seconds_to_target(settings: &Settings, recording: &Recording) -> Option<f64> 
     Some(reached.at.as_secs_f64())
 }
 
-/// The number of applied gradients for each staleness.
-fn staleness(steps: impl Iterator<Item = StepStats>) -> BTreeMap<u64, u64> {
-    let mut counts = BTreeMap::new();
-    for step in steps.filter(|step| step.applied) {
+/// The number of applied gradients for each staleness. The last `left_over` that counted are in a
+/// round which the end of the training has left unfinished.
+fn staleness(steps: impl Iterator<Item = StepStats> + Clone, left_over: u64) -> BTreeMap<u64, u64> {
+    let counted = steps.filter(|step| step.applied);
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for step in counted.clone() {
         *counts.entry(step.staleness).or_default() += 1;
     }
+    for Reverse((_, staleness)) in latest(counted, left_over as usize) {
+        counts.entry(staleness).and_modify(|count| *count -= 1);
+    }
+    counts.retain(|_, count| *count > 0);
     counts
+}
+
+/// The `count` of `steps` that ended last: when, and how stale their gradients were.
+fn latest(
+    steps: impl Iterator<Item = StepStats>,
+    count: usize,
+) -> BinaryHeap<Reverse<(Time, u64)>> {
+    let mut latest = BinaryHeap::new();
+    if count > 0 {
+        for step in steps {
+            latest.push(Reverse((step.ended, step.staleness)));
+            if latest.len() > count {
+                latest.pop(); // the one that ended first
+            }
+        }
+    }
+    latest
 }
 
 /// The time that each worker waited in its steps \[s\], by cause: for its parameters before and
@@ -252,6 +276,16 @@ mod tests {
         let rates = Rates::of(steps.into_iter(), (16, 16));
         assert!((rates.gradients - 12.0 / 0.3).abs() < 1e-9, "{}", rates.gradients);
         assert_eq!(rates.steps, rates.gradients);
+    }
+
+    #[test]
+    fn the_staleness_of_gradients_in_an_unfinished_round_does_not_count() {
+        let stale = |ended, staleness| StepStats { staleness, ..step(0, 0, 1, ended) };
+        let late = StepStats { applied: false, ..stale(9, 7) };
+        let steps = [stale(3, 0), stale(8, 4), stale(1, 0), stale(6, 2), late, stale(2, 2)];
+        let counts = |left_over| staleness(steps.iter().cloned(), left_over);
+        assert_eq!(counts(0), BTreeMap::from([(0, 2), (2, 2), (4, 1)]));
+        assert_eq!(counts(2), BTreeMap::from([(0, 2), (2, 1)]));
     }
 
     #[test]
