@@ -101,6 +101,9 @@ pub(super) fn build(
     let own_compute = own_compute(own, &compute, &cluster, &mut found);
     let gpus = gpus(file.gpus, (&compute, &own_compute), &cluster, &mut found);
     check_towers(&settings, &gpus, &cluster, &mut found);
+    if let Some(name) = &file.name {
+        found.printable(name, "name");
+    }
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,

@@ -36,6 +36,15 @@ impl Mistakes {
         self.unless(number > 0.0, path, || "must be above 0".to_owned());
     }
 
+    /// Notes a `name` that can't be read in a table or a file's path.
+    pub(super) fn printable(&mut self, name: &str, path: &str) {
+        let is_blank = name.trim().is_empty();
+        self.unless(!is_blank && !name.contains(char::is_control), path, || {
+            let what = if is_blank { "is empty" } else { "has control characters" };
+            format!("the name {name:?} {what}; it stands in tables and names folders: give another")
+        });
+    }
+
     /// Fails if anything was noted. `text` is the file, or none if its lines no longer apply.
     pub(super) fn settle(self, origin: &str, text: Option<&str>) -> Result<(), ScenarioError> {
         let located = |found: Vec<(String, String)>| -> Vec<Mistake> {

@@ -143,6 +143,7 @@ pub(super) fn runs(
         );
         let meant = RunSpec { name: String::new(), mode, compression, own: None };
         let name = run.name.unwrap_or_else(|| meant.how() + &changes);
+        found.printable(&name, &format!("run[{index}].name"));
         found.unless(
             runs.iter().all(|earlier| earlier.name != name),
             format!("run[{index}].name"),

@@ -377,6 +377,22 @@ fn a_convnet_of_what_are_no_images_is_a_mistake() {
 }
 
 #[test]
+fn a_name_that_is_blank_or_has_control_characters_is_a_mistake() {
+    let text = "name = \"a\\u001b[31m\"\n[[run]]\nname = \" \"\nmode = \"sync\"\n\
+                [[run]]\nname = \"a\\nb\"\nmode = \"sync\"\n\
+                [[run]]\nname = \"a/b, é\"\nmode = \"sync\"\n";
+    let error = example(text).unwrap_err().to_string();
+    for says in [
+        r#"1: name: the name "a\u{1b}[31m" has control characters"#,
+        r#"3: run[0].name: the name " " is empty"#,
+        r#"6: run[1].name: the name "a\nb" has control characters"#,
+    ] {
+        assert!(error.contains(says), "`{error}` does not say `{says}`");
+    }
+    assert!(!error.contains("run[2]"), "folders are named safely: {error}");
+}
+
+#[test]
 fn a_fault_of_checkpoints_in_a_scenario_without_any_is_a_mistake() {
     let text = "[[fault]]\nat = \"1s\"\ntorn_checkpoint = \"cut\"\n\
                 [[fault]]\nat = \"1s\"\nfull_disk = true\nfor = \"1s\"";
