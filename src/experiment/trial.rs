@@ -5,6 +5,7 @@ pub(super) mod data;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use super::scenario::{Change, Checkpoint, RunSpec, Scenario};
 use super::{ExperimentError, Trainer};
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
-use crate::cluster::{ClusterSpec, RunConfig};
+use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::data::Dataset;
 use crate::live::About;
 use crate::models::Model;
 use crate::report::{self, plan::Price};
-use crate::runtime::{Result as TaskResult, Server};
+use crate::runtime::{Code, Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
 use crate::tensor::set_memory_limit;
@@ -268,15 +269,28 @@ impl Trial {
     /// The run's entry in the report. A run whose last checkpoint could not be written has one.
     ///
     /// # Errors
-    /// If it failed.
+    /// If it failed, or a fault has killed its chief for good: the trained model is lost with it.
     pub fn report(&self, simulated: &Simulated) -> Result<report::Run, ExperimentError> {
         let Simulated { recording, outcome, took } = simulated;
+        let failed = |error| ExperimentError::Run { run: self.name.clone(), error };
         match &outcome.result {
-            Err(error) if !recording.is_unsaved() => {
-                Err(ExperimentError::Run { run: self.name.clone(), error: error.clone() })
-            }
-            _ => Ok(self.summarise(recording, &Observed::simulated(outcome, &self.cluster), *took)),
+            Err(error) if !recording.is_unsaved() => return Err(failed(error.clone())),
+            Ok(returned) => self.check_chief_returned(returned).map_err(failed)?,
+            Err(_) => {}
         }
+        Ok(self.summarise(recording, &Observed::simulated(outcome, &self.cluster), *took))
+    }
+
+    /// Fails unless the chief is among the tasks that have `returned`, as a launch does.
+    fn check_chief_returned(&self, returned: &BTreeMap<TaskName, ()>) -> TaskResult<()> {
+        let chief = self.cluster.spec.chief().filter(|chief| !returned.contains_key(chief));
+        chief.map_or(Ok(()), |chief| {
+            let message = format!(
+                "{chief}, the chief, was killed and not started again, so that there is no \
+                 trained model and no result; give its `crash` a `restart_after`"
+            );
+            Err(Error::new(Code::Unavailable, message).on(&chief))
+        })
     }
 
     /// What a board says of the run in `world`.

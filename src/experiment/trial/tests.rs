@@ -33,6 +33,21 @@ fn a_chief_that_is_gone_when_the_time_is_up_ends_the_training_with_what_to_do() 
     }
 }
 
+#[test]
+fn a_run_whose_chief_was_killed_for_good_has_no_result() {
+    let text = |restart: &str| {
+        format!(
+            "fault = [{{ at = '1ms', crash = 'worker:0'{restart} }}]\n\
+             [cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 8\n\
+             [stop]\nsteps = 100\n[[run]]\nname = 'a'\nmode = 'async'\n"
+        )
+    };
+    let run = |restart| Experiment::parse(text(restart)).unwrap().simulate(train);
+    let error = run("").unwrap_err().to_string();
+    assert!(error.contains("worker:0, the chief, was killed and not started again"), "{error}");
+    assert!(run(", restart_after = '1ms'").unwrap().runs[0].test_accuracy.is_some());
+}
+
 /// The trials of a table of 20 rows in a file named after `test`, with `more` keys of the data set,
 /// and 3 seeds.
 fn trials_of_a_table(test: &str, more: &str) -> Vec<Trial> {
