@@ -123,6 +123,10 @@ fn attend(
         result.map_err(|error| Failure::Task { run: run(), error })?;
     }
     let observed = Observed::deployed(ended, [(task, sent)].into());
+    let observed = match control {
+        Some(_) => observed,
+        None => observed.without(&trial.cluster.faults.list),
+    };
     let is_empty = recording.log.is_empty() && recording.evaluations.is_empty();
     let has_begun = !is_empty || stopped.is_none();
     let code = match control {

@@ -96,6 +96,11 @@ impl DataError {
         matches!(self, Self::Malformed { .. } | Self::Empty { .. })
     }
 
+    /// Whether it was asked for what it has not.
+    pub(crate) fn is_mistaken(&self) -> bool {
+        matches!(self, Self::Mistaken { .. } | Self::Label { .. })
+    }
+
     pub(super) fn mistaken(file: &Path, place: &str, problem: String) -> Self {
         Self::Mistaken { file: file.display().to_string(), place: place.to_owned(), problem }
     }

@@ -7,7 +7,7 @@ use super::scenario::written_fault;
 use crate::cluster::TaskName;
 use crate::report::{SkippedFault, Usage};
 use crate::runtime::Traffic;
-use crate::simulation::{self, Activity, Cluster, Outcome};
+use crate::simulation::{self, Activity, Cluster, Fault, Outcome};
 use crate::units::{Bytes, Time};
 
 /// The world's observations of a run, beside the run's own record.
@@ -40,6 +40,13 @@ impl Observed {
             digest: None,
             skipped_faults: Vec::new(),
         }
+    }
+
+    /// The same, where tasks were started one by one: nobody has inflicted these `faults` on them.
+    pub(crate) fn without(self, faults: &[Fault]) -> Self {
+        let why = "only `sim` and `launch` inflict faults";
+        let skipped = |fault| SkippedFault::new(written_fault(fault), why);
+        Self { skipped_faults: faults.iter().map(skipped).collect(), ..self }
     }
 
     /// Of a simulation of `cluster`.

@@ -19,8 +19,8 @@ pub enum Cause {
     Start,
     /// Kernels of workers, as long as they take without straggling.
     Compute,
-    /// The time by which kernels took longer than on average: a law drew it, the task is slow, or
-    /// a fault slowed it.
+    /// The time by which kernels took longer than on average: a law drew it, the task is slow, a
+    /// fault slowed it, or noise interrupted it.
     Stragglers,
     /// Network cards of parameter servers.
     ServerCard,

@@ -168,11 +168,10 @@ impl FaultInjector {
     /// Whether a fault of this `kind` has nothing to happen to.
     fn is_in_vain(&self, kind: &FaultKind, links: &Links) -> bool {
         match kind {
-            FaultKind::Crash { task, .. } => {
+            FaultKind::Crash { task, .. } | FaultKind::Freeze { task, .. } => {
                 let task = self.index(task);
                 self.has_returned[task] || !links.is_up(task)
             }
-            FaultKind::Freeze { task, .. } => !links.is_up(self.index(task)),
             _ => false,
         }
     }
@@ -191,7 +190,7 @@ impl FaultInjector {
         FaultEffect::SetSlowdown { task, factor: self.slowness[task] }
     }
 
-    /// The program of `task` has returned: a crash no longer concerns it.
+    /// The program of `task` has returned: neither a crash nor a freeze concerns it any more.
     pub(super) fn program_returned(&mut self, task: usize) {
         self.has_returned[task] = true;
     }

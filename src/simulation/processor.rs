@@ -28,7 +28,7 @@ pub use usage::{Activity, Usage};
 
 /// A piece of work.
 pub(super) struct Piece<T> {
-    /// The time that it takes on free cores, while no fault slows its task.
+    /// The time that it takes on free cores, while neither a fault nor noise slows it.
     pub(super) span: Duration,
     /// What the usage counts its time as; copies over links are not counted.
     pub(super) activity: Option<Activity>,
@@ -86,8 +86,8 @@ struct Lane<T> {
     pieces: VecDeque<Piece<T>>,
     /// When the first piece began.
     began: Time,
-    /// The time that the first piece takes on free cores, the slowdowns of its task included
-    /// \[ns\].
+    /// The time that the first piece takes on free cores, the slowdowns of its task and its noise
+    /// included \[ns\].
     whole: f64,
     /// What is left of the first piece, while the task is frozen \[ns\].
     stopped: Option<f64>,
@@ -293,9 +293,9 @@ impl<T> Processors<T> {
         }
         let (span, threads) = (first.span.as_nanos() as f64, f64::from(first.threads));
         lane.began = now;
-        let work = span * self.slowdown_of(id);
         // An interruption of one of its threads holds up the whole piece.
-        let whole = work + self.interrupted(id, work * threads);
+        let interrupted = self.interrupted(id, span * threads);
+        let whole = (span + interrupted) * self.slowdown_of(id);
         self.lanes[id].whole = whole;
         self.run(now, id, whole);
     }

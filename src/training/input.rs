@@ -203,7 +203,11 @@ impl<T: ByteLen> State<T> {
     }
 
     fn failed(&self, error: &DataError) -> Error {
-        let code = if error.is_corrupt() { Code::DataLoss } else { Code::NotFound };
+        let code = match error {
+            _ if error.is_corrupt() => Code::DataLoss,
+            _ if error.is_mistaken() => Code::InvalidArgument,
+            _ => Code::NotFound,
+        };
         Error::new(code, format!("the input `{}`: {error}", self.name))
     }
 }

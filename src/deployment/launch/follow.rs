@@ -88,8 +88,7 @@ pub(super) async fn follow(
         let first = either(stop, &mut Box::pin(followed.next_or_beat())).await;
         match first {
             Either::First(code) => break Ended::Stopped(code),
-            Either::Second(None) => break Ended::Done(()),
-            Either::Second(Some(Noted::Failed)) => break Ended::Done(()),
+            Either::Second(None | Some(Noted::Failed)) => break Ended::Done(()),
             Either::Second(Some(Noted::Beat)) => {
                 for (task, silence) in followed.count_quiet(order) {
                     watch.silent(&task, silence);

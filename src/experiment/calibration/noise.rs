@@ -94,7 +94,9 @@ mod tests {
     fn a_machine_is_listened_to_on_all_its_cores() {
         let mut listened = Listened::default();
         listened.listen(NonZeroU32::new(2).expect("two"), Duration::from_millis(3));
-        let heard: Duration = listened.kinds.values().map(|(_, total)| *total).sum();
-        assert!(listened.worked + heard >= Duration::from_millis(6));
+        let interrupted: Duration = listened.kinds.values().map(|(_, total)| *total).sum();
+        assert!(listened.worked + interrupted >= Duration::from_millis(6));
+        let spans = heard(Duration::from_millis(3));
+        assert!(spans.iter().all(|span| *span >= INTERRUPTED), "{spans:?}");
     }
 }

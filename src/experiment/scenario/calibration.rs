@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -14,6 +15,9 @@ use super::read_file;
 use crate::kernels::KernelKind;
 use crate::simulation::{ComputeSpec, Loopback, MessageCost, MessageThread, NetworkSpec, Noise};
 use crate::units::{BytesPerSecond, FlopsPerSecond, SecondsPerByte, Span};
+
+/// The least time between two interruptions of a kind.
+const LEAST_BETWEEN: Duration = Duration::from_micros(1);
 
 /// Measured values. A cost that is left out is none; a part of the network or of the devices that
 /// is left out is as `[network]` and `[compute]` say.
@@ -137,6 +141,15 @@ impl Calibration {
             found.above_0(rate.unwrap_or(1.0), &format!("calibration.{key}"));
         }
         for (at, NoiseKind { every, span }) in self.noise.iter().enumerate() {
+            found.unless(
+                every.0 >= LEAST_BETWEEN,
+                &format!("calibration.noise[{at}].every"),
+                || {
+                    format!(
+                        "must be at least {LEAST_BETWEEN:?}: a simulation draws each interruption"
+                    )
+                },
+            );
             found.unless(span.0 < every.0, &format!("calibration.noise[{at}].span"), || {
                 "must be less than `every`, or the core would do nothing else".to_owned()
             });

@@ -92,11 +92,8 @@ pub(super) fn build(
     let hosts = file.hosts.map(|file| hosts(&file, &cluster, &mut found));
     check_hosts(hosts.as_ref(), (&network, &settings), &cluster, &mut found);
     let calibration = file.calibration.map(|file| calibration(file, origin, &mut found));
-    if let Some(calibration) = &calibration {
-        calibration.apply(&mut network, &mut compute);
-    }
-    let places = (&network, hosts.as_ref());
-    all_reduce::apply(way, &mut settings, &replicas, places, &cluster);
+    calibration.iter().for_each(|measured| measured.apply(&mut network, &mut compute));
+    all_reduce::apply(way, &mut settings, &replicas, (&network, hosts.as_ref()), &cluster);
     settings.model = LayerTable::model(layers, settings.model, settings.batch, compute.rate);
     let own_compute = own_compute(own, &compute, &cluster, &mut found);
     let gpus = gpus(file.gpus, (&compute, &own_compute), &cluster, &mut found);

@@ -8,6 +8,7 @@ mod hosts;
 mod network;
 mod null;
 mod optimizer;
+mod words;
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -119,7 +119,8 @@ impl Trial {
     }
 }
 
-/// The data that were loaded last: the trials that need the same begin one after the other.
+/// The data that were loaded last. Trials that need the same begin one after the other, unless
+/// another swept key varies more slowly than the seed: their data are then loaded again.
 #[derive(Default)]
 pub(in crate::experiment) struct Shelf(Mutex<Option<(DataKey, Arc<Dataset>)>>);
 

@@ -18,7 +18,8 @@ use crate::transport::PeerId;
 const TRAININGS: usize = 64;
 /// The most owners that are remembered for each task whose master orders their steps: the programs
 /// that share a master, those that have gone and the task's earlier lives included. The one that
-/// was noted longest ago is forgotten first. All of them together take some 150 KB.
+/// was noted longest ago is forgotten first. With one training each, they take some 150 KB for a
+/// variable.
 const OWNERS: usize = 1 << 10;
 
 /// The results of the last step of each training, by the task that takes its steps.

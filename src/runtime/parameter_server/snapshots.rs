@@ -58,7 +58,8 @@ impl Snapshots {
             return;
         }
         let (training, all) = (training(origin), self.read.entry((master, variable)).or_default());
-        all.retain(|read| read.training != training);
+        // What a step of no training has read no gradient asks for.
+        all.retain(|read| read.training.is_some() && read.training != training);
         if all.len() == TRAININGS {
             all.remove(0);
         }
@@ -144,6 +145,16 @@ mod tests {
         assert_eq!(snapshots.take(second, V, 6), Some(newer));
         (0..1000).for_each(|client| snapshots.keep(of_client(7, Some(client)), V, 6, &value));
         assert_eq!(snapshots.read[&(7, V)].len(), TRAININGS);
+    }
+
+    #[test]
+    fn what_an_evaluation_has_read_is_kept_no_longer_than_to_the_next_read_of_a_training() {
+        let (mut snapshots, value) = read(COMPENSATED);
+        snapshots.keep((7, None), V, 5, &value);
+        snapshots.keep(of(7), V, 6, &value);
+        let kept: Vec<Training> =
+            snapshots.read[&(7, V)].iter().map(|read| read.training).collect();
+        assert_eq!(kept, [training(of(7).1)]);
     }
 
     #[test]

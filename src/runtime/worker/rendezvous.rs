@@ -80,8 +80,13 @@ impl Rendezvous {
 
     /// Notes that values for a part of a step that has not begun could not be kept.
     pub(crate) fn refuse(&mut self, part: StepPart, error: Error) {
-        if !self.is_aborted(part.step) && self.refused.len() < MAX_EARLY {
+        if self.is_aborted(part.step) {
+            return;
+        }
+        if self.refused.len() < MAX_EARLY {
             self.refused.entry(part).or_insert(error);
+        } else {
+            tracing::warn!(?part, %error, "values are dropped whose step will wait for them");
         }
     }
 

@@ -50,10 +50,12 @@ impl Skipped {
     }
 
     /// The faults that did not happen in a run that has ended, in the order in which they were
-    /// skipped; last those that it did not come to.
+    /// skipped; last the damage that nobody came to see, and those that it did not come to.
     pub(super) fn at_the_end(&self) -> Vec<SkippedFault> {
         let why = SkipReason::RunEnded;
-        let missed = self.to_come.iter().map(|fault| SkippedFault { fault: fault.clone(), why });
+        let unseen = self.damage.iter().filter_map(|(_, fault)| fault.as_ref());
+        let missed = unseen.chain(&self.to_come);
+        let missed = missed.map(|fault| SkippedFault { fault: fault.clone(), why });
         self.skipped.iter().cloned().chain(missed).collect()
     }
 }

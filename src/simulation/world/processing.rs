@@ -254,7 +254,7 @@ impl World {
         Errand { cause: self.history.current(), part, chore }
     }
 
-    /// Notes the end of an errand of `task`, which faults have slowed by `slowed`.
+    /// Notes the end of an errand of `task`, which faults and noise have slowed by `slowed`.
     fn history_of(&mut self, task: usize, errand: &Errand, slowed: Duration) {
         let Errand { cause, part, chore } = errand;
         match (part, chore) {

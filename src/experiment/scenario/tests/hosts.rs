@@ -92,6 +92,9 @@ fn noise_that_takes_a_core_for_ever_is_refused() {
     let noise = "[calibration]\nnoise = [{ every = \"1ms\", span = \"1ms\" }]";
     let error = example(noise).unwrap_err().to_string();
     assert!(error.contains("calibration.noise[0].span: must be less than `every`"), "{error}");
+    let noise = "[calibration]\nnoise = [{ every = \"1ns\", span = \"0ns\" }]";
+    let error = example(noise).unwrap_err().to_string();
+    assert!(error.contains("calibration.noise[0].every: must be at least 1µs"), "{error}");
 }
 
 #[test]
