@@ -345,7 +345,7 @@ async fn fails_the_step_of_an_update_that_asks_for_too_much_and_leaves_its_varia
         Ok((w, gradient, train))
     })?;
     let session = Session::new(&worker.target(), &g).await?;
-    session.run().target(&g.initializer()).await?;
+    session.run().target(g.initializer()).await?;
     let ones = Tensor::full([SIZE], 1f32);
     let held = session.run().fetch(&w.read()).await?[0].clone();
     let refused = session.run().feed(&gradient, ones.clone()).target(&train).await;

@@ -69,6 +69,17 @@ pub struct NoiseKind {
     pub span: Span,
 }
 
+impl NoiseKind {
+    fn check(&self, key: &str, found: &mut Mistakes) {
+        found.unless(self.every.0 >= LEAST_BETWEEN, format!("{key}.every"), || {
+            format!("must be at least {LEAST_BETWEEN:?}: a simulation draws each interruption")
+        });
+        found.unless(self.span.0 < self.every.0, format!("{key}.span"), || {
+            "must be less than `every`, or the core would do nothing else".to_owned()
+        });
+    }
+}
+
 /// What was measured of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -140,19 +151,8 @@ impl Calibration {
         for (key, rate) in rates {
             found.above_0(rate.unwrap_or(1.0), &format!("calibration.{key}"));
         }
-        for (at, NoiseKind { every, span }) in self.noise.iter().enumerate() {
-            found.unless(
-                every.0 >= LEAST_BETWEEN,
-                &format!("calibration.noise[{at}].every"),
-                || {
-                    format!(
-                        "must be at least {LEAST_BETWEEN:?}: a simulation draws each interruption"
-                    )
-                },
-            );
-            found.unless(span.0 < every.0, &format!("calibration.noise[{at}].span"), || {
-                "must be less than `every`, or the core would do nothing else".to_owned()
-            });
+        for (at, kind) in self.noise.iter().enumerate() {
+            kind.check(&format!("calibration.noise[{at}]"), found);
         }
         check_efficiency(&self.compute.efficiency, "calibration.compute.efficiency", found);
     }

@@ -16,7 +16,7 @@ const LOOKS: u32 = 10;
 pub(super) struct ChiefWatch {
     /// The time of the next look, if there is to be one.
     next: Option<Time>,
-    /// When the chief was last known to be there; the training's time before it has been looked for.
+    /// When the chief was last known to be there: at the end of the time, before the first look.
     heard: Time,
 }
 
