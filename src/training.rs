@@ -44,6 +44,7 @@ pub use hooks::{
     SyncReplicasHook,
 };
 pub use input::Input;
+pub(crate) use input::data_error;
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub(crate) use own_values::has_own_values;
 pub use record::{

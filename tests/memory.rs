@@ -6,6 +6,8 @@
 //! when a step or a session has ended: the servers' and this test's own, which keeps nothing.
 #![expect(unsafe_code, reason = "an allocator that counts is an allocator")]
 
+#[path = "it/support/ear.rs"]
+mod ear;
 #[path = "it/support/tfrecord.rs"]
 mod tfrecord;
 
@@ -17,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use ear::Ear;
 use trainyard::clock::WallClock;
 use trainyard::cluster::{ClusterSpec, LocalDevice, TaskName};
 use trainyard::experiment::Experiment;
@@ -358,22 +361,6 @@ async fn fails_the_step_of_an_update_that_asks_for_too_much_and_leaves_its_varia
     let first = session.run().fetch(&w.read()).await?[0].values::<f32>()?[0];
     assert_eq!(first, -1.0);
     Ok(())
-}
-
-/// Answers to a peer's master.
-#[derive(Default)]
-struct Ear(RefCell<Vec<MasterMessage>>);
-
-impl Inbox<PeerMessage> for Ear {
-    fn deliver(&self, _: PeerId, messages: Messages<PeerMessage>) {
-        let answer = |message| match message {
-            PeerMessage::Master(answer) => Some(answer),
-            _ => None,
-        };
-        self.0.borrow_mut().extend(messages.into_iter().filter_map(answer));
-    }
-
-    fn lost(&self, _: PeerId, _: Loss) {}
 }
 
 /// The value comes after the order to run its step, and before it.

@@ -1,5 +1,6 @@
-//! The saver: writes checkpoints, finds the newest complete one, and deletes superfluous ones.
+//! The saver: writes checkpoints and finds the newest complete one.
 
+mod cleaning;
 mod results;
 #[cfg(test)]
 mod tests;
@@ -9,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::index::{Index, ShardEntry};
-use super::names::{FileOf, Names, STATE_FILE};
+use super::index::Index;
+use super::names::{FileOf, Names};
 use super::reader::{self, Reader};
 use super::shard_file::Encoded;
 use super::snapshot::{Snapshot, encode};
 use super::store::Store;
-use super::{CheckpointError, Restored, Retention, state_file};
+use super::{CheckpointError, Restored, Retention};
 
 pub use results::{Found, Listed, Saved};
 use writer::Writer;
@@ -314,72 +315,10 @@ impl Saver {
         self.write_file(&self.names.index(index.global_step), &[&index.encode()])
     }
 
-    /// Deletes shards of a save that has failed.
-    fn delete_shards(&self, shards: &[ShardEntry]) {
-        let deleted = shards.iter().map(|shard| self.delete_file(&shard.file));
-        if deleted.filter(Result::is_err).count() > 0 {
-            tracing::debug!("shards of a save that failed are left; the next save deletes them");
-        }
-    }
-
-    /// Cleans up after a save: writes the state file, and deletes superfluous checkpoints and the
-    /// unused ones of `files`, which were there before. Returns the errors.
-    fn clean(&mut self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
-        let mut counting: Vec<(u64, &Known)> = self
-            .known
-            .iter()
-            .filter(|(step, _)| !self.broken.contains(step))
-            .map(|(step, known)| (*step, known))
-            .collect();
-        counting.sort_by_key(|(step, known)| (known.save, *step));
-        let times: Vec<Duration> = counting.iter().map(|(_, known)| known.time).collect();
-        let going: BTreeSet<u64> =
-            self.retention.superfluous(&times).into_iter().map(|at| counting[at].0).collect();
-        let staying = counting.iter().filter(|(step, _)| !going.contains(step));
-        let staying: Vec<String> = staying.map(|(step, _)| self.names.checkpoint(*step)).collect();
-        let mut errors = Vec::new();
-        errors
-            .extend(self.write_file(STATE_FILE, &[state_file::render(&staying).as_bytes()]).err());
-        errors.extend(self.sweep(files)); // while it is known what the superfluous ones consist of
-        for step in going {
-            match self.delete(step) {
-                Ok(()) => drop(self.known.remove(&step)),
-                Err(error) => errors.push(error),
-            }
-        }
-        self.is_swept = errors.is_empty();
-        errors
-    }
-
-    /// Deletes a checkpoint, its index first: then its remaining files are never taken for a
-    /// checkpoint.
-    fn delete(&self, step: u64) -> Result<(), CheckpointError> {
-        self.delete_file(&self.names.index(step))?;
-        self.known[&step].files.iter().try_for_each(|file| self.delete_file(file))
-    }
-
-    /// Deletes the shards among `files` that no index names: those of interrupted saves, and of
-    /// steps that were saved again.
-    fn sweep(&self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
-        let is_left_over = |file: &&String| match self.names.parse(file) {
-            Some(FileOf::Shard(step, _)) => match self.known.get(&step) {
-                Some(known) => !known.files.contains(file),
-                None => !self.is_swept && !files.contains_key(&self.names.index(step)),
-            },
-            _ => false,
-        };
-        let left_over = files.keys().filter(is_left_over);
-        left_over.filter_map(|file| self.delete_file(file).err()).collect()
-    }
-
     fn write_file(&self, name: &str, parts: &[&[u8]]) -> Result<(), CheckpointError> {
         self.store
             .write(name, parts)
             .map_err(CheckpointError::store("write", self.store.locate(name)))
-    }
-
-    fn delete_file(&self, name: &str) -> Result<(), CheckpointError> {
-        self.store.delete(name).map_err(CheckpointError::store("delete", self.store.locate(name)))
     }
 }
 

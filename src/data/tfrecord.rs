@@ -33,7 +33,7 @@ impl Place {
         Self { files: Arc::clone(files), file, number }
     }
 
-    /// The error of a sound record that has not what it is asked for.
+    /// The error of a record that is sound, but lacks what it is asked for.
     pub(super) fn mistaken(&self, problem: String) -> DataError {
         DataError::mistaken(&self.files[self.file], &format!("record {}", self.number), problem)
     }

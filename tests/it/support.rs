@@ -5,6 +5,7 @@ pub(crate) mod binary;
 pub(crate) mod checkers;
 pub(crate) mod deployed;
 pub(crate) mod digit_files;
+pub(crate) mod ear;
 pub(crate) mod fixture;
 pub(crate) mod schema;
 pub(crate) mod simulated;

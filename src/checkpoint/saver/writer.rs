@@ -14,7 +14,7 @@ const ENDED: &str = " ended: ";
 /// The number of editions that each saver has to itself.
 const EDITIONS: u32 = 1000;
 
-/// A saver's identity among those that have taken over; none before it has.
+/// A saver's identity, if it has taken over.
 #[derive(Default)]
 pub(super) struct Writer(Option<Identity>);
 

@@ -20,7 +20,7 @@ const SETTLES: Duration = Duration::from_millis(20);
 pub(super) struct Listened {
     /// The time between interruptions, of all cores together.
     worked: Duration,
-    /// By the logarithm of their length: their number, and for how long they lasted together.
+    /// By kind, the binary logarithm of a length in ns: how many there were, and their whole time.
     kinds: BTreeMap<u32, (u32, Duration)>,
 }
 

@@ -8,7 +8,8 @@ use crate::experiment::scenario::Scenario;
 use crate::experiment::{ExperimentError, Trial};
 use crate::kernels::Numerics;
 use crate::models::{Embedding, Model};
-use crate::runtime::{Code, Error};
+use crate::runtime::Error;
+use crate::training::data_error;
 
 /// What decides the data of a run: runs with equal keys have the same.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,10 +85,7 @@ impl LateData {
     /// # Errors
     /// As [`DataKey::load`].
     pub(super) fn load(&self) -> Result<Arc<Dataset>, Error> {
-        self.shelf.load(&self.key).map_err(|error| {
-            let code = if error.is_corrupt() { Code::DataLoss } else { Code::InvalidArgument };
-            Error::new(code, format!("program.dataset: {error}"))
-        })
+        self.shelf.load(&self.key).map_err(|error| data_error("program.dataset", &error))
     }
 }
 

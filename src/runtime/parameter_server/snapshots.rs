@@ -9,8 +9,8 @@ use crate::tensor::Tensor;
 use crate::runtime::messages::Origin;
 use crate::runtime::state::VariableId;
 
-/// The most trainings through one master whose values of a variable are kept. Beyond it the one
-/// that was read longest ago goes: a gradient of it is applied as it is.
+/// The most trainings through one master whose last read value of a variable is kept. If there are
+/// more, the value that was read longest ago goes: the gradient from it is applied uncorrected.
 const TRAININGS: usize = 64;
 
 /// The value of each variable that the steps of each training last read. It is a reference: the
@@ -58,7 +58,7 @@ impl Snapshots {
             return;
         }
         let (training, all) = (training(origin), self.read.entry((master, variable)).or_default());
-        // What a step of no training has read no gradient asks for.
+        // No gradient needs what a step outside of a training has read.
         all.retain(|read| read.training.is_some() && read.training != training);
         if all.len() == TRAININGS {
             all.remove(0);

@@ -13,7 +13,7 @@ pub(in crate::simulation) enum FaultEvent {
     Restart { task: usize },
     /// A freeze ends, unless another has extended it or the task has died meanwhile.
     Thaw { task: usize, incarnation: u32 },
-    /// A partition ends: of these pairs of sender and receiver, which others may still cut.
+    /// A partition ends. It cut these pairs of sender and receiver; others may still cut them.
     Heal { pairs: Vec<(usize, usize)> },
     /// Losses of packets end.
     EndLoss { tasks: Vec<usize>, rate: f64 },

@@ -1,6 +1,5 @@
 //! A server stands whatever a peer of its cluster sends, and answers its own sessions afterwards.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +9,11 @@ use trainyard::partition::{Node, Partition};
 use trainyard::prelude::*;
 use trainyard::runtime::{GraphHandle, MasterMessage, PeerMessage, WorkerMessage};
 use trainyard::tensor::Shape;
+use trainyard::transport::Inbox;
 use trainyard::transport::wire::decode_envelope;
-use trainyard::transport::{Inbox, Loss, Messages, PeerId};
 
 use crate::fuzz::server::{LIMITS, Network, PS, WORKER, corpus, stands};
+use crate::support::ear::Ear;
 use crate::support::fixture::on_actix;
 
 #[test]
@@ -25,18 +25,6 @@ fn a_server_stands_if_everything_is_sent_twice_and_backwards() {
 
 /// The answers of a new parameter server to what a worker sends.
 fn answers(sent: Vec<PeerMessage>) -> Vec<MasterMessage> {
-    #[derive(Default)]
-    struct Ear(RefCell<Vec<MasterMessage>>);
-    impl Inbox<PeerMessage> for Ear {
-        fn deliver(&self, _: PeerId, messages: Messages<PeerMessage>) {
-            let answer = |message| match message {
-                PeerMessage::Master(answer) => Some(answer),
-                _ => None,
-            };
-            self.0.borrow_mut().extend(messages.into_iter().filter_map(answer));
-        }
-        fn lost(&self, _: PeerId, _: Loss) {}
-    }
     let ear = Rc::new(Ear::default());
     on_actix(async {
         let network = Rc::new(Network::default());
