@@ -35,8 +35,8 @@ pub(crate) struct Access {
     transport: Option<Weak<dyn Transport<PeerMessage>>>,
     /// How long sessions outlive the connection of their client, if clients may have any.
     serves_sessions: Cell<Option<Duration>>,
-    /// The peers that have sent something.
-    peers: RefCell<BTreeMap<PeerId, Peer>>,
+    /// By number, as far as any: the peers that have sent something.
+    peers: RefCell<Vec<Option<Peer>>>,
     masters: RefCell<Masters>,
     /// By peer: the id of the last master under which it has registered a graph, in this life of
     /// the task, even if it was lost since.
@@ -133,7 +133,9 @@ impl Access {
 
     /// Whether `peer` has sent something, and is a client.
     pub(crate) fn is_client(&self, peer: PeerId) -> bool {
-        self.peers.borrow().get(&peer).is_some_and(|peer| peer.role == Role::Client)
+        let peers = self.peers.borrow();
+        let peer = peers.get(peer.0 as usize).and_then(Option::as_ref);
+        peer.is_some_and(|peer| peer.role == Role::Client)
     }
 
     /// Notes that `master` is `peer`'s.
@@ -160,14 +162,11 @@ impl Access {
 
     /// Whether `message` is taken from `from`; if not, that is logged once.
     pub(crate) fn admits(&self, from: PeerId, message: &PeerMessage) -> bool {
-        let mut peers = self.peers.borrow_mut();
-        let peer = match peers.get(&from) {
-            Some(peer) => peer,
-            None => match self.meet(from) {
-                Some(peer) => peers.entry(from).or_insert(peer),
-                None => return false, // the transport is gone, and with it the task
-            },
-        };
+        if !self.has_met(from) {
+            return false; // the transport is gone, and with it the task
+        }
+        let peers = self.peers.borrow();
+        let peer = peers[from.0 as usize].as_ref().expect("it has just been met");
         let checked = self.check_role(peer.role, message);
         let checked = checked.and_then(|()| self.check_master(from, message));
         let Err(refusal) = checked.and_then(|()| self.check_worker(peer.role, message)) else {
@@ -189,6 +188,18 @@ impl Access {
         let error = Error::new(Code::Unauthenticated, refusal.to_string()).on(&here);
         let answer = ClientMessage::Answered { number: call.number, outcome: Err(error) };
         transport.send(from, vec![answer.into()]);
+    }
+
+    /// Whether the task knows what `peer` is; meets it if it has not yet.
+    fn has_met(&self, peer: PeerId) -> bool {
+        let (mut peers, number) = (self.peers.borrow_mut(), peer.0 as usize);
+        if peers.len() <= number {
+            peers.resize(number + 1, None);
+        }
+        if peers[number].is_none() {
+            peers[number] = self.meet(peer);
+        }
+        peers[number].is_some()
     }
 
     fn meet(&self, from: PeerId) -> Option<Peer> {

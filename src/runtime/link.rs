@@ -76,6 +76,9 @@ pub(crate) struct Actors {
     /// The lists that the worker and the parameter server send each other.
     pub(crate) requests: Spare<StateRequest>,
     pub(crate) served: Spare<Served>,
+    /// The lists of messages that other tasks have sent, for those that go to them: an answer then
+    /// goes into memory that has just been read.
+    envelopes: Spare<PeerMessage>,
 }
 
 /// A message about the end of the training, kept for the tasks that are lost after it.
@@ -126,7 +129,8 @@ impl Link {
         if to == self.local() {
             self.actors.dispatch(to, message);
         } else {
-            self.outgoing.borrow_mut().get_or_default(to).push(message);
+            let mut outgoing = self.outgoing.borrow_mut();
+            outgoing.get_or_insert_with(to, || self.actors.envelopes.take()).push(message);
         }
     }
 
@@ -222,6 +226,7 @@ impl Actors {
             remotes: RemoteMasters::default(),
             requests: Spare::default(),
             served: Spare::default(),
+            envelopes: Spare::default(),
         }
     }
 
@@ -271,10 +276,11 @@ impl Actors {
 }
 
 impl Inbox<PeerMessage> for Actors {
-    fn deliver(&self, from: PeerId, messages: Messages<PeerMessage>) {
-        for message in messages.into_iter().filter(|one| self.access.admits(from, one)) {
+    fn deliver(&self, from: PeerId, mut messages: Messages<PeerMessage>) {
+        for message in messages.drain(..).filter(|one| self.access.admits(from, one)) {
             self.dispatch(from, message);
         }
+        self.envelopes.give_some(messages);
     }
 
     fn is_idle(&self) -> bool {

@@ -191,6 +191,11 @@ pub(crate) fn messages_sent() -> u64 {
     SENT.get()
 }
 
+/// The capacity of a list that [`Spare::give_some`] keeps.
+const SHORT: usize = 8;
+/// The number of lists that it keeps.
+const SOME: usize = 4;
+
 /// Lists that travel in messages and are used again once they are empty.
 pub(crate) struct Spare<T>(RefCell<Vec<Vec<T>>>);
 
@@ -210,5 +215,12 @@ impl<T> Spare<T> {
     pub(crate) fn give(&self, mut list: Vec<T>) {
         list.clear();
         self.0.borrow_mut().push(list);
+    }
+
+    /// The same, unless it is long, or there are some already: of lists that more come than go.
+    pub(crate) fn give_some(&self, list: Vec<T>) {
+        if list.capacity() <= SHORT && self.0.borrow().len() < SOME {
+            self.give(list);
+        }
     }
 }

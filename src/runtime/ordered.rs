@@ -43,12 +43,9 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
         self.place(*key).and_then(|place| self.values[place].as_mut())
     }
 
-    /// The value of `key`; the default one if it had none.
-    pub(super) fn get_or_default(&mut self, key: K) -> &mut V
-    where
-        V: Default,
-    {
-        let place = self.place(key).unwrap_or_else(|| self.add(key, V::default()));
+    /// The value of `key`; what `make` makes if it had none.
+    pub(super) fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        let place = self.place(key).unwrap_or_else(|| self.add(key, make()));
         self.values[place].as_mut().expect("a key has a value")
     }
 

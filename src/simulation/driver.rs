@@ -100,7 +100,7 @@ impl Driver {
             world: RefCell::new(world),
             inboxes: RefCell::new(inboxes),
             actions: RefCell::default(),
-            jobs: Jobs::default(),
+            jobs: Jobs::new(),
             commands: sender,
             has_news: Cell::new(false),
         });

@@ -1,29 +1,48 @@
 //! Jobs: real arithmetic on rayon's threads, while the simulation goes on in virtual time.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::{hint, thread};
 
 use crate::kernels::Cost;
 use crate::runtime::{Calculation, attempt};
 
-/// Work that costs less stays on the simulation's own thread: handing it over would take longer.
+/// Work that costs less stays on the simulation's own thread: offering it would take longer.
+const WORTH_OFFERING: Cost = Cost { flops: 20_000, bytes: 40_000 };
+
+/// While the waiting jobs cost less together, no thread is woken for them.
 const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
 
 /// While the waiting jobs cost less together, no thread is woken for them, unless the simulation
-/// needs one of them: waking takes it some 10 us.
+/// has come to need the first: waking takes it some 10 us.
 const WORTH_WAKING: Cost = Cost { flops: 20_000_000, bytes: 20_000_000 };
 
 /// How often a thread looks for the end of a job before it sleeps: for about as long as waking up
 /// would take.
 const LOOKS: u32 = 2_000;
 
+/// How often a thread that has done all jobs looks for another one before it stops: for some
+/// milliseconds, in which a simulation of many tasks comes to several.
+const LOOKS_FOR_MORE: u32 = 3_000;
+
+/// The number of threads that simulate, and of those that look for more jobs. There are no more
+/// of the second kind than cores are left by the first.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
+
 /// A calculation that has run, or its panic.
 type Ran = thread::Result<Box<dyn Calculation>>;
 
 /// The jobs of one simulation that wait for a thread.
-#[derive(Clone, Default)]
-pub(super) struct Jobs(Arc<Mutex<Offers>>);
+#[derive(Clone)]
+pub(super) struct Jobs(Arc<Board>);
+
+struct Board {
+    offers: Mutex<Offers>,
+    /// The number of those that wait, for a thread that looks for one.
+    waiting: AtomicUsize,
+    _simulates: Busy,
+}
 
 #[derive(Default)]
 struct Offers {
@@ -34,7 +53,12 @@ struct Offers {
     next_number: u64,
     /// The number of rayon's threads that do these jobs; each stops when none waits.
     helpers: usize,
+    /// Whether one of them has nothing to do and looks for more.
+    is_one_looking: bool,
 }
+
+/// A thread that is counted in [`BUSY`].
+struct Busy;
 
 struct Offer {
     number: u64,
@@ -59,9 +83,15 @@ pub(super) struct End {
 }
 
 impl Jobs {
+    /// No jobs, of a simulation that begins on this thread.
+    pub(super) fn new() -> Self {
+        let (offers, waiting) = (Mutex::default(), AtomicUsize::new(0));
+        Self(Arc::new(Board { offers, waiting, _simulates: Busy::new() }))
+    }
+
     /// Offers `calculation` to rayon's threads if its `cost` is worth it.
     pub(super) fn start(&self, calculation: Box<dyn Calculation>, cost: Cost) -> Job {
-        if !is_worth(cost, WORTH_A_THREAD) {
+        if !is_worth(cost, WORTH_OFFERING) {
             return Job::Small(calculation);
         }
         let end = Arc::new(End::default());
@@ -69,37 +99,63 @@ impl Jobs {
         let number = offers.next_number;
         offers.next_number += 1;
         offers.push(Offer { number, cost, calculation, end: Arc::clone(&end) });
+        self.tell(&offers);
         if is_worth(offers.cost, WORTH_WAKING) {
-            self.wake_helper(&mut offers);
+            self.wake_helper(offers);
         }
-        drop(offers);
         Job::Offered { jobs: self.clone(), number, end }
     }
 
-    /// Has one more thread of rayon's do what waits, unless all do already.
-    fn wake_helper(&self, offers: &mut Offers) {
-        if offers.helpers < rayon::current_num_threads() {
+    /// Has one more thread of rayon's do what waits, unless one looks for it or all do already.
+    fn wake_helper(&self, mut offers: MutexGuard<'_, Offers>) {
+        if !offers.is_one_looking && offers.helpers < rayon::current_num_threads() {
             offers.helpers += 1;
+            drop(offers); // the helper needs them at once
             let jobs = self.clone();
             rayon::spawn(move || jobs.help());
         }
     }
 
-    /// Does what waits until nothing does.
+    /// Does what waits until nothing has come for a while.
     fn help(&self) {
-        while let Some(Offer { calculation, end, .. }) = self.next() {
-            end.comes(run(calculation));
+        loop {
+            while let Some(Offer { calculation, end, .. }) = self.next() {
+                end.comes(run(calculation));
+            }
+            if !self.look_for_more() {
+                break;
+            }
         }
     }
 
-    /// The first that waits. Without one, the helper that asks is no longer counted.
+    /// The first that waits.
     fn next(&self) -> Option<Offer> {
         let mut offers = self.lock();
         let next = offers.take(0);
-        if next.is_none() {
-            offers.helpers -= 1;
-        }
+        self.tell(&offers);
         next
+    }
+
+    /// Looks for another job, if no other helper does and a core is free for it. Without one, the
+    /// helper that asks is no longer counted.
+    fn look_for_more(&self) -> bool {
+        let mut offers = self.lock();
+        if let Some(_looks) = Busy::on_a_free_core().filter(|_| !offers.is_one_looking) {
+            offers.is_one_looking = true;
+            drop(offers);
+            for _ in 0..LOOKS_FOR_MORE {
+                if self.0.waiting.load(Ordering::Relaxed) > 0 {
+                    break;
+                }
+                rayon::yield_now();
+                thread::yield_now();
+            }
+            offers = self.lock();
+            offers.is_one_looking = false;
+        }
+        let is_one_waiting = !offers.waiting.is_empty();
+        offers.helpers -= usize::from(!is_one_waiting);
+        is_one_waiting
     }
 
     /// Takes the job of this number back, unless a helper has begun it. If others wait, somebody
@@ -108,14 +164,40 @@ impl Jobs {
         let mut offers = self.lock();
         let index = offers.waiting.binary_search_by_key(&number, |offer| offer.number).ok()?;
         let offer = offers.take(index)?;
-        if offers.helpers == 0 && !offers.waiting.is_empty() {
-            self.wake_helper(&mut offers);
+        self.tell(&offers);
+        if offers.helpers == 0 && is_worth(offers.cost, WORTH_A_THREAD) {
+            self.wake_helper(offers);
         }
         Some(offer.calculation)
     }
 
+    /// Tells the helper that looks how many wait.
+    fn tell(&self, offers: &Offers) {
+        self.0.waiting.store(offers.waiting.len(), Ordering::Relaxed);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Offers> {
-        self.0.lock().expect("nobody panics while holding this lock")
+        self.0.offers.lock().expect("nobody panics while holding this lock")
+    }
+}
+
+impl Busy {
+    fn new() -> Self {
+        BUSY.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+
+    /// One more, if a core is left for it.
+    fn on_a_free_core() -> Option<Self> {
+        let cores = rayon::current_num_threads();
+        let more = |busy| (busy < cores).then_some(busy + 1);
+        BUSY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok().then_some(Self)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        BUSY.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -187,7 +269,7 @@ fn is_worth(cost: Cost, least: Cost) -> bool {
 mod tests {
     use super::*;
     use crate::runtime::Asker;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
 
     struct Count(Arc<AtomicU32>);
 
@@ -201,8 +283,8 @@ mod tests {
 
     #[test]
     fn work_large_or_small_is_done_once_and_by_the_time_that_it_is_waited_for() {
-        let (jobs, runs) = (Jobs::default(), Arc::new(AtomicU32::new(0)));
-        for (count, flops) in (1..).zip([1, WORTH_A_THREAD.flops].repeat(200)) {
+        let (jobs, runs) = (Jobs::new(), Arc::new(AtomicU32::new(0)));
+        for (count, flops) in (1..).zip([1, WORTH_OFFERING.flops].repeat(200)) {
             let job = jobs.start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
             assert!(job.finish().is_ok());
             assert_eq!(runs.load(Ordering::Relaxed), count);
@@ -211,8 +293,8 @@ mod tests {
 
     #[test]
     fn jobs_that_wait_together_are_each_done_once_whichever_is_needed_first() {
-        for flops in [WORTH_A_THREAD.flops, WORTH_WAKING.flops] {
-            let (jobs, runs) = (Jobs::default(), Arc::new(AtomicU32::new(0)));
+        for flops in [WORTH_OFFERING.flops, WORTH_WAKING.flops] {
+            let (jobs, runs) = (Jobs::new(), Arc::new(AtomicU32::new(0)));
             let start =
                 |_| jobs.start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
             let mut started: Vec<Job> = (0..300).map(start).collect();

@@ -18,7 +18,7 @@ fn access() -> Access {
     let jobs = [("evaluator", 1), ("ps", 2), ("worker", 2)];
     let access = Access::of(ClusterSpec::simulated(jobs).unwrap());
     let names = ["ps:0", "ps:1", "worker:0", "worker:1", "evaluator:0", "client:3", "tester:0"];
-    for (id, name) in (0..).zip(names) {
+    for name in names {
         let name: TaskName = name.parse().unwrap();
         let worker = access.cluster.worker_index(&name);
         let role = match name.job() {
@@ -26,7 +26,7 @@ fn access() -> Access {
             "tester" => Role::Stranger,
             _ => Role::Task(worker),
         };
-        access.peers.borrow_mut().insert(PeerId(id), Peer { name, role });
+        access.peers.borrow_mut().push(Some(Peer { name, role }));
     }
     access
 }

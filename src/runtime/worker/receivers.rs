@@ -76,7 +76,7 @@ impl Receivers {
         }
         for (send, value) in values.drain(..) {
             let (place, crossing) = self.of_send[send as usize];
-            outgoing.get_or_default(place).push((crossing, value));
+            outgoing.get_or_insert_with(place, Default::default).push((crossing, value));
         }
         for (place, arrivals) in outgoing.drain() {
             let Receiver { peer, devices } = self.all[place as usize].clone();
