@@ -38,8 +38,10 @@ pub(crate) struct Address<M>(Rc<Mailbox<M>>);
 /// The messages that an actor has not dealt with yet.
 struct Mailbox<M> {
     messages: RefCell<VecDeque<M>>,
-    /// The actor's waker, while it waits.
-    waker: Cell<Option<Waker>>,
+    /// Wakes the actor, once it has waited.
+    waker: RefCell<Option<Waker>>,
+    /// Whether the actor waits for a message, and nobody has woken it yet.
+    is_waiting: Cell<bool>,
     is_closed: Cell<bool>,
 }
 
@@ -100,8 +102,12 @@ impl<M> std::fmt::Debug for Address<M> {
 impl<M: 'static> Address<M> {
     /// The address of an actor that does not run yet.
     pub(crate) fn new() -> Self {
-        let messages = RefCell::default();
-        Self(Rc::new(Mailbox { messages, waker: Cell::default(), is_closed: Cell::new(false) }))
+        Self(Rc::new(Mailbox {
+            messages: RefCell::default(),
+            waker: RefCell::default(),
+            is_waiting: Cell::new(false),
+            is_closed: Cell::new(false),
+        }))
     }
 
     /// Whether no message waits.
@@ -141,9 +147,31 @@ impl<A: Receive> ActorFuture<A> for Inlet<A::Message> {
             Poll::Ready(())
         });
         if state.is_pending() {
-            self.0.waker.set(Some(task.waker().clone()));
+            self.0.waits(task.waker());
         }
         state
+    }
+}
+
+impl<M> Mailbox<M> {
+    /// The actor waits for the next message, and is woken by `waker`: mostly the one that has woken
+    /// it before.
+    fn waits(&self, waker: &Waker) {
+        let mut known = self.waker.borrow_mut();
+        match &mut *known {
+            Some(known) => known.clone_from(waker),
+            None => *known = Some(waker.clone()),
+        }
+        self.is_waiting.set(true);
+    }
+
+    /// Wakes the actor, if it waits.
+    fn wake(&self) {
+        if self.is_waiting.replace(false)
+            && let Some(waker) = &*self.waker.borrow()
+        {
+            waker.wake_by_ref();
+        }
     }
 }
 
@@ -161,6 +189,7 @@ impl<M> Inlet<M> {
 impl<M> Drop for Inlet<M> {
     fn drop(&mut self) {
         self.0.is_closed.set(true);
+        self.0.is_waiting.set(false);
         self.0.waker.take();
         // Dropped only once the queue is free again: a dropped reply can wake a task that sends us
         // a message.
@@ -176,9 +205,7 @@ pub(crate) fn tell<M>(address: &Address<M>, message: M) {
     }
     SENT.set(SENT.get() + 1);
     mailbox.messages.borrow_mut().push_back(message);
-    if let Some(waker) = mailbox.waker.take() {
-        waker.wake();
-    }
+    mailbox.wake();
 }
 
 thread_local! {

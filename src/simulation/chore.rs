@@ -28,13 +28,13 @@ pub(super) enum Chore {
     /// An envelope is handed to the actors.
     Receive(Box<Delivery<Envelope>>),
     /// Kernels begin to run on a device, where they take `span` on `threads` threads.
-    HandOver { device: usize, kernels: Kernels, span: Duration, threads: u32 },
+    HandOver { device: usize, kernels: Box<Kernels>, span: Duration, threads: u32 },
     /// A value has gone over a link between memories; these are left of its way.
-    Copied { left: SmallVec<[Hop; 2]>, kernels: Kernels },
+    Copied { left: SmallVec<[Hop; 2]>, kernels: Box<Kernels> },
     /// Kernels have run on a device.
-    Computed(Kernels),
+    Computed(Box<Kernels>),
     /// The actors hear that kernels have run.
-    Finish(Kernels),
+    Finish(Box<Kernels>),
     /// Nothing: the message thread has prepared messages, whose envelope waits to be sent already.
     Prepare,
     /// Nothing: the message thread has encoded the bytes of an envelope that it has sent.
@@ -91,7 +91,7 @@ impl Chore {
 
 impl Kernels {
     /// Waits for the result and hands it to the actors. Returns whether the kernels have panicked.
-    pub(super) fn finish(self) -> bool {
+    pub(super) fn finish(self: Box<Self>) -> bool {
         match self.job.finish() {
             Ok(calculation) => {
                 calculation.done(&self.asker);

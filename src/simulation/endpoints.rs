@@ -127,12 +127,12 @@ impl ComputeModel for SimulatedDevice {
             Numerics::Real => cost.total(),
             Numerics::Shapes => Cost::default(),
         };
-        let kernels = Kernels {
+        let kernels = Box::new(Kernels {
             step,
             straggling: Duration::ZERO,
             job: self.driver.jobs.start(calculation, effort),
             asker,
-        };
+        });
         let mut world = self.driver.world.borrow_mut();
         let at_once = world.compute((self.task, self.device), step, &cost, kernels);
         drop(world);
@@ -150,7 +150,7 @@ impl ComputeModel for SimulatedDevice {
     ) {
         let (step, straggling) = (None, Duration::ZERO);
         let job = Job::Small(then);
-        let kernels = Kernels { step, straggling, job, asker };
+        let kernels = Box::new(Kernels { step, straggling, job, asker });
         self.driver.world.borrow_mut().copy(self.task, between, size, kernels);
     }
 

@@ -154,6 +154,9 @@ impl<T> Processors<T> {
         let id = self.hosts[host].end(now);
         let lane = &mut self.lanes[id];
         let ended = lane.pieces.pop_front().expect("a lane that runs has a piece");
+        if lane.pieces.is_empty() {
+            lane.pieces.clear(); // the next one is put at the beginning of the memory
+        }
         let (task, part) = self.place(id);
         let Lane { began, whole, .. } = self.lanes[id];
         let whole = nanoseconds(whole);

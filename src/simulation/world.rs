@@ -86,7 +86,7 @@ pub(super) struct World {
     /// What is replayed, if anything is.
     replay: Option<Replay>,
     /// In a replay, by task and device: the kernels that run.
-    computing: BTreeMap<(usize, usize), VecDeque<Kernels>>,
+    computing: BTreeMap<(usize, usize), VecDeque<Box<Kernels>>>,
 }
 
 /// The time by which every run has ended: 200 years. Beyond it, times that could not be told apart

@@ -12,7 +12,7 @@ pub(in crate::simulation) enum Action {
     /// Call a waker: a sleep has ended.
     Wake(Waker),
     /// Wait for the result of kernels and hand it to the actors that asked for it.
-    Finish(Kernels),
+    Finish(Box<Kernels>),
     /// Hand messages to the actors of `to`.
     Deliver { from: usize, to: usize, messages: Messages<PeerMessage> },
     /// Tell the actors of `observer` that it has lost `peer`.

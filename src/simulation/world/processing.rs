@@ -82,8 +82,8 @@ impl World {
         (task, device): (usize, usize),
         step: Option<WorkerStep>,
         costs: &Costs,
-        mut kernels: Kernels,
-    ) -> Option<Kernels> {
+        mut kernels: Box<Kernels>,
+    ) -> Option<Box<Kernels>> {
         if self.replay.is_some() {
             return self.compute_as_recorded((task, device), costs, kernels);
         }
@@ -123,7 +123,7 @@ impl World {
         task: usize,
         between: (LocalDevice, LocalDevice),
         size: Bytes,
-        kernels: Kernels,
+        kernels: Box<Kernels>,
     ) {
         let gpus = &self.cluster.gpus[&self.tasks[task]];
         let way = gpus.route(between, size);
@@ -131,7 +131,7 @@ impl World {
     }
 
     /// Brings a value over the first link of its way.
-    fn carry(&mut self, task: usize, mut way: SmallVec<[Hop; 2]>, kernels: Kernels) {
+    fn carry(&mut self, task: usize, mut way: SmallVec<[Hop; 2]>, kernels: Box<Kernels>) {
         let (link, span) = way.remove(0);
         let then = self.errand(PathPart::Link, Chore::Copied { left: way, kernels });
         let piece = Piece { span, activity: None, operations: Duration::ZERO, threads: 1, then };
@@ -192,7 +192,7 @@ impl World {
     }
 
     /// Kernels have run on a device: their task hears of it.
-    fn hear_of(&mut self, task: usize, kernels: Kernels, actions: &mut Vec<Action>) {
+    fn hear_of(&mut self, task: usize, kernels: Box<Kernels>, actions: &mut Vec<Action>) {
         let Some(thread) = &self.message_thread else {
             return actions.push(Action::Finish(kernels));
         };
@@ -206,7 +206,7 @@ impl World {
         &mut self,
         task: usize,
         device: usize,
-        kernels: Kernels,
+        kernels: Box<Kernels>,
         (span, threads): (Duration, u32),
     ) {
         let then = self.errand(PathPart::Kernels, Chore::Computed(kernels));

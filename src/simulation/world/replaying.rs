@@ -36,7 +36,7 @@ impl World {
                 self.links.crash(task);
                 let mut undone = self.computing.split_off(&(task, 0));
                 self.computing.append(&mut undone.split_off(&(task + 1, 0)));
-                let undone: Vec<Kernels> = undone.into_values().flatten().collect();
+                let undone: Vec<Box<Kernels>> = undone.into_values().flatten().collect();
                 self.apply(FaultEffect::Kill { task, restarts }, actions);
                 if let Some(Action::Kill { undone: all, .. }) = actions.last_mut() {
                     all.extend(undone.into_iter().map(|kernels| self.undone(kernels)));
@@ -55,8 +55,8 @@ impl World {
         &mut self,
         (task, device): (usize, usize),
         costs: &Costs,
-        kernels: Kernels,
-    ) -> Option<Kernels> {
+        kernels: Box<Kernels>,
+    ) -> Option<Box<Kernels>> {
         if !leaves_message_thread(costs.total()) {
             return Some(kernels);
         }
@@ -65,7 +65,7 @@ impl World {
         None
     }
 
-    pub(super) fn undone(&self, kernels: Kernels) -> Errand {
+    pub(super) fn undone(&self, kernels: Box<Kernels>) -> Errand {
         let (cause, part) = (self.history.current(), Part::Kernels);
         Errand { cause, part, chore: Chore::Finish(kernels) }
     }

@@ -100,7 +100,8 @@ fn sleep(world: &mut World, task: usize, until: Duration) -> Rc<Alarm> {
 /// Gives the first device of a task kernels of so many operations, which write nothing.
 fn compute(world: &mut World, task: usize, flops: u64) {
     let job = Job::Small(Box::new(Nothing));
-    let kernels = Kernels { step: None, straggling: Duration::ZERO, job, asker: Asker::nobody() };
+    let kernels =
+        Box::new(Kernels { step: None, straggling: Duration::ZERO, job, asker: Asker::nobody() });
     let cost = Cost { flops, bytes: 0 };
     let costs = &Costs::of(KernelKind::Matmul, cost);
     let at_once = world.compute((task, 0), None, costs, kernels);
