@@ -26,6 +26,7 @@ mod schema;
 mod serve;
 mod sim;
 mod status;
+mod stdout;
 mod tape;
 mod task;
 
@@ -46,7 +47,8 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
                 return ExitCode::Usage;
             }
             // If even the terminal is gone, only the exit code can report the failure.
-            return error.print().map_or(ExitCode::Internal, |()| ExitCode::Done);
+            let printed = stdout::unless_reader_left(error.print());
+            return printed.map_or(ExitCode::Internal, |()| ExitCode::Done);
         }
     };
     args.color.write_global();

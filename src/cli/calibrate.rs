@@ -2,11 +2,12 @@
 //! running cluster, or fits the laws of workers' step times to earlier results.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::args::CalibrateArgs;
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::deployment::{Certificates, ExitCode, StopRequest, read_cluster};
 use crate::experiment::ExperimentError;
 use crate::experiment::calibration::{
@@ -33,7 +34,7 @@ pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
         Some(path) => {
             fs::write(path, text).map_err(Failure::writing(path.display().to_string()))?;
         }
-        None => write!(io::stdout(), "{text}").map_err(Failure::writing("the result"))?,
+        None => write!(stdout(), "{text}").map_err(Failure::writing("the result"))?,
     }
     Ok(ExitCode::Done)
 }

@@ -12,6 +12,7 @@ use tokio::runtime;
 use super::args::{Format, LaunchArgs, ScenarioArgs, SimArgs};
 use super::failure::Failure;
 use super::progress::Progress;
+use super::stdout::stdout;
 use crate::deployment::{ExitCode, StopRequest};
 use crate::experiment::chaos::{Broken, ChaosReport, ChaosRun, Launches};
 use crate::experiment::{Experiment, Launcher, Trainer};
@@ -83,7 +84,7 @@ fn print(
     format: Format,
     report: &ChaosReport,
 ) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     let written = match format {
         Format::Json => serde_json::to_writer_pretty(&mut out, report)
             .map_err(io::Error::from)

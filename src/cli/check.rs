@@ -8,6 +8,7 @@ use super::args::CheckArgs;
 use super::failure::Failure;
 use super::progress::Several;
 use super::sim::simulate;
+use super::stdout::stdout;
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, simulate_all};
 use crate::report::{Checked, Expectations, Report, World, write_junit};
@@ -89,7 +90,7 @@ fn update(
 }
 
 fn print(all: &[Checked]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     for Checked { name, differences, .. } in all {
         match differences.is_empty() {
             true => writeln!(out, "{name}: as expected")?,

@@ -9,6 +9,7 @@ use super::args::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
 };
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::checkpoint::{CheckpointError, Restored, Retention, Saver, export, open_store};
 use crate::deployment::ExitCode;
 use crate::units::Bytes;
@@ -38,7 +39,7 @@ fn show(args: &ShowCheckpointArgs) -> Result<ExitCode, Failure> {
         None => newest(&mut saver, &args.location)?.global_step,
     };
     let contents = Contents::of(&saver.index(step)?);
-    let out = io::stdout().lock();
+    let out = stdout();
     let printed =
         if args.json { listing::write_json(&contents, out) } else { contents.write_text(out) };
     printed.map_err(Failure::writing("the result"))?;
@@ -113,7 +114,7 @@ fn where_else(location: &str) -> String {
 }
 
 fn print(rows: &[Row], as_json: bool) -> Result<(), Failure> {
-    let out = io::stdout().lock();
+    let out = stdout();
     let printed = if as_json { listing::write_json(rows, out) } else { write_rows(rows, out) };
     printed.map_err(Failure::writing("the result"))
 }

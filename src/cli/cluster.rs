@@ -9,6 +9,7 @@ use serde_json::{Map, json};
 
 use super::args::ClusterArgs;
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::deployment::{ExitCode, find_role};
 use crate::experiment::Experiment;
@@ -40,7 +41,7 @@ pub(super) fn warn(config: &RunConfig) {
 }
 
 fn print(config: &RunConfig, cluster: &ClusterSpec) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     let chief = config.chief().map_or_else(|| "unknown".to_owned(), |chief| chief.to_string());
     let task = config.task_type().map_or_else(|| "none".to_owned(), |_| config.task().to_string());
     writeln!(out, "task     {task}{}", if config.is_chief() { ", the chief" } else { "" })?;
@@ -79,5 +80,5 @@ fn print_json(config: &RunConfig, cluster: &ClusterSpec) -> io::Result<()> {
         "tasks": tasks,
         "replicas": named(cluster),
     });
-    writeln!(io::stdout().lock(), "{found:#}")
+    writeln!(stdout(), "{found:#}")
 }

@@ -4,12 +4,13 @@ use std::io::{self, Write};
 
 use super::args::DoctorArgs;
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::deployment::{ExitCode, Finding, examine_machine};
 
 /// Runs the command. A harmful setting is no failure: a training runs all the same.
 pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let findings = examine_machine();
-    let out = io::stdout().lock();
+    let out = stdout();
     let printed = if args.json { write_json(&findings, out) } else { write_text(&findings, out) };
     printed.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)

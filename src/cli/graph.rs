@@ -6,12 +6,13 @@ mod dot;
 mod drawing;
 mod text;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::args::{ExportArgs, GraphArgs, GraphCommand, ImportArgs, ShowArgs};
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::cluster::{DeviceSpec, TaskName};
 use crate::deployment::ExitCode;
 use crate::experiment::scenario::Change;
@@ -36,7 +37,7 @@ pub(super) fn run(args: &GraphArgs) -> Result<ExitCode, Failure> {
 
 fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let contents = Contents::of(&read(&args.file, &args.outputs)?)?;
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     let written = match args.json {
         true => contents.write_json(&mut out),
         false => contents.write_text(&mut out),
@@ -62,7 +63,7 @@ fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
         (_, true) => drawing.json(),
         _ => text::render(&drawing),
     };
-    write!(io::stdout().lock(), "{drawn}").map_err(Failure::writing("the result"))?;
+    write!(stdout(), "{drawn}").map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }
 

@@ -1,10 +1,10 @@
 //! `completions` and `man`: what a shell completes, and the manual's pages.
 
 use std::fs;
-use std::io;
 
 use super::args::{CompletionsArgs, ManArgs, understood};
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::deployment::ExitCode;
 
 /// The name under which the program is installed.
@@ -12,7 +12,7 @@ const NAME: &str = "trainyard";
 
 /// Prints the script by which a shell completes commands and flags.
 pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
-    clap_complete::generate(args.shell, &mut understood(), NAME, &mut io::stdout().lock());
+    clap_complete::generate(args.shell, &mut understood(), NAME, &mut stdout());
     Ok(ExitCode::Done)
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::args::{Format, ScenarioArgs};
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::deployment::ExitCode;
 use crate::experiment::{Files, Trial};
 use crate::report::{End, Report, Run, SkippedFault, json, summary, table};
@@ -74,7 +75,7 @@ impl Out {
 
 /// Prints the report: as JSON, or as tables with a line of digests for each run.
 fn print(format: Format, report: &Report) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     let layout = match format {
         Format::Json => return json::write(report, out),
         Format::Text(layout) => layout,
@@ -134,7 +135,7 @@ fn skipped_faults(runs: &[(&str, &[SkippedFault])]) -> Vec<String> {
 /// Prints a scenario with its changes, in the form of a file.
 pub(super) fn print_scenario(args: &ScenarioArgs) -> Result<ExitCode, Failure> {
     let text = args.experiment()?.text_with_changes()?;
-    write!(io::stdout().lock(), "{text}").map_err(Failure::writing("the scenario"))?;
+    write!(stdout(), "{text}").map_err(Failure::writing("the scenario"))?;
     Ok(ExitCode::Done)
 }
 

@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::output::command;
 use super::progress::Several;
 use super::results::{Results, on_stop};
+use super::stdout::stdout;
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, simulate_all};
 use crate::report::World;
@@ -98,7 +99,7 @@ fn shown(plan: &Plan, out: Option<&Path>, format: Format) -> Result<(), Failure>
     let written = out.map_or(Ok(()), |folder| {
         write_files(plan, folder).map_err(Failure::writing(folder.display().to_string()))
     });
-    let mut stdout = io::stdout().lock();
+    let mut stdout = stdout();
     let printed = match format {
         Format::Json => plan.write_json(&mut stdout),
         Format::Text(layout) => write!(stdout, "{}", plan.render(layout)),

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::deployment::ExitCode;
 use crate::experiment::scenario::{NETWORKS, PROCESSORS};
 use crate::report::{Layout, TextTable};
@@ -10,7 +11,7 @@ use crate::units::BytesPerSecond;
 
 /// Runs the command.
 pub(super) fn run() -> Result<ExitCode, Failure> {
-    list(&mut io::stdout().lock()).map_err(Failure::writing("the presets"))?;
+    list(&mut stdout()).map_err(Failure::writing("the presets"))?;
     Ok(ExitCode::Done)
 }
 

@@ -1,9 +1,10 @@
 //! `schema`: prints the JSON schema of what a command writes.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use super::args::{SchemaArgs, SchemaOf};
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::deployment::ExitCode;
 use crate::report::json;
 use crate::report::plan::Plan;
@@ -14,6 +15,6 @@ pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode, Failure> {
         SchemaOf::Result => json::SCHEMA,
         SchemaOf::Plan => Plan::SCHEMA,
     };
-    write!(io::stdout().lock(), "{schema}").map_err(Failure::writing("the schema"))?;
+    write!(stdout(), "{schema}").map_err(Failure::writing("the schema"))?;
     Ok(ExitCode::Done)
 }

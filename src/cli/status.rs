@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::args::StatusArgs;
 use super::cluster::write_replicas;
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::deployment::{ExitCode, Question, SessionStanding, Standing, ask};
 
 /// Runs the command.
@@ -17,7 +18,7 @@ pub(super) fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
         certificates: &args.certs,
         client: &args.client,
     })?;
-    let out = io::stdout().lock();
+    let out = stdout();
     let printed = if args.json { write_json(&standing, out) } else { write_text(&standing, out) };
     printed.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)

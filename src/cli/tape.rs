@@ -1,9 +1,10 @@
 //! `tape`: prints what the tasks of a recorded deployment received.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use super::args::{ShowTapeArgs, TapeArgs, TapeCommand};
 use super::failure::Failure;
+use super::stdout::stdout;
 use crate::deployment::ExitCode;
 use crate::experiment::ExperimentError;
 use crate::tape::{Life, Tapes};
@@ -12,7 +13,7 @@ use crate::tape::{Life, Tapes};
 pub(super) fn run(args: &TapeArgs) -> Result<ExitCode, Failure> {
     let TapeCommand::Show(args) = &args.command;
     let tapes = Tapes::load(&args.folder).map_err(ExperimentError::from)?;
-    show(args, &tapes, io::stdout().lock())?;
+    show(args, &tapes, stdout())?;
     Ok(ExitCode::Done)
 }
 

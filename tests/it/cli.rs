@@ -26,3 +26,4 @@ mod roles;
 mod schemas;
 #[cfg(unix)]
 mod tasks;
+mod unwritable;

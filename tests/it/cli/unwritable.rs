@@ -1,0 +1,60 @@
+//! A standard output whose reader has gone, and one that can't be written.
+
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
+
+use crate::support::binary::{Said, folder, scenario};
+
+const SCENARIO: &str = "[cluster]\nps = 1\nworker = 1\n[program]\nbatch = 8\n[stop]\nsteps = 5\n";
+
+/// What `args` come to with this standard output.
+fn said_to(stdout: impl Into<Stdio>, args: &[&str]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.args(args).stdout(stdout).env("RUST_BACKTRACE", "0");
+    let output = command.output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    Said { code: output.status.code().expect("it was not killed"), out: String::new(), err }
+}
+
+/// What `args` come to if nobody reads their standard output.
+fn unread(args: &[&str]) -> Said {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    said_to(writer, args)
+}
+
+#[test]
+fn a_command_whose_reader_has_gone_ends_quietly_and_as_if_it_had_been_read() {
+    let path = scenario("unread", SCENARIO);
+    let out = folder("unread_files");
+    let sim = ["sim", &path, "--quiet", "--out", out.to_str().unwrap()];
+    let target = ["--set", "stop.accuracy=1.0"];
+    let commands: [(&[&str], i32); 9] = [
+        (&["--help"], 0),
+        (&["presets"], 0),
+        (&["doctor"], 0),
+        (&["schema", "result"], 0),
+        (&["completions", "bash"], 0),
+        (&["cluster"], 0),
+        (&["sim", &path, "--print-config"], 0),
+        (&sim, 0),
+        (&[&sim[..], &target].concat(), 3),
+    ];
+    for (args, code) in commands {
+        let said = unread(args);
+        assert_eq!((said.code, said.err.as_str()), (code, ""), "{args:?}");
+    }
+    assert!(fs::metadata(out.join("result.json")).unwrap().len() > 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_a_full_disk_does_not_take_is_an_error() {
+    let path = scenario("full_stdout", SCENARIO);
+    for args in [&["presets"][..], &["sim", &path, "--quiet"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let said = said_to(full, args);
+        assert_eq!(said.code, 9, "{args:?}: {}", said.err);
+        assert!(said.err.contains("cannot write"), "{}", said.err);
+    }
+}
