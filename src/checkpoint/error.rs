@@ -162,6 +162,11 @@ impl CheckpointError {
         }
     }
 
+    /// Whether the store's place refuses, as opposed to a file in it that can't be read.
+    pub(crate) fn is_of_the_place(&self) -> bool {
+        matches!(self, Self::Store { what, .. } if *what != "read")
+    }
+
     /// Whether the store has no room, or takes nothing: what is in it can be read.
     pub(crate) fn is_for_lack_of_room(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};

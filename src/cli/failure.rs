@@ -161,8 +161,7 @@ fn of_checkpoint(error: &CheckpointError) -> ExitCode {
         CheckpointError::Store { source, .. } if source.kind() == io::ErrorKind::NotADirectory => {
             ExitCode::Usage
         }
-        CheckpointError::Store { what, .. } if what.starts_with("read") => ExitCode::CorruptData,
-        CheckpointError::Store { .. } => ExitCode::Unwritable,
+        error if error.is_of_the_place() => ExitCode::Unwritable,
         _ => ExitCode::CorruptData,
     }
 }
@@ -185,6 +184,7 @@ mod tests {
         assert_eq!(code(Code::Stalled), (ExitCode::Stalled, ExitCode::Stalled));
         assert_eq!(code(Code::Unavailable), (ExitCode::TrainingLost, ExitCode::PeersLost));
         assert_eq!(code(Code::DataLoss), (ExitCode::CorruptData, ExitCode::CorruptData));
+        assert_eq!(code(Code::Unwritable), (ExitCode::Unwritable, ExitCode::Unwritable));
         assert_eq!(code(Code::Internal), (ExitCode::Internal, ExitCode::Internal));
     }
 }

@@ -103,6 +103,7 @@ impl ExitCode {
             | Code::WorkersLeft => Self::TrainingLost,
             Code::Unanswered => Self::Unanswered,
             Code::DataLoss => Self::CorruptData,
+            Code::Unwritable => Self::Unwritable,
             Code::Unauthenticated => Self::CertificateRefused,
             Code::Cancelled | Code::Late | Code::OutOfRange | Code::Internal => Self::Internal,
         }

@@ -38,9 +38,12 @@ pub enum Code {
     Unanswered,
     /// A task refuses this one's certificate, or this one that of the task. Issue it anew.
     Unauthenticated,
-    /// Saved state can't be read, or state can't be saved. Mend the store; nothing that was good is
+    /// Saved state or data is damaged, or can't be read. Mend the store; nothing that was good is
     /// lost.
     DataLoss,
+    /// A checkpoint or a file can't be written, such as to a full disk. Make room, or name another
+    /// place; nothing that was good is lost.
+    Unwritable,
     /// The loss is not a number any more (TensorFlow: `NanLossDuringTrainingError`). Begin again
     /// with a lower learning rate, or with clipped gradients.
     NanLoss,

@@ -101,5 +101,5 @@ pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
         "can't write {}: {error}; make room there, or write to another folder",
         path.display()
     );
-    Error::new(Code::DataLoss, message)
+    Error::new(Code::Unwritable, message)
 }

@@ -36,13 +36,14 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// The time between two looks whether the user has asked to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The codes of errors that a process ends with, of which its exit code says less.
-const CODES: [Code; 6] = [
+const CODES: [Code; 7] = [
     Code::VariablesLost,
     Code::WorkersLeft,
     Code::Aborted,
     Code::DeadlineExceeded,
     Code::Unavailable,
     Code::DataLoss,
+    Code::Unwritable,
 ];
 
 /// Launches for the timelines of an experiment.
@@ -225,6 +226,7 @@ fn as_of_a_step(error: ExperimentError) -> Error {
     let of_exit = match code {
         ExitCode::PeersLost => Code::Unavailable,
         ExitCode::CorruptData => Code::DataLoss,
+        ExitCode::Unwritable => Code::Unwritable,
         ExitCode::Unanswered => Code::Unanswered,
         _ => Code::Internal,
     };

@@ -164,7 +164,7 @@ impl CheckpointSaver {
     /// Saves as [`CheckpointSaver::save`]; the training goes on even if that fails.
     async fn try_to_save(&mut self, context: &HookContext<'_>) -> Result<()> {
         match self.save(context).await {
-            Err(error) if matches!(error.code, Code::DataLoss | Code::DeadlineExceeded) => {
+            Err(error) if is_of_store(&error) || error.code == Code::DeadlineExceeded => {
                 go_on_without(context, &error);
                 Ok(())
             }
@@ -176,7 +176,7 @@ impl CheckpointSaver {
     /// that has come back before the first step goes on.
     async fn save_first(&mut self, context: &HookContext<'_>) -> Result<()> {
         match self.save(context).await {
-            Err(error) if error.code == Code::DataLoss => {
+            Err(error) if is_of_store(&error) => {
                 if !self.checkpoints.has_any(context.task).await? {
                     return Err(error);
                 }
@@ -186,6 +186,11 @@ impl CheckpointSaver {
             saved => saved,
         }
     }
+}
+
+/// Whether a checkpoint could not be saved, and the variables are as they were.
+fn is_of_store(error: &Error) -> bool {
+    matches!(error.code, Code::DataLoss | Code::Unwritable)
 }
 
 /// A checkpoint can't be written, for `error`, and the training goes on.

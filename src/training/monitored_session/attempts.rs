@@ -133,7 +133,8 @@ impl MonitoredSession {
     ///
     /// # Errors
     /// `root`, if the task does not come back, or comes back without values that no checkpoint has;
-    /// with the code `DataLoss` if the checkpoints are damaged.
+    /// with the code `DataLoss` if the checkpoints are damaged, and `Unwritable` if none can be
+    /// written.
     pub(super) fn recover(
         &mut self,
         root: Error,
@@ -171,7 +172,7 @@ impl MonitoredSession {
                     tracing::warn!(%error, "the new session is lost too")
                 }
                 Err(error) if is_end(&error) => return Err(error),
-                Err(error) if error.code == Code::DataLoss => {
+                Err(error) if matches!(error.code, Code::DataLoss | Code::Unwritable) => {
                     // Whoever starts again finds the same checkpoints.
                     return Err(Error { code: error.code, ..given_up(&root, &error.message) });
                 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-use crate::support::binary::{Said, folder, scenario};
+use crate::support::binary::{Said, folder, scenario, trainyard};
 
 const SCENARIO: &str = "[cluster]\nps = 1\nworker = 1\n[program]\nbatch = 8\n[stop]\nsteps = 5\n";
 
@@ -45,6 +45,18 @@ fn a_command_whose_reader_has_gone_ends_quietly_and_as_if_it_had_been_read() {
         assert_eq!((said.code, said.err.as_str()), (code, ""), "{args:?}");
     }
     assert!(fs::metadata(out.join("result.json")).unwrap().len() > 0);
+}
+
+#[test]
+fn a_disk_that_is_full_as_a_training_begins_is_exit_code_9_as_one_that_fills_later() {
+    let checkpoint = "[checkpoint]\nevery_steps = 2\n";
+    for at in ["0s", "1ms"] {
+        let fault = format!("[[fault]]\nat = '{at}'\nfull_disk = true\nfor = '1h'\n");
+        let slow = "[compute]\nstep_time = { law = 'constant', value = '10ms' }\n";
+        let path = scenario("full_disk", &format!("{SCENARIO}{checkpoint}{slow}{fault}"));
+        let said = trainyard(&["sim", &path, "--quiet"]);
+        assert_eq!(said.code, 9, "full at {at}: {}", said.err);
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use trainyard::checkpoint::{Entry, Memory, Store};
-use trainyard::experiment::Experiment;
+use trainyard::experiment::{Experiment, ExperimentError};
 use trainyard::prelude::*;
 use trainyard::report::End;
 use trainyard::training::{Checkpointing, SecondOrStepTimer, train};
@@ -138,6 +138,20 @@ fn a_full_disk_loses_no_result_and_the_report_names_what_could_not_be_saved() {
     assert!(why.contains("no space is left"), "{why}");
     assert!(full.end == End::Unsaved && full.test_accuracy.is_some());
     assert_eq!(full.weights_digest, whole.weights_digest, "the training is none the worse");
+}
+
+#[test]
+fn a_disk_that_is_full_as_the_training_begins_ends_it_as_one_that_cannot_be_written() {
+    let text = "[stop]\nsteps = 4\n[[run]]\nname = 'a'\nmode = 'sync'\n";
+    for room in [0, 1, 2] {
+        let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+        let store = Filling { memory: Memory::default(), room: AtomicU32::new(room) };
+        trial.checkpointing = Some(Checkpointing::new(Arc::new(store)));
+        let error = trial.report(&trial.simulate(&train)).unwrap_err();
+        let ExperimentError::Run { error, .. } = error else { panic!("{error}") };
+        assert_eq!(error.code, Code::Unwritable, "room for {room} files: {error}");
+        assert!(error.message.contains("no space is left"), "{error}");
+    }
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn der(identity: &Identity, task: &TaskName) -> (CertificateDer<'static>, Privat
 }
 
 const PROTOCOL: &str = "trainyard/1";
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 
 /// An introduction as a task would send it.
 fn hello(version: u32, run: &str, task: &str, incarnation: u64) -> Vec<u8> {

@@ -233,7 +233,11 @@ fn a_summary_that_can_not_be_written_names_its_file_and_two_writers_have_two_fil
             assert_eq!(events(other.path()).1, [(2, "b".to_owned(), 2.0)]);
             let no_folder = one.path().to_owned();
             let says = [no_folder.to_str().unwrap(), "can't write"];
-            assert_error(SummaryWriter::create(&task, &no_folder).map(drop), Code::DataLoss, &says);
+            assert_error(
+                SummaryWriter::create(&task, &no_folder).map(drop),
+                Code::Unwritable,
+                &says,
+            );
             Ok(())
         }
     });

@@ -103,11 +103,12 @@ impl Timeline<'_> {
             }
             Code::VariablesLost => self.may_end_it() || saved.is_empty(),
             Code::WorkersLeft => true,
+            Code::DataLoss => has_torn_all,
             // A place that can't be written to at the beginning ends the training at once.
-            Code::DataLoss => has_torn_all || self.has(is_full_disk) && saved.is_empty(),
+            Code::Unwritable => self.has(is_full_disk) && saved.is_empty(),
             _ => false,
         };
-        let names_one = names_one || error.code == Code::DataLoss;
+        let names_one = names_one || matches!(error.code, Code::DataLoss | Code::Unwritable);
         found.unless(names_one && is_excused, Promise::Explains, how);
     }
 
