@@ -69,6 +69,7 @@ mod tf_config;
 mod validator;
 
 pub use address::AddressError;
+pub(crate) use address::{Endpoint, parse_address};
 pub use cluster_error::ClusterError;
 pub use config_error::{ConfigError, ConfigErrors, ConfigProblem, ConfigWarning};
 pub use device_name::DeviceName;

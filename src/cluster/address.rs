@@ -34,10 +34,10 @@ pub enum AddressError {
 }
 
 /// An address in its canonical form, equal for two spellings of one address.
-pub(super) type Endpoint = (String, u16);
+pub(crate) type Endpoint = (String, u16);
 
 /// The host and the port of `text`, the host in lower case.
-pub(super) fn parse_address(text: &str) -> Result<Endpoint, AddressError> {
+pub(crate) fn parse_address(text: &str) -> Result<Endpoint, AddressError> {
     if text.trim().is_empty() {
         return Err(AddressError::Empty);
     }

@@ -1,6 +1,7 @@
 //! The file as a whole: its sections, and the checks between them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use super::replicas::{ReplicaFile, workers};
 use super::run::{RunFile, runs};
 use super::synonyms;
 use super::{Calibration, Checkpoint, Scenario, Tasks, Tune, all_reduce};
-use crate::cluster::TaskName;
+use crate::cluster::{Endpoint, TaskName, parse_address};
 use crate::kernels::Numerics;
 use crate::report::plan::Price;
 use crate::runtime::Patience;
@@ -156,7 +157,7 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
         let meant = meant.map(|job| format!("; is `{job}` meant to be it?")).unwrap_or_default();
         found.note("cluster", format!("no `worker` job, so nobody trains{meant}"));
     }
-    let mut cluster = BTreeMap::new();
+    let (mut cluster, mut first_at) = (BTreeMap::new(), BTreeMap::new());
     for (job, tasks) in file {
         let named = job.starts_with(|c: char| c.is_ascii_alphabetic());
         let named = named && job.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -177,15 +178,40 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
             "a job has at least 1 task; remove it, or give it one".to_owned()
         });
         if let Tasks::Addresses(addresses) = &tasks {
-            for (index, address) in addresses.iter().enumerate() {
-                found.unless(is_host_and_port(address), format!("{path}[{index}]"), || {
-                    format!("`{address}` is no `host:port`; write, for example, `10.0.0.1:2222`")
-                });
-            }
+            check_addresses(&path, &job, addresses, &mut first_at, found);
         }
         cluster.insert(job, tasks);
     }
     cluster
+}
+
+/// Checks the `addresses` of the job at `path`: each is a `host:port` that no other task has.
+/// `first_at` has the tasks that are at an address already.
+fn check_addresses(
+    path: &str,
+    job: &str,
+    addresses: &[String],
+    first_at: &mut BTreeMap<Endpoint, String>,
+    found: &mut Mistakes,
+) {
+    for (index, address) in addresses.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        found.unless(is_host_and_port(address), &path, || {
+            format!("`{address}` is no `host:port`; write, for example, `10.0.0.1:2222`")
+        });
+        let Ok(endpoint) = parse_address(address) else { continue };
+        let task = format!("{job}:{index}");
+        match first_at.entry(endpoint) {
+            Entry::Vacant(free) => drop(free.insert(task)),
+            Entry::Occupied(first) => found.note(
+                path,
+                format!(
+                    "`{address}` is the address of {} already; give {task} another",
+                    first.get()
+                ),
+            ),
+        }
+    }
 }
 
 /// Checks what is asked of hosts: that the tasks of one have the same network card, and that their

@@ -206,6 +206,10 @@ fn each_contradiction_of_the_cluster_says_what_to_write_instead() {
             "2: cluster.worker[1]: `b` is no `host:port`; write, for example, `10.0.0.1:2222`",
         ),
         (
+            "[cluster]\nps = [\"a:1\"]\nworker = [\"b:1\", \"A:01\"]",
+            "3: cluster.worker[1]: `A:01` is the address of ps:0 already; give worker:1 another",
+        ),
+        (
             "[cluster]\nworker = 1\n\"a:b\" = 1",
             "3: cluster.\"a:b\": a job's name is letters, digits and `_`, and begins with a letter",
         ),
