@@ -40,9 +40,10 @@ pub(super) struct FaultInjector {
     host_of: Vec<usize>,
     are_expected: bool,
     silence: Duration,
-    by_time: Vec<(Time, FaultKind)>,
-    by_delivery: Vec<(u64, FaultKind)>,
-    by_event: Vec<(u64, FaultKind)>,
+    /// The faults to come by their triggers, as the events with which they begin.
+    by_time: Vec<(Time, FaultEvent)>,
+    by_delivery: Vec<(u64, FaultEvent)>,
+    by_event: Vec<(u64, FaultEvent)>,
     /// The number of freezes so far.
     freezes: u64,
     /// By task: its last freeze.
@@ -64,11 +65,12 @@ impl FaultInjector {
     /// The faults of `tasks`, which are on the hosts `host_of`.
     pub(super) fn new(tasks: &[TaskName], host_of: Vec<usize>, faults: &Faults, seed: u64) -> Self {
         let (mut by_time, mut by_delivery, mut by_event) = (Vec::new(), Vec::new(), Vec::new());
-        for fault in &faults.list {
+        for (number, fault) in faults.list.iter().enumerate() {
+            let event = FaultEvent::Begin { number, kind: fault.kind.clone() };
             match fault.at {
-                Trigger::Time(time) => by_time.push((time, fault.kind.clone())),
-                Trigger::Delivery(number) => by_delivery.push((number, fault.kind.clone())),
-                Trigger::Event(number) => by_event.push((number, fault.kind.clone())),
+                Trigger::Time(time) => by_time.push((time, event)),
+                Trigger::Delivery(count) => by_delivery.push((count, event)),
+                Trigger::Event(count) => by_event.push((count, event)),
             }
         }
         Self {
@@ -99,9 +101,7 @@ impl FaultInjector {
     /// The effects that the run begins with: the faults that begin at a given time.
     pub(super) fn schedule(&mut self) -> Vec<FaultEffect> {
         let timed = self.by_time.drain(..);
-        timed
-            .map(|(at, kind)| FaultEffect::Schedule { at, event: FaultEvent::Begin(kind) })
-            .collect()
+        timed.map(|(at, event)| FaultEffect::Schedule { at, event }).collect()
     }
 
     /// Takes the faults that begin with delivery `number`.
@@ -111,7 +111,7 @@ impl FaultInjector {
             return Vec::new(); // asked at every delivery
         }
         let due = self.by_delivery.extract_if(.., |(at, _)| *at == number);
-        due.map(|(_, kind)| FaultEvent::Begin(kind)).collect()
+        due.map(|(_, event)| event).collect()
     }
 
     /// Takes the faults that begin after `events` events.
@@ -121,7 +121,7 @@ impl FaultInjector {
             return Vec::new(); // asked at every event
         }
         let due = self.by_event.extract_if(.., |(at, _)| *at <= events);
-        due.map(|(_, kind)| FaultEvent::Begin(kind)).collect()
+        due.map(|(_, event)| event).collect()
     }
 
     /// The end of `observer`'s connection to an earlier incarnation of `peer`, by a reset.
@@ -203,7 +203,7 @@ impl FaultInjector {
         links: &mut Links,
     ) -> Vec<FaultEffect> {
         match event {
-            FaultEvent::Begin(kind) => self.begin(now, kind, links),
+            FaultEvent::Begin { number, kind } => self.begin(now, (number, kind), links),
             FaultEvent::Restart { task } => vec![FaultEffect::Start { task }],
             FaultEvent::Thaw { task, incarnation } => self.thaw(now, task, incarnation, links),
             FaultEvent::Heal { pairs } => self.heal(&pairs, links),
@@ -234,8 +234,13 @@ impl FaultInjector {
         }
     }
 
-    fn begin(&mut self, now: Time, kind: FaultKind, links: &mut Links) -> Vec<FaultEffect> {
-        let fault = self.skipped.begin(now, &kind);
+    fn begin(
+        &mut self,
+        now: Time,
+        (number, kind): (usize, FaultKind),
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        let fault = self.skipped.begin(number);
         if self.is_in_vain(&kind, links) {
             tracing::info!(at = %now, ?kind, "fault skipped: the task is not running");
             self.skipped.skip(fault, SkipReason::NotRunning);

@@ -7,8 +7,8 @@ use crate::units::Time;
 /// A point in a fault's course.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::simulation) enum FaultEvent {
-    /// The fault begins.
-    Begin(FaultKind),
+    /// The fault of this `number` among those of the run begins.
+    Begin { number: usize, kind: FaultKind },
     /// A crashed task starts again.
     Restart { task: usize },
     /// A freeze ends, unless another has extended it or the task has died meanwhile.

@@ -1,11 +1,11 @@
 //! The faults of a run that have not begun, and those that were skipped: a user learns of both.
 
-use crate::simulation::faults::{Damage, Fault, FaultKind, SkipReason, SkippedFault, Trigger};
-use crate::units::Time;
+use crate::simulation::faults::{Damage, Fault, SkipReason, SkippedFault};
 
 /// The faults of a run that have not happened.
 pub(super) struct Skipped {
-    to_come: Vec<Fault>,
+    /// By their numbers: the faults to come.
+    to_come: Vec<Option<Fault>>,
     /// The damage to checkpoints that nobody has taken yet.
     damage: Vec<(Damage, Option<Fault>)>,
     skipped: Vec<SkippedFault>,
@@ -13,18 +13,13 @@ pub(super) struct Skipped {
 
 impl Skipped {
     pub(super) fn new(faults: &[Fault]) -> Self {
-        Self { to_come: faults.to_vec(), damage: Vec::new(), skipped: Vec::new() }
+        let to_come = faults.iter().cloned().map(Some).collect();
+        Self { to_come, damage: Vec::new(), skipped: Vec::new() }
     }
 
-    /// Takes the fault of this `kind` that begins `now` from those to come; none if the run was not
-    /// given it.
-    pub(super) fn begin(&mut self, now: Time, kind: &FaultKind) -> Option<Fault> {
-        let begins = |fault: &Fault| match fault.at {
-            Trigger::Time(at) => at == now && fault.kind == *kind,
-            Trigger::Delivery(_) | Trigger::Event(_) => fault.kind == *kind,
-        };
-        let position = self.to_come.iter().position(begins)?;
-        Some(self.to_come.remove(position))
+    /// Takes the fault of this `number` from those to come; none if the run was not given it.
+    pub(super) fn begin(&mut self, number: usize) -> Option<Fault> {
+        self.to_come.get_mut(number)?.take()
     }
 
     /// Notes that `fault` was skipped.
@@ -54,7 +49,7 @@ impl Skipped {
     pub(super) fn at_the_end(&self) -> Vec<SkippedFault> {
         let why = SkipReason::RunEnded;
         let unseen = self.damage.iter().filter_map(|(_, fault)| fault.as_ref());
-        let missed = unseen.chain(&self.to_come);
+        let missed = unseen.chain(self.to_come.iter().flatten());
         let missed = missed.map(|fault| SkippedFault { fault: fault.clone(), why });
         self.skipped.iter().cloned().chain(missed).collect()
     }

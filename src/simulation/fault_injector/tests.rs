@@ -28,12 +28,17 @@ fn injector(faults: &[Fault]) -> (FaultInjector, Links) {
     (FaultInjector::new(&[A, B, C].map(name), vec![0, 1, 2], &faults, 1), links)
 }
 
+/// The beginning of a fault that is the run's first, if it has any.
+fn begin(kind: FaultKind) -> FaultEvent {
+    FaultEvent::Begin { number: 0, kind }
+}
+
 fn crash(task: usize, restart_after: Option<Duration>) -> FaultEvent {
-    FaultEvent::Begin(FaultKind::Crash { task: name(task), restart_after })
+    begin(FaultKind::Crash { task: name(task), restart_after })
 }
 
 fn freeze(task: usize, seconds: u32) -> FaultEvent {
-    FaultEvent::Begin(FaultKind::Freeze { task: name(task), lasts: SECOND * seconds })
+    begin(FaultKind::Freeze { task: name(task), lasts: SECOND * seconds })
 }
 
 fn silence(observer: usize, peer: usize, cause: SilenceCause) -> FaultEvent {
@@ -109,19 +114,55 @@ fn the_faults_that_did_not_happen_are_known_at_the_end_and_why() {
     let list = [(0, crash(B)), (1, crash(B)), (2, torn.clone()), (3, torn), (9, crash(A))]
         .map(|(seconds, kind)| fault(seconds, kind));
     let (mut faults, mut links) = injector(&list);
-    let mut begin = |faults: &mut FaultInjector, fault: &Fault| {
-        let Trigger::Time(at) = fault.at else { unreachable!() };
-        faults.apply(at, FaultEvent::Begin(fault.kind.clone()), &mut links);
+    let mut scheduled = faults.schedule().into_iter();
+    let mut begin = |faults: &mut FaultInjector, count| {
+        for effect in scheduled.by_ref().take(count) {
+            let FaultEffect::Schedule { at, event } = effect else { unreachable!() };
+            faults.apply(at, event, &mut links);
+        }
     };
-    list[..3].iter().for_each(|fault| begin(&mut faults, fault));
+    begin(&mut faults, 3);
     assert_eq!(faults.take_damage(false), [], "there is no checkpoint");
-    begin(&mut faults, &list[3]);
+    begin(&mut faults, 1);
     assert_eq!(faults.take_damage(true), [Damage::Cut]);
     let skipped = |number: usize, why| SkippedFault { fault: list[number].clone(), why };
     let expected = [
         skipped(1, SkipReason::NotRunning),
         skipped(2, SkipReason::NoCheckpoint),
         skipped(4, SkipReason::RunEnded),
+    ];
+    assert_eq!(faults.skipped(), expected);
+}
+
+#[test]
+fn of_faults_of_one_kind_the_one_that_did_not_happen_is_known_by_its_number() {
+    let kind = FaultKind::Crash { task: name(B), restart_after: None };
+    let triggers = [
+        Trigger::Delivery(1000),
+        Trigger::Event(1000),
+        Trigger::Time(at(9)),
+        Trigger::Time(at(1)),
+        Trigger::Event(7),
+        Trigger::Delivery(5),
+    ];
+    let list = triggers.map(|at| Fault { at, kind: kind.clone() });
+    let (mut faults, mut links) = injector(&list);
+    let timed = faults.schedule().into_iter().filter_map(|effect| match effect {
+        FaultEffect::Schedule { event, at: time } if time == at(1) => Some(event),
+        _ => None,
+    });
+    let timed: Vec<FaultEvent> = timed.collect();
+    for due in [timed, faults.due_after_events(7), faults.due_at_delivery(5)] {
+        let [event] = &due[..] else { panic!("one fault begins: {due:?}") };
+        faults.apply(at(1), event.clone(), &mut links);
+    }
+    let skipped = |number: usize, why| SkippedFault { fault: list[number].clone(), why };
+    let expected = [
+        skipped(4, SkipReason::NotRunning),
+        skipped(5, SkipReason::NotRunning),
+        skipped(0, SkipReason::RunEnded),
+        skipped(1, SkipReason::RunEnded),
+        skipped(2, SkipReason::RunEnded),
     ];
     assert_eq!(faults.skipped(), expected);
 }
@@ -189,7 +230,7 @@ fn the_thaw_of_a_task_that_died_while_it_was_frozen_does_nothing() {
 fn a_partition_cuts_every_pair_until_it_heals_or_they_lose_each_other() {
     let (mut faults, mut links) = injector(&[]);
     let tasks = [A, C].map(name).to_vec();
-    let begin = FaultEvent::Begin(FaultKind::Partition { tasks, lasts: SECOND * 2 });
+    let begin = begin(FaultKind::Partition { tasks, lasts: SECOND * 2 });
     let (a_of_c, c_of_a) =
         (silence(A, C, SilenceCause::Partition), silence(C, A, SilenceCause::Partition));
     let heal = FaultEvent::Heal { pairs: vec![(C, A), (A, C)] };
@@ -210,10 +251,10 @@ fn slow_faults_multiply_while_they_overlap_and_end_each_by_itself() {
     for (factor, all) in [(2.0, 2.0), (3.0, 6.0)] {
         let slow = FaultKind::SlowTask { task: name(B), factor, lasts: SECOND };
         let end = FaultEvent::EndSlowTask { task: B, factor };
-        let effects = faults.apply(at(0), FaultEvent::Begin(slow), &mut links);
+        let effects = faults.apply(at(0), begin(slow), &mut links);
         assert_eq!(effects, [slowed(all), scheduled(1, end)]);
         let slow = FaultKind::SlowLink { tasks: [A, B].map(name).to_vec(), factor, lasts: SECOND };
-        faults.apply(at(0), FaultEvent::Begin(slow), &mut links);
+        faults.apply(at(0), begin(slow), &mut links);
     }
     assert_eq!((faults.link_slowness(B, A), faults.link_slowness(A, C)), (6.0, 1.0));
     let end = FaultEvent::EndSlowTask { task: B, factor: 2.0 };
@@ -231,7 +272,7 @@ fn each_fault_is_due_at_its_trigger_and_once() {
         Fault { at: Trigger::Delivery(2), kind: kind(B) },
         Fault { at: Trigger::Event(10), kind: kind(C) },
     ]);
-    let begin = |task| FaultEvent::Begin(kind(task));
+    let begin = |task| begin(kind(task));
     assert_eq!(faults.schedule(), [scheduled(4, begin(A))]);
     assert_eq!(faults.due_at_delivery(1), []);
     assert_eq!(faults.due_at_delivery(2), [begin(B)]);

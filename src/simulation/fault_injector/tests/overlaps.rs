@@ -22,7 +22,7 @@ fn one_way(lasts: u64) -> FaultKind {
 /// held in none of these tests, so their release is left out.
 fn course(faults: &[(u64, FaultKind)]) -> Vec<(Time, FaultEffect)> {
     let (mut injector, mut links) = injector(&[]);
-    let begin = |(at, kind): &(u64, FaultKind)| (millis(*at), FaultEvent::Begin(kind.clone()));
+    let begin = |(at, kind): &(u64, FaultKind)| (millis(*at), begin(kind.clone()));
     let mut events: Vec<(Time, FaultEvent)> = faults.iter().map(begin).collect();
     let mut course = Vec::new();
     while let Some(next) = (0..events.len()).min_by_key(|event| events[*event].0) {
@@ -46,7 +46,7 @@ fn on_two_hosts() -> (FaultInjector, Links) {
 
 fn slow_link(tasks: &[usize], factor: f64) -> FaultEvent {
     let tasks = tasks.iter().map(|task| name(*task)).collect();
-    FaultEvent::Begin(FaultKind::SlowLink { tasks, factor, lasts: SECOND })
+    begin(FaultKind::SlowLink { tasks, factor, lasts: SECOND })
 }
 
 fn card_speed(task: usize, speed: f64) -> FaultEffect {
