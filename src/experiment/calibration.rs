@@ -13,6 +13,7 @@ mod machine;
 mod messages;
 mod noise;
 mod runs;
+mod time_text;
 
 use std::fmt::Write as _;
 use std::path::Path;

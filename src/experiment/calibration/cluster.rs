@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use super::time_text::time_text;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::deployment::{Certificates, Client, run_client};
@@ -221,7 +222,7 @@ impl ClusterSpeed {
         }
         for Way { between: [one, other], latency, bandwidth } in &self.ways {
             line(format!("[[network.link]]\nbetween = [\"{one}\", \"{other}\"]"));
-            line(format!("latency = \"{:.3}us\"", latency * 1e6));
+            line(format!("latency = {}", time_text(*latency)));
             if let Some(bandwidth) = bandwidth {
                 line(format!("bandwidth = \"{:.3}Gbps\"", bandwidth * 8e-9));
             }

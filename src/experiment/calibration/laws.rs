@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::time_text::time_text;
 use crate::cluster::TaskName;
 use crate::simulation::Law;
 use crate::user_file;
@@ -196,19 +197,19 @@ pub fn laws_to_toml(laws: &[StepLaw]) -> String {
 
 /// A law of lengths of time, as a scenario has it.
 fn written(law: &Law) -> String {
-    let time = |seconds: &f64| format!("\"{:.4}us\"", seconds * 1e6);
     let (name, parameters) = match law {
-        Law::ShiftedExponential { shift, mean } => {
-            ("shifted_exponential", format!("shift = {}, mean = {}", time(shift), time(mean)))
-        }
+        Law::ShiftedExponential { shift, mean } => (
+            "shifted_exponential",
+            format!("shift = {}, mean = {}", time_text(*shift), time_text(*mean)),
+        ),
         Law::Lognormal { mean, sigma } => {
-            ("lognormal", format!("mean = {}, sigma = {sigma:.5}", time(mean)))
+            ("lognormal", format!("mean = {}, sigma = {sigma:.5}", time_text(*mean)))
         }
         Law::Empirical { values } => {
-            let values: Vec<String> = values.iter().map(time).collect();
+            let values: Vec<String> = values.iter().map(|value| time_text(*value)).collect();
             ("empirical", format!("values = [{}]", values.join(", ")))
         }
-        law => ("constant", format!("value = {}", time(&law.mean()))),
+        law => ("constant", format!("value = {}", time_text(law.mean()))),
     };
     format!("{{ law = \"{name}\", {parameters} }}")
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use super::time_text::time_text;
 use crate::cluster::TaskName;
 use crate::experiment::scenario::{
     Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork, NoiseKind,
@@ -143,13 +144,12 @@ impl Machine {
     /// The same, as text.
     pub fn to_toml(&self) -> String {
         let mut text = String::from("[calibration]\n");
-        let time = |seconds: f64| format!("\"{:.4}us\"", seconds * 1e6);
         let cost = |(fixed, per_byte): (f64, f64)| {
-            format!("{{ fixed = {}, per_byte = \"{:.5}ns\" }}", time(fixed), per_byte * 1e9)
+            format!("{{ fixed = {}, per_byte = \"{:.5}ns\" }}", time_text(fixed), per_byte * 1e9)
         };
         let gigabits = self.bandwidth * 8e-9;
         let (rate, memory) = (self.rate / 1e9, self.memory / 1e9);
-        let latency = time(self.latency);
+        let latency = time_text(self.latency);
         let efficiency = format!(
             "{{ convolution = {:.4}, reduction = {:.4} }}",
             self.convolution, self.reduction
@@ -157,18 +157,18 @@ impl Machine {
         let rates = format!("rate = \"{rate:.3}GFLOP/s\", memory = \"{memory:.3}GB/s\"");
         let compute = format!("{{ {rates}, efficiency = {efficiency} }}");
         let kind = |noise: &Noise| {
-            let [every, span] = [noise.every, noise.span].map(|span| time(span.as_secs_f64()));
+            let [every, span] = [noise.every, noise.span].map(|span| time_text(span.as_secs_f64()));
             format!("    {{ every = {every}, span = {span} }},\n")
         };
         let noise = format!("[\n{}]", self.noise.iter().map(kind).collect::<String>());
         let lines = [
             ("send", cost(self.send)),
             ("receive", cost(self.receive)),
-            ("wake", time(self.wake)),
-            ("patience", time(Polling::PATIENCE.as_secs_f64())),
+            ("wake", time_text(self.wake)),
+            ("patience", time_text(Polling::PATIENCE.as_secs_f64())),
             ("polling", format!("{:.4}", self.polling)),
-            ("operation", time(self.operation)),
-            ("hand_over", time(self.hand_over)),
+            ("operation", time_text(self.operation)),
+            ("hand_over", time_text(self.hand_over)),
             ("noise", noise),
             ("loopback", format!("{{ latency = {latency}, bandwidth = \"{gigabits:.3}Gbps\" }}")),
             ("compute", compute),
