@@ -3,6 +3,8 @@
 use std::fs;
 use std::sync::Arc;
 
+use tempfile::TempDir;
+
 use super::Trial;
 use crate::experiment::{Experiment, ExperimentError};
 use crate::report::Run;
@@ -48,10 +50,11 @@ fn a_run_whose_chief_was_killed_for_good_has_no_result() {
     assert!(run(", restart_after = '1ms'").unwrap().runs[0].test_accuracy.is_some());
 }
 
-/// The trials of a table of 20 rows in a file named after `test`, with `more` keys of the data set,
-/// and 3 seeds.
-fn trials_of_a_table(test: &str, more: &str) -> Vec<Trial> {
-    let path = std::env::temp_dir().join(format!("trainyard-{test}-{}.csv", std::process::id()));
+/// The trials of a table of 20 rows in a file, with `more` keys of the data set, and 3 seeds. The
+/// file is there for as long as what is returned beside them.
+fn trials_of_a_table(more: &str) -> (Vec<Trial>, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.csv");
     let rows: String = (0..20).map(|row| format!("{row},{}\n", row % 2)).collect();
     fs::write(&path, format!("x,y\n{rows}")).unwrap();
     let path = path.display();
@@ -60,12 +63,12 @@ fn trials_of_a_table(test: &str, more: &str) -> Vec<Trial> {
         "[program]\nmodel = 'softmax'\ndataset = {{ csv = '{path}', label = 'y'{more} }}\n\
          [stop]\nsteps = 3\n[[run]]\nname = 'a'\nmode = 'sync'\n"
     );
-    Experiment::parse(text).unwrap().seeds(3).trials().unwrap()
+    (Experiment::parse(text).unwrap().seeds(3).trials().unwrap(), folder)
 }
 
 #[test]
 fn data_that_no_seed_changes_are_loaded_once_for_all_seeds() {
-    let trials = trials_of_a_table("one_table", ", test = 'FILE'");
+    let (trials, _folder) = trials_of_a_table(", test = 'FILE'");
     let first = trials[0].dataset.as_ref().unwrap();
     for trial in &trials {
         assert!(Arc::ptr_eq(trial.dataset.as_ref().unwrap(), first), "{}", trial.name);
@@ -74,7 +77,7 @@ fn data_that_no_seed_changes_are_loaded_once_for_all_seeds() {
 
 #[test]
 fn data_of_further_seeds_are_loaded_when_their_runs_begin_and_one_at_a_time() {
-    let trials = trials_of_a_table("late_tables", "");
+    let (trials, _folder) = trials_of_a_table("");
     let is_loaded: Vec<bool> = trials.iter().map(|trial| trial.dataset.is_some()).collect();
     assert_eq!(is_loaded, [true, false, false]);
     let second = trials[1].with_data().unwrap().dataset.unwrap();

@@ -9,8 +9,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tempfile::TempDir;
 
-use crate::support::binary::{Said, folder, scenario, trainyard};
+use crate::support::binary::{Said, folder, scenario, temporary, trainyard};
 use crate::support::digit_files::write_digits;
 
 /// No launch of these takes this long, unless it hangs.
@@ -33,6 +34,7 @@ fn endless(mode: &str) -> String {
 struct Launch {
     child: Child,
     scenario: String,
+    _temporary: TempDir,
 }
 
 impl Launch {
@@ -40,14 +42,15 @@ impl Launch {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
         command.args(["launch", scenario]).args(more).env_remove("TF_CONFIG");
         // For what a launcher that is killed can't remove.
-        command.env("TMPDIR", env!("CARGO_TARGET_TMPDIR"));
+        let temporary = temporary();
+        command.env("TMPDIR", temporary.path());
         let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Self { child, scenario: scenario.to_owned() }
+        Self { child, scenario: scenario.to_owned(), _temporary: temporary }
     }
 
     /// Waits for its end; it fails the test where that does not come.
@@ -62,7 +65,8 @@ impl Launch {
         }
     }
 
-    fn end(mut self) -> Said {
+    /// Waits for its end. Its temporary files, such as logs, are there until the launch is dropped.
+    fn end(&mut self) -> Said {
         let code = self.status().code().expect("it was not killed");
         let read = |from: &mut dyn std::io::Read| {
             let mut text = String::new();
@@ -194,7 +198,6 @@ fn a_task_that_is_killed_is_named_as_the_root_cause_and_the_others_are_stopped()
     assert!(said.err.contains("worker:1 failed first: it was killed by signal 9"), "{}", said.err);
     let log = said.err.split("its log: ").nth(1).map(|rest| PathBuf::from(rest.trim())).unwrap();
     assert!(log.exists(), "{}", log.display());
-    fs::remove_dir_all(log.parent().unwrap()).unwrap();
     assert_nothing_stays(&path);
 }
 

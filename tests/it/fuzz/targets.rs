@@ -213,14 +213,32 @@ fn tf_configs() -> Vec<Vec<u8>> {
     [dense, sparse].map(|text| text.as_bytes().to_vec()).into()
 }
 
-/// The folder of this thread's files, which hold what a reader of files is given.
+/// A folder of files, which hold what a reader of files is given. It goes with its thread.
+struct Place(PathBuf);
+
+impl Place {
+    fn of_this_thread() -> Self {
+        let thread = format!("{:?}", std::thread::current().id());
+        let folder =
+            format!("trainyard-fuzz-{}-{}", std::process::id(), thread.replace(['(', ')'], ""));
+        let folder = std::env::temp_dir().join(folder);
+        fs::create_dir_all(&folder).expect("temporary files can be written");
+        Self(folder)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("{} stays behind: {error}", self.0.display());
+        }
+    }
+}
+
+/// The folder of this thread.
 fn place() -> PathBuf {
-    let thread = format!("{:?}", std::thread::current().id());
-    let folder =
-        format!("trainyard-fuzz-{}-{}", std::process::id(), thread.replace(['(', ')'], ""));
-    let folder = std::env::temp_dir().join(folder);
-    fs::create_dir_all(&folder).expect("temporary files can be written");
-    folder
+    thread_local!(static PLACE: Place = Place::of_this_thread());
+    PLACE.with(|place| place.0.clone())
 }
 
 /// Reads `bytes` as the file `name` of the folder that it is given, then removes it.

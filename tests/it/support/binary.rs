@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 /// What the program said.
 pub(crate) struct Said {
     pub(crate) code: i32,
@@ -21,24 +23,35 @@ pub(crate) fn trainyard(args: &[&str]) -> Said {
 /// As [`trainyard`], in a folder, and with those of the variables that give a task its role alone.
 pub(crate) fn trainyard_in(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    let temporary = temporary();
     command.args(args).current_dir(folder).env("RUST_BACKTRACE", "0");
+    command.env("TMPDIR", temporary.path());
     command.env_remove("TF_CONFIG").env_remove("SLURM_PROCID").envs(variables.iter().copied());
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Said { code: status.code().expect("it was not killed"), out: text(stdout), err: text(stderr) }
 }
 
-/// A process under way; it does not outlive its test.
+/// A folder for the temporary files of a program, such as the logs of a launch that failed, which
+/// stay for the user.
+pub(crate) fn temporary() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// A process under way; neither it nor its temporary files outlive its test.
 pub(crate) struct Running {
     child: Child,
     limit: Duration,
+    _temporary: TempDir,
 }
 
 impl Running {
     /// Starts what takes no longer than `limit`, unless it hangs.
     pub(crate) fn start(command: &mut Command, limit: Duration) -> Self {
+        let temporary = temporary();
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self { child: command.spawn().unwrap(), limit }
+        command.env("TMPDIR", temporary.path());
+        Self { child: command.spawn().unwrap(), limit, _temporary: temporary }
     }
 
     pub(crate) fn id(&self) -> u32 {
