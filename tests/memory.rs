@@ -26,8 +26,8 @@ use trainyard::experiment::Experiment;
 use trainyard::partition::{CrossingId, Partition, Receive, ValueSlot};
 use trainyard::prelude::*;
 use trainyard::runtime::{
-    ComputeModel, GraphHandle, MasterMessage, OwnValuesAnswer, Packed, ParameterServerMessage,
-    PeerMessage, Processor, ServerDef, ServerWorld, StepId, WorkerMessage,
+    ComputeModel, Encoding, GraphHandle, MasterMessage, OwnValuesAnswer, Packed,
+    ParameterServerMessage, PeerMessage, Processor, ServerDef, ServerWorld, StepId, WorkerMessage,
 };
 use trainyard::tensor::set_memory_limit;
 use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
@@ -133,12 +133,17 @@ impl Cluster {
 
     /// A new life of a task.
     fn start(&self, job: &str) -> Result<Server> {
+        self.start_sending(job, Encoding::Exact)
+    }
+
+    /// A new life of a task that encodes the values which its steps send.
+    fn start_sending(&self, job: &str, encoding: Encoding) -> Result<Server> {
         let task = TaskName::new(job, 0);
         let local = self.network.tasks.iter().position(|name| *name == task);
         let local = PeerId(local.expect("it is a task of the cluster") as u32);
         let device: Rc<dyn ComputeModel> = Rc::new(Processor::default());
         let world = ServerWorld {
-            transport: Rc::new(End { network: Rc::clone(&self.network), local }),
+            transport: encoding.over(Rc::new(End { network: Rc::clone(&self.network), local })),
             clock: Rc::clone(&self.clock) as _,
             devices: [device].into(),
         };
@@ -314,6 +319,7 @@ fn memory_is_constant_over_steps_sessions_and_messages_and_bounded_over_a_large_
     is_taken_from_buffers_kept_for_later_before_it_is_refused();
     run_in_a_system(fails_the_step_of_an_update_that_asks_for_too_much_and_leaves_its_variable());
     run_in_a_system(fails_the_step_of_a_packed_value_that_asks_for_too_much());
+    run_in_a_system(fails_the_step_of_a_value_that_there_is_no_memory_to_pack());
     Ok(())
 }
 
@@ -415,6 +421,25 @@ async fn fails_the_step_of_a_packed_value_that_asks_for_too_much() -> Result<()>
     });
     let exhausted = Code::ResourceExhausted;
     assert!(codes.eq([(0, exhausted), (1, exhausted)]), "{answers:?}");
+    Ok(())
+}
+
+/// The value is packed on its way from the parameter server to the worker.
+async fn fails_the_step_of_a_value_that_there_is_no_memory_to_pack() -> Result<()> {
+    const SIZE: usize = 4_000_000;
+    let cluster = Cluster::new()?;
+    let _ps = cluster.start_sending("ps", Encoding::Bf16)?;
+    let (worker, g) = (cluster.start("worker")?, Graph::new());
+    let w = g.with_device("/job:ps", |g| g.variable("w", &g.zeros([SIZE])))?;
+    let mean = g.with_device("/job:worker", |_| Ok(w.read().mean()))?;
+    let session = Session::new(&worker.target(), &g).await?;
+    session.run().target(g.initializer()).await?;
+    let rest = Tensor::zeros(DType::F32, [12_000_000]); // 3 MB are left for 8 MB
+    let refused = session.run().fetch(&mean).await.expect_err("there is no memory to pack it");
+    assert_eq!(refused.code, Code::ResourceExhausted, "{refused}");
+    assert_eq!(refused.task, Some(TaskName::new("ps", 0)), "{refused}");
+    drop(rest);
+    assert_eq!(session.run().fetch(&mean).await?.scalar::<f32>(0)?, 0.0, "both live on");
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use half::bf16;
 
 use crate::cluster::TaskName;
 use crate::kernels::{convert, quantize};
-use crate::tensor::{DType, Shape, Tensor};
+use crate::tensor::{DType, Shape, Tensor, within_memory};
 use crate::transport::{Inbox, Messages, Obstacle, PeerId, Transport};
 
 use crate::runtime::messages::{Packed, PeerMessage, WorkerMessage, written};
@@ -88,9 +88,13 @@ impl Compressed {
         if !arrivals.iter().any(|(_, value)| value.as_ref().is_some_and(is_compressed)) {
             return WorkerMessage::Tensors { step, devices, arrivals }.into();
         }
-        let pack = |value: Option<Tensor>| value.map(|value| self.encoding.pack(value));
-        let arrivals =
-            arrivals.into_iter().map(|(crossing, value)| (crossing, pack(value))).collect();
+        // The receiver fails the step of a value that there was no memory to pack.
+        let pack = |value: Tensor| {
+            within_memory(|| self.encoding.pack(value))
+                .unwrap_or_else(|refused| Packed::Refused(refused.to_string()))
+        };
+        let packed = arrivals.into_iter().map(|(crossing, value)| (crossing, value.map(pack)));
+        let arrivals = packed.collect();
         WorkerMessage::PackedTensors { step, devices, arrivals }.into()
     }
 }

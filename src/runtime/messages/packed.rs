@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Arrivals, PackedArrivals};
 use crate::kernels::{convert, quantize};
+use crate::partition::CrossingId;
 use crate::tensor::{DType, Element, Shape, Tensor};
 
 /// A value on its way from task to task.
@@ -25,13 +26,19 @@ pub enum Packed {
         /// The number of values in a block.
         block: NonZeroU32,
     },
+    /// No value: its sender had no memory to encode it, and says so.
+    Refused(String),
 }
 
 impl Packed {
     /// The value, as near to the original as its encoding allows.
-    fn unpack(self) -> Tensor {
-        match self {
+    ///
+    /// # Errors
+    /// Why the sender could not encode it.
+    fn unpack(self) -> Result<Tensor, String> {
+        Ok(match self {
             Self::Exact(value) => value,
+            Self::Refused(why) => return Err(why),
             Self::Bf16(packed) => {
                 written(packed.is_hollow(), packed.shape(), |out: &mut [f32]| {
                     convert::cast(packed.slice::<bf16>(), out);
@@ -42,16 +49,17 @@ impl Packed {
                     quantize::dequantize(values.slice(), block.get() as usize, scales.slice(), out);
                 })
             }
-        }
+        })
     }
 
     /// The tensors that the value is sent as.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Tensor> {
         let (first, second) = match self {
-            Self::Exact(value) | Self::Bf16(value) => (value, None),
-            Self::Int8 { values, scales, .. } => (values, Some(scales)),
+            Self::Exact(value) | Self::Bf16(value) => (Some(value), None),
+            Self::Int8 { values, scales, .. } => (Some(values), Some(scales)),
+            Self::Refused(_) => (None, None),
         };
-        std::iter::once(first).chain(second)
+        first.into_iter().chain(second)
     }
 
     /// Checks a value that came from another process; the error says what is wrong with it.
@@ -73,7 +81,7 @@ impl Packed {
                     values.0, values.1, scales.0, scales.1
                 ))
             }
-            Self::Exact(_) | Self::Bf16(_) => Ok(()),
+            Self::Exact(_) | Self::Bf16(_) | Self::Refused(_) => Ok(()),
         }
     }
 }
@@ -93,6 +101,12 @@ pub(crate) fn written<T: Element>(
 }
 
 /// The arrivals with their values decoded, as the step that waits for them takes them.
-pub(crate) fn unpacked(arrivals: PackedArrivals) -> Arrivals {
-    arrivals.into_iter().map(|(crossing, value)| (crossing, value.map(Packed::unpack))).collect()
+///
+/// # Errors
+/// Why the sender could not encode one of them.
+pub(crate) fn unpacked(arrivals: PackedArrivals) -> Result<Arrivals, String> {
+    let unpack = |(crossing, value): (CrossingId, Option<Packed>)| {
+        Ok((crossing, value.map(Packed::unpack).transpose()?))
+    };
+    arrivals.into_iter().map(unpack).collect()
 }

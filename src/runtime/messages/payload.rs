@@ -209,12 +209,15 @@ fn tensor_size(tensor: &Tensor) -> u64 {
 }
 
 fn packed_size(packed: &Packed) -> u64 {
-    packed.parts().map(tensor_size).sum()
+    match packed {
+        Packed::Refused(why) => STRING_HEADER + why.len() as u64,
+        _ => packed.parts().map(tensor_size).sum(),
+    }
 }
 
 fn coding_traffic(packed: &Packed) -> u64 {
     let value = match packed {
-        Packed::Exact(_) => return 0,
+        Packed::Exact(_) | Packed::Refused(_) => return 0,
         Packed::Bf16(value) | Packed::Int8 { values: value, .. } => value,
     };
     let whole = size_of::<f32>() * value.shape().elements();

@@ -89,6 +89,7 @@ fn packed(value: Tensor) -> PackedArrivals {
         (CrossingId(2), Some(Packed::Bf16(Tensor::full([3], half::bf16::ONE)))),
         (CrossingId(3), Some(int8(5, 2, 3))),
         (CrossingId(4), None),
+        (CrossingId(5), Some(Packed::Refused("no memory for it".to_owned()))),
     ]
 }
 

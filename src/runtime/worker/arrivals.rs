@@ -5,7 +5,7 @@ use tracing::trace_span;
 
 use crate::cluster::LocalDevice;
 use crate::partition::CrossingId;
-use crate::runtime::error::Error;
+use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::{
     Arrival, Arrivals, GraphHandle, PackedArrivals, StepId, StepPart, unpacked,
 };
@@ -45,7 +45,8 @@ impl Worker {
         }
     }
 
-    /// Decodes values for `devices` that came packed. Without memory for them the step fails there.
+    /// Decodes values for `devices` that came packed. The step fails there if this task has no
+    /// memory for them, or their sender had none to pack them.
     pub(super) fn unpack(
         &mut self,
         from: PeerId,
@@ -54,7 +55,8 @@ impl Worker {
     ) -> Option<Arrivals> {
         let crossings: SmallVec<[CrossingId; 4]> = packed.iter().map(|(one, _)| *one).collect();
         let refused = match within_memory(|| unpacked(packed)) {
-            Ok(arrivals) => return Some(arrivals),
+            Ok(Ok(arrivals)) => return Some(arrivals),
+            Ok(Err(why)) => Error::new(Code::ResourceExhausted, why).on(&self.link.name(from)),
             Err(refused) => Error::from(refused).on(&self.link.name(self.link.local())),
         };
         for device in devices {
