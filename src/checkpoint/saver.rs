@@ -1,6 +1,7 @@
 //! The saver: writes checkpoints and finds the newest complete one.
 
 mod cleaning;
+mod repair;
 mod results;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,8 @@ pub struct Saver {
     broken: BTreeSet<u64>,
     /// Whether the half-written files of earlier savers were deleted.
     is_swept: bool,
+    /// The index of this saver's last save.
+    last: Option<Index>,
     writer: Writer,
 }
 
@@ -51,7 +54,8 @@ impl Saver {
     pub fn new(store: Arc<dyn Store>, retention: Retention) -> Self {
         let (known, broken) = (BTreeMap::new(), BTreeSet::new());
         let names = Names::default();
-        Self { store, names, retention, known, broken, is_swept: false, writer: Writer::default() }
+        let (last, writer) = (None, Writer::default());
+        Self { store, names, retention, known, broken, is_swept: false, last, writer }
     }
 
     /// Takes over the checkpoints: a saver that had done so before saves and deletes nothing more.
@@ -103,6 +107,7 @@ impl Saver {
         let (contents, encoded) = encode(snapshot)?;
         self.writer.check(&*self.store)?;
         let files = reader::list(&*self.store)?;
+        self.repair(&files)?;
         self.learn(&files)?;
         let step = snapshot.global_step;
         if let Some(bytes) = self.has_saved(step, &files) {
@@ -118,12 +123,9 @@ impl Saver {
         self.broken.remove(&step);
         self.known.insert(step, Known::of(&index));
         self.writer.check(&*self.store)?;
-        Ok(Saved {
-            name: self.names.checkpoint(step),
-            bytes: index.bytes(),
-            is_new: true,
-            unfinished: self.clean(&files),
-        })
+        let (name, bytes) = (self.names.checkpoint(step), index.bytes());
+        self.last = Some(index);
+        Ok(Saved { name, bytes, is_new: true, unfinished: self.clean(&files) })
     }
 
     /// The newest complete checkpoint, and the problems of newer ones.
@@ -263,13 +265,14 @@ impl Saver {
         Ok(())
     }
 
-    /// The number of the next save: higher than that of any before. An index that can't be read has
+    /// The number of the next save: higher than that of any before, and than those of savers that
+    /// this one has replaced, which readers thus never take for the newest. An index that can't be read has
     /// one that is not known, but saves are numbered one after the other.
     fn next_save(&self) -> u64 {
         let is_unknown = |step: &&u64| !self.known.contains_key(step);
         let unknown = self.broken.iter().filter(is_unknown).count() as u64;
         let known = self.known.values().map(|known| known.save.saturating_add(1)).max();
-        known.unwrap_or(0).saturating_add(unknown)
+        known.unwrap_or(0).saturating_add(unknown).max(self.writer.first_save())
     }
 
     /// The length of the checkpoint of `step` \[bytes\], if it was saved last and can be read.

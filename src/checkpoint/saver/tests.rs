@@ -2,6 +2,7 @@
 
 mod damage;
 mod death;
+mod late_index;
 mod takeover;
 
 use std::io;

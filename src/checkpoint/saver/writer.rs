@@ -11,6 +11,8 @@ use crate::checkpoint::store::Store;
 
 /// Separates the saver from the conditions of a training that has ended.
 const ENDED: &str = " ended: ";
+/// The number of saves that each saver can number before those of the next one.
+const SAVES: u64 = 1 << 32;
 /// The number of editions that each saver has to itself.
 const EDITIONS: u32 = 1000;
 
@@ -77,6 +79,17 @@ impl Writer {
     pub(super) fn first_edition(&self) -> u32 {
         let before = self.0.map_or(0, |own| own.number.saturating_sub(1));
         (before % u64::from(u32::MAX / EDITIONS)) as u32 * EDITIONS
+    }
+
+    /// The least number of the saver's saves: above those of all savers before it, also of saves
+    /// that these still have under way.
+    pub(super) fn first_save(&self) -> u64 {
+        self.0.map_or(0, |own| own.number.saturating_mul(SAVES))
+    }
+
+    /// Whether the saver has taken over, so that others may be within a save still.
+    pub(super) fn has_taken_over(&self) -> bool {
+        self.0.is_some()
     }
 }
 
