@@ -221,7 +221,7 @@ pub(crate) fn messages_sent() -> u64 {
 /// The capacity of a list that [`Spare::give_some`] keeps.
 const SHORT: usize = 8;
 /// The number of lists that it keeps.
-const SOME: usize = 4;
+const SOME: usize = 8;
 
 /// Lists that travel in messages and are used again once they are empty.
 pub(crate) struct Spare<T>(RefCell<Vec<Vec<T>>>);
