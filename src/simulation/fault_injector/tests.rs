@@ -272,7 +272,7 @@ fn each_fault_is_due_at_its_trigger_and_once() {
         Fault { at: Trigger::Delivery(2), kind: kind(B) },
         Fault { at: Trigger::Event(10), kind: kind(C) },
     ]);
-    let begin = |task| begin(kind(task));
+    let begin = |task| FaultEvent::Begin { number: task, kind: kind(task) }; // by its number, too
     assert_eq!(faults.schedule(), [scheduled(4, begin(A))]);
     assert_eq!(faults.due_at_delivery(1), []);
     assert_eq!(faults.due_at_delivery(2), [begin(B)]);
