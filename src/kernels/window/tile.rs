@@ -117,7 +117,17 @@ impl Write<'_> {
         let sums = unsafe { sums::<S, ROWS, VECTORS>(simd, self.panel, rows) };
         for i in 0..ROWS {
             let out = &mut self.out[rows[i].out..][..self.panel.columns];
-            if self.adds {
+            // Why not one branch: a copy of any length is a call, which took a fifth of the time
+            // where sums are of 25 products.
+            if let Some(out) = out.first_chunk_mut::<PANEL>() {
+                if self.adds {
+                    for c in 0..PANEL {
+                        out[c] += sums[i][c];
+                    }
+                } else {
+                    *out = sums[i];
+                }
+            } else if self.adds {
                 for c in 0..out.len() {
                     out[c] += sums[i][c];
                 }
