@@ -85,6 +85,32 @@ impl ClusterSpec {
         is_worker.then(|| self.workers_before(own))
     }
 
+    /// The task at position `index` among those that compute gradients. As
+    /// [`Self::worker_index`], it does not name the others.
+    pub(crate) fn worker(&self, index: u32) -> Option<TaskName> {
+        let mut left = index;
+        for job in self.jobs().filter(|job| role_of(job) == Role::Worker) {
+            let count = self.first_tasks_before(job, u32::MAX);
+            if left < count {
+                return Some(TaskName::new(job, self.first_task(job, left)?));
+            }
+            left -= count;
+        }
+        None
+    }
+
+    /// The index of the first task of replica `replica` of `job`.
+    fn first_task(&self, job: &str, replica: u32) -> Option<u32> {
+        let tasks = self.tasks_of_replica(job);
+        match self.dense_tasks(job) {
+            Some(_) => Some(replica * tasks),
+            None => {
+                let mut first = self.indices(job).filter(|index| index.is_multiple_of(tasks));
+                first.nth(replica as usize)
+            }
+        }
+    }
+
     /// The number of tasks that compute gradients before `(job, index)` in the order of tasks.
     /// It makes no names: each task of a large cluster asks for it, for each of its peers.
     fn workers_before(&self, (job, index): (&str, u32)) -> u32 {
@@ -180,6 +206,9 @@ mod tests {
             for task in cluster.tasks().chain([TaskName::new("worker", 99)]) {
                 let place = workers.iter().position(|worker| *worker == task);
                 prop_assert_eq!(cluster.worker_index(&task), place.map(|place| place as u32));
+            }
+            for index in 0..workers.len() + 2 {
+                prop_assert_eq!(cluster.worker(index as u32), workers.get(index).cloned());
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::cluster::{DeviceSpec, TaskName};
+use crate::cluster::{ClusterSpec, DeviceSpec, TaskName};
 use crate::graph::{GraphDef, Replica, VariableSpec};
 use crate::partition::Request;
 use crate::sync::Departed;
@@ -120,8 +120,8 @@ pub(crate) enum ParameterServerMail {
     Bind(Binding),
     /// The worker: nobody waits any more for these partitions to be made ready.
     GiveUp(Vec<GraphHandle>),
-    /// The program: these tasks train; the first is worker 0.
-    Replicas(Vec<PeerId>),
+    /// The program: the workers of this cluster train.
+    Replicas(ClusterSpec),
     /// The worker: this session is closed; drop its own variables.
     CloseScope(Scope),
     /// The worker: run these operations. Each is answered by a `Served`.

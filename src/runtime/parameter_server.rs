@@ -26,6 +26,7 @@ use smallvec::smallvec;
 use tracing::trace_span;
 
 use crate::clock::Clock;
+use crate::cluster::ClusterSpec;
 use crate::graph::Replica;
 use crate::sync::{Membership, Participation, Views};
 use crate::tensor::{Tensor, within_memory};
@@ -58,6 +59,8 @@ pub(crate) struct ParameterServer {
     coordinations: BTreeMap<VariableId, Coordination>,
     /// The members of these trainings.
     members: Membership,
+    /// The cluster whose workers they are, once a program has said so.
+    cluster: Option<ClusterSpec>,
     /// Who takes part in the rounds of the variables here.
     part: Participation,
     /// The views of the training whose global step is here, if it has rounds.
@@ -92,6 +95,7 @@ impl ParameterServer {
             resources: Resources::default(),
             coordinations: BTreeMap::new(),
             members: Membership::default(),
+            cluster: None,
             part: Participation::default(),
             views: None,
             has_barrier: false,
@@ -322,10 +326,7 @@ impl Receive for ParameterServer {
         match message {
             ParameterServerMail::Bind(binding) => self.make_ready(binding),
             ParameterServerMail::GiveUp(graphs) => self.give_up_bindings(&graphs),
-            ParameterServerMail::Replicas(tasks) => {
-                self.members.expect(tasks.iter().map(|task| task.0));
-                self.joins.expect(tasks);
-            }
+            ParameterServerMail::Replicas(cluster) => self.cluster = Some(cluster),
             ParameterServerMail::Lost { peer, masters, loss } => {
                 self.lose(peer, &masters, loss, context);
             }

@@ -1,4 +1,4 @@
-//! The workers of a task's trainings: the state of each, found by its index or by its task.
+//! The workers of a task's trainings: the state of each, found by its index.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,38 +38,15 @@ impl Member {
     }
 }
 
-/// The workers. Of one without an entry nothing is known but its task: it is expected.
+/// The workers. Of one without an entry nothing is known: it is expected.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// By worker: the task that it runs at, as the program has named it.
-    tasks: Vec<u32>,
-    /// The same in the order of the tasks, each with its worker.
-    by_task: Vec<(u32, u32)>,
     known: BTreeMap<u32, Member>,
     /// The workers that are not waited for.
     departed: BTreeSet<u32>,
 }
 
 impl Members {
-    /// Notes that worker `i` runs at `tasks[i]`.
-    pub(super) fn run_at(&mut self, tasks: Vec<u32>) {
-        self.by_task = tasks.iter().copied().zip(0..).collect();
-        self.by_task.sort_unstable();
-        self.tasks = tasks;
-    }
-
-    /// The task that `worker` runs at, if the program has named it.
-    pub(super) fn task_of(&self, worker: u32) -> Option<u32> {
-        self.tasks.get(worker as usize).copied()
-    }
-
-    /// The workers that run at `task`, by ascending index.
-    pub(super) fn at(&self, task: u32) -> Vec<u32> {
-        let first = self.by_task.partition_point(|(other, _)| *other < task);
-        let own = self.by_task[first..].iter().take_while(|(other, _)| *other == task);
-        own.map(|(_, worker)| *worker).collect()
-    }
-
     /// The workers of which something is known that `is_meant` holds of.
     pub(super) fn known(
         &self,
@@ -115,7 +92,7 @@ impl Members {
         &self.departed
     }
 
-    /// Forgets everything but the workers' tasks.
+    /// Forgets everything.
     pub(super) fn forget_all(&mut self) {
         self.known.clear();
         self.departed.clear();
@@ -125,14 +102,6 @@ impl Members {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_worker_is_found_by_its_task_whatever_the_order_of_the_tasks() {
-        let mut members = Members::default();
-        members.run_at(vec![12, 10, 11]);
-        assert_eq!((members.at(10), members.at(12), members.at(9)), (vec![1], vec![0], vec![]));
-        assert_eq!((members.task_of(2), members.task_of(3)), (Some(11), None));
-    }
 
     #[test]
     fn who_is_not_waited_for_has_departed_until_it_is_waited_for_again() {

@@ -64,16 +64,6 @@ impl Membership {
         self.is_over
     }
 
-    /// The task that `worker` runs at, if the program has named it.
-    pub(crate) fn task_of(&self, worker: u32) -> Option<u32> {
-        self.members.task_of(worker)
-    }
-
-    /// Notes that worker `i` runs at `tasks[i]`, as the program says.
-    pub fn expect(&mut self, tasks: impl IntoIterator<Item = u32>) {
-        self.members.run_at(tasks.into_iter().collect());
-    }
-
     /// Has `worker` of `workers` make ready to train, by order of `master`.
     pub fn join(&mut self, worker: u32, workers: u32, master: u64) -> Joined {
         let begins_anew = self.all_departed(workers) && self.has_left(worker);
@@ -108,17 +98,17 @@ impl Membership {
         self.depart(worker, State::Left)
     }
 
-    /// Loses the task `task`, with its `masters`; returns the workers that are no longer waited
-    /// for, perhaps for a while.
-    pub fn lose(&mut self, task: u32, masters: &[u64]) -> Vec<u32> {
-        let hit = self.of(task, masters);
+    /// Loses a task, with the `worker` that runs there and its `masters`; returns the workers that
+    /// are no longer waited for, perhaps for a while.
+    pub fn lose(&mut self, worker: Option<u32>, masters: &[u64]) -> Vec<u32> {
+        let hit = self.of(worker, masters);
         hit.into_iter().filter(|worker| self.depart(*worker, State::Lost)).collect()
     }
 
-    /// Misses the task `task`, with its `masters`: its workers are still waited for, for a while.
-    /// Returns the number of this silence, and the workers.
-    pub fn miss(&mut self, task: u32, masters: &[u64]) -> (u64, Vec<u32>) {
-        let all = self.of(task, masters).into_iter();
+    /// Misses a task, with the `worker` that runs there and its `masters`: its workers are still
+    /// waited for, for a while. Returns the number of this silence, and the workers.
+    pub fn miss(&mut self, worker: Option<u32>, masters: &[u64]) -> (u64, Vec<u32>) {
+        let all = self.of(worker, masters).into_iter();
         let missed: Vec<u32> = all.filter(|worker| self.is_live(*worker)).collect();
         self.silences += 1;
         for worker in &missed {
@@ -134,42 +124,38 @@ impl Membership {
         hit.into_iter().filter(|worker| self.depart(*worker, State::Lost)).collect()
     }
 
-    /// Loses the missed workers of the task `task` that `master`, which is heard of there, is no
-    /// master of: the task has restarted. Returns them.
-    pub fn lose_earlier_life(&mut self, task: u32, master: u64) -> Vec<u32> {
+    /// Loses `worker` if it is missed and `master`, which is heard of at its task, is no master of
+    /// it: the task has restarted. Returns whether it is no longer waited for.
+    pub fn lose_earlier_life(&mut self, worker: u32, master: u64) -> bool {
         let is_missed_of_another = |member: &Member| {
             member.missed_in.is_some()
                 && !member.masters.is_empty()
                 && !member.masters.contains(&master)
         };
-        let mut hit = self.members.at(task);
-        hit.retain(|worker| self.members.get(*worker).is_some_and(is_missed_of_another));
-        hit.into_iter().filter(|worker| self.depart(*worker, State::Lost)).collect()
+        self.members.get(worker).is_some_and(is_missed_of_another)
+            && self.depart(worker, State::Lost)
     }
 
-    /// The workers that run at `task`, or by order of one of `masters`, by ascending index.
-    fn of(&self, task: u32, masters: &[u64]) -> BTreeSet<u32> {
+    /// `worker` and those that run by order of one of `masters`, by ascending index.
+    fn of(&self, worker: Option<u32>, masters: &[u64]) -> BTreeSet<u32> {
         let by_order = self.members.known(|member| member.has_one_of(masters));
-        by_order.chain(self.members.at(task)).collect()
+        by_order.chain(worker).collect()
     }
 
-    /// Waits again for the lost workers of the task `task`, which is heard of, by its `master`;
-    /// returns them. Of some trainings a task has no part that names its workers: none of them will
-    /// join here.
-    pub fn find_again(&mut self, task: u32, master: u64) -> Vec<u32> {
-        let mut found = self.members.at(task);
-        for worker in &found {
-            if let Some(member) = self.members.get_mut(*worker)
-                && (member.masters.is_empty() || member.masters.contains(&master))
-            {
-                member.missed_in = None;
-            }
+    /// Waits again for `worker` if it is lost, since its task is heard of, by its `master`; returns
+    /// whether it was lost. Of some trainings a task has no part that names its workers: none of
+    /// them will join here.
+    pub fn find_again(&mut self, worker: u32, master: u64) -> bool {
+        if let Some(member) = self.members.get_mut(worker)
+            && (member.masters.is_empty() || member.masters.contains(&master))
+        {
+            member.missed_in = None;
         }
-        found.retain(|worker| self.members.state(*worker) == State::Lost);
-        for worker in &found {
-            self.members.set_state(*worker, State::Expected);
+        let is_lost = self.members.state(worker) == State::Lost;
+        if is_lost {
+            self.members.set_state(worker, State::Expected);
         }
-        found
+        is_lost
     }
 
     fn depart(&mut self, worker: u32, state: State) -> bool {

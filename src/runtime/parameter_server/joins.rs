@@ -7,6 +7,7 @@ use std::time::Duration;
 use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
 use tokio::sync::oneshot;
 
+use crate::cluster::ClusterSpec;
 use crate::transport::PeerId;
 use crate::units::Time;
 
@@ -29,8 +30,6 @@ struct Join {
 #[derive(Default)]
 pub(super) struct Joins {
     waiting: Vec<Join>,
-    /// The tasks whose workers are waited for, by the workers' indices.
-    replicas: Vec<PeerId>,
     /// The other tasks that have registered something here and are not lost.
     users: BTreeSet<PeerId>,
     /// Whether there has ever been one.
@@ -43,13 +42,11 @@ pub(super) struct Joins {
 }
 
 impl Joins {
-    pub(super) fn expect(&mut self, replicas: Vec<PeerId>) {
-        self.replicas = replicas;
-    }
-
-    pub(super) fn has_come(&mut self, user: PeerId) {
-        let replica = (0..).zip(&self.replicas).find(|(_, replica)| **replica == user);
-        replica.and_then(|(worker, _)| self.lost.remove(&worker));
+    /// `user`, which may run a `worker`, has registered something.
+    pub(super) fn has_come(&mut self, user: PeerId, worker: Option<u32>) {
+        if let Some(worker) = worker {
+            self.lost.remove(&worker);
+        }
         self.users.insert(user);
         self.had_users = true;
     }
@@ -182,10 +179,11 @@ impl ParameterServer {
     /// The tasks of the workers that have not left in good order.
     fn missing(&self) -> String {
         let left = self.members.all_that_departed().left;
-        let replicas = (0..).zip(&self.joins.replicas);
-        let missing: Vec<String> = replicas
+        let workers = self.cluster.iter().flat_map(ClusterSpec::workers);
+        let missing: Vec<String> = (0..)
+            .zip(workers)
             .filter(|(worker, _)| !left.contains(worker))
-            .map(|(_, peer)| self.link.name(*peer).to_string())
+            .map(|(_, task)| task.to_string())
             .collect();
         if missing.is_empty() { "its workers".to_owned() } else { missing.join(", ") }
     }

@@ -23,17 +23,27 @@ impl ParameterServer {
     /// Makes a partition ready. One of a training step waits until the fence of its training is
     /// lifted, and until all workers have left a training that its own worker has left already.
     pub(super) fn make_ready(&mut self, binding: Binding) {
-        let (task, master) = (binding.from.0, binding.graph.master);
+        let (worker, master) = (self.worker_at(binding.from), binding.graph.master);
         if binding.from != self.link.local() {
-            self.joins.has_come(binding.from);
+            self.joins.has_come(binding.from, worker);
         }
         self.begin_views(&binding);
-        let restarted = self.members.lose_earlier_life(task, master);
+        let restarted = worker.filter(|worker| self.members.lose_earlier_life(*worker, master));
         self.go_on_without_all(restarted);
-        for worker in self.members.find_again(task, master) {
+        if let Some(worker) = worker.filter(|worker| self.members.find_again(*worker, master)) {
             self.welcome_back(worker);
         }
         if self.is_held_off(&binding) { self.held_off.push(binding) } else { self.bind(binding) }
+    }
+
+    /// The worker that runs at `peer`, if one does.
+    pub(super) fn worker_at(&self, peer: PeerId) -> Option<u32> {
+        self.cluster.as_ref()?.worker_index(&self.link.name(peer))
+    }
+
+    /// The task that `worker` runs at.
+    pub(super) fn task_of(&self, worker: u32) -> Option<PeerId> {
+        self.link.resolve(&self.cluster.as_ref()?.worker(worker)?)
     }
 
     /// Whether `binding` has to wait: for the end of a training, for a view, or for a fence.
@@ -121,10 +131,10 @@ impl ParameterServer {
         self.snapshots.lose(masters);
         self.tell_view_again(peer);
         if loss == Loss::Stopped {
-            let lost = self.members.lose(peer.0, masters);
+            let lost = self.members.lose(self.worker_at(peer), masters);
             return self.go_on_without_all(lost);
         }
-        let (silence, missed) = self.members.miss(peer.0, masters);
+        let (silence, missed) = self.members.miss(self.worker_at(peer), masters);
         if missed.is_empty() {
             return;
         }
@@ -149,7 +159,7 @@ impl ParameterServer {
         self.go_on_without_all(lost);
     }
 
-    fn go_on_without_all(&mut self, workers: Vec<u32>) {
+    fn go_on_without_all(&mut self, workers: impl IntoIterator<Item = u32>) {
         for worker in workers {
             tracing::info!(worker, "lost a worker; going on without it");
             self.joins.has_lost(worker, self.clock.now());

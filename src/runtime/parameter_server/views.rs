@@ -179,12 +179,12 @@ impl ParameterServer {
             return false;
         };
         let has_servers = self.link.actors.has_servers.get();
-        let is_gone = |task: u32| {
-            !has_servers && out.iter().any(|worker| self.members.task_of(*worker) == Some(task))
+        let is_gone = |task: PeerId| {
+            !has_servers && self.worker_at(task).is_some_and(|worker| out.contains(&worker))
         };
         let mut holders = self.other_holders();
         holders.push(self.link.local());
-        if holders.iter().any(|holder| views.waits_for(holder.0) && !is_gone(holder.0)) {
+        if holders.iter().any(|holder| views.waits_for(holder.0) && !is_gone(*holder)) {
             return false;
         }
         let round = self.coordinations.values().filter_map(Coordination::round).max();
@@ -218,7 +218,7 @@ impl ParameterServer {
     /// another one.
     fn settle(&mut self, out: &BTreeMap<u32, Fate>) {
         for (worker, fate) in out {
-            let task = self.members.task_of(*worker).map(PeerId);
+            let task = self.task_of(*worker);
             for id in self.store.ids() {
                 let Some(rounds) = &mut self.store.get_mut(id).rounds else { continue };
                 if let Some(task) = task.filter(|_| rounds.is_barrier()) {

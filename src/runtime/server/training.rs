@@ -16,12 +16,12 @@ use crate::runtime::messages::{ParameterServerMessage, Places};
 use super::Server;
 
 impl Server {
-    /// Tells the parameter server which tasks train, so that it knows which worker a lost task was.
+    /// Tells the parameter server which cluster trains, so that it knows which worker a lost task
+    /// was. Every task does this: lists of the workers would be quadratic.
     pub(crate) fn know_replicas(&self) {
-        let workers = self.def.cluster.workers();
-        let tasks: Vec<_> = workers.filter_map(|task| self.link.resolve(&task)).collect();
-        self.actors.chief.set(tasks.first().copied());
-        tell(&self.actors.parameter_server, ParameterServerMail::Replicas(tasks));
+        let cluster = &self.def.cluster;
+        self.actors.chief.set(cluster.workers().find_map(|task| self.link.resolve(&task)));
+        tell(&self.actors.parameter_server, ParameterServerMail::Replicas(cluster.clone()));
     }
 
     /// Whether the chief has said that the training is over.

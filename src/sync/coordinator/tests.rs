@@ -51,8 +51,7 @@ impl Tried {
 
     /// The task of `worker` is lost.
     fn lose(&mut self, worker: u32) -> Vec<Effect> {
-        self.members.expect(0..=worker);
-        self.members.lose(worker, &[]);
+        self.members.lose(Some(worker), &[]);
         self.coordinator.leave(&self.members, worker)
     }
 
