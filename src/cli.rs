@@ -36,6 +36,7 @@ use crate::deployment::ExitCode;
 use crate::experiment::Trainer;
 
 use args::Command;
+use failure::Failure;
 
 /// Runs the command line with the program `trainer`.
 pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
@@ -46,9 +47,9 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
                 anstream::eprint!("{}", args::said(&error));
                 return ExitCode::Usage;
             }
-            // If even the terminal is gone, only the exit code can report the failure.
             let printed = stdout::unless_reader_left(error.print());
-            return printed.map_or(ExitCode::Internal, |()| ExitCode::Done);
+            let printed = printed.map_err(Failure::writing("the help"));
+            return printed.map_or_else(|failure| failure.report(), |()| ExitCode::Done);
         }
     };
     args.color.write_global();

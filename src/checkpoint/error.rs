@@ -162,6 +162,11 @@ impl CheckpointError {
         }
     }
 
+    /// Whether the store does not take what it is to keep.
+    pub(crate) fn is_of_writing(&self) -> bool {
+        matches!(self, Self::Store { what: "write" | "delete", .. })
+    }
+
     /// Whether the store's place refuses, as opposed to a file in it that can't be read.
     pub(crate) fn is_of_the_place(&self) -> bool {
         matches!(self, Self::Store { what, .. } if *what != "read")

@@ -27,8 +27,8 @@ const AFTER: &str = "}\n";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Index {
     format: u32,
-    /// The number of the save within its training, counted through restarts: the newest has the
-    /// largest.
+    /// The number of the save within its training: the newest has the largest. A saver that takes
+    /// over counts from its own number times 2^32.
     pub(crate) save: u64,
     pub(crate) global_step: u64,
     /// The time of the save, since the epoch; in a simulation, since its beginning.

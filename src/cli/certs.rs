@@ -17,7 +17,7 @@ pub(super) fn run(command: &CertsCommand) -> Result<ExitCode, Failure> {
 
 fn new(args: &NewArgs) -> Result<(), Failure> {
     Authority::new(&args.run_name)?.save(&args.folder)?;
-    eprintln!(
+    anstream::eprintln!(
         "{} has the authority of `{}` now: keep authority.key to yourself, no task needs it",
         args.folder.display(),
         args.run_name
@@ -30,7 +30,7 @@ fn issue(args: &IssueArgs) -> Result<(), Failure> {
     let out = args.out.as_deref().unwrap_or(&args.folder);
     for task in &args.tasks {
         authority.issue_for(task, &args.hosts, args.lifetime())?.save(out, task)?;
-        eprintln!("{} has the certificate and the key of {task} now", out.display());
+        anstream::eprintln!("{} has the certificate and the key of {task} now", out.display());
     }
     Ok(())
 }
@@ -43,6 +43,6 @@ fn renew(args: &IssueArgs) -> Result<(), Failure> {
         return Err(CertificateError::NotIssued(path).into());
     }
     issue(args)?;
-    eprintln!("tasks that run take the new ones from there within half a minute");
+    anstream::eprintln!("tasks that run take the new ones from there within half a minute");
     Ok(())
 }

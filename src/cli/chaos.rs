@@ -48,7 +48,7 @@ pub(super) fn launch(
     let (stop, stopped) = listen()?;
     let launches = Launches { experiment, launcher, jobs, stop };
     if !quiet {
-        eprintln!("left out, since `launch` can't inflict it: a full disk");
+        anstream::eprintln!("left out, since `launch` can't inflict it: a full disk");
     }
     let counter = Progress::counter("timelines", timelines, quiet);
     let report = experiment

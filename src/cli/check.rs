@@ -85,7 +85,7 @@ fn update(
     }
     let shown = args.expect.display().to_string();
     fs::write(&args.expect, expected.text()).map_err(Failure::writing(shown.clone()))?;
-    eprintln!("{shown} has what is expected of {} runs", expected.run.len());
+    anstream::eprintln!("{shown} has what is expected of {} runs", expected.run.len());
     Ok(ExitCode::Done)
 }
 

@@ -53,7 +53,7 @@ fn verify(args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
     for mut listed in saver.checkpoints()? {
         listed.problem = listed.problem.or_else(|| saver.restore(listed.global_step).err());
         if let Some(problem) = &listed.problem {
-            eprintln!("error: {problem}");
+            anstream::eprintln!("error: {problem}");
             code = ExitCode::CorruptData;
         }
         rows.push(Row::of(listed));
@@ -70,7 +70,11 @@ fn merge(args: &MergeArgs) -> Result<ExitCode, Failure> {
     };
     let name = restored.name.clone();
     let (variables, bytes) = export(restored, args.weights_only, &args.out)?;
-    eprintln!("{} has {variables} variables of {name} now, {}", args.out.display(), Bytes(bytes));
+    anstream::eprintln!(
+        "{} has {variables} variables of {name} now, {}",
+        args.out.display(),
+        Bytes(bytes)
+    );
     Ok(ExitCode::Done)
 }
 
@@ -87,7 +91,7 @@ fn saver(location: &str) -> Result<Saver, Failure> {
 fn newest(saver: &mut Saver, location: &str) -> Result<Restored, Failure> {
     let found = saver.latest()?;
     for error in &found.rejected {
-        eprintln!("warning: {error}");
+        anstream::eprintln!("warning: {error}");
     }
     let location = location.to_owned();
     found.checkpoint.ok_or(Failure::Checkpoint(CheckpointError::NoneWhole { location }))

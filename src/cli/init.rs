@@ -19,7 +19,7 @@ pub(super) fn run(args: &InitArgs) -> Result<ExitCode, Failure> {
     let made = OpenOptions::new().write(true).create_new(true).open(&path);
     let written = made.and_then(|mut file| file.write_all(SCENARIO.as_bytes()));
     written.map_err(Failure::writing(shown.clone()))?;
-    eprintln!(
+    anstream::eprintln!(
         "{shown} is a scenario with a comment on each key; run it with `trainyard sim {shown}`"
     );
     Ok(ExitCode::Done)

@@ -157,7 +157,7 @@ where
                 out.append(&report, &trial, &recording);
             }
             if repeats > 1 {
-                eprintln!("{}: {}", trial.name, launches.in_words());
+                anstream::eprintln!("{}: {}", trial.name, launches.in_words());
             }
             differing = differing.or(launches.judge(trial));
         }

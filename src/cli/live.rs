@@ -28,7 +28,7 @@ impl Live {
         if let Some(address) = metrics {
             let shown = Arc::clone(&boards);
             let server = serve(address, move |path| told(&shown, path))?;
-            eprintln!("metrics at http://{}{METRICS}", server.address());
+            anstream::eprintln!("metrics at http://{}{METRICS}", server.address());
             servers.push(server);
         }
         if let Some(address) = dashboard {
@@ -37,7 +37,7 @@ impl Live {
                 Answer::NotFound => self::dashboard(&shown, path),
                 found => found,
             })?;
-            eprintln!("dashboard at http://{}/", server.address());
+            anstream::eprintln!("dashboard at http://{}/", server.address());
             servers.push(server);
         }
         Ok((!servers.is_empty()).then_some(Self { boards, _servers: servers }))

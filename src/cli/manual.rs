@@ -1,6 +1,7 @@
 //! `completions` and `man`: what a shell completes, and the manual's pages.
 
 use std::fs;
+use std::io::Write;
 
 use super::args::{CompletionsArgs, ManArgs, understood};
 use super::failure::Failure;
@@ -12,7 +13,9 @@ const NAME: &str = "trainyard";
 
 /// Prints the script by which a shell completes commands and flags.
 pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
-    clap_complete::generate(args.shell, &mut understood(), NAME, &mut stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut understood(), NAME, &mut script);
+    stdout().write_all(&script).map_err(Failure::writing("the script"))?;
     Ok(ExitCode::Done)
 }
 

@@ -50,7 +50,7 @@ impl Out {
         all: usize,
     ) -> Result<(), Failure> {
         let over = report.runs.len();
-        eprintln!("stopped: {over} of {all} runs are over");
+        anstream::eprintln!("stopped: {over} of {all} runs are over");
         if over == 0 { Ok(()) } else { self.print(format, report) }
     }
 

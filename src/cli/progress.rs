@@ -113,7 +113,7 @@ impl Line {
     fn show(&self, text: String) {
         match self {
             Self::Redrawn(bar) => bar.set_message(text),
-            Self::Printed => eprintln!("{text}"),
+            Self::Printed => anstream::eprintln!("{text}"),
             Self::Hidden => {}
         }
     }

@@ -30,7 +30,10 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     });
     let member = Member { devices, busy_poll, board, ..Member::new(seat) };
     let ready = || {
-        eprintln!("{task} of {cluster} serves sessions as `{}`; a signal ends it", args.run_name);
+        anstream::eprintln!(
+            "{task} of {cluster} serves sessions as `{}`; a signal ends it",
+            args.run_name
+        );
     };
     let ended = deployment::serve(member, args.recovery.0, stop, ready)?;
     ended.map_err(|error| Failure::Task { run: args.run_name.clone(), error })

@@ -73,7 +73,7 @@ pub(super) fn run(
         },
     )?;
     if args.repeat.get() > 1 && !quiet && failed.is_empty() {
-        eprintln!("each run was the same {} times, event by event", args.repeat);
+        anstream::eprintln!("each run was the same {} times, event by event", args.repeat);
     }
     let SoFar { mut report, mut out, .. } = results.take().expect(BEGUN);
     if is_tuned {
@@ -100,7 +100,7 @@ fn stopped(format: Format) -> impl FnOnce(Option<SoFar>) -> Result<(), Failure> 
     move |so_far| match so_far {
         Some(SoFar { report, out, all }) => out.print_so_far(format, &report, all),
         None => {
-            eprintln!("stopped: no run has begun");
+            anstream::eprintln!("stopped: no run has begun");
             Ok(())
         }
     }
@@ -132,9 +132,10 @@ fn ask_for_timelines(trials: &mut [Trial], steps: Steps, out: &Path) -> Result<(
 /// Tells if a run was over before the stretch whose timeline was asked for.
 fn tell_of_no_timeline(asked: Option<Steps>, run: &Run) {
     if let Some(Steps { first, last }) = asked.filter(|steps| steps.first >= run.global_steps) {
-        eprintln!(
+        anstream::eprintln!(
             "{}: nothing of the steps {first}..{last} is in its timeline: it ended with step {}",
-            run.name, run.global_steps
+            run.name,
+            run.global_steps
         );
     }
 }

@@ -173,20 +173,20 @@ async fn drain<T>(
     running: JoinHandle<runtime::Result<T>>,
 ) -> runtime::Result<Option<T>> {
     let task = server.task();
-    eprintln!("asked to stop: {task} ends its training");
+    anstream::eprintln!("asked to stop: {task} ends its training");
     server.request_stop();
     match timeout(GRACE, running).await {
-        Ok(Ok(Err(error))) => eprintln!("{error}"),
+        Ok(Ok(Err(error))) => anstream::eprintln!("{error}"),
         Ok(Ok(Ok(value))) => return Ok(Some(value)),
         Ok(Err(error)) => return panicked(error),
-        Err(_) => eprintln!("{task} did not end in {} s", GRACE.as_secs()),
+        Err(_) => anstream::eprintln!("{task} did not end in {} s", GRACE.as_secs()),
     }
     Ok(None)
 }
 
 /// The exit code of a task whose training has ended because `peer` was asked to stop.
 fn ended_by(peer: &TaskName, task: &TaskName) -> ExitCode {
-    eprintln!("{peer} was asked to stop, so {task} has ended; start both again to go on");
+    anstream::eprintln!("{peer} was asked to stop, so {task} has ended; start both again to go on");
     ExitCode::PeersLost
 }
 

@@ -68,7 +68,7 @@ impl Launcher {
                 (Some(folder), path)
             }
         };
-        let tell = |words: &str| eprintln!("{words}");
+        let tell = |words: &str| anstream::eprintln!("{words}");
         Ok(Self {
             program,
             flags: Vec::new(),

@@ -35,7 +35,7 @@ pub(crate) struct Access {
     transport: Option<Weak<dyn Transport<PeerMessage>>>,
     /// How long sessions outlive the connection of their client, if clients may have any.
     serves_sessions: Cell<Option<Duration>>,
-    /// By number, as far as any: the peers that have sent something.
+    /// The peers that have sent something: `peers[n]` is the one of id `n`.
     peers: RefCell<Vec<Option<Peer>>>,
     masters: RefCell<Masters>,
     /// By peer: the id of the last master under which it has registered a graph, in this life of
@@ -162,7 +162,7 @@ impl Access {
 
     /// Whether `message` is taken from `from`; if not, that is logged once.
     pub(crate) fn admits(&self, from: PeerId, message: &PeerMessage) -> bool {
-        if !self.has_met(from) {
+        if !self.meet(from) {
             return false; // the transport is gone, and with it the task
         }
         let peers = self.peers.borrow();
@@ -190,19 +190,19 @@ impl Access {
         transport.send(from, vec![answer.into()]);
     }
 
-    /// Whether the task knows what `peer` is; meets it if it has not yet.
-    fn has_met(&self, peer: PeerId) -> bool {
+    /// Finds out what `peer` is, unless that is known. Returns whether it is known now.
+    fn meet(&self, peer: PeerId) -> bool {
         let (mut peers, number) = (self.peers.borrow_mut(), peer.0 as usize);
         if peers.len() <= number {
             peers.resize(number + 1, None);
         }
         if peers[number].is_none() {
-            peers[number] = self.meet(peer);
+            peers[number] = self.identify(peer);
         }
         peers[number].is_some()
     }
 
-    fn meet(&self, from: PeerId) -> Option<Peer> {
+    fn identify(&self, from: PeerId) -> Option<Peer> {
         let name = self.transport.as_ref()?.upgrade()?.name(from);
         let role = match name.job() {
             _ if self.cluster.contains(&name) => Role::Task(self.cluster.worker_index(&name)),

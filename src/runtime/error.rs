@@ -64,6 +64,13 @@ pub enum Code {
     Internal,
 }
 
+impl Code {
+    /// Whether the store of checkpoints or a file is to blame: a training can go on without it.
+    pub(crate) fn is_of_storage(self) -> bool {
+        matches!(self, Self::DataLoss | Self::Unwritable)
+    }
+}
+
 /// An error of a step, a session or a server.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub struct Error {

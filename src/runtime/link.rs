@@ -280,7 +280,7 @@ impl Inbox<PeerMessage> for Actors {
         for message in messages.drain(..).filter(|one| self.access.admits(from, one)) {
             self.dispatch(from, message);
         }
-        self.envelopes.give_some(messages);
+        self.envelopes.give_if_few(messages);
     }
 
     fn is_idle(&self) -> bool {

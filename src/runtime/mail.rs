@@ -121,7 +121,7 @@ pub(crate) enum ParameterServerMail {
     /// The worker: nobody waits any more for these partitions to be made ready.
     GiveUp(Vec<GraphHandle>),
     /// The program: the workers of this cluster train.
-    Replicas(ClusterSpec),
+    Cluster(ClusterSpec),
     /// The worker: this session is closed; drop its own variables.
     CloseScope(Scope),
     /// The worker: run these operations. Each is answered by a `Served`.

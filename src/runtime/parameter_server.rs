@@ -326,7 +326,7 @@ impl Receive for ParameterServer {
         match message {
             ParameterServerMail::Bind(binding) => self.make_ready(binding),
             ParameterServerMail::GiveUp(graphs) => self.give_up_bindings(&graphs),
-            ParameterServerMail::Replicas(cluster) => self.cluster = Some(cluster),
+            ParameterServerMail::Cluster(cluster) => self.cluster = Some(cluster),
             ParameterServerMail::Lost { peer, masters, loss } => {
                 self.lose(peer, &masters, loss, context);
             }

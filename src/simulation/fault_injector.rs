@@ -203,7 +203,7 @@ impl FaultInjector {
         links: &mut Links,
     ) -> Vec<FaultEffect> {
         match event {
-            FaultEvent::Begin { number, kind } => self.begin(now, (number, kind), links),
+            FaultEvent::Begin { number, kind } => self.begin(now, number, kind, links),
             FaultEvent::Restart { task } => vec![FaultEffect::Start { task }],
             FaultEvent::Thaw { task, incarnation } => self.thaw(now, task, incarnation, links),
             FaultEvent::Heal { pairs } => self.heal(&pairs, links),
@@ -237,7 +237,8 @@ impl FaultInjector {
     fn begin(
         &mut self,
         now: Time,
-        (number, kind): (usize, FaultKind),
+        number: usize,
+        kind: FaultKind,
         links: &mut Links,
     ) -> Vec<FaultEffect> {
         let fault = self.skipped.begin(number);

@@ -1,5 +1,6 @@
 //! Jobs: real arithmetic on rayon's threads, while the simulation goes on in virtual time.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -11,11 +12,12 @@ use crate::runtime::{Calculation, attempt};
 /// Work that costs less stays on the simulation's own thread: offering it would take longer.
 const WORTH_OFFERING: Cost = Cost { flops: 20_000, bytes: 40_000 };
 
-/// While the waiting jobs cost less together, no thread is woken for them.
+/// The least cost of the waiting jobs for which a thread is woken once the simulation needs one of
+/// them.
 const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
 
-/// While the waiting jobs cost less together, no thread is woken for them, unless the simulation
-/// has come to need the first: waking takes it some 10 us.
+/// The least cost of the waiting jobs for which a thread is woken before that: waking takes the
+/// simulation some 10 us.
 const WORTH_WAKING: Cost = Cost { flops: 20_000_000, bytes: 20_000_000 };
 
 /// How often a thread looks for the end of a job before it sleeps: for about as long as waking up
@@ -26,9 +28,14 @@ const LOOKS: u32 = 2_000;
 /// milliseconds, in which a simulation of many tasks comes to several.
 const LOOKS_FOR_MORE: u32 = 3_000;
 
-/// The number of threads that simulate, and of those that look for more jobs. There are no more
-/// of the second kind than cores are left by the first.
-static BUSY: AtomicUsize = AtomicUsize::new(0);
+/// The number of simulations that run. Where there are several, no thread looks for jobs: it would
+/// take a core from another one, or do the jobs of that one meanwhile.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Whether this thread does jobs of a simulation.
+    static HELPS: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A calculation that has run, or its panic.
 type Ran = thread::Result<Box<dyn Calculation>>;
@@ -41,7 +48,7 @@ struct Board {
     offers: Mutex<Offers>,
     /// The number of those that wait, for a thread that looks for one.
     waiting: AtomicUsize,
-    _simulates: Busy,
+    _counted: Counted,
 }
 
 #[derive(Default)]
@@ -51,14 +58,15 @@ struct Offers {
     /// What those that wait cost together.
     cost: Cost,
     next_number: u64,
-    /// The number of rayon's threads that do these jobs; each stops when none waits.
+    /// The number of rayon's threads that do these jobs; each stops when none has
+    /// come for a while.
     helpers: usize,
     /// Whether one of them has nothing to do and looks for more.
     is_one_looking: bool,
 }
 
-/// A thread that is counted in [`BUSY`].
-struct Busy;
+/// A simulation, counted among those that run.
+struct Counted;
 
 struct Offer {
     number: u64,
@@ -83,10 +91,10 @@ pub(super) struct End {
 }
 
 impl Jobs {
-    /// No jobs, of a simulation that begins on this thread.
+    /// No jobs yet, of a simulation that begins.
     pub(super) fn new() -> Self {
         let (offers, waiting) = (Mutex::default(), AtomicUsize::new(0));
-        Self(Arc::new(Board { offers, waiting, _simulates: Busy::new() }))
+        Self(Arc::new(Board { offers, waiting, _counted: Counted::new() }))
     }
 
     /// Offers `calculation` to rayon's threads if its `cost` is worth it.
@@ -118,36 +126,42 @@ impl Jobs {
 
     /// Does what waits until nothing has come for a while.
     fn help(&self) {
+        // A thread that waits for a part of a kernel may help meanwhile; that job is then late.
+        let is_within_a_job = HELPS.replace(true);
         loop {
             while let Some(Offer { calculation, end, .. }) = self.next() {
                 end.comes(run(calculation));
             }
-            if !self.look_for_more() {
+            if !self.look_for_more(!is_within_a_job) {
                 break;
             }
         }
+        HELPS.set(is_within_a_job);
     }
 
-    /// The first that waits.
+    /// The first that waits. If much is left, a further helper does it.
     fn next(&self) -> Option<Offer> {
         let mut offers = self.lock();
         let next = offers.take(0);
         self.tell(&offers);
+        if is_worth(offers.cost, WORTH_WAKING) {
+            self.wake_helper(offers);
+        }
         next
     }
 
-    /// Looks for another job, if no other helper does and a core is free for it. Without one, the
-    /// helper that asks is no longer counted.
-    fn look_for_more(&self) -> bool {
+    /// Looks for another job if the helper that asks `has_time`, no other helper looks, and a core
+    /// is free for it. Without a job, this helper is no longer counted.
+    fn look_for_more(&self, has_time: bool) -> bool {
         let mut offers = self.lock();
-        if let Some(_looks) = Busy::on_a_free_core().filter(|_| !offers.is_one_looking) {
+        if has_time && !offers.is_one_looking && has_a_free_core() {
             offers.is_one_looking = true;
             drop(offers);
             for _ in 0..LOOKS_FOR_MORE {
-                if self.0.waiting.load(Ordering::Relaxed) > 0 {
+                if self.0.waiting.load(Ordering::Relaxed) > 0 || !has_a_free_core() {
                     break;
                 }
-                rayon::yield_now();
+                rayon::yield_now(); // kernels of a job may be spread over several threads
                 thread::yield_now();
             }
             offers = self.lock();
@@ -181,23 +195,21 @@ impl Jobs {
     }
 }
 
-impl Busy {
-    fn new() -> Self {
-        BUSY.fetch_add(1, Ordering::Relaxed);
-        Self
-    }
+/// Whether the only simulation leaves a core to a thread that looks for its jobs.
+fn has_a_free_core() -> bool {
+    RUNNING.load(Ordering::Relaxed) == 1 && rayon::current_num_threads() > 1
+}
 
-    /// One more, if a core is left for it.
-    fn on_a_free_core() -> Option<Self> {
-        let cores = rayon::current_num_threads();
-        let more = |busy| (busy < cores).then_some(busy + 1);
-        BUSY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok().then_some(Self)
+impl Counted {
+    fn new() -> Self {
+        RUNNING.fetch_add(1, Ordering::Relaxed);
+        Self
     }
 }
 
-impl Drop for Busy {
+impl Drop for Counted {
     fn drop(&mut self) {
-        BUSY.fetch_sub(1, Ordering::Relaxed);
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

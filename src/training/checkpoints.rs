@@ -201,7 +201,7 @@ impl From<CheckpointError> for Error {
             CheckpointError::NoSuchVariable { .. } => (Code::NotFound, OTHER_MODEL),
             CheckpointError::Mismatch { .. } => (Code::InvalidArgument, OTHER_MODEL),
             CheckpointError::TakenOver { .. } => (Code::FailedPrecondition, ""),
-            error if error.is_of_the_place() => (Code::Unwritable, ""),
+            error if error.is_of_writing() => (Code::Unwritable, ""),
             _ => (Code::DataLoss, ""),
         };
         Self::new(code, format!("{error}{advice}"))

@@ -91,7 +91,7 @@ impl Task {
             (Some(dataset), Some(replica)) => Some(Data::share(&parts, dataset, replica)?),
             _ => None,
         };
-        parts.server.know_replicas();
+        parts.server.know_cluster();
         parts.server.use_cores(parts.settings.num_cores);
         let inputs = match &data {
             Some(Data::Streamed(input)) => vec![input.position()],

@@ -6,10 +6,11 @@ use std::time::Duration;
 const UNITS: [(&str, u128, usize); 4] =
     [("s", 1_000_000_000, 9), ("ms", 1_000_000, 6), ("us", 1_000, 3), ("ns", 1, 0)];
 
-/// So many seconds in the largest unit of which they are at least one, in quotes, such as
-/// `"145.291278ms"`. A scenario reads whole nanoseconds, so that nothing is lost.
+/// `seconds` in the largest unit that gives at least 1, in quotes, such as `"145.291278ms"`. A
+/// scenario reads whole nanoseconds, so that nothing is lost. What a fit of noisy
+/// measurements puts below 0 is written as 0.
 pub(super) fn time_text(seconds: f64) -> String {
-    let nanos = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_nanos();
+    let nanos = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX).as_nanos();
     let unit = UNITS.iter().find(|(_, factor, _)| nanos >= *factor).unwrap_or(&UNITS[3]);
     let (name, factor, decimals) = *unit;
     let text = format!("{}.{:0decimals$}", nanos / factor, nanos % factor);
@@ -33,6 +34,7 @@ mod tests {
             (1.5, "\"1.5s\""),
             (100.0, "\"100s\""),
             (1.000_000_001, "\"1.000000001s\""),
+            (-3e-6, "\"0ns\""),
         ] {
             assert_eq!(time_text(seconds), text, "{seconds}");
         }

@@ -117,24 +117,25 @@ impl Write<'_> {
         let sums = unsafe { sums::<S, ROWS, VECTORS>(simd, self.panel, rows) };
         for i in 0..ROWS {
             let out = &mut self.out[rows[i].out..][..self.panel.columns];
-            // Why not one branch: a copy of any length is a call, which took a fifth of the time
-            // where sums are of 25 products.
-            if let Some(out) = out.first_chunk_mut::<PANEL>() {
-                if self.adds {
-                    for c in 0..PANEL {
-                        out[c] += sums[i][c];
-                    }
-                } else {
-                    *out = sums[i];
-                }
-            } else if self.adds {
-                for c in 0..out.len() {
-                    out[c] += sums[i][c];
-                }
-            } else {
-                out.copy_from_slice(&sums[i][..out.len()]);
+            // Why not one case: a copy of any length is a call, which is a fifth of the work where
+            // sums are of 25 products.
+            match out.first_chunk_mut::<PANEL>() {
+                Some(whole) => put(whole, &sums[i], self.adds),
+                None => put(out, &sums[i], self.adds),
             }
         }
+    }
+}
+
+/// Writes as many of `sums` to `out` as it has room for, or `adds` them.
+#[inline(always)]
+fn put(out: &mut [f32], sums: &[f32; PANEL], adds: bool) {
+    if adds {
+        for (out, sum) in out.iter_mut().zip(sums) {
+            *out += sum;
+        }
+    } else {
+        out.copy_from_slice(&sums[..out.len()]);
     }
 }
 

@@ -10,6 +10,9 @@ use crate::kernels::{convert, quantize};
 use crate::partition::CrossingId;
 use crate::tensor::{DType, Element, Shape, Tensor};
 
+/// The length of the longest reason that is taken from a peer \[bytes\].
+const LONGEST_REASON: usize = 1024;
+
 /// A value on its way from task to task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Packed {
@@ -80,6 +83,9 @@ impl Packed {
                     "{}{} in blocks of {block} with scales {}{}",
                     values.0, values.1, scales.0, scales.1
                 ))
+            }
+            Self::Refused(why) if why.len() > LONGEST_REASON => {
+                Err(format!("a reason of {} bytes for a value that is not there", why.len()))
             }
             Self::Exact(_) | Self::Bf16(_) | Self::Refused(_) => Ok(()),
         }

@@ -17,11 +17,11 @@ use super::Server;
 
 impl Server {
     /// Tells the parameter server which cluster trains, so that it knows which worker a lost task
-    /// was. Every task does this: lists of the workers would be quadratic.
-    pub(crate) fn know_replicas(&self) {
+    /// was. Why not a list of the workers: each of N tasks would hold N.
+    pub(crate) fn know_cluster(&self) {
         let cluster = &self.def.cluster;
         self.actors.chief.set(cluster.workers().find_map(|task| self.link.resolve(&task)));
-        tell(&self.actors.parameter_server, ParameterServerMail::Replicas(cluster.clone()));
+        tell(&self.actors.parameter_server, ParameterServerMail::Cluster(cluster.clone()));
     }
 
     /// Whether the chief has said that the training is over.

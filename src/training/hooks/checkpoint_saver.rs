@@ -190,7 +190,7 @@ impl CheckpointSaver {
 
 /// Whether a checkpoint could not be saved, and the variables are as they were.
 fn is_of_store(error: &Error) -> bool {
-    matches!(error.code, Code::DataLoss | Code::Unwritable)
+    error.code.is_of_storage()
 }
 
 /// A checkpoint can't be written, for `error`, and the training goes on.

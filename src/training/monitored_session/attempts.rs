@@ -172,7 +172,7 @@ impl MonitoredSession {
                     tracing::warn!(%error, "the new session is lost too")
                 }
                 Err(error) if is_end(&error) => return Err(error),
-                Err(error) if matches!(error.code, Code::DataLoss | Code::Unwritable) => {
+                Err(error) if error.code.is_of_storage() => {
                     // Whoever starts again finds the same checkpoints.
                     return Err(Error { code: error.code, ..given_up(&root, &error.message) });
                 }

@@ -81,7 +81,7 @@ impl MonitoredSession {
             loop {
                 let (context, hooks) = self.context_and_hooks();
                 match hooks.list[index].end(&context).await {
-                    Err(error) if matches!(error.code, Code::DataLoss | Code::Unwritable) => {
+                    Err(error) if error.code.is_of_storage() => {
                         break unsaved = unsaved.or(Some(error));
                     }
                     Err(error) => self.go_on_after(error).await?,

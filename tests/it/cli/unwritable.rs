@@ -56,6 +56,7 @@ fn a_disk_that_is_full_as_a_training_begins_is_exit_code_9_as_one_that_fills_lat
         let path = scenario("full_disk", &format!("{SCENARIO}{checkpoint}{slow}{fault}"));
         let said = trainyard(&["sim", &path, "--quiet"]);
         assert_eq!(said.code, 9, "full at {at}: {}", said.err);
+        assert_eq!(said.err.starts_with("error:"), at == "0s", "full at {at}: {}", said.err);
     }
 }
 
@@ -63,10 +64,12 @@ fn a_disk_that_is_full_as_a_training_begins_is_exit_code_9_as_one_that_fills_lat
 #[test]
 fn a_result_that_a_full_disk_does_not_take_is_an_error() {
     let path = scenario("full_stdout", SCENARIO);
-    for args in [&["presets"][..], &["sim", &path, "--quiet"]] {
+    let commands =
+        [&["presets"][..], &["sim", &path, "--quiet"], &["completions", "bash"], &["--help"]];
+    for args in commands {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let said = said_to(full, args);
         assert_eq!(said.code, 9, "{args:?}: {}", said.err);
-        assert!(said.err.contains("cannot write"), "{}", said.err);
+        assert!(said.err.contains("cannot write"), "{args:?}: {}", said.err);
     }
 }

@@ -108,7 +108,7 @@ impl Timeline<'_> {
             Code::Unwritable => self.has(is_full_disk) && saved.is_empty(),
             _ => false,
         };
-        let names_one = names_one || matches!(error.code, Code::DataLoss | Code::Unwritable);
+        let names_one = names_one || error.code.is_of_storage();
         found.unless(names_one && is_excused, Promise::Explains, how);
     }
 
