@@ -57,6 +57,14 @@ impl Buffer {
         }
     }
 
+    /// Counts it as `wanted` bytes, if it was made for fewer.
+    fn count_at_least(&mut self, wanted: usize) {
+        if self.counted.is_less_than(wanted) {
+            self.counted = Counted::default();
+            self.counted = count(wanted);
+        }
+    }
+
     fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.len]
     }
@@ -97,6 +105,7 @@ impl Shared {
         let kept = class.and_then(|class| free_list(class).pop());
         let mut kept = kept.unwrap_or_else(|| Arc::new(Buffer::with_room(len)));
         let buffer = Arc::get_mut(&mut kept).expect("nobody holds a buffer of the free list");
+        buffer.count_at_least(len);
         buffer.lines.resize(len.div_ceil(LINE), Line::ZERO);
         buffer.len = len;
         Self::whole(kept)
@@ -176,6 +185,7 @@ impl Filling {
         if filled.div_ceil(LINE) > buffer.lines.capacity() {
             buffer.make_room((2 * filled).min(self.wanted));
         }
+        buffer.count_at_least(filled);
         let begun = buffer.lines.len() * LINE - buffer.len;
         let (head, tail) = taken.split_at(taken.len().min(begun));
         let at = buffer.len;

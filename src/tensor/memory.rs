@@ -95,6 +95,12 @@ impl Counted {
         }
         Ok(counted)
     }
+
+    /// Whether a buffer of `bytes` has to be counted, and takes more than this.
+    pub(super) fn is_less_than(&self, bytes: usize) -> bool {
+        let wanted = bytes as u64;
+        wanted >= COUNTED && wanted > self.0
+    }
 }
 
 impl Drop for Counted {

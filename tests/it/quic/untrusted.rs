@@ -227,8 +227,9 @@ fn another_version_another_run_and_another_name_are_refused_and_told_why() {
         );
         attacked.refuses("different versions").await;
         let known = intruder(Some((&identity, &absent())), PROTOCOL);
+        let newer = format!("version {}", VERSION + 1);
         let cases = [
-            (hello(9, "test", "worker:1", 1), "version 9"),
+            (hello(VERSION + 1, "test", "worker:1", 1), newer.as_str()),
             (hello(VERSION, "yesterday", "worker:1", 1), "in the training `yesterday`"),
             (
                 hello(VERSION, "test", "worker:0", 1),
