@@ -91,7 +91,7 @@ impl Chore {
 
 impl Kernels {
     /// Waits for the result and hands it to the actors. Returns whether the kernels have panicked.
-    pub(super) fn finish(self: Box<Self>) -> bool {
+    pub(super) fn finish(self) -> bool {
         match self.job.finish() {
             Ok(calculation) => {
                 calculation.done(&self.asker);
