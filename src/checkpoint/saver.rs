@@ -269,7 +269,7 @@ impl Saver {
 
     /// The number of the next save: higher than that of any before, and than those of savers that
     /// this one has replaced, which readers thus never take for the newest. An index that can't be
-    /// read has one that is not known, but saves are numbered one after the other.
+    /// read has one that is not known, but a saver numbers its saves one after the other.
     fn next_save(&self) -> u64 {
         let is_unknown = |step: &&u64| !self.known.contains_key(step);
         let unknown = self.broken.iter().filter(is_unknown).count() as u64;
