@@ -58,8 +58,7 @@ struct Offers {
     /// What those that wait cost together.
     cost: Cost,
     next_number: u64,
-    /// The number of rayon's threads that do these jobs; each stops when none has
-    /// come for a while.
+    /// The number of rayon's threads that do these jobs; each stops when none has come for a while.
     helpers: usize,
     /// Whether one of them has nothing to do and looks for more.
     is_one_looking: bool,
