@@ -73,7 +73,6 @@ impl Saver {
     /// # Errors
     /// If another saver has taken over, or the store refuses.
     pub fn end(&self, stop: &str) -> Result<(), CheckpointError> {
-        self.writer.check(&*self.store)?;
         self.repair(&reader::list(&*self.store)?)?;
         self.writer.end(&*self.store, stop)
     }

@@ -12,12 +12,12 @@ use crate::runtime::{Calculation, attempt};
 /// Work that costs less stays on the simulation's own thread: offering it would take longer.
 const WORTH_OFFERING: Cost = Cost { flops: 20_000, bytes: 40_000 };
 
-/// The least cost of the waiting jobs for which a thread is woken once the simulation needs one of
-/// them.
+/// Once the simulation needs one of the waiting jobs, a thread is woken for the others if they cost
+/// this much together.
 const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
 
-/// The least cost of the waiting jobs for which a thread is woken before that: waking takes the
-/// simulation some 10 us.
+/// If the waiting jobs cost this much together, a thread is woken at once. For less that would not
+/// pay: waking takes the simulation some 10 us.
 const WORTH_WAKING: Cost = Cost { flops: 20_000_000, bytes: 20_000_000 };
 
 /// How often a thread looks for the end of a job before it sleeps: for about as long as waking up

@@ -51,8 +51,7 @@ impl Buffer {
     fn make_room(&mut self, wanted: usize) {
         let lines = lines_for(wanted);
         if lines > self.lines.capacity() {
-            self.counted = Counted::default();
-            self.counted = count(wanted);
+            self.count_at_least(wanted);
             self.lines.reserve_exact(lines - self.lines.len());
         }
     }

@@ -17,8 +17,8 @@ impl Saver {
         }
     }
 
-    /// Cleans up after a save: writes the state file, and deletes superfluous checkpoints and the
-    /// unused ones of `files`, which were there before. Returns the errors.
+    /// Cleans up after a save: writes the state file, and deletes superfluous checkpoints and those
+    /// of `files`, the files before the save, that nothing uses. Returns the errors.
     pub(super) fn clean(&mut self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
         let mut counting: Vec<(u64, &Known)> = self
             .known
@@ -46,8 +46,7 @@ impl Saver {
         errors
     }
 
-    /// Deletes a checkpoint, its index first: then its remaining files are never taken for a
-    /// checkpoint.
+    /// Deletes a checkpoint: its index first, so that files which are left are never taken for one.
     fn delete(&self, step: u64) -> Result<(), CheckpointError> {
         self.delete_file(&self.names.index(step))?;
         self.known[&step].files.iter().try_for_each(|file| self.delete_file(file))

@@ -3,6 +3,7 @@
 mod damage;
 mod death;
 mod late_index;
+mod meanwhile;
 mod takeover;
 
 use std::io;

@@ -10,7 +10,7 @@ use crate::kernels::{convert, quantize};
 use crate::partition::CrossingId;
 use crate::tensor::{DType, Element, Shape, Tensor};
 
-/// The length of the longest reason that is taken from a peer \[bytes\].
+/// The greatest length of a reason that a peer may give \[bytes\].
 const LONGEST_REASON: usize = 1024;
 
 /// A value on its way from task to task.

@@ -42,7 +42,7 @@ pub(super) struct Joins {
 }
 
 impl Joins {
-    /// `user`, which may run a `worker`, has registered something.
+    /// The task `user` has registered something; it runs `worker`, if one.
     pub(super) fn has_come(&mut self, user: PeerId, worker: Option<u32>) {
         if let Some(worker) = worker {
             self.lost.remove(&worker);

@@ -9,8 +9,8 @@ use crate::tensor::Tensor;
 use crate::runtime::messages::Origin;
 use crate::runtime::state::VariableId;
 
-/// The most trainings through one master whose last read value of a variable is kept. If there are
-/// more, the value that was read longest ago goes: the gradient from it is applied uncorrected.
+/// For so many trainings through one master, the value that each last read of a variable is kept.
+/// Of more, the value that was read longest ago goes: the gradient from it is applied uncorrected.
 const TRAININGS: usize = 64;
 
 /// The value of each variable that the steps of each training last read. It is a reference: the

@@ -28,7 +28,7 @@ fn injector(faults: &[Fault]) -> (FaultInjector, Links) {
     (FaultInjector::new(&[A, B, C].map(name), vec![0, 1, 2], &faults, 1), links)
 }
 
-/// The beginning of a fault that is the run's first, if it has any.
+/// The beginning of a fault, with the number of the first in the scenario.
 fn begin(kind: FaultKind) -> FaultEvent {
     FaultEvent::Begin { number: 0, kind }
 }

@@ -2,41 +2,8 @@
 
 use std::sync::Mutex;
 
+use super::meanwhile::Meanwhile;
 use super::*;
-
-/// A store that writes the file `index` only after something else was done, once.
-struct Late {
-    store: Memory,
-    index: &'static str,
-    before: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-}
-
-impl Store for Late {
-    fn list(&self) -> io::Result<Vec<Entry>> {
-        self.store.list()
-    }
-
-    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        self.store.read(name)
-    }
-
-    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        if name == self.index
-            && let Some(before) = self.before.lock().unwrap().take()
-        {
-            before();
-        }
-        self.store.write(name, parts)
-    }
-
-    fn delete(&self, name: &str) -> io::Result<()> {
-        self.store.delete(name)
-    }
-
-    fn locate(&self, name: &str) -> String {
-        self.store.locate(name)
-    }
-}
 
 /// A saver that has saved step 2, and is replaced within the write of the index of `step`: another
 /// has saved step 3 before that write ends. The other, and the store.
@@ -44,13 +11,12 @@ fn replaced(step: u64, index: &'static str) -> (Saver, Memory) {
     let store = Memory::default();
     let successor = Arc::new(Mutex::new(saver(store.clone())));
     let other = Arc::clone(&successor);
-    let before = move || {
+    let act = move || {
         let mut other = other.lock().unwrap();
         other.take_over().unwrap();
         assert!(other.save(&snapshot(3, 1), at(3)).unwrap().is_new);
     };
-    let before = Mutex::new(Some(Box::new(before) as Box<dyn FnOnce() + Send>));
-    let mut zombie = saver(Late { store: store.clone(), index, before });
+    let mut zombie = saver(Meanwhile::before(&store, index, act));
     zombie.take_over().unwrap();
     save(&mut zombie, [2]);
     let error = zombie.save(&snapshot(step, 0), at(4)).unwrap_err().to_string();
@@ -69,6 +35,16 @@ fn the_next_save_mends_an_index_that_a_replaced_saver_has_put_over_the_last_one(
         assert!(is_of(&reader.restore(3).unwrap(), &snapshot(3, 1)), "the index is its own again");
         assert_eq!(reader.latest().unwrap().checkpoint.unwrap().global_step, next);
     }
+}
+
+#[test]
+fn the_end_of_the_training_mends_an_index_that_a_replaced_saver_has_put_over_the_last_one() {
+    let (successor, store) = replaced(3, "model.ckpt-3.index.json");
+    successor.end("steps = 3").unwrap();
+    assert!(
+        is_of(&saver(store).restore(3).unwrap(), &snapshot(3, 1)),
+        "the index is its own again"
+    );
 }
 
 #[test]

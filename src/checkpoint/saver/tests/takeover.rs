@@ -1,45 +1,7 @@
 //! Tests of savers that are replaced while they save, or take over at the same moment.
 
-use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-
+use super::meanwhile::Meanwhile;
 use super::*;
-use crate::checkpoint::Entry;
-
-/// A store where a successor takes over and saves step 3, once the file `after` is written.
-struct Overtaken {
-    store: Memory,
-    after: &'static str,
-    is_overtaken: AtomicBool,
-}
-
-impl Store for Overtaken {
-    fn list(&self) -> io::Result<Vec<Entry>> {
-        self.store.list()
-    }
-
-    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        self.store.read(name)
-    }
-
-    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        self.store.write(name, parts)?;
-        if name == self.after && !self.is_overtaken.swap(true, Ordering::Relaxed) {
-            let mut successor = saver(self.store.clone());
-            successor.take_over().unwrap();
-            assert!(successor.save(&snapshot(3, 1), at(3)).unwrap().is_new);
-        }
-        Ok(())
-    }
-
-    fn delete(&self, name: &str) -> io::Result<()> {
-        self.store.delete(name)
-    }
-
-    fn locate(&self, name: &str) -> String {
-        self.store.locate(name)
-    }
-}
 
 #[test]
 fn a_saver_that_is_replaced_while_it_saves_leaves_the_same_step_of_its_successor_whole() {
@@ -47,8 +9,12 @@ fn a_saver_that_is_replaced_while_it_saves_leaves_the_same_step_of_its_successor
         ["model.ckpt-3-00000-of-00002.safetensors", "model.ckpt-3-00001-of-00002.safetensors"]
     {
         let store = Memory::default();
-        let is_overtaken = AtomicBool::new(false);
-        let mut zombie = saver(Overtaken { store: store.clone(), after, is_overtaken });
+        let mut successor = saver(store.clone());
+        let act = move || {
+            successor.take_over().unwrap();
+            assert!(successor.save(&snapshot(3, 1), at(3)).unwrap().is_new);
+        };
+        let mut zombie = saver(Meanwhile::after(&store, after, act));
         zombie.take_over().unwrap();
         save(&mut zombie, [2]);
         let error = zombie.save(&snapshot(3, 0), at(4)).unwrap_err().to_string();
