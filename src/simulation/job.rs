@@ -79,7 +79,16 @@ pub(super) enum Job {
     /// Too small for another thread; done by the thread that waits for it.
     Small(Box<dyn Calculation>),
     /// Offered to rayon's threads; one of them may have begun it.
-    Offered { jobs: Jobs, number: u64, end: Arc<End> },
+    Offered(Offered),
+}
+
+/// A job that others may do. Who drops it needs it no more, and withdraws it.
+pub(super) struct Offered {
+    jobs: Jobs,
+    number: u64,
+    end: Arc<End>,
+    /// Whether nobody has waited for it yet.
+    is_open: bool,
 }
 
 /// The end of a job that a thread of rayon's has taken.
@@ -110,7 +119,7 @@ impl Jobs {
         if is_worth(offers.cost, WORTH_WAKING) {
             self.wake_helper(offers);
         }
-        Job::Offered { jobs: self.clone(), number, end }
+        Job::Offered(Offered { jobs: self.clone(), number, end, is_open: true })
     }
 
     /// Has one more thread of rayon's do what waits, unless one looks for it or all do already.
@@ -171,12 +180,19 @@ impl Jobs {
         is_one_waiting
     }
 
+    /// Withdraws the job of this number, unless a helper has begun it.
+    fn withdraw(&self, number: u64) -> Option<Offer> {
+        let mut offers = self.lock();
+        let offer = offers.take_numbered(number);
+        self.tell(&offers);
+        offer
+    }
+
     /// Takes the job of this number back, unless a helper has begun it. If others wait, somebody
     /// does them meanwhile.
     fn take_back(&self, number: u64) -> Option<Box<dyn Calculation>> {
         let mut offers = self.lock();
-        let index = offers.waiting.binary_search_by_key(&number, |offer| offer.number).ok()?;
-        let offer = offers.take(index)?;
+        let offer = offers.take_numbered(number)?;
         self.tell(&offers);
         if offers.helpers == 0 && is_worth(offers.cost, WORTH_A_THREAD) {
             self.wake_helper(offers);
@@ -219,6 +235,11 @@ impl Offers {
         self.waiting.push_back(offer);
     }
 
+    fn take_numbered(&mut self, number: u64) -> Option<Offer> {
+        let index = self.waiting.binary_search_by_key(&number, |offer| offer.number).ok()?;
+        self.take(index)
+    }
+
     fn take(&mut self, index: usize) -> Option<Offer> {
         let offer = self.waiting.remove(index)?;
         self.cost.flops -= offer.cost.flops;
@@ -232,10 +253,21 @@ impl Job {
     pub(super) fn finish(self) -> Ran {
         match self {
             Self::Small(calculation) => run(calculation),
-            Self::Offered { jobs, number, end } => match jobs.take_back(number) {
-                Some(calculation) => run(calculation),
-                None => end.wait(),
-            },
+            Self::Offered(mut offered) => {
+                offered.is_open = false;
+                match offered.jobs.take_back(offered.number) {
+                    Some(calculation) => run(calculation),
+                    None => offered.end.wait(),
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Offered {
+    fn drop(&mut self) {
+        if self.is_open {
+            drop(self.jobs.withdraw(self.number)); // the values that it would have computed with
         }
     }
 }
@@ -316,8 +348,8 @@ mod tests {
             while jobs.lock().helpers > 0 {
                 thread::yield_now();
             }
-            let left = jobs.lock().waiting.len() as u32;
-            assert_eq!(runs.load(Ordering::Relaxed) + left, 300);
+            assert!(jobs.lock().waiting.is_empty(), "who drops a job withdraws it");
+            assert!(runs.load(Ordering::Relaxed) <= 300);
         }
     }
 }
