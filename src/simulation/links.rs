@@ -119,7 +119,7 @@ impl Links {
     }
 
     /// Whether `observer` has a connection to `peer`, as far as it knows.
-    fn is_connected(&self, observer: usize, peer: usize) -> bool {
+    pub(super) fn is_connected(&self, observer: usize, peer: usize) -> bool {
         let dialed = self.dialers.get(&(observer.min(peer), observer.max(peer)));
         dialed.is_some_and(|(connection, _)| *connection >= self.at(observer, peer))
     }
@@ -130,10 +130,12 @@ impl Links {
         if self.established.is_empty() { 0 } else { established().unwrap_or(0) }
     }
 
-    /// Whether `observer` is up and has not given up its last connection to `peer`: until the next
-    /// one is established, it has none to lose.
+    /// Whether `observer` is up, has talked with `peer`, and has not given up their last connection:
+    /// until the next one is established, it has none to lose.
     pub(super) fn has_one_to_lose(&self, observer: usize, peer: usize) -> bool {
-        self.is_up(observer) && self.at(observer, peer) <= self.established(observer, peer)
+        self.is_up(observer)
+            && self.is_connected(observer, peer)
+            && self.at(observer, peer) <= self.established(observer, peer)
     }
 
     /// Whether `observer` has dialed its present connection to `peer`.
@@ -156,21 +158,29 @@ impl Links {
         is_met.then(|| self.incarnation(peer).into())
     }
 
-    /// Decides on an envelope that has reached its receiver's host.
-    pub(super) fn arrive(&mut self, from: usize, to: usize, stamp: Stamp) -> Arrival {
+    /// Whether an envelope can't get through to its receiver yet, or the receiver can't take it.
+    pub(super) fn must_wait(&self, from: usize, to: usize, stamp: Stamp) -> bool {
         if !self.is_alive(from, stamp.incarnation) {
-            return Arrival::Drop;
+            return false;
         }
         if !self.is_up(to) {
-            return if self.unaware.contains(&(from, to)) { Arrival::Drop } else { Arrival::Hold };
+            return !self.unaware.contains(&(from, to));
         }
-        let at = self.at(to, from);
-        let is_new = stamp.connection > self.established(from, to);
         // A new connection, and word of the end of an old one, need messages both ways.
-        let is_answered = is_new || stamp.connection < at;
-        if self.is_frozen(to) || self.is_cut(from, to) || is_answered && self.is_cut(to, from) {
+        let is_answered =
+            stamp.connection > self.established(from, to) || stamp.connection < self.at(to, from);
+        self.is_frozen(to) || self.is_cut(from, to) || is_answered && self.is_cut(to, from)
+    }
+
+    /// Decides on an envelope that has reached its receiver's host.
+    pub(super) fn arrive(&mut self, from: usize, to: usize, stamp: Stamp) -> Arrival {
+        if self.must_wait(from, to, stamp) {
             return Arrival::Hold;
         }
+        if !self.is_alive(from, stamp.incarnation) || !self.is_up(to) {
+            return Arrival::Drop;
+        }
+        let at = self.at(to, from);
         if stamp.connection < at {
             let is_unaware = self.unaware.contains(&(from, to));
             return match self.at(from, to) > stamp.connection {
@@ -180,7 +190,7 @@ impl Links {
                 false => Arrival::Drop,
             };
         }
-        if is_new {
+        if stamp.connection > self.established(from, to) {
             self.established.insert((from.min(to), from.max(to)), stamp.connection);
         }
         if stamp.connection == at {
@@ -239,9 +249,12 @@ impl Links {
         self.tasks[task].is_frozen = true;
     }
 
-    /// The tasks that can notice that `task` is silent.
+    /// The tasks that can notice that `task` is silent: those connected to it.
     pub(super) fn watchers(&self, task: usize) -> Vec<usize> {
-        (0..self.tasks.len()).filter(|other| *other != task && self.can_notice(*other)).collect()
+        let watches = |other: &usize| {
+            *other != task && self.can_notice(*other) && self.is_connected(*other, task)
+        };
+        (0..self.tasks.len()).filter(watches).collect()
     }
 
     /// Lets a frozen task run again. Returns the peers whose connections ended meanwhile: they gave

@@ -126,17 +126,26 @@ impl FaultInjector {
         }
         let mut effects = Vec::new();
         for (way, before) in pairs.iter().zip(before) {
-            effects.extend(self.cut_limits(*way, before, &pairs));
+            effects.extend(self.cut_limits(*way, before, &pairs, links));
         }
         effects.push(schedule(now, lasts, FaultEvent::Heal { pairs }));
         effects
     }
 
-    /// The limits of silence of the receiver and the sender of `way`, as far as a partition of
-    /// `pairs` has changed them; `before` is the cut without it.
-    fn cut_limits(&self, way: Way, before: Option<Cut>, pairs: &[Way]) -> Vec<FaultEffect> {
+    /// The limits of silence of the receiver and the sender of `way`, if they are connected and as
+    /// far as a partition of `pairs` has changed them; `before` is the cut without it.
+    fn cut_limits(
+        &self,
+        way: Way,
+        before: Option<Cut>,
+        pairs: &[Way],
+        links: &Links,
+    ) -> Vec<FaultEffect> {
         let (from, to) = way;
         let limit = |observer, peer, notices: fn(Cut, Duration) -> Option<Time>| {
+            if !links.is_connected(observer, peer) {
+                return None;
+            }
             let time = |cut: Option<Cut>| notices(cut?, self.silence);
             let at = time(self.cuts.get(way)).filter(|at| time(before) != Some(*at))?;
             let event = FaultEvent::SilenceLimit { observer, peer, cause: SilenceCause::Partition };

@@ -101,7 +101,7 @@ fn an_envelope_to_a_task_known_to_be_dead_waits_for_its_next_incarnation() {
 
 #[test]
 fn a_task_that_thaws_learns_who_has_given_it_up_and_receives_nothing_older() {
-    let mut links = Links::new(2);
+    let mut links = connected();
     let (before, own) = (links.stamp(A, B), links.stamp(B, A));
     links.freeze(B);
     assert_eq!(links.arrive(A, B, before), Arrival::Hold);
@@ -129,7 +129,7 @@ fn a_task_that_thaws_learns_once_of_a_peer_that_has_restarted_and_keeps_its_new_
 
 #[test]
 fn both_sides_of_a_partition_end_at_one_connection() {
-    let mut links = Links::new(2);
+    let mut links = connected();
     let before = links.stamp(A, B);
     links.cut(A, B);
     links.cut(B, A);
@@ -159,7 +159,7 @@ fn a_partition_that_heals_in_time_only_delays() {
 
 #[test]
 fn one_way_is_cut_and_the_receiver_gives_up_first() {
-    let mut links = Links::new(2);
+    let mut links = connected();
     let (to, from) = (links.stamp(A, B), links.stamp(B, A));
     links.cut(A, B);
     assert_eq!(links.arrive(A, B, to), Arrival::Hold);
@@ -190,8 +190,19 @@ fn what_comes_over_a_connection_that_its_receiver_has_given_up_is_answered_with_
 }
 
 #[test]
+fn tasks_that_have_never_talked_have_no_connection_to_lose() {
+    let mut links = Links::new(3);
+    links.note_dialer(A, B);
+    links.freeze(B);
+    assert_eq!(links.watchers(B), [A]);
+    links.cut(A, C);
+    links.cut(C, A);
+    assert!(!links.can_notice_cut(A, C) && !links.can_notice_cut(C, A));
+}
+
+#[test]
 fn a_connection_that_is_not_established_can_not_be_lost() {
-    let mut links = Links::new(2);
+    let mut links = connected();
     links.cut(A, B);
     links.cut(B, A);
     assert!(links.can_notice_cut(B, A));
@@ -199,6 +210,7 @@ fn a_connection_that_is_not_established_can_not_be_lost() {
     assert!(!links.can_notice_cut(B, A), "it has no other yet");
     links.give_up(A, B);
     links.heal(A, B);
+    links.note_dialer(A, B);
     let next = links.stamp(A, B);
     assert_eq!(links.arrive(A, B, next), Arrival::Hold, "a handshake needs both ways");
     links.heal(B, A);
