@@ -23,6 +23,7 @@ pub(super) enum EventKind {
     Fault = 5,
     ChoreDone = 6,
     CopyDone = 7,
+    FirstBytes = 8,
 }
 
 /// The hash of a run's events; equal for equal runs.

@@ -88,6 +88,12 @@ impl Device {
         Span { whole, straggling }
     }
 
+    /// The time that memory traffic of so many `bytes` takes while no fault slows its task.
+    pub(crate) fn copy_time(&self, bytes: u64) -> Duration {
+        let seconds = bytes as f64 / self.spec.memory.0 * self.slow;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
     /// The time that it takes to stop a step that is given up.
     pub(crate) fn stop_cost(&self) -> Duration {
         self.spec.stop_cost

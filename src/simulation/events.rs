@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::runtime::PeerMessage;
 use crate::transport::Messages;
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 
 use super::critical_path::Cause;
 use super::fault_injector::FaultEvent;
@@ -27,6 +27,9 @@ pub(super) enum Event {
     Fault(FaultEvent),
     /// An envelope arrives late, over a slow link.
     SlowArrival(Box<Delivery<Envelope>>),
+    /// The first bytes of an envelope reach their receiver, whose message thread decodes them. It
+    /// has arrived when the last ones have.
+    FirstBytes { from: usize, to: usize, size: Bytes, cause: Cause },
 }
 
 /// An event that came up while its task was frozen, and its time.

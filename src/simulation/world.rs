@@ -231,7 +231,13 @@ impl World {
             Event::SlowArrival(delivery) => {
                 self.audit.record(self.now, EventKind::Fault, [seq, 0]);
                 self.history.end(delivery.payload.cause, self.now, delivery.to, Part::Other);
-                self.hand_over(*delivery, actions);
+                self.take_in(*delivery, actions);
+            }
+            Event::FirstBytes { from, to, size, cause } => {
+                let route = (from as u64) << 32 | to as u64;
+                self.audit.record(self.now, EventKind::FirstBytes, [route, size.0]);
+                self.history.end(cause, self.now, to, Part::Latency);
+                self.take_in_bytes(to, size);
             }
         }
     }

@@ -1,12 +1,15 @@
 //! Deliveries: an envelope that arrives is handed over, delayed by a slow link, held until its
 //! receiver can take it, or dropped with its connection.
 
+use std::time::Duration;
+
 use crate::runtime::PeerMessage;
 use crate::transport::{LARGE_ENVELOPE, Loss};
 use crate::units::Time;
 
 use super::{Action, World};
 use crate::simulation::audit::EventKind;
+use crate::simulation::critical_path::Part;
 use crate::simulation::events::{Envelope, Event};
 use crate::simulation::links::Arrival;
 use crate::simulation::network::Delivery;
@@ -43,8 +46,10 @@ impl World {
         }
         let (from, to) = (delivery.from, delivery.to);
         let latency = self.network.latency(from, to);
-        let slow = latency.mul_f64(self.faults.link_slowness(from, to) - 1.0);
-        let mut at = self.now.after(slow + self.faults.retransmission(from, to, latency));
+        let slow = latency.as_secs_f64() * (self.faults.link_slowness(from, to) - 1.0);
+        let slow = Duration::try_from_secs_f64(slow).unwrap_or(Duration::MAX);
+        let lost = self.faults.retransmission(from, to, latency);
+        let mut at = self.now.after(slow.saturating_add(lost));
         if delivery.size.0 <= LARGE_ENVELOPE as u64 {
             at = at.max(self.late.get(&(from, to)).copied().unwrap_or(at));
             if at > self.now {
@@ -84,7 +89,9 @@ impl World {
     /// Hands over held envelopes that can now be delivered.
     pub(super) fn release_held(&mut self, actions: &mut Vec<Action>) {
         for delivery in std::mem::take(&mut self.held) {
-            self.hand_over(delivery, actions);
+            let Envelope { cause, .. } = delivery.payload;
+            self.history.end(cause, self.now, delivery.to, Part::Other);
+            self.take_in(delivery, actions);
         }
     }
 

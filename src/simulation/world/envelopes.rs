@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::runtime::{Encoding, PeerMessage};
 use crate::simulation::chore::Chore;
-use crate::simulation::events::Envelope;
+use crate::simulation::events::{Envelope, Event};
 use crate::simulation::network::Delivery;
 use crate::simulation::processor::{Activity, WokenBy};
 use crate::transport::LARGE_ENVELOPE;
@@ -23,7 +23,7 @@ impl World {
         };
         let (fixed, of_bytes) = (thread.send.fixed, thread.send.of_bytes(size));
         let gathers = thread.gathers;
-        let coding = self.coding_time(&envelope);
+        let coding = self.coding_time(from, &envelope);
         let left = if gathers { self.gather(from, (to, size), envelope) } else { Some(envelope) };
         match left {
             Some(envelope) => {
@@ -66,34 +66,48 @@ impl World {
         }
     }
 
+    /// Has the first bytes of an envelope, which is sent now, reach `to` one latency later.
+    pub(super) fn send_bytes(&mut self, from: usize, to: usize, size: Bytes) {
+        let receive = self.message_thread.as_ref().map(|thread| thread.receive.of_bytes(size));
+        if receive.is_some_and(|cost| !cost.is_zero()) {
+            let at = self.now.after(self.network.latency(from, to));
+            let cause = self.history.current();
+            self.events.push(at, Event::FirstBytes { from, to, size, cause });
+        }
+    }
+
     /// Has the message thread of `to` decode the bytes of an envelope while they come: packets are
     /// encoded, carried and decoded at the same time.
     pub(super) fn take_in_bytes(&mut self, to: usize, size: Bytes) {
-        let Some(thread) = &self.message_thread else { return };
+        let Some(thread) = self.message_thread.as_ref().filter(|_| self.links.is_up(to)) else {
+            return;
+        };
         let cost = thread.receive.of_bytes(size);
-        if !cost.is_zero() && self.links.is_up(to) {
-            self.do_on_thread(to, (Activity::Receiving, cost), Chore::Nothing);
-        }
+        self.wake_thread(to, WokenBy::Envelope);
+        self.do_on_thread(to, (Activity::Receiving, cost), Chore::Nothing);
     }
 
     /// Hands an envelope that has arrived to the actors, once their message thread has received it.
     pub(super) fn take_in(&mut self, delivery: Delivery<Envelope>, actions: &mut Vec<Action>) {
-        let Some(thread) = self.message_thread.as_ref().filter(|_| self.links.is_up(delivery.to))
-        else {
+        let (from, to) = (delivery.from, delivery.to);
+        let Some(thread) = &self.message_thread else { return self.hand_over(delivery, actions) };
+        if self.links.must_wait(from, to, delivery.payload.stamp) {
+            return self.held.push(delivery);
+        }
+        if !self.links.is_up(to) {
             return self.hand_over(delivery, actions);
-        };
-        let cost = thread.receive.fixed + self.coding_time(&delivery.payload);
-        let to = delivery.to;
+        }
+        let cost = thread.receive.fixed + self.coding_time(to, &delivery.payload);
         self.wake_thread(to, WokenBy::Envelope);
         self.do_on_thread(to, (Activity::Receiving, cost), Chore::Receive(Box::new(delivery)));
     }
 
-    /// The time that it takes to encode the values of an envelope, or to decode them.
-    fn coding_time(&self, envelope: &Envelope) -> Duration {
+    /// The time that it takes `task` to encode the values of an envelope, or to decode them.
+    fn coding_time(&self, task: usize, envelope: &Envelope) -> Duration {
         if self.cluster.encoding == Encoding::Exact {
             return Duration::ZERO;
         }
         let bytes: u64 = envelope.messages.iter().map(PeerMessage::coding_traffic).sum();
-        Duration::from_secs_f64(bytes as f64 / self.cluster.compute.memory.0)
+        self.devices[task][0].copy_time(bytes)
     }
 }

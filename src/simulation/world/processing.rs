@@ -174,7 +174,7 @@ impl World {
         match errand.chore {
             Chore::Send { to, size, mut envelope } => {
                 envelope.cause = self.history.current();
-                self.take_in_bytes(to, size);
+                self.send_bytes(task, to, size);
                 self.network.send(self.now, task, to, size, envelope);
             }
             Chore::Receive(delivery) => self.hand_over(*delivery, actions),

@@ -275,6 +275,16 @@ fn a_slow_task_is_slow_only_while_its_fault_lasts() {
 }
 
 #[test]
+fn a_task_that_overlapping_faults_have_slowed_is_as_fast_as_before_once_all_have_ended() {
+    let slow = |factor, lasts| FaultKind::SlowTask { task: task(A), factor, lasts: ms(lasts) };
+    let mut world = world(&[(1, slow(1.1, 4)), (2, slow(1.9, 1)), (2, slow(1e6, 2))]);
+    sleep(&mut world, A, ms(6));
+    assert_next(&mut world, ms(6), &["wake"]);
+    compute(&mut world, A, 1_000_000_000);
+    assert_next(&mut world, ms(1_006), &["finish"]);
+}
+
+#[test]
 fn a_crash_ends_the_time_that_kernels_took() {
     let crash = FaultKind::Crash { task: task(A), restart_after: None };
     let mut world = world(&[(10_000, crash)]);

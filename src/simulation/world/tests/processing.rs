@@ -61,17 +61,19 @@ fn each_byte_of_an_envelope_costs_both_of_its_ends_at_the_same_time() {
     let mut world = calibrated(costs, None);
     send(&mut world, A, B);
     let bytes = world.totals().traffic[A].total as u32;
-    assert_next(&mut world, ms(bytes), &["1 from 0 to 1"]);
     let sent = ms(bytes);
+    assert_next(&mut world, LATENCY + sent, &["1 from 0 to 1"]);
     assert_eq!(world.totals().usage[A].of(Activity::Sending), sent);
     assert_eq!(world.totals().usage[B].of(Activity::Receiving), sent);
 }
 
 #[test]
-fn a_value_that_is_sent_in_fewer_bits_costs_both_ends_its_memory_traffic() {
+fn a_value_that_is_sent_in_fewer_bits_costs_each_end_its_memory_traffic_at_its_own_rate() {
     let mut world = world_of(&[], |cluster| {
         cluster.message_thread = Some(thread());
         cluster.encoding = Encoding::Bf16;
+        let slow = ComputeSpec { memory: BytesPerSecond(2e8), ..cluster.compute.clone() };
+        cluster.own_compute.insert(task(B), slow);
     });
     let value = Packed::Bf16(Tensor::full([1_000], half::bf16::ONE));
     let (step, devices) =
@@ -80,7 +82,7 @@ fn a_value_that_is_sent_in_fewer_bits_costs_both_ends_its_memory_traffic() {
     let message = WorkerMessage::PackedTensors { step, devices, arrivals };
     world.send(A, 0, B, vec![message.into()]);
     let coding = Duration::from_micros(4 + 2);
-    let expected = SEND + coding + LATENCY + RECEIVE + coding;
+    let expected = SEND + coding + LATENCY + RECEIVE + coding * 5;
     assert_next(&mut world, expected, &["1 from 0 to 1"]);
 }
 
@@ -94,6 +96,36 @@ fn a_thread_that_sleeps_wakes_up_first_and_one_that_has_just_been_busy_does_not(
     assert_next(&mut world, first, &["1 from 0 to 1"]);
     assert_next(&mut world, first + RECEIVE, &["1 from 0 to 1"]);
     assert_eq!(world.totals().usage[B].of(Activity::Waking), WAKE);
+}
+
+#[test]
+fn a_thread_that_sleeps_wakes_up_once_for_an_envelope_whose_bytes_cost_something() {
+    let (patience, per_byte) = (ms(1), SecondsPerByte(1e-9));
+    let receive = MessageCost { fixed: RECEIVE, per_byte };
+    let costs = MessageThread { wake: WAKE, patience, receive, ..thread() };
+    let mut world = calibrated(costs, None);
+    sleep(&mut world, A, ms(5));
+    assert_next(&mut world, ms(5), &["wake"]);
+    send(&mut world, A, B);
+    let bytes = Duration::from_nanos(world.totals().traffic[A].total);
+    let expected = ms(5) + SEND + LATENCY + WAKE + bytes + RECEIVE;
+    assert_next(&mut world, expected, &["1 from 0 to 1"]);
+    assert_eq!(world.totals().usage[B].of(Activity::Waking), WAKE);
+}
+
+#[test]
+fn an_envelope_that_comes_late_costs_its_receiver_as_much_as_any_other() {
+    let tasks = vec![task(A), task(B)];
+    let slow = FaultKind::SlowLink { tasks: tasks.clone(), factor: 3.0, lasts: ms(10) };
+    let cut = FaultKind::Partition { tasks, lasts: ms(10) };
+    let comes = [(slow, SEND + LATENCY * 3), (cut, ms(10))];
+    for (fault, at) in comes {
+        let costs = MessageThread { wake: WAKE, ..thread() };
+        let mut world = world_of(&[(0, fault)], |cluster| cluster.message_thread = Some(costs));
+        world.tick(&mut Vec::new());
+        send(&mut world, A, B);
+        assert_next(&mut world, at + WAKE + RECEIVE, &["1 from 0 to 1"]);
+    }
 }
 
 #[test]
