@@ -5,7 +5,7 @@
 
 mod cuts;
 mod effects;
-mod link_factors;
+mod factors;
 mod losses;
 mod silence;
 mod skipped;
@@ -24,7 +24,7 @@ use super::links::Links;
 use cuts::Cuts;
 use effects::SilenceCause;
 pub(super) use effects::{FaultEffect, FaultEvent};
-use link_factors::LinkFactors;
+use factors::Factors;
 use losses::LossyLinks;
 use silence::{Freeze, peer_restarted};
 use skipped::Skipped;
@@ -49,10 +49,10 @@ pub(super) struct FaultInjector {
     /// By task: its last freeze.
     last_freeze: Vec<Freeze>,
     cuts: Cuts,
-    /// By task: the factor on the time of what its processor does.
-    slowness: Vec<f64>,
+    /// The factors on the time of what the processor of a task does, each of a group of one.
+    slow_tasks: Factors,
     /// The factors on the time of messages and, for each host, on that of its card.
-    slow_links: LinkFactors,
+    slow_links: Factors,
     lossy: LossyLinks,
     /// The number of faults that fill the disk.
     full_disks: u32,
@@ -84,8 +84,8 @@ impl FaultInjector {
             freezes: 0,
             last_freeze: vec![Freeze::default(); tasks.len()],
             cuts: Cuts::default(),
-            slowness: vec![1.0; tasks.len()],
-            slow_links: LinkFactors::default(),
+            slow_tasks: Factors::default(),
+            slow_links: Factors::default(),
             lossy: LossyLinks::new(seed),
             full_disks: 0,
             skipped: Skipped::new(&faults.list),
@@ -187,12 +187,31 @@ impl FaultInjector {
 
     /// The slowdown of `task`, by all faults that slow it.
     fn slowdown(&self, task: usize) -> FaultEffect {
-        FaultEffect::SetSlowdown { task, factor: self.slowness[task] }
+        FaultEffect::SetSlowdown { task, factor: self.slow_tasks.between(task, task) }
     }
 
     /// The program of `task` has returned: neither a crash nor a freeze concerns it any more.
     pub(super) fn program_returned(&mut self, task: usize) {
         self.has_returned[task] = true;
+    }
+
+    /// The task that what follows from `event` is waited for because of. From some events nothing
+    /// follows.
+    pub(super) fn concerned(&self, event: &FaultEvent) -> usize {
+        match event {
+            FaultEvent::Begin { kind, .. } => kind.task().map_or(0, |task| self.index(task)),
+            FaultEvent::Restart { task }
+            | FaultEvent::Thaw { task, .. }
+            | FaultEvent::EndSlowTask { task, .. } => *task,
+            FaultEvent::SilenceLimit { peer, .. }
+            | FaultEvent::PeerRestarted { peer, .. }
+            | FaultEvent::PeerStopped { peer, .. } => *peer,
+            FaultEvent::Heal { pairs } => pairs.first().map_or(0, |(_, to)| *to),
+            FaultEvent::EndLoss { tasks, .. } | FaultEvent::EndSlowLink { tasks, .. } => {
+                tasks.first().copied().unwrap_or(0)
+            }
+            FaultEvent::EndFullDisk | FaultEvent::ReleaseHeld => 0,
+        }
     }
 
     /// Applies `event`, which happens at `now`.
@@ -216,7 +235,7 @@ impl FaultInjector {
                 Vec::new()
             }
             FaultEvent::EndSlowTask { task, factor } => {
-                self.slowness[task] /= factor;
+                self.slow_tasks.end(&[task], factor);
                 vec![self.slowdown(task)]
             }
             FaultEvent::EndSlowLink { tasks, factor } => {
@@ -227,6 +246,9 @@ impl FaultInjector {
                 self.silence_limit(now, observer, peer, cause, links)
             }
             FaultEvent::PeerRestarted { observer, peer } => peer_restarted(observer, peer, links),
+            FaultEvent::PeerStopped { observer, .. } if links.is_frozen(observer) => {
+                vec![FaultEffect::Postpone { task: observer, event }]
+            }
             FaultEvent::PeerStopped { observer, peer } => {
                 vec![FaultEffect::TellLost { observer, peer, loss: Loss::Stopped }]
             }
@@ -284,7 +306,7 @@ impl FaultInjector {
             }
             FaultKind::SlowTask { task, factor, lasts } => {
                 let task = self.index(&task);
-                self.slowness[task] *= factor;
+                self.slow_tasks.begin(vec![task], factor);
                 let end = schedule(now, lasts, FaultEvent::EndSlowTask { task, factor });
                 vec![self.slowdown(task), end]
             }

@@ -153,6 +153,22 @@ pub enum FaultKind {
     },
 }
 
+impl FaultKind {
+    /// The first task that it happens to; none of a fault of the disk.
+    pub(super) fn task(&self) -> Option<&TaskName> {
+        match self {
+            Self::Crash { task, .. } | Self::Freeze { task, .. } | Self::SlowTask { task, .. } => {
+                Some(task)
+            }
+            Self::Partition { tasks, .. }
+            | Self::Loss { tasks, .. }
+            | Self::SlowLink { tasks, .. } => tasks.first(),
+            Self::OneWay { from, .. } => Some(from),
+            Self::FullDisk { .. } | Self::TornCheckpoint { .. } => None,
+        }
+    }
+}
+
 /// What is wrong with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {

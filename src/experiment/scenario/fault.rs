@@ -131,8 +131,9 @@ impl One<'_> {
             false => None,
         };
         if let Some(factor) = factor {
-            let (path, is_sound) = (self.key("factor"), factor.is_finite() && factor >= 1.0);
-            self.found.unless(is_sound, path, || format!("{factor} must be at least 1 and finite"));
+            let (path, is_sound) = (self.key("factor"), (1.0..=1e6).contains(&factor));
+            let wish = || format!("{factor} must be at least 1 and at most a million");
+            self.found.unless(is_sound, path, wish);
         }
         if file.full_disk == Some(true) {
             return Some(FaultKind::FullDisk { lasts: lasts? });

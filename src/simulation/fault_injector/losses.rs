@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::link_factors::LinkFactors;
+use super::factors::Factors;
 use crate::random;
 
 /// The longest that a peer may delay an acknowledgement (`max_ack_delay`: RFC 9000, 18.2).
@@ -17,13 +17,13 @@ const MOST_LOSSES: u32 = 4;
 pub(super) struct LossyLinks {
     draws: Pcg64,
     /// The chance that a packet gets through.
-    getting_through: LinkFactors,
+    getting_through: Factors,
 }
 
 impl LossyLinks {
     /// Links that lose nothing yet; what they lose later is drawn from `seed`.
     pub(super) fn new(seed: u64) -> Self {
-        Self { draws: random::stream(seed, &["losses"]), getting_through: LinkFactors::default() }
+        Self { draws: random::stream(seed, &["losses"]), getting_through: Factors::default() }
     }
 
     /// From now on `tasks` lose packets of each other, each with the chance `rate`.

@@ -26,7 +26,8 @@ impl World {
     }
 
     pub(super) fn apply_fault(&mut self, event: FaultEvent, actions: &mut Vec<Action>) {
-        self.history.interfere(self.now, 0);
+        let task = self.faults.concerned(&event);
+        self.history.interfere(self.now, task);
         for effect in self.faults.apply(self.now, event, &mut self.links) {
             self.apply(effect, actions);
         }

@@ -425,7 +425,7 @@ fn a_fault_that_lacks_something_or_has_too_much_is_a_mistake_where_it_is() {
         "fault[2]: `at` is missing: when it happens",
         "fault[2].for: only of a fault that passes; a crash has `restart_after`",
         "fault[3].partition: it is between two tasks or more, each named once",
-        "fault[4].factor: 0.5 must be at least 1 and finite",
+        "fault[4].factor: 0.5 must be at least 1 and at most a million",
         "fault[4].restart_after: only of a task that crashes",
     ] {
         assert!(error.contains(says), "`{error}` does not say `{says}`");

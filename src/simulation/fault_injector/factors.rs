@@ -1,11 +1,11 @@
-//! Factors on the links among groups of tasks, as faults bring and end them.
+//! Factors on groups of tasks and the links among them, as faults bring and end them.
 
-/// The groups whose links have a factor. A link between two tasks of several groups has the product
-/// of theirs.
+/// The groups that have a factor. A link between two tasks of several groups has the product of
+/// theirs. No factor is ever divided by: once all have ended, the product is 1 again.
 #[derive(Default)]
-pub(super) struct LinkFactors(Vec<(Vec<usize>, f64)>);
+pub(super) struct Factors(Vec<(Vec<usize>, f64)>);
 
-impl LinkFactors {
+impl Factors {
     pub(super) fn begin(&mut self, tasks: Vec<usize>, factor: f64) {
         self.0.push((tasks, factor));
     }
@@ -17,7 +17,7 @@ impl LinkFactors {
         }
     }
 
-    /// The factor of the link between two tasks; 1 if they are in no group together.
+    /// The factor of the link between two tasks, or of one task; 1 without a group that has both.
     pub(super) fn between(&self, from: usize, to: usize) -> f64 {
         let groups =
             self.0.iter().filter(|(group, _)| group.contains(&from) && group.contains(&to));
