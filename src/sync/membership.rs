@@ -31,6 +31,9 @@ pub struct Membership {
     epoch: Epoch,
     is_over: bool,
     members: Members,
+    /// The number of workers of the training that is under way or over, once one of them has made
+    /// ready.
+    size: Option<u32>,
     /// The number of silences so far.
     silences: u64,
 }
@@ -49,7 +52,13 @@ pub enum Joined {
 
 impl Default for Membership {
     fn default() -> Self {
-        Self { epoch: Epoch(1), is_over: false, members: Members::default(), silences: 0 }
+        Self {
+            epoch: Epoch(1),
+            is_over: false,
+            members: Members::default(),
+            size: None,
+            silences: 0,
+        }
     }
 }
 
@@ -71,6 +80,7 @@ impl Membership {
             self.begin_anew();
         }
         let had_departed = !self.is_live(worker);
+        self.size = Some(workers);
         self.members.set_state(worker, State::Training);
         let member = self.members.note(worker);
         member.missed_in = None;
@@ -188,7 +198,7 @@ impl Membership {
 
     /// Waits for all workers again.
     pub fn expect_all(&mut self) {
-        self.is_over = false;
+        (self.is_over, self.size) = (false, None);
         self.members.forget_all();
     }
 
@@ -223,14 +233,16 @@ impl Membership {
         self.members.state(worker) == State::Left
     }
 
-    /// Whether none of `workers` is live and some have left: those that are only lost may come
-    /// back.
+    /// Whether no worker of the training is live and some have left: those that are only lost may
+    /// come back. It is of `workers`, unless one that made ready for it gave another number: the
+    /// next training may be larger or smaller.
     pub fn all_departed(&self, workers: u32) -> bool {
-        self.members.departed().len() >= workers as usize && self.have_some_left()
+        let workers = self.size.unwrap_or(workers);
+        self.live(workers) == 0 && self.have_some_left(workers)
     }
 
-    fn have_some_left(&self) -> bool {
-        self.members.departed().iter().any(|worker| self.has_left(*worker))
+    fn have_some_left(&self, workers: u32) -> bool {
+        self.departed(workers).any(|worker| self.has_left(worker))
     }
 
     /// Whether all of `workers` have departed, as far as this task or those know who told it of
@@ -238,6 +250,6 @@ impl Membership {
     pub(crate) fn all_are_gone(&self, workers: u32, part: &Participation) -> bool {
         let most = self.members.departed().len() + part.most_out();
         let is_gone = |worker| !self.is_live(worker) || !part.has(worker, u64::MAX);
-        most >= workers as usize && (0..workers).all(is_gone) && self.have_some_left()
+        most >= workers as usize && (0..workers).all(is_gone) && self.have_some_left(workers)
     }
 }

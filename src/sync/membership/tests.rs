@@ -91,3 +91,22 @@ fn its_size_does_not_grow_with_lives_and_trainings() {
     assert_eq!(members.members.known(|member| !member.masters.is_empty()).count(), 0);
     assert_eq!(members.epoch(), Epoch(1000), "each of them but the first began anew");
 }
+
+#[test]
+fn a_training_of_more_workers_can_follow_one_of_fewer_and_the_other_way_round() {
+    for (before, after) in [(2, 4), (4, 2)] {
+        let mut members = Membership::default();
+        for worker in 0..before {
+            members.join(worker, before, 1);
+        }
+        for worker in 0..before - 1 {
+            members.leave(worker);
+        }
+        members.finish();
+        assert!(members.is_early(0, after), "worker {} has not left", before - 1);
+        members.leave(before - 1);
+        assert!(!members.is_early(0, after));
+        assert_eq!(members.join(0, after, 2), Joined::Anew);
+        assert_eq!(members.live(after), after);
+    }
+}
