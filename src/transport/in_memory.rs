@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Inbox, Messages, Payload, PeerId, Transport};
+use super::{Inbox, Loss, Messages, Payload, PeerId, Transport};
 use crate::cluster::{ClusterSpec, TaskName};
 
 /// A network of tasks on one thread.
@@ -56,8 +56,8 @@ impl<M: Payload> Transport<M> for Endpoint<M> {
         match inbox {
             Some(inbox) => inbox.deliver(self.local, messages),
             None => {
-                let to = self.name(to);
-                tracing::warn!(%to, ?messages, "messages are lost: the task does not listen");
+                let (to, count) = (self.name(to), messages.len());
+                tracing::warn!(%to, count, "messages are lost: the task does not listen");
             }
         }
     }
@@ -68,5 +68,9 @@ impl<M: Payload> Transport<M> for Endpoint<M> {
 
     fn close(&self) {
         self.set_inbox(None);
+        let others: Vec<_> = self.network.inboxes.borrow().iter().flatten().cloned().collect();
+        for other in others {
+            other.lost(self.local, Loss::Stopped);
+        }
     }
 }
