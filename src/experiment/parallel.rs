@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::thread::ScopedJoinHandle;
 
 use super::{Trial, memory};
 
@@ -27,21 +28,34 @@ pub(crate) fn simulate_all<T: Send, E>(
     std::thread::scope(|scope| {
         // Nobody receives after an error, so that no thread begins another simulation.
         let (send, receive) = mpsc::channel();
-        for _ in 0..at_once(trials) {
+        let begin = |_| {
             let send = send.clone();
-            scope.spawn(|| simulate_some(send));
-        }
+            scope.spawn(|| simulate_some(send))
+        };
+        let mut threads: Vec<_> = (0..at_once(trials)).map(begin).collect();
         drop(send);
         let mut early = BTreeMap::new();
         for (at, trial) in trials.iter().enumerate() {
             while !early.contains_key(&at) {
-                let (at, result) = receive.recv().expect("no simulation panics");
-                early.insert(at, result);
+                match receive.recv() {
+                    Ok((at, result)) => drop(early.insert(at, result)),
+                    Err(_) => pass_on_panic(threads.drain(..)),
+                }
             }
             done(trial, early.remove(&at).expect("it has come"))?;
         }
         Ok(())
     })
+}
+
+/// Panics as one of `threads` has, of which all have ended.
+fn pass_on_panic<'a>(threads: impl Iterator<Item = ScopedJoinHandle<'a, ()>>) {
+    for thread in threads {
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+    unreachable!("all threads have ended well, before their trials were done");
 }
 
 /// The number of simulations at a time: one a core, but no more than fit the limit of memory

@@ -132,6 +132,9 @@ impl History {
 
     /// Something that `cause` began ends at `ended`, and is the cause of what follows.
     pub(super) fn end(&mut self, cause: Cause, ended: Time, task: usize, part: Part) {
+        if self.records.len() == MOST {
+            self.drop_old(); // no step has ended for long, or none is recorded
+        }
         self.current = self.first + self.records.len() as Cause;
         self.records.push_back(Record { ended, cause, task: task as u32, part });
     }

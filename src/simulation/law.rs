@@ -136,7 +136,8 @@ impl Law {
         }
     }
 
-    /// Checks that every draw will be finite and not negative.
+    /// Checks that no draw will be negative or not a number. One can be greater than any time, as
+    /// that of a Pareto law with a tiny shape.
     ///
     /// # Errors
     /// The first parameter that is out of range.

@@ -66,7 +66,7 @@ pub enum ComputeSpecError {
 }
 
 impl ComputeSpec {
-    /// Checks that every cost will be a finite, non-negative time.
+    /// Checks that every cost will be a time, and none is negative.
     ///
     /// # Errors
     /// The first field that is out of range.
