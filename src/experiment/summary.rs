@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
 use std::time::Duration;
 
 use super::observed::Observed;
@@ -9,7 +10,7 @@ use super::{Trial, critical_path};
 use crate::cluster::TaskName;
 use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds};
 use crate::runtime::Traffic;
-use crate::training::{Evaluation, Recording, Settings, StepStats};
+use crate::training::{Evaluation, FailedCheckpoint, Recording, Settings, StepStats};
 use crate::units::Time;
 
 impl Trial {
@@ -25,14 +26,17 @@ impl Trial {
         // A chief that has come back at the end has only looked at the model.
         let of_evaluations = recording.evaluations.iter().map(|evaluation| evaluation.global_step);
         let of_steps = steps.clone().map(|step| step.global_step);
-        let global_steps = of_steps.chain(of_evaluations).max().unwrap_or(0);
+        let resumed_from = resumed_from(recording);
+        let known = of_steps.chain(of_evaluations).chain(resumed_from);
+        let global_steps = known.max().unwrap_or(0);
+        let updates = resumed_from.unwrap_or(0)..global_steps;
         let evaluated = recording.evaluations.iter().map(|evaluation| evaluation.at);
         let ends = steps.clone().map(|step| step.ended).chain(evaluated);
         let ended = ends.max().unwrap_or(observed.ended);
         let counted = steps.clone().filter(|step| step.applied).count() as u64;
-        let applied = counted - self.mode.left_over(counted, global_steps);
+        let applied = counted - self.mode.left_over(counted, updates.end - updates.start);
         let batch = settings.batch as u64;
-        let rates = Rates::of(steps.clone(), (global_steps, applied));
+        let rates = Rates::of(steps.clone(), updates, applied);
         let span = (rates.start.unwrap_or(ended).as_secs_f64(), ended.as_secs_f64());
         let durations: Vec<f64> =
             steps.clone().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
@@ -40,6 +44,7 @@ impl Trial {
             observed.sent.iter().map(|(task, sent)| (task.clone(), bytes(sent))).collect()
         };
         let last = recording.evaluations.last();
+        let failed = |failed: &FailedCheckpoint| (failed.global_step, failed.why.clone());
         let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
         let (final_loss, reached) =
             (last.map(|last| f64::from(last.loss)), seconds_to_target(settings, recording));
@@ -53,7 +58,7 @@ impl Trial {
             mode: self.how.clone(),
             parameters: recording.beginning.as_ref().map(|beginning| beginning.parameters),
             global_steps,
-            resumed_from: resumed_from(recording),
+            resumed_from,
             samples: applied * batch,
             seconds: span.1,
             wall_seconds: wall.as_secs_f64(),
@@ -81,11 +86,7 @@ impl Trial {
             events: observed.events,
             digest: observed.digest.clone(),
             weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
-            failed_checkpoints: recording
-                .failed_checkpoints
-                .iter()
-                .map(|failed| (failed.global_step, failed.why.clone()))
-                .collect(),
+            failed_checkpoints: recording.failed_checkpoints.iter().map(failed).collect(),
             skipped_faults: observed.skipped_faults.clone(),
             comparison: None,
         }
@@ -125,11 +126,13 @@ struct Rates {
 }
 
 impl Rates {
-    /// The rates of a training whose `steps` made `global_steps`, of `applied` gradients. They are
-    /// those of the whole training if the first steps are more than half of it.
+    /// The rates of a training whose `steps` took the global step from the first of `updates` to
+    /// its end, by `applied` gradients. They are those of the whole training if the first steps are
+    /// more than half of it.
     fn of(
         steps: impl Iterator<Item = StepStats> + Clone,
-        (global_steps, applied): (u64, u64),
+        updates: Range<u64>,
+        applied: u64,
     ) -> Self {
         let start = steps.clone().map(|step| step.started).min();
         let last = steps.clone().map(|step| step.ended).max();
@@ -138,17 +141,17 @@ impl Rates {
         };
         let ready = first_steps_end(steps.clone()).unwrap_or(began);
         let first = steps.filter(|step| step.ended <= ready);
-        let first_steps = first.clone().map(|step| step.global_step).max().unwrap_or(0);
+        let first_update = first.clone().map(|step| step.global_step).max();
         let first_gradients = first.filter(|step| step.applied).count() as u64;
-        let (since, first_steps, first_gradients) = match 2 * first_gradients <= applied {
-            true if last > ready => (ready, first_steps, first_gradients),
-            _ => (began, 0, 0),
+        let (since, first_update, first_gradients) = match 2 * first_gradients <= applied {
+            true if last > ready => (ready, first_update.unwrap_or(updates.start), first_gradients),
+            _ => (began, updates.start, 0),
         };
         let seconds = last.since(since).as_secs_f64();
         let rate = |number: u64| if seconds > 0.0 { number as f64 / seconds } else { 0.0 };
         Self {
             start,
-            steps: rate(global_steps - first_steps),
+            steps: rate(updates.end - first_update),
             gradients: rate(applied - first_gradients),
         }
     }
@@ -250,6 +253,8 @@ fn waiting(steps: impl Iterator<Item = StepStats>) -> BTreeMap<TaskName, BTreeMa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Experiment;
+    use crate::training::{Recorder, Restore, SharedRecording};
 
     /// A worker's step; times in ms.
     fn step(worker: u32, local_step: u64, global_step: u64, ended: u64) -> StepStats {
@@ -264,7 +269,7 @@ mod tests {
             (0..4).map(move |n| step(n, round, round + 1, 100 * (round + 1) + 2 * u64::from(n)))
         };
         let steps: Vec<StepStats> = (0..3).flat_map(round).collect();
-        let rates = Rates::of(steps.into_iter(), (3, 12));
+        let rates = Rates::of(steps.into_iter(), 0..3, 12);
         assert!((rates.steps - 2.0 / 0.2).abs() < 1e-9, "{}", rates.steps);
         assert!((rates.gradients - 8.0 / 0.2).abs() < 1e-9, "{}", rates.gradients);
     }
@@ -273,7 +278,7 @@ mod tests {
     fn asynchronous_workers_that_begin_together_are_as_fast_as_each_of_them_times_their_number() {
         let steps: Vec<StepStats> =
             (0..16).map(|n| step(n as u32 % 4, n / 4, n + 1, 100 * (n / 4 + 1) + n % 4)).collect();
-        let rates = Rates::of(steps.into_iter(), (16, 16));
+        let rates = Rates::of(steps.into_iter(), 0..16, 16);
         assert!((rates.gradients - 12.0 / 0.3).abs() < 1e-9, "{}", rates.gradients);
         assert_eq!(rates.steps, rates.gradients);
     }
@@ -291,8 +296,37 @@ mod tests {
     #[test]
     fn a_training_of_little_more_than_first_steps_has_the_rate_of_all_of_it() {
         let steps = [step(0, 0, 1, 900), step(1, 0, 2, 1_000), step(0, 1, 3, 1_800)];
-        let rates = Rates::of(steps.into_iter(), (3, 3));
+        let rates = Rates::of(steps.into_iter(), 0..3, 3);
         let since_the_first_began = 1.8 - (0.9 - 0.0009);
         assert!((rates.gradients - 3.0 / since_the_first_began).abs() < 1e-9);
+    }
+
+    /// A run of `k_batch_async` by five gradients that went on from the 300th global step.
+    fn resumed(steps: impl Iterator<Item = StepStats>) -> Run {
+        let scenario = "[cluster]\nps = 1\nworker = 2\n\
+                        [[run]]\nmode = { k_batch_async = { k = 5 } }\n";
+        let trial = Experiment::parse(scenario).unwrap().trials().unwrap().remove(0);
+        let shared = SharedRecording::default();
+        shared.restored(Restore { global_step: 300, at: Time(1) });
+        steps.for_each(|step| shared.step(step));
+        let observed = Observed::deployed(Time(6_000_000_000), BTreeMap::new());
+        trial.summarise(&shared.finish(), &observed, Duration::from_secs(6))
+    }
+
+    #[test]
+    fn the_gradients_of_a_resumed_runs_unfinished_round_are_not_applied() {
+        let global_step = |n: u64| 301 + (n / 5).min(9);
+        let steps = (0..51).map(|n| step(n as u32 % 2, n / 2, global_step(n), 100 * (n + 1)));
+        let run = resumed(steps);
+        assert_eq!((run.resumed_from, run.global_steps), (Some(300), 310));
+        assert_eq!((run.gradients.applied, run.gradients.dropped), (50, 1));
+        assert_eq!(run.samples, 1_600);
+    }
+
+    #[test]
+    fn the_step_rate_of_a_resumed_run_is_of_its_own_steps() {
+        // Too few steps for the first of each worker to be left out.
+        let run = resumed((0..2).map(|n| step(n, 0, 301, 1_000)));
+        assert!((run.steps_per_second - 1.0 / 0.000_9).abs() < 1e-6, "{}", run.steps_per_second);
     }
 }
