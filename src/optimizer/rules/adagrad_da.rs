@@ -2,6 +2,7 @@
 
 use super::assert_in_range;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use crate::kernels::number::Number;
 use crate::kernels::update::ElementUpdate;
 
 /// `G += g; Q += g²; T += 1; v = −lr·sgn(G)·max(|G|−l1·T, 0)/(l2·T·lr+√Q)`: the new value of the
@@ -79,7 +80,8 @@ impl ElementUpdate<3> for Step {
     #[inline(always)]
     fn update(self, [_, sum, squared]: [f32; 3], g: f32) -> [f32; 3] {
         let (sum, squared) = (sum + g, squared + g * g);
-        let shrunk = (sum.abs() - self.l1 * self.update).max(0.0).copysign(sum);
+        // Not `f32::max`, which makes 0 of NaN: a training that diverges must show it.
+        let shrunk = (sum.abs() - self.l1 * self.update).greater(0.0).copysign(sum);
         [-self.rate * shrunk / (self.l2 * self.update * self.rate + squared.sqrt()), sum, squared]
     }
 }

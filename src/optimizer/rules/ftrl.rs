@@ -108,7 +108,9 @@ impl ElementUpdate<3> for Step {
         let raised = self.raised(n);
         let z = z + (g + 2.0 * l2_shrinkage * v) - (raised - self.raised(a)) / self.rate * v;
         let curvature = raised / self.rate + 2.0 * l2 + beta / self.rate;
-        let v = if z.abs() > l1 { (l1.copysign(z) - z) / curvature } else { 0.0 };
+        // The comparison is false of NaN, which so stays in the variable: a training that diverges
+        // must show it.
+        let v = if z.abs() <= l1 { 0.0 } else { (l1.copysign(z) - z) / curvature };
         [v, n, z]
     }
 }

@@ -2,6 +2,7 @@
 
 use super::assert_in_range;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use crate::kernels::number::Number;
 use crate::kernels::update::ElementUpdate;
 
 /// `w = v−lr·g; v = sgn(w)·max(|w|−lr·l1, 0)/(1+lr·l2)`
@@ -51,7 +52,9 @@ impl ElementUpdate<1> for Step {
     #[inline(always)]
     fn update(self, [v]: [f32; 1], g: f32) -> [f32; 1] {
         let moved = v - self.rate * g;
-        [(moved.abs() - self.rate * self.l1).max(0.0).copysign(moved) / (1.0 + self.rate * self.l2)]
+        // Not `f32::max`, which makes 0 of NaN: a training that diverges must show it.
+        let kept = (moved.abs() - self.rate * self.l1).greater(0.0);
+        [kept.copysign(moved) / (1.0 + self.rate * self.l2)]
     }
 }
 

@@ -76,6 +76,14 @@ fn update_rules_do_not_depend_on_threads() {
 }
 
 #[test]
+fn every_rule_makes_an_element_nan_whose_gradient_is() {
+    for rule in built_in() {
+        let variable = &updated(&rule, &[0.5], &[f32::NAN])[0];
+        assert!(variable[0].is_nan(), "{rule:?} hides it: {variable:?}");
+    }
+}
+
+#[test]
 fn every_rule_is_found_by_its_name_and_its_defaults_are_in_range() {
     for rule in built_in() {
         assert_eq!(rule_named(rule.name()), Some(rule.clone()));
