@@ -53,7 +53,7 @@ impl OpDef for Broadcast {
                 (fits.then_some(a.dtype), broadcast(inputs), needs)
             }
             (Self::SumToLike, [dy, x]) => {
-                let all = broadcast(inputs).filter(|all| all.rank() == dy.shape.rank());
+                let all = broadcast(inputs).filter(|all| all.merge(&dy.shape).is_some());
                 let needs = "a gradient and a value that was broadcast to its shape";
                 (real(inputs), all.map(|_| x.shape), needs)
             }

@@ -26,7 +26,8 @@ pub struct Reduce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReduceGrad(pub Reduce);
 
-/// One of each kind.
+/// One of each kind. The gradients of `Any` and `All`, which shape inference refuses, keep their
+/// places: a place is an operation's number in messages.
 pub(super) fn kinds() -> Vec<Defined> {
     use Reduction::{All, Any, Max, Mean, Min, Prod, Sum};
     let all = [Sum, Mean, Prod, Max, Min, Any, All].map(|reduction| Reduce::all(reduction, 0));
@@ -133,7 +134,9 @@ impl OpDef for ReduceGrad {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let extreme = matches!(self.0.reduction, Reduction::Max | Reduction::Min);
+        let of_truth = matches!(self.0.reduction, Reduction::Any | Reduction::All);
         let outputs = match inputs {
+            _ if of_truth => None, // no gradient passes through it
             [dy, x, y @ ..] if is_float(*x) && y.len() == usize::from(extreme) => {
                 let left = self.0.reduced(x.shape);
                 let fits = |value: &TensorType| {

@@ -1,13 +1,14 @@
 //! Operations in messages.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::*;
 use crate::graph::{
     Attribute, Axes, Mirror, Padding, RandomLaw, Reduction, ShardStrategy, Sharding, Sliding,
-    Subscript,
+    Subscript, TensorType,
 };
-use crate::tensor::{DType, PartialShape};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
 use crate::transport::wire::{decode, encode};
 
 fn encoded(op: &Defined) -> Vec<u8> {
@@ -79,4 +80,43 @@ fn a_message_with_attributes_that_no_operation_has_is_refused() {
     assert!(error.contains("the attributes of an operation `MirrorPad`"), "{error}");
     let none = u8::try_from(built_in().len() + 1).unwrap();
     assert!(decode::<Defined>(&[none]).unwrap_err().to_string().contains("operation number"));
+}
+
+/// Every list of up to three values out of some that fit most operations; 0 is an index, too.
+fn lists_of_inputs() -> impl Iterator<Item = Vec<Tensor>> {
+    let dtypes = [DType::F32, DType::F64, DType::I32, DType::I64, DType::Bool];
+    let shapes: [&[usize]; 3] = [&[], &[2], &[2, 2]];
+    let small = dtypes.into_iter().flat_map(move |dtype| shapes.map(|shape| (dtype, shape)));
+    let all = small.chain([(DType::F32, &[1, 2, 2, 1][..])]);
+    let values: Vec<Tensor> =
+        all.map(|(dtype, shape)| Tensor::zeros(dtype, Shape::new(shape))).collect();
+    (0..=3).flat_map(move |count| {
+        let values = values.clone();
+        let list = move |n: usize| {
+            let place = |at| n / values.len().pow(at) % values.len();
+            (0..count).map(|at| values[place(at)].clone()).collect()
+        };
+        (0..16usize.pow(count)).map(list)
+    })
+}
+
+#[test]
+fn an_operation_that_infers_its_outputs_computes_them_or_says_why_it_can_not() {
+    // A print computes, too, but writes.
+    let is_silent = |op: &Defined| op.definition().kind() != "Print";
+    let operations: Vec<Defined> = built_in().into_iter().filter(is_silent).collect();
+    let mut computed = 0;
+    for inputs in lists_of_inputs() {
+        let of = |x: &Tensor| TensorType::new(x.dtype(), x.shape());
+        let types: Vec<TensorType> = inputs.iter().map(of).collect();
+        let inputs: Vec<&Tensor> = inputs.iter().collect();
+        for op in operations.iter().map(Defined::definition) {
+            if op.infer(&types).is_ok() {
+                let compute = AssertUnwindSafe(|| op.compute(&inputs).is_ok());
+                assert!(catch_unwind(compute).is_ok(), "`{}` of {types:?} panics", op.kind());
+                computed += 1;
+            }
+        }
+    }
+    assert!(computed > 1_000, "{computed}");
 }

@@ -191,7 +191,8 @@ impl Unary {
     }
 }
 
-/// One of each kind.
+/// One of each kind. The gradients that have no kernel keep their places, since a place is an
+/// operation's number in messages; shape inference refuses them.
 pub(super) fn kinds() -> Vec<Defined> {
     let gradients = Unary::ALL.map(UnaryGrad).map(Defined::from);
     Unary::ALL.map(Defined::from).into_iter().chain(gradients).collect()
@@ -269,6 +270,10 @@ impl OpDef for UnaryGrad {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let result = match inputs {
+            _ if self.0.gradient_sees() == Seen::Nothing => {
+                let needs = format!("no `{}`: that gradient has no kernel", self.kind());
+                return Err(GraphProblem::needs(&needs, inputs));
+            }
             [dy, _] if real(inputs).is_some() => matching(inputs).map(|shape| (dy.dtype, shape)),
             [_, _] => None,
             _ => return Err(GraphProblem::needs("another number of inputs", inputs)),
