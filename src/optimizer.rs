@@ -134,7 +134,8 @@ impl Optimizer {
     /// variable were gathered, only these rows are updated.
     ///
     /// # Errors
-    /// If `loss` depends on no trainable variable, or through an operation without gradient.
+    /// If `loss` depends on no trainable variable, or through an operation without gradient; or if
+    /// a parameter of the update rule is out of its range.
     #[track_caller]
     pub fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
         train_op(self, &gradients_of(loss)?, global_step)
@@ -146,7 +147,7 @@ impl Optimizer {
     ///
     /// # Errors
     /// If there are no gradients, one does not fit its variable, or they are of another graph than
-    /// `global_step`.
+    /// `global_step`; or if a parameter of the update rule is out of its range.
     #[track_caller]
     pub fn apply_gradients<G: Into<Gradient> + Clone>(
         &self,
@@ -160,7 +161,8 @@ impl Optimizer {
     /// towers are those of one worker, which has no others to be coordinated with.
     ///
     /// # Errors
-    /// If the gradients are of another graph than `global_step`.
+    /// If the gradients are of another graph than `global_step`, or if a parameter of the update
+    /// rule is out of its range.
     #[track_caller]
     pub fn apply_mirrored_gradients(
         &self,

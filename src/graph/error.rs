@@ -105,6 +105,9 @@ pub enum GraphProblem {
          `main`, so that all tasks know it"
     )]
     UnknownRule(&'static str),
+    /// A parameter of an update rule is out of its range.
+    #[error("{0}")]
+    RuleParameter(String),
     /// No other task could read a graph with this operation.
     #[error(
         "no operation `{0}` is registered; call `operations::register_operation` at the beginning \

@@ -32,7 +32,7 @@ pub use proximal::{
     ProximalAdagrad, ProximalAdagradRule, ProximalGradientDescent, ProximalGradientDescentRule,
 };
 pub use registry::register_rule;
-pub(crate) use registry::{check_registered, rule_named, rule_names};
+pub(crate) use registry::{check_rule, rule_named, rule_names};
 pub use rms_prop::{RmsProp, RmsPropRule};
 
 /// Every rule of the library, with its defaults.
@@ -84,9 +84,15 @@ optimizers!(
 /// If one is out of its range.
 #[track_caller]
 fn assert_in_range(rule: impl Into<UpdateRule>) {
-    let (rule, mut parameters) = (rule.into(), Parameters::default());
-    rule.with(&mut parameters);
-    if let Some((name, wanted)) = parameters.problems().first() {
-        panic!("the parameter `{name}` of the update rule `{}` {wanted}: {rule:?}", rule.name());
+    if let Some(what) = out_of_range(&rule.into()) {
+        panic!("{what}");
     }
+}
+
+/// The first parameter of `rule` that is out of its range, in words.
+fn out_of_range(rule: &UpdateRule) -> Option<String> {
+    let mut parameters = Parameters::default();
+    rule.with(&mut parameters);
+    let (name, wanted) = parameters.problems().first()?;
+    Some(format!("the parameter `{name}` of the update rule `{}` {wanted}: {rule:?}", rule.name()))
 }

@@ -12,7 +12,7 @@ use crate::graph::{
 use crate::tensor::Shape;
 
 use super::Optimizer;
-use super::rules::check_registered;
+use super::rules::check_rule;
 use super::top_k::Selection;
 pub(super) use mirrored::mirrored_train_op;
 
@@ -24,7 +24,7 @@ pub(super) fn train_op(
     global_step: &Variable,
 ) -> Result<TrainOp, GraphError> {
     let graph = global_step.graph().clone();
-    check_registered(&optimizer.rule)?;
+    check_rule(&optimizer.rule)?;
     if pairs.is_empty() {
         return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
     }

@@ -5,7 +5,7 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 
 use serde::de::{Deserialize, Deserializer, Error};
 
-use super::built_in;
+use super::{built_in, out_of_range};
 use crate::graph::{GraphError, GraphProblem, ParameterValue, Parameters, Rule, UpdateRule};
 
 /// The rules by name, each with its defaults. Read when a graph is built or arrives, never in a
@@ -40,17 +40,21 @@ pub(crate) fn rule_names() -> Vec<&'static str> {
     RULES.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
 }
 
-/// Checks that other tasks can read a graph with this rule.
+/// Checks that other tasks can read a graph with this rule, and that its parameters make sense: a
+/// rule's fields are public, so not every one has been through a builder or a scenario.
 ///
 /// # Errors
-/// If they can't.
+/// If they can't, or if a parameter is out of its range.
 #[track_caller]
-pub(crate) fn check_registered(rule: &UpdateRule) -> Result<(), GraphError> {
-    if rule_named(rule.name()).is_some_and(|registered| registered.is_same_kind(rule)) {
-        return Ok(());
+pub(crate) fn check_rule(rule: &UpdateRule) -> Result<(), GraphError> {
+    if !rule_named(rule.name()).is_some_and(|registered| registered.is_same_kind(rule)) {
+        let problem = GraphProblem::UnknownRule(rule.name());
+        return Err(GraphError::new("apply_gradients", problem));
     }
-    let problem = GraphProblem::UnknownRule(rule.name());
-    Err(GraphError::new("apply_gradients", problem))
+    match out_of_range(rule) {
+        None => Ok(()),
+        Some(what) => Err(GraphError::new("apply_gradients", GraphProblem::RuleParameter(what))),
+    }
 }
 
 impl<'de> Deserialize<'de> for UpdateRule {
@@ -65,7 +69,7 @@ impl<'de> Deserialize<'de> for UpdateRule {
         let mut parameters = Parameters::in_order(values);
         let rule = rule.with(&mut parameters);
         if parameters.took_all(sent) {
-            return Ok(rule);
+            return out_of_range(&rule).map_or(Ok(rule), |what| Err(D::Error::custom(what)));
         }
         Err(D::Error::custom(format!("{sent} are not the parameters of the update rule `{name}`")))
     }

@@ -1,8 +1,9 @@
 //! Properties of every rule of the table.
 
 use super::*;
-use crate::graph::{ParameterValue, RuleState};
+use crate::graph::{Graph, ParameterValue, RuleState};
 use crate::tensor::Tensor;
+use crate::transport::wire::{decode, encode};
 
 /// The variable and the slots like it after one update of `rule` by `gradient`. Each begins with
 /// positive values, computed from `start`.
@@ -117,6 +118,35 @@ fn the_values_of_all_parameters_make_the_same_rule_again() {
     let defaults = rule_named("rms_prop").unwrap();
     assert_ne!(defaults, rule);
     assert_eq!(defaults.with(&mut Parameters::in_order(values)), rule);
+}
+
+#[test]
+fn a_rule_out_of_its_range_is_refused_by_a_training_step_however_it_was_made() {
+    let g = Graph::new();
+    let [step, v] = [("step", 0i64.into()), ("v", Tensor::from(1.0f32))]
+        .map(|(name, first): (&str, Tensor)| g.variable(name, &g.constant(first)).unwrap());
+    let loss = v.read().square();
+    let refused: [(Optimizer, &str); 4] = [
+        (Adam::new(0.1).betas(1.0, 0.9).into(), "`beta1` of the update rule `adam` must be"),
+        (RmsProp::new(0.1).decay(-0.5).into(), "`decay` of the update rule `rms_prop` must be"),
+        (Momentum::new(0.1, f32::NAN).into(), "`momentum` of the update rule `momentum` must be"),
+        (
+            Optimizer::new(AdadeltaRule { rho: 2.0, epsilon: 0.1 }, 0.1),
+            "`rho` of the update rule `adadelta` must be",
+        ),
+    ];
+    for (optimizer, expected) in refused {
+        let error = optimizer.minimize(&loss, &step).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_rule_out_of_its_range_is_refused_in_a_message() {
+    let mut bytes = Vec::new();
+    encode(&UpdateRule::from(LambRule { beta2: 1.0, ..LambRule::default() }), &mut bytes).unwrap();
+    let error = decode::<UpdateRule>(&bytes).unwrap_err().to_string();
+    assert!(error.contains("`beta2` of the update rule `lamb` must be"), "{error}");
 }
 
 #[test]
