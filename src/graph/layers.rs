@@ -48,9 +48,18 @@ fn dense_in_scope(x: &Output, width: usize, units: usize) -> Result<Output, Grap
 /// The share of rows whose greatest logit is that of the label (f32).
 ///
 /// # Errors
-/// If `logits` is not an f32 matrix, or `labels` are not one i32 a row.
+/// If `logits` is not a matrix of numbers, or `labels` are not one i32 or i64 a row: those of shape
+/// \[n, 1\] would be compared with every row's.
 #[track_caller]
 pub fn accuracy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
+    let types = [logits.tensor_type(), labels.tensor_type()];
+    let [rows, label] = types.map(|it| it.shape.dims().first().copied().flatten());
+    let agree = rows.is_none() || label.is_none() || rows == label;
+    let is_integer = matches!(types[1].dtype, DType::I32 | DType::I64);
+    if types.map(|it| it.shape.rank()) != [2, 1] || !is_integer || !agree {
+        let needs = "a matrix of logits, and an i32 or i64 label for each row";
+        return Err(GraphError::new("accuracy", GraphProblem::needs(needs, &types)));
+    }
     let correct = logits.argmax()?.equal(&labels.cast(DType::I64))?;
     Ok(correct.cast(DType::F32).mean())
 }

@@ -2,6 +2,7 @@
 
 use super::error::{GraphError, GraphProblem};
 use super::output::Output;
+use crate::tensor::PartialShape;
 
 /// The cross-entropy of each row's softmax against its label: f32 or f64, of the shape of `labels`.
 ///
@@ -63,9 +64,10 @@ pub fn l2_loss(x: &Output) -> Result<Output, GraphError> {
 /// `tf.losses.mean_squared_error`).
 ///
 /// # Errors
-/// If they can't be subtracted.
+/// If they are not numbers of one type and shape: \[n, 1\] and \[n\] would have n² differences.
 #[track_caller]
 pub fn mean_squared_error(predictions: &Output, labels: &Output) -> Result<Output, GraphError> {
+    common_shape("mean_squared_error", predictions, labels)?;
     Ok(predictions.sub(labels)?.square().mean())
 }
 
@@ -74,16 +76,28 @@ pub fn mean_squared_error(predictions: &Output, labels: &Output) -> Result<Outpu
 /// `tf.losses.huber_loss`, whose `delta` is 1 unless another is given).
 ///
 /// # Errors
-/// If they are not f32, or can't be subtracted.
+/// If they are not floats of one type and shape.
 #[track_caller]
 pub fn huber_loss(predictions: &Output, labels: &Output, delta: f32) -> Result<Output, GraphError> {
-    let constant = |value: f32| predictions.graph().constant(value);
-    let difference = predictions.sub(labels)?;
-    let size = difference.relu().add(&difference.negate().relu())?;
+    common_shape("huber_loss", predictions, labels)?;
+    let constant = |value: f32| predictions.scalar_alike(f64::from(value));
+    let size = predictions.sub(labels)?.abs();
     let beyond = size.sub(&constant(delta))?.relu();
     let within = size.sub(&beyond)?;
     let quadratic = within.square().mul(&constant(0.5))?;
     Ok(quadratic.add(&beyond.mul(&constant(delta))?)?.mean())
+}
+
+/// The shape of both, as far as it is known. A loss of unlike shapes must not be broadcast: it
+/// would train on differences that nobody means (TensorFlow asserts compatible shapes, too).
+#[track_caller]
+fn common_shape(loss: &str, a: &Output, b: &Output) -> Result<PartialShape, GraphError> {
+    let types = [a.tensor_type(), b.tensor_type()];
+    let Some(shape) = types[0].shape.merge(&types[1].shape) else {
+        let needs = "predictions and labels of one shape; reshape one of them";
+        return Err(GraphError::new(loss, GraphProblem::needs(needs, &types)));
+    };
+    Ok(shape)
 }
 
 /// Reshapes to a matrix: all but the last dimension are rows.

@@ -2,14 +2,14 @@
 
 use super::{assert_says, floats, snapshot};
 use crate::graph::{
-    Graph, GraphError, GraphProblem, Op, Output, Reduction, TensorType, dense, infer,
-    sparse_softmax_cross_entropy,
+    Graph, GraphError, GraphProblem, Op, Output, Reduction, TensorType, accuracy, dense,
+    huber_loss, infer, mean_squared_error, sparse_softmax_cross_entropy,
 };
 use crate::operations::{
     Binary, Broadcast, Cast, Compare, Logical, LossFunction, Order, Product, Reduce, ReduceGrad,
     Rows, Unary, UnaryGrad,
 };
-use crate::tensor::{DType, Shape, Tensor};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 const UNKNOWN: Option<usize> = None;
 
@@ -28,7 +28,7 @@ fn read_type(text: &str) -> TensorType {
     let dtype = dtypes.into_iter().find(|known| known.to_string() == dtype).unwrap();
     let dims: Vec<Option<usize>> =
         dims.split(',').filter(|dim| !dim.is_empty()).map(|dim| dim.parse().ok()).collect();
-    TensorType::new(dtype, crate::tensor::PartialShape::new(&dims))
+    TensorType::new(dtype, PartialShape::new(&dims))
 }
 
 #[track_caller]
@@ -262,6 +262,43 @@ fn a_loss_takes_one_i32_label_a_row() {
         ],
     );
     assert_table(&Op::from(LossFunction::L2Loss), &[("f64[?,3]", "f64[]"), ("i32[3]", "-")]);
+}
+
+#[test]
+fn a_loss_or_an_accuracy_of_unlike_shapes_is_refused_and_not_broadcast() {
+    let g = Graph::new();
+    let column = floats(&g, "column", [UNKNOWN, Some(1)]);
+    let flat = floats(&g, "flat", [UNKNOWN]);
+    for error in [
+        mean_squared_error(&column, &flat).unwrap_err(),
+        huber_loss(&column, &flat, 1.0).unwrap_err(),
+    ] {
+        assert_says(&error, "shapes.rs", &["of one shape; reshape", "f32[?,1] and f32[?]"]);
+    }
+    let of = |name: &str, dtype, dims: &[Option<usize>]| {
+        g.placeholder(name, dtype, PartialShape::new(dims)).unwrap()
+    };
+    let logits = of("logits", DType::F32, &[Some(4), Some(3)]);
+    let labels = [
+        of("a", DType::I32, &[Some(4), Some(1)]),
+        of("b", DType::I32, &[Some(3)]),
+        of("c", DType::F32, &[Some(4)]),
+    ];
+    for labels in labels {
+        let error = accuracy(&logits, &labels).unwrap_err();
+        assert_says(&error, "shapes.rs", &["accuracy", "an i32 or i64 label for each row"]);
+    }
+    assert!(accuracy(&flat, &of("d", DType::I64, &[None])).is_err());
+    let right = accuracy(&logits, &of("e", DType::I64, &[None])).unwrap();
+    assert_eq!(right.tensor_type().to_string(), "f32[]");
+}
+
+#[test]
+fn losses_take_f64() {
+    let g = Graph::new();
+    let [a, b] = ["a", "b"].map(|name| g.placeholder(name, DType::F64, [UNKNOWN]).unwrap());
+    let of_types = [mean_squared_error(&a, &b), huber_loss(&a, &b, 0.5)];
+    assert_eq!(of_types.map(|loss| loss.unwrap().tensor_type().to_string()), ["f64[]"; 2]);
 }
 
 #[test]
