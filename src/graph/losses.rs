@@ -36,9 +36,14 @@ pub fn softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output,
     if logits.tensor_type().shape.rank() <= 2 {
         return logits.cross_entropy(labels);
     }
+    let shape = common_shape("softmax_cross_entropy", logits, labels)?;
     let flat = rows(logits)?.cross_entropy(&rows(labels)?)?;
-    let like = labels.argmax()?;
-    flat.reshape_like(&like)
+    let of_a_row = &shape.dims()[..shape.rank() - 1];
+    match of_a_row.iter().filter(|dim| dim.is_none()).count() {
+        0 | 1 => flat.reshape(PartialShape::new(of_a_row)),
+        // A reshape finds one unknown dimension; of more only a value tells.
+        _ => flat.reshape_like(&labels.argmax()?),
+    }
 }
 
 /// The cross-entropy of each element's sigmoid against its probability; it neither overflows nor

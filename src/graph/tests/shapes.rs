@@ -3,7 +3,7 @@
 use super::{assert_says, floats, snapshot};
 use crate::graph::{
     Graph, GraphError, GraphProblem, Op, Output, Reduction, TensorType, accuracy, dense,
-    huber_loss, infer, mean_squared_error, sparse_softmax_cross_entropy,
+    huber_loss, infer, mean_squared_error, softmax_cross_entropy, sparse_softmax_cross_entropy,
 };
 use crate::operations::{
     Binary, Broadcast, Cast, Compare, Logical, LossFunction, Order, Product, Reduce, ReduceGrad,
@@ -299,6 +299,23 @@ fn losses_take_f64() {
     let [a, b] = ["a", "b"].map(|name| g.placeholder(name, DType::F64, [UNKNOWN]).unwrap());
     let of_types = [mean_squared_error(&a, &b), huber_loss(&a, &b, 0.5)];
     assert_eq!(of_types.map(|loss| loss.unwrap().tensor_type().to_string()), ["f64[]"; 2]);
+}
+
+#[test]
+fn a_dense_cross_entropy_of_more_dimensions_has_the_shape_of_its_rows_without_an_argmax() {
+    let g = Graph::new();
+    let logits = floats(&g, "logits", [UNKNOWN, Some(5), Some(3)]);
+    let labels = floats(&g, "labels", [UNKNOWN, Some(5), Some(3)]);
+    let loss = softmax_cross_entropy(&logits, &labels).unwrap();
+    assert_eq!(loss.tensor_type().to_string(), "f32[?,5]");
+    assert!(snapshot(&g).operations.iter().all(|operation| operation.op.kind() != "ArgMax"));
+    // Both unknown dimensions are those of the values.
+    let unknown = floats(&g, "unknown", [UNKNOWN, UNKNOWN, Some(3)]);
+    let loss = softmax_cross_entropy(&unknown, &unknown).unwrap();
+    assert_eq!(loss.tensor_type().to_string(), "f32[?,?]");
+    let turned = floats(&g, "turned", [Some(5), Some(2), Some(3)]);
+    let error = softmax_cross_entropy(&floats(&g, "l", [Some(2), Some(5), Some(3)]), &turned);
+    assert_says(&error.unwrap_err(), "shapes.rs", &["softmax_cross_entropy", "of one shape"]);
 }
 
 #[test]
