@@ -7,9 +7,9 @@ use prost::Message;
 use super::wire::{self, AttrValue, Dim, ListValue, NodeDef, TensorProto, TensorShapeProto, Value};
 use super::*;
 use crate::cluster::DeviceSpec;
-use crate::graph::Op;
-use crate::operations::{Array, Unary};
-use crate::tensor::{DType, PartialShape};
+use crate::graph::{Edge, Op, gradients};
+use crate::operations::{Array, Unary, call};
+use crate::tensor::{DType, PartialShape, Tensor};
 
 const F32: i32 = 1;
 const I32: i32 = 3;
@@ -305,6 +305,42 @@ proptest! {
         if let Ok(imported) = import(nodes) {
             let made = imported.output("y");
             prop_assert!(made.is_err() || made.unwrap().tensor_type().dtype != DType::Bool);
+        }
+    }
+}
+
+/// The value of `output`, where each placeholder has the value of its name.
+fn computed(output: &Output, fed: &[(&str, Tensor)]) -> Tensor {
+    let def = output.graph().snapshot().unwrap();
+    let mut values: Vec<Vec<Tensor>> = Vec::new();
+    for operation in &def.operations {
+        let value = |edge: &Edge| &values[edge.op.0 as usize][edge.output as usize];
+        let inputs: Vec<&Tensor> = operation.inputs.iter().map(value).collect();
+        let given = fed.iter().find(|(name, _)| *name == &*operation.name);
+        values.push(match (given, &operation.op) {
+            (Some((_, given)), _) => vec![given.clone()],
+            (None, Op::Const(value)) => vec![value.clone()],
+            (None, _) => call(&operation.op, &inputs).unwrap().to_vec(),
+        });
+    }
+    values[output.edge().op.0 as usize][output.edge().output as usize].clone()
+}
+
+#[test]
+fn zero_times_a_pole_is_zero_and_so_is_its_gradient() {
+    for (kind, pole) in [("Xlogy", 0.0f32), ("Xlog1py", -1.0), ("Xdivy", 0.0)] {
+        let nodes =
+            vec![placeholder("a", &[2]), placeholder("b", &[2]), node(kind, "y", &["a", "b"])];
+        let imported = import(nodes).unwrap();
+        let [y, a, b] = ["y", "a", "b"].map(|name| imported.output(name).unwrap());
+        let slopes = gradients(&y.sum(), &[a, b]).unwrap();
+        let fed = [("a", [0.0, 2.0]), ("b", [pole, 3.0])]
+            .map(|(name, values)| (name, Tensor::new([2], &values).unwrap()));
+        for output in slopes.into_iter().flatten().chain([y]) {
+            let values = computed(&output, &fed);
+            let [at_pole, other] = values.values::<f32>().unwrap()[..] else { panic!("two") };
+            assert_eq!(at_pole, 0.0, "{kind}");
+            assert!(other.is_finite() && other != 0.0, "{kind}: {other}");
         }
     }
 }

@@ -217,10 +217,14 @@ fn divide_no_nan(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     })
 }
 
-/// `a · function(b)` or `a / b`, and 0 where `a` is 0.
+/// `a · function(b)` or `a / b`, and 0 where `a` is 0: by a `b` there that has a finite result, or
+/// the gradient would be 0 times infinity.
 fn zero_times(importer: &mut Importer<'_>, node: &Node<'_>, function: Option<Unary>) -> Values {
     let (a, b) = (importer.input(node, 0)?, importer.input(node, 1)?);
     guarded(importer, node, &a, |importer, zero, is_zero| {
+        let harmless = if function == Some(Unary::Log1p) { 0.0 } else { 1.0 };
+        let harmless = importer.scalar(node, "harmless", &b, harmless)?;
+        let b = importer.helper(node, "safe", Broadcast::Select, &[is_zero, &harmless, &b])?;
         let product = match function {
             None => importer.helper(node, "quotient", Binary::Div, &[&a, &b])?,
             Some(function) => {
