@@ -47,7 +47,7 @@ pub(crate) async fn trainer(task: Task) -> Result<()> {
     while !session.should_stop() {
         let batch = task.next_batch()?;
         let mut step = session.run().target(&train_op).fetch(&towers[0].loss);
-        for (tower, share) in towers.iter().zip(batch.shares(towers.len())) {
+        for (tower, share) in towers.iter().zip(batch.shares(towers.len())?) {
             step = step.feed(&tower.x, share.features).feed(&tower.y, share.labels);
         }
         step.await?;

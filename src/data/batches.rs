@@ -79,9 +79,14 @@ impl Batch {
     }
 
     /// The batch in `count` equal shares, in order. What is left over is in none.
-    pub fn shares(&self, count: usize) -> impl Iterator<Item = Self> {
-        let (size, width) = (self.samples() / count, self.features.shape().dims()[1]);
-        (0..count).map(move |share| {
+    ///
+    /// # Errors
+    /// If a share would have no sample.
+    pub fn shares(&self, count: usize) -> Result<impl Iterator<Item = Self>, DataError> {
+        let (samples, width) = (self.samples(), self.features.shape().dims()[1]);
+        let size = samples.checked_div(count).filter(|size| *size > 0);
+        let size = size.ok_or(DataError::Shares { samples, count })?;
+        Ok((0..count).map(move |share| {
             let samples: Vec<usize> = (share * size..(share + 1) * size).collect();
             let shape = Shape::from([size, width]);
             Self {
@@ -89,7 +94,7 @@ impl Batch {
                 ids: self.ids.as_ref().map(|ids| rows::<i64>(ids, &samples, shape)),
                 labels: rows::<i32>(&self.labels, &samples, Shape::from([size])),
             }
-        })
+        }))
     }
 }
 
@@ -114,7 +119,7 @@ fn rows<T: Element>(from: &Tensor, samples: &[usize], shape: Shape) -> Tensor {
         return Tensor::hollow(from.dtype(), shape);
     }
     let mut picked = Tensor::uninitialised::<T>(shape);
-    let (width, from) = (shape.elements() / samples.len(), from.slice::<T>());
+    let (width, from) = (shape.dims()[1..].iter().product::<usize>(), from.slice::<T>());
     let rows = picked.make_mut::<T>().chunks_exact_mut(width.max(1));
     rows.zip(samples)
         .for_each(|(row, sample)| row.copy_from_slice(&from[sample * width..][..width]));

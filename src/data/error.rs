@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use crate::runtime::{Code, Error};
 use crate::tensor::TensorError;
 
 /// Errors of data sets and of their batches.
@@ -80,6 +81,17 @@ pub enum DataError {
         /// The thing that is missing.
         what: &'static str,
     },
+    /// A batch has fewer samples than it is to have shares, or shall have none.
+    #[error(
+        "a batch of {samples} samples can't be cut into {count} shares of a sample or more; choose \
+         a larger batch, or fewer shares"
+    )]
+    Shares {
+        /// The number of samples.
+        samples: usize,
+        /// The number of shares.
+        count: usize,
+    },
     /// The worker is not one of those that the samples are dealt to.
     #[error("worker {worker} gets no samples: they are dealt to {workers} workers, counted from 0")]
     NoSuchWorker {
@@ -90,6 +102,12 @@ pub enum DataError {
     },
 }
 
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
 impl DataError {
     /// Whether the file was read, and its content is wrong.
     pub(crate) fn is_corrupt(&self) -> bool {
@@ -98,7 +116,16 @@ impl DataError {
 
     /// Whether it was asked for what it has not.
     pub(crate) fn is_mistaken(&self) -> bool {
-        matches!(self, Self::Mistaken { .. } | Self::Label { .. })
+        matches!(self, Self::Mistaken { .. } | Self::Label { .. } | Self::Shares { .. })
+    }
+
+    /// The code of an error of the runtime that it causes.
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            _ if self.is_corrupt() => Code::DataLoss,
+            _ if self.is_mistaken() => Code::InvalidArgument,
+            _ => Code::NotFound,
+        }
     }
 
     pub(super) fn mistaken(file: &Path, place: &str, problem: String) -> Self {

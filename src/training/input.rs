@@ -209,12 +209,7 @@ impl<T: ByteLen> State<T> {
 
 /// The error of a task for which data of `what` can't be read.
 pub(crate) fn data_error(what: &str, error: &DataError) -> Error {
-    let code = match error {
-        _ if error.is_corrupt() => Code::DataLoss,
-        _ if error.is_mistaken() => Code::InvalidArgument,
-        _ => Code::NotFound,
-    };
-    Error::new(code, format!("{what}: {error}"))
+    Error::new(error.code(), format!("{what}: {error}"))
 }
 
 impl<T: ByteLen> Position for State<T> {

@@ -326,7 +326,7 @@ impl Data {
     /// The parts of a batch, each with the placeholder that it feeds.
     fn feeds(&self, batch: Batch) -> Result<Vec<(Output, Tensor)>> {
         let [tower] = &self.towers[..] else {
-            let shares = self.towers.iter().zip(batch.shares(self.towers.len()));
+            let shares = self.towers.iter().zip(batch.shares(self.towers.len())?);
             return Ok(shares.flat_map(|(tower, share)| tower.feeds(share)).collect());
         };
         Ok(tower.feeds(batch).collect())

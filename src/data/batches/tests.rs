@@ -131,3 +131,14 @@ fn batches_of_nothing_or_for_nobody_are_errors_that_say_so() {
     assert!(error(5, 0, 1, 0).contains("no samples in a batch;"));
     assert!(error(5, 3, 3, 1).contains("worker 3") && error(5, 3, 3, 1).contains("3 workers"));
 }
+
+#[test]
+fn a_batch_is_cut_into_no_more_shares_than_it_has_samples() {
+    let batch = Batches::new(numbered(9), 1, 0, 1, 5).unwrap().next_batch();
+    let shares: Vec<Vec<i32>> = batch.shares(2).unwrap().map(|share| indices(&share)).collect();
+    assert_eq!(shares.concat(), indices(&batch)[..4]);
+    for count in [0, 6] {
+        let error = batch.shares(count).err().expect("some share would be empty").to_string();
+        assert!(error.contains(&format!("5 samples can't be cut into {count} shares")), "{error}");
+    }
+}
