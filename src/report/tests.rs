@@ -411,3 +411,20 @@ fn of_several_learning_rates_a_run_keeps_the_one_that_reaches_the_target_first()
         "{text}"
     );
 }
+
+#[test]
+fn of_learning_rates_that_all_diverged_none_is_told_to_be_the_best() {
+    let diverged = |rate: f64| Run {
+        name: format!("async at {rate}"),
+        settings: [(Report::LEARNING_RATE.to_owned(), rate.into())].into(),
+        final_loss: Some(f64::INFINITY),
+        ..run("async", None, 1.0)
+    };
+    let mut report = Report { runs: [0.2, 0.4].map(diverged).into(), ..report() };
+    report.keep_best_rates();
+    let text = table::render(&report, Layout::Plain);
+    let expected = "async: with none of the learning rates 0.2, 0.4 it came to a finite loss; the \
+                    figures are those of 0.2\n";
+    assert!(text.contains(expected), "{text}");
+    assert!(!text.contains("best"), "{text}");
+}

@@ -31,6 +31,11 @@ pub struct Tried {
 }
 
 impl Tried {
+    /// Whether it reached no target and ended with no loss, such as by diverging.
+    fn is_without_result(&self) -> bool {
+        self.seconds_to_target.is_none() && self.final_loss.is_none()
+    }
+
     /// Less is better.
     pub(super) fn rank(&self) -> (f64, f64) {
         let known = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
@@ -40,18 +45,23 @@ impl Tried {
 
 impl Tuned {
     /// `async: 0.1 is the best of the learning rates 0.05, 0.1, 0.2`, and whether others might be
-    /// better.
+    /// better; or that none came to anything.
     pub(super) fn render(&self) -> String {
         let Self { run, learning_rate, tried, .. } = self;
         let mut rates: Vec<f64> = tried.iter().map(|tried| tried.learning_rate).collect();
-        let words: Vec<String> = rates.iter().map(f64::to_string).collect();
+        let words = rates.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
+        if tried.iter().all(Tried::is_without_result) {
+            return format!(
+                "{run}: with none of the learning rates {words} it came to a finite loss; the \
+                 figures are those of {learning_rate}"
+            );
+        }
         rates.sort_by(f64::total_cmp);
         let beyond = match (rates.first(), rates.last()) {
             (Some(least), _) if least == learning_rate => "; a lesser one may be better",
             (_, Some(greatest)) if greatest == learning_rate => "; a greater one may be better",
             _ => "",
         };
-        let words = words.join(", ");
         format!("{run}: {learning_rate} is the best of the learning rates {words}{beyond}")
     }
 }
