@@ -30,11 +30,7 @@ impl Estimate {
             return None;
         }
         let mean = values.iter().sum::<f64>() / count as f64;
-        let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-        let half = (count > 1).then(|| {
-            let freedom = count - 1;
-            t(freedom) * (squares / freedom as f64 / count as f64).sqrt()
-        });
+        let half = (count > 1).then(|| t(count - 1) * error_of(mean, values));
         let (low, high) = (half.map(|half| mean - half), half.map(|half| mean + half));
         Some(Self { mean, low, high, values: count as u64 })
     }
@@ -52,6 +48,33 @@ impl Estimate {
         let (low, high) = (self.low.map(&grows), self.high.map(&grows));
         Self { mean: grows(self.mean), low, high, ..self }
     }
+}
+
+/// The chance that as many independent values, of a true mean of 0, have a mean as far from it as
+/// these (Student's t, two-sided). None of fewer than two values.
+pub(super) fn chance_of_no_difference(values: &[f64]) -> Option<f64> {
+    let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    Some(1.0 - within((mean / error_of(mean, values)).abs(), freedom))
+}
+
+/// The standard error of the `mean` of two `values` or more.
+fn error_of(mean: f64, values: &[f64]) -> f64 {
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    (squares / (values.len() - 1) as f64 / values.len() as f64).sqrt()
+}
+
+/// The chance that Student's t is within `±t` (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4).
+fn within(t: f64, freedom: usize) -> f64 {
+    let angle = (t / (freedom as f64).sqrt()).atan();
+    let (sin, cos) = angle.sin_cos();
+    let is_odd = freedom % 2 == 1;
+    let (mut term, mut sum) = (if is_odd { cos } else { 1.0 }, 0.0);
+    for n in (if is_odd { 3 } else { 2 }..=freedom).step_by(2) {
+        sum += term;
+        term *= cos * cos * (n - 1) as f64 / n as f64;
+    }
+    if is_odd { (angle + sin * sum) * std::f64::consts::FRAC_2_PI } else { sin * sum }
 }
 
 /// The quantile 0.975 of Student's t. Beyond the table an expansion at infinity, exact to 0.002.
@@ -78,6 +101,19 @@ mod tests {
         let alone = Estimate::of(&[0.25]).unwrap();
         assert_eq!((alone.low, alone.high, alone.render(2)), (None, None, "0.25".to_owned()));
         assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn the_chance_of_no_difference_is_student_s() {
+        // R: t.test(c(1, 2, 3, 4)) says p = 0.03047; t.test(c(1, 2, 3)), 0.07418.
+        let chance = |values: &[f64]| chance_of_no_difference(values).unwrap();
+        assert!((chance(&[1.0, 2.0, 3.0, 4.0]) - 0.030_47).abs() < 1e-5);
+        assert!((chance(&[-1.0, -2.0, -3.0]) - 0.074_18).abs() < 1e-5);
+        assert_eq!(chance_of_no_difference(&[1.0]), None);
+        for freedom in 1..200 {
+            let beyond = 1.0 - within(t(freedom), freedom);
+            assert!((beyond - 0.05).abs() < 3e-4, "{freedom}: {beyond}");
+        }
     }
 
     #[test]

@@ -78,6 +78,7 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     let mut lines: Vec<String> =
         report.verdicts().iter().map(|verdict| verdict.render(report.target, over)).collect();
     lines.extend(report.tuned.iter().map(Tuned::render));
+    lines.extend((!report.tuned.is_empty()).then(|| Tuned::REMARK.to_owned()));
     let are_unsure = !has_means(report) && !lines.is_empty();
     lines.extend(report.target.iter().flat_map(|target| misses(*target, &series(report), over)));
     lines.extend(report.runs.iter().filter(|run| run.has_diverged()).map(|run| {

@@ -223,6 +223,24 @@ fn runs_whose_interval_has_both_as_fast_are_told_to_be_alike() {
 }
 
 #[test]
+fn the_fastest_of_many_runs_is_surer_of_one_other_than_of_one_of_many() {
+    // a is 1.01 to 1.66 times as fast as b, which of two that are alike has a chance of 4.6 %.
+    let pair = [seeded("a", &[1.0, 1.0, 1.0]), seeded("b", &[1.2, 1.25, 1.45])].concat();
+    let verdict_on_b = |others: &[&str]| {
+        let slow = others.iter().flat_map(|name| seeded(name, &[9.0, 9.1, 9.2]));
+        let runs = pair.iter().cloned().chain(slow).collect();
+        let report = Report { runs, ..report() };
+        let text = table::render(&report, Layout::Plain);
+        let verdict = report.verdicts().remove(0);
+        assert_eq!((&*verdict.faster, &*verdict.slower), ("a", "b"));
+        assert!(verdict.times.low.unwrap() > 1.0, "{verdict:?}");
+        (verdict.is_sure, text.contains("of so many pairs of runs, chance parts one as far"))
+    };
+    assert_eq!(verdict_on_b(&[]), (Some(true), false));
+    assert_eq!(verdict_on_b(&["c", "d"]), (Some(false), true));
+}
+
+#[test]
 fn a_run_that_misses_the_target_with_one_seed_is_not_ranked() {
     let mut runs = [seeded("a", &[1.0, 1.0]), seeded("b", &[2.0, 2.0])].concat();
     runs[0].seconds_to_target = None;
@@ -410,6 +428,7 @@ fn of_several_learning_rates_a_run_keeps_the_one_that_reaches_the_target_first()
         text.contains("async: 0.4 is the best of the learning rates 0.1, 0.2, 0.4; a gr"),
         "{text}"
     );
+    assert!(text.contains("\nthe rates were chosen by these same seeds, so"), "{text}");
 }
 
 #[test]

@@ -4,13 +4,18 @@
 //! target accuracy they are compared by their time to it, else by the samples of applied gradients
 //! a second: a global step stands for one gradient in one mode, and for many in another. Of several
 //! seeds each is compared with the same seed of the other run, so that what both drew alike does
-//! not count as difference.
+//! not count as difference. Of several runs the fastest is chosen by the numbers that it is then
+//! compared by, which is as if each pair were compared, and of many pairs one differs by chance: so
+//! what is sure is sure of all of them together (Bonferroni's correction).
 
 use serde::Serialize;
 
-use super::estimate::Estimate;
+use super::estimate::{Estimate, chance_of_no_difference};
 use super::series::{Series, series};
 use super::{Report, Run, Swept};
+
+/// The greatest chance that runs which do not differ are told apart.
+const DOUBT: f64 = 0.05;
 
 /// What two runs are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -36,10 +41,12 @@ pub struct Verdict {
     /// The other run.
     pub slower: String,
     /// How many times as fast: the geometric mean over the seeds or launches, and its
-    /// interval.
+    /// interval, which is of this comparison alone.
     pub times: Estimate,
-    /// Whether the whole interval is above 1: the two differ by more than the seeds or launches do.
-    /// None of a single run.
+    /// Whether the two differ by more than the seeds or launches do. None of a single run.
+    ///
+    /// If no two of the runs with these swept values differ, the chance that any pair is told apart
+    /// is at most 5 %. So of more than two runs this may be false though the interval is above 1.
     pub is_sure: Option<bool>,
 }
 
@@ -88,12 +95,14 @@ fn verdicts(all: &[Series<'_>], by: Measure) -> Vec<Verdict> {
             .collect();
         comparable.sort_by(|a, b| b.0.total_cmp(&a.0));
         let Some(((_, fastest), others)) = comparable.split_first() else { continue };
-        found.extend(others.iter().filter_map(|(_, other)| verdict(fastest, other, by)));
+        let pairs = comparable.len() * others.len() / 2;
+        found.extend(others.iter().filter_map(|(_, other)| verdict(fastest, other, by, pairs)));
     }
     found
 }
 
-fn verdict(faster: &Series<'_>, slower: &Series<'_>, by: Measure) -> Option<Verdict> {
+/// The comparison of two of the runs that make so many `pairs`.
+fn verdict(faster: &Series<'_>, slower: &Series<'_>, by: Measure, pairs: usize) -> Option<Verdict> {
     let of_a_seed = |run: &&Run| {
         let of_run = |other: &&&Run| (other.seed, other.repeat) == (run.seed, run.repeat);
         let other = slower.runs.iter().find(of_run)?;
@@ -107,7 +116,8 @@ fn verdict(faster: &Series<'_>, slower: &Series<'_>, by: Measure) -> Option<Verd
         faster: faster.name(),
         slower: slower.name(),
         times,
-        is_sure: times.low.map(|low| low > 1.0),
+        is_sure: chance_of_no_difference(&ratios)
+            .map(|chance| times.mean > 1.0 && chance * pairs as f64 <= DOUBT),
     })
 }
 
@@ -126,10 +136,14 @@ impl Verdict {
         let is_as_fast = times < 1.005 && interval.is_empty();
         match (self.by, target) {
             _ if self.is_sure == Some(false) => format!(
-                "{faster} and {slower} can't be told apart by {}: {times:.2} times{interval}",
+                "{faster} and {slower} can't be told apart by {}: {times:.2} times{interval}{}",
                 match self.by {
                     Measure::TimeToTarget => "their time to the target",
                     Measure::SamplesPerSecond => "the samples that they train on a second",
+                },
+                match self.times.low {
+                    Some(low) if low > 1.0 => "; of so many pairs of runs, chance parts one as far",
+                    _ => "",
                 }
             ),
             (Measure::TimeToTarget, Some(target)) if is_as_fast => {
