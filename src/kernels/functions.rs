@@ -253,20 +253,6 @@ pub(crate) fn floor_mod<T: Number>(a: T, b: T) -> T {
     if left != T::ZERO && (left < T::ZERO) != (b < T::ZERO) { left.plus(b) } else { left }
 }
 
-/// The greater; NaN if either is (TensorFlow `Maximum`).
-#[inline(always)]
-pub(crate) fn maximum<T: Number>(a: T, b: T) -> T {
-    let greater = if a > b { a } else { b };
-    if a.is_nan() { a } else { greater }
-}
-
-/// The lesser; NaN if either is (TensorFlow `Minimum`).
-#[inline(always)]
-pub(crate) fn minimum<T: Number>(a: T, b: T) -> T {
-    let lesser = if a < b { a } else { b };
-    if a.is_nan() { a } else { lesser }
-}
-
 /// `(a - b)²` (TensorFlow `SquaredDifference`).
 #[inline(always)]
 pub(crate) fn squared_difference<T: Number>(a: T, b: T) -> T {

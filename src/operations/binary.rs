@@ -214,8 +214,8 @@ fn arithmetic<T: Number>(
         Binary::FloorDiv => map2_broadcast(a, b, out, shape, T::floor_quotient),
         Binary::FloorMod => map2_broadcast(a, b, out, shape, f::floor_mod::<T>),
         Binary::Pow => map2_broadcast(a, b, out, shape, T::power),
-        Binary::Maximum => map2_broadcast(a, b, out, shape, f::maximum::<T>),
-        Binary::Minimum => map2_broadcast(a, b, out, shape, f::minimum::<T>),
+        Binary::Maximum => map2_broadcast(a, b, out, shape, T::greater),
+        Binary::Minimum => map2_broadcast(a, b, out, shape, T::lesser),
         Binary::SquaredDifference => map2_broadcast(a, b, out, shape, f::squared_difference::<T>),
     }
 }
