@@ -40,6 +40,7 @@ pub(crate) mod reduce_grad;
 #[cfg(test)]
 mod reference;
 pub(crate) mod rows;
+pub(crate) mod scan;
 pub(crate) mod softmax;
 pub(crate) mod sparse;
 pub(crate) mod strided;

@@ -1,15 +1,13 @@
 //! Products of all elements up to each along an axis.
 
-use smallvec::smallvec;
-
 use super::types::{is_number, outputs};
 use super::{Array, Compare};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
     Output, OutputTypes, Outputs, TensorType, bytes,
 };
-use crate::kernels::by_number;
-use crate::kernels::number::Number;
+use crate::kernels::scan::{self, Order};
+use crate::kernels::{by_number, written};
 use crate::tensor::Tensor;
 
 /// `(x)`: the products of all elements up to each along an axis.
@@ -67,30 +65,13 @@ impl OpDef for Cumprod {
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
-        let x = inputs[0];
-        Ok(by_number!(x.dtype(), N => {
-            let mut out = Tensor::uninitialised::<N>(x.shape());
-            self.run::<N>(x.slice(), x.shape().dims(), out.make_mut());
-            smallvec![out]
-        }))
-    }
-}
-
-impl Cumprod {
-    fn run<T: Number>(&self, x: &[T], dims: &[usize], out: &mut [T]) {
-        let (size, inner): (usize, usize) =
-            (dims[self.axis], dims[self.axis + 1..].iter().product());
-        for column in 0..x.len().checked_div(size).unwrap_or(0) {
-            let first = column / inner * size * inner + column % inner;
-            let mut product = T::ONE;
-            for step in 0..size {
-                let place = if self.reverse { size - 1 - step } else { step };
-                let at = first + place * inner;
-                let before = product;
-                product = product.times(x[at]);
-                out[at] = if self.exclusive { before } else { product };
-            }
-        }
+        let Self { axis, exclusive, reverse } = *self;
+        let (x, order) = (inputs[0], Order { exclusive, reverse });
+        let shape = x.shape();
+        let along = [shape.dims()[axis], shape.dims()[axis + 1..].iter().product()];
+        Ok(by_number!(x.dtype(), N => written::<N>(shape, |out| {
+            scan::products(x.slice::<N>(), along, order, out);
+        })))
     }
 }
 

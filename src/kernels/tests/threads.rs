@@ -4,6 +4,7 @@ use super::super::matmul::{self, MatMul, matmul};
 use super::super::pad::{self, Padded};
 use super::super::parallel::{CHUNK, PARALLEL_FROM};
 use super::super::random::{Key, normal, truncated_normal, uniform};
+use super::super::scan::{self, Order};
 use super::super::softmax::{softmax, sparse_softmax_cross_entropy};
 use super::super::strided::{self, View, dense};
 use super::super::window::{self, Windows};
@@ -119,7 +120,9 @@ fn moved_elements_do_not_depend_on_threads() {
         out.fill(0.0);
         indexed::scatter_add(&x, rows, &positions, columns, out);
     });
-    assert_invariant(x.len(), |out| indexed::cumsum(&x, rows, columns, false, true, out));
+    let order = Order { exclusive: false, reverse: true };
+    assert_invariant(x.len(), |out| scan::sums(&x, [rows, columns], order, out));
+    assert_invariant(x.len(), |out| scan::products(&x, [rows, columns], order, out));
 }
 
 #[test]

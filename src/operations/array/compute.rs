@@ -6,8 +6,9 @@ use super::Array;
 use super::range::range_len;
 use super::views::{around, padded, padded_shape, repeated, taken, tiles};
 use crate::graph::{Mirror, Outputs, Subscript};
+use crate::kernels::scan::{self, Order};
 use crate::kernels::strided::{self, Axis, View, dense};
-use crate::kernels::{by_number, by_word, filled_in, indexed, pad};
+use crate::kernels::{by_number, by_word, filled_in, pad};
 use crate::tensor::{DType, Element, Shape, Tensor};
 
 /// The outputs of `op`.
@@ -124,9 +125,10 @@ fn moved(op: &Array, x: &Tensor) -> Tensor {
             viewed(x, reversed_once.map(|at| last(&at)).sum(), axes.iter().enumerate().map(turn))
         }
         Array::Cumsum { axis, exclusive, reverse } => {
-            let inner = axes[*axis].step as usize;
+            let along = [dims[*axis], axes[*axis].step as usize];
+            let order = Order { exclusive: *exclusive, reverse: *reverse };
             by_number!(x.dtype(), N => written::<N>(x.shape(), |out| {
-                indexed::cumsum(x.slice::<N>(), dims[*axis], inner, *exclusive, *reverse, out);
+                scan::sums(x.slice::<N>(), along, order, out);
             }))
         }
         Array::ZerosLike => Tensor::zeros(x.dtype(), x.shape()),
@@ -234,7 +236,7 @@ fn range(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Tensor {
     let count =
         range_len(start, limit, delta).expect("shape inference lets only ranges that end through");
     by_number!(start.dtype(), N => written::<N>(Shape::from([count]), |out| {
-        indexed::range(start.slice::<N>()[0], delta.slice::<N>()[0], out);
+        scan::range(start.slice::<N>()[0], delta.slice::<N>()[0], out);
     }))
 }
 
