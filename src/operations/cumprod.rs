@@ -49,7 +49,8 @@ impl OpDef for Cumprod {
         outputs(result, &format!("numbers, and an axis {}", self.axis), inputs)
     }
 
-    /// As TensorFlow's: not a number's where an element is 0.
+    /// Sums of products, divided by the element, as in TensorFlow. It is 0 for an element that is
+    /// 0, where TensorFlow's is NaN.
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
         let (x, products) = (of.input(0), of.only_arrived()?.mul(&of.output(0))?);
         let Self { axis, exclusive, reverse } = *self;
@@ -78,6 +79,9 @@ impl OpDef for Cumprod {
 impl Output {
     /// The products along `axis` up to each element; with `exclusive` without the element itself,
     /// with `reverse` from the end (TensorFlow `tf.math.cumprod`). Integers wrap.
+    ///
+    /// The gradient for an element that is 0 is 0, though the products may depend on it
+    /// (TensorFlow's is NaN).
     ///
     /// # Errors
     /// If there is no such axis, or the elements can't be multiplied.
