@@ -71,6 +71,8 @@ fn convolved(
 ) -> Result<Output, GraphError> {
     let graph = x.graph();
     let [height, width, channels, filters] = filter;
+    // Why not `VarianceScaling::GLOROT_UNIFORM`: it rounds the limit differently, and seeds would
+    // give other weights than before.
     let limit = (6.0 / (height * width * (channels + filters)) as f32).sqrt();
     let law = RandomLaw::Uniform { low: -limit, high: limit };
     let kernel = graph.weights("kernel", filter, InitialRows::Random(law))?;
