@@ -59,6 +59,7 @@
 //! | [`deployment`] | processes, their roles, sockets and signals |
 //! | [`live`] | what can be seen of a run while it goes on |
 //! | [`training`] | tasks, sessions, hooks |
+//! | [`tape`] | the order of what deployed tasks received |
 //! | [`checkpoint`], [`data`], [`models`], [`import`] | saving; data sets; networks; TensorFlow's graphs |
 //! | [`runtime`] | the actors: master, worker, parameter server |
 //! | [`transport`], [`clock`] | what carries messages and tells the time |
