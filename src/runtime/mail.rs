@@ -83,6 +83,9 @@ pub(crate) enum WorkerMail {
     /// The parameter server: these containers have been cleared, or the default one if none is
     /// named; steps that use variables in them have lost these.
     Cleared(Vec<String>),
+    /// The master: this client calls, for the first time or after it was away. That goes by way of
+    /// the worker, as the client's losses do, so that the two can't overtake each other.
+    ClientHasCome { client: PeerId, master: u64 },
     /// The device: the kernels have run.
     Computed(Box<Batch>),
     /// The device: values have been copied from or to its memory.
@@ -135,6 +138,8 @@ pub(crate) enum ParameterServerMail {
     Lost { peer: PeerId, masters: Vec<u64>, loss: Loss },
     /// The clock: workers missed since the silence of that number are waited for no longer.
     GraceIsOver { silence: u64 },
+    /// The worker: this client of the task's master calls, for the first time or after it was away.
+    ClientHasCome { client: PeerId, master: u64 },
     /// The device: rows have been copied; these are the answers.
     Gathered(Vec<Served>),
     /// The device: updates have been computed.

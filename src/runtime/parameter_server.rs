@@ -348,6 +348,9 @@ impl Receive for ParameterServer {
                     .for_each(|each| self.served.extend(each.forget(step)));
             }
             ParameterServerMail::FromPeer { from, message } => self.on_message(from, message),
+            ParameterServerMail::ClientHasCome { client, master } => {
+                self.has_come(client, master);
+            }
             ParameterServerMail::Gathered(served) => self.served.extend(served),
             ParameterServerMail::Updated(updates) => self.updated(updates),
             ParameterServerMail::Join { workers, patience, reply } => {

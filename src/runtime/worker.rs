@@ -31,8 +31,8 @@ use crate::transport::PeerId;
 
 use crate::runtime::devices::Devices;
 use crate::runtime::link::Link;
-use crate::runtime::mail::{Waiting, WaitingList, WorkerMail};
-use crate::runtime::mailbox::Receive;
+use crate::runtime::mail::{ParameterServerMail, Waiting, WaitingList, WorkerMail};
+use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{
     GraphHandle, MasterMessage, Scope, StepId, StepPart, WorkerMessage,
 };
@@ -196,6 +196,10 @@ impl Receive for Worker {
             WorkerMail::Served(served) => self.served(served),
             WorkerMail::ReadAhead { graph, step, served } => self.read_ahead(graph, step, served),
             WorkerMail::Cleared(containers) => self.cleared(&containers),
+            WorkerMail::ClientHasCome { client, master } => {
+                let come = ParameterServerMail::ClientHasCome { client, master };
+                tell(&self.link.actors.parameter_server, come);
+            }
             WorkerMail::Computed(batch) => self.computed(batch),
             WorkerMail::Copied(copied) => self.copied(*copied),
             WorkerMail::Inquire(list) => self.inquire(&list),

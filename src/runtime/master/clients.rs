@@ -16,7 +16,8 @@ use crate::transport::{Loss, PeerId};
 
 use super::Master;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::MasterMail;
+use crate::runtime::mail::{MasterMail, WorkerMail};
+use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{ClientMessage, SessionAnswer, SessionCall, SessionId};
 
 /// The most calls of one client that are under way or whose answers are kept.
@@ -93,8 +94,14 @@ impl Master {
         if self.clients.get(&from).is_some_and(|client| client.id != id) {
             self.clear_client(from);
         }
+        let is_new = !self.clients.contains_key(&from);
         let client = self.clients.entry(from).or_insert_with(|| Client::new(id));
-        if let Some(timer) = client.away.take() {
+        let away = client.away.take();
+        if is_new || away.is_some() {
+            let come = WorkerMail::ClientHasCome { client: from, master: self.id };
+            tell(&self.link.actors.worker, come);
+        }
+        if let Some(timer) = away {
             context.cancel_future(timer);
         }
         client.settle(settled);

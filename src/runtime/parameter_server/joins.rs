@@ -30,7 +30,8 @@ struct Join {
 #[derive(Default)]
 pub(super) struct Joins {
     waiting: Vec<Join>,
-    /// The other tasks that have registered something here and are not lost.
+    /// The other tasks that have registered something here, and the clients of this task's master,
+    /// as far as they are not lost.
     users: BTreeSet<PeerId>,
     /// Whether there has ever been one.
     had_users: bool,
@@ -42,7 +43,7 @@ pub(super) struct Joins {
 }
 
 impl Joins {
-    /// The task `user` has registered something; it runs `worker`, if one.
+    /// The task or client `user` has begun to use this task; it runs `worker`, if one.
     pub(super) fn has_come(&mut self, user: PeerId, worker: Option<u32>) {
         if let Some(worker) = worker {
             self.lost.remove(&worker);

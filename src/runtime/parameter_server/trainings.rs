@@ -23,17 +23,23 @@ impl ParameterServer {
     /// Makes a partition ready. One of a training step waits until the fence of its training is
     /// lifted, and until all workers have left a training that its own worker has left already.
     pub(super) fn make_ready(&mut self, binding: Binding) {
-        let (worker, master) = (self.worker_at(binding.from), binding.graph.master);
-        if binding.from != self.link.local() {
-            self.joins.has_come(binding.from, worker);
-        }
         self.begin_views(&binding);
+        self.has_come(binding.from, binding.graph.master);
+        if self.is_held_off(&binding) { self.held_off.push(binding) } else { self.bind(binding) }
+    }
+
+    /// Notes that `user` is heard of: a task, whose own `master` registers something here, or a
+    /// client of this task's `master`, which leads its sessions.
+    pub(super) fn has_come(&mut self, user: PeerId, master: u64) {
+        let worker = self.worker_at(user);
+        if user != self.link.local() {
+            self.joins.has_come(user, worker);
+        }
         let restarted = worker.filter(|worker| self.members.lose_earlier_life(*worker, master));
         self.go_on_without_all(restarted);
         if let Some(worker) = worker.filter(|worker| self.members.find_again(*worker, master)) {
             self.welcome_back(worker);
         }
-        if self.is_held_off(&binding) { self.held_off.push(binding) } else { self.bind(binding) }
     }
 
     /// The worker that runs at `peer`, if one does.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
-use trainyard::runtime::ServerTarget;
+use trainyard::runtime::{Patience, ServerTarget};
 use trainyard::simulation::{FaultKind, Host, Trigger};
 use trainyard::sync::Mode;
 use trainyard::units::Time;
@@ -197,6 +197,29 @@ fn a_server_that_stops_cancels_the_steps_of_its_clients() {
         let (waited, stopped) = both(session.run().target(&ready), stop).await;
         stopped?;
         assert_error(waited.map(drop), Code::Cancelled, &["its server has stopped"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_parameter_server_that_leads_the_sessions_of_its_workers_is_not_deserted() {
+    on_actix(async {
+        let servers = cluster(1, 1);
+        let soon = Duration::from_millis(300);
+        let trains = async {
+            let g = Graph::new();
+            let (_, add) = counter(&g, "/job:ps")?;
+            let session = Session::new(&from_afar(&servers)?, &g).await?;
+            session.run().target(g.initializer()).await?;
+            tokio::time::sleep(2 * soon).await;
+            session.run().target(&add).await?;
+            servers[0].stop();
+            Ok::<_, Error>(())
+        };
+        let patience = Patience { first: soon, recovery: soon };
+        let (joined, trained) = both(servers[0].join(1, patience), trains).await;
+        trained?;
+        assert_error(joined, Code::Unavailable, &["the server has stopped"]);
         Ok(())
     });
 }
