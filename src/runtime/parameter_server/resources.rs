@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use crate::graph::{ResourceAction, ResourceKind, ResourceSpec};
+use crate::graph::{ResourceAction, ResourceKind, ResourceSpec, TensorType};
 use crate::sync::{Answer, QueueState};
-use crate::tensor::{Tensor, within_memory};
+use crate::tensor::{Shape, Tensor, within_memory};
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{Scope, StepId};
@@ -68,7 +68,7 @@ impl Resources {
             }];
         }
         let served = match &mut resource.state {
-            State::Queue(queue) => on_queue(queue, &spec.shared_name, ticket, &action, inputs),
+            State::Queue(queue) => on_queue(queue, &spec, ticket, &action, inputs),
             State::Accumulator(accumulator) => {
                 on_accumulator(accumulator, &spec, (ticket, taken), &action, inputs)
             }
@@ -84,9 +84,7 @@ impl Resources {
             match state {
                 State::Queue(queue) => {
                     let answers = queue.forget(|waiter| waiter.ticket.step == step);
-                    served.extend(
-                        answers.into_iter().map(|answer| answered(answer, &spec.shared_name)),
-                    );
+                    served.extend(answers.into_iter().map(|answer| answered(answer, spec)));
                 }
                 State::Accumulator(accumulator) => {
                     let taken = accumulator.gradients.forget(|ticket| ticket.step == step);
@@ -179,7 +177,7 @@ impl Resource {
 
 fn on_queue(
     queue: &mut QueueState<Waiter, StateValues>,
-    name: &str,
+    spec: &ResourceSpec,
     ticket: Ticket,
     action: &ResourceAction,
     inputs: StateValues,
@@ -201,7 +199,7 @@ fn on_queue(
         }
         other => panic!("{other:?} is no operation on a queue"),
     };
-    Ok(answers.into_iter().map(|answer| answered(answer, name)).collect())
+    Ok(answers.into_iter().map(|answer| answered(answer, spec)).collect())
 }
 
 fn told(ticket: Ticket, value: Tensor) -> Vec<Served> {
@@ -222,12 +220,13 @@ fn elements(components: &[Tensor]) -> Result<Vec<StateValues>> {
     Ok(within_memory(|| (0..rows).map(element).collect())?)
 }
 
-fn answered(answer: Answer<Waiter, StateValues>, name: &str) -> Served {
+fn answered(answer: Answer<Waiter, StateValues>, spec: &ResourceSpec) -> Served {
+    let name = &spec.shared_name;
     match answer {
         Answer::Done(who) => Served { ticket: who.ticket, outcome: Ok(StateValues::new()) },
         Answer::Taken(who, elements) => {
             let outcome = if who.stacks {
-                within_memory(|| stacked(&elements)).map_err(Error::from)
+                within_memory(|| stacked(&elements, spec)).map_err(Error::from)
             } else {
                 Ok(elements.into_iter().next().unwrap_or_default())
             };
@@ -247,9 +246,22 @@ fn answered(answer: Answer<Waiter, StateValues>, name: &str) -> Served {
 }
 
 /// The elements stacked: one tensor for each component, whose rows are the elements.
-fn stacked(elements: &[StateValues]) -> StateValues {
+fn stacked(elements: &[StateValues], spec: &ResourceSpec) -> StateValues {
+    let Some(first) = elements.first() else { return without_rows(spec) };
     let component =
         |index: usize| elements.iter().map(|element| &element[index]).collect::<Vec<_>>();
-    let components = elements.first().map_or(0, |element| element.len());
-    (0..components).map(|index| Tensor::of_rows(&component(index))).collect()
+    (0..first.len()).map(|index| Tensor::of_rows(&component(index))).collect()
+}
+
+/// What a dequeue of no elements gives. No element says what its components are; the queue does.
+fn without_rows(spec: &ResourceSpec) -> StateValues {
+    let ResourceKind::FifoQueue { components, .. } = &spec.kind else {
+        panic!("elements come from a queue")
+    };
+    let empty = |component: &TensorType| {
+        let row = component.shape.dims().iter().map(|dim| dim.unwrap_or(0));
+        let dims: Vec<usize> = std::iter::once(0).chain(row).collect();
+        Tensor::zeros(component.dtype, Shape::new(&dims))
+    };
+    components.iter().map(empty).collect()
 }

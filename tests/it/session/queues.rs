@@ -57,6 +57,26 @@ fn many_elements_go_in_and_come_out_as_rows_also_where_fewer_fit_at_a_time() {
 }
 
 #[test]
+fn a_dequeue_of_no_elements_gives_tensors_without_rows() {
+    on_actix(async {
+        let server = Server::create_local();
+        let g = Graph::new();
+        let queue = pairs(&g, 2)?;
+        let (many, up_to) = (queue.dequeue_many(0), queue.dequeue_up_to(0));
+        let session = Session::new(&server.target(), &g).await?;
+        for none in [many, up_to] {
+            // A user of the component runs, too: it has no rows to take.
+            let doubled = none[1].add(&none[1])?;
+            let taken = session.run().fetch(&none[0]).fetch(&none[1]).fetch(&doubled).await?;
+            assert_eq!(taken[0], Tensor::zeros(DType::I64, [0]));
+            assert_eq!(taken[1], Tensor::zeros(DType::F32, [0, 2]));
+            assert_eq!(taken[2], taken[1]);
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn a_closed_queue_ends_an_input_pipeline_in_good_order() {
     on_actix(async {
         let server = Server::create_local();
