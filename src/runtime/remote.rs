@@ -8,6 +8,8 @@
 
 mod calls;
 mod end;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -116,8 +118,7 @@ impl RemoteMaster {
         let id = SessionId(self.next_session);
         self.next_session += 1;
         if !reply.send(Ok(id)) {
-            let action = SessionAction::Close { session: scope };
-            return self.call(action, Waiter::Nobody, None, context); // nobody would close it
+            return self.close(scope, context);
         }
         let session = RemoteSession {
             scope,
@@ -128,6 +129,12 @@ impl RemoteMaster {
             over: None,
         };
         self.sessions.insert(id, session);
+    }
+
+    /// Has the other master end a session that nobody has here, so that nobody else would.
+    fn close(&mut self, scope: Scope, context: &mut Context<Self>) {
+        let action = SessionAction::Close { session: scope };
+        self.call(action, Waiter::Nobody("end a session"), None, context);
     }
 
     /// Sends the operations of a session's graph that the other master does not have yet.
@@ -206,7 +213,7 @@ impl RemoteMaster {
     fn give_up_pieces(&mut self, id: SessionId, handle: u64, context: &mut Context<Self>) {
         if let Some(session) = self.sessions.get(&id).filter(|session| session.over.is_none()) {
             let action = SessionAction::GiveUp { session: session.scope, handle };
-            self.call(action, Waiter::Nobody, None, context);
+            self.call(action, Waiter::Nobody("give up a step"), None, context);
         }
     }
 
@@ -214,8 +221,7 @@ impl RemoteMaster {
         let Some(mut session) = self.sessions.remove(&id) else { return };
         session.end(error.clone());
         self.calls.withdraw(id, error);
-        let action = SessionAction::Close { session: session.scope };
-        self.call(action, Waiter::Nobody, None, context);
+        self.close(session.scope, context);
     }
 
     fn reset(&mut self, asked: ResetContainers, context: &mut Context<Self>) {
@@ -245,7 +251,8 @@ impl RemoteMaster {
             self.extended(session, Err(error.clone()), context);
         }
         if self.calls.is_empty() && !self.sessions.is_empty() {
-            return self.call(SessionAction::Return, Waiter::Nobody, None, context);
+            let waiter = Waiter::Nobody("know this client again");
+            return self.call(SessionAction::Return, waiter, None, context);
         }
         for message in self.calls.again(self.id) {
             self.send(message);

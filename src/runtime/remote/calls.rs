@@ -48,7 +48,8 @@ pub(super) enum Waiter {
     Piece(SessionId, Reply<Result<Values>>),
     /// A program, for a reset.
     Reset(Reply<Result<Departed>>),
-    Nobody,
+    /// No program, or none any more, for what the other master is to do.
+    Nobody(&'static str),
 }
 
 impl Waiter {
@@ -59,7 +60,7 @@ impl Waiter {
             Self::Extension(_) => "take a graph",
             Self::Step(..) | Self::SetUp(..) | Self::Piece(..) => "run a step",
             Self::Reset(_) => "clear containers",
-            Self::Nobody => "end a session",
+            Self::Nobody(wish) => wish,
         }
     }
 
@@ -69,8 +70,14 @@ impl Waiter {
             Self::Step(session, _) | Self::SetUp(session, ..) | Self::Piece(session, _) => {
                 Some(*session)
             }
-            Self::Session(_) | Self::Extension(_) | Self::Reset(_) | Self::Nobody => None,
+            Self::Session(_) | Self::Extension(_) | Self::Reset(_) | Self::Nobody(_) => None,
         }
+    }
+
+    /// Tells the program that waits of `error`; nobody waits from now on.
+    fn withdraw(&mut self, error: Error) {
+        let nobody = Self::Nobody(self.wish());
+        std::mem::replace(self, nobody).fail(error);
     }
 
     /// Passes `error` on; false if this waiter is to be told otherwise.
@@ -80,7 +87,7 @@ impl Waiter {
             Self::Step(_, reply) | Self::SetUp(_, _, reply) => answer(reply, Err(error)),
             Self::Piece(_, reply) => answer(reply, Err(error)),
             Self::Reset(reply) => answer(reply, Err(error)),
-            Self::Nobody => {}
+            Self::Nobody(_) => {}
             Self::Extension(_) => return false,
         }
         true
@@ -149,7 +156,7 @@ impl Calls {
     pub(super) fn withdraw(&mut self, session: SessionId, error: &Error) {
         for call in self.open.values_mut() {
             if call.waiter.session() == Some(session) {
-                std::mem::replace(&mut call.waiter, Waiter::Nobody).fail(error.clone());
+                call.waiter.withdraw(error.clone());
             }
         }
     }
@@ -167,7 +174,7 @@ impl Calls {
         for call in self.open.values_mut() {
             if call.deadline.is_some_and(&is_late) {
                 let error = call.explained(error, true);
-                std::mem::replace(&mut call.waiter, Waiter::Nobody).fail(error);
+                call.waiter.withdraw(error);
                 call.deadline = None;
             }
         }
@@ -204,7 +211,7 @@ impl RemoteMaster {
         let ClientMessage::Answered { number, outcome } = message;
         (self.has_answered, self.cut_off) = (true, None);
         let Some(call) = self.calls.open.remove(&number) else {
-            return tracing::debug!(number, "an answer that nobody waits for; dropped");
+            return self.answered_too_late(number, outcome, context);
         };
         let lost = call.losses > 0;
         let outcome = outcome.map_err(|error| {
@@ -212,6 +219,22 @@ impl RemoteMaster {
             call.explained(&error, is_unknown)
         });
         self.pass_on(call.waiter, outcome, context);
+    }
+
+    /// The other master has answered a call that was given up. A session that it has begun is ended
+    /// again, unless that is one which the program has: the answer may have come twice.
+    fn answered_too_late(
+        &mut self,
+        number: u64,
+        outcome: Result<SessionAnswer>,
+        context: &mut Context<Self>,
+    ) {
+        tracing::debug!(number, "an answer that nobody waits for; dropped");
+        if let Ok(SessionAnswer::Created(scope)) = outcome
+            && !self.sessions.values().any(|session| session.scope == scope)
+        {
+            self.close(scope, context);
+        }
     }
 
     fn pass_on(
@@ -238,7 +261,8 @@ impl RemoteMaster {
                 self.extended(session, Err(error), context);
             }
             (waiter, Err(error)) => drop(waiter.fail(error)),
-            (Waiter::Nobody, Ok(_)) => {}
+            (Waiter::Nobody(_), Ok(Created(scope))) => self.close(scope, context),
+            (Waiter::Nobody(_), Ok(_)) => {}
             (waiter, Ok(other)) => {
                 let message = format!("the master answers {other:?} to {}", waiter.wish());
                 let error = Error::new(Code::Internal, message);

@@ -1,0 +1,150 @@
+//! What a client's end of a session does when the way to the other server breaks, or it is slow.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use super::*;
+use crate::clock::WallClock;
+use crate::cluster::TaskName;
+use crate::runtime::mailbox::{Panics, tell};
+use crate::runtime::messages::{ClientMessage, MasterMessage, SessionAnswer, SessionCall};
+use crate::runtime::reply::Answer;
+use crate::transport::{Inbox, Messages, Obstacle};
+
+/// The other server.
+const SERVER: PeerId = PeerId(0);
+/// No answer takes this long, unless it never comes.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A network that keeps what is sent.
+#[derive(Default)]
+struct Kept {
+    sent: RefCell<Vec<(u64, SessionAction)>>,
+    /// Why nothing gets through.
+    obstacle: Option<Obstacle>,
+}
+
+impl Transport<PeerMessage> for Kept {
+    fn local(&self) -> PeerId {
+        PeerId(1)
+    }
+
+    fn resolve(&self, _: &TaskName) -> Option<PeerId> {
+        Some(SERVER)
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        TaskName::new(if peer == SERVER { "ps" } else { "worker" }, 0)
+    }
+
+    fn send(&self, _: PeerId, messages: Messages<PeerMessage>) {
+        for message in messages {
+            let PeerMessage::Master(MasterMessage::Called(call)) = message else {
+                panic!("a client only calls, and sent {message:?}")
+            };
+            let SessionCall { number, action, .. } = *call;
+            self.sent.borrow_mut().push((number, action));
+        }
+    }
+
+    fn listen(&self, _: Rc<dyn Inbox<PeerMessage>>) {}
+
+    fn close(&self) {}
+
+    fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
+        self.obstacle.clone()
+    }
+}
+
+/// A client's end of sessions on the server.
+struct Ends {
+    network: Rc<Kept>,
+    masters: RemoteMasters,
+    master: Address<MasterMail>,
+}
+
+impl Ends {
+    fn over(network: Kept) -> Self {
+        let (network, masters) = (Rc::new(network), RemoteMasters::default());
+        let transport: Rc<dyn Transport<PeerMessage>> = Rc::<Kept>::clone(&network);
+        let clock: Rc<dyn Clock> = Rc::new(WallClock::new());
+        let place = (&transport, &clock);
+        let panics = Rc::<Panics>::default();
+        let master = masters.reach(SERVER, place, Patience::default(), &panics);
+        Self { network, masters, master }
+    }
+
+    /// Asks for a session, whose requests end after `limit`.
+    async fn ask(&self, limit: Option<Duration>) -> Answer<Result<SessionId>> {
+        let created = Answer::new();
+        let options = SessionOptions { operation_timeout: limit, ..SessionOptions::default() };
+        let reply = created.reply();
+        tell(&self.master, MasterMail::CreateSession { options, reply });
+        settle().await;
+        created
+    }
+
+    /// The server answers a call that it has begun session `number`.
+    async fn begun(&self, call: u64, number: u64) {
+        let outcome = Ok(SessionAnswer::Created((7, SessionId(number))));
+        self.masters.deliver(SERVER, ClientMessage::Answered { number: call, outcome });
+        settle().await;
+    }
+
+    /// The sessions that the server was asked to end.
+    fn closed(&self) -> Vec<u64> {
+        let closed = |(_, action): &(u64, SessionAction)| match action {
+            SessionAction::Close { session: (_, session) } => Some(session.0),
+            _ => None,
+        };
+        self.network.sent.borrow().iter().filter_map(closed).collect()
+    }
+}
+
+/// Has the actors handle their mail.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn answered(created: Answer<Result<SessionId>>) -> Result<SessionId> {
+    let answered = tokio::time::timeout(LIMIT, created).await;
+    answered.expect("nobody answers").expect("the question is dropped")
+}
+
+fn on_actix(test: impl Future<Output = ()>) {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(test);
+}
+
+#[test]
+fn a_session_that_is_begun_after_its_program_has_given_up_is_ended_again() {
+    on_actix(async {
+        let ends = Ends::over(Kept::default());
+        let late = ends.ask(Some(Duration::ZERO)).await;
+        let error = answered(late).await.unwrap_err();
+        assert_eq!(error.code, Code::DeadlineExceeded, "{error}");
+        let list = WaitingList::default();
+        ends.masters.inquire(&list);
+        settle().await;
+        let waiting = list.lock().unwrap()[0].to_string();
+        assert_eq!(waiting, "client worker:0 waits for ps:0 to begin a session");
+        ends.begun(0, 3).await;
+        assert_eq!(ends.closed(), [3]);
+    });
+}
+
+#[test]
+fn an_answer_that_comes_twice_does_not_end_the_session_that_it_has_begun() {
+    on_actix(async {
+        let ends = Ends::over(Kept::default());
+        let created = ends.ask(None).await;
+        ends.begun(0, 3).await;
+        assert!(answered(created).await.is_ok());
+        ends.begun(0, 3).await;
+        assert!(ends.closed().is_empty());
+        ends.begun(0, 4).await;
+        assert_eq!(ends.closed(), [4], "nobody has this one");
+    });
+}
