@@ -2,9 +2,9 @@
 //! `GrpcRemoteMaster`): takes the mail that a master takes, and has it carried out there.
 //!
 //! It is a client of the other server: its calls are numbered, and those that are not answered are
-//! sent again once a lost connection is back. It gives up when the other server stays away for too
-//! long, or has started anew; then nobody can say whether a step that was under way was carried
-//! out, and its error says so.
+//! sent again once a lost connection is back. It gives up when the other server says goodbye or
+//! stays away for too long, and a server that has started anew knows its sessions no more; then
+//! nobody can say whether a step that was under way was carried out, and its error says so.
 
 mod calls;
 mod end;
@@ -238,10 +238,12 @@ impl RemoteMaster {
     }
 
     /// The connection is lost. What was under way is asked for again, unless the other server has
-    /// gone for good.
+    /// gone for good. That it seems to have restarted does not prove that: a server that gave the
+    /// connection up, since this client stood still, answers so, too, and keeps its sessions. One
+    /// that has restarted answers that it does not know them.
     fn lost(&mut self, loss: Loss, context: &mut Context<Self>) {
         let name = self.transport.name(self.peer);
-        if loss != Loss::Silent {
+        if loss == Loss::Stopped {
             let error = Error::new(Code::Unavailable, format!("{name} was lost, {loss}"));
             return self.give_up(&error);
         }

@@ -139,7 +139,9 @@ impl Master {
     /// The way to `peer` has broken: its sessions end now or, if it may come back, later.
     pub(super) fn client_lost(&mut self, peer: PeerId, loss: Loss, context: &mut Context<Self>) {
         let Some(client) = self.clients.get(&peer) else { return };
-        if loss != Loss::Silent {
+        // One that seems to have restarted may only have given the connection up. If it has started
+        // anew, its first call says so.
+        if loss == Loss::Stopped {
             return self.clear_client(peer);
         }
         let (id, limit) = (client.id, self.link.actors.access.client_limit());

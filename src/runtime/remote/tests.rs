@@ -119,6 +119,25 @@ fn on_actix(test: impl Future<Output = ()>) {
 }
 
 #[test]
+fn what_was_under_way_is_asked_for_again_where_a_reset_only_looks_like_a_restart() {
+    on_actix(async {
+        let ends = Ends::over(Kept::default());
+        let created = ends.ask(None).await;
+        ends.masters.lost(SERVER, Loss::Restarted);
+        settle().await;
+        let numbers: Vec<u64> = ends.network.sent.borrow().iter().map(|(call, _)| *call).collect();
+        assert_eq!(numbers, [0, 0]);
+        ends.begun(0, 3).await;
+        assert!(answered(created).await.is_ok());
+        ends.masters.lost(SERVER, Loss::Restarted);
+        settle().await;
+        let last = ends.network.sent.borrow().last().cloned();
+        assert!(matches!(last, Some((_, SessionAction::Return))), "{last:?}");
+        assert!(ends.closed().is_empty());
+    });
+}
+
+#[test]
 fn a_session_that_is_begun_after_its_program_has_given_up_is_ended_again() {
     on_actix(async {
         let ends = Ends::over(Kept::default());
