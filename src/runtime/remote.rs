@@ -27,7 +27,7 @@ use crate::units::Time;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::{
     MasterMail, Patience, ResetContainers, RunPiece, RunStep, SessionOptions, Waiting, WaitingList,
-    no_session,
+    given_up_pieces, no_session,
 };
 use crate::runtime::mailbox::{Address, Receive};
 use crate::runtime::messages::{PeerMessage, Scope, SentOperation, SessionAction, SessionId};
@@ -211,7 +211,13 @@ impl RemoteMaster {
     }
 
     fn give_up_pieces(&mut self, id: SessionId, handle: u64, context: &mut Context<Self>) {
-        if let Some(session) = self.sessions.get(&id).filter(|session| session.over.is_none()) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        // One that waits for its graph has not begun there: it would begin after it is given up.
+        let is_it = |step: &mut RunStep| matches!(step.pieces, Some((other, _)) if other == handle);
+        for step in session.held.extract_if(.., is_it) {
+            answer(step.reply, Err(given_up_pieces()));
+        }
+        if session.over.is_none() {
             let action = SessionAction::GiveUp { session: session.scope, handle };
             self.call(action, Waiter::Nobody("give up a step"), None, context);
         }

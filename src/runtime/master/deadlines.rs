@@ -104,6 +104,12 @@ impl Master {
             let error = self.too_slow("the step", &running.unanswered());
             return self.fail(step, error);
         }
+        self.withdraw(step, |master, peers| master.too_slow("making the step ready", peers));
+    }
+
+    /// Refuses a step that waits until its plan is registered; `error` is given the peers that have
+    /// not answered.
+    pub(super) fn withdraw(&mut self, step: StepId, error: impl FnOnce(&Self, &[PeerId]) -> Error) {
         let found = self.sessions.iter_mut().find_map(|(id, session)| {
             let (request, plan) =
                 session.plans.iter_mut().find(|(_, plan)| plan.is_awaited_by(step))?;
@@ -111,7 +117,7 @@ impl Master {
             Some((*id, Arc::clone(request), withdrawn, unregistered))
         });
         let Some((session, request, withdrawn, unregistered)) = found else { return };
-        refuse(withdrawn, self.too_slow("making the step ready", &unregistered));
+        refuse(withdrawn, error(self, &unregistered));
         // The registration may be lost: the next step with the same request sends it anew.
         if self.sessions[&session].plans[&request].is_awaited_by_none() {
             self.forget_plan(session, &request);

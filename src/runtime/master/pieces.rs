@@ -11,8 +11,8 @@ use crate::transport::PeerId;
 
 use super::{Master, answer};
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::RunPiece;
-use crate::runtime::master::step_plan::{Part, Ready, check_feeds};
+use crate::runtime::mail::{RunPiece, given_up_pieces};
+use crate::runtime::master::step_plan::{Accepted, Part, Ready, StepPlan, check_feeds};
 use crate::runtime::messages::{GraphHandle, SessionId, StepId, Values, WorkerMessage};
 use crate::runtime::reply::Reply;
 
@@ -168,10 +168,18 @@ impl Master {
         self.end_if_done(step);
     }
 
-    /// The program gives up a step in pieces.
+    /// The program gives up a step in pieces, which may still wait for its plan.
     pub(super) fn give_up_pieces(&mut self, session: SessionId, handle: u64) {
         if let Some(step) = self.step_in_pieces(session, handle) {
-            self.fail(step, Error::new(Code::Cancelled, "the partial run was given up"));
+            return self.fail(step, given_up_pieces());
+        }
+        let plans = self.sessions.get(&session).into_iter();
+        let plans = plans.flat_map(|session| session.plans.values());
+        let is_it = |(other, _): &(u64, Reply<()>)| *other == handle;
+        let is_its = |accepted: &&Accepted| accepted.run.pieces.as_ref().is_some_and(is_it);
+        let found = plans.flat_map(StepPlan::waiting).find(is_its).map(|accepted| accepted.step);
+        if let Some(step) = found {
+            self.withdraw(step, |_, _| given_up_pieces());
         }
     }
 }

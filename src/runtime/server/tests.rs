@@ -7,10 +7,13 @@ use smallvec::smallvec;
 
 use super::*;
 use crate::cluster::LocalDevice;
-use crate::graph::{Op, Replica};
-use crate::partition::{Node, Partition, ValueSlot};
-use crate::runtime::messages::{GraphHandle, ParameterServerMessage, WorkerMessage};
+use crate::graph::{Graph, GraphError, Op, Replica};
+use crate::partition::{Node, Partition, Request, ValueSlot};
+use crate::runtime::mail::{RunStep, SessionOptions};
+use crate::runtime::messages::{GraphHandle, ParameterServerMessage, Values, WorkerMessage};
+use crate::runtime::reply::Answer;
 use crate::sync::Mode;
+use crate::tensor::DType;
 use crate::transport::PeerId;
 
 /// The task of worker 0.
@@ -50,6 +53,11 @@ async fn hear(server: &Server, message: impl Into<PeerMessage>) {
         }
         other => panic!("nobody sends {other:?}"),
     }
+    settle().await;
+}
+
+/// Has the actors handle their mail.
+async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
@@ -73,5 +81,58 @@ fn a_partition_that_is_given_up_while_it_is_held_off_brings_back_no_worker_that_
         let joined = ps.join(2, Patience::default());
         let joined = tokio::time::timeout(Duration::from_secs(5), joined).await;
         assert_eq!(joined, Ok(Ok(())), "the training is over");
+    });
+}
+
+/// What `server` and its clients wait for.
+async fn waits(server: &Server) -> Vec<String> {
+    let list = Arc::new(Mutex::new(Vec::new()));
+    server.inquire(&list);
+    settle().await;
+    list.lock().unwrap().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_partial_run_that_is_given_up_while_its_plan_is_made_ready_is_waited_for_no_longer() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap();
+        let task = TaskName::new("worker", 0);
+        // The parameter server never starts, so it makes nothing ready.
+        let transport = InMemoryNetwork::new(&cluster).endpoint(&task).unwrap();
+        let devices = [Rc::new(Processor::default()) as Rc<dyn ComputeModel>].into();
+        let world = ServerWorld { transport, clock: Rc::new(WallClock::new()), devices };
+        let worker = Server::new(ServerDef { cluster, task }, world);
+        worker.start().unwrap();
+        let created = Answer::new();
+        let (options, reply) = (SessionOptions::default(), created.reply());
+        tell(&worker.actors.master, MasterMail::CreateSession { options, reply });
+        let session = created.await.unwrap().unwrap();
+        let g = Graph::new();
+        let x = g.with_device("/job:ps", |g| g.placeholder("x", DType::F32, [Some(1)])).unwrap();
+        let y = g.with_device("/job:ps", |_| Ok::<_, GraphError>(x.identity())).unwrap();
+        let graph = g.snapshot().unwrap();
+        tell(&worker.actors.master, MasterMail::ExtendSession { session, graph });
+        let (set_up, whole) = (Answer::new(), Answer::new());
+        let (feeds, fetches) = (vec![x.edge()], vec![y.edge()]);
+        let run = RunStep {
+            session,
+            request: Arc::new(Request { feeds, fetches, ..Request::default() }),
+            feeds: Values::new(),
+            deadline: None,
+            origin: None,
+            is_traced: false,
+            reads_ahead: false,
+            pieces: Some((5, set_up.reply())),
+            reply: whole.reply(),
+        };
+        tell(&worker.actors.master, MasterMail::RunStep(run));
+        let waiting = waits(&worker).await.join("\n");
+        assert!(waiting.contains("ps:0 to make it ready"), "{waiting}");
+        tell(&worker.actors.master, MasterMail::GiveUpPieces { session, handle: 5 });
+        assert!(waits(&worker).await.is_empty());
+        let ended = whole.await.expect("it is answered").map(drop);
+        assert_eq!(ended.unwrap_err().code, Code::Cancelled);
+        assert_eq!(set_up.await, None);
     });
 }

@@ -48,6 +48,9 @@ impl Session {
         self.partial_runs.set(handle + 1);
         let (set_up, whole) = (Answer::new(), Answer::new());
         let (feeds, fetches) = (request.feeds.clone(), Edges::from_slice(&request.fetches));
+        let reply = whole.reply();
+        // Dropped with this future, it gives the step up, which may still wait for its plan.
+        let mut run = PartialRun { session: self, handle, feeds, fetches, whole, failed: None };
         self.send(RunStep {
             session: self.id,
             request: Arc::new(request),
@@ -57,13 +60,11 @@ impl Session {
             is_traced: false,
             reads_ahead: false,
             pieces: Some((handle, set_up.reply())),
-            reply: whole.reply(),
+            reply,
         });
         match set_up.await {
-            Some(()) => {
-                Ok(PartialRun { session: self, handle, feeds, fetches, whole, failed: None })
-            }
-            None => match whole.await {
+            Some(()) => Ok(run),
+            None => match (&mut run.whole).await {
                 Some(Err(error)) => Err(error),
                 _ => Err(stopped().on(self.target.task())),
             },
