@@ -12,6 +12,7 @@ mod end;
 mod tests;
 mod watch;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -56,6 +57,8 @@ pub(crate) struct RemoteMaster {
     /// The time since when there is no way to it, if there is none.
     cut_off: Option<Time>,
     is_watching: bool,
+    /// Whether this process is asked to stop.
+    stop_requested: Rc<Cell<bool>>,
 }
 
 /// A session on the other server.
@@ -77,6 +80,7 @@ impl RemoteMaster {
         clock: Rc<dyn Clock>,
         (peer, own): (PeerId, Address<MasterMail>),
         patience: Patience,
+        stop_requested: &Rc<Cell<bool>>,
     ) -> Self {
         let local = transport.name(transport.local());
         let id = format!("{local} {} {} client", clock.now().0, clock.birth());
@@ -93,6 +97,7 @@ impl RemoteMaster {
             has_answered: false,
             cut_off: None,
             is_watching: false,
+            stop_requested: Rc::clone(stop_requested),
         }
     }
 

@@ -65,8 +65,8 @@ pub struct Server {
     actors: Rc<Actors>,
     link: Link,
     phase: Cell<Phase>,
-    /// What its program's sessions connect to, if it is another task's master.
-    session_master: RefCell<Option<ServerTarget>>,
+    /// The task whose master its program's sessions connect to, if that is another task.
+    session_master: RefCell<Option<TaskName>>,
     /// The longest time for which the task's process has stood still.
     standstill: Cell<Duration>,
 }
@@ -302,6 +302,12 @@ impl Server {
     /// # Errors
     /// If the cluster has no such task, or its address is not known here.
     pub fn target_of(&self, task: &TaskName) -> Result<ServerTarget> {
+        self.reach(task, Patience::default())
+    }
+
+    /// [`Server::target_of`]; if the server of `task` can't be reached, it is waited for as
+    /// `patience` says. The first session with it decides.
+    fn reach(&self, task: &TaskName, patience: Patience) -> Result<ServerTarget> {
         if *task == self.def.task {
             return Ok(self.target());
         }
@@ -311,8 +317,7 @@ impl Server {
         };
         let peer = self.link.resolve(task).ok_or_else(unknown)?;
         let place = (&self.world.transport, &self.world.clock);
-        let (patience, panics) = (Patience::default(), &self.actors.panics);
-        let master = self.actors.remotes.reach(peer, place, patience, panics);
+        let master = self.actors.remotes.reach(peer, place, patience, &self.actors.panics);
         let clock = Rc::clone(&self.world.clock);
         Ok(ServerTarget::new(task.clone(), master, clock, None))
     }
@@ -323,13 +328,20 @@ impl Server {
     /// # Errors
     /// As [`Server::target_of`].
     pub fn set_session_master(&self, task: &TaskName) -> Result<()> {
-        self.session_master.replace(Some(self.target_of(task)?));
+        if self.link.resolve(task).is_none() {
+            return self.target_of(task).map(drop); // its error
+        }
+        self.session_master.replace(Some(task.clone()));
         Ok(())
     }
 
-    /// What the sessions of this task's program connect to.
-    pub(crate) fn session_target(&self) -> ServerTarget {
-        self.session_master.borrow().clone().unwrap_or_else(|| self.target())
+    /// What the sessions of this task's program connect to; if that is another task, it is waited
+    /// for as `patience` says.
+    pub(crate) fn session_target(&self, patience: Patience) -> ServerTarget {
+        match &*self.session_master.borrow() {
+            Some(task) => self.reach(task, patience).expect("it was known when it was set"),
+            None => self.target(),
+        }
     }
 
     /// The cluster, and the server's task in it.

@@ -187,7 +187,8 @@ impl Task {
     /// The server that sessions connect to: the task's own, unless its configuration names the
     /// master of another (TensorFlow: `RunConfig.master`).
     pub fn target(&self) -> ServerTarget {
-        self.own.target.clone().unwrap_or_else(|| self.inner.parts.server.session_target())
+        let of_server = || self.inner.parts.server.session_target(self.patience());
+        self.own.target.clone().unwrap_or_else(of_server)
     }
 
     /// Its replica, if the task trains.

@@ -2,7 +2,7 @@
 //! program that is no task, its end of the network.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -18,7 +18,11 @@ use crate::runtime::target::ServerTarget;
 
 /// The masters of other servers that this process has sessions on.
 #[derive(Default)]
-pub(crate) struct RemoteMasters(RefCell<BTreeMap<PeerId, Address<MasterMail>>>);
+pub(crate) struct RemoteMasters {
+    masters: RefCell<BTreeMap<PeerId, Address<MasterMail>>>,
+    /// Whether this process is asked to stop.
+    stop_requested: Rc<Cell<bool>>,
+}
 
 impl RemoteMasters {
     /// The stand-in for the master of `peer`; a new one if there is none.
@@ -29,12 +33,13 @@ impl RemoteMasters {
         patience: Patience,
         panics: &Rc<Panics>,
     ) -> Address<MasterMail> {
-        let mut masters = self.0.borrow_mut();
+        let mut masters = self.masters.borrow_mut();
         let address = masters.entry(peer).or_insert_with(|| {
             let address = Address::new();
             let (transport, clock) = (Rc::clone(transport), Rc::clone(clock));
             let own = (peer, address.clone());
-            address.run(RemoteMaster::new(transport, clock, own, patience), panics);
+            let stop = &self.stop_requested;
+            address.run(RemoteMaster::new(transport, clock, own, patience, stop), panics);
             address
         });
         address.clone()
@@ -42,7 +47,7 @@ impl RemoteMasters {
 
     /// Takes a message of the master of `from`.
     pub(crate) fn deliver(&self, from: PeerId, message: ClientMessage) {
-        match self.0.borrow().get(&from) {
+        match self.masters.borrow().get(&from) {
             Some(master) => tell(master, MasterMail::FromMaster(message)),
             None => tracing::debug!(?from, "an answer that nobody waits for; dropped"),
         }
@@ -50,21 +55,26 @@ impl RemoteMasters {
 
     /// The way to `peer` has broken.
     pub(crate) fn lost(&self, peer: PeerId, loss: Loss) {
-        if let Some(master) = self.0.borrow().get(&peer) {
+        if let Some(master) = self.masters.borrow().get(&peer) {
             tell(master, MasterMail::Lost { peer, loss });
         }
     }
 
     /// Makes each write what it waits for.
     pub(crate) fn inquire(&self, list: &WaitingList) {
-        for master in self.0.borrow().values() {
+        for master in self.masters.borrow().values() {
             tell(master, MasterMail::Inquire(WaitingList::clone(list)));
         }
     }
 
+    /// This process is asked to stop: it waits no longer for servers that it can't reach.
+    pub(crate) fn request_stop(&self) {
+        self.stop_requested.set(true);
+    }
+
     /// Ends all sessions on other servers.
     pub(crate) fn stop(&self) {
-        for master in self.0.take().values() {
+        for master in self.masters.take().values() {
             tell(master, MasterMail::Stop);
         }
     }

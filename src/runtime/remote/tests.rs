@@ -167,3 +167,20 @@ fn an_answer_that_comes_twice_does_not_end_the_session_that_it_has_begun() {
         assert_eq!(ends.closed(), [4], "nobody has this one");
     });
 }
+
+#[test]
+fn a_task_that_is_to_stop_does_not_wait_for_a_server_that_it_can_not_reach() {
+    on_actix(async {
+        let obstacle = Obstacle { why: "no answer".to_owned(), is_refused: false };
+        let network = Kept { obstacle: Some(obstacle), ..Kept::default() };
+        let ends = Ends::over(network);
+        let created = ends.ask(None).await;
+        ends.masters.request_stop();
+        let error = answered(created).await.unwrap_err();
+        assert_eq!(error.code, Code::Cancelled, "{error}");
+        assert!(
+            error.message.contains("to stop") && error.message.contains("no answer"),
+            "{error}"
+        );
+    });
+}

@@ -54,6 +54,14 @@ impl RemoteMaster {
                 let message = format!("there is no connection to {name}: {}", obstacle.why);
                 self.give_up(&Error::new(Code::Unauthenticated, message));
             }
+            Some(obstacle) if self.stop_requested.get() => {
+                let message = format!(
+                    "it is given up, since this task is to stop and there is no connection to \
+                     {name}: {}",
+                    obstacle.why
+                );
+                self.give_up(&Error::new(Code::Cancelled, message));
+            }
             Some(obstacle) => {
                 let since = *self.cut_off.get_or_insert(now);
                 let Self { patience, has_answered, .. } = &*self;

@@ -34,6 +34,7 @@ impl Server {
     pub fn request_stop(&self) {
         self.actors.stop_requested.set(true);
         self.actors.news.come();
+        self.actors.remotes.request_stop();
         tell(&self.actors.master, MasterMail::AlarmRings);
         if self.task().is_parameter_server() {
             self.tell_all(&ParameterServerMessage::Stopping);
