@@ -26,7 +26,7 @@ use crate::transport::{Loss, PeerId};
 use crate::runtime::error::{Code, Error};
 use crate::runtime::link::Link;
 use crate::runtime::mail::{
-    MasterMail, RunStep, SessionList, SessionOptions, SessionStatus, Waiting, WaitingList,
+    CLOSED, MasterMail, RunStep, SessionList, SessionOptions, SessionStatus, Waiting, WaitingList,
     no_session,
 };
 use crate::runtime::mailbox::Receive;
@@ -264,7 +264,11 @@ impl Receive for Master {
     fn receive(&mut self, message: MasterMail, context: &mut Context<Self>) {
         match message {
             MasterMail::CreateSession { options, reply } => {
-                answer(reply, Ok(self.create_session(options, None)))
+                let session = self.create_session(options, None);
+                if !reply.send(Ok(session)) {
+                    // Nobody knows of it, and would close it.
+                    self.close_session(session, &Error::new(Code::Cancelled, CLOSED));
+                }
             }
             MasterMail::ExtendSession { session, graph } => {
                 if let Some(session) = self.sessions.get_mut(&session) {

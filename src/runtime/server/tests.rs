@@ -136,3 +136,20 @@ fn a_partial_run_that_is_given_up_while_its_plan_is_made_ready_is_waited_for_no_
         assert_eq!(set_up.await, None);
     });
 }
+
+#[test]
+fn a_session_whose_program_has_gone_meanwhile_is_closed() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+        let server = Server::create_local();
+        let created = Answer::new();
+        let (options, reply) = (SessionOptions::default(), created.reply());
+        tell(&server.actors.master, MasterMail::CreateSession { options, reply });
+        drop(created);
+        settle().await;
+        let list = SessionList::default();
+        server.list_sessions(&list);
+        settle().await;
+        assert!(list.lock().unwrap().is_empty());
+    });
+}
