@@ -2,6 +2,7 @@
 
 mod files;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +25,8 @@ pub struct Folder {
     /// Whether unfinished files of other processes were looked for.
     is_tidy: AtomicBool,
     written: AtomicU64,
+    /// Tells its unfinished files from those of other processes, which may be on other machines.
+    token: u64,
 }
 
 impl Folder {
@@ -33,7 +36,8 @@ impl Folder {
     }
 
     fn over(path: PathBuf, files: Box<dyn Files>) -> Self {
-        Self { path, files, is_tidy: AtomicBool::new(false), written: AtomicU64::new(0) }
+        let token = RandomState::new().build_hasher().finish();
+        Self { path, files, is_tidy: AtomicBool::new(false), written: AtomicU64::new(0), token }
     }
 
     /// The path of a file directly in the folder.
@@ -70,13 +74,21 @@ impl Folder {
     }
 
     fn write_whole(&self, unfinished: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-        let mut file = self.files.create(unfinished)?;
-        for part in parts {
-            file.write_all(part)?;
+        let mut file = self.files.create(unfinished)?; // if it can't, the file is another's
+        let mut written = || {
+            for part in parts {
+                file.write_all(part)?;
+            }
+            file.sync()?;
+            self.files.rename(unfinished, path)?;
+            self.files.sync_folder(&self.path)
+        };
+        let written = written();
+        if written.is_err() && self.files.delete(unfinished).is_err() {
+            // The next process that writes here deletes it.
+            tracing::debug!(file = %unfinished.display(), "left unfinished");
         }
-        file.sync()?;
-        self.files.rename(unfinished, path)?;
-        self.files.sync_folder(&self.path)
+        written
     }
 }
 
@@ -99,14 +111,8 @@ impl Store for Folder {
         let path = self.path_of(name)?;
         self.prepare()?;
         let serial = self.written.fetch_add(1, Ordering::Relaxed);
-        let unfinished =
-            self.path.join(format!("{name}.{}-{serial}{UNFINISHED}", std::process::id()));
-        let written = self.write_whole(&unfinished, &path, parts);
-        if written.is_err() && self.files.delete(&unfinished).is_err() {
-            // The next process that writes here deletes it.
-            tracing::debug!(file = %unfinished.display(), "left unfinished");
-        }
-        written
+        let unfinished = format!("{name}.{:016x}-{serial}{UNFINISHED}", self.token);
+        self.write_whole(&self.path.join(unfinished), &path, parts)
     }
 
     fn delete(&self, name: &str) -> io::Result<()> {

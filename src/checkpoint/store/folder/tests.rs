@@ -109,6 +109,21 @@ fn a_folder_is_made_by_the_first_write_and_is_empty_before() {
 }
 
 #[test]
+fn a_write_that_finds_its_unfinished_file_there_leaves_it_to_its_writer() {
+    let path = folder("others");
+    fs::create_dir(&path).unwrap();
+    let theirs = path.join("file.0000000000000001-0.tmp");
+    let open = System.create(&theirs).unwrap();
+    let refused = Folder { token: 1, ..Folder::new(&path) }.write("file", &[b"ours"]);
+    assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert!(theirs.exists());
+    drop(open);
+    Folder::new(&path).write("file", &[b"ours"]).unwrap();
+    assert!(!theirs.exists(), "its writer is gone");
+    fs::remove_dir_all(path).unwrap();
+}
+
+#[test]
 fn a_training_is_saved_and_found_on_the_disk_of_this_machine() {
     let path = folder("saved");
     save(&mut saver(Folder::new(&path)), 1..=4);
