@@ -37,8 +37,9 @@ pub(super) fn attend_to<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) {
 /// Dials `peer` until it is connected or there is nothing to send.
 async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
     let (mut wait, mut patience) = (FIRST_WAIT, FIRST_PATIENCE.min(node.silence));
+    let mut attempt = 0;
     while !node.is_closed.get() && !peer.end_dialing() {
-        if let Err(refusal) = connect(&node, &peer, patience).await {
+        if let Err(refusal) = connect(&node, &peer, patience, attempt).await {
             match refusal {
                 Refusal::Silent | Refusal::Connection(ConnectionError::TimedOut) => {
                     let address = peer.address.as_deref().unwrap_or_default();
@@ -54,6 +55,7 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LONGEST_WAIT);
             patience = (patience * 2).min(node.silence);
+            attempt += 1;
         }
     }
 }
@@ -64,8 +66,9 @@ async fn connect<M: Payload>(
     node: &Rc<Node<M>>,
     peer: &Rc<Peer<M>>,
     patience: Duration,
+    attempt: usize,
 ) -> Result<(), Refusal> {
-    let handshake = tokio::time::timeout(patience, shake_hands(node, peer)).await;
+    let handshake = tokio::time::timeout(patience, shake_hands(node, peer, attempt)).await;
     let connection = handshake.unwrap_or(Err(Refusal::Silent))?;
     let said = node.hello(peer.epoch());
     let greeted = async {
@@ -91,8 +94,13 @@ async fn connect<M: Payload>(
     Ok(())
 }
 
-async fn shake_hands<M: Payload>(node: &Node<M>, peer: &Peer<M>) -> Result<Connection, Refusal> {
-    let address = resolve(peer.address.as_deref().ok_or(Refusal::NoAddress)?, node).await?;
+async fn shake_hands<M: Payload>(
+    node: &Node<M>,
+    peer: &Peer<M>,
+    attempt: usize,
+) -> Result<Connection, Refusal> {
+    let address = peer.address.as_deref().ok_or(Refusal::NoAddress)?;
+    let address = resolve(address, node, attempt).await?;
     let is_loopback = address.ip().to_canonical().is_loopback();
     if is_loopback {
         node.socket.admit_loopback();
@@ -103,9 +111,35 @@ async fn shake_hands<M: Payload>(node: &Node<M>, peer: &Peer<M>) -> Result<Conne
     Ok(connecting.await?)
 }
 
-/// An address of `host_and_port` that this task's socket can reach.
-async fn resolve<M>(host_and_port: &str, node: &Node<M>) -> Result<SocketAddr, Refusal> {
+/// An address of `host_and_port` that this task's socket can reach. Each attempt takes another, as
+/// the peer may not listen on all of them.
+async fn resolve<M>(
+    host_and_port: &str,
+    node: &Node<M>,
+    attempt: usize,
+) -> Result<SocketAddr, Refusal> {
     let is_v6 = node.endpoint.local_addr()?.is_ipv6();
-    let mut found = tokio::net::lookup_host(host_and_port).await?;
-    found.find(|address| is_v6 || address.is_ipv4()).ok_or(Refusal::NoAddress)
+    let found = tokio::net::lookup_host(host_and_port).await?;
+    let found = found.filter(|address| is_v6 || address.is_ipv4()).collect();
+    nth_of(found, attempt).ok_or(Refusal::NoAddress)
+}
+
+/// The address that the attempt of that number is made at. Each is there once, whatever a resolver
+/// says twice.
+fn nth_of(mut found: Vec<SocketAddr>, attempt: usize) -> Option<SocketAddr> {
+    found.dedup();
+    found.get(attempt.checked_rem(found.len())?).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_go_round_all_addresses_of_a_name_and_begin_with_the_first() {
+        let [v6, v4] = ["[::1]:5", "127.0.0.1:5"].map(|text| text.parse::<SocketAddr>().unwrap());
+        let tried = |attempt| nth_of(vec![v6, v6, v4], attempt).unwrap();
+        assert_eq!([0, 1, 2, 3].map(tried), [v6, v4, v6, v4]);
+        assert_eq!(nth_of(Vec::new(), 7), None);
+    }
 }
