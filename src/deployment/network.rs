@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -77,6 +78,21 @@ pub struct SessionStanding {
     pub running: u64,
 }
 
+impl Standing {
+    /// Its length on the wire, up to the lengths of its lists and texts \[bytes\].
+    fn size(&self) -> u64 {
+        let Self { task, devices, cluster, replicas, sessions, .. } = self;
+        let pairs = [&self.waiting, &self.unreached, &self.refused];
+        let pairs = pairs.into_iter().flatten().flat_map(|(who, what)| [who, what]);
+        let addresses = cluster.iter().flat_map(|(task, at)| [Some(task), at.as_ref()]).flatten();
+        let clients = sessions.iter().filter_map(|session| session.client.as_ref());
+        let texts = devices.iter().chain(replicas.iter().flatten()).chain(addresses);
+        let texts = texts.chain(clients).chain(pairs).chain([task]);
+        let numbers = 40 * sessions.len();
+        texts.map(|text| text.len() as u64).sum::<u64>() + numbers as u64
+    }
+}
+
 impl From<SessionStatus> for SessionStanding {
     fn from(status: SessionStatus) -> Self {
         Self {
@@ -94,7 +110,8 @@ impl Payload for Message {
     fn wire_size(&self) -> Bytes {
         match self {
             Self::Runtime(message) => message.wire_size(),
-            Self::Ask | Self::Told(_) => Bytes(0), // no part of a training
+            Self::Ask => Bytes(0),
+            Self::Told(standing) => Bytes(standing.size()),
         }
     }
 
@@ -118,6 +135,9 @@ pub(crate) struct Network {
     by_peer: OnceCell<RefCell<BTreeMap<PeerId, (u64, u64)>>>,
     /// The server that answers questions about the task's status, once it is started.
     server: RefCell<Weak<Server>>,
+    /// The peers to which an answer is on its way, one at a time, and
+    /// whether they have asked again meanwhile.
+    answering: RefCell<BTreeMap<PeerId, bool>>,
 }
 
 impl Network {
@@ -129,8 +149,9 @@ impl Network {
         known: ClusterSpec,
         sent: Rc<Cell<Traffic>>,
     ) -> Rc<Self> {
-        let (by_peer, server) = (OnceCell::new(), RefCell::default());
-        Rc::new(Self { quic, roster, known, sent, by_peer, server })
+        let (by_peer, server, answering) =
+            (OnceCell::new(), RefCell::default(), RefCell::default());
+        Rc::new(Self { quic, roster, known, sent, by_peer, server, answering })
     }
 
     /// Attaches the server that answers questions.
@@ -166,6 +187,18 @@ impl Network {
     /// The transport of the runtime's messages.
     pub(crate) fn transport(self: &Rc<Self>) -> Rc<dyn Transport<PeerMessage>> {
         Rc::new(OfRuntime(Rc::clone(self)))
+    }
+
+    /// Answers `peer`, which has asked for the task's status: now or, if an answer to it is on its
+    /// way, after that one.
+    fn answer_soon(self: &Rc<Self>, peer: PeerId) {
+        match self.answering.borrow_mut().entry(peer) {
+            Entry::Occupied(mut again) => *again.get_mut() = true,
+            Entry::Vacant(new) => {
+                new.insert(false);
+                actix_rt::spawn(answer(Rc::downgrade(self), peer));
+            }
+        }
     }
 
     /// The task's status.
@@ -266,11 +299,11 @@ struct Sorter {
 
 impl Inbox<Message> for Sorter {
     fn deliver(&self, from: PeerId, messages: Messages<Message>) {
-        let mut asks = 0;
+        let mut asks = false;
         let of_runtime = |message| match message {
             Message::Runtime(message) => Some(message),
             Message::Ask => {
-                asks += 1;
+                asks = true;
                 None
             }
             Message::Told(_) => None, // nobody here has asked
@@ -285,8 +318,8 @@ impl Inbox<Message> for Sorter {
             }
             self.inbox.deliver(from, messages);
         }
-        if asks > 0 {
-            actix_rt::spawn(answer(Weak::clone(&self.network), from));
+        if asks && let Some(network) = self.network.upgrade() {
+            network.answer_soon(from);
         }
     }
 
@@ -299,9 +332,24 @@ impl Inbox<Message> for Sorter {
     }
 }
 
+/// Tells `to` the task's status, and again if it has asked again meanwhile. An answer is on its way
+/// until all that is for `to` has been written, which may take long if it does not read.
 async fn answer(network: Weak<Network>, to: PeerId) {
-    let Some(network) = network.upgrade() else { return };
-    let Some(server) = network.server.borrow().upgrade() else { return };
-    let standing = network.standing(&server).await;
-    network.quic.send(to, vec![Message::Told(standing)]);
+    while let Some(asked) = network.upgrade() {
+        let server = asked.server.borrow().upgrade();
+        if let Some(server) = server {
+            let standing = asked.standing(&server).await;
+            asked.quic.send(to, vec![Message::Told(standing)]);
+        }
+        drop(asked);
+        while network.upgrade().is_some_and(|network| network.quic.has_unwritten(to)) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let Some(network) = network.upgrade() else { return };
+        let mut answering = network.answering.borrow_mut();
+        if answering.insert(to, false) != Some(true) {
+            answering.remove(&to);
+            return;
+        }
+    }
 }

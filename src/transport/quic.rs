@@ -236,6 +236,11 @@ impl<M: Payload> Quic<M> {
         peers.iter().filter_map(|peer| Some((peer.name.clone(), peer.obstacle()?))).collect()
     }
 
+    /// Whether something that is for `peer` has not been written.
+    pub(crate) fn has_unwritten(&self, peer: PeerId) -> bool {
+        self.node.peer(peer).has_unwritten()
+    }
+
     /// The refusals in either direction: the peer's address or name, and the reason. Each once, the
     /// first 1024.
     pub fn refusals(&self) -> Vec<(String, String)> {

@@ -86,6 +86,11 @@ impl<M: Payload> Peer<M> {
         }
     }
 
+    /// Whether an envelope is queued or being written.
+    pub(super) fn has_unwritten(&self) -> bool {
+        self.state.borrow().waiting > 0
+    }
+
     /// The link that is used for sending.
     pub(super) fn way(&self) -> Option<Rc<Link>> {
         self.state.borrow().links.first().map(Rc::clone)
