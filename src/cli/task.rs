@@ -67,7 +67,7 @@ fn attend(
     (args, quiet): (&TaskArgs, bool),
     (trial, empty): (&Trial, Report),
     (config, seat): (RunConfig, Seat),
-    mut control: Option<Control>,
+    control: Option<Control>,
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
     let launcher = control.as_ref().map(Control::try_clone).transpose()?.map(Control::into_stream);
@@ -77,8 +77,8 @@ fn attend(
     let has_evaluator = seat.cluster().evaluator().is_some();
     let is_measured_elsewhere = has_evaluator && seat.is_chief();
     let task = seat.task().clone();
-    if let Some(control) = &mut control {
-        control.tell(&Event::Hello { now: clock.now().0 });
+    if let Some(control) = &control {
+        control.tell_and_wait(&Event::Hello { now: clock.now().0 });
     }
     let live = Live::start(args.metrics, args.dashboard.address)?;
     let board = board(live.as_ref(), args, trial, &seat);
@@ -111,12 +111,12 @@ fn attend(
         let weights = recording.ending.and_then(|ending| ending.weights_digest);
         recorder.end(weights, result.as_ref().err().map(ToString::to_string));
     }
-    if let Some(control) = &mut control {
+    if let Some(control) = &control {
         if let Some(board) = &shown {
             control.show_once(board, &task);
         }
         control.tell(&Event::Recorded { part: Part::new(&recording), sent });
-        control.tell(&Event::Ended { now: ended.0 });
+        control.tell_and_wait(&Event::Ended { now: ended.0 });
     }
     let run = || trial.name.clone();
     if !recording.is_unsaved() {

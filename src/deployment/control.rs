@@ -6,6 +6,7 @@
 //! program. When the launcher closes its end, as it does when it dies, the task is asked to stop.
 
 mod part;
+mod teller;
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -27,6 +28,7 @@ use crate::training::SharedRecording;
 use crate::transport::Identity;
 
 pub(crate) use part::Part;
+use teller::Teller;
 
 /// The "record separator" of ASCII; JSON never contains it unescaped.
 const SIGN: u8 = 0x1e;
@@ -56,9 +58,11 @@ pub(crate) enum Event {
     Ended { now: u64 },
 }
 
-/// The connection to the launcher.
+/// The connection to the launcher. It may stand still, as after Ctrl-Z: what is told now and then
+/// waits then until it has read what it was told before, and the task goes on.
 pub(crate) struct Control {
     stream: UnixStream,
+    teller: Teller,
 }
 
 impl Control {
@@ -76,45 +80,58 @@ impl Control {
         stream.peer_addr().map_err(failed())?;
         let texts = received(&stream).map_err(failed())?;
         let identity = Identity::of_texts(texts, Path::new("the launcher's certificate"))?;
-        Ok((socket, identity, Self { stream }))
+        Ok((socket, identity, Self::over(stream).map_err(failed())?))
+    }
+
+    fn over(stream: UnixStream) -> io::Result<Self> {
+        let teller = Teller::start(stream.try_clone()?)?;
+        Ok(Self { stream, teller })
     }
 
     /// Another handle to the same connection.
     pub(crate) fn try_clone(&self) -> Result<Self, DeploymentError> {
         let stream =
             self.stream.try_clone().map_err(DeploymentError::system("talk to the launcher"))?;
-        Ok(Self { stream })
+        Ok(Self { stream, teller: self.teller.clone() })
     }
 
     /// Gives signs of life for as long as the actors' thread, on which this runs, is not stuck.
-    pub(crate) async fn beat(mut self) {
+    pub(crate) async fn beat(self) {
         loop {
             tokio::time::sleep(BEAT_EVERY).await;
-            self.tell(&Event::Alive);
+            if !self.teller.is_behind() {
+                self.tell(&Event::Alive);
+            }
         }
     }
 
     /// Tells the launcher now and then what `board` shows of `task`.
-    pub(crate) async fn show(mut self, board: Arc<Board>, task: TaskName) {
+    pub(crate) async fn show(self, board: Arc<Board>, task: TaskName) {
         loop {
             tokio::time::sleep(SHOW_EVERY).await;
-            self.show_once(&board, &task);
+            if !self.teller.is_behind() {
+                self.show_once(&board, &task);
+            }
         }
     }
 
     /// Tells the launcher what `board` shows of `task`.
-    pub(crate) fn show_once(&mut self, board: &Board, task: &TaskName) {
+    pub(crate) fn show_once(&self, board: &Board, task: &TaskName) {
         if let Some(snapshot) = board.snapshot(task) {
             self.tell(&Event::Shown(Box::new(snapshot)));
         }
     }
 
     /// Tells the launcher now and then what `recording` has come to hold, which the task then
-    /// forgets, as a training may last for days, and what the task has `sent`.
-    pub(crate) async fn record(mut self, recording: SharedRecording, sent: Rc<Cell<Traffic>>) {
+    /// forgets, as a training may last for days, and what the task has `sent`. The recording keeps
+    /// what a launcher that stands still has not read.
+    pub(crate) async fn record(self, recording: SharedRecording, sent: Rc<Cell<Traffic>>) {
         let mut told = Traffic::default();
         loop {
             tokio::time::sleep(RECORD_EVERY).await;
+            if self.teller.is_behind() {
+                continue;
+            }
             let news = recording.take_news();
             let sent = sent.get();
             if news.is_some() || sent != told {
@@ -129,12 +146,18 @@ impl Control {
         self.stream
     }
 
-    /// Sends `event` to the launcher. The loss of the launcher is noticed elsewhere.
-    pub(crate) fn tell(&mut self, event: &Event) {
-        let told = line(event).and_then(|line| self.stream.write_all(&line));
-        if let Err(error) = told {
-            tracing::debug!(%error, "the launcher does not listen");
+    /// Sends `event` to the launcher, without waiting until it is there.
+    pub(crate) fn tell(&self, event: &Event) {
+        match line(event) {
+            Ok(line) => self.teller.write(line),
+            Err(error) => tracing::debug!(%error, "the launcher is not told all"),
         }
+    }
+
+    /// Sends `event` to the launcher, and waits until that and all before are there.
+    pub(crate) fn tell_and_wait(&self, event: &Event) {
+        self.tell(event);
+        self.teller.flush();
     }
 }
 
@@ -180,6 +203,29 @@ mod tests {
         assert_eq!(received(&theirs).unwrap(), identity.into_texts());
         drop(ours);
         assert!(received(&theirs).is_err(), "there is nothing more");
+    }
+
+    #[test]
+    fn a_launcher_that_does_not_read_holds_up_no_task_and_reads_all_later() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let control = Control::over(theirs).unwrap();
+        let events = 50_000; // more than the system keeps for one that does not read
+        for now in 0..events {
+            control.tell(&Event::Hello { now });
+        }
+        assert!(control.teller.is_behind());
+        let reads = std::thread::spawn(move || {
+            let lines = BufReader::new(ours).split(b'\n').map(Result::unwrap);
+            let told = lines.filter(|line| !line.is_empty()).map(|line| match parse(&line) {
+                Ok(Event::Hello { now }) => now,
+                other => panic!("{other:?}"),
+            });
+            told.eq(0..events)
+        });
+        control.teller.flush();
+        assert!(!control.teller.is_behind());
+        drop(control);
+        assert!(reads.join().unwrap(), "all, in order");
     }
 
     #[test]
