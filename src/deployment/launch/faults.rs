@@ -199,6 +199,17 @@ pub(super) fn signal(name: &str, id: u32) -> Result<(), DeploymentError> {
     Ok(())
 }
 
+/// Kills the process `id`, which leads a group of its own, and all that it has started.
+pub(super) fn kill_group(id: u32) {
+    let mut kill = Command::new("kill");
+    kill.args(["-KILL", "--", &format!("-{id}")]).stderr(Stdio::null());
+    match kill.status() {
+        Ok(sent) if sent.success() => {}
+        Ok(_) => tracing::debug!(id, "the processes are gone already"),
+        Err(error) => tracing::warn!(id, %error, "what the task has started may go on"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

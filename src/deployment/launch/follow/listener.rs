@@ -11,11 +11,16 @@ use std::time::Duration;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::deployment::ExitCode;
 use crate::deployment::control::{self, Event};
+use crate::deployment::launch::faults::kill_group;
 use crate::deployment::launch::members::Member;
 use crate::deployment::stop::{Either, either};
+
+/// How long the output of a process is still read once it is gone.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// News of a process, with its index.
 pub(super) enum News {
@@ -119,14 +124,21 @@ pub(super) fn listen(
         .ok();
     let (kill, killed) = oneshot::channel();
     tokio::spawn(async move {
-        let hearing = tokio::spawn(hear(
+        let mut hearing = tokio::spawn(hear(
             read,
             log,
             Origin { index: origin.index, sender: origin.sender.clone() },
         ));
         let exit = wait(child, killed).await;
-        if let Err(error) = hearing.await {
-            tracing::warn!(%task, %error, "not all that the task told was heard");
+        // What it had written is here already; a process that it has left behind, and that has its
+        // output, may live for long.
+        match timeout(LAST_WORDS, &mut hearing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%task, %error, "not all that the task told was heard"),
+            Err(_) => {
+                tracing::warn!(%task, "it has ended, but not all processes that it started");
+                hearing.abort();
+            }
         }
         origin.send(News::Exited(origin.index, exit));
     });
@@ -144,7 +156,11 @@ async fn wait(mut child: Child, mut killed: oneshot::Receiver<()>) -> Exit {
     };
     match exited {
         Some(status) => status.into(),
-        None => child.kill().await.map_or_else(Exit::Unknown, |()| Exit::Signal(9)),
+        None => {
+            // Those that it has started, too, as long as its number can't be another's.
+            child.id().into_iter().for_each(kill_group);
+            child.kill().await.map_or_else(Exit::Unknown, |()| Exit::Signal(9))
+        }
     }
 }
 
@@ -178,5 +194,55 @@ fn take(line: &[u8], log: Option<&mut File>, origin: &Origin) {
                 tracing::warn!(%error, "what the program printed is lost");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream as StdUnixStream;
+    use std::path::PathBuf;
+
+    use tokio::net::UnixStream;
+    use tokio::process::Command;
+
+    use super::*;
+    use crate::cluster::TaskName;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn on_tokio(test: impl Future<Output = ()>) {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().unwrap().block_on(test);
+    }
+
+    /// An empty log of one test.
+    fn log(test: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("trainyard-{}-{test}", std::process::id()));
+        std::fs::write(&path, "").unwrap();
+        path
+    }
+
+    #[test]
+    fn a_task_is_gone_though_a_process_that_it_has_started_still_has_its_output() {
+        on_tokio(async {
+            let (ours, theirs) = StdUnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            let way = UnixStream::from_std(ours).unwrap();
+            let mut command = Command::new("sh");
+            command
+                .args(["-c", "sleep 40 & echo last words; exit 3"])
+                .stdout(OwnedFd::from(theirs));
+            let child = command.spawn().unwrap();
+            drop(command); // with its end of the connection
+            let (sender, mut news) = mpsc::unbounded_channel();
+            let (log, task) = (log("left_behind"), TaskName::new("ps", 0));
+            let member = Member { task, child, way };
+            let (_way, _kill) = listen(Origin { index: 0, sender }, member, &log);
+            let exit = timeout(LIMIT, news.recv()).await.expect("it hangs");
+            assert!(matches!(exit, Some(News::Exited(0, Exit::Code(3)))));
+            assert_eq!(std::fs::read_to_string(&log).unwrap(), "last words\n");
+            std::fs::remove_file(log).unwrap();
+        });
     }
 }
