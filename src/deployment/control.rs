@@ -177,6 +177,11 @@ fn received(stream: &UnixStream) -> io::Result<[String; 3]> {
     Ok(serde_json::from_slice(&line)?)
 }
 
+/// Whether an event begins in `text`, which may not be a whole line.
+pub(crate) fn has_event(text: &[u8]) -> bool {
+    text.contains(&SIGN)
+}
+
 /// The event in the line `text`; `Err` with the line if the program printed it.
 pub(crate) fn parse(text: &[u8]) -> Result<Event, &[u8]> {
     let at = text.iter().position(|byte| *byte == SIGN).ok_or(text)?;

@@ -21,6 +21,11 @@ use crate::deployment::stop::{Either, either};
 
 /// How long the output of a process is still read once it is gone.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The length at which an unfinished line goes to the log \[bytes\]: a program may print for days
+/// without ending a line, as a progress bar does.
+const LONGEST_TEXT: usize = 64 << 10;
+/// The same of a line with an event, which has all that was recorded since the last one.
+const LONGEST_EVENT: usize = 1 << 30;
 
 /// News of a process, with its index.
 pub(super) enum News {
@@ -176,13 +181,19 @@ async fn hear(way: OwnedReadHalf, mut log: Option<File>, origin: Origin) {
         };
         for piece in chunk[..read].split_inclusive(|byte| *byte == b'\n') {
             line.extend_from_slice(piece);
-            if line.ends_with(b"\n") {
+            if line.ends_with(b"\n") || is_too_long(&line) {
                 take(&line, log.as_mut(), &origin);
                 line.clear();
             }
         }
     }
     take(&line, log.as_mut(), &origin);
+}
+
+/// Whether `line`, which goes on, is not to be kept any longer.
+fn is_too_long(line: &[u8]) -> bool {
+    let is_event = line.len() >= LONGEST_TEXT && control::has_event(line);
+    line.len() >= if is_event { LONGEST_EVENT } else { LONGEST_TEXT }
 }
 
 fn take(line: &[u8], log: Option<&mut File>, origin: &Origin) {
@@ -244,5 +255,33 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&log).unwrap(), "last words\n");
             std::fs::remove_file(log).unwrap();
         });
+    }
+
+    #[test]
+    fn a_line_that_does_not_end_goes_to_the_log_piece_by_piece() {
+        on_tokio(async {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let (sender, _news) = mpsc::unbounded_channel();
+            let log = log("no_newline");
+            let file = OpenOptions::new().append(true).open(&log).unwrap();
+            let (read, _write) = ours.into_split();
+            tokio::spawn(hear(read, Some(file), Origin { index: 0, sender }));
+            let printed = b"50 %\r".repeat(LONGEST_TEXT / 4);
+            tokio::io::AsyncWriteExt::write_all(&mut theirs, &printed).await.unwrap();
+            let is_written = async {
+                while std::fs::metadata(&log).unwrap().len() < LONGEST_TEXT as u64 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            timeout(LIMIT, is_written).await.expect("it is kept in memory");
+            std::fs::remove_file(log).unwrap();
+        });
+    }
+
+    #[test]
+    fn an_event_may_be_longer_than_what_a_program_prints() {
+        let text = vec![b'.'; LONGEST_TEXT];
+        assert!(is_too_long(&text) && !is_too_long(&text[1..]));
+        assert!(!is_too_long(&[b"\n\x1e", &text[..]].concat()));
     }
 }
