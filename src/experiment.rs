@@ -54,6 +54,7 @@ use scenario::{Change, Scenario, Sweep};
 pub use seeds::over_seeds;
 pub(crate) use trial::folder_of;
 pub use trial::{Simulated, Trial};
+pub(crate) use trials::check_places;
 
 /// A program that runs as every task of a cluster.
 pub trait Trainer: Fn(Task) -> Self::Running + Sync {

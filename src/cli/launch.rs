@@ -14,7 +14,7 @@ use super::progress::Progress;
 use crate::deployment::{Ended, ExitCode, Folder, StopRequest, folder};
 use crate::experiment::calibration::Machine;
 use crate::experiment::{
-    Experiment, ExperimentError, Launcher, Prediction, Trainer, Trial, folder_of,
+    Experiment, ExperimentError, Launcher, Prediction, Trainer, Trial, check_places, folder_of,
 };
 use crate::report::{Run, World};
 use crate::training::Recording;
@@ -32,17 +32,7 @@ pub(super) fn run(
         return chaos::launch(args, (&experiment, launcher), (timelines, quiet));
     }
     let trials = experiment.trials_in(World::Deployment)?;
-    let resumes = |trial: &&Trial| trial.checkpoint_folder().is_some();
-    if args.repeat.get() > 1
-        && let Some(trial) = trials.iter().find(resumes)
-    {
-        return Err(ExperimentError::Impossible(format!(
-            "run `{}` has checkpoints in a folder, from which a repeat would go on; repeat it with \
-             `--unset checkpoint`",
-            trial.name
-        ))
-        .into());
-    }
+    check_places(&trials, args.repeat.get())?;
     let mut stop = StopRequest::listen(None)?;
     let predictor = match args.compare {
         true => Some(Predictor::new(args, &experiment, &mut stop)?),

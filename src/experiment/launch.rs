@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::observed::Observed;
 use super::trial::folder_of;
-use super::{Experiment, ExperimentError, Trial};
+use super::{Experiment, ExperimentError, Trial, check_places};
 use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, launch};
 use crate::live::{Board, Boards};
 use crate::report::{Report, Run, World};
@@ -154,6 +154,7 @@ impl Experiment {
     /// As [`Self::trials`]; if the system refuses; the first task that fails, with its last words.
     pub fn launch(&self, program: impl AsRef<Path>) -> Result<Report, ExperimentError> {
         let trials = self.trials_in(World::Deployment)?;
+        check_places(&trials, 1)?;
         let launcher = Launcher::new(self, program.as_ref().to_owned())?;
         let logs = Folder::private("trainyard-logs")?;
         let failed = DeploymentError::system("run an event loop");

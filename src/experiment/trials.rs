@@ -1,5 +1,6 @@
 //! The trials of an experiment: its runs, each checked, with its data, ready for a world.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::scenario::Scenario;
@@ -7,6 +8,27 @@ use super::trial::data::Shelf;
 use super::{Experiment, ExperimentError, Trial, memory};
 use crate::cluster::TaskName;
 use crate::report::World;
+
+/// Checks that no launch of `trials`, each `repeats` times, would go on from the checkpoints of
+/// another: it would report steps that it has not taken.
+///
+/// # Errors
+/// If two launches have one place of checkpoints.
+pub(crate) fn check_places(trials: &[Trial], repeats: u32) -> Result<(), ExperimentError> {
+    let mut places = BTreeSet::new();
+    for trial in trials {
+        let Some(place) = trial.checkpoint_place() else { continue };
+        if repeats > 1 || !places.insert(place.clone()) {
+            return Err(ExperimentError::Impossible(format!(
+                "run `{}` is launched several times with its checkpoints in {place}, from which \
+                 each launch would go on where the one before has ended; launch it once, or with \
+                 `--unset checkpoint`",
+                trial.run_name()
+            )));
+        }
+    }
+    Ok(())
+}
 
 impl Experiment {
     /// The runs, ready for a world, in the scenario's order: at least one.

@@ -32,7 +32,7 @@ impl Trial {
         are_read: bool,
     ) -> Result<Option<Checkpointing>, Error> {
         let Some(checkpoint) = &self.checkpoint else { return Ok(None) };
-        let Some(directory) = &checkpoint.directory else {
+        let Some(place) = self.checkpoint_place() else {
             if are_read {
                 let message = "the evaluator reads checkpoints in another process than the \
                                chief's; give `checkpoint.directory`, a folder or URL that both \
@@ -41,16 +41,19 @@ impl Trial {
             }
             return Ok(Some(checkpoint.in_store(Arc::new(Memory::default()))));
         };
-        let run = folder_of(&self.name);
-        let store = open_store(&format!("{}/{run}", directory.trim_end_matches('/')))?;
-        Ok(Some(checkpoint.in_store(store)))
+        Ok(Some(checkpoint.in_store(open_store(&place)?)))
+    }
+
+    /// The folder or URL of its checkpoints in deployment; none if they stay in the chief's memory.
+    /// It has the run's name alone: a task that is started by hand knows no sweep.
+    pub(in crate::experiment) fn checkpoint_place(&self) -> Option<String> {
+        let directory = self.checkpoint.as_ref()?.directory.as_ref()?;
+        Some(format!("{}/{}", directory.trim_end_matches('/'), folder_of(self.run_name())))
     }
 
     /// The folder of its checkpoints in deployment, if they are in one of this machine's.
     pub(crate) fn checkpoint_folder(&self) -> Option<PathBuf> {
-        let directory = self.checkpoint.as_ref()?.directory.as_ref()?;
-        let is_folder = !directory.contains("://");
-        is_folder.then(|| Path::new(directory).join(folder_of(&self.name)))
+        self.checkpoint_place().filter(|place| !place.contains("://")).map(PathBuf::from)
     }
 
     /// Whether it keeps checkpoints.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use super::Trial;
-use crate::experiment::{Experiment, ExperimentError};
+use crate::experiment::{Experiment, ExperimentError, check_places};
 use crate::report::Run;
 use crate::training::train;
 
@@ -48,6 +48,38 @@ fn a_run_whose_chief_was_killed_for_good_has_no_result() {
     let error = run("").unwrap_err().to_string();
     assert!(error.contains("worker:0, the chief, was killed and not started again"), "{error}");
     assert!(run(", restart_after = '1ms'").unwrap().runs[0].test_accuracy.is_some());
+}
+
+/// Checks the launches of `sweep`, or of 3 seeds, of a run with checkpoints in `directory`.
+fn check_launches(directory: &str, sweep: Option<&str>, repeats: u32) -> Result<(), String> {
+    let text = format!(
+        "[program]\nmodel = 'softmax'\n{directory}\n[[run]]\nname = 'a'\nmode = 'sync'\n\
+         [[run]]\nname = 'b'\nmode = 'sync'\n"
+    );
+    let experiment = Experiment::parse(text).unwrap();
+    let experiment = match sweep {
+        Some(sweep) => experiment.sweep(sweep).unwrap(),
+        None => experiment.seeds(3),
+    };
+    check_places(&experiment.trials().unwrap(), repeats).map_err(|error| error.to_string())
+}
+
+#[test]
+fn launches_that_would_go_on_from_each_others_checkpoints_are_refused() {
+    let sweep = Some("program.batch=8,16");
+    for place in ["/tmp/saved", "s3://bucket/saved/"] {
+        let saved = format!("[checkpoint]\ndirectory = '{place}'");
+        for refused in [check_launches(&saved, None, 1), check_launches(&saved, sweep, 1)] {
+            let error = refused.unwrap_err();
+            assert!(error.contains("run `a` is launched several times"), "{error}");
+            assert!(error.contains("/saved/a, from which"), "{error}");
+        }
+        check_launches(&saved, Some("seed=3"), 1).unwrap();
+        check_launches(&saved, Some("seed=3"), 2).unwrap_err();
+    }
+    check_launches("[checkpoint]\nevery_steps = 4", sweep, 2).unwrap();
+    let own = Some("checkpoint.directory=/tmp/one,/tmp/other");
+    check_launches("[checkpoint]\nevery_steps = 4", own, 1).unwrap();
 }
 
 /// The trials of a table of 20 rows in a file, with `more` keys of the data set, and 3 seeds. The
