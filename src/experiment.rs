@@ -189,7 +189,8 @@ impl Experiment {
         if rates.is_empty() {
             return Ok((self, false));
         }
-        let rates: Vec<String> = rates.iter().map(f64::to_string).collect();
+        // `{:?}` writes a great one with an exponent, and TOML reads no integer of 64 bits for it.
+        let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:?}")).collect();
         let swept = self.sweep(&format!("{}={}", Report::LEARNING_RATE, rates.join(",")))?;
         Ok((swept, true))
     }

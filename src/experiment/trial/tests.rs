@@ -50,6 +50,14 @@ fn a_run_whose_chief_was_killed_for_good_has_no_result() {
     assert!(run(", restart_after = '1ms'").unwrap().runs[0].test_accuracy.is_some());
 }
 
+#[test]
+fn a_learning_rate_to_try_may_be_greater_than_any_integer() {
+    let text = "[cluster]\nps = 1\nworker = 1\n[program]\nmodel = 'softmax'\n[stop]\nsteps = 2\n\
+                [tune]\nlearning_rate = [1e20, 1e-20]\n";
+    let report = Experiment::parse(text).unwrap().simulate(train).unwrap();
+    assert_eq!(report.tuned[0].learning_rate, 1e-20);
+}
+
 /// Checks the launches of `sweep`, or of 3 seeds, of a run with checkpoints in `directory`.
 fn check_launches(directory: &str, sweep: Option<&str>, repeats: u32) -> Result<(), String> {
     let text = format!(
