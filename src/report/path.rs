@@ -95,11 +95,14 @@ impl CriticalPath {
         all
     }
 
-    /// The cause that took most of the time, the one part that took most of that or what the cause
-    /// is, and the share of the cause. None of an empty path.
+    /// The cause that took most of the time, what the cause is or the one part that took most of
+    /// it, and the share of what is named. None of an empty path.
     pub fn limited_by(&self) -> Option<(Cause, String, f64)> {
-        let (cause, share) = *self.ranked().first()?;
-        Some((cause, self.who(cause), share))
+        let ranked = self.ranked();
+        let (cause, share) = *ranked.first()?;
+        let next = ranked.get(1).map_or(0.0, |(_, share)| *share);
+        let (who, share) = self.one_part(cause, next).unwrap_or((cause.name(), share));
+        Some((cause, who.to_owned(), share))
     }
 
     /// The path from the first training step on.
@@ -109,13 +112,14 @@ impl CriticalPath {
         self
     }
 
-    /// The one part that takes more than half of the time of `cause`, or what the cause is. Of
-    /// workers that compute alike, the one that was waited for is no worse than the others.
-    fn who(&self, cause: Cause) -> String {
-        let seconds = self.causes[&cause];
-        let one = self.parts.iter().find(|part| part.cause == cause);
-        let one = one.filter(|part| cause != Cause::Compute && 2.0 * part.seconds > seconds);
-        one.map_or_else(|| cause.name().to_owned(), |part| part.name.clone())
+    /// The one part that takes more than half of the time of `cause`, with its own share, which is
+    /// greater than `next`, that of any other cause. Of workers that compute alike, the one that
+    /// was waited for is no worse than the others.
+    fn one_part(&self, cause: Cause, next: f64) -> Option<(&str, f64)> {
+        let part = self.parts.iter().find(|part| part.cause == cause)?;
+        let share = part.seconds / self.seconds();
+        let is_most = 2.0 * share > self.share(cause) && share > next;
+        (cause != Cause::Compute && is_most).then_some((&*part.name, share))
     }
 }
 

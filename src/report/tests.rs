@@ -374,6 +374,18 @@ fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
     let one = limited(&causes, &["ps:3"]).limit().unwrap();
     assert!(one.starts_with("limited by ps:3's part, 60 % of the time"), "{one}");
     assert!(one.contains("the run is about 30 % shorter): more parameter servers"), "{one}");
+    let causes = [(Cause::ServerCard, 5.4), (Cause::Stragglers, 2.6), (Cause::Latency, 2.0)];
+    let half = limited(&causes, &["ps:1"]);
+    let path = half.critical_path.unwrap();
+    let parts = [("ps:1 sends", 3.2), ("ps:1 receives", 2.2)]
+        .map(|(name, seconds)| PathPart::new(name.to_owned(), Cause::ServerCard, seconds));
+    let path = |parts: &[PathPart]| CriticalPath::new(path.causes.clone(), parts.to_vec());
+    let own = path(&parts).limited_by().unwrap();
+    assert_eq!((&*own.1, format!("{:.2}", own.2)), ("ps:1 sends", "0.32".to_owned()));
+    let alike = parts.map(|part| PathPart { seconds: 2.5, ..part });
+    let group = path(&alike).limited_by().unwrap();
+    let expected = ("the parameter servers' network cards", "0.54".to_owned());
+    assert_eq!((&*group.1, format!("{:.2}", group.2)), expected);
     let many = limited(&causes, &["ps:0", "ps:1"]).limit().unwrap();
     assert!(many.starts_with("limited by the parameter servers' network cards"), "{many}");
     assert_eq!(run("no step was taken", None, 1.0).limit(), None);
