@@ -1,6 +1,7 @@
 //! The errors that end a command early, with their exit codes.
 
 use std::io;
+use std::net::SocketAddr;
 
 use clap::builder::styling::AnsiColor;
 
@@ -42,6 +43,16 @@ pub(super) enum Failure {
     System {
         /// The action that was refused.
         what: String,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A page can't be shown at the address that is asked for.
+    #[error("can't listen on {address}: {error}; name another: --{flag}={}", other(.address))]
+    Listen {
+        /// The flag that asks for it.
+        flag: &'static str,
+        /// The address.
+        address: SocketAddr,
         /// The system's error.
         error: io::Error,
     },
@@ -110,6 +121,7 @@ impl Failure {
     fn exit_code(&self) -> ExitCode {
         match self {
             Self::NotSupported(_)
+            | Self::Listen { .. }
             | Self::Graph { .. }
             | Self::Expectations { .. }
             | Self::Merge(_) => ExitCode::Usage,
@@ -131,6 +143,15 @@ impl Failure {
             Self::Experiment(ExperimentError::Tape(error)) => of_tape(error),
             Self::Experiment(_) => ExitCode::Usage,
         }
+    }
+}
+
+/// The next port of this machine, or of the address if others reach that.
+fn other(address: &SocketAddr) -> String {
+    let port = address.port().checked_add(1).unwrap_or(6007);
+    match address.ip().is_loopback() {
+        true => port.to_string(),
+        false => SocketAddr::new(address.ip(), port).to_string(),
     }
 }
 

@@ -27,13 +27,13 @@ impl Live {
         let (boards, mut servers) = (Arc::new(Boards::default()), Vec::new());
         if let Some(address) = metrics {
             let shown = Arc::clone(&boards);
-            let server = serve(address, move |path| told(&shown, path))?;
+            let server = serve("metrics", address, move |path| told(&shown, path))?;
             anstream::eprintln!("metrics at http://{}{METRICS}", server.address());
             servers.push(server);
         }
         if let Some(address) = dashboard {
             let shown = Arc::clone(&boards);
-            let server = serve(address, move |path| match told(&shown, path) {
+            let server = serve("dashboard", address, move |path| match told(&shown, path) {
                 Answer::NotFound => self::dashboard(&shown, path),
                 found => found,
             })?;
@@ -51,10 +51,33 @@ fn told(boards: &Boards, path: &str) -> Answer {
     }
 }
 
+/// Answers at `address`, which `flag` asks for.
 fn serve(
+    flag: &'static str,
     address: SocketAddr,
     answers: impl Fn(&str) -> Answer + Send + Sync + 'static,
 ) -> Result<HttpServer, Failure> {
-    let failed = Failure::system(format!("listen on {address}"));
+    let failed = |error| Failure::Listen { flag, address, error };
     HttpServer::start(address, answers).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::deployment::ExitCode;
+
+    #[test]
+    fn a_port_that_is_in_use_is_a_mistake_of_usage_that_names_the_flag() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let flags = [("metrics", Some(address), None), ("dashboard", None, Some(address))];
+        for (flag, metrics, dashboard) in flags {
+            let failure = Live::start(metrics, dashboard).err().unwrap();
+            let (text, next) = (failure.to_string(), address.port().checked_add(1).unwrap_or(6007));
+            assert!(text.ends_with(&format!("; name another: --{flag}={next}")), "{text}");
+            assert_eq!(failure.report(), ExitCode::Usage);
+        }
+    }
 }

@@ -6,6 +6,7 @@ use clap::{Arg, Command, CommandFactory, FromArgMatches};
 
 use super::Args;
 use crate::deployment::VARIABLES;
+use crate::live::http_address;
 
 /// The flags by which TensorFlow's trainers, which have no commands, are told who they are.
 const OF_TENSORFLOW: [&str; 4] = ["ps-hosts", "worker-hosts", "job-name", "task-index"];
@@ -24,6 +25,7 @@ pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Args, cl
         let task = command.find_subcommand("task").expect("it is one of the commands");
         words = as_task(words, task);
     }
+    let words = with_address(words);
     Args::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
@@ -47,6 +49,25 @@ fn as_task(words: Vec<OsString>, task: &Command) -> Vec<OsString> {
     }
     known.push("--".into());
     known.append(&mut programs);
+    known
+}
+
+/// `--dashboard 6008` as `--dashboard=6008`. Clap can't tell the address, which may be left out,
+/// from the scenario that may follow.
+fn with_address(words: Vec<OsString>) -> Vec<OsString> {
+    let mut known: Vec<OsString> = Vec::new();
+    let mut is_ours = true; // until `--`
+    for word in words {
+        is_ours &= word != "--";
+        let is_address = word.to_str().is_some_and(|word| http_address(word).is_ok());
+        match known.last_mut().filter(|last| is_ours && is_address && *last == "--dashboard") {
+            Some(last) => {
+                last.push("=");
+                last.push(word);
+            }
+            None => known.push(word),
+        }
+    }
     known
 }
 
@@ -106,6 +127,20 @@ mod tests {
         assert_eq!(programs, &["--batch_size", "32", "--lr=0.1", "--async", "--x"]);
         let with_command = "trainer task --job_name=ps --batch_size=32";
         assert!(read(with_command.split(' ').map(OsString::from)).is_err(), "perhaps misspelt");
+    }
+
+    #[test]
+    fn the_address_of_a_dashboard_may_follow_it_as_a_word() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let with_address = |text| with_address(words(text));
+        assert_eq!(with_address("t sim --dashboard 6008 a"), words("t sim --dashboard=6008 a"));
+        for text in ["t sim --dashboard a.toml", "t sim --dashboard --seed 8", "t -- --dashboard 8"]
+        {
+            assert_eq!(with_address(text), words(text));
+        }
+        let args = read(words("trainyard sim a.toml --dashboard 0.0.0.0:6008")).unwrap();
+        let args::Command::Sim(sim) = args.command else { panic!("{:?}", args.command) };
+        assert_eq!(sim.dashboard.address.unwrap().port(), 6008);
     }
 
     #[test]
