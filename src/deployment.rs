@@ -44,6 +44,7 @@ pub(crate) use launch::{
 pub use machine::{Finding, examine_machine};
 pub use network::{Message, SessionStanding, Standing};
 pub(crate) use role::read_cluster;
+pub(crate) use role::with_task;
 pub use role::{RoleFlags, find_role, require_role};
 pub use seat::{Proof, Seat};
 pub use serve::serve;

@@ -11,7 +11,7 @@ use super::args::ClusterArgs;
 use super::failure::Failure;
 use super::stdout::stdout;
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
-use crate::deployment::{ExitCode, find_role};
+use crate::deployment::{ExitCode, find_role, with_task};
 use crate::experiment::Experiment;
 use crate::experiment::scenario::Scenario;
 
@@ -23,7 +23,11 @@ pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
     let scenario = experiment.map(|experiment| experiment.scenarios()).transpose()?;
     let scenario = scenario.as_ref().map(|scenarios| &scenarios[0].1);
     let listed = scenario.and_then(Scenario::addresses);
-    let config = find_role(&args.role.flags(scenario), listed)?.unwrap_or_else(alone);
+    let found = find_role(&args.role.flags(scenario), listed)?;
+    let config = match found {
+        Some(config) if !config.cluster_spec().is_empty() => with_task(config)?,
+        found => found.unwrap_or_else(alone),
+    };
     let replicas = scenario.map_or_else(BTreeMap::new, |scenario| scenario.replicas.clone());
     let cluster = config.cluster_spec().clone().with_replicas(replicas);
     warn(&config);
@@ -43,15 +47,27 @@ pub(super) fn warn(config: &RunConfig) {
 fn print(config: &RunConfig, cluster: &ClusterSpec) -> io::Result<()> {
     let mut out = stdout();
     let chief = config.chief().map_or_else(|| "unknown".to_owned(), |chief| chief.to_string());
-    let task = config.task_type().map_or_else(|| "none".to_owned(), |_| config.task().to_string());
-    writeln!(out, "task     {task}{}", if config.is_chief() { ", the chief" } else { "" })?;
+    let task = config.task_type().map(|_| config.task().to_string());
+    let task = task.unwrap_or_else(|| "none: a training in one process".to_owned());
+    let is_chief = config.task_type().is_some() && config.is_chief();
+    writeln!(out, "task     {task}{}", if is_chief { ", the chief" } else { "" })?;
     writeln!(out, "chief    {chief}")?;
-    writeln!(out, "master   {:?}", config.master())?;
+    if let Some(target) = target(config) {
+        writeln!(out, "target   {target}")?;
+    }
     for task in cluster.tasks() {
         let address = cluster.task_address(&task).unwrap_or("unknown");
         writeln!(out, "{:<8} {address}", task.to_string())?;
     }
     write_replicas(&named(cluster), &mut out)
+}
+
+/// The address that a client of this task gives `Session::connect`. TensorFlow's, `grpc://...`,
+/// which trainers read of their configuration, names no task that the server could prove to be.
+fn target(config: &RunConfig) -> Option<String> {
+    let task = config.task_type().map(|_| config.task())?;
+    let address = config.peers().task_address(task).ok()?;
+    Some(format!("quic://{address}/job:{}/task:{}", task.job(), task.index()))
 }
 
 /// The names of the tasks of each replica that has several.
@@ -77,6 +93,7 @@ fn print_json(config: &RunConfig, cluster: &ClusterSpec) -> io::Result<()> {
         "is_chief": config.is_chief(),
         "chief": config.chief().map(|chief| chief.to_string()),
         "master": config.master(),
+        "target": target(config),
         "tasks": tasks,
         "replicas": named(cluster),
     });

@@ -88,7 +88,14 @@ pub fn require_role(
     args: &RoleFlags,
     listed: Option<Result<ClusterSpec, ConfigErrors>>,
 ) -> Result<RunConfig, DeploymentError> {
-    let config = find_role(args, listed)?.ok_or_else(|| mistaken("the cluster", NOTHING))?;
+    with_task(find_role(args, listed)?.ok_or_else(|| mistaken("the cluster", NOTHING))?)
+}
+
+/// `config`, which names the task.
+///
+/// # Errors
+/// If it gives a cluster and no task of it.
+pub(crate) fn with_task(config: RunConfig) -> Result<RunConfig, DeploymentError> {
     if config.task_type().is_none() {
         let missing = "task: is missing; with a cluster, every task needs its type and its index";
         return Err(mistaken("TF_CONFIG", missing));
