@@ -15,6 +15,7 @@
 //!
 //! A [`Scenario`] is a file's contents, checked; a [`Trial`] is one run of it, ready for a world.
 
+mod aims;
 mod board;
 pub mod calibration;
 pub mod chaos;
@@ -43,6 +44,8 @@ use crate::report::{Report, World};
 use crate::runtime::Result as TaskResult;
 use crate::training::Task;
 
+pub(crate) use aims::model_of;
+use aims::{aims, common_target};
 pub(crate) use compare::Prediction;
 pub use error::ExperimentError;
 pub use files::Files;
@@ -263,9 +266,10 @@ impl Experiment {
         let (tuned, is_tuned) = self.clone().tuned()?;
         let trials = tuned.trials_in(World::Simulation)?;
         let mut report = self.report(&trials, World::Simulation)?;
+        report.model = model_of(&trials, &trainer);
         let simulate = |trial: &Trial| trial.report(&trial.simulate(&trainer));
         simulate_all(&trials, simulate, |_, run| {
-            report.runs.push(run?);
+            report.add(run?, trials.len());
             Ok::<_, ExperimentError>(())
         })?;
         if is_tuned {
@@ -287,7 +291,11 @@ impl Experiment {
             command: Vec::new(),
             scenario: scenario.clone(),
             settings: scenario::keys(&self.text, &self.origin(), &changes)?,
+            complete: false,
+            of_task: None,
+            model: None,
             target: common_target(trials),
+            aims: aims(trials),
             seed: cluster.seed,
             world,
             tuned: Vec::new(),
@@ -316,10 +324,4 @@ fn check_distinct(scenarios: &[(Vec<Change>, Scenario)]) -> Result<(), Experimen
         known.insert(values);
     }
     Ok(())
-}
-
-/// The accuracy that all of `trials` are to reach; none if they differ in that, or have none.
-fn common_target(trials: &[Trial]) -> Option<f64> {
-    let targets = trials.iter().map(|trial| trial.settings.stop.accuracy);
-    targets.reduce(|one, other| one.filter(|_| one == other)).flatten()
 }

@@ -7,6 +7,7 @@
 //! Markdown. The callers decide
 //! where the files go. [`plan::Plan`] is the other result: a sweep with times and prices.
 
+mod aim;
 mod best_rates;
 mod comparison;
 pub mod csv;
@@ -29,6 +30,7 @@ mod timeline;
 mod tuned;
 mod verdict;
 
+pub use aim::Aim;
 pub use comparison::{Comparison, Figure, Phase, TimeSpent, summary};
 pub use estimate::Estimate;
 pub use expectations::{Checked, Expectations, Expected, write_junit};

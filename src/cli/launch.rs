@@ -11,10 +11,12 @@ use super::failure::Failure;
 use super::live::Live;
 use super::output::{Out, command, digests, exit_code};
 use super::progress::Progress;
+use crate::checkpoint::{Retention, Saver, open_store};
 use crate::deployment::{Ended, ExitCode, Folder, StopRequest, folder};
 use crate::experiment::calibration::Machine;
 use crate::experiment::{
     Experiment, ExperimentError, Launcher, Prediction, Trainer, Trial, check_places, folder_of,
+    model_of,
 };
 use crate::report::{Run, World};
 use crate::training::Recording;
@@ -33,6 +35,12 @@ pub(super) fn run(
     }
     let trials = experiment.trials_in(World::Deployment)?;
     check_places(&trials, args.repeat.get())?;
+    if !quiet && trials.iter().any(|trial| !trial.cluster.gpus.is_empty()) {
+        anstream::eprintln!(
+            "`[gpus]` is for simulations: a deployed task runs on CPU:0 what asks for a GPU, and \
+             runs that differ in their GPUs alone are the same here"
+        );
+    }
     let mut stop = StopRequest::listen(None)?;
     let predictor = match args.compare {
         true => Some(Predictor::new(args, &experiment, &mut stop)?),
@@ -47,8 +55,9 @@ pub(super) fn run(
         let prediction = predictor.as_ref().map(|predictor| predictor.predict(at, trainer));
         prediction.transpose()
     };
+    let model = model_of(&trials, trainer);
     let launch =
-        Launch { args, quiet, experiment: &experiment, trials: &trials, launcher, predict };
+        Launch { args, quiet, experiment: &experiment, trials: &trials, launcher, model, predict };
     runtime.block_on(launch.run(stop))
 }
 
@@ -106,6 +115,8 @@ struct Launch<'a, Predict> {
     experiment: &'a Experiment,
     trials: &'a [Trial],
     launcher: Launcher,
+    /// The model that the runs train, if it is the built-in trainer's.
+    model: Option<String>,
     /// Predicts the trial of this number, if it is to be compared.
     predict: Predict,
 }
@@ -119,7 +130,7 @@ where
         let Self { args, experiment, trials, .. } = self;
         let (repeats, format) = (args.repeat.get(), args.format.format());
         let mut report = experiment.report(trials, World::Deployment)?;
-        report.command = command();
+        (report.command, report.model) = (command(), self.model.clone());
         let mut out = Out::create(args.out.as_deref())?;
         let all = trials.len() * repeats as usize;
         let logs = Logs::new(args.out.clone())?;
@@ -136,6 +147,7 @@ where
                     Ended::Done(done) => done,
                     Ended::Stopped(code) => {
                         logs.remove();
+                        self.tell_of_checkpoint(&trial);
                         out.print_so_far(format, &report, all)?;
                         return Ok(code);
                     }
@@ -143,7 +155,7 @@ where
                 let compare = |it: &Prediction| it.compare(&result, &recording);
                 result.comparison = prediction.as_ref().map(compare);
                 launches.add(&result);
-                report.runs.push(result);
+                report.add(result, all);
                 out.append(&report, &trial, &recording);
             }
             if repeats > 1 {
@@ -154,6 +166,22 @@ where
         logs.remove();
         out.print(format, &report)?;
         differing.map_or_else(|| Ok(exit_code(&report.runs)), Err)
+    }
+
+    /// Tells where a run that was stopped goes on from, if it has checkpoints that outlive it.
+    fn tell_of_checkpoint(&self, trial: &Trial) {
+        let Some(folder) = trial.checkpoint_folder().filter(|_| !self.quiet) else { return };
+        // What can't be read is told when it is asked for.
+        let store = open_store(&folder.display().to_string()).ok();
+        if let Some(step) =
+            store.and_then(|store| Saver::new(store, Retention::default()).newest().ok()?)
+        {
+            anstream::eprintln!(
+                "{}: its last checkpoint is of step {step}, in {}; the same command goes on from it",
+                trial.name,
+                folder.display()
+            );
+        }
     }
 
     async fn launch(

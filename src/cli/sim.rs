@@ -12,7 +12,7 @@ use super::output::{Out, command, digests, exit_code};
 use super::progress::Several;
 use super::results::{Results, on_stop};
 use crate::deployment::ExitCode;
-use crate::experiment::{Trainer, Trial, simulate_all, timeline_file};
+use crate::experiment::{Trainer, Trial, model_of, simulate_all, timeline_file};
 use crate::live::Meter;
 use crate::report::{Report, Run, World};
 use crate::simulation::TimelineSpec;
@@ -42,7 +42,7 @@ pub(super) fn run(
         }
     }
     let mut report = experiment.report(&trials, World::Simulation)?;
-    report.command = command();
+    (report.command, report.model) = (command(), model_of(&trials, trainer));
     let out = Out::create(args.out.as_deref())?;
     if let (Some(steps), Some(out)) = (args.timeline, &args.out) {
         ask_for_timelines(&mut trials, steps, out)?;
@@ -65,8 +65,8 @@ pub(super) fn run(
             };
             tell_of_no_timeline(args.timeline, &run);
             results.with(|so_far| {
-                let SoFar { report, out, .. } = so_far.as_mut().expect(BEGUN);
-                report.runs.push(run);
+                let SoFar { report, out, all } = so_far.as_mut().expect(BEGUN);
+                report.add(run, *all);
                 out.append(report, trial, &recording);
             });
             Ok::<_, Failure>(())

@@ -16,7 +16,7 @@ use crate::deployment::{
     self, Control, Event, ExitCode, Member, Part, Proof, Seat, StopRequest, TaskOutcome,
     require_role,
 };
-use crate::experiment::{ExperimentError, Observed, Trainer, Trial};
+use crate::experiment::{ExperimentError, Observed, Trainer, Trial, model_of};
 use crate::live::{Board, Meter};
 use crate::report::{Report, World};
 use crate::runtime::{Host, Traffic};
@@ -47,6 +47,10 @@ pub(super) fn run(
     (seat.socket, seat.silence) = (socket, trial.silence);
     let mut report = experiment.report(std::slice::from_ref(&trial), World::Deployment)?;
     report.command = command();
+    report.model = match args.built_in {
+        true => model_of(std::slice::from_ref(&trial), &train),
+        false => model_of(std::slice::from_ref(&trial), trainer),
+    };
     if args.built_in {
         return attend((args, quiet), (&trial, report), (config, seat), control, &train);
     }
@@ -201,7 +205,8 @@ fn report(
     observed: &Observed,
 ) -> Result<ExitCode, Failure> {
     let result = trial.summarise(recording, observed, observed.ended.since(Time::ZERO));
-    report.runs.push(result);
+    report.add(result, 1);
+    report.of_task = observed.only_task().filter(|_| trial.cluster.spec.tasks().count() > 1);
     let mut out = Out::create(args.out.as_deref())?;
     out.append(&report, trial, recording);
     out.print(args.format.format(), &report)?;

@@ -166,7 +166,7 @@ impl Experiment {
             let place = logs.path().to_owned();
             let launched = launcher.launch((self, trial), place, Box::new(Unwatched), &mut stop);
             match runtime.block_on(launched)? {
-                Ended::Done((run, _)) => report.runs.push(run),
+                Ended::Done((run, _)) => report.add(run, trials.len()),
                 Ended::Stopped(code) => return Err(stopped(trial, code)),
             }
         }

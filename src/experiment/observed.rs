@@ -49,6 +49,12 @@ impl Observed {
         Self { skipped_faults: faults.iter().map(skipped).collect(), ..self }
     }
 
+    /// The task that this is observed of, if it is one alone.
+    pub(crate) fn only_task(&self) -> Option<String> {
+        let mut tasks = self.sent.keys();
+        tasks.next().filter(|_| tasks.next().is_none()).map(TaskName::to_string)
+    }
+
     /// Of a simulation of `cluster`.
     pub(super) fn simulated(outcome: &Outcome<()>, cluster: &Cluster) -> Self {
         let tasks = outcome.usage.keys().cloned();

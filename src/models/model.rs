@@ -42,6 +42,24 @@ impl Model {
         }
     }
 
+    /// Its name, in a scenario as far as it has one there.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Softmax => "softmax",
+            Self::Mlp { .. } => "mlp",
+            Self::Convnet => "convnet",
+            Self::Embedding(_) => "embedding",
+            Self::Published(Published::Alexnet) => "alexnet",
+            Self::Published(Published::Vgg16) => "vgg16",
+            Self::Published(Published::InceptionV3) => "inception_v3",
+            Self::Published(Published::Resnet50) => "resnet50",
+            Self::GraphDef(_) => "an imported graph",
+            Self::Layers(_) => "a table of layers",
+            Self::Count => "count",
+            Self::Null(_) => "null",
+        }
+    }
+
     /// Whether it is trained on data.
     pub(crate) fn has_data(&self) -> bool {
         !matches!(self, Self::Null(_) | Self::Count | Self::Layers(_))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::aim::Aim;
 use super::comparison::Comparison;
 use super::path::CriticalPath;
 use super::statistics::{Staleness, StepSeconds};
@@ -34,10 +35,22 @@ pub struct Report {
     pub world: World,
     /// The scenario, as changed by the command.
     pub settings: serde_json::Value,
+    /// Whether all its runs are there. Not while they go on, nor if the command was stopped or a run
+    /// has failed.
+    pub complete: bool,
+    /// The only task that the samples, gradients, waits and bytes are of, in a cluster whose tasks
+    /// were started one by one: each knows its own. None if they are of all tasks.
+    pub of_task: Option<String>,
+    /// The model of the built-in trainer that all its runs train; none if they differ in that, or a
+    /// program of one's own trains another.
+    pub model: Option<String>,
     /// The accuracy that all its runs are to reach; none if they differ in that, or have none.
     pub target: Option<f64>,
     /// The learning rates that were tried, of runs that were tuned.
     pub tuned: Vec<Tuned>,
+    /// What each of its runs trains; empty if all train the same.
+    #[serde(skip)]
+    pub aims: Vec<Aim>,
     /// One result a run, in the scenario's order.
     pub runs: Vec<Run>,
 }
@@ -45,6 +58,12 @@ pub struct Report {
 impl Report {
     /// The version of the form of `result.json`. Keys are added without a change of it.
     pub const FORMAT: u32 = 2;
+
+    /// Adds the next run of `total`.
+    pub(crate) fn add(&mut self, run: Run, total: usize) {
+        self.runs.push(run);
+        self.complete = self.runs.len() == total;
+    }
 
     /// The runs that were predicted, too: their names, and predicted beside measured.
     pub fn comparisons(&self) -> impl Iterator<Item = (&str, &Comparison)> {

@@ -229,6 +229,11 @@ impl Plan {
         }
     }
 
+    /// Whether all points are there: this is no part of a plan, and its command was not stopped.
+    pub fn is_complete(&self) -> bool {
+        self.points.len() == self.total
+    }
+
     /// What two parts that are not of one plan differ in.
     fn difference(&self, other: &Self) -> Option<&'static str> {
         [
@@ -255,10 +260,12 @@ impl Plan {
             candidates: &'a [Candidate],
             answers: Vec<Answer>,
             knees: Vec<Knee>,
+            complete: bool,
         }
         let candidates = self.candidates();
         let (answers, knees) = (self.answers(&candidates), self.knees(&candidates));
-        let whole = Whole { plan: self, candidates: &candidates, answers, knees };
+        let complete = self.is_complete();
+        let whole = Whole { plan: self, candidates: &candidates, answers, knees, complete };
         serde_json::to_writer_pretty(&mut out, &whole)?;
         writeln!(out)
     }

@@ -55,7 +55,8 @@ pub(super) fn title(report: &Report) -> String {
         (true, "launches") => format!("seed {}, {}", report.seed, means("launches")),
         (true, over) => means(over),
     };
-    format!("{}, {seed}{}: {clock}", report.scenario, parameters(&report.runs))
+    let model = report.model.as_ref().map_or_else(String::new, |model| format!(", {model}"));
+    format!("{}, {seed}{model}{}: {clock}", report.scenario, parameters(&report.runs))
 }
 
 /// The rows of the table; the first has the columns' names.
@@ -69,14 +70,34 @@ pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
         rows.push(COLUMNS.map(str::to_owned).into());
         rows.extend(report.runs.iter().map(|run| cells(run).into()));
     }
+    if report.has_own_targets() {
+        let firsts = if has_means(report) {
+            series(report).iter().map(|series| series.runs[0]).collect()
+        } else {
+            report.runs.iter().collect::<Vec<_>>()
+        };
+        add_targets(&mut rows, report, &firsts);
+    }
     rows
+}
+
+/// Adds a column with the accuracy that each of `runs` is to reach, before the time to it.
+fn add_targets(rows: &mut [Vec<String>], report: &Report, runs: &[&Run]) {
+    let target =
+        |run: &&Run| report.own_target(run).map_or_else(|| "-".to_owned(), |it| it.to_string());
+    let cells = std::iter::once("target".to_owned()).chain(runs.iter().map(target));
+    let at = rows[0].iter().position(|title| title == "to target [s]").unwrap_or(1);
+    for (row, cell) in rows.iter_mut().zip(cells) {
+        row.insert(at, cell);
+    }
 }
 
 /// Which run was faster, which did not reach the target, and which diverged.
 pub(super) fn remarks(report: &Report) -> Vec<String> {
     let over = told_apart_by(report);
+    let rankings = report.rankings();
     let mut lines: Vec<String> =
-        report.verdicts().iter().map(|verdict| verdict.render(report.target, over)).collect();
+        rankings.iter().map(|(target, verdict)| verdict.render(*target, over)).collect();
     lines.extend(report.tuned.iter().map(Tuned::render));
     lines.extend((!report.tuned.is_empty()).then(|| Tuned::REMARK.to_owned()));
     let are_unsure = !has_means(report) && !lines.is_empty();
@@ -84,6 +105,18 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     lines.extend(report.runs.iter().filter(|run| run.has_diverged()).map(|run| {
         format!("{} diverged: its loss is not finite at step {}", run.name, run.global_steps)
     }));
+    lines.extend(
+        report
+            .of_task
+            .iter()
+            .map(|task| format!("samples, gradients, waits and MB sent are those of {task} alone")),
+    );
+    if !report.complete {
+        lines.push(format!(
+            "not complete: {} runs are there, and others are not over, or have failed",
+            report.runs.len()
+        ));
+    }
     if are_unsure {
         let how = match report.world {
             World::Simulation => "(of one seed: `--seeds 10` says how sure that is)",

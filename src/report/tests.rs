@@ -84,6 +84,10 @@ fn report() -> Report {
         settings: serde_json::json!({"name": "sync-vs-async"}),
         target: Some(0.95),
         tuned: Vec::new(),
+        complete: true,
+        of_task: None,
+        model: None,
+        aims: Vec::new(),
         runs,
     }
 }
@@ -276,7 +280,8 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
             .filter_map(|rest| rest.split_once("\": ").map(|(key, _)| key.to_owned()));
         keys.collect::<Vec<_>>()
     };
-    let of_all = "format trainyard command scenario seed world settings target tuned runs";
+    let of_all = "format trainyard command scenario seed world settings complete of_task model \
+                  target tuned runs";
     assert_eq!(keys_at(1), of_all.split_whitespace().collect::<Vec<_>>());
     let of_a_run = "name run seed repeat settings end mode parameters global_steps resumed_from \
                     samples seconds wall_seconds start_seconds steps_per_second \
@@ -328,6 +333,25 @@ fn a_run_that_diverged_is_last_and_no_other_is_compared_with_it() {
             assert!(text.contains("wild diverged: its loss is not finite at step 1200"));
         }
     }
+}
+
+#[test]
+fn a_report_says_whether_runs_are_missing_and_of_which_task_alone_it_is() {
+    let under = |report: &Report| table::render(report, Layout::Plain);
+    assert!(!under(&report()).contains("not complete") && !under(&report()).contains("alone"));
+    let part = Report { complete: false, of_task: Some("worker:0".to_owned()), ..report() };
+    let says = [
+        "\nnot complete: 3 runs are there, and others are not over, or have failed\n",
+        "\nsamples, gradients, waits and MB sent are those of worker:0 alone\n",
+    ];
+    let mut page = Vec::new();
+    html::write(&part, &[], &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    for says in says {
+        assert!(under(&part).contains(says) && page.contains(says.trim()), "{says}");
+    }
+    let value: serde_json::Value = serde_json::from_str(&json_of(&part)).unwrap();
+    assert_eq!((&value["complete"], &value["of_task"]), (&false.into(), &"worker:0".into()));
 }
 
 #[test]

@@ -90,6 +90,15 @@ impl LateData {
 }
 
 impl Trial {
+    /// Whether its data are as many and as large as those of `other`, or neither has any.
+    pub(in crate::experiment) fn has_data_like(&self, other: &Self) -> bool {
+        match (&self.data_key, &other.data_key) {
+            (Some(key), Some(other)) => key.is_like(other),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
     /// Finds its data: those of one of the trials `before`, if they are the same. If they only
     /// differ by the seed they are loaded when it begins, and put on `shelf`.
     ///

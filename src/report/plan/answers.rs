@@ -98,7 +98,9 @@ impl Plan {
             let answer = |asked: &Asked| self.answer(*asked, &given, &alike);
             asked.iter().map(answer).collect::<Vec<_>>()
         };
-        circumstances.into_iter().flat_map(answers).collect()
+        let all = circumstances.into_iter().flat_map(answers);
+        // Points that are missing may keep a limit that none keeps so far.
+        all.filter(|answer| answer.best.is_some() || self.is_complete()).collect()
     }
 
     /// The answer from `candidates`, for which the same is given.

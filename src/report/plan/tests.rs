@@ -175,3 +175,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_plan_with_points_missing_says_so_and_does_not_say_that_none_keeps_a_limit() {
+    let question = Question { within: Some(10.0), ..priced() };
+    let whole = plan(question, &[(200.0, 1.0, 1), (90.0, 4.0, 2)]);
+    let part = Plan { total: 3, ..whole.clone() };
+    assert_eq!((answers(&whole).len(), answers(&part).len()), (3, 2));
+    let complete = |plan: &Plan| {
+        let mut json = Vec::new();
+        plan.write_json(&mut json).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&json).unwrap()["complete"].clone()
+    };
+    assert_eq!((complete(&whole), complete(&part)), (json!(true), json!(false)));
+    let first = |plan: &Plan| plan.render(Layout::Plain).lines().next().unwrap().to_owned();
+    assert!(first(&part).ends_with("; not complete: 2 of 3 points"), "{}", first(&part));
+    assert!(!first(&whole).contains("complete"));
+    let mut page = Vec::new();
+    part.write_page(&mut page).unwrap();
+    assert!(String::from_utf8(page).unwrap().contains("not complete: 2 of 3 points"));
+}

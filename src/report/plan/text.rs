@@ -115,7 +115,11 @@ impl Plan {
             (None, Some(target)) => format!("simulated trainings to an accuracy of {target}"),
             (None, None) => "simulated trainings".to_owned(),
         };
-        format!("{}: {what}", self.scenario)
+        let points = match self.is_complete() {
+            true => String::new(),
+            false => format!("; not complete: {} of {} points", self.points.len(), self.total),
+        };
+        format!("{}: {what}{points}", self.scenario)
     }
 
     /// The rows of the table; the first has the columns' names.
