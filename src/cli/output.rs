@@ -98,8 +98,11 @@ fn notes(report: &Report) -> Vec<String> {
         if has_digests {
             notes.push(format!("{name}: {}", digests(run)));
         }
-        notes.extend(run.resumed_from.map(|step| {
-            format!("{name}: went on from the checkpoint of step {step} of an earlier training")
+        notes.extend(run.resumed_from.map(|step| match run.gradients.computed {
+            0 => format!("{name}: nothing was left to do: step {step} is saved"),
+            _ => {
+                format!("{name}: went on from the checkpoint of step {step} of an earlier training")
+            }
         }));
         notes.extend(run.failed_checkpoints.iter().map(|(step, why)| {
             format!("{name}: the checkpoint of step {step} could not be written: {why}")

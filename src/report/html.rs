@@ -155,10 +155,15 @@ fn busy(run: &Run) -> String {
     }
     let header = ["task", "kernels", "message thread", "card, sending", "card, receiving"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
+    // Without `[hosts]` or a calibration a message has a cost, and no thread that could be busy.
+    let has_threads = run.usage.values().any(|usage| usage.messages > 0.0);
     for (task, usage) in &run.usage {
         let Usage { compute, messages, card_out, card_in } = *usage;
         let shares = [compute, messages, card_out, card_in];
-        let cells = shares.map(|share| format!("{:.1} %", 100.0 * share));
+        let mut cells = shares.map(|share| format!("{:.1} %", 100.0 * share));
+        if !has_threads {
+            cells[1] = "not modelled".to_owned();
+        }
         rows.push([&[task.to_string()][..], &cells].concat());
     }
     let table = grid(&format!("how busy the tasks of {} were", run.name), &rows);

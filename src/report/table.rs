@@ -166,14 +166,17 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
         .staleness
         .as_ref()
         .map(|staleness| format!("{:.2} ({})", staleness.mean, staleness.p99));
+    // A run that found its training finished has taken no step that a rate could be of.
+    let has_rates = run.gradients.computed > 0 || run.resumed_from.is_none();
+    let rate = |rate: f64| has_rates.then_some(rate);
     let sent = run.step_bytes_sent.values().sum::<u64>() as f64 / 1e6;
     [
         run.name.clone(),
         number(run.seconds_to_target, 3),
         number(Some(run.seconds), 3),
         run.global_steps.to_string(),
-        number(Some(run.steps_per_second), decimals_of(run.steps_per_second).max(1)),
-        number(Some(run.samples_per_second), decimals_of(run.samples_per_second)),
+        number(rate(run.steps_per_second), decimals_of(run.steps_per_second).max(1)),
+        number(rate(run.samples_per_second), decimals_of(run.samples_per_second)),
         staleness.unwrap_or_else(|| "-".to_owned()),
         run.gradients.dropped.to_string(),
         number(run.test_accuracy, 4),

@@ -355,6 +355,28 @@ fn a_report_says_whether_runs_are_missing_and_of_which_task_alone_it_is() {
 }
 
 #[test]
+fn a_training_that_was_finished_before_has_no_rates() {
+    let finished =
+        Run { resumed_from: Some(3000), gradients: Gradients::default(), ..run("done", None, 0.0) };
+    let rows = table::rows(&Report { runs: vec![finished], ..report() });
+    let at = rows[0].iter().position(|title| title == "steps/s").unwrap();
+    assert_eq!(rows[1][at..at + 2], ["-", "-"]);
+}
+
+#[test]
+fn a_message_thread_that_is_not_modelled_is_not_shown_as_idle() {
+    let page_of = |messages: f64| {
+        let usage = [(TaskName::new("ps", 0), Usage { messages, ..Usage::default() })].into();
+        let one = Run { usage, ..limited(&[(Cause::Compute, 1.0)], &["worker:0"]) };
+        let mut page = Vec::new();
+        html::write(&Report { runs: vec![one], ..report() }, &[], &mut page).unwrap();
+        String::from_utf8(page).unwrap()
+    };
+    assert!(page_of(0.0).contains("<td>not modelled</td>"));
+    assert!(page_of(0.25).contains("<td>25.0 %</td>"));
+}
+
+#[test]
 fn the_csv_has_one_row_per_worker_step_with_exact_times() {
     let row = StepRow {
         worker: TaskName::new("worker", 3),
