@@ -17,7 +17,8 @@ pub(super) fn run(args: &InitArgs) -> Result<ExitCode, Failure> {
     let folder = args.folder.display().to_string();
     fs::create_dir_all(&args.folder).map_err(Failure::writing(folder))?;
     let made = OpenOptions::new().write(true).create_new(true).open(&path);
-    let written = made.and_then(|mut file| file.write_all(SCENARIO.as_bytes()));
+    let text = SCENARIO.replace("sims/sync_vs_async.toml", &shown);
+    let written = made.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(Failure::writing(shown.clone()))?;
     anstream::eprintln!(
         "{shown} is a scenario with a comment on each key; run it with `trainyard sim {shown}`"
