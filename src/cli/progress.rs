@@ -16,6 +16,9 @@ use crate::units::Time;
 
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 const PRINT_EVERY: Duration = Duration::from_secs(2);
+/// The number of steps from which on their speed tells how long the others take: the first of a task
+/// are slow.
+const ENOUGH: u64 = 10;
 
 /// The progress of one run.
 pub(crate) struct Progress {
@@ -160,7 +163,7 @@ impl Progress {
         let of = self.total_steps.map(|total| format!("/{total}")).unwrap_or_default();
         let loss = loss.map(|loss| format!(", loss {loss:.4}")).unwrap_or_default();
         let left = match self.total_steps {
-            Some(total) if rate > 0.0 => {
+            Some(total) if global_step >= ENOUGH => {
                 format!(", {:.0}s left", total.saturating_sub(global_step) as f64 / rate)
             }
             _ => String::new(),
@@ -206,6 +209,15 @@ mod tests {
             NOW,
         );
         assert_eq!(line, "sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left");
+    }
+
+    #[test]
+    fn the_first_steps_do_not_tell_how_long_a_training_takes() {
+        let after = |steps| {
+            let progress = Progress::new("sync", Some(2000), true);
+            progress.describe(Duration::from_secs(2), steps, None, NOW)
+        };
+        assert!(!after(1).contains("left") && after(10).ends_with(", 398s left"));
     }
 
     #[test]
