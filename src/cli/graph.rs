@@ -72,7 +72,7 @@ fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
     let path = args.source.display().to_string();
     let failed = |problem: String| Failure::Graph { path: path.clone(), problem };
     let graph = if is_scenario(&args.source) {
-        step_of_scenario(&args.source, &[])?.graph
+        step_of_scenario(&args.source, &[], None)?.graph
     } else {
         let imported = read(&args.source, &[])?;
         imported.graph().snapshot().map_err(|error| failed(error.to_string()))?
@@ -104,9 +104,16 @@ struct ChiefStep {
     request: Request,
 }
 
-/// The step of the first run's chief.
-fn step_of_scenario(source: &Path, sets: &[Change]) -> Result<ChiefStep, Failure> {
+/// The step of the chief of `run`, or of the first run.
+fn step_of_scenario(
+    source: &Path,
+    sets: &[Change],
+    run: Option<&str>,
+) -> Result<ChiefStep, Failure> {
     let mut experiment = Experiment::load(source)?;
+    if let Some(run) = run {
+        experiment = experiment.only(run);
+    }
     for change in sets {
         experiment = experiment.change(change.clone());
     }
@@ -145,7 +152,7 @@ fn step_of_scenario(source: &Path, sets: &[Change]) -> Result<ChiefStep, Failure
 }
 
 fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
-    let step = step_of_scenario(&args.source, &args.sets)?;
+    let step = step_of_scenario(&args.source, &args.sets, args.run.as_deref())?;
     let ChiefStep { scenario, run, chief, tasks, graph, request } = step;
     let failed =
         |error: Error| Failure::Experiment(ExperimentError::Run { run: run.clone(), error });

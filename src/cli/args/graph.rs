@@ -61,13 +61,16 @@ pub(crate) struct ImportArgs {
 /// The arguments of `graph show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// A scenario (`.toml`), whose first run's chief takes the step, or the file of a binary
-    /// GraphDef.
+    /// A scenario (`.toml`), whose chief takes the step, or the file of a binary GraphDef.
     pub(crate) source: PathBuf,
 
     /// Of a GraphDef, show only what these nodes or outputs need.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) outputs: Vec<String>,
+
+    /// Show a step of the run of this name, instead of the first.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
 
     /// Change one key of the scenario, as in `cluster.ps=2`; may be repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
