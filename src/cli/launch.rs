@@ -92,6 +92,14 @@ impl Predictor {
     ) -> Result<Self, Failure> {
         let mut experiment = experiment.clone();
         if let Some(path) = &args.calibration {
+            if !path.is_file() {
+                return Err(ExperimentError::Impossible(format!(
+                    "--calibration {}: there is no such file; `trainyard calibrate --out FILE` \
+                     writes one",
+                    path.display()
+                ))
+                .into());
+            }
             let path =
                 std::path::absolute(path).map_err(Failure::system("find the calibration"))?;
             experiment =

@@ -47,7 +47,7 @@ pub enum ExperimentError {
     /// A run would take more memory than the limit.
     #[error(
         "run `{run}` may take {needs} of memory, over the limit of {limit}: most of it, {of_it}, \
-         is for {what}; make that smaller, or set `memory_limit` higher than this machine's memory"
+         is for {what}; make that smaller, or raise `memory_limit` (default: this machine's memory)"
     )]
     TooLarge {
         /// The run's name.

@@ -18,6 +18,7 @@ use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::data::Dataset;
+use crate::kernels::Numerics;
 use crate::live::About;
 use crate::models::Model;
 use crate::report::{self, plan::Price};
@@ -170,12 +171,23 @@ impl Trial {
     /// Checks that the devices that the scenario names are there when it is deployed.
     ///
     /// # Errors
-    /// If tasks have GPUs, and soft placement is not allowed; or if the model only has costs.
+    /// If tasks have GPUs, and soft placement is not allowed; or if the model or its images only have
+    /// costs.
     pub(super) fn check_deployable(&self) -> Result<(), ExperimentError> {
         if matches!(self.settings.model, Model::Layers(_)) {
             let why = format!(
                 "run `{}`: of a table of layers only the costs are known, so there is nothing to \
                  compute; simulate it",
+                self.name
+            );
+            return Err(ExperimentError::Impossible(why));
+        }
+        if let (Model::Published(_), Numerics::Shapes) =
+            (&self.settings.model, self.cluster.numerics)
+        {
+            let why = format!(
+                "run `{}`: with `numerics = \"shapes\"` its images have no numbers to compute \
+                 with; simulate it, or deploy it with `--unset compute.numerics`",
                 self.name
             );
             return Err(ExperimentError::Impossible(why));

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::Trial;
 use crate::experiment::{Experiment, ExperimentError, check_places};
-use crate::report::Run;
+use crate::report::{Run, World};
 use crate::training::train;
 
 /// A training of two workers for 5 s, whose chief takes 100 s a step, with `more` keys.
@@ -56,6 +56,15 @@ fn a_learning_rate_to_try_may_be_greater_than_any_integer() {
                 [tune]\nlearning_rate = [1e20, 1e-20]\n";
     let report = Experiment::parse(text).unwrap().simulate(train).unwrap();
     assert_eq!(report.tuned[0].learning_rate, 1e-20);
+}
+
+#[test]
+fn images_without_numbers_are_refused_before_a_task_is_deployed() {
+    let text = "[compute]\nnumerics = 'shapes'\n[program]\nmodel = 'resnet50'\nbatch = 1\n";
+    let experiment = Experiment::parse(text).unwrap();
+    let error = experiment.trials_in(World::Deployment).err().unwrap().to_string();
+    assert!(error.contains("`--unset compute.numerics`"), "{error}");
+    assert!(experiment.trials_in(World::Simulation).is_ok());
 }
 
 /// Checks the launches of `sweep`, or of 3 seeds, of a run with checkpoints in `directory`.
