@@ -188,7 +188,11 @@ impl<M: Payload> Node<M> {
     pub(super) fn note_refusal(&self, who: String, why: String) {
         let mut refusals = self.refusals.borrow_mut();
         if refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.clone(), why.clone())) {
-            tracing::warn!(task = %self.task, who, why, "no connection");
+            match &*why {
+                // This task has closed it: it ends.
+                "closed" => tracing::debug!(task = %self.task, who, why, "no connection"),
+                _ => tracing::warn!(task = %self.task, who, why, "no connection"),
+            }
         }
     }
 

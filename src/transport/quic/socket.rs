@@ -4,7 +4,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use quinn::udp::{RecvMeta, Transmit};
@@ -76,10 +76,12 @@ pub(super) fn bind_everywhere(port: u16) -> io::Result<UdpSocket> {
     })
 }
 
-/// Enlarges the socket's buffers as far as the system permits.
+/// Enlarges the socket's buffers as far as the system permits. A process tells once that they are
+/// small.
 pub(super) fn enlarge(socket: &UdpSocket) -> io::Result<SocketBuffers> {
     let buffers = SocketBuffers::enlarge(socket)?;
-    if buffers.are_small() {
+    static IS_TOLD: AtomicBool = AtomicBool::new(false);
+    if buffers.are_small() && !IS_TOLD.swap(true, Ordering::Relaxed) {
         tracing::warn!(
             receive = buffers.receive,
             send = buffers.send,
