@@ -32,6 +32,39 @@ fn hops() -> Vec<(String, String)> {
     .collect()
 }
 
+/// The example of the section `title` of the guide to scenarios, and the section's tables.
+fn section(title: &str) -> (String, String) {
+    let guide = guide("scenarios.md");
+    let (_, rest) = guide.split_once(&format!("\n## {title}\n")).expect("there is such a section");
+    let section = rest.split("\n## ").next().unwrap();
+    let example = section.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    (example.unwrap_or_default().to_owned(), section.to_owned())
+}
+
+#[test]
+fn the_guides_example_of_each_fault_is_a_scenario() {
+    let (example, _) = section("Faults");
+    let experiment = Experiment::parse(example).unwrap();
+    let (_, scenario) = experiment.scenarios().unwrap().remove(0);
+    assert_eq!(scenario.faults.list.len(), 9);
+}
+
+#[test]
+fn the_keys_in_the_guides_table_of_defaults_exist() {
+    let (_, table) = section("Keys and defaults");
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    let cells = rows.map(|row| row.split('|').nth(1).unwrap().to_owned());
+    let keys: Vec<String> =
+        cells.flat_map(|cell| quoted(&cell).map(str::to_owned).collect::<Vec<_>>()).collect();
+    assert!(keys.len() > 30, "{keys:?}");
+    for key in keys.iter().filter(|key| key.contains('.') && !key.contains("JOB")) {
+        let experiment = Experiment::parse("").unwrap().set(&format!("{key}=no_value")).unwrap();
+        if let Err(error) = experiment.scenarios() {
+            assert!(!error.to_string().contains("unknown field"), "{key}: {error}");
+        }
+    }
+}
+
 #[test]
 fn each_hop_of_a_step_is_a_function_of_the_file_that_the_guide_names() {
     let hops = hops();
