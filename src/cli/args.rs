@@ -77,8 +77,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Run a scenario for real on this machine: one process a task, over QUIC.
     Launch(LaunchArgs),
-    /// Measure this machine, which takes a minute or more and wants it quiet, and write a scenario's
-    /// `[calibration]`; or a running cluster.
+    /// Measure this machine, for a minute or more in which nothing else should run, and write a
+    /// scenario's `[calibration]`; or a running cluster.
     Calibrate(CalibrateArgs),
     /// Run one task of a scenario; its cluster and role come from the flags, a file, TF_CONFIG or
     /// SLURM.

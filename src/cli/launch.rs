@@ -185,7 +185,7 @@ where
             store.and_then(|store| Saver::new(store, Retention::default()).newest().ok()?)
         {
             anstream::eprintln!(
-                "{}: its last checkpoint is of step {step}, in {}; the same command goes on from it",
+                "{}: its last checkpoint is of step {step}, in {}; the same command goes on",
                 trial.name,
                 folder.display()
             );

@@ -16,8 +16,8 @@ use crate::units::Time;
 
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 const PRINT_EVERY: Duration = Duration::from_secs(2);
-/// The number of steps from which on their speed tells how long the others take: the first of a task
-/// are slow.
+/// The number of steps from which on their speed tells how long the others take: the first are
+/// slow.
 const ENOUGH: u64 = 10;
 
 /// The progress of one run.

@@ -64,7 +64,7 @@ pub(super) fn run(
                 result => result?,
             };
             if args.replay.is_some() {
-                // It waits for the order of its tapes, which no part of the cluster is to blame for.
+                // It waits for the order of its tapes, whatever the cluster is like.
                 run.critical_path = None;
             }
             tell_of_no_timeline(args.timeline, &run);

@@ -171,8 +171,8 @@ impl Trial {
     /// Checks that the devices that the scenario names are there when it is deployed.
     ///
     /// # Errors
-    /// If tasks have GPUs, and soft placement is not allowed; or if the model or its images only have
-    /// costs.
+    /// If tasks have GPUs, and soft placement is not allowed; or if the model or its images only
+    /// have costs.
     pub(super) fn check_deployable(&self) -> Result<(), ExperimentError> {
         if matches!(self.settings.model, Model::Layers(_)) {
             let why = format!(

@@ -35,8 +35,8 @@ pub struct Report {
     pub world: World,
     /// The scenario, as changed by the command.
     pub settings: serde_json::Value,
-    /// Whether all its runs are there. Not while they go on, nor if the command was stopped or a run
-    /// has failed.
+    /// Whether all its runs are there. Not while they go on, nor if the command was stopped or a
+    /// run has failed.
     pub complete: bool,
     /// The only task that the samples, gradients, waits and bytes are of, in a cluster whose tasks
     /// were started one by one: each knows its own. None if they are of all tasks.
