@@ -20,6 +20,7 @@ mod model;
 mod path;
 pub mod plan;
 mod plot;
+mod rankings;
 mod series;
 mod statistics;
 pub mod table;

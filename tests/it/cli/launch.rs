@@ -141,7 +141,9 @@ fn a_launch_trains_and_synchronous_weights_are_those_of_the_simulation_to_the_la
     let said = Launch::start(&path, &["--out", out.to_str().unwrap()]).end();
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(
-        said.out.contains("small, seed 3, 650 parameters: deployment, seconds of the wall clock"),
+        said.out.contains(
+            "small, seed 3, softmax, 650 parameters: deployment, seconds of the wall clock"
+        ),
         "{}",
         said.out
     );
