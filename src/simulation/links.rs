@@ -130,8 +130,8 @@ impl Links {
         if self.established.is_empty() { 0 } else { established().unwrap_or(0) }
     }
 
-    /// Whether `observer` is up, has talked with `peer`, and has not given up their last connection:
-    /// until the next one is established, it has none to lose.
+    /// Whether `observer` is up, has talked with `peer`, and has not given up their last
+    /// connection: until the next one is established, it has none to lose.
     pub(super) fn has_one_to_lose(&self, observer: usize, peer: usize) -> bool {
         self.is_up(observer)
             && self.is_connected(observer, peer)
