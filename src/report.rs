@@ -20,7 +20,6 @@ mod model;
 mod path;
 pub mod plan;
 mod plot;
-mod rankings;
 mod series;
 mod statistics;
 pub mod table;

@@ -122,9 +122,9 @@ impl Control {
         }
     }
 
-    /// Tells the launcher now and then what `recording` has come to hold, which the task then
-    /// forgets, as a training may last for days, and what the task has `sent`. The recording keeps
-    /// what a launcher that stands still has not read.
+    /// Tells the launcher now and then what the task has `sent`, and what is new in `recording`.
+    /// The task forgets what it has told: a training may last for days. While the launcher does not
+    /// read, nothing is told and nothing is forgotten.
     pub(crate) async fn record(self, recording: SharedRecording, sent: Rc<Cell<Traffic>>) {
         let mut told = Traffic::default();
         loop {

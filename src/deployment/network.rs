@@ -332,8 +332,8 @@ impl Inbox<Message> for Sorter {
     }
 }
 
-/// Tells `to` the task's status, and again if it has asked again meanwhile. An answer is on its way
-/// until all that is for `to` has been written, which may take long if it does not read.
+/// Tells `to` the task's status, and waits until that is written, which takes long if `to` does not
+/// read. If `to` has asked once more or several times by then, it is told once more.
 async fn answer(network: Weak<Network>, to: PeerId) {
     while let Some(asked) = network.upgrade() {
         let server = asked.server.borrow().upgrade();

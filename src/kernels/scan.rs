@@ -18,7 +18,7 @@ pub(crate) fn sums<T: Number>(x: &[T], axis: [usize; 2], order: Order, out: &mut
     scan(x, axis, order, T::ZERO, T::plus, out);
 }
 
-/// The cumulative products along an axis, as [`sums`] (TensorFlow `Cumprod`).
+/// The cumulative products along an axis, in the orders that [`sums`] has (TensorFlow `Cumprod`).
 pub(crate) fn products<T: Number>(x: &[T], axis: [usize; 2], order: Order, out: &mut [T]) {
     scan(x, axis, order, T::ONE, T::times, out);
 }

@@ -22,8 +22,7 @@ struct Whole<'a> {
 ///
 /// Every key is always there, in a fixed order; an absent or non-finite value is `null`.
 pub fn write(report: &Report, mut out: impl Write) -> io::Result<()> {
-    let summaries = report.summaries();
-    let verdicts = report.rankings().into_iter().map(|(_, verdict)| verdict).collect();
+    let (summaries, verdicts) = (report.summaries(), report.verdicts());
     serde_json::to_writer_pretty(&mut out, &Whole { report, summaries, verdicts })?;
     writeln!(out)
 }

@@ -95,9 +95,8 @@ fn add_targets(rows: &mut [Vec<String>], report: &Report, runs: &[&Run]) {
 /// Which run was faster, which did not reach the target, and which diverged.
 pub(super) fn remarks(report: &Report) -> Vec<String> {
     let over = told_apart_by(report);
-    let rankings = report.rankings();
-    let mut lines: Vec<String> =
-        rankings.iter().map(|(target, verdict)| verdict.render(*target, over)).collect();
+    let verdicts = report.verdicts();
+    let mut lines: Vec<String> = verdicts.iter().map(|verdict| verdict.render(over)).collect();
     lines.extend(report.tuned.iter().map(Tuned::render));
     lines.extend((!report.tuned.is_empty()).then(|| Tuned::REMARK.to_owned()));
     let are_unsure = !has_means(report) && !lines.is_empty();

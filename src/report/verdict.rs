@@ -1,15 +1,17 @@
 //! Verdicts: which of two runs was faster, by how much, and how sure that is.
 //!
-//! Only runs that differ in nothing but the run are compared, never two points of a sweep. With a
-//! target accuracy they are compared by their time to it, else by the samples of applied gradients
-//! a second: a global step stands for one gradient in one mode, and for many in another. Of several
-//! seeds each is compared with the same seed of the other run, so that what both drew alike does
-//! not count as difference. Of several runs the fastest is chosen by the numbers that it is then
-//! compared by, which is as if each pair were compared, and of many pairs one differs by chance: so
-//! what is sure is sure of all of them together (Bonferroni's correction).
+//! Only runs that differ in nothing but the run are compared, never two points of a sweep, nor runs
+//! that train other programs or to another accuracy. With a target accuracy they are compared by
+//! their time to it, else by the samples of applied gradients a second: a global step stands for
+//! one gradient in one mode, and for many in another. Of several seeds each is compared with the
+//! same seed of the other run, so that what both drew alike does not count as difference. Of
+//! several runs the fastest is chosen by the numbers that it is then compared by, which is as if
+//! each pair were compared, and of many pairs one differs by chance: so what is sure is sure of all
+//! of them together (Bonferroni's correction).
 
 use serde::Serialize;
 
+use super::aim::Aim;
 use super::estimate::{Estimate, chance_of_no_difference};
 use super::series::{Series, series};
 use super::{Report, Run, Swept};
@@ -36,6 +38,9 @@ pub struct Verdict {
     pub settings: Swept,
     /// What they are compared by.
     pub by: Measure,
+    /// The accuracy that both are to reach, if they are compared by that.
+    #[serde(skip)]
+    pub target: Option<f64>,
     /// The run that was faster, by its name in the scenario.
     pub faster: String,
     /// The other run.
@@ -69,36 +74,59 @@ impl Measure {
 }
 
 impl Report {
-    /// The fastest run beside each other one: by the time to the target if there is one, else by
-    /// the samples that they train on a second.
+    /// The fastest run beside each other one with the same swept values and the same aim: by the
+    /// time to the target if there is one, else by the samples that they train on a second.
     pub fn verdicts(&self) -> Vec<Verdict> {
-        let by = match self.target {
-            Some(_) => Measure::TimeToTarget,
-            None => Measure::SamplesPerSecond,
+        let all = series(self);
+        let group = |series: &Series<'_>| (series.settings().clone(), self.aim(series.runs[0]));
+        let groups: Vec<_> = all.iter().map(group).collect();
+        let mut found = Vec::new();
+        for (at, first) in groups.iter().enumerate() {
+            if !groups[..at].contains(first) {
+                let alike = all.iter().zip(&groups).filter(|(_, group)| *group == first);
+                let target = first.1.map_or(self.target, |(_, target)| target);
+                found.extend(verdicts(alike.map(|(series, _)| series), target));
+            }
+        }
+        found
+    }
+
+    /// The program and the target of `run`, if runs differ in them.
+    fn aim(&self, run: &Run) -> Option<(usize, Option<f64>)> {
+        // A tuned run has lost its learning rate.
+        let has = |aim: &&Aim| {
+            run.settings.iter().all(|(key, value)| aim.settings.get(key) == Some(value))
         };
-        verdicts(&series(self), by)
+        let aim = self.aims.iter().filter(|aim| aim.run == run.run).find(has)?;
+        Some((aim.program, aim.target))
+    }
+
+    /// Whether the runs are to reach different accuracies.
+    pub(super) fn has_own_targets(&self) -> bool {
+        self.aims.iter().any(|aim| aim.target != self.target)
+    }
+
+    /// The accuracy that `run` is to reach, by itself.
+    pub(super) fn own_target(&self, run: &Run) -> Option<f64> {
+        self.aim(run)?.1
     }
 }
 
-/// The fastest of the series with the same swept values beside each other one. Series without a
-/// number for `by`, or that diverged with a seed, are not compared.
-fn verdicts(all: &[Series<'_>], by: Measure) -> Vec<Verdict> {
-    let mut found = Vec::new();
-    for (at, first) in all.iter().enumerate() {
-        if all[..at].iter().any(|earlier| earlier.settings() == first.settings()) {
-            continue;
-        }
-        let alike = all.iter().filter(|series| series.settings() == first.settings());
-        let mut comparable: Vec<(f64, &Series<'_>)> = alike
-            .filter(|series| !series.has_diverged())
-            .filter_map(|series| Some((by.mean_speed(series)?, series)))
-            .collect();
-        comparable.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let Some(((_, fastest), others)) = comparable.split_first() else { continue };
-        let pairs = comparable.len() * others.len() / 2;
-        found.extend(others.iter().filter_map(|(_, other)| verdict(fastest, other, by, pairs)));
-    }
-    found
+/// The fastest of the series with one aim beside each other one. Series without a number to be
+/// compared by, or that diverged with a seed, are not compared.
+fn verdicts<'a>(alike: impl Iterator<Item = &'a Series<'a>>, target: Option<f64>) -> Vec<Verdict> {
+    let by = if target.is_some() { Measure::TimeToTarget } else { Measure::SamplesPerSecond };
+    let mut comparable: Vec<(f64, &Series<'_>)> = alike
+        .filter(|series| !series.has_diverged())
+        .filter_map(|series| Some((by.mean_speed(series)?, series)))
+        .collect();
+    comparable.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let Some(((_, fastest), others)) = comparable.split_first() else { return Vec::new() };
+    let pairs = comparable.len() * others.len() / 2;
+    let beside = |(_, other): &(f64, &Series<'_>)| {
+        Some(Verdict { target, ..verdict(fastest, other, by, pairs)? })
+    };
+    others.iter().filter_map(beside).collect()
 }
 
 /// The comparison of two of the runs that make so many `pairs`.
@@ -113,6 +141,7 @@ fn verdict(faster: &Series<'_>, slower: &Series<'_>, by: Measure, pairs: usize) 
     Some(Verdict {
         settings: faster.settings().clone(),
         by,
+        target: None,
         faster: faster.name(),
         slower: slower.name(),
         times,
@@ -124,7 +153,7 @@ fn verdict(faster: &Series<'_>, slower: &Series<'_>, by: Measure, pairs: usize) 
 impl Verdict {
     /// `a reached 0.95 accuracy 1.83 times faster than b`, with the interval if there is one.
     /// The seeds or launches are `over`.
-    pub(super) fn render(&self, target: Option<f64>, over: &str) -> String {
+    pub(super) fn render(&self, over: &str) -> String {
         let Self { faster, slower, times, .. } = self;
         let interval = match (times.low, times.high) {
             (Some(low), Some(high)) => {
@@ -134,7 +163,7 @@ impl Verdict {
         };
         let times = times.mean;
         let is_as_fast = times < 1.005 && interval.is_empty();
-        match (self.by, target) {
+        match (self.by, self.target) {
             _ if self.is_sure == Some(false) => format!(
                 "{faster} and {slower} can't be told apart by {}: {times:.2} times{interval}{}",
                 match self.by {

@@ -31,8 +31,7 @@ pub struct Membership {
     epoch: Epoch,
     is_over: bool,
     members: Members,
-    /// The number of workers of the training that is under way or over, once one of them has made
-    /// ready.
+    /// The number of workers of the present or last training. Unknown until a worker has joined.
     size: Option<u32>,
     /// The number of silences so far.
     silences: u64,
@@ -233,9 +232,9 @@ impl Membership {
         self.members.state(worker) == State::Left
     }
 
-    /// Whether no worker of the training is live and some have left: those that are only lost may
-    /// come back. It is of `workers`, unless one that made ready for it gave another number: the
-    /// next training may be larger or smaller.
+    /// Whether the training has no live worker, and at least one has left: of workers that are all
+    /// lost, one may come back. It has `workers` if its own number is unknown; theirs may be the
+    /// number of the next training, which is larger or smaller.
     pub fn all_departed(&self, workers: u32) -> bool {
         let workers = self.size.unwrap_or(workers);
         self.live(workers) == 0 && self.have_some_left(workers)

@@ -89,14 +89,11 @@ impl World {
 
     /// Hands an envelope that has arrived to the actors, once their message thread has received it.
     pub(super) fn take_in(&mut self, delivery: Delivery<Envelope>, actions: &mut Vec<Action>) {
-        let (from, to) = (delivery.from, delivery.to);
-        let Some(thread) = &self.message_thread else { return self.hand_over(delivery, actions) };
-        if self.links.must_wait(from, to, delivery.payload.stamp) {
-            return self.held.push(delivery);
-        }
-        if !self.links.is_up(to) {
+        let (from, to, stamp) = (delivery.from, delivery.to, delivery.payload.stamp);
+        let is_received = self.links.is_up(to) && !self.links.must_wait(from, to, stamp);
+        let Some(thread) = self.message_thread.as_ref().filter(|_| is_received) else {
             return self.hand_over(delivery, actions);
-        }
+        };
         let cost = thread.receive.fixed + self.coding_time(to, &delivery.payload);
         self.wake_thread(to, WokenBy::Envelope);
         self.do_on_thread(to, (Activity::Receiving, cost), Chore::Receive(Box::new(delivery)));
