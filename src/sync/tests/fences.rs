@@ -97,9 +97,12 @@ impl Seen {
                 self.members.leave(worker);
                 self.coordinator.leave(&self.members, worker)
             }
-            // The runtime lets nobody begin while there is a fence.
+            // The runtime lets nobody begin while there is a fence. Once all have left, who begins
+            // does so in another training, with another coordinator.
             Move::Begin(worker)
-                if self.coordinator.fence_owner().is_none() && self.running.contains(&worker) =>
+                if self.coordinator.fence_owner().is_none()
+                    && self.running.contains(&worker)
+                    && !self.begun.is_empty() =>
             {
                 self.members.join(worker, u32::MAX, u64::from(worker));
                 self.coordinator.rejoin(worker);
