@@ -104,6 +104,8 @@ pub(crate) struct Network<T> {
     connection: ConnectionSpec,
     /// By task: the time by which it has paid the fixed cost of all messages given to it.
     sender_free: Vec<Time>,
+    /// By task: the fixed costs of all these messages.
+    paid: Vec<Duration>,
     /// By task: whether its card stands still.
     is_paused: Vec<bool>,
     /// The messages under way; a free slot has no delivery.
@@ -151,6 +153,7 @@ impl<T> Network<T> {
             message_cost: spec.message_cost,
             connection: spec.connection,
             sender_free: vec![Time::ZERO; tasks],
+            paid: vec![Duration::ZERO; tasks],
             is_paused: vec![false; tasks],
             messages: Vec::new(),
             free: Vec::new(),
@@ -186,6 +189,7 @@ impl<T> Network<T> {
         let connection = self.connections.between(from, to, &self.wiring);
         let handled = self.sender_free[from].max(now).after(self.message_cost);
         self.sender_free[from] = handled;
+        self.paid[from] += self.message_cost;
         let is_large = size > self.connection.large;
         let start = if is_large { handled.after(self.connection.start) } else { handled };
         let bottleneck = Bottleneck::Between;
@@ -251,6 +255,11 @@ impl<T> Network<T> {
         };
         self.drop_stale_events();
         delivery
+    }
+
+    /// The time until `now` in which `task` paid the fixed costs of its messages.
+    pub(crate) fn time_paid(&self, task: usize, now: Time) -> Duration {
+        self.paid[task] - self.sender_free[task].since(now)
     }
 
     /// What has crossed the card of the host of `task`, out and in, and the rate of each direction.

@@ -356,7 +356,7 @@ impl World {
             deliveries: self.deliveries,
             digest: self.audit.digest(),
             traffic: self.traffic.clone(),
-            usage: (0..self.tasks.len()).map(|task| *self.processors.usage(task)).collect(),
+            usage: (0..self.tasks.len()).map(|task| self.usage(task)).collect(),
             cards: (0..self.tasks.len()).map(|task| self.network.card_traffic(task)).collect(),
             path: self.history.paths(&self.tasks),
             skipped_faults: self.faults.skipped(),

@@ -19,6 +19,7 @@ impl<T> Network<T> {
                 unsent.push(self.take_back(id));
             }
         }
+        self.paid[task] = self.time_paid(task, now);
         self.sender_free[task] = now;
         self.drop_stale_events();
         self.resume(now, task);

@@ -57,7 +57,7 @@ impl Activity {
 pub struct Usage([Duration; Activity::ALL.len()]);
 
 impl Usage {
-    pub(super) fn add(&mut self, activity: Activity, span: Duration) {
+    pub(in crate::simulation) fn add(&mut self, activity: Activity, span: Duration) {
         self.0[activity as usize] += span;
     }
 

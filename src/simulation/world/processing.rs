@@ -21,7 +21,9 @@ use crate::simulation::device::Span;
 use crate::simulation::gpus::Hop;
 use crate::simulation::network::NetworkSpec;
 use crate::simulation::noise::Interruptions;
-use crate::simulation::processor::{Activity, Ended, Layout, Part, Piece, Processors, WokenBy};
+use crate::simulation::processor::{
+    Activity, Ended, Layout, Part, Piece, Processors, Usage, WokenBy,
+};
 use crate::units::Bytes;
 
 use super::{Action, World};
@@ -213,6 +215,14 @@ impl World {
         let (activity, operations) = (Some(Activity::Kernels), Duration::ZERO);
         let piece = Piece { span, activity, operations, threads, then };
         self.processors.give(self.now, task, Part::Device(device), piece);
+    }
+
+    /// What the processor of `task` has been busy with. Without a modelled message thread, the
+    /// network knows what its messages have cost.
+    pub(super) fn usage(&self, task: usize) -> Usage {
+        let mut usage = *self.processors.usage(task);
+        usage.add(Activity::Sending, self.network.time_paid(task, self.now));
+        usage
     }
 
     /// Wakes the message thread of `task`, if it sleeps.

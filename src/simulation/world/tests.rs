@@ -296,6 +296,21 @@ fn a_crash_ends_the_time_that_kernels_took() {
 }
 
 #[test]
+fn a_task_without_a_modelled_message_thread_is_busy_with_the_messages_that_it_has_paid_for() {
+    let crash = FaultKind::Crash { task: task(A), restart_after: None };
+    let mut world = world_of(&[(25, crash)], |cluster| cluster.network.message_cost = ms(10));
+    let sending = |world: &World| world.totals().usage[A].of(Activity::Sending);
+    for _ in 0..3 {
+        send(&mut world, A, B);
+    }
+    assert_next(&mut world, ms(10) + LATENCY, &["1 from 0 to 1"]);
+    assert_eq!(sending(&world), ms(10) + LATENCY, "it pays for the second");
+    assert_next(&mut world, ms(20) + LATENCY, &["1 from 0 to 1"]);
+    assert_next(&mut world, ms(25), &["kill 0, which missed 0"]);
+    assert_eq!(sending(&world), ms(25), "it died paying for the third");
+}
+
+#[test]
 fn a_task_that_closes_is_lost_to_the_others_one_latency_later() {
     let mut world = world(&[]);
     world.has_closed(A);
