@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Replica, TensorType};
 use crate::cluster::DeviceNameError;
-use crate::tensor::TensorError;
+use crate::tensor::{DType, TensorError};
 
 /// A mistake in building a graph.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -80,6 +80,14 @@ pub enum GraphProblem {
         given: u32,
         /// The number of gradients that an update takes, besides one of each worker.
         needed: u32,
+    },
+    /// A number was to be combined with values of a type that does not have it.
+    #[error("{value} is no {dtype}: write a whole number, or cast the values to f32")]
+    NoSuchNumber {
+        /// The number.
+        value: f64,
+        /// The type of the values.
+        dtype: DType,
     },
     /// The device's name is malformed.
     #[error(transparent)]

@@ -2,7 +2,7 @@
 
 use super::number::Number;
 use super::parallel::{for_chunks, vectorised};
-use crate::tensor::{DType, Element, Tensor};
+use crate::tensor::{DType, Tensor};
 
 /// `((inputs[0] + inputs[1]) + inputs[2] ...) * scale`, in the order given: the aggregate of a
 /// synchronous step's gradients (TensorFlow `AddN`, then the division of the mean).
@@ -43,10 +43,10 @@ pub(crate) struct Unlike(String, String);
 /// # Errors
 /// If the types or shapes differ.
 pub(crate) fn add_values(a: &Tensor, b: &Tensor) -> Result<Tensor, Unlike> {
-    fn sum<T: Element + std::ops::Add<Output = T>>(a: &Tensor, b: &Tensor) -> Tensor {
+    fn sum<T: Number>(a: &Tensor, b: &Tensor) -> Tensor {
         let mut sum = Tensor::uninitialised::<T>(a.shape());
         let pairs = a.slice::<T>().iter().zip(b.slice::<T>());
-        sum.make_mut::<T>().iter_mut().zip(pairs).for_each(|(sum, (a, b))| *sum = *a + *b);
+        sum.make_mut::<T>().iter_mut().zip(pairs).for_each(|(sum, (a, b))| *sum = a.plus(*b));
         sum
     }
     match (a.dtype(), b.dtype()) {

@@ -61,6 +61,11 @@ impl ColumnsGrad<'_> {
     /// The gradients for `x`, `scale` and `offset` (TensorFlow `FusedBatchNormGradV3`).
     pub(crate) fn write(&self, dx: &mut [f32], by_scale: &mut [f32], by_offset: &mut [f32]) {
         let (columns, dy, x) = (self.scale.len(), self.dy, self.x);
+        if x.is_empty() {
+            // The moments of no values are NaN.
+            by_scale.fill(0.0);
+            return by_offset.fill(0.0);
+        }
         let inverse: Vec<f32> =
             self.variance.iter().map(|v| 1.0 / (v + self.epsilon).sqrt()).collect();
         for_each_row(dx, columns, |row, out| {
@@ -132,6 +137,10 @@ impl RowsGrad<'_> {
     pub(crate) fn write(&self, dx: &mut [f32], by_scale: &mut [f32], by_offset: &mut [f32]) {
         let Self { dy, x, scale, .. } = *self;
         let columns = scale.len();
+        if x.is_empty() {
+            by_scale.fill(0.0);
+            return by_offset.fill(0.0);
+        }
         for_each_row(dx, columns, |row, out| {
             let (mean, inverse) = (self.mean[row], self.inverse[row]);
             for ((out, x), dy) in out.iter_mut().zip(&x[row * columns..]).zip(&dy[row * columns..])

@@ -24,6 +24,15 @@ pub(crate) struct Key {
     pub(crate) offset: usize,
 }
 
+impl Key {
+    /// The key of the same operation where a counter is at `count`.
+    pub(crate) fn at(self, count: i64) -> Self {
+        let (operation, count) = (self.operation.to_string(), count.to_string());
+        let operation = stream(self.seed, &["random count", &operation, &count]).random();
+        Self { operation, ..self }
+    }
+}
+
 /// Uniform over `low <= x < high` (TensorFlow `RandomUniform`); all `low` where that is empty.
 pub(crate) fn uniform(key: Key, low: f32, high: f32, out: &mut [f32]) {
     draw(key, out, |stream| {
@@ -99,6 +108,15 @@ mod tests {
         for other in [Key { seed: 8, ..KEY }, Key { operation: 2, ..KEY }] {
             assert_ne!(drawn(1, |out| normal(other, 0.0, 1.0, out)), long[..1]);
         }
+    }
+
+    #[test]
+    fn each_count_has_values_of_its_own_and_always_the_same() {
+        let at = |key: Key, count| drawn(50, |out| uniform(key.at(count), 0.0, 1.0, out));
+        assert_eq!(at(KEY, 3), at(KEY, 3));
+        assert_ne!(at(KEY, 3), at(KEY, 4));
+        assert_ne!(at(KEY, 3), at(Key { operation: 2, ..KEY }, 3));
+        assert_ne!(at(KEY, 0), drawn(50, |out| uniform(KEY, 0.0, 1.0, out)));
     }
 
     #[test]

@@ -76,6 +76,14 @@ pub(crate) fn numbers<T: Number>(
     }
 }
 
+/// The mean of i32 along some axes, cut towards 0. Their sum is one of i64, as TensorFlow's is.
+pub(crate) fn mean_of_i32(x: &[i32], shape: Shape, axes: Axes, out: &mut [i32]) {
+    let x: Vec<i64> = x.iter().copied().map(i64::from).collect();
+    let mut means = vec![0; out.len()];
+    numbers(Reduction::Mean, &x, shape, axes, &mut means);
+    out.iter_mut().zip(means).for_each(|(out, mean)| *out = mean as i32);
+}
+
 /// `x` along some axes, whether one is true (TensorFlow `Any`) or all are (`All`).
 pub(crate) fn truth(reduction: Reduction, x: &[bool], shape: Shape, axes: Axes, out: &mut [bool]) {
     match reduction {

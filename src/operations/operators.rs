@@ -1,12 +1,17 @@
 //! `+`, `-`, `*`, `/` and unary `-` on values of a graph, among themselves and with numbers.
 //!
-//! An operator returns no `Result`: types or shapes that do not fit are reported when a session
-//! takes the graph. [`Output::add`] and its siblings report them at once.
+//! A number is an f32, and takes the type of the value. With values of f64, `0.1` is the f32 next to
+//! 0.1, and [`Graph::constant`](crate::graph::Graph::constant) of an f64 has all its digits.
+//!
+//! An operator returns no `Result`: types or shapes that do not fit, and a number that integers do
+//! not have, are reported when a session takes the graph. [`Output::add`] and its siblings report
+//! them at once.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::Binary;
-use crate::graph::{NewOperation, OpDef, Output};
+use crate::graph::{GraphError, GraphProblem, NewOperation, OpDef, Output};
+use crate::tensor::{DType, Tensor};
 
 impl Output {
     #[track_caller]
@@ -21,9 +26,23 @@ impl Output {
 
     /// The number `value` as a scalar of this value's type.
     #[track_caller]
-    fn number(&self, value: f32) -> Self {
-        let (number, dtype) = (self.graph().constant(value), self.tensor_type().dtype);
-        if dtype == number.tensor_type().dtype { number } else { number.cast(dtype) }
+    fn number(&self, function: Binary, value: f32) -> Self {
+        let (dtype, value) = (self.tensor_type().dtype, f64::from(value));
+        if !has(dtype, value) {
+            let problem = GraphProblem::NoSuchNumber { value, dtype };
+            self.graph().defer(GraphError::new(function.kind(), problem));
+        }
+        self.graph().constant(Tensor::scalar_of(dtype, value))
+    }
+}
+
+/// Whether integers of type `dtype` have `value`, or it is a type of real numbers.
+fn has(dtype: DType, value: f64) -> bool {
+    match dtype {
+        DType::I8 => f64::from(value as i8) == value,
+        DType::I32 => f64::from(value as i32) == value,
+        DType::I64 => (value as i64) as f64 == value,
+        DType::F32 | DType::F64 | DType::BF16 | DType::Bool => true,
     }
 }
 
@@ -70,7 +89,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, other: f32) -> Output {
-                self.operator(Binary::$operator, &self.number(other))
+                self.operator(Binary::$operator, &self.number(Binary::$operator, other))
             }
         }
 
@@ -79,7 +98,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, other: f32) -> Output {
-                self.operator(Binary::$operator, &self.number(other))
+                self.operator(Binary::$operator, &self.number(Binary::$operator, other))
             }
         }
 
@@ -88,7 +107,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, other: &Output) -> Output {
-                other.number(self).operator(Binary::$operator, other)
+                other.number(Binary::$operator, self).operator(Binary::$operator, other)
             }
         }
 
@@ -97,7 +116,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, other: Output) -> Output {
-                other.number(self).operator(Binary::$operator, &other)
+                other.number(Binary::$operator, self).operator(Binary::$operator, &other)
             }
         }
     )*};
@@ -136,6 +155,16 @@ mod tests {
         assert_eq!(kinds, ["Add", "Sub", "Mul", "RealDiv", "Neg", "Mul_1"]);
         assert_eq!((&b + 1.0).tensor_type().dtype, DType::I64);
         g.check().unwrap();
+    }
+
+    #[test]
+    fn a_number_that_integers_do_not_have_is_reported_when_the_graph_is_taken() {
+        for dtype in [DType::I32, DType::I64] {
+            let g = Graph::new();
+            let _half = 0.5 * g.zeros([2]).cast(dtype);
+            let error = g.check().unwrap_err().to_string();
+            assert!(error.contains(&format!("0.5 is no {dtype}")), "{error}");
+        }
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::graph::{
 use crate::kernels::{random, written};
 use crate::tensor::{DType, Shape, Tensor};
 
-/// Random values (f32) that depend on the two seeds alone, and not on the device.
+/// Random values (f32) that depend on the two seeds alone, and not on the device. Of `(counter)`,
+/// an i64 scalar, each number has values of its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Random {
     /// Their distribution.
@@ -69,7 +70,10 @@ impl OpDef for Random {
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         match inputs {
             [] => Ok(one(DType::F32, self.shape)),
-            _ => Err(GraphProblem::needs("another number of inputs", inputs)),
+            [counter] if *counter == TensorType::new(DType::I64, Shape::SCALAR) => {
+                Ok(one(DType::F32, self.shape))
+            }
+            _ => Err(GraphProblem::needs("nothing, or an i64 scalar that counts", inputs)),
         }
     }
 
@@ -77,9 +81,10 @@ impl OpDef for Random {
         Cost::random(outputs[0].1.elements())
     }
 
-    fn compute(&self, _: &[&Tensor]) -> Result<Outputs, ComputeError> {
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         let (seed, operation) = self.seeds;
         let key = random::Key { seed, operation, offset: self.offset };
+        let key = inputs.first().map_or(key, |counter| key.at(counter.slice::<i64>()[0]));
         Ok(written(self.shape, |out| match self.law {
             RandomLaw::Uniform { low, high } => random::uniform(key, low, high, out),
             RandomLaw::Normal { mean, deviation } => random::normal(key, mean, deviation, out),

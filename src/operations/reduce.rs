@@ -108,6 +108,9 @@ impl OpDef for Reduce {
             DType::Bool => written(left, |out| {
                 reduce::truth(self.reduction, x.slice(), shape, axes, out);
             }),
+            DType::I32 if self.reduction == Reduction::Mean => written(left, |out| {
+                reduce::mean_of_i32(x.slice(), shape, axes, out);
+            }),
             dtype => by_number!(dtype, T => written(left, |out| {
                 reduce::numbers::<T>(self.reduction, x.slice(), shape, axes, out);
             })),

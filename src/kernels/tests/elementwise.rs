@@ -197,3 +197,9 @@ fn the_sum_of_many_is_taken_in_the_order_given_and_then_scaled() {
     let swallowed = written(1, 0, |out| elementwise::add_n(&[&[1e8], &[1.0], &[-1e8]], 1.0, out));
     assert_eq!(swallowed, [0.0], "1 is lost in 1e8 only if it is added before -1e8");
 }
+
+#[test]
+fn what_is_added_to_integers_wraps() {
+    let sum = elementwise::add_values(&Tensor::scalar(i32::MAX), &Tensor::scalar(1i32));
+    assert_eq!(sum.unwrap(), Tensor::scalar(i32::MIN));
+}

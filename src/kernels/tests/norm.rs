@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::super::dropout::dropout;
-use super::super::norm::{ColumnsGrad, column_moments, normalise_columns, normalise_rows};
+use super::super::norm::{
+    ColumnsGrad, RowsGrad, column_moments, normalise_columns, normalise_rows,
+};
 use super::super::random::Key;
 use super::{assert_close, values, written};
 
@@ -82,6 +84,30 @@ fn the_gradient_by_a_batch_is_orthogonal_to_its_mean_and_with_given_moments_it_i
     };
     let sum = |dx: &[f32]| dx.iter().step_by(4).sum::<f32>();
     assert!(sum(&of(true)).abs() < 1e-4 && sum(&of(false)).abs() > 1e-2);
+}
+
+#[test]
+fn the_gradients_of_no_values_are_zero() {
+    for columns in [0, 3] {
+        let of_columns = &vec![f32::NAN; columns];
+        let grad = ColumnsGrad {
+            dy: &[],
+            x: &[],
+            scale: of_columns,
+            mean: of_columns,
+            variance: of_columns,
+            epsilon: 1e-3,
+            is_training: true,
+        };
+        let (mut by_scale, mut by_offset) = (vec![9.0; columns], vec![9.0; columns]);
+        grad.write(&mut [], &mut by_scale, &mut by_offset);
+        assert_eq!([&by_scale, &by_offset], [&vec![0.0; columns]; 2]);
+        let of_rows = &vec![f32::NAN; 3 - columns];
+        let grad = RowsGrad { dy: &[], x: &[], scale: of_columns, mean: of_rows, inverse: of_rows };
+        let (mut by_scale, mut by_offset) = (vec![9.0; columns], vec![9.0; columns]);
+        grad.write(&mut [], &mut by_scale, &mut by_offset);
+        assert_eq!([&by_scale, &by_offset], [&vec![0.0; columns]; 2]);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::super::number::Number;
 use super::super::order::{argmax, argmin, in_top_k, top_k, top_k_grad};
-use super::super::reduce::{Run, numbers, truth};
+use super::super::reduce::{Run, mean_of_i32, numbers, truth};
 use super::super::{reduce_grad, reference};
 use super::{LENGTHS, assert_close, bits, values, written};
 use crate::graph::{Axes, Reduction};
@@ -227,6 +227,13 @@ fn nothing_reduced_is_neutral_and_integers_wrap_and_are_cut_towards_zero() {
     assert_eq!(integers(Reduction::Mean, &[-1, -2, -4]), -2);
     assert_eq!((integers(Reduction::Mean, &[]), integers(Reduction::Max, &[])), (0, i32::MIN));
     assert_eq!(integers(Reduction::Sum, &[i32::MAX, 1]), i32::MIN);
+    let mean = |x: &[i32]| {
+        let mut out = [9];
+        mean_of_i32(x, Shape::from([x.len()]), [0].into_iter().collect(), &mut out);
+        out[0]
+    };
+    let means = [mean(&[1 << 30; 4]), mean(&[i32::MAX, 1, 5]), mean(&[-1, -2, -4]), mean(&[])];
+    assert_eq!(means, [1 << 30, 715_827_884, -2, 0], "their sum does not wrap");
 }
 
 #[test]

@@ -7,8 +7,16 @@ use crate::tensor::{DType, Tensor};
 /// memory holds.
 pub(super) fn range_len(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Option<usize> {
     match start.dtype() {
-        DType::F32 => real([start, limit, delta].map(|x| f64::from(x.slice::<f32>()[0]))),
-        DType::F64 => real([start, limit, delta].map(|x| x.slice::<f64>()[0])),
+        // Counted in the numbers' own type, as TensorFlow does: in f64, 0.3 of f32 is more than
+        // three times 0.1.
+        DType::F32 => {
+            let [start, limit, delta] = [start, limit, delta].map(|x| x.slice::<f32>()[0]);
+            real(f64::from(((limit - start) / delta).ceil()))
+        }
+        DType::F64 => {
+            let [start, limit, delta] = [start, limit, delta].map(|x| x.slice::<f64>()[0]);
+            real(((limit - start) / delta).ceil())
+        }
         DType::I32 => whole([start, limit, delta].map(|x| i128::from(x.slice::<i32>()[0]))),
         DType::I64 => whole([start, limit, delta].map(|x| i128::from(x.slice::<i64>()[0]))),
         _ => None,
@@ -18,9 +26,9 @@ pub(super) fn range_len(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Optio
 /// More values than any memory holds.
 const MOST: i128 = 1 << 48;
 
-fn real([start, limit, delta]: [f64; 3]) -> Option<usize> {
-    let steps = ((limit - start) / delta).ceil();
-    (delta != 0.0 && steps.is_finite() && steps < MOST as f64).then(|| steps.max(0.0) as usize)
+/// `steps`, which a step of 0 makes infinite or NaN.
+fn real(steps: f64) -> Option<usize> {
+    (steps.is_finite() && steps < MOST as f64).then(|| steps.max(0.0) as usize)
 }
 
 fn whole([start, limit, delta]: [i128; 3]) -> Option<usize> {
@@ -51,6 +59,7 @@ mod tests {
             range_len(&start.into(), &limit.into(), &delta.into())
         };
         assert_eq!([floats(0.0, 1.0, 0.25), floats(0.0, 1.1, 0.25)], [Some(4), Some(5)]);
+        assert_eq!([floats(0.0, 0.3, 0.1), floats(0.0, 1.2, 0.4)], [Some(3), Some(3)]);
         assert_eq!(
             [floats(0.0, f32::INFINITY, 1.0), floats(0.0, 1.0, 0.0), floats(0.0, f32::NAN, 1.0)],
             [None; 3]
