@@ -13,6 +13,7 @@ use crate::tensor::{DType, PartialShape, Tensor};
 
 const F32: i32 = 1;
 const I32: i32 = 3;
+const I64: i32 = 9;
 
 fn node(kind: &str, name: &str, inputs: &[&str]) -> NodeDef {
     let input = inputs.iter().map(|input| (*input).to_owned()).collect();
@@ -213,6 +214,96 @@ fn variables_that_an_optimizer_updates_are_trainable() {
     ];
     let trainable = import(nodes).unwrap().graph().trainable_variables();
     assert_eq!(trainable.iter().map(|variable| variable.name()).collect::<Vec<_>>(), ["v"]);
+}
+
+#[test]
+fn random_values_follow_the_global_step_unless_they_are_a_variables_first_ones() {
+    let variable = |name: &str, dtype: i32, dims: &[i64]| {
+        node("VariableV2", name, &[])
+            .with("dtype", Value::Type(dtype))
+            .with("shape", Value::Shape(shape(dims)))
+    };
+    let random =
+        |name: &str| node("RandomUniform", name, &["shape"]).with("dtype", Value::Type(F32));
+    let others = || {
+        vec![
+            ints("shape", &[2]),
+            variable("v", F32, &[2]),
+            random("v/first"),
+            node("Neg", "v/negated", &["v/first"]),
+            node("Assign", "v/Assign", &["v", "v/negated"]),
+            random("mask"),
+            node("Mul", "y", &["v", "mask"]),
+        ]
+    };
+    let inputs = |imported: &Imported, name: &str| {
+        let random = imported.target(name).unwrap().op_id();
+        imported.graph().with_operation(random, |operation| operation.inputs.len())
+    };
+    let counted = import([vec![variable("global_step", I64, &[])], others()].concat()).unwrap();
+    assert_eq!((inputs(&counted, "v/first"), inputs(&counted, "mask")), (0, 1));
+    let uncounted = import(others()).unwrap();
+    assert_eq!((inputs(&uncounted, "v/first"), inputs(&uncounted, "mask")), (0, 0));
+    let trained = training_graph(&Graph::new(), &bytes(others()), &["y"]).unwrap();
+    assert_eq!((inputs(&trained, "v/first"), inputs(&trained, "mask")), (0, 1));
+}
+
+#[test]
+fn a_first_value_that_is_another_variables_value_needs_no_value_of_that_variable() {
+    let variable = |name: &str| {
+        node("VariableV2", name, &[])
+            .with("dtype", Value::Type(I32))
+            .with("shape", Value::Shape(shape(&[2])))
+    };
+    let nodes = vec![
+        variable("v"),
+        variable("average"),
+        ints("first", &[3, 4]),
+        node("Assign", "v/Assign", &["v", "first"]),
+        node("IsVariableInitialized", "is", &["v"]),
+        node("Identity", "which", &["is"]),
+        node("Switch", "value", &["v", "which"]),
+        node("Identity", "read", &["value:1"]),
+        node("Switch", "new", &["first", "which"]),
+        node("Merge", "either", &["new", "read"]),
+        node("Assign", "average/Assign", &["average", "either"]),
+    ];
+    let imported = import(nodes).unwrap();
+    let def = imported.graph().snapshot().unwrap();
+    let mut needed = vec![imported.target("average/Assign").unwrap().op_id()];
+    for next in 0.. {
+        let Some(id) = needed.get(next).copied() else { break };
+        let operation = def.operation(id);
+        assert!(!matches!(operation.op, Op::ReadVariable), "{} reads `v`", operation.name);
+        needed.extend(operation.inputs.iter().map(|edge| edge.op));
+    }
+    assert!(needed.contains(&imported.target("first").unwrap().op_id()));
+}
+
+#[test]
+fn integers_of_shape_arithmetic_wrap_as_those_of_a_step_do() {
+    let of = |nodes: Vec<NodeDef>| {
+        let scalar = |name: &str, value: i32| {
+            let tensor = TensorProto {
+                dtype: I32,
+                tensor_shape: Some(shape(&[])),
+                int_val: vec![value],
+                ..TensorProto::default()
+            };
+            let constant = node("Const", name, &[]).with("dtype", Value::Type(I32));
+            constant.with("value", Value::Tensor(tensor))
+        };
+        let constants = [scalar("one", 1), scalar("two", 2), scalar("most", i32::MAX)];
+        let all = constants.into_iter().chain([ints("many", &[65536, 65536, 3])]).chain(nodes);
+        computed(&import(all.collect()).unwrap().output("y").unwrap(), &[])
+    };
+    let sum = node("AddV2", "sum", &["most", "one"]);
+    let half = of(vec![sum, node("FloorDiv", "y", &["sum", "two"])]);
+    assert_eq!(half, Tensor::scalar(-1_073_741_824i32));
+    let product = node("Prod", "product", &["many", "zero"]);
+    let zero = node("Sub", "zero", &["one", "one"]);
+    let seventh = of(vec![zero, product, node("FloorDiv", "y", &["product", "two"])]);
+    assert_eq!(seventh, Tensor::scalar(0i32));
 }
 
 /// Kinds of every family, to be given inputs that don't fit them.

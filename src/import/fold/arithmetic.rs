@@ -2,10 +2,11 @@
 
 use super::{Element, Known};
 use crate::operations::Binary;
+use crate::tensor::DType;
 
 pub(super) fn elementwise(kind: &str, a: &Known, b: &Known) -> Option<Known> {
     let binary = arithmetic(kind)?;
-    let element = |a: &Element, b: &Element| computed(binary, a, b);
+    let element = |one: &Element, other: &Element| wrapped(a.dtype, computed(binary, one, other));
     let (all, others) = (a.elements.as_slice(), b.elements.as_slice());
     let elements = match (all, others) {
         ([a], others) => others.iter().map(|b| element(a, b)).collect(),
@@ -21,14 +22,24 @@ pub(super) fn elementwise(kind: &str, a: &Known, b: &Known) -> Option<Known> {
 /// The product of integers; if they are the sizes of one value, its number of elements.
 pub(super) fn product(x: &Known) -> Element {
     if let Some(ints) = x.ints() {
-        let product = ints.iter().try_fold(1i64, |product, int| product.checked_mul(*int));
-        return product.map_or(Element::Unknown, Element::Known);
+        let ints = ints.iter().copied().map(Element::Known);
+        return ints.fold(Element::Known(1), |product, int| {
+            wrapped(x.dtype, computed(Binary::Mul, &product, &int))
+        });
     }
     if let Some(like) = &x.like {
         return Element::Size(like.clone());
     }
     let others = x.elements.iter().filter(|element| element.known() != Some(1)).cloned();
     others.reduce(|a, b| computed(Binary::Mul, &a, &b)).unwrap_or(Element::Known(1))
+}
+
+/// An integer of type `dtype`: i32 wrap at their limits, as TensorFlow's do.
+fn wrapped(dtype: DType, element: Element) -> Element {
+    match element {
+        Element::Known(value) if dtype == DType::I32 => Element::Known(i64::from(value as i32)),
+        other => other,
+    }
 }
 
 fn arithmetic(kind: &str) -> Option<Binary> {

@@ -2,7 +2,7 @@
 //! and the result is chosen; what changes a variable in a branch is guarded by its condition.
 
 use super::{Importer, Node, NodeProblem, Translate, Values};
-use crate::graph::Output;
+use crate::graph::{Edge, Op, Output};
 use crate::import::value::{Branch, Value};
 use crate::operations::{Choose, Logical};
 
@@ -40,6 +40,13 @@ pub(super) fn merge(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     })?;
     let shared = a.branches.iter().filter(|branch| b.branches.contains(branch)).cloned();
     let shared: Vec<Branch> = shared.collect();
+    if importer.roles.is_of_first_values(&node.def.name)
+        && importer.is_whether_initialised(split.condition)
+    {
+        // `initialized_value()`: the variable has no other value yet.
+        let first = importer.input(node, usize::from(split.holds))?;
+        return importer.emit(node, Op::Identity, &[first]);
+    }
     let condition = Output::new(importer.graph.clone(), split.condition);
     let second_holds = match split.holds {
         false => condition,
@@ -51,6 +58,20 @@ pub(super) fn merge(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 }
 
 impl Importer<'_> {
+    /// Whether a condition is that a variable has a value.
+    fn is_whether_initialised(&self, mut condition: Edge) -> bool {
+        loop {
+            let (is_it, same) = self.graph.with_operation(condition.op, |operation| {
+                let same = matches!(operation.op, Op::Identity).then(|| operation.inputs[0]);
+                (matches!(operation.op, Op::IsVariableInitialized), same)
+            });
+            match same {
+                Some(same) => condition = same,
+                None => return is_it,
+            }
+        }
+    }
+
     /// Whether TensorFlow would run `node`; `None` if it is in no branch.
     pub(super) fn guard(&self, node: &Node<'_>) -> Result<Option<Output>, NodeProblem> {
         let mut all: Option<Output> = None;

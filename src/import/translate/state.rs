@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::cells::Change;
 use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
-use crate::graph::{Name, NewOperation, Op, OpId, RandomLaw, VariableSpec};
+use crate::graph::{Name, NewOperation, Op, OpId, Output, RandomLaw, VariableSpec};
 use crate::import::known::Known;
 use crate::import::node::Def;
 use crate::import::order::{first_value, parse_input};
@@ -64,6 +64,8 @@ pub(super) struct Roles {
     counted: BTreeSet<String>,
     /// By variable: the number of updates that is kept with it.
     counts: BTreeMap<OpId, OpId>,
+    /// The nodes that only first values of variables need.
+    first_values: BTreeSet<String>,
 }
 
 /// The nodes that hand their input on into a branch of a condition: by name, the input.
@@ -97,7 +99,8 @@ impl Roles {
         let of = Origins::of(graph);
         let changed = graph.node.iter().filter(|node| is_update(node));
         let changed = changed.filter_map(|node| Some(of.origin(node.input.first()?)));
-        let mut roles = Self { updated: changed.collect(), ..Self::default() };
+        let first_values = of_first_values(nodes);
+        let mut roles = Self { updated: changed.collect(), first_values, ..Self::default() };
         for node in nodes.iter().filter(|node| is_update(node)) {
             let input = |i: usize| node.input.get(i).map(|input| of.origin(input));
             for slot in update::slots(&node.op) {
@@ -119,10 +122,29 @@ impl Roles {
         roles
     }
 
+    /// Whether only first values of variables need the node `name`: no step runs it.
+    pub(super) fn is_of_first_values(&self, name: &str) -> bool {
+        self.first_values.contains(name)
+    }
+
     /// Whether the variable `name` is a slot of another.
     pub(super) fn is_slot(&self, name: &str) -> bool {
         self.slots.contains_key(name)
     }
+}
+
+/// Those of `nodes`, each after what it needs, that only first values of variables need.
+fn of_first_values(nodes: &[&NodeDef]) -> BTreeSet<String> {
+    let mut needed: BTreeMap<&str, bool> = BTreeMap::new(); // for first values alone?
+    for node in nodes.iter().rev() {
+        let gives = |input: &String| node.name == first_value(parse_input(input).0);
+        let alone = node.input.first().is_some_and(gives)
+            || needed.get(node.name.as_str()).copied().unwrap_or(false);
+        for input in &node.input {
+            *needed.entry(parse_input(input).0).or_insert(true) &= alone;
+        }
+    }
+    needed.into_iter().filter(|(_, alone)| *alone).map(|(name, _)| name.to_owned()).collect()
 }
 
 pub(super) fn variable_at(node: &Node<'_>, i: usize) -> Result<OpId, NodeProblem> {
@@ -171,7 +193,8 @@ fn constant(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     Ok(values.into_iter().map(with).collect())
 }
 
-/// Random values, seeded by the graph, by TensorFlow's two seeds and by the name.
+/// Random values, seeded by the graph, by TensorFlow's two seeds and by the name; and, unless they
+/// are a variable's first ones, by the global step.
 fn random(law: RandomLaw) -> Translate {
     Box::new(move |importer, node| {
         let shape = known_shape(&node.ints(0)?)?;
@@ -181,7 +204,8 @@ fn random(law: RandomLaw) -> Translate {
         let (seed, seed2) = (node.def.int("seed", 0)?, node.def.int("seed2", 0)?);
         let purpose = format!("{}:{seed}:{seed2}", node.def.name);
         let seeds = (importer.graph.random_seed(), xxh3_64(purpose.as_bytes()));
-        importer.emit(node, Random { law, shape, seeds, offset: 0 }, &[])
+        let counter = importer.counter_of(node)?;
+        importer.emit(node, Random { law, shape, seeds, offset: 0 }, counter.as_slice())
     })
 }
 
@@ -306,6 +330,19 @@ fn store(importer: &mut Importer<'_>, node: &Node<'_>, op: Op, is_negated: bool)
 }
 
 impl Importer<'_> {
+    /// The global step, if the random values of `node` are others in each step. A graph for
+    /// training is given one.
+    fn counter_of(&self, node: &Node<'_>) -> Result<Option<Output>, NodeProblem> {
+        if self.roles.is_of_first_values(&node.def.name) {
+            return Ok(None);
+        }
+        let step = match self.keeps_devices {
+            true => self.graph.existing_global_step(),
+            false => Some(self.graph.global_step()?),
+        };
+        Ok(step.map(|step| step.read()))
+    }
+
     /// The variable beside which the slot `name` is, if it is one.
     fn beside(&self, name: &str) -> Option<OpId> {
         let values = self.values.get(self.roles.slots.get(name)?)?;
