@@ -81,7 +81,8 @@ fn figures(predicted: &Run, measured: &Run) -> Vec<Figure> {
         both("global steps/s", |run| Some(run.steps_per_second)),
         both("MB sent per 1000 steps", |run| {
             let sent = run.bytes_sent.values().sum::<u64>() as f64;
-            (run.global_steps > 0).then(|| sent / 1e3 / run.global_steps as f64)
+            let own = run.global_steps.saturating_sub(run.resumed_from.unwrap_or(0));
+            (own > 0).then(|| sent / 1e3 / own as f64)
         }),
         both("staleness, mean", |run| Some(run.staleness.as_ref()?.mean)),
         both("time to target [s]", |run| run.seconds_to_target),

@@ -9,24 +9,38 @@ use crate::simulation::{self, Part};
 use crate::training::StepStats;
 use crate::units::Time;
 
-/// Of a simulated run whose first step began at `start` and that ended after `seconds`, both in
-/// seconds. None if no gradient was applied.
+/// Of a simulated run of `steps` whose first step began at `start` and that ended after `seconds`,
+/// both in seconds. None if no gradient was applied.
 pub(super) fn simulated(
     path: &simulation::CriticalPath,
+    steps: impl Iterator<Item = StepStats>,
     (start, seconds): (f64, f64),
 ) -> Option<CriticalPath> {
     if path.steps == 0 {
         return None;
     }
+    let stepping = time_in_steps(steps.filter(|step| step.applied)).min(seconds - start);
     let mut causes = BTreeMap::new();
     let mut parts = Vec::new();
     for ((task, part), share) in &path.shares {
         let (cause, name) = named(task, *part);
-        let seconds = share * (seconds - start);
+        let seconds = share * stepping;
         *causes.entry(cause).or_default() += seconds;
         parts.extend(name.map(|name| PathPart::new(name, cause, seconds)));
     }
-    Some(with_start(causes, parts, start))
+    Some(with_start(causes, parts, (start, seconds - start - stepping)))
+}
+
+/// The time in which at least one of `steps` was under way \[s\].
+fn time_in_steps(steps: impl Iterator<Item = StepStats>) -> f64 {
+    let mut spans: Vec<(Time, Time)> = steps.map(|step| (step.started, step.ended)).collect();
+    spans.sort_unstable();
+    let (mut all, mut until) = (0.0, Time::ZERO);
+    for (started, ended) in spans {
+        all += ended.since(started.max(until)).as_secs_f64();
+        until = until.max(ended);
+    }
+    all
 }
 
 /// Who the steps of a simulation waited for so far, in words, with the share of their time; the
@@ -50,22 +64,30 @@ pub(super) fn deployed(
     let steps = steps.filter(|step| step.applied && step.ended > step.started);
     let length = |step: &StepStats| step.ended.since(step.started).as_secs_f64();
     let whole: f64 = steps.clone().map(|step| length(&step)).sum();
+    let stepping = time_in_steps(steps.clone()).min(seconds - start);
     let mut causes = BTreeMap::new();
     for step in steps {
         let (from, until) = step.computed.unwrap_or((step.started, step.started));
         let mut add = |cause, (from, until): (Time, Time)| {
             let share = until.since(from).as_secs_f64() / whole;
-            *causes.entry(cause).or_default() += share * (seconds - start);
+            *causes.entry(cause).or_default() += share * stepping;
         };
         add(Cause::Parameters, (step.started, from));
         add(Cause::Compute, (from, until));
         add(Cause::Update, (until, step.ended));
     }
-    (whole > 0.0).then(|| with_start(causes, Vec::new(), start))
+    (whole > 0.0).then(|| with_start(causes, Vec::new(), (start, seconds - start - stepping)))
 }
 
-fn with_start(mut causes: BTreeMap<Cause, f64>, parts: Vec<PathPart>, start: f64) -> CriticalPath {
+/// The path of a run that began its first step at `start`, and in which no step was under way for
+/// `idle` thereafter, both in seconds.
+fn with_start(
+    mut causes: BTreeMap<Cause, f64>,
+    parts: Vec<PathPart>,
+    (start, idle): (f64, f64),
+) -> CriticalPath {
     causes.insert(Cause::Start, start);
+    *causes.entry(Cause::Other).or_default() += idle.max(0.0);
     causes.retain(|_, seconds| *seconds > 0.0);
     CriticalPath::new(causes, parts)
 }

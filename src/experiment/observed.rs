@@ -16,7 +16,7 @@ pub(crate) struct Observed {
     pub(crate) ended: Time,
     /// The data that each task sent to others.
     pub(crate) sent: BTreeMap<TaskName, Traffic>,
-    /// What each task of a simulation was busy with.
+    /// What each task of a simulation was busy with, until `ended`.
     pub(super) usage: BTreeMap<TaskName, Usage>,
     /// The critical paths of a simulation's steps.
     pub(super) path: Option<simulation::CriticalPath>,
@@ -53,6 +53,20 @@ impl Observed {
     pub(crate) fn only_task(&self) -> Option<String> {
         let mut tasks = self.sent.keys();
         tasks.next().filter(|_| tasks.next().is_none()).map(TaskName::to_string)
+    }
+
+    /// What each task of a simulation was busy with in a training that ended at `ended`: a world may
+    /// go on, until a lost worker is given up.
+    pub(super) fn usage_until(&self, ended: Time) -> BTreeMap<TaskName, Usage> {
+        let longer = self.ended.as_secs_f64() / ended.as_secs_f64().max(f64::MIN_POSITIVE);
+        let within = |share: f64| (share * longer).min(1.0);
+        let of = |usage: &Usage| Usage {
+            compute: within(usage.compute),
+            messages: within(usage.messages),
+            card_out: within(usage.card_out),
+            card_in: within(usage.card_in),
+        };
+        self.usage.iter().map(|(task, usage)| (task.clone(), of(usage))).collect()
     }
 
     /// Of a simulation of `cluster`.

@@ -23,12 +23,8 @@ impl Trial {
         wall: Duration,
     ) -> Run {
         let (steps, settings) = (recording.steps(), &self.settings);
-        // A chief that has come back at the end has only looked at the model.
-        let of_evaluations = recording.evaluations.iter().map(|evaluation| evaluation.global_step);
-        let of_steps = steps.clone().map(|step| step.global_step);
         let resumed_from = resumed_from(recording);
-        let known = of_steps.chain(of_evaluations).chain(resumed_from);
-        let global_steps = known.max().unwrap_or(0);
+        let global_steps = recording.global_step();
         let updates = resumed_from.unwrap_or(0)..global_steps;
         let evaluated = recording.evaluations.iter().map(|evaluation| evaluation.at);
         let ends = steps.clone().map(|step| step.ended).chain(evaluated);
@@ -79,10 +75,10 @@ impl Trial {
             step_bytes_sent: by_task(|sent| sent.steps),
             waiting_seconds: waiting(steps.clone()),
             critical_path: match &observed.path {
-                Some(path) => critical_path::simulated(path, span),
+                Some(path) => critical_path::simulated(path, steps, span),
                 None => critical_path::deployed(steps, span),
             },
-            usage: observed.usage.clone(),
+            usage: observed.usage_until(ended),
             events: observed.events,
             digest: observed.digest.clone(),
             weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),

@@ -155,7 +155,7 @@ fn busy(run: &Run) -> String {
     }
     let header = ["task", "kernels", "message thread", "card, sending", "card, receiving"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
-    // Without `[hosts]` or a calibration a message has a cost, and no thread that could be busy.
+    // Where messages cost nothing, no thread is busy with them.
     let has_threads = run.usage.values().any(|usage| usage.messages > 0.0);
     for (task, usage) in &run.usage {
         let Usage { compute, messages, card_out, card_in } = *usage;

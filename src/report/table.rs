@@ -189,6 +189,9 @@ fn means(series: &Series<'_>) -> [String; COLUMNS_OF_MEANS.len() + 2] {
     let cell = |estimate: Option<Estimate>, decimals: usize| {
         estimate.map_or_else(|| "-".to_owned(), |estimate| estimate.render(decimals))
     };
+    let rate = |estimate: Option<Estimate>, least: usize| {
+        cell(estimate, estimate.map_or(least, |rate| decimals_of(rate.mean).max(least)))
+    };
     let summary = series.summary();
     let reached = match summary.seconds_to_target.map_or(0, |reached| reached.values) {
         reached if reached == 0 || reached == summary.runs => String::new(),
@@ -198,8 +201,8 @@ fn means(series: &Series<'_>) -> [String; COLUMNS_OF_MEANS.len() + 2] {
         series.name(),
         summary.runs.to_string(),
         cell(summary.seconds_to_target, 3) + &reached,
-        cell(summary.steps_per_second, 1),
-        cell(summary.samples_per_second, 0),
+        rate(summary.steps_per_second, 1),
+        rate(summary.samples_per_second, 0),
         cell(summary.staleness, 2),
         cell(summary.dropped, 1),
         cell(summary.test_accuracy, 4),

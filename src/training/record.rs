@@ -116,6 +116,11 @@ impl Restore {
     pub(crate) fn undoes(&self, step: &StepStats) -> bool {
         step.ended <= self.at && step.global_step + u64::from(step.is_local) > self.global_step
     }
+
+    /// Whether it undid the updates after which `evaluation` was made.
+    pub(crate) fn undoes_evaluation(&self, evaluation: &Evaluation) -> bool {
+        evaluation.at <= self.at && evaluation.global_step > self.global_step
+    }
 }
 
 /// How a training ended, as its chief saw it.

@@ -1,5 +1,6 @@
 //! The recording of a run, kept for the report and shown while the run goes on.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -114,13 +115,59 @@ impl SharedRecording {
 }
 
 impl Recording {
-    /// A row for each step, in the order in which the steps were reported. A gradient that a
-    /// restored checkpoint undid counts as dropped.
+    /// A row for each step, in the order in which the steps were reported. A gradient counts as
+    /// dropped that a restored checkpoint undid, and one of a worker's own copy that no exchange
+    /// has brought to the others.
     pub fn steps(&self) -> impl Iterator<Item = StepStats> + Clone {
-        self.log.iter().map(|mut step| {
-            step.applied &= !self.restored.iter().any(|restore| restore.undoes(&step));
+        let lost: Arc<[bool]> = self.lost_with_their_copy().into();
+        self.log.iter().enumerate().map(move |(row, mut step)| {
+            let is_lost = lost.get(row).is_some_and(|is_lost| *is_lost);
+            step.applied &= !is_lost && !self.has_undone(&step);
             step
         })
+    }
+
+    /// The greatest global step of the training that its end did not find undone.
+    pub fn global_step(&self) -> u64 {
+        let steps = self.log.iter().filter(|step| !self.has_undone(step));
+        let undone = |evaluation: &&Evaluation| {
+            self.restored.iter().any(|restore| restore.undoes_evaluation(evaluation))
+        };
+        let evaluations = self.evaluations.iter().filter(|evaluation| !undone(evaluation));
+        let restored = self.restored.last().map(|restore| restore.global_step);
+        let known = steps.map(|step| step.global_step);
+        let known = known.chain(evaluations.map(|evaluation| evaluation.global_step));
+        known.chain(restored).max().unwrap_or(0)
+    }
+
+    /// Whether the training has gone back to a checkpoint before `step`.
+    fn has_undone(&self, step: &StepStats) -> bool {
+        self.restored.iter().any(|restore| restore.undoes(step))
+    }
+
+    /// By row: whether it is of a worker's own copy, and no exchange of this copy was applied
+    /// since. Empty if there is no such row.
+    fn lost_with_their_copy(&self) -> Vec<bool> {
+        if !self.log.has_local() {
+            return Vec::new();
+        }
+        let mut lost = vec![false; self.log.len()];
+        let mut open: BTreeMap<TaskName, (u64, Vec<usize>)> = BTreeMap::new();
+        for (row, step) in self.log.iter().enumerate() {
+            let (last, rows) = open.entry(step.worker.clone()).or_default();
+            if step.local_step <= *last {
+                rows.clear(); // another life of the worker, with another copy
+            }
+            *last = step.local_step;
+            if step.is_local {
+                lost[row] = true;
+                rows.push(row);
+                continue;
+            }
+            let is_brought = step.applied && !self.has_undone(&step);
+            rows.drain(..).for_each(|row| lost[row] = !is_brought);
+        }
+        lost
     }
 
     /// Whether the training ended and is recorded, but its last checkpoint could not be written.
@@ -191,6 +238,36 @@ mod tests {
         shared.step(StepStats { started: Time(50), ended: Time(60), ..step(2) });
         let applied: Vec<bool> = shared.finish().steps().map(|step| step.applied).collect();
         assert_eq!(applied, [true, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_gradient_of_a_workers_own_copy_is_applied_with_the_exchange_that_brings_it() {
+        let local = |number| StepStats { is_local: true, ..step(number) };
+        let dropped = |number| StepStats { applied: false, ..step(number) };
+        let applied = |steps: &[StepStats]| -> Vec<bool> {
+            let shared = SharedRecording::default();
+            steps.iter().for_each(|step| shared.step(step.clone()));
+            shared.finish().steps().map(|step| step.applied).collect()
+        };
+        let exchanged = [local(0), step(1), local(2), dropped(3), local(4)];
+        assert_eq!(applied(&exchanged), [true, true, false, false, false]);
+        let in_two_lives = [local(0), local(1), local(0), step(1)];
+        assert_eq!(applied(&in_two_lives), [false, false, true, true]);
+    }
+
+    #[test]
+    fn what_a_restored_checkpoint_undid_is_no_global_step() {
+        let evaluation =
+            |global_step, at| Evaluation { global_step, at: Time(at), loss: 1.0, accuracy: 0.5 };
+        let shared = SharedRecording::default();
+        (0..4).for_each(|number| shared.step(step(number)));
+        shared.evaluation(evaluation(4, 42));
+        shared.restored(Restore { global_step: 2, at: Time(45) });
+        let recording = shared.clone();
+        assert_eq!(recording.lock().global_step(), 2);
+        shared.step(StepStats { started: Time(50), ended: Time(60), ..step(2) });
+        shared.evaluation(evaluation(3, 65));
+        assert_eq!(shared.finish().global_step(), 3);
     }
 
     #[test]

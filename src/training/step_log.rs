@@ -20,6 +20,7 @@ const BLOCK: usize = 1 << 20;
 pub(crate) struct StepLog {
     blocks: Vec<Vec<u8>>,
     len: usize,
+    has_local: bool,
     workers: Vec<TaskName>,
     numbers: BTreeMap<TaskName, u32>,
     last: Before,
@@ -67,6 +68,7 @@ impl StepLog {
         let block = self.blocks.last_mut().expect("there is one with room");
         encode_into_std_write(row, block, standard()).expect("memory can be written to");
         self.len += 1;
+        self.has_local |= step.is_local;
     }
 
     /// The number of a worker that has taken no step so far.
@@ -83,6 +85,11 @@ impl StepLog {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Whether there is a step that changed only its worker's own copy.
+    pub(crate) fn has_local(&self) -> bool {
+        self.has_local
     }
 
     /// The steps, as they were told.

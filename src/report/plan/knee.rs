@@ -73,7 +73,7 @@ fn knees_of(run: &str, candidates: &[Candidate]) -> Vec<Knee> {
         let size = |one: &Candidate| quantity(&one.settings[key]).unwrap_or(most);
         curve.sort_by(|(_, a), (_, b)| size(a).total_cmp(&size(b)));
         let (least, best) = curve.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let at = curve.iter().position(|(seconds, _)| seconds * (1.0 - LITTLE) <= *least)?;
+        let at = curve.iter().position(|(seconds, _)| *seconds <= least * (1.0 + LITTLE))?;
         let (seconds, knee) = curve[at];
         Some(Knee {
             run: run.to_owned(),
