@@ -21,6 +21,7 @@ use std::fmt;
 use buffer::Shared;
 pub use dtype::{DType, Element};
 pub(crate) use filling::FillingTensor;
+pub(crate) use memory::SimulationLimit;
 pub use memory::{OutOfMemory, set_memory_limit};
 pub(crate) use memory::{memory_of_machine, within_memory};
 pub(crate) use shape::MAX_RANK;

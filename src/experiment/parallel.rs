@@ -1,6 +1,6 @@
 //! Simulates several trials at once, as many as the machine has cores and memory for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -59,8 +59,13 @@ fn pass_on_panic<'a>(threads: impl Iterator<Item = ScopedJoinHandle<'a, ()>>) {
 }
 
 /// The number of simulations at a time: one a core, but no more than fit the limit of memory
-/// together, if each needs as much as the largest.
+/// together, if each needs as much as the largest. Those of different limits run one by one, since
+/// a limit is the process's.
 fn at_once(trials: &[Trial]) -> usize {
+    let limits: BTreeSet<_> = trials.iter().map(|trial| trial.memory_limit).collect();
+    if limits.len() > 1 {
+        return 1;
+    }
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let fit = trials.iter().map(memory::how_many_fit).min().unwrap_or(1);
     cores.min(fit).clamp(1, trials.len().max(1))

@@ -25,7 +25,7 @@ use crate::report::{self, plan::Price};
 use crate::runtime::{Code, Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
-use crate::tensor::set_memory_limit;
+use crate::tensor::SimulationLimit;
 use crate::training::{
     Checkpointing, Recording, Settings, SharedRecording, StepStats, Task, TaskParts, run_to_end,
 };
@@ -236,7 +236,7 @@ impl Trial {
     where
         F: Future<Output = TaskResult<()>> + 'static,
     {
-        self.memory_limit.into_iter().for_each(set_memory_limit);
+        let _limit = SimulationLimit::new(self.memory_limit);
         let wall = WallClock::new();
         let recording = recording.telling(|step: &StepStats| {
             simulation::end_step(&step.worker, step.global_step, step.started, step.applied);

@@ -100,7 +100,8 @@ pub struct CardTraffic {
 /// [`Network::next_event`] returns.
 pub(crate) struct Network<T> {
     wiring: Wiring,
-    message_cost: Duration,
+    /// By task: the fixed cost of a message, the slowdown of the task included.
+    message_cost: Vec<Duration>,
     connection: ConnectionSpec,
     /// By task: the time by which it has paid the fixed cost of all messages given to it.
     sender_free: Vec<Time>,
@@ -150,7 +151,7 @@ impl<T> Network<T> {
         wiring.inwards().for_each(|link| flows.set_incast(link, spec.incast));
         Self {
             wiring,
-            message_cost: spec.message_cost,
+            message_cost: vec![spec.message_cost; tasks],
             connection: spec.connection,
             sender_free: vec![Time::ZERO; tasks],
             paid: vec![Duration::ZERO; tasks],
@@ -187,9 +188,9 @@ impl<T> Network<T> {
         self.now = now;
         self.bytes_accepted += size.0;
         let connection = self.connections.between(from, to, &self.wiring);
-        let handled = self.sender_free[from].max(now).after(self.message_cost);
+        let handled = self.sender_free[from].max(now).after(self.message_cost[from]);
         self.sender_free[from] = handled;
-        self.paid[from] += self.message_cost;
+        self.paid[from] += self.message_cost[from];
         let is_large = size > self.connection.large;
         let start = if is_large { handled.after(self.connection.start) } else { handled };
         let bottleneck = Bottleneck::Between;
@@ -255,6 +256,11 @@ impl<T> Network<T> {
         };
         self.drop_stale_events();
         delivery
+    }
+
+    /// Sets the fixed cost of the messages that `task` sends from now on.
+    pub(crate) fn set_message_cost(&mut self, task: usize, cost: Duration) {
+        self.message_cost[task] = cost;
     }
 
     /// The time until `now` in which `task` paid the fixed costs of its messages.

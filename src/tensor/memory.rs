@@ -5,8 +5,8 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::units::Bytes;
 
@@ -17,6 +17,10 @@ const COUNTED: u64 = 1 << 20;
 
 /// The limit that was set \[bytes\]; 0 for this machine's memory.
 static LIMIT: AtomicU64 = AtomicU64::new(0);
+/// The limit of the simulations that run, in place of that one \[bytes\]; 0 if they have none.
+static OF_SIMULATIONS: AtomicU64 = AtomicU64::new(0);
+/// The number of simulations that run.
+static SIMULATIONS: Mutex<u32> = Mutex::new(0);
 /// What the counted buffers take \[bytes\].
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
@@ -39,6 +43,33 @@ pub struct OutOfMemory {
 /// or of the process's control group, where none is set.
 pub fn set_memory_limit(limit: Bytes) {
     LIMIT.store(limit.0.max(1), Ordering::Relaxed);
+}
+
+/// A simulation's own limit, while it runs. Those that run at once have the same.
+pub(crate) struct SimulationLimit(());
+
+impl SimulationLimit {
+    /// The limit of a simulation that begins, which has that of the process if this is none.
+    pub(crate) fn new(limit: Option<Bytes>) -> Self {
+        let mut running = running();
+        *running += 1;
+        OF_SIMULATIONS.store(limit.map_or(0, |limit| limit.0.max(1)), Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for SimulationLimit {
+    fn drop(&mut self) {
+        let mut running = running();
+        *running -= 1;
+        if *running == 0 {
+            OF_SIMULATIONS.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+fn running() -> MutexGuard<'static, u32> {
+    SIMULATIONS.lock().expect("nobody panics while counting")
 }
 
 /// The memory of this machine, or what of it this process may use.
@@ -83,10 +114,9 @@ impl Counted {
         if wanted < COUNTED {
             return Ok(Self::default());
         }
-        let limit = match LIMIT.load(Ordering::Relaxed) {
-            0 => memory_of_machine(),
-            set => Bytes(set),
-        };
+        let limits = [&OF_SIMULATIONS, &LIMIT].map(|limit| limit.load(Ordering::Relaxed));
+        let set = limits.into_iter().find(|limit| *limit > 0);
+        let limit = set.map_or_else(memory_of_machine, Bytes);
         let taken = TAKEN.fetch_add(wanted, Ordering::Relaxed);
         let counted = Self(wanted);
         if taken.saturating_add(wanted) > limit.0 {

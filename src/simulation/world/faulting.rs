@@ -6,6 +6,7 @@ use crate::simulation::events::Event;
 use crate::simulation::fault_injector::{FaultEffect, FaultEvent};
 use crate::simulation::faults::Damage;
 
+use super::processing::message_cost;
 use super::{Action, World};
 
 impl World {
@@ -56,6 +57,8 @@ impl World {
             FaultEffect::Resume { task } => self.resume(task),
             FaultEffect::SetSlowdown { task, factor } => {
                 self.processors.set_slowdown(self.now, task, factor);
+                let cost = message_cost(&self.cluster).mul_f64(factor);
+                self.network.set_message_cost(task, cost);
             }
             FaultEffect::SetCardSpeed { task, speed } => {
                 self.network.set_card_speed(self.now, task, speed);

@@ -67,13 +67,17 @@ pub(super) fn hosts(cluster: &Cluster, tasks: &[TaskName]) -> Vec<usize> {
     }
 }
 
-/// The network of a cluster. Where message threads are modelled, it is they that messages cost.
+/// The network of a cluster.
 pub(super) fn network(cluster: &Cluster) -> NetworkSpec {
-    let mut spec = cluster.network.clone();
-    if cluster.message_thread.is_some() {
-        spec.message_cost = Duration::ZERO;
+    NetworkSpec { message_cost: message_cost(cluster), ..cluster.network.clone() }
+}
+
+/// What the network has a message cost its sender: nothing, where message threads are modelled.
+pub(super) fn message_cost(cluster: &Cluster) -> Duration {
+    match cluster.message_thread {
+        Some(_) => Duration::ZERO,
+        None => cluster.network.message_cost,
     }
-    spec
 }
 
 impl World {

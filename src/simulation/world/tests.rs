@@ -296,6 +296,18 @@ fn a_crash_ends_the_time_that_kernels_took() {
 }
 
 #[test]
+fn a_slow_task_pays_its_factor_more_for_the_messages_that_it_sends_meanwhile() {
+    let slow = FaultKind::SlowTask { task: task(A), factor: 3.0, lasts: ms(5) };
+    let mut world = world_of(&[(0, slow)], |cluster| cluster.network.message_cost = ms(1));
+    world.tick(&mut Vec::new());
+    send(&mut world, A, B);
+    assert_next(&mut world, ms(3) + LATENCY, &["1 from 0 to 1"]);
+    world.tick(&mut Vec::new());
+    send(&mut world, A, B);
+    assert_next(&mut world, ms(6) + LATENCY, &["1 from 0 to 1"]);
+}
+
+#[test]
 fn a_task_without_a_modelled_message_thread_is_busy_with_the_messages_that_it_has_paid_for() {
     let crash = FaultKind::Crash { task: task(A), restart_after: None };
     let mut world = world_of(&[(25, crash)], |cluster| cluster.network.message_cost = ms(10));

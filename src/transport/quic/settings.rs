@@ -21,17 +21,16 @@ const STREAMS: u32 = 256;
 /// did not listen yet.
 const INITIAL_RTT: Duration = Duration::from_millis(25);
 
-/// The settings of a connection that is lost when its peer is silent for `silence`.
-///
-/// Sending after the peer's last packet restarts QUIC's idle timer once: hence the fractions of
-/// `silence` below.
+/// The settings of a connection that is lost when its peer is silent for `silence`: see
+/// [`silence`](super::silence), which counts that. QUIC's own timer for idle connections is there
+/// for a peer that has forgotten the connection.
 pub(super) fn transport(is_loopback: bool, silence: Duration) -> Arc<TransportConfig> {
     let mut settings = TransportConfig::default();
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(if is_loopback { LOOPBACK_MTU } else { MTU });
     let mut cubic = CubicConfig::default();
     cubic.initial_window(INITIAL_WINDOW);
-    let idle = IdleTimeout::try_from(silence.mul_f64(0.7)).unwrap_or_else(|_| VarInt::MAX.into());
+    let idle = IdleTimeout::try_from(silence * 2).unwrap_or_else(|_| VarInt::MAX.into());
     settings
         .max_idle_timeout(Some(idle))
         .keep_alive_interval(Some(silence.mul_f64(0.2)))

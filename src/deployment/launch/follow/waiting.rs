@@ -63,9 +63,13 @@ impl Followed {
     fn count_silence(&mut self, index: usize, patience: Patience) {
         let (failures, is_chief_done) = (self.failures(), self.is_chief_done());
         let may_restart = self.may_restart(index, &Exit::Silent(Duration::ZERO));
-        let Followee { task, kill, has_begun, unheard, failed, has_ended, is_down, .. } =
+        let Followee { task, kill, has_begun, unheard, failed, has_ended, is_down, stops, .. } =
             &mut self.tasks[index];
         if *has_ended || *is_down || failed.is_some() {
+            return;
+        }
+        if *stops > 0 {
+            *unheard = 0; // a fault has it stand still
             return;
         }
         *unheard += 1;
