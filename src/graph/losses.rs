@@ -88,7 +88,7 @@ pub fn huber_loss(predictions: &Output, labels: &Output, delta: f32) -> Result<O
     let constant = |value: f32| predictions.scalar_alike(f64::from(value));
     let size = predictions.sub(labels)?.abs();
     let beyond = size.sub(&constant(delta))?.relu();
-    let within = size.sub(&beyond)?;
+    let within = size.minimum(&constant(delta))?;
     let quadratic = within.square().mul(&constant(0.5))?;
     Ok(quadratic.add(&beyond.mul(&constant(delta))?)?.mean())
 }

@@ -300,6 +300,10 @@ fn integers_of_shape_arithmetic_wrap_as_those_of_a_step_do() {
     let sum = node("AddV2", "sum", &["most", "one"]);
     let half = of(vec![sum, node("FloorDiv", "y", &["sum", "two"])]);
     assert_eq!(half, Tensor::scalar(-1_073_741_824i32));
+    let pair = ints("two/values", &[2]);
+    let rows = node("ExpandDims", "rows", &["two/values", "one"]);
+    let product = of(vec![pair, rows, node("Mul", "y", &["rows", "many"])]);
+    assert_eq!(product, Tensor::new([1, 3], &[131_072i32, 131_072, 6]).unwrap());
     let product = node("Prod", "product", &["many", "zero"]);
     let zero = node("Sub", "zero", &["one", "one"]);
     let seventh = of(vec![zero, product, node("FloorDiv", "y", &["product", "two"])]);

@@ -14,9 +14,10 @@ pub(super) fn elementwise(kind: &str, a: &Known, b: &Known) -> Option<Known> {
         _ if a.dims == b.dims => all.iter().zip(others).map(|(a, b)| element(a, b)).collect(),
         _ => return None,
     };
-    let is_as_large = a.dims.len() == b.dims.len() && b.elements.len() == 1;
-    let dims = if a.dims.len() > b.dims.len() || is_as_large { &a.dims } else { &b.dims };
-    Some(Known { dtype: a.dtype, dims: dims.clone(), elements, like: None })
+    let whole = if all.len() == 1 { &b.dims } else { &a.dims };
+    let more = a.dims.len().max(b.dims.len()) - whole.len();
+    let dims = std::iter::repeat_n(1, more).chain(whole.iter().copied()).collect();
+    Some(Known { dtype: a.dtype, dims, elements, like: None })
 }
 
 /// The product of integers; if they are the sizes of one value, its number of elements.

@@ -7,7 +7,7 @@ const LARGE: f64 = 12.0;
 
 /// `ln |Γ(x)|`, by Stirling's series (Abramowitz and Stegun 1964, 6.1.40).
 pub(super) fn logarithm(x: f64) -> f64 {
-    if x <= 0.0 && x == x.floor() {
+    if x == f64::INFINITY || x <= 0.0 && x == x.floor() {
         return f64::INFINITY;
     }
     if x == 1.0 || x == 2.0 {
@@ -89,5 +89,6 @@ mod tests {
             assert!((found - value).abs() < 1e-11, "{found} is not {value}");
         }
         assert!((logarithm(1.0)).abs() < 1e-12 && logarithm(-2.0).is_infinite());
+        assert_eq!(logarithm(f64::INFINITY), f64::INFINITY);
     }
 }
