@@ -105,6 +105,8 @@ pub(super) struct History {
     length: f64,
     /// By task and then part: the time that steps waited for it \[ns\].
     waits: Vec<f64>,
+    /// By task: when faults had it stand still, from when until when, in order.
+    frozen: Vec<Vec<(Time, Time)>>,
     /// The path of the step that ended last, from its end to its beginning.
     path: Vec<Waited>,
 }
@@ -121,6 +123,7 @@ impl History {
             steps: 0,
             length: 0.0,
             waits: vec![0.0; tasks.len() * Part::ALL.len()],
+            frozen: vec![Vec::new(); tasks.len()],
             path: Vec::new(),
         }
     }
@@ -199,6 +202,11 @@ impl History {
         &self.path
     }
 
+    /// `task` has stood still `since` then, and goes on now.
+    pub(super) fn thaw(&mut self, task: usize, since: Time, now: Time) {
+        self.frozen[task].push((since, now));
+    }
+
     /// `task` takes no more steps.
     pub(super) fn retire(&mut self, task: usize) {
         self.since[task] = None;
@@ -215,11 +223,27 @@ impl History {
             let began = cause.map_or(started, |cause| cause.ended.clamp(started, until));
             if until > began {
                 let (task, part) = (record.task as usize, record.part);
-                self.path.push(Waited { from: began, until, task, part });
+                self.wait(Waited { from: began, until, task, part });
             }
             until = began;
             record = cause.unwrap_or(oldest);
         }
+    }
+
+    /// Adds a span to the path. While its task stood still, nothing but the fault was waited for.
+    fn wait(&mut self, waited: Waited) {
+        let mut until = waited.until;
+        let frozen = self.frozen[waited.task].iter().rev();
+        for (since, thawed) in frozen.filter(|_| waited.part != Part::Other) {
+            let (from, to) = ((*since).max(waited.from), (*thawed).min(until));
+            if from < to {
+                self.path.extend((to < until).then_some(Waited { from: to, until, ..waited }));
+                self.path.push(Waited { from, until: to, part: Part::Other, ..waited });
+                until = from;
+            }
+        }
+        let rest = (waited.from < until).then_some(Waited { until, ..waited });
+        self.path.extend(rest);
     }
 
     /// Adds the path of a step of `length` \[ns\].
@@ -293,6 +317,25 @@ mod tests {
         ];
         let expected = CriticalPath { steps: 1, shares: expected.into() };
         assert_eq!(history.paths(&tasks), expected);
+    }
+
+    #[test]
+    fn while_a_task_stands_still_a_fault_is_waited_for() {
+        let (mut history, tasks) = history();
+        history.interfere(Time(0), MINE);
+        for (since, now) in [(Time(20), Time(30)), (Time(60), Time(120))] {
+            history.thaw(OTHERS, since, now);
+        }
+        history.thaw(MINE, Time(130), Time(140)); // another task's
+        history.end(history.current(), Time(100), OTHERS, Part::CardIn);
+        history.end(history.current(), Time(200), OTHERS, Part::Kernels);
+        history.end_step(MINE, (Time(0), Time(200)), true);
+        let expected = [
+            ((tasks[OTHERS].clone(), Part::CardIn), 0.25),
+            ((tasks[OTHERS].clone(), Part::Kernels), 0.4),
+            ((tasks[OTHERS].clone(), Part::Other), 0.35),
+        ];
+        assert_eq!(history.paths(&tasks).shares, BTreeMap::from(expected));
     }
 
     #[test]

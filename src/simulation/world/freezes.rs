@@ -28,6 +28,7 @@ impl World {
     pub(super) fn resume(&mut self, task: usize) {
         let frozen = self.now.since(self.freezes[task].since);
         self.freezes[task].total += frozen;
+        self.history.thaw(task, self.freezes[task].since, self.now);
         self.processors.thaw(self.now, task, frozen);
         self.network.resume(self.now, task);
         for (due, event) in std::mem::take(&mut self.missed[task]) {
