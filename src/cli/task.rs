@@ -78,8 +78,7 @@ fn attend(
     let stop = StopRequest::listen(launcher)?;
     let clock = WallClock::new();
     let reports = seat.is_chief() || seat.task().role() == Role::Evaluator;
-    let has_evaluator = seat.cluster().evaluator().is_some();
-    let is_measured_elsewhere = has_evaluator && seat.is_chief();
+    let is_measured_elsewhere = seat.cluster().evaluator().is_some() && seat.is_chief();
     let task = seat.task().clone();
     if let Some(control) = &control {
         control.tell_and_wait(&Event::Hello { now: clock.now().0 });
@@ -102,7 +101,7 @@ fn attend(
     let telling = telling(control.as_ref(), counted, shown.clone().zip(Some(task.clone())))?;
     let program = |host: Host| {
         telling(&recording);
-        let task = trial.deployed_checkpoints(has_evaluator).and_then(|checkpoints| {
+        let task = trial.deployed_checkpoints().and_then(|checkpoints| {
             let stores = (checkpoints, Stores::Lasting);
             trial.task((host.server, host.clock), stores, &recording, Some(config))
         });

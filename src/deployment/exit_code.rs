@@ -76,14 +76,7 @@ impl ExitCode {
     /// The exit code of a deployed task whose program failed with `code`. Only a task that lost
     /// others is to be started again.
     pub(crate) fn of_task(code: Code) -> Self {
-        match code {
-            Code::Unavailable
-            | Code::Aborted
-            | Code::DeadlineExceeded
-            | Code::VariablesLost
-            | Code::WorkersLeft => Self::PeersLost,
-            other => Self::of_simulation(other),
-        }
+        if code.is_of_lost_tasks() { Self::PeersLost } else { Self::of_simulation(code) }
     }
 
     /// The exit code of a simulation that failed with `code`.

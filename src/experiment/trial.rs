@@ -242,10 +242,14 @@ impl Trial {
             simulation::end_step(&step.worker, step.global_step, step.started, step.applied);
         });
         let (own, checkpointing) = (self.with_data(), self.simulated_checkpoints());
-        let stores = Stores::in_memory();
+        let (stores, in_the_chief) = (Stores::in_memory(), self.keeps_checkpoints_in_the_chief());
         let start = |host: Host| {
             let place = (Rc::clone(&host.server), Rc::clone(&host.clock));
-            let saved = (checkpointing.clone(), stores.clone());
+            let saved = match in_the_chief {
+                true => self.simulated_checkpoints(), // a task's next life has none
+                false => checkpointing.clone(),
+            };
+            let saved = (saved, stores.clone());
             let own = own.as_ref().map_err(Clone::clone);
             let task = own.and_then(|own| own.task(place, saved, &recording, None));
             run_to_end(task.map(|task| (task.clone(), program(host, task))))

@@ -21,8 +21,8 @@ pub struct Checkpoint {
     #[serde(default, deserialize_with = "Span::some_duration")]
     pub every: Option<Duration>,
     /// In deployment, the folder (or the URL, such as `s3://bucket/trainings`) below which each run
-    /// has its own. Default: checkpoints are in the chief's memory and outlive parameter servers.
-    /// In a simulation they always are.
+    /// has its own; a simulation keeps what is there in memory. Default: checkpoints are in the
+    /// chief's memory, and outlive parameter servers but not the chief.
     pub directory: Option<String>,
     /// The number of newest checkpoints to keep; 0 for all. Default: 5.
     #[serde(default = "Checkpoint::keep")]

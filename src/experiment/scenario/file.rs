@@ -85,7 +85,8 @@ pub(super) fn build(
     let measures = settings.model.has_accuracy();
     settings.evaluator = file.evaluator.unwrap_or_default();
     let evaluators = (count("evaluator"), file.evaluator.is_some(), count("master").is_some());
-    check_evaluator(evaluators, file.checkpoint.is_some(), measures, &mut found);
+    let has_place = file.checkpoint.as_ref().map(|checkpoint| checkpoint.directory.is_some());
+    check_evaluator(evaluators, has_place, measures, &mut found);
     check_accuracy(&settings, numerics == Numerics::Real && measures, &mut found);
     let own = std::mem::take(&mut file.compute.tasks);
     let (mut network, mut compute) =
@@ -279,10 +280,11 @@ fn check_accuracy(settings: &Settings, has_accuracy: bool, found: &mut Mistakes)
 }
 
 /// Checks that an evaluator has something to measure, and that there is one if it has settings:
-/// `count` of them, the settings, and the legacy job `master` beside it.
+/// `count` of them, the settings, and the legacy job `master` beside it; and, if there are
+/// checkpoints, whether they have a place that another process can read.
 fn check_evaluator(
     (count, has_settings, has_master): (Option<u32>, bool, bool),
-    has_checkpoints: bool,
+    has_place: Option<bool>,
     measures: bool,
     found: &mut Mistakes,
 ) {
@@ -292,8 +294,13 @@ fn check_evaluator(
     let Some(count) = count else { return };
     let path = "cluster.evaluator";
     found.unless(count <= 1, path, || format!("there can be one evaluator at most, not {count}"));
-    found.unless(has_checkpoints, path, || {
+    found.unless(has_place.is_some(), path, || {
         "an evaluator measures checkpoints, and there are none; add `[checkpoint]`".to_owned()
+    });
+    found.unless(has_place != Some(false), path, || {
+        "an evaluator reads checkpoints in another process than the chief's; give \
+         `checkpoint.directory`, a folder or URL that both see"
+            .to_owned()
     });
     found.unless(measures, path, || {
         "the models `null` and `count`, and an imported graph without `program.accuracy`, have \

@@ -8,12 +8,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Trial;
 use crate::checkpoint::{Memory, Retention, Store, open_store};
 use crate::experiment::disk::Disk;
-use crate::runtime::{Code, Error};
+use crate::experiment::scenario::Checkpoint;
+use crate::runtime::Error;
 use crate::training::Checkpointing;
 
 impl Trial {
-    /// The run's checkpoints in simulation: on the simulated disk, in memory and the run's own
-    /// unless [`Trial::checkpointing`] says otherwise.
+    /// New checkpoints of a simulation: on the simulated disk, in memory and the run's own unless
+    /// [`Trial::checkpointing`] says otherwise.
     pub(super) fn simulated_checkpoints(&self) -> Option<Checkpointing> {
         let in_memory = || Arc::new(Memory::default());
         let of_scenario = || Some(self.checkpoint.as_ref()?.in_store(in_memory()));
@@ -22,23 +23,19 @@ impl Trial {
         Some(Checkpointing { store, ..own })
     }
 
+    /// Whether the run's checkpoints are in its chief's memory, and lost with it.
+    pub(super) fn keeps_checkpoints_in_the_chief(&self) -> bool {
+        let is_own = |checkpoint: &Checkpoint| checkpoint.directory.is_none();
+        self.checkpointing.is_none() && self.checkpoint.as_ref().is_some_and(is_own)
+    }
+
     /// The run's checkpoints in deployment: in a folder of its own below the scenario's.
     ///
     /// # Errors
-    /// If the location can't be opened as a store; if `are_read`, by an evaluator, and there is no
-    /// place that another process can read.
-    pub(crate) fn deployed_checkpoints(
-        &self,
-        are_read: bool,
-    ) -> Result<Option<Checkpointing>, Error> {
+    /// If the location can't be opened as a store.
+    pub(crate) fn deployed_checkpoints(&self) -> Result<Option<Checkpointing>, Error> {
         let Some(checkpoint) = &self.checkpoint else { return Ok(None) };
         let Some(place) = self.checkpoint_place() else {
-            if are_read {
-                let message = "the evaluator reads checkpoints in another process than the \
-                               chief's; give `checkpoint.directory`, a folder or URL that both \
-                               see";
-                return Err(Error::new(Code::InvalidArgument, message));
-            }
             return Ok(Some(checkpoint.in_store(Arc::new(Memory::default()))));
         };
         Ok(Some(checkpoint.in_store(open_store(&place)?)))

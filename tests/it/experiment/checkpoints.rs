@@ -88,6 +88,24 @@ fn a_checkpoint_that_is_written_at_half_the_rate_takes_twice_the_time() -> Resul
     Ok(())
 }
 
+#[test]
+fn checkpoints_without_a_folder_go_with_the_chief_as_when_it_is_deployed() -> Result<()> {
+    let outcome = |place: &str| -> Result<_> {
+        let text = format!(
+            "[cluster]\nps = 2\nworker = 2\n[compute]\n\
+             step_time = {{ law = 'constant', value = '10ms' }}\n[stop]\nsteps = 400\n\
+             [checkpoint]\nevery_steps = 20\n{place}[[run]]\nname = 'a'\nmode = 'async'\n\
+             [[fault]]\nat = '1s'\ncrash = 'worker:0'\nrestart_after = '200ms'\n\
+             [[fault]]\nat = '1.1s'\ncrash = 'ps:1'\nrestart_after = '200ms'\n"
+        );
+        let trial = Experiment::parse(text)?.trials()?.remove(0);
+        Ok(trial.simulate(&train).outcome.result.map(drop))
+    };
+    assert!(outcome("directory = 'saved'\n")?.is_ok());
+    assert_eq!(outcome("")?.unwrap_err().code, Code::VariablesLost);
+    Ok(())
+}
+
 /// A store that takes a number of files, and then is full.
 struct Filling {
     memory: Memory,

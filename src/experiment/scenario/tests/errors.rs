@@ -250,16 +250,21 @@ fn an_evaluator_without_anything_to_measure_is_told_what_to_add() {
              `[checkpoint]`",
         ),
         (
-            "[cluster]\nworker = 2\nevaluator = 2\n[checkpoint]",
+            "[cluster]\nworker = 2\nevaluator = 1\n[checkpoint]",
+            "3: cluster.evaluator: an evaluator reads checkpoints in another process than the \
+             chief's; give `checkpoint.directory`, a folder or URL that both see",
+        ),
+        (
+            "[cluster]\nworker = 2\nevaluator = 2\n[checkpoint]\ndirectory = \"a\"",
             "3: cluster.evaluator: there can be one evaluator at most, not 2",
         ),
         (
-            "[cluster]\nworker = 2\nevaluator = 1\n[checkpoint]\n[program]\nmodel = \"null\"",
+            "[cluster]\nworker = 2\nevaluator = 1\n[checkpoint]\ndirectory = \"a\"\n[program]\nmodel = \"null\"",
             "3: cluster.evaluator: the models `null` and `count`, and an imported graph without \
              `program.accuracy`, have nothing to measure; remove it",
         ),
         (
-            "[cluster]\nworker = 2\nmaster = 1\nevaluator = 1\n[checkpoint]",
+            "[cluster]\nworker = 2\nmaster = 1\nevaluator = 1\n[checkpoint]\ndirectory = \"a\"",
             "4: cluster.evaluator: beside the job `master`, an evaluator is not supported; rename \
              `master` to `chief`",
         ),
