@@ -95,6 +95,7 @@ mod planted;
 pub mod random;
 pub mod report;
 pub mod runtime;
+mod say;
 pub mod simulation;
 pub mod sync;
 pub mod tape;

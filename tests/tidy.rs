@@ -18,11 +18,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("planted", &[]),
     ("event_file", &[]),
     ("user_file", &[]),
+    ("say", &[]),
     ("tensor", &["units"]),
     ("cluster", &["units"]),
     ("graph", &["tensor", "cluster", "sync", "random"]),
     ("kernels", &["tensor", "graph", "random"]),
-    ("operations", &["tensor", "graph", "kernels", "random"]),
+    ("operations", &["tensor", "graph", "kernels", "random", "say"]),
     ("placement", &["graph", "cluster", "kernels"]),
     ("partition", &["graph", "cluster"]),
     ("optimizer", &["tensor", "kernels", "graph", "operations", "sync"]),
@@ -72,6 +73,7 @@ const BELOW_RUNTIME: &[&str] = &[
     "planted",
     "event_file",
     "user_file",
+    "say",
     "tensor",
     "cluster",
     "graph",
@@ -158,6 +160,12 @@ const BANS: &[Ban] = &[
         modules: &[],
         allowed: PRINTS,
         instead: "trace, or return what the command line prints",
+    },
+    Ban {
+        text: "eprintln!",
+        modules: &[],
+        allowed: &[],
+        instead: "say!, since eprintln! panics where standard error goes to a full disk",
     },
     Ban {
         text: "do_send",
@@ -601,7 +609,7 @@ fn each_banned_call_is_caught_outside_the_places_that_may_write_it() {
     assert_clean("src/cluster.rs", "use std::collections::HashMap;\n");
     assert_clean(
         "src/graph.rs",
-        "#![allow(unsafe_code)]\nfn f() { eprintln!(); rand::rngs(); my_do_send(); }\n",
+        "#![allow(unsafe_code)]\nfn f() { my_println!(); rand::rngs(); my_do_send(); }\n",
     );
     assert_clean("tests/it/main.rs", "fn f() { println!(); }\n");
 }

@@ -13,6 +13,7 @@ use crate::experiment::ExperimentError;
 use crate::experiment::calibration::{
     CalibratedMachine, calibrate, calibrate_cluster, laws_to_toml, step_laws,
 };
+use crate::say::say;
 
 /// Runs the command.
 pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
@@ -45,18 +46,17 @@ fn measure_cluster(args: &CalibrateArgs, file: &Path) -> Result<String, Failure>
     let cluster = read_cluster(file)?;
     let folder = args.certs.as_deref().expect("--cluster requires --certs");
     let certificates = Certificates::new(folder, &args.run_name);
-    let speed =
-        calibrate_cluster(&cluster, &certificates, |what| anstream::eprintln!("measuring: {what}"));
+    let speed = calibrate_cluster(&cluster, &certificates, |what| say!("measuring: {what}"));
     Ok(speed?.to_toml())
 }
 
 /// Measures this machine, and tells on stderr what happens.
 pub(super) fn measure(stop: &mut StopRequest) -> Result<CalibratedMachine, Failure> {
     let program = std::env::current_exe().map_err(Failure::system("find this program"))?;
-    let calibration = calibrate(&program, |what| anstream::eprintln!("measuring: {what}"), stop)?;
+    let calibration = calibrate(&program, |what| say!("measuring: {what}"), stop)?;
     let (mean, greatest) = calibration.errors();
     let (spread, _) = calibration.spread();
-    anstream::eprintln!(
+    say!(
         "the fit: an error of {mean:.1} % on average, of {greatest:.1} % at most; measurements of \
          one step lay {spread:.1} % apart"
     );

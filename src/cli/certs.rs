@@ -3,6 +3,7 @@
 use super::args::{CertsCommand, IssueArgs, NewArgs};
 use super::failure::Failure;
 use crate::deployment::ExitCode;
+use crate::say::say;
 use crate::transport::{Authority, CertificateError, Identity};
 
 /// Runs the command.
@@ -17,7 +18,7 @@ pub(super) fn run(command: &CertsCommand) -> Result<ExitCode, Failure> {
 
 fn new(args: &NewArgs) -> Result<(), Failure> {
     Authority::new(&args.run_name)?.save(&args.folder)?;
-    anstream::eprintln!(
+    say!(
         "{} has the authority of `{}` now: keep authority.key to yourself, no task needs it",
         args.folder.display(),
         args.run_name
@@ -30,7 +31,7 @@ fn issue(args: &IssueArgs) -> Result<(), Failure> {
     let out = args.out.as_deref().unwrap_or(&args.folder);
     for task in &args.tasks {
         authority.issue_for(task, &args.hosts, args.lifetime())?.save(out, task)?;
-        anstream::eprintln!("{} has the certificate and the key of {task} now", out.display());
+        say!("{} has the certificate and the key of {task} now", out.display());
     }
     Ok(())
 }
@@ -43,6 +44,6 @@ fn renew(args: &IssueArgs) -> Result<(), Failure> {
         return Err(CertificateError::NotIssued(path).into());
     }
     issue(args)?;
-    anstream::eprintln!("tasks that run take the new ones from there within half a minute");
+    say!("tasks that run take the new ones from there within half a minute");
     Ok(())
 }

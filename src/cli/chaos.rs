@@ -17,6 +17,7 @@ use crate::deployment::{ExitCode, StopRequest};
 use crate::experiment::chaos::{Broken, ChaosReport, ChaosRun, Launches};
 use crate::experiment::{Experiment, Launcher, Trainer};
 use crate::report::{Layout, TextTable};
+use crate::say::say;
 
 /// The number of timelines on processes that a core tries at a time, where the user does not say.
 const A_CORE: usize = 3;
@@ -48,7 +49,7 @@ pub(super) fn launch(
     let (stop, stopped) = listen()?;
     let launches = Launches { experiment, launcher, jobs, stop };
     if !quiet {
-        anstream::eprintln!("left out, since `launch` can't inflict it: a full disk");
+        say!("left out, since `launch` can't inflict it: a full disk");
     }
     let counter = Progress::counter("timelines", timelines, quiet);
     let report = experiment

@@ -12,6 +12,7 @@ use super::stdout::stdout;
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, simulate_all};
 use crate::report::{Checked, Expectations, Report, World, write_junit};
+use crate::say::say;
 use crate::user_file;
 
 /// Runs the command.
@@ -85,7 +86,7 @@ fn update(
     }
     let shown = args.expect.display().to_string();
     fs::write(&args.expect, expected.text()).map_err(Failure::writing(shown.clone()))?;
-    anstream::eprintln!("{shown} has what is expected of {} runs", expected.run.len());
+    say!("{shown} has what is expected of {} runs", expected.run.len());
     Ok(ExitCode::Done)
 }
 

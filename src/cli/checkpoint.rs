@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::stdout::stdout;
 use crate::checkpoint::{CheckpointError, Restored, Retention, Saver, export, open_store};
 use crate::deployment::ExitCode;
+use crate::say::say;
 use crate::units::Bytes;
 use listing::{Contents, Row};
 
@@ -53,7 +54,7 @@ fn verify(args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
     for mut listed in saver.checkpoints()? {
         listed.problem = listed.problem.or_else(|| saver.restore(listed.global_step).err());
         if let Some(problem) = &listed.problem {
-            anstream::eprintln!("error: {problem}");
+            say!("error: {problem}");
             code = ExitCode::CorruptData;
         }
         rows.push(Row::of(listed));
@@ -70,11 +71,7 @@ fn merge(args: &MergeArgs) -> Result<ExitCode, Failure> {
     };
     let name = restored.name.clone();
     let (variables, bytes) = export(restored, args.weights_only, &args.out)?;
-    anstream::eprintln!(
-        "{} has {variables} variables of {name} now, {}",
-        args.out.display(),
-        Bytes(bytes)
-    );
+    say!("{} has {variables} variables of {name} now, {}", args.out.display(), Bytes(bytes));
     Ok(ExitCode::Done)
 }
 
@@ -91,7 +88,7 @@ fn saver(location: &str) -> Result<Saver, Failure> {
 fn newest(saver: &mut Saver, location: &str) -> Result<Restored, Failure> {
     let found = saver.latest()?;
     for error in &found.rejected {
-        anstream::eprintln!("warning: {error}");
+        say!("warning: {error}");
     }
     let location = location.to_owned();
     found.checkpoint.ok_or(Failure::Checkpoint(CheckpointError::NoneWhole { location }))

@@ -14,6 +14,7 @@ use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::deployment::{ExitCode, find_role, with_task};
 use crate::experiment::Experiment;
 use crate::experiment::scenario::Scenario;
+use crate::say::say;
 
 /// Runs the command. If nothing gives this process a role, it is a training in one process.
 pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
@@ -40,7 +41,7 @@ pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
 pub(super) fn warn(config: &RunConfig) {
     let style = AnsiColor::Yellow.on_default().bold();
     for warning in config.warnings() {
-        anstream::eprintln!("{style}warning:{style:#} {}: {}", warning.path, warning.note);
+        say!("{style}warning:{style:#} {}: {}", warning.path, warning.note);
     }
 }
 

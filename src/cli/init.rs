@@ -6,6 +6,7 @@ use std::io::Write;
 use super::args::InitArgs;
 use super::failure::Failure;
 use crate::deployment::ExitCode;
+use crate::say::say;
 
 /// The scenario that is written, and that is run where none is named.
 pub(super) const SCENARIO: &str = include_str!("../../sims/sync_vs_async.toml");
@@ -20,8 +21,6 @@ pub(super) fn run(args: &InitArgs) -> Result<ExitCode, Failure> {
     let text = SCENARIO.replace("sims/sync_vs_async.toml", &shown);
     let written = made.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(Failure::writing(shown.clone()))?;
-    anstream::eprintln!(
-        "{shown} is a scenario with a comment on each key; run it with `trainyard sim {shown}`"
-    );
+    say!("{shown} is a scenario with a comment on each key; run it with `trainyard sim {shown}`");
     Ok(ExitCode::Done)
 }

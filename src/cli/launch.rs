@@ -19,6 +19,7 @@ use crate::experiment::{
     model_of,
 };
 use crate::report::{Run, World};
+use crate::say::say;
 use crate::training::Recording;
 
 /// Runs the command.
@@ -36,7 +37,7 @@ pub(super) fn run(
     let trials = experiment.trials_in(World::Deployment)?;
     check_places(&trials, args.repeat.get())?;
     if !quiet && trials.iter().any(|trial| !trial.cluster.gpus.is_empty()) {
-        anstream::eprintln!(
+        say!(
             "`[gpus]` is for simulations: a deployed task runs on CPU:0 what asks for a GPU, and \
              runs that differ in their GPUs alone are the same here"
         );
@@ -150,7 +151,13 @@ where
                 let trial = if repeats > 1 { trial.repeated(repeat) } else { trial.clone() };
                 let place = logs.of_run(&trial.name, all)?;
                 // If this fails, the logs are kept.
-                let launched = self.launch(&trial, place, &mut stop).await?;
+                let launched = match self.launch(&trial, place, &mut stop).await {
+                    Ok(launched) => launched,
+                    Err(error) => {
+                        out.print_so_far(format, &report, all)?;
+                        return Err(error.into());
+                    }
+                };
                 let (mut result, recording) = match launched {
                     Ended::Done(done) => done,
                     Ended::Stopped(code) => {
@@ -167,7 +174,7 @@ where
                 out.append(&report, &trial, &recording);
             }
             if repeats > 1 {
-                anstream::eprintln!("{}: {}", trial.name, launches.in_words());
+                say!("{}: {}", trial.name, launches.in_words());
             }
             differing = differing.or(launches.judge(trial));
         }
@@ -184,7 +191,7 @@ where
         if let Some(step) =
             store.and_then(|store| Saver::new(store, Retention::default()).newest().ok()?)
         {
-            anstream::eprintln!(
+            say!(
                 "{}: its last checkpoint is of step {step}, in {}; the same command goes on",
                 trial.name,
                 folder.display()

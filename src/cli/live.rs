@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use crate::live::{Answer, Boards, CONTENT_TYPE, HttpServer, dashboard};
+use crate::say::say;
 
 /// The path that Prometheus asks for.
 const METRICS: &str = "/metrics";
@@ -28,7 +29,7 @@ impl Live {
         if let Some(address) = metrics {
             let shown = Arc::clone(&boards);
             let server = serve("metrics", address, move |path| told(&shown, path))?;
-            anstream::eprintln!("metrics at http://{}{METRICS}", server.address());
+            say!("metrics at http://{}{METRICS}", server.address());
             servers.push(server);
         }
         if let Some(address) = dashboard {
@@ -37,7 +38,7 @@ impl Live {
                 Answer::NotFound => self::dashboard(&shown, path),
                 found => found,
             })?;
-            anstream::eprintln!("dashboard at http://{}/", server.address());
+            say!("dashboard at http://{}/", server.address());
             servers.push(server);
         }
         Ok((!servers.is_empty()).then_some(Self { boards, _servers: servers }))

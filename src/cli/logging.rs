@@ -26,6 +26,7 @@ pub(super) fn start(verbose: u8, least: LevelFilter) -> Result<(), Failure> {
         _ => Targets::new().with_default(level),
     };
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false).without_time();
+    let lines = lines.log_internal_errors(false); // it would panic on a full disk
     let lines = lines.with_span_events(FmtSpan::NEW); // each hop of a step is a span
     let logs = tracing_subscriber::registry().with(levels).with(lines);
     if tracing::subscriber::set_global_default(logs).is_err() {

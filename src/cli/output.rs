@@ -10,6 +10,7 @@ use super::stdout::stdout;
 use crate::deployment::ExitCode;
 use crate::experiment::{Files, Trial};
 use crate::report::{End, Report, Run, SkippedFault, json, summary, table};
+use crate::say::say;
 use crate::training::Recording;
 
 /// The files of a report, if the user wants them. What can't be written loses no result: the table
@@ -50,7 +51,7 @@ impl Out {
         all: usize,
     ) -> Result<(), Failure> {
         let over = report.runs.len();
-        anstream::eprintln!("stopped: {over} of {all} runs are over");
+        say!("stopped: {over} of {all} runs are over");
         if over == 0 { Ok(()) } else { self.print(format, report) }
     }
 

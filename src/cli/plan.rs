@@ -15,6 +15,7 @@ use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, simulate_all};
 use crate::report::World;
 use crate::report::plan::Plan;
+use crate::say::say;
 use crate::training::SharedRecording;
 use crate::user_file;
 
@@ -43,7 +44,7 @@ fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Pla
     let (out, format) = (args.out.clone(), args.format.format());
     on_stop(&plan, move |so_far: Option<(Plan, usize)>| {
         let (points, all) = so_far.as_ref().map_or((0, 0), |(plan, all)| (plan.points.len(), *all));
-        anstream::eprintln!("stopped: {points} of {all} points are there");
+        say!("stopped: {points} of {all} points are there");
         match so_far {
             Some((plan, _)) if points > 0 => shown(&plan, out.as_deref(), format),
             _ => Ok(()),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Trial;
+use crate::say::say;
 use crate::training::Watch;
 use crate::units::Time;
 
@@ -116,7 +117,7 @@ impl Line {
     fn show(&self, text: String) {
         match self {
             Self::Redrawn(bar) => bar.set_message(text),
-            Self::Printed => anstream::eprintln!("{text}"),
+            Self::Printed => say!("{text}"),
             Self::Hidden => {}
         }
     }

@@ -8,6 +8,7 @@ use super::live::Live;
 use crate::cluster::ClusterSpec;
 use crate::deployment::{self, ExitCode, Member, Proof, Seat, StopRequest, require_role};
 use crate::live::{About, Board};
+use crate::say::say;
 use crate::tensor::set_memory_limit;
 
 /// Runs the command, until a signal ends it.
@@ -30,10 +31,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     });
     let member = Member { devices, busy_poll, board, ..Member::new(seat) };
     let ready = || {
-        anstream::eprintln!(
-            "{task} of {cluster} serves sessions as `{}`; a signal ends it",
-            args.run_name
-        );
+        say!("{task} of {cluster} serves sessions as `{}`; a signal ends it", args.run_name);
     };
     let ended = deployment::serve(member, args.recovery.0, stop, ready)?;
     ended.map_err(|error| Failure::Task { run: args.run_name.clone(), error })

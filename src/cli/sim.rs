@@ -15,6 +15,7 @@ use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, model_of, simulate_all, timeline_file};
 use crate::live::Meter;
 use crate::report::{Report, Run, World};
+use crate::say::say;
 use crate::simulation::TimelineSpec;
 use crate::training::{Recording, SharedRecording};
 
@@ -77,7 +78,7 @@ pub(super) fn run(
         },
     )?;
     if args.repeat.get() > 1 && !quiet && failed.is_empty() {
-        anstream::eprintln!("each run was the same {} times, event by event", args.repeat);
+        say!("each run was the same {} times, event by event", args.repeat);
     }
     let SoFar { mut report, mut out, .. } = results.take().expect(BEGUN);
     if is_tuned {
@@ -104,7 +105,7 @@ fn stopped(format: Format) -> impl FnOnce(Option<SoFar>) -> Result<(), Failure> 
     move |so_far| match so_far {
         Some(SoFar { report, out, all }) => out.print_so_far(format, &report, all),
         None => {
-            anstream::eprintln!("stopped: no run has begun");
+            say!("stopped: no run has begun");
             Ok(())
         }
     }
@@ -136,7 +137,7 @@ fn ask_for_timelines(trials: &mut [Trial], steps: Steps, out: &Path) -> Result<(
 /// Tells if a run was over before the stretch whose timeline was asked for.
 fn tell_of_no_timeline(asked: Option<Steps>, run: &Run) {
     if let Some(Steps { first, last }) = asked.filter(|steps| steps.first >= run.global_steps) {
-        anstream::eprintln!(
+        say!(
             "{}: nothing of the steps {first}..{last} is in its timeline: it ended with step {}",
             run.name,
             run.global_steps

@@ -206,8 +206,11 @@ fn report(
     let result = trial.summarise(recording, observed, observed.ended.since(Time::ZERO));
     report.add(result, 1);
     report.of_task = observed.only_task().filter(|_| trial.cluster.spec.tasks().count() > 1);
-    let mut out = Out::create(args.out.as_deref())?;
+    let (mut out, failure) = match Out::create(args.out.as_deref()) {
+        Ok(out) => (out, None),
+        Err(failure) => (Out::create(None)?, Some(failure)), // the table is printed even so
+    };
     out.append(&report, trial, recording);
     out.print(args.format.format(), &report)?;
-    Ok(exit_code(&report.runs))
+    failure.map_or_else(|| Ok(exit_code(&report.runs)), Err)
 }

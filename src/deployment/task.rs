@@ -23,6 +23,7 @@ use crate::runtime::{
     self, Code, ComputeModel, Encoding, Error, Host, ParameterServerMessage, PeerMessage,
     Processor, Server, ServerDef, Traffic, panic_text,
 };
+use crate::say::say;
 use crate::tape::Recorder;
 use crate::transport::{Quic, Transport};
 use crate::units::Time;
@@ -173,20 +174,20 @@ async fn drain<T>(
     running: JoinHandle<runtime::Result<T>>,
 ) -> runtime::Result<Option<T>> {
     let task = server.task();
-    anstream::eprintln!("asked to stop: {task} ends its training");
+    say!("asked to stop: {task} ends its training");
     server.request_stop();
     match timeout(GRACE, running).await {
-        Ok(Ok(Err(error))) => anstream::eprintln!("{error}"),
+        Ok(Ok(Err(error))) => say!("{error}"),
         Ok(Ok(Ok(value))) => return Ok(Some(value)),
         Ok(Err(error)) => return panicked(error),
-        Err(_) => anstream::eprintln!("{task} did not end in {} s", GRACE.as_secs()),
+        Err(_) => say!("{task} did not end in {} s", GRACE.as_secs()),
     }
     Ok(None)
 }
 
 /// The exit code of a task whose training has ended because `peer` was asked to stop.
 fn ended_by(peer: &TaskName, task: &TaskName) -> ExitCode {
-    anstream::eprintln!("{peer} was asked to stop, so {task} has ended; start both again to go on");
+    say!("{peer} was asked to stop, so {task} has ended; start both again to go on");
     ExitCode::PeersLost
 }
 

@@ -2,7 +2,7 @@
 //! nothing.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,11 @@ pub(crate) fn timeline_file(directory: &Path, run: &str, is_only: bool) -> PathB
     })
 }
 
-/// Removes the timelines and the event files that an earlier report has left in `directory`.
+/// The files that a report has once, and that are written again after each run.
+const WHOLE: [&str; 2] = ["report.html", "result.json"];
+
+/// Removes what an earlier report has left in `directory`, but for its rows: a run that fails now
+/// must not have its results.
 fn remove_earlier(directory: &Path) -> io::Result<()> {
     let entries = |folder: &Path| match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>(),
@@ -31,8 +35,8 @@ fn remove_earlier(directory: &Path) -> io::Result<()> {
     for path in entries(directory)? {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let stem = name.strip_suffix(".json").unwrap_or_default();
-        let is_ours = stem == "timeline" || stem.starts_with("timeline-");
-        if is_ours {
+        let is_ours = stem == "timeline" || stem.starts_with("timeline-") || WHOLE.contains(&name);
+        if is_ours && path.is_file() {
             fs::remove_file(path)?;
         }
     }
@@ -61,12 +65,14 @@ impl Files {
     /// earlier report there go.
     ///
     /// # Errors
-    /// If they can't be created.
+    /// If they can't be created, or another report is being written there.
     pub fn create(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         fs::create_dir_all(&directory)?;
+        let rows = locked(&directory.join("steps.csv"))?;
         remove_earlier(&directory)?;
-        let steps = csv::Steps::new(File::create(directory.join("steps.csv"))?)?;
+        rows.set_len(0)?;
+        let steps = csv::Steps::new(rows)?;
         let evaluations = csv::Evaluations::new(File::create(directory.join("evaluations.csv"))?)?;
         Ok(Self { directory, steps, evaluations, courses: Vec::new() })
     }
@@ -123,8 +129,54 @@ impl Files {
     }
 
     fn write(&self, report: &Report) -> io::Result<()> {
-        let page = BufWriter::new(File::create(self.directory.join("report.html"))?);
-        html::write(report, &self.courses, page)?;
-        json::write(report, File::create(self.directory.join("result.json"))?)
+        let [page, result] = WHOLE;
+        self.write_whole(page, |file| html::write(report, &self.courses, BufWriter::new(file)))?;
+        self.write_whole(result, |file| json::write(report, file))
+    }
+
+    /// Writes the file `name` beside the one that is there, and then takes its place: where there
+    /// is no room, the old one stays.
+    fn write_whole(
+        &self,
+        name: &str,
+        write: impl FnOnce(&File) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let new = self.directory.join(format!("{name}.new"));
+        let written = File::create(&new).and_then(|file| write(&file));
+        let moved = written.and_then(|()| fs::rename(&new, self.directory.join(name)));
+        moved.inspect_err(|_| {
+            fs::remove_file(&new).ok(); // the first error counts
+        })
+    }
+}
+
+/// Opens `path` for one process alone.
+fn locked(path: &Path) -> io::Result<File> {
+    let file = File::options().write(true).create(true).truncate(false).open(path)?;
+    match file.try_lock() {
+        // On a file system without locks, two reports may mix.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let why = "another run writes its results there; give each a folder of its own";
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_takes_one_report_at_a_time_and_the_next_one_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Files::create(folder.path()).unwrap();
+        fs::write(folder.path().join("result.json"), "{}").unwrap();
+        let second = Files::create(folder.path()).err().expect("the first is being written");
+        assert!(second.to_string().contains("a folder of its own"), "{second}");
+        assert!(folder.path().join("result.json").exists(), "it is still the first one's");
+        drop(first);
+        Files::create(folder.path()).unwrap();
+        assert!(!folder.path().join("result.json").exists());
     }
 }

@@ -13,6 +13,7 @@ use super::{Experiment, ExperimentError, Trial, check_places};
 use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, launch};
 use crate::live::{Board, Boards};
 use crate::report::{Report, Run, World};
+use crate::say::say;
 use crate::tape::Recorder;
 use crate::training::{Recording, Watch};
 use crate::units::Time;
@@ -68,7 +69,7 @@ impl Launcher {
                 (Some(folder), path)
             }
         };
-        let tell = |words: &str| anstream::eprintln!("{words}");
+        let tell = |words: &str| say!("{words}");
         Ok(Self {
             program,
             flags: Vec::new(),

@@ -55,8 +55,8 @@ impl Observed {
         tasks.next().filter(|_| tasks.next().is_none()).map(TaskName::to_string)
     }
 
-    /// What each task of a simulation was busy with in a training that ended at `ended`: a world may
-    /// go on, until a lost worker is given up.
+    /// What each task of a simulation was busy with in a training that ended at `ended`. A world
+    /// may go on, until a lost worker is given up.
     pub(super) fn usage_until(&self, ended: Time) -> BTreeMap<TaskName, Usage> {
         let longer = self.ended.as_secs_f64() / ended.as_secs_f64().max(f64::MIN_POSITIVE);
         let within = |share: f64| (share * longer).min(1.0);

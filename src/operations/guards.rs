@@ -6,6 +6,7 @@ use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known,
     NewOperation, OpDef, Output, OutputTypes, Outputs, Target, TensorType, bytes,
 };
+use crate::say::say;
 use crate::tensor::{DType, Tensor};
 
 /// A look at a value.
@@ -107,7 +108,7 @@ impl OpDef for Guard {
             Self::Assert { .. } => return Ok(smallvec![]),
             Self::Print { message } => {
                 let data: Vec<String> = inputs[1..].iter().map(|x| format!("[{x:?}]")).collect();
-                eprintln!("{message}{}", data.concat());
+                say!("{message}{}", data.concat());
             }
         }
         Ok(smallvec![x.clone()])

@@ -1,7 +1,7 @@
 //! `+`, `-`, `*`, `/` and unary `-` on values of a graph, among themselves and with numbers.
 //!
-//! A number is an f32, and takes the type of the value. With values of f64, `0.1` is the f32 next to
-//! 0.1, and [`Graph::constant`](crate::graph::Graph::constant) of an f64 has all its digits.
+//! A number is an f32, and takes the type of the value. With values of f64, `0.1` is the f32 next
+//! to 0.1, and [`Graph::constant`](crate::graph::Graph::constant) of an f64 has all its digits.
 //!
 //! An operator returns no `Result`: types or shapes that do not fit, and a number that integers do
 //! not have, are reported when a session takes the graph. [`Output::add`] and its siblings report

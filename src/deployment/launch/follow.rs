@@ -222,7 +222,8 @@ impl Followed {
         if is_over || self.have_all_ended() {
             self.spare_the_rest();
         }
-        let (index, event) = match self.news.recv().await? {
+        let news = self.news.recv().await?;
+        let (index, event) = match self.judged(news) {
             News::Told(index, event) => (index, event),
             News::Exited(index, _) if self.tasks[index].is_down => {
                 self.tasks[index].id = None;
@@ -276,12 +277,25 @@ impl Followed {
         Some(Noted::Other)
     }
 
+    /// `news`, but that a chief whose training nobody has reported did not end well.
+    fn judged(&self, news: News) -> News {
+        match news {
+            News::Exited(index, Exit::Code(0))
+                if index == self.chief && self.tasks[index].told.has_lost_the_end() =>
+            {
+                News::Exited(index, Exit::Unreported)
+            }
+            other => other,
+        }
+    }
+
     /// Whether a task that ended with `exit` came to the end of its training, even if it could not
     /// write the last checkpoint.
     fn has_come_to_its_end(&self, index: usize, exit: &Exit) -> bool {
         let has_ended = || self.tasks[index].told.has_ended();
         match exit {
             Exit::Code(0) => true,
+            Exit::Unreported => false,
             // It has missed the end, as one that stood still: the result is there all the same.
             exit if exit.has_missed_the_end() && self.tasks[self.chief].has_ended => {
                 let task = &self.tasks[index].task;

@@ -73,3 +73,28 @@ fn a_result_that_a_full_disk_does_not_take_is_an_error() {
         assert!(said.err.contains("cannot write"), "{args:?}: {}", said.err);
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_said_to_a_full_disk_is_lost_and_nothing_else() {
+    let path = scenario("full_stderr", SCENARIO);
+    for args in [&["launch", &path, "--json"][..], &["sim", &path, "-vv", "--json"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+        let output = command.args(args).stderr(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert!(output.stdout.starts_with(b"{"), "{args:?}");
+    }
+}
+
+#[test]
+fn the_results_of_an_earlier_run_do_not_stand_for_one_that_fails() {
+    let path = scenario("fails_later", SCENARIO);
+    let out = folder("fails_later_files");
+    let sim = ["sim", &path, "--quiet", "--out", out.to_str().unwrap()];
+    assert_eq!(trainyard(&sim).code, 0);
+    assert!(out.join("result.json").exists());
+    let said = trainyard(&[&sim[..], &["--set", "fault=[{at='1us',crash='ps:0'}]"]].concat());
+    assert_ne!(said.code, 0, "{}", said.err);
+    assert!(!out.join("result.json").exists() && !out.join("report.html").exists());
+}

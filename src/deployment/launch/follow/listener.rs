@@ -44,6 +44,8 @@ pub(super) enum Exit {
     Signal(i32),
     /// It was killed after it had given no sign of life for so long.
     Silent(Duration),
+    /// The chief, in a later life, has found the training ended, and no life has reported it.
+    Unreported,
     Unknown(io::Error),
 }
 
@@ -64,7 +66,7 @@ impl Exit {
     pub(super) fn meaning(&self) -> ExitCode {
         match self {
             Self::Signal(signal) if OF_A_DEFECT.contains(signal) => ExitCode::Internal,
-            Self::Signal(_) | Self::Silent(_) => ExitCode::PeersLost,
+            Self::Signal(_) | Self::Silent(_) | Self::Unreported => ExitCode::PeersLost,
             Self::Code(code) => match ExitCode::of(*code) {
                 Some(ExitCode::Interrupted | ExitCode::Terminated) => ExitCode::PeersLost,
                 known => known.unwrap_or(ExitCode::Internal),
@@ -82,6 +84,10 @@ impl fmt::Display for Exit {
             Self::Silent(silence) => write!(
                 f,
                 "it was killed after it had given no sign of life for {silence:.0?}: it stood still"
+            ),
+            Self::Unreported => f.write_str(
+                "it was lost after its last checkpoint, before it had reported the training; the \
+                 same command reports it",
             ),
             Self::Unknown(error) => write!(f, "it can't be waited for: {error}"),
         }

@@ -23,6 +23,7 @@ impl Followed {
         let is_left = self.tasks[index].restarts < self.max_restarts && !self.has_failed();
         let is_mended = match exit {
             Exit::Code(code) => *code >= FIRST_FOR_A_RESTART,
+            Exit::Unreported => false, // by itself it finds nobody
             other => other.meaning() == ExitCode::PeersLost,
         };
         is_left && is_mended

@@ -47,6 +47,14 @@ impl Told {
         }
     }
 
+    /// Whether a life of the task has begun a training, a later one has found it ended, and none
+    /// has reported its end.
+    pub(super) fn has_lost_the_end(&self) -> bool {
+        let is_known = |life: &Life| life.recording.ending.is_some();
+        let has_begun = |life: &Life| life.recording.beginning.is_some();
+        self.0.len() > 1 && self.0.iter().any(has_begun) && !self.0.iter().any(is_known)
+    }
+
     /// Whether the process has ended its training.
     pub(super) fn has_ended(&self) -> bool {
         self.0.last().is_some_and(|life| life.recording.ending.is_some())
@@ -111,6 +119,20 @@ fn later(time: Time, ahead: i64) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::training::{Beginning, Ending};
+
+    #[test]
+    fn an_end_is_lost_that_no_life_has_reported_of_a_training_that_one_has_begun() {
+        let beginning = Beginning { parameters: 1, graph: Vec::new() };
+        let mut told = Told::default();
+        told.begin(0);
+        told.0[0].recording.beginning = Some(beginning);
+        assert!(!told.has_lost_the_end(), "it may go on");
+        told.begin(7);
+        assert!(told.has_lost_the_end());
+        told.0[1].recording.ending = Some(Ending { weights_digest: None });
+        assert!(!told.has_lost_the_end());
+    }
 
     #[test]
     fn what_a_killed_process_had_sent_counts_and_its_last_word_alone() {

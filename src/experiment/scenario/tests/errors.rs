@@ -259,7 +259,8 @@ fn an_evaluator_without_anything_to_measure_is_told_what_to_add() {
             "3: cluster.evaluator: there can be one evaluator at most, not 2",
         ),
         (
-            "[cluster]\nworker = 2\nevaluator = 1\n[checkpoint]\ndirectory = \"a\"\n[program]\nmodel = \"null\"",
+            "[cluster]\nworker = 2\nevaluator = 1\n[checkpoint]\ndirectory = \"a\"\n[program]\n\
+             model = \"null\"",
             "3: cluster.evaluator: the models `null` and `count`, and an imported graph without \
              `program.accuracy`, have nothing to measure; remove it",
         ),
