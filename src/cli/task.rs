@@ -81,7 +81,8 @@ fn attend(
     let is_measured_elsewhere = seat.cluster().evaluator().is_some() && seat.is_chief();
     let task = seat.task().clone();
     if let Some(control) = &control {
-        control.tell_and_wait(&Event::Hello { now: clock.now().0 });
+        let (now, date) = (clock.now().0, clock.date().as_nanos() as u64);
+        control.tell_and_wait(&Event::Hello { now, date });
     }
     let live = Live::start(args.metrics, args.dashboard.address)?;
     let board = board(live.as_ref(), args, trial, &seat);

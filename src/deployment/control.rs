@@ -46,8 +46,8 @@ pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// An event of a task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
-    /// The task has started, and its clock shows `now` \[ns\].
-    Hello { now: u64 },
+    /// The task has started, and its clock shows `now` \[ns\] at the machine's date `date` \[ns\].
+    Hello { now: u64, date: u64 },
     /// The task's actors run.
     Alive,
     /// The task's numbers so far, if the launcher shows them.
@@ -216,13 +216,13 @@ mod tests {
         let control = Control::over(theirs).unwrap();
         let events = 50_000; // more than the system keeps for one that does not read
         for now in 0..events {
-            control.tell(&Event::Hello { now });
+            control.tell(&Event::Hello { now, date: 0 });
         }
         assert!(control.teller.is_behind());
         let reads = std::thread::spawn(move || {
             let lines = BufReader::new(ours).split(b'\n').map(Result::unwrap);
             let told = lines.filter(|line| !line.is_empty()).map(|line| match parse(&line) {
-                Ok(Event::Hello { now }) => now,
+                Ok(Event::Hello { now, .. }) => now,
                 other => panic!("{other:?}"),
             });
             told.eq(0..events)

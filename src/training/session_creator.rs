@@ -14,7 +14,7 @@ use super::checkpoints::Checkpoints;
 use super::own_values;
 use super::places::{places, unless_misplaced};
 use super::record::Restore;
-use super::recovery::{OPERATION_TIMEOUT, given_up, lost_values, workers_have_left};
+use super::recovery::{given_up, lost_values, operation_timeout, workers_have_left};
 use super::restoring::restore;
 use super::scaffold::{Finalized, Known};
 use super::session::Session;
@@ -181,7 +181,7 @@ impl SessionCreator {
         self.clear().await?;
         self.task.recorder().restored(Restore { global_step: 0, at: self.task.now() });
         let all: Vec<&Known> = self.scaffold.shared.iter().collect();
-        self.initialize(self.session(OPERATION_TIMEOUT).await?, &all).await
+        self.initialize(self.session(operation_timeout(&self.task)).await?, &all).await
     }
 
     /// Gives `missing` their first values.
@@ -206,7 +206,7 @@ impl SessionCreator {
         let initialized = session.run().target(&self.scaffold.all_initialized);
         let waited = unless_misplaced(initialized.into_future(), &self.task, &self.graph).await;
         waited.map_err(|error| self.blame_the_chief(error))?;
-        session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
+        session.set_timeout(self.task.limit(operation_timeout(&self.task)));
         let global_step = self.scaffold.global_step(&session).await?;
         self.ready(session, global_step, None).await
     }
@@ -312,7 +312,7 @@ impl SessionCreator {
     /// Sets the limit of a session's operations back to the usual one.
     pub(super) fn renew_timeout(&self, session: &Session) {
         let own = self.options.operation_timeout;
-        session.set_timeout(own.or_else(|| self.task.limit(OPERATION_TIMEOUT)));
+        session.set_timeout(own.or_else(|| self.task.limit(operation_timeout(&self.task))));
     }
 
     /// Completes a session whose shared variables have their values: the worker's own variables and

@@ -38,6 +38,8 @@ use told::Told;
 const CAUSE: Duration = Duration::from_millis(300);
 /// The time that the tasks have to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
+/// How late a task's hello is believed to be heard.
+const LATEST_HELLO: Duration = Duration::from_secs(60);
 
 /// Follows `cluster` until all of its processes are gone.
 ///
@@ -215,6 +217,14 @@ impl Followee {
     }
 }
 
+/// The time since the machine's date `date`, at which a task said hello \[ns\]: a launcher that has
+/// stood still, or is busy, hears it late. None that is longer than a late hello: then the date was
+/// set meanwhile.
+fn since(clock: &WallClock, date: u64) -> i64 {
+    let late = clock.date().saturating_sub(Duration::from_nanos(date));
+    if late < LATEST_HELLO { late.as_nanos() as i64 } else { 0 }
+}
+
 impl Followed {
     /// The next change. None when all processes are gone.
     async fn next(&mut self) -> Option<Noted> {
@@ -249,9 +259,10 @@ impl Followed {
         followee.unheard = 0;
         match event {
             Event::Alive => {}
-            Event::Hello { now } => {
+            Event::Hello { now, date } => {
                 followee.has_begun = true;
-                followee.told.begin(self.clock.now().0 as i64 - now as i64);
+                let said = self.clock.now().0 as i64 - since(&self.clock, date);
+                followee.told.begin(said - now as i64);
                 if index == self.chief {
                     self.agenda.begin(self.clock.now());
                 }
