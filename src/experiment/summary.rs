@@ -25,14 +25,18 @@ impl Trial {
         let (steps, settings) = (recording.steps(), &self.settings);
         let resumed_from = resumed_from(recording);
         let global_steps = recording.global_step();
-        let updates = resumed_from.unwrap_or(0)..global_steps;
+        let updates = resumed_from.unwrap_or(0).min(global_steps)..global_steps;
         let evaluated = recording.evaluations.iter().map(|evaluation| evaluation.at);
         let ends = steps.clone().map(|step| step.ended).chain(evaluated);
         let ended = ends.max().unwrap_or(observed.ended);
         let counted = steps.clone().filter(|step| step.applied).count() as u64;
         let applied = counted - self.mode.left_over(counted, updates.end - updates.start);
         let batch = settings.batch as u64;
-        let rates = Rates::of(steps.clone(), updates, applied);
+        let known = steps.clone().map(|step| match recording.has_undone(&step) {
+            true => StepStats { global_step: updates.start, ..step },
+            false => step,
+        });
+        let rates = Rates::of(known, updates.clone(), applied);
         let span = (rates.start.unwrap_or(ended).as_secs_f64(), ended.as_secs_f64());
         let durations: Vec<f64> =
             steps.clone().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
@@ -317,6 +321,21 @@ mod tests {
         assert_eq!((run.resumed_from, run.global_steps), (Some(300), 310));
         assert_eq!((run.gradients.applied, run.gradients.dropped), (50, 1));
         assert_eq!(run.samples, 1_600);
+    }
+
+    #[test]
+    fn a_run_that_went_back_further_than_its_first_steps_has_the_rate_of_what_it_did_since() {
+        let trial = Experiment::parse("[cluster]\nps = 1\nworker = 4\n").unwrap();
+        let trial = trial.trials().unwrap().remove(0);
+        let shared = SharedRecording::default();
+        shared.restored(Restore { global_step: 300, at: Time(1) });
+        (0..4).for_each(|n| shared.step(step(n, 0, 301 + u64::from(n), 1_000)));
+        shared.restored(Restore { global_step: 280, at: Time(1_500_000_000) });
+        (0..2).for_each(|n| shared.step(step(n, 1, 281 + u64::from(n), 2_000)));
+        let observed = Observed::deployed(Time(6_000_000_000), BTreeMap::new());
+        let run = trial.summarise(&shared.finish(), &observed, Duration::from_secs(6));
+        assert_eq!((run.global_steps, run.gradients.applied), (282, 2));
+        assert!(run.steps_per_second < 10.0 && run.samples_per_second > 0.0);
     }
 
     #[test]

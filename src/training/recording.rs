@@ -127,7 +127,7 @@ impl Recording {
         })
     }
 
-    /// The greatest global step of the training that its end did not find undone.
+    /// The greatest global step, without what a return to a checkpoint has undone.
     pub fn global_step(&self) -> u64 {
         let steps = self.log.iter().filter(|step| !self.has_undone(step));
         let undone = |evaluation: &&Evaluation| {
@@ -141,7 +141,7 @@ impl Recording {
     }
 
     /// Whether the training has gone back to a checkpoint before `step`.
-    fn has_undone(&self, step: &StepStats) -> bool {
+    pub(crate) fn has_undone(&self, step: &StepStats) -> bool {
         self.restored.iter().any(|restore| restore.undoes(step))
     }
 

@@ -288,7 +288,7 @@ impl Followed {
         Some(Noted::Other)
     }
 
-    /// `news`, but that a chief whose training nobody has reported did not end well.
+    /// `news`; an exit of the chief with 0 is none, if no life of it has reported the training.
     fn judged(&self, news: News) -> News {
         match news {
             News::Exited(index, Exit::Code(0))

@@ -72,7 +72,8 @@ pub(super) fn network(cluster: &Cluster) -> NetworkSpec {
     NetworkSpec { message_cost: message_cost(cluster), ..cluster.network.clone() }
 }
 
-/// What the network has a message cost its sender: nothing, where message threads are modelled.
+/// What a message costs its sender in the network: nothing where message threads are modelled,
+/// which bear it.
 pub(super) fn message_cost(cluster: &Cluster) -> Duration {
     match cluster.message_thread {
         Some(_) => Duration::ZERO,
