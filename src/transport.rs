@@ -39,6 +39,9 @@ pub struct PeerId(pub u32);
 
 /// The job of those who are no task of a cluster and connect to one.
 pub(crate) const CLIENT: &str = "client";
+/// The job of those who only ask a task how it is. Asker N proves its name with the certificate of
+/// client N, and is not that client: its coming and going ends no session.
+pub(crate) const ASKER: &str = "asker";
 
 /// A message that travels between tasks.
 pub trait Payload: Serialize + DeserializeOwned + Send + fmt::Debug + 'static {
@@ -97,8 +100,18 @@ pub enum Loss {
 pub struct Obstacle {
     /// The reason, as a part of a sentence.
     pub why: String,
-    /// Whether one of the two refuses the other's certificate: waiting does not help.
-    pub is_refused: bool,
+    /// Why waiting does not help, if it does not.
+    pub refused: Option<Refused>,
+}
+
+/// What two tasks can't be connected for until one of them is started anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// One of the two refuses the other's certificate.
+    Certificate,
+    /// They are of two trainings, or were told different things of theirs, or their programs have
+    /// different versions of the protocol.
+    Run,
 }
 
 /// A task's connection to the others.

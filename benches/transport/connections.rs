@@ -19,7 +19,7 @@ use trainyard::runtime::Host;
 use trainyard::training::{
     Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, Restore, StepStats, TaskParts,
 };
-use trainyard::transport::Authority;
+use trainyard::transport::{Authority, RunId};
 
 use super::FIGURES;
 
@@ -158,7 +158,7 @@ impl Cluster {
         thread::spawn(move || {
             let proof = Some(Proof::Given(identity));
             let spec = trial.cluster.spec.clone();
-            let seat = Seat::new(&role, spec, proof, "connections").expect("a seat");
+            let seat = Seat::new(&role, spec, proof, RunId::new("connections")).expect("a seat");
             let member = Member::new(seat);
             let ended = deployment::run(member, StopRequest::never(), |host| {
                 steps(task(&trial, host, role), index as usize, seen)

@@ -10,6 +10,7 @@ use crate::deployment::{self, ExitCode, Member, Proof, Seat, StopRequest, requir
 use crate::live::{About, Board};
 use crate::say::say;
 use crate::tensor::set_memory_limit;
+use crate::transport::RunId;
 
 /// Runs the command, until a signal ends it.
 pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -17,7 +18,8 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     super::cluster::warn(&config);
     let proof = args.certs.as_deref().map(Proof::Folder);
     args.memory_limit.into_iter().for_each(set_memory_limit);
-    let mut seat = Seat::new(&config, ClusterSpec::default(), proof, &args.run_name)?;
+    let run = RunId::new(&*args.run_name);
+    let mut seat = Seat::new(&config, ClusterSpec::default(), proof, run)?;
     seat.silence = Some(args.silence.0);
     let (task, cluster) = (seat.task().clone(), seat.cluster().to_string());
     let stop = StopRequest::on_signals()?;

@@ -22,6 +22,7 @@ use crate::report::{Report, World};
 use crate::runtime::{Host, Traffic};
 use crate::tensor::set_memory_limit;
 use crate::training::{Recording, SharedRecording, run_to_end, train};
+use crate::transport::RunId;
 use crate::units::Time;
 
 /// Runs the command.
@@ -36,7 +37,8 @@ pub(super) fn run(
     super::cluster::warn(&config);
     let trial = only(experiment.trials_of_task(config.task())?)?;
     trial.memory_limit.into_iter().for_each(set_memory_limit);
-    let run = args.run_name.as_deref().unwrap_or(&trial.scenario);
+    let name = args.run_name.as_deref().unwrap_or(&trial.scenario);
+    let run = RunId::new(name).with_settings(trial.shared_settings());
     let (mut socket, mut control) = (None, None);
     let mut proof = args.certs.as_deref().map(Proof::Folder);
     if args.launched {

@@ -10,10 +10,12 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::DeploymentError;
-use super::client::bind;
+use super::client::{bind, check_client};
 use super::network::{Message, Standing};
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::transport::{Identity, Inbox, Loss, Messages, Obstacle, PeerId, RunId, Transport};
+use crate::transport::{
+    ASKER, Identity, Inbox, Loss, Messages, Obstacle, PeerId, Refused, RunId, Transport,
+};
 
 /// The time limit of the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,14 +51,16 @@ pub fn ask(question: &Question<'_>) -> Result<Standing, DeploymentError> {
 }
 
 async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
-    let (own, task) = (args.client, args.task);
+    let task = args.task;
     let address = [(task.index(), args.address.to_owned())];
     ClusterSpec::sparse([(task.job(), address)]).map_err(|error| DeploymentError::Cluster {
         origin: "the flags".to_owned(),
         mistakes: error.to_string(),
     })?;
-    let identity = Identity::load(args.certificates, own);
-    let quic = bind(own, &RunId::new(args.run), identity?).await?;
+    check_client(args.client)?;
+    let identity = Identity::load(args.certificates, args.client)?;
+    let own = TaskName::new(ASKER, args.client.index());
+    let quic = bind(&own, &RunId::new(args.run), identity).await?;
     let (reply, told) = oneshot::channel();
     quic.listen(Rc::new(Ear { reply: RefCell::new(Some(reply)) }));
     let peer = quic.know(task, args.address).expect("a new client knows no other task");
@@ -78,7 +82,7 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
             Err(DeploymentError::Unanswered {
                 task: task.clone(),
                 address: args.address.to_owned(),
-                is_refused: obstacles.iter().any(|it| it.is_refused),
+                is_refused: obstacles.iter().any(|it| it.refused == Some(Refused::Certificate)),
                 why,
             })
         }

@@ -128,19 +128,24 @@ fn parse(url: &str) -> Result<(String, TaskName), String> {
     Ok((address.to_owned(), task))
 }
 
-/// An end of the network for the client `name`, to which nobody connects.
+/// Checks that `name` is a client's, whose certificate a process may use that is no task.
+pub(super) fn check_client(name: &TaskName) -> Result<(), DeploymentError> {
+    if name.job() == CLIENT {
+        return Ok(());
+    }
+    let mistakes = format!(
+        "--as {name}: who asks is no task of the cluster: use the certificate of a client, \
+         which `trainyard certs issue DIR --task client:0` makes"
+    );
+    Err(DeploymentError::Cluster { origin: "the flags".to_owned(), mistakes })
+}
+
+/// An end of the network for `name`, a client or an asker, to which nobody connects.
 pub(super) async fn bind(
     name: &TaskName,
     run: &RunId,
     identity: Identity,
 ) -> Result<Rc<Quic<Message>>, DeploymentError> {
-    if name.job() != CLIENT {
-        let mistakes = format!(
-            "--as {name}: who asks is no task of the cluster: use the certificate of a client, \
-             which `trainyard certs issue DIR --task client:0` makes"
-        );
-        return Err(DeploymentError::Cluster { origin: "the flags".to_owned(), mistakes });
-    }
     // Its own address only has to be valid.
     let own = [(name.index(), "client.invalid:1".to_owned())];
     let cluster = ClusterSpec::sparse([(name.job(), own)]).expect("it is one task");

@@ -52,8 +52,8 @@ impl Proof<'_> {
 }
 
 impl Seat {
-    /// The place that `config` gives a process in the training called `run`, where it proves its
-    /// name with `proof`. `of_scenario` are the tasks that the scenario counts; a process whose
+    /// The place that `config` gives a process in the training `run`, where it proves its name with
+    /// `proof`. `of_scenario` are the tasks that the scenario counts; a process whose
     /// configuration lists only some tasks learns of the others from it.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Seat {
         config: &RunConfig,
         of_scenario: ClusterSpec,
         proof: Option<Proof<'_>>,
-        run: &str,
+        run: RunId,
     ) -> Result<Self, DeploymentError> {
         let task = config.task().clone();
         let is_alone = config.peers().is_empty();
@@ -72,7 +72,7 @@ impl Seat {
             master: master(config, &known)?,
             renewal: proof.as_ref().and_then(|proof| proof.renewal(&task)),
             identity: identity(proof, &task, is_alone)?,
-            run: RunId::new(run),
+            run,
             is_dynamic: config.is_dynamic(),
             socket: None,
             silence: None,

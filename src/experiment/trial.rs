@@ -2,6 +2,7 @@
 
 mod checkpoints;
 pub(super) mod data;
+mod shared;
 #[cfg(test)]
 mod tests;
 

@@ -8,6 +8,7 @@ use crate::cluster::{ClusterError, ConfigErrors, DeviceNameError, TaskName};
 use crate::graph::{GraphError, GraphProblem};
 use crate::placement::PlacementError;
 use crate::tensor::{OutOfMemory, TensorError};
+use crate::transport::Refused;
 
 /// The class of an error: says what a program can do about it (TensorFlow: `error::Code`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +81,15 @@ impl Code {
                 | Self::VariablesLost
                 | Self::WorkersLeft
         )
+    }
+}
+
+impl From<Refused> for Code {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Certificate => Self::Unauthenticated,
+            Refused::Run => Self::InvalidArgument,
+        }
     }
 }
 

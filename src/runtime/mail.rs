@@ -148,6 +148,8 @@ pub(crate) enum ParameterServerMail {
     Join { workers: u32, patience: Patience, reply: oneshot::Sender<Result<()>> },
     /// The clock: it is time to look whether anybody uses the task.
     NobodyHasCome,
+    /// The clock: it is time to look whether steps are answered.
+    LookAtSteps,
     /// The server: this task was asked to stop.
     AskedToStop,
     /// The server: say what you wait for.

@@ -8,6 +8,7 @@ mod coordination;
 mod done;
 mod gradients;
 mod joins;
+mod notices;
 mod read_ahead;
 mod reset;
 mod resources;
@@ -45,6 +46,7 @@ use crate::runtime::state::{
     Action, Commit, Served, StateRequest, StateValues, Ticket, VariableId,
 };
 use joins::Joins;
+use notices::Notices;
 use snapshots::Snapshots;
 use updating::Updates;
 
@@ -74,6 +76,7 @@ pub(crate) struct ParameterServer {
     /// over here.
     held_off: Vec<Binding>,
     joins: Joins,
+    notices: Notices,
     /// Answers for the worker, sent at the end of the turn.
     served: Vec<Served>,
     /// Answers with copied rows, sent at the end of the turn.
@@ -103,6 +106,7 @@ impl ParameterServer {
             snapshots: Snapshots::default(),
             held_off: Vec::new(),
             joins: Joins::default(),
+            notices: Notices::default(),
             served: Vec::new(),
             gathered: Vec::new(),
             updates: Box::default(),
@@ -259,8 +263,18 @@ impl ParameterServer {
     }
 
     fn inquire(&self, list: &WaitingList) {
-        let who = format!("parameter server of {}", self.link.name(self.link.local()));
         let mut list = list.lock().expect("nobody panics while writing what it waits for");
+        list.extend(self.steps_wait_for());
+        list.extend(self.joins_wait_for(&self.title()));
+    }
+
+    fn title(&self) -> String {
+        format!("parameter server of {}", self.link.name(self.link.local()))
+    }
+
+    /// What the operations of steps wait for.
+    fn steps_wait_for(&self) -> Vec<Waiting> {
+        let (mut list, who) = (Vec::new(), self.title());
         for coordination in self.coordinations.values() {
             list.extend(
                 coordination
@@ -290,7 +304,7 @@ impl ParameterServer {
             let what = format!("{} to answer that a worker is lost or back", self.link.name(peer));
             list.push(Waiting { who: who.clone(), what });
         }
-        list.extend(self.joins_wait_for(&who));
+        list
     }
 
     /// Ends a turn: sends its answers and launches its work.
@@ -299,6 +313,7 @@ impl ParameterServer {
         self.launch_gathers();
         self.launch();
         if !self.served.is_empty() {
+            self.notices.has_answered();
             let served = std::mem::replace(&mut self.served, self.link.actors.served.take());
             tell(&self.link.actors.worker, WorkerMail::Served(served));
         }
@@ -326,7 +341,7 @@ impl Receive for ParameterServer {
         match message {
             ParameterServerMail::Bind(binding) => self.make_ready(binding),
             ParameterServerMail::GiveUp(graphs) => self.give_up_bindings(&graphs),
-            ParameterServerMail::Cluster(cluster) => self.cluster = Some(cluster),
+            ParameterServerMail::Cluster(cluster) => self.know(cluster, context),
             ParameterServerMail::Lost { peer, masters, loss } => {
                 self.lose(peer, &masters, loss, context);
             }
@@ -357,6 +372,7 @@ impl Receive for ParameterServer {
                 self.join(workers, patience, reply);
             }
             ParameterServerMail::NobodyHasCome => self.look_at_joins(context),
+            ParameterServerMail::LookAtSteps => self.look_at_steps(context),
             ParameterServerMail::AskedToStop => self.answer_joins(),
             ParameterServerMail::Inquire(list) => self.inquire(&list),
             ParameterServerMail::Stop => context.stop(),

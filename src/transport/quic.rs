@@ -36,6 +36,7 @@ mod settings;
 mod silence;
 mod socket;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -56,18 +57,29 @@ pub use socket::SocketBuffers;
 
 /// The training that a task is part of. Tasks of different runs refuse each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunId(Arc<str>);
+pub struct RunId {
+    name: Arc<str>,
+    /// What all its tasks have to be told alike; nothing for one that was told nothing.
+    settings: Arc<BTreeMap<String, String>>,
+}
 
 impl RunId {
     /// The run of this name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self(name.into())
+        Self { name: name.into(), settings: Arc::default() }
+    }
+
+    /// The same run for a task that was told these `settings`, by their names: it refuses tasks
+    /// that were told others. All of them together are shorter than 3 kB.
+    #[must_use]
+    pub fn with_settings(self, settings: BTreeMap<String, String>) -> Self {
+        Self { settings: Arc::new(settings), ..self }
     }
 }
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.name)
     }
 }
 

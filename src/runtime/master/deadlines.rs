@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
 
-use crate::transport::PeerId;
+use crate::transport::{PeerId, Refused};
 use crate::units::Time;
 
 use super::{Master, refuse};
@@ -50,7 +50,8 @@ impl Master {
         let now = self.clock.now();
         let limited = self.limited();
         for (step, deadline, waits_for) in &limited {
-            if *deadline <= now || self.is_refused(waits_for) || self.is_hopeless(waits_for) {
+            if *deadline <= now || self.refused(waits_for).is_some() || self.is_hopeless(waits_for)
+            {
                 self.deadline_reached(*step);
             } else if step.number < alarm.since {
                 let left = deadline.since(now);
@@ -132,9 +133,9 @@ impl Master {
             let message = format!("{what} took longer than it was given; not all was fetched");
             return Error::new(Code::DeadlineExceeded, message);
         }
-        if self.is_refused(unanswered) {
+        if let Some(refused) = self.refused(unanswered) {
             let message = format!("{what} can't be done: there is no connection to {who}");
-            return Error::new(Code::Unauthenticated, message);
+            return Error::new(refused.into(), message);
         }
         if self.is_hopeless(unanswered) {
             let message =
@@ -142,7 +143,7 @@ impl Master {
             return Error::new(Code::Cancelled, message);
         }
         let hint = match self.are_reached(unanswered) {
-            true => "",
+            true => "; its log and `trainyard status` say whom it waits for",
             false => "; start what does not run, and ask the others with `trainyard status`",
         };
         let message = format!("{what} took longer than it was given; no answer from {who}{hint}");
@@ -159,10 +160,9 @@ impl Master {
         peers.iter().all(|peer| self.link.obstacle(*peer).is_none())
     }
 
-    /// Whether there is no way to one of `peers` because of a certificate.
-    fn is_refused(&self, peers: &[PeerId]) -> bool {
-        let obstacles = peers.iter().filter_map(|peer| self.link.obstacle(*peer));
-        obstacles.into_iter().any(|obstacle| obstacle.is_refused)
+    /// Why there never will be a way to one of `peers`, if that is so.
+    fn refused(&self, peers: &[PeerId]) -> Option<Refused> {
+        peers.iter().find_map(|peer| self.link.obstacle(*peer)?.refused)
     }
 
     /// The names of `peers`, each with the reason why there is no way to it.

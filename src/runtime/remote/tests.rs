@@ -171,7 +171,7 @@ fn an_answer_that_comes_twice_does_not_end_the_session_that_it_has_begun() {
 #[test]
 fn a_task_that_is_to_stop_does_not_wait_for_a_server_that_it_can_not_reach() {
     on_actix(async {
-        let obstacle = Obstacle { why: "no answer".to_owned(), is_refused: false };
+        let obstacle = Obstacle { why: "no answer".to_owned(), refused: None };
         let network = Kept { obstacle: Some(obstacle), ..Kept::default() };
         let ends = Ends::over(network);
         let created = ends.ask(None).await;

@@ -8,6 +8,7 @@ use super::RemoteMaster;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::MasterMail;
 use crate::runtime::mailbox::tell;
+use crate::transport::Obstacle;
 use crate::units::Time;
 
 /// The time between two looks at the way to the other server.
@@ -50,9 +51,9 @@ impl RemoteMaster {
         self.sessions.values_mut().for_each(|session| session.time_out(is_late, &late));
         match obstacle {
             None => self.cut_off = None,
-            Some(obstacle) if obstacle.is_refused => {
-                let message = format!("there is no connection to {name}: {}", obstacle.why);
-                self.give_up(&Error::new(Code::Unauthenticated, message));
+            Some(Obstacle { why, refused: Some(refused) }) => {
+                let message = format!("there is no connection to {name}: {why}");
+                self.give_up(&Error::new(refused.into(), message));
             }
             Some(obstacle) if self.stop_requested.get() => {
                 let message = format!(

@@ -43,13 +43,13 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
             match refusal {
                 Refusal::Silent | Refusal::Connection(ConnectionError::TimedOut) => {
                     let address = peer.address.as_deref().unwrap_or_default();
-                    peer.note_trouble(format!("no answer from {address}"), false);
+                    peer.note_trouble(format!("no answer from {address}"), None);
                 }
                 refusal => {
                     if !peer.has_stopped() {
                         node.note_refusal(peer.name.to_string(), refusal.to_string());
                     }
-                    peer.note_trouble(refusal.to_string(), refusal.is_of_a_certificate());
+                    peer.note_trouble(refusal.to_string(), refusal.refused());
                 }
             }
             tokio::time::sleep(wait).await;

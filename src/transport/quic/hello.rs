@@ -1,10 +1,13 @@
 //! Introductions: the first messages on a connection, and the reasons to refuse it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use serde::{Deserialize, Serialize};
 
+use super::super::Refused;
 use super::super::wire::{FrameDecoder, Kind, Outgoing, VERSION, WireError, WireLimits};
 use super::RunId;
 use crate::cluster::TaskName;
@@ -25,6 +28,8 @@ pub(super) enum Close {
     Garbage,
     /// The two tasks have lost each other, perhaps on another connection.
     Lost,
+    /// The other end is of another training, or was told other things of it.
+    OtherRun,
 }
 
 impl Close {
@@ -34,15 +39,20 @@ impl Close {
             Self::Refused => 1,
             Self::Garbage => 2,
             Self::Lost => 3,
+            Self::OtherRun => 4,
         })
     }
 }
 
+/// TLS's alert of ends that have no protocol in common (RFC 7301, 3.2).
+const NO_COMMON_PROTOCOL: u64 = 120;
+
 /// The introduction of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
-    pub(super) version: u32,
     pub(super) run: String,
+    /// What the sender was told of the run: values by the names of settings.
+    pub(super) settings: Arc<BTreeMap<String, String>>,
     pub(super) task: TaskName,
     /// Grows from one incarnation of a task to the next.
     pub(super) incarnation: u64,
@@ -59,8 +69,10 @@ pub(super) enum Refusal {
          name, or the same --run-name"
     )]
     Run(TaskName, String, TaskName, RunId),
-    #[error("{0} speaks version {1} of the protocol, and {2} version {VERSION}")]
-    Version(TaskName, u32, TaskName),
+    #[error(
+        "{0} was told {1}, and {2} {3}: start both with the same scenario and the same `--set`"
+    )]
+    Setting(TaskName, String, TaskName, String),
     #[error("it says that it is {0}, but its certificate has another name")]
     Name(TaskName),
     #[error(
@@ -95,18 +107,30 @@ impl Refusal {
     pub(super) fn close(&self) -> Close {
         match self {
             Self::Wire(_) => Close::Garbage,
+            Self::Run(..) | Self::Setting(..) => Close::OtherRun,
             _ => Close::Refused,
         }
     }
 
-    /// Whether one of the two refuses the other's certificate.
-    pub(super) fn is_of_a_certificate(&self) -> bool {
+    /// Why dialing again does not help, if it does not.
+    pub(super) fn refused(&self) -> Option<Refused> {
+        let closed = |error: &ConnectionError| {
+            matches!(error, ConnectionError::ApplicationClosed(closed)
+                if closed.error_code == Close::OtherRun.code())
+        };
         match self {
-            Self::Name(_) => true,
-            Self::Connection(error) => {
-                alert(error).is_some_and(|(_, code)| matches!(code, 42..=51 | 116))
+            Self::Name(_) => Some(Refused::Certificate),
+            Self::Run(..) | Self::Setting(..) => Some(Refused::Run),
+            Self::Connection(error) => match alert(error) {
+                Some((_, 42..=51 | 116)) => Some(Refused::Certificate),
+                Some((_, NO_COMMON_PROTOCOL)) => Some(Refused::Run),
+                _ => closed(error).then_some(Refused::Run),
+            },
+            Self::Read(quinn::ReadError::ConnectionLost(error))
+            | Self::Write(quinn::WriteError::ConnectionLost(error)) => {
+                closed(error).then_some(Refused::Run)
             }
-            _ => false,
+            _ => None,
         }
     }
 }
@@ -130,7 +154,7 @@ fn explained(error: &ConnectionError) -> String {
         Some((who, 42..=51)) => {
             format!("{who} certificate is not one of this run, or has expired: {error}")
         }
-        Some((_, 120)) => format!(
+        Some((_, NO_COMMON_PROTOCOL)) => format!(
             "the two speak different versions of the protocol, of which this is {VERSION}: {error}"
         ),
         _ => error.to_string(),
@@ -177,12 +201,31 @@ impl Hello {
     /// Checks that the sender may connect to `task` of `run`.
     pub(super) fn check(&self, task: &TaskName, run: &RunId) -> Result<(), Refusal> {
         let (sender, task) = (self.task.clone(), task.clone());
-        if self.version != VERSION {
-            return Err(Refusal::Version(sender, self.version, task));
-        }
         if self.run != run.to_string() {
             return Err(Refusal::Run(sender, self.run.clone(), task, run.clone()));
         }
-        Ok(())
+        match difference(&self.settings, &run.settings) {
+            Some([its, own]) => Err(Refusal::Setting(sender, its, task, own)),
+            None => Ok(()),
+        }
     }
+}
+
+/// What `its` and `own` say of the first setting of which they say different things, if both say
+/// anything.
+fn difference(
+    its: &BTreeMap<String, String>,
+    own: &BTreeMap<String, String>,
+) -> Option<[String; 2]> {
+    if its.is_empty() || own.is_empty() {
+        return None;
+    }
+    let name =
+        its.keys().chain(own.keys()).filter(|name| its.get(*name) != own.get(*name)).min()?;
+    // They come from the network: no signs that a terminal obeys.
+    let told = |settings: &BTreeMap<String, String>| match settings.get(name) {
+        Some(value) => format!("{} = {}", name.escape_debug(), value.escape_debug()),
+        None => format!("no {}", name.escape_debug()),
+    };
+    Some([told(its), told(own)])
 }

@@ -14,7 +14,7 @@ use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, ServerConfig};
 use tokio::sync::Notify;
 
-use super::super::wire::{VERSION, WireLimits};
+use super::super::wire::WireLimits;
 use super::super::{Identity, Inbox, Loss, Messages, Payload, PeerId};
 use super::handshakes::Handshakes;
 use super::hello::Hello;
@@ -115,8 +115,9 @@ impl<M: Payload> Node<M> {
     }
 
     pub(super) fn hello(&self, epoch: u64) -> Hello {
-        let (run, task) = (self.run.to_string(), self.task.clone());
-        Hello { version: VERSION, run, task, incarnation: self.incarnation, epoch }
+        let (run, settings) = (self.run.to_string(), Arc::clone(&self.run.settings));
+        let task = self.task.clone();
+        Hello { run, settings, task, incarnation: self.incarnation, epoch }
     }
 
     pub(super) fn wire_limits(&self) -> WireLimits {

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::super::{Loss, Messages, Obstacle, Payload, PeerId, envelope_size};
+use super::super::{Loss, Messages, Obstacle, Payload, PeerId, Refused, envelope_size};
 use super::hello::{Close, Hello, Refusal};
 use super::link::{Link, Side};
 use super::node::Node;
@@ -132,8 +132,8 @@ impl<M: Payload> Peer<M> {
         is_over
     }
 
-    pub(super) fn note_trouble(&self, why: String, is_refused: bool) {
-        self.state.borrow_mut().trouble = Some(Obstacle { why, is_refused });
+    pub(super) fn note_trouble(&self, why: String, refused: Option<Refused>) {
+        self.state.borrow_mut().trouble = Some(Obstacle { why, refused });
     }
 
     /// The reason why its messages have not been sent; `None` if no messages wait.
@@ -145,7 +145,7 @@ impl<M: Payload> Peer<M> {
         } else {
             "its address is not known"
         };
-        let unknown = || Obstacle { why: unknown.to_owned(), is_refused: false };
+        let unknown = || Obstacle { why: unknown.to_owned(), refused: None };
         waits.then(|| state.trouble.clone().unwrap_or_else(unknown))
     }
 

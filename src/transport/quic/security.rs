@@ -11,12 +11,16 @@ use rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig, version};
 use rustls_pki_types::{CertificateDer, ServerName};
 
 use super::super::certificates::{Identity, task_domain};
+use super::super::wire::VERSION;
+use super::super::{ASKER, CLIENT};
 use super::QuicError;
 use crate::clock::date;
 use crate::cluster::TaskName;
 
-/// The protocol's name and version, which must be equal at both ends.
-const PROTOCOL: &[u8] = b"trainyard/1";
+/// The protocol's name and version, which must be equal at both ends (TLS: ALPN).
+fn protocol() -> Vec<u8> {
+    format!("trainyard/{VERSION}").into_bytes()
+}
 
 /// The TLS settings of a task with `identity`, as client and as server.
 pub(super) fn roles(
@@ -25,7 +29,8 @@ pub(super) fn roles(
 ) -> Result<(QuicClientConfig, QuicServerConfig), QuicError> {
     let refused = |reason: String| QuicError::Identity { task: task.clone(), reason };
     let tls = |error: rustls::Error| refused(error.to_string());
-    if !names(&identity.certificate(), task) {
+    let is_own = |task: &TaskName| names(&identity.certificate(), task);
+    if !is_own(task) && !asker_as_client(task).is_some_and(|client| is_own(&client)) {
         return Err(refused("it belongs to another task".to_owned()));
     }
     let mut roots = RootCertStore::empty();
@@ -39,7 +44,7 @@ pub(super) fn roles(
         ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&version::TLS13]);
     let server = server.map_err(tls)?.with_client_cert_verifier(verifier);
     let mut server = server.with_single_cert(chain(), identity.key()).map_err(tls)?;
-    server.alpn_protocols = vec![PROTOCOL.to_vec()];
+    server.alpn_protocols = vec![protocol()];
     server.session_storage = Arc::new(NoServerSessionStorage {});
     server.send_tls13_tickets = 0;
 
@@ -47,7 +52,7 @@ pub(super) fn roles(
         ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&version::TLS13]);
     let client = client.map_err(tls)?.with_root_certificates(roots);
     let mut client = client.with_client_auth_cert(chain(), identity.key()).map_err(tls)?;
-    client.alpn_protocols = vec![PROTOCOL.to_vec()];
+    client.alpn_protocols = vec![protocol()];
     client.resumption = Resumption::disabled();
 
     let unfit = |_| refused("its cipher suites don't fit QUIC".to_owned());
@@ -71,6 +76,11 @@ pub(super) fn names(certificate: &CertificateDer<'_>, task: &TaskName) -> bool {
     let Ok(domain) = task_domain(task) else { return false };
     let parsed = ParsedCertificate::try_from(certificate);
     parsed.is_ok_and(|parsed| verify_server_name(&parsed, &ServerName::DnsName(domain)).is_ok())
+}
+
+/// The client whose certificate proves the name of `task`, if that is an asker.
+pub(super) fn asker_as_client(task: &TaskName) -> Option<TaskName> {
+    (task.job() == ASKER).then(|| TaskName::new(CLIENT, task.index()))
 }
 
 /// The lower bits of an incarnation, which are random: two that begin in one microsecond differ.

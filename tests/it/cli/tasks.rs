@@ -170,7 +170,7 @@ fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
     }
     let said = status("ps:0", "another");
     assert_eq!((said.code, said.out.as_str()), (10, ""), "{}", said.err);
-    let both = "client:0 takes part in the training `another`, and ps:0 in `tasks`";
+    let both = "asker:0 takes part in the training `another`, and ps:0 in `tasks`";
     assert!(said.err.contains(both), "{}", said.err);
     let said = status("worker:0", "tasks");
     assert_eq!((said.code, said.out.as_str()), (11, ""), "{}", said.err);

@@ -83,10 +83,15 @@ impl Served {
 
     /// What a task says of itself, as `trainyard status` asks it.
     async fn standing(&self, task: usize) -> Standing {
+        self.standing_for(task, 3).await
+    }
+
+    /// The same, asked with the certificate of a client.
+    async fn standing_for(&self, task: usize, client: u32) -> Standing {
         let ((job, index), address) = (TASKS[task], self.addresses[task].clone());
         let place = self.place.clone();
         let asked = tokio::task::spawn_blocking(move || {
-            let (task, client) = (&TaskName::new(job, index), &TaskName::new("client", 3));
+            let (task, client) = (&TaskName::new(job, index), &TaskName::new("client", client));
             ask(&Question { task, address: &address, run: RUN, certificates: &place, client })
         });
         asked.await.unwrap().unwrap()
@@ -204,6 +209,25 @@ fn two_clients_share_variables_and_the_death_of_one_ends_its_own_session_alone()
         let closed = Instant::now();
         served.until(0, |sessions| sessions.is_empty()).await;
         assert!(closed.elapsed() < Duration::from_secs(1), "it has said goodbye");
+        Ok(())
+    });
+}
+
+#[test]
+fn who_asks_with_a_clients_certificate_ends_none_of_its_sessions() {
+    on_actix(async {
+        let served = Served::start("quic_asked", "1s");
+        let (client, model) = (served.client(0).await, Model::new()?);
+        let session = served.session(&client, 0, &model.g).await?;
+        session.run().target(&model.init).await?;
+        for steps in 1..4 {
+            session.run().target(&model.add).await?;
+            let standing = served.standing_for(0, 0).await;
+            let own = of(&standing.sessions, "client:0").unwrap();
+            assert_eq!((own.steps, own.is_away), (1 + steps, false));
+        }
+        assert_eq!(model.value(&session).await?, 3.0);
+        client.close().await;
         Ok(())
     });
 }

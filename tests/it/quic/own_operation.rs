@@ -13,6 +13,7 @@ use trainyard::graph::{
 use trainyard::prelude::*;
 use trainyard::runtime::Host;
 use trainyard::sync::Mode;
+use trainyard::transport::RunId;
 
 use super::over_quic::{quic_cluster, stop, train};
 use crate::support::fixture::{assert_error, cluster, on_actix};
@@ -132,7 +133,7 @@ fn an_actor_that_panics_ends_its_task_with_the_text_in_both_worlds() {
     trainyard::operations::register_operation(Confused);
     let config = RunConfig::from_tf_config(Some(r#"{"task": {"type": "worker", "index": 0}}"#));
     let spec = ClusterSpec::simulated([("worker", 1)]).unwrap();
-    let seat = Seat::new(&config.unwrap(), spec, None, "panics").unwrap();
+    let seat = Seat::new(&config.unwrap(), spec, None, RunId::new("panics")).unwrap();
     let deployed = deployment::run(Member::new(seat), StopRequest::never(), panicking).unwrap();
     let simulated = Simulated::new(0, 1, Mode::Async).run_hosted(|host, _| panicking(host));
     let says = ["a kernel panicked: the kernel is confused", "worker:0"];

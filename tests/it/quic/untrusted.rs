@@ -1,5 +1,6 @@
 //! Whoever may not talk to a task is refused, with the reason, and does not disturb those who may.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ impl Attacked {
         for (task, socket) in cluster.tasks().zip(sockets).take(2) {
             let config = quic_config(&cluster, &task, socket, &authority);
             let mut config = QuicConfig { silence: Duration::from_secs(2), ..config };
+            let settings = [("program.batch".to_owned(), "32".to_owned())];
+            config.run = config.run.with_settings(settings.into());
             config.limits.handshakes = 16;
             config.limits.tensor = 1 << 20;
             ends.push(Quic::bind(config).await.unwrap());
@@ -164,12 +167,17 @@ fn der(identity: &Identity, task: &TaskName) -> (CertificateDer<'static>, Privat
     (certificate, key)
 }
 
-const PROTOCOL: &str = "trainyard/1";
-const VERSION: u32 = 9;
+const PROTOCOL: &str = "trainyard/10";
 
-/// An introduction as a task would send it.
-fn hello(version: u32, run: &str, task: &str, incarnation: u64) -> Vec<u8> {
-    let said = (version, run, task, incarnation, 0u64);
+/// An introduction as a task would send it that was told nothing of the training.
+fn hello(run: &str, task: &str, incarnation: u64) -> Vec<u8> {
+    hello_told(&[], run, task, incarnation)
+}
+
+/// The same, of a task that was told these settings.
+fn hello_told(settings: &[(&str, &str)], run: &str, task: &str, incarnation: u64) -> Vec<u8> {
+    let settings: BTreeMap<&str, &str> = settings.iter().copied().collect();
+    let said = (run, settings, task, incarnation, 0u64);
     let control = bincode::serde::encode_to_vec(said, bincode::config::standard()).unwrap();
     [&[1, 0, 0, 0], &(control.len() as u32).to_le_bytes()[..], &[0; 4], &control].concat()
 }
@@ -204,7 +212,7 @@ fn told(ended: Option<ConnectionError>) -> String {
 fn without_a_certificate_of_the_run_nobody_gets_in() {
     on_actix(async {
         let attacked = Attacked::new().await;
-        let greeting = hello(VERSION, "test", "worker:1", 1);
+        let greeting = hello("test", "worker:1", 1);
         let nobody = intruder(None, PROTOCOL);
         assert!(say(&nobody, attacked.address(), &greeting).await.is_some());
         attacked.refuses("certificate is missing").await;
@@ -217,26 +225,24 @@ fn without_a_certificate_of_the_run_nobody_gets_in() {
 }
 
 #[test]
-fn another_version_another_run_and_another_name_are_refused_and_told_why() {
+fn another_version_run_setting_or_name_is_refused_and_told_why() {
     on_actix(async {
         let attacked = Attacked::new().await;
         let identity = attacked.identity(&absent());
         let old = intruder(Some((&identity, &absent())), "trainyard/0");
-        assert!(
-            say(&old, attacked.address(), &hello(VERSION, "test", "worker:1", 1)).await.is_some()
-        );
+        assert!(say(&old, attacked.address(), &hello("test", "worker:1", 1)).await.is_some());
         attacked.refuses("different versions").await;
         let known = intruder(Some((&identity, &absent())), PROTOCOL);
-        let newer = format!("version {}", VERSION + 1);
+        let other = [("program.batch", "64"), ("seed", "\u{1b}7")];
         let cases = [
-            (hello(VERSION + 1, "test", "worker:1", 1), newer.as_str()),
-            (hello(VERSION, "yesterday", "worker:1", 1), "in the training `yesterday`"),
-            (
-                hello(VERSION, "test", "worker:0", 1),
-                "says that it is worker:0, but its certificate",
-            ),
-            (hello(VERSION, "test", "ps:0", 1), "says that it is ps:0, but its certificate"),
-            (hello(VERSION, "test", "no name", 1), "can't be read"),
+            (hello_told(&other[..1], "test", "worker:1", 1), "was told program.batch = 64, and"),
+            (hello_told(&other[..1], "test", "worker:1", 1), "ps:0 program.batch = 32: start both"),
+            (hello_told(&other[1..], "test", "worker:1", 1), "no program.batch"),
+            (hello_told(&[("a", other[1].1)], "test", "worker:1", 1), "a = \\u{1b}7"),
+            (hello("yesterday", "worker:1", 1), "in the training `yesterday`"),
+            (hello("test", "worker:0", 1), "says that it is worker:0, but its certificate"),
+            (hello("test", "ps:0", 1), "says that it is ps:0, but its certificate"),
+            (hello("test", "no name", 1), "can't be read"),
         ];
         for (greeting, why) in cases {
             let ended = told(say(&known, attacked.address(), &greeting).await);
@@ -253,13 +259,13 @@ fn garbage_before_an_introduction_ends_its_connection_alone() {
         let attacked = Attacked::new().await;
         let identity = attacked.identity(&absent());
         let known = intruder(Some((&identity, &absent())), PROTOCOL);
-        let mut cut = hello(VERSION, "test", "worker:1", 1);
+        let mut cut = hello("test", "worker:1", 1);
         cut.truncate(20);
         let too_long = [&[1, 0, 0, 0], &u32::MAX.to_le_bytes()[..], &[0; 4]].concat();
         let cases = [
             (vec![0xff; 64], "a frame can't begin with"),
             (too_long, "of which at most"),
-            (hello(VERSION, "test", &"x".repeat(5000), 1), "of which at most"),
+            (hello("test", &"x".repeat(5000), 1), "of which at most"),
             (cut, "it does not answer"),
         ];
         for (bytes, why) in cases {
@@ -286,18 +292,14 @@ fn garbage_after_an_introduction_ends_its_connection_alone() {
             (oversize[..100].to_vec(), "of which at most 1048576"),
             (booleans, "neither 0 nor 1"),
             (envelope(Note::new(u64::MAX)), "a number that nothing has"),
-            (hello(VERSION, "test", "worker:1", 1), "is not expected here"),
+            (hello("test", "worker:1", 1), "is not expected here"),
         ];
         for (incarnation, (bytes, why)) in (10..).zip(cases) {
             for on_its_own_stream in [false, true] {
                 let connecting = known.connect(attacked.address(), "ps-0.task.trainyard").unwrap();
                 let connection = connecting.await.unwrap();
-                let greeting = hello(
-                    VERSION,
-                    "test",
-                    "worker:1",
-                    incarnation * 2 + u64::from(on_its_own_stream),
-                );
+                let greeting =
+                    hello("test", "worker:1", incarnation * 2 + u64::from(on_its_own_stream));
                 let mut control = opened(&connection, &greeting).await.unwrap();
                 if on_its_own_stream {
                     let mut stream = opened(&connection, &bytes).await.unwrap();
@@ -317,7 +319,7 @@ fn garbage_after_an_introduction_ends_its_connection_alone() {
         let cut = envelope(Note { number: 1, tensors: vec![Tensor::full([8], 1f32)] });
         let connection =
             known.connect(attacked.address(), "ps-0.task.trainyard").unwrap().await.unwrap();
-        let _control = opened(&connection, &hello(VERSION, "test", "worker:1", 99)).await.unwrap();
+        let _control = opened(&connection, &hello("test", "worker:1", 99)).await.unwrap();
         opened(&connection, &cut[..cut.len() - 1]).await.unwrap().finish().unwrap();
         assert!(told(Some(connection.closed().await)).contains("cut short"));
         Ok(())
@@ -332,15 +334,20 @@ fn a_certificate_of_no_task_of_the_cluster_is_refused_unless_it_is_a_clients() {
             let task: TaskName = name.parse().unwrap();
             let identity = attacked.identity(&task);
             let stranger = intruder(Some((&identity, &task)), PROTOCOL);
-            let greeting = hello(VERSION, "test", name, 1);
+            let greeting = hello("test", name, 1);
             let ended = told(say(&stranger, attacked.address(), &greeting).await);
             assert!(ended.contains(why), "{ended}");
         }
         let client = TaskName::new("client", 7);
         let identity = attacked.identity(&client);
         let known = intruder(Some((&identity, &client)), PROTOCOL);
-        let greeting = hello(VERSION, "test", "client:7", 1);
-        assert!(say(&known, attacked.address(), &greeting).await.is_none(), "it stays connected");
+        for name in ["client:7", "asker:7"] {
+            let greeting = hello("test", name, 1);
+            let ended = say(&known, attacked.address(), &greeting).await;
+            assert!(ended.is_none(), "{name} stays connected");
+        }
+        let ended = say(&known, attacked.address(), &hello("test", "asker:8", 1)).await;
+        assert!(told(ended).contains("its certificate has another name"));
         Ok(())
     });
 }
@@ -354,7 +361,7 @@ fn an_earlier_incarnation_does_not_take_the_place_of_a_later_one() {
         let meet = async |incarnation| {
             let connecting = known.connect(attacked.address(), "ps-0.task.trainyard").unwrap();
             let connection = connecting.await.unwrap();
-            let greeting = hello(VERSION, "test", "worker:1", incarnation);
+            let greeting = hello("test", "worker:1", incarnation);
             let control = opened(&connection, &greeting).await;
             let ended = tokio::time::timeout(Duration::from_millis(300), connection.closed()).await;
             (told(ended.ok()), connection, control)

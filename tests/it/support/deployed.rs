@@ -15,7 +15,7 @@ use trainyard::experiment::Trial;
 use trainyard::prelude::*;
 use trainyard::runtime::Host;
 use trainyard::training::{Recording, SharedRecording, TaskParts};
-use trainyard::transport::Authority;
+use trainyard::transport::{Authority, RunId};
 
 use super::binary::folder;
 use super::fixture::{all, on_actix, quic_network};
@@ -79,7 +79,7 @@ fn take_part<F>(
     F: Future<Output = Result<()>> + 'static,
 {
     let proof = Some(Proof::Folder(place));
-    let seat = Seat::new(role, trial.cluster.spec.clone(), proof, name).unwrap();
+    let seat = Seat::new(role, trial.cluster.spec.clone(), proof, RunId::new(name)).unwrap();
     let mut member = Member::new(seat);
     member.busy_poll = Duration::ZERO;
     let ended = run(member, StopRequest::never(), |host| {

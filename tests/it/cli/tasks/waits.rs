@@ -125,3 +125,23 @@ fn a_second_signal_ends_a_task_at_once() {
     assert_eq!(ps.code, 143, "{}", ps.err);
     assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
 }
+
+#[test]
+fn a_worker_that_was_told_another_training_is_refused_and_the_others_go_on_with_the_right_one() {
+    let folder = with_certificates("waits_other");
+    let right = text("sync", "steps = 30");
+    let wrong = scenario("waits_wrong", &right.replace("batch = 8", "batch = 16"));
+    let right = scenario("waits_right", &right);
+    let at = addresses();
+    let start = |path: &str, job, index| run(&folder, path, &role(&at, job, index));
+    let others = [start(&right, "ps", 0), start(&right, "worker", 0)];
+    let refused = start(&wrong, "worker", 1).end();
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    let says = "worker:1 was told program.batch = 16, and ps:0 program.batch = 8: start both";
+    assert!(refused.err.contains(says), "{}", refused.err);
+    let worker = start(&right, "worker", 1);
+    for task in others.into_iter().chain([worker]) {
+        let said = task.end();
+        assert_eq!(said.code, 0, "{}", said.err);
+    }
+}

@@ -1,0 +1,140 @@
+//! Log lines of a parameter server that has answered nothing for long, though steps wait for it:
+//! whom it waits for. Who asked it can only tell that it does not answer.
+
+use std::time::Duration;
+
+use actix::{AsyncContext, Context, WrapFuture};
+
+use super::ParameterServer;
+use crate::cluster::ClusterSpec;
+use crate::runtime::mail::ParameterServerMail;
+use crate::runtime::mailbox::tell;
+use crate::units::Time;
+
+/// The interval of the looks, and the first silence that is worth a line. Each line after it is for
+/// a silence of twice the length: some steps wait for hours, such as at an empty queue.
+const NOTICE: Duration = Duration::from_secs(10);
+/// The most waits that a line names.
+const NAMED: usize = 4;
+
+/// What the looks have found.
+#[derive(Default)]
+pub(super) struct Notices {
+    /// The number of turns with answers so far.
+    answered: u64,
+    silence: Option<Silence>,
+}
+
+/// A time in which nothing is answered.
+struct Silence {
+    /// The turns with answers before it.
+    answered: u64,
+    since: Time,
+    /// The length at which a line is due.
+    due: Duration,
+}
+
+impl Notices {
+    /// Some step has been answered.
+    pub(super) fn has_answered(&mut self) {
+        self.answered += 1;
+    }
+
+    /// The length of the present silence, if a line about it is due.
+    fn due(&mut self, now: Time) -> Option<Duration> {
+        let answered = self.answered;
+        let before = self.silence.take().filter(|silence| silence.answered == answered);
+        let silence = before.unwrap_or(Silence { answered, since: now, due: NOTICE });
+        let length = now.since(silence.since);
+        let is_due = length >= silence.due;
+        let due = if is_due { silence.due * 2 } else { silence.due };
+        self.silence = Some(Silence { due, ..silence });
+        is_due.then_some(length)
+    }
+}
+
+impl ParameterServer {
+    /// A program of a training in `cluster` runs here: from now on, somebody looks at its steps.
+    pub(super) fn know(&mut self, cluster: ClusterSpec, context: &mut Context<Self>) {
+        if self.cluster.replace(cluster).is_none() {
+            self.look_at_steps_later(context);
+        }
+    }
+
+    /// Says whom the steps wait for, if none has been answered for long.
+    pub(super) fn look_at_steps(&mut self, context: &mut Context<Self>) {
+        if let Some(silent) = self.notices.due(self.clock.now())
+            && let Some(what) = self.held_up()
+        {
+            let here = self.link.name(self.link.local());
+            tracing::warn!("{here} has answered no step for {silent:.0?}: it waits for {what}");
+        }
+        self.look_at_steps_later(context);
+    }
+
+    /// Looks at the steps at the next notice. Where every wait in vain is seen as a stall, nobody
+    /// has to look.
+    fn look_at_steps_later(&self, context: &mut Context<Self>) {
+        if self.clock.sees_stalls() {
+            return;
+        }
+        let sleep = self.clock.sleep_until(self.clock.now().after(NOTICE));
+        let own = self.link.actors.parameter_server.clone();
+        let passed = async move {
+            sleep.await;
+            tell(&own, ParameterServerMail::LookAtSteps);
+        };
+        context.spawn(passed.into_actor(self));
+    }
+
+    /// What steps here wait for, and the workers that have not come yet; none if no step waits.
+    fn held_up(&self) -> Option<String> {
+        let waits: Vec<String> =
+            self.steps_wait_for().into_iter().map(|waiting| waiting.what).collect();
+        if waits.is_empty() {
+            return None;
+        }
+        let more = waits.len().saturating_sub(NAMED);
+        let mut what = waits[..waits.len() - more].join(", ");
+        if more > 0 {
+            what += &format!(" and {more} more");
+        }
+        let absent = self.absent();
+        if !absent.is_empty() {
+            what += &format!("; not come yet: {}", absent.join(", "));
+        }
+        Some(what)
+    }
+
+    /// The tasks of the workers that have made nothing ready here and are not known to be gone.
+    fn absent(&self) -> Vec<String> {
+        let Some(cluster) = &self.cluster else { return Vec::new() };
+        let here: Vec<u32> = self.members.training(cluster.num_workers()).collect();
+        let is_absent = |worker: &u32| self.members.is_live(*worker) && !here.contains(worker);
+        let absent = (0..cluster.num_workers()).filter(is_absent);
+        absent.filter_map(|worker| Some(cluster.worker(worker)?.to_string())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silence_is_told_at_lengths_that_double_and_an_answer_ends_it() {
+        let mut notices = Notices::default();
+        let mut told = |answers: u64, seconds: &[u64]| -> Vec<u64> {
+            let mut told = Vec::new();
+            for second in seconds {
+                (0..answers).for_each(|_| notices.has_answered());
+                let now = Time::ZERO.after(Duration::from_secs(*second));
+                told.extend(notices.due(now).map(|length| length.as_secs()));
+            }
+            told
+        };
+        assert_eq!(told(1, &[10, 20, 30]), [0; 0]);
+        assert_eq!(told(0, &[40, 50, 60, 70, 80, 90, 100, 110]), [10, 20, 40, 80]);
+        assert_eq!(told(1, &[120]), [0; 0]);
+        assert_eq!(told(0, &[130]), [10]);
+    }
+}
