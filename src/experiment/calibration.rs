@@ -28,7 +28,7 @@ pub(super) use machine::place_together;
 use runs::Measured;
 
 /// The greatest number of simulations of all runs.
-const EVALUATIONS: usize = 1500;
+const EVALUATIONS: usize = 800;
 
 /// A machine, with the quality of its model.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ pub fn calibrate(
     says("the fit");
     let residuals = |machine: &Machine| residuals(&measured, machine);
     let found =
-        fit::fit(&guess.parameters(), EVALUATIONS, |parameters| residuals(&guess.with(parameters)));
+        fit::fit(&guess.guesses(), EVALUATIONS, |parameters| residuals(&guess.with(parameters)));
     let machine = guess.with(&found);
     let run = |(run, residual): (&Measured, f64)| {
         let (step, range) = run.step();

@@ -32,6 +32,9 @@ pub struct MessageThread {
     /// The share that a thread without anything to do takes of the cores, before it sleeps, of what
     /// a thread that works takes: it polls for messages.
     pub polling: f64,
+    /// The share of their speed that cores have while more threads run on them than there are
+    /// cores: these take turns, and find their caches cold.
+    pub crowded: f64,
     /// The cost of an operation of a graph, beside its kernel.
     pub operation: Duration,
     /// The cost of giving kernels to the cores and hearing of their end, half of it each.
@@ -59,6 +62,7 @@ impl MessageThread {
             wake: Duration::ZERO,
             patience: Duration::ZERO,
             polling: 0.0,
+            crowded: 1.0,
             operation: Duration::ZERO,
             hand_over: Duration::ZERO,
             gathers: false,

@@ -134,6 +134,13 @@ impl<T> Processors<T> {
         self
     }
 
+    /// The same, on cores that have `share` of their speed while more threads run than there are
+    /// cores.
+    pub(super) fn that_crowd(mut self, share: f64) -> Self {
+        self.hosts.iter_mut().for_each(|host| host.set_crowded(share));
+        self
+    }
+
     /// The same, on cores that the noise of each task takes away now and then.
     pub(super) fn with_noise(mut self, noise: Vec<Interruptions>) -> Self {
         self.noise = noise;

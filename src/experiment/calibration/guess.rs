@@ -19,6 +19,8 @@ use crate::tensor::{DType, Tensor};
 const OPERATION: f64 = 0.4e-6;
 /// The share of the cores that polling takes before anything is known of it.
 const POLLING: f64 = 0.5;
+/// The share of their speed that crowded cores have before anything is known of it.
+const CROWDED: f64 = 0.9;
 /// The rate of the loopback where it is too fast to be measured \[bytes/s\].
 const FASTEST: f64 = 20e9;
 /// The number of hand-overs that are measured.
@@ -55,6 +57,7 @@ pub(super) fn machine() -> Result<Machine, DeploymentError> {
         receive,
         wake,
         polling: POLLING,
+        crowded: CROWDED,
         operation: OPERATION,
         hand_over: hand_over(),
         latency,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use super::fit::Guess;
 use super::time_text::time_text;
 use crate::cluster::TaskName;
 use crate::experiment::scenario::{
@@ -34,6 +35,9 @@ pub struct Machine {
     pub wake: f64,
     /// The share of the cores that a thread takes while it polls, of what one that works takes.
     pub polling: f64,
+    /// The share of their speed that cores have while more threads run on them than there are
+    /// cores.
+    pub crowded: f64,
     /// The cost of an operation of a graph, beside its kernel.
     pub operation: f64,
     /// The cost of giving a large kernel to the cores, and of hearing of its end.
@@ -49,26 +53,31 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The parameters that the fit may change.
-    pub(super) fn parameters(&self) -> Vec<f64> {
-        let Self { rate, memory, send, receive, wake, polling, operation, hand_over, .. } = *self;
-        let Self { convolution, reduction, latency, bandwidth, .. } = *self;
-        vec![
-            rate,
-            memory,
-            convolution,
-            reduction,
-            send.0,
-            send.1,
-            receive.0,
-            receive.1,
-            wake,
-            polling,
-            operation,
-            hand_over,
-            latency,
-            bandwidth,
-        ]
+    /// The parameters that the fit may change, with how far they are to be trusted. What a byte
+    /// costs is measured well by itself, and the rate of products nearly; everything else is
+    /// otherwise in a training, where threads and caches are shared.
+    pub(super) fn guesses(&self) -> Vec<Guess> {
+        const LOOSE: f64 = 0.01;
+        const FAIR: f64 = 0.03;
+        const FIRM: f64 = 1.0;
+        let guesses = [
+            (self.rate, FAIR),
+            (self.memory, LOOSE),
+            (self.convolution, LOOSE),
+            (self.reduction, LOOSE),
+            (self.send.0, LOOSE),
+            (self.send.1, FIRM),
+            (self.receive.0, LOOSE),
+            (self.receive.1, FIRM),
+            (self.wake, LOOSE),
+            (self.polling, LOOSE),
+            (self.crowded, LOOSE),
+            (self.operation, LOOSE),
+            (self.hand_over, LOOSE),
+            (self.latency, LOOSE),
+            (self.bandwidth, LOOSE),
+        ];
+        guesses.map(|(value, prior)| Guess { value, prior }).to_vec()
     }
 
     /// The machine with these parameters.
@@ -84,19 +93,20 @@ impl Machine {
             r1,
             wake,
             polling,
+            crowded,
             operation,
             hand_over,
             latency,
             bandwidth,
         ] = parameters
         else {
-            unreachable!("the parameters are those of `parameters`")
+            unreachable!("the parameters are those of `guesses`")
         };
-        let (send, receive, cores) = ((s0, s1), (r0, r1), self.cores);
         let of_threads =
-            Self { send, receive, wake, polling, operation, hand_over, ..self.clone() };
+            Self { send: (s0, s1), receive: (r0, r1), wake, operation, hand_over, ..self.clone() };
         let (convolution, reduction) = (convolution.min(1.0), reduction.min(1.0));
-        Self { rate, memory, convolution, reduction, latency, bandwidth, cores, ..of_threads }
+        let of_cores = Self { polling, crowded: crowded.min(1.0), ..of_threads };
+        Self { rate, memory, convolution, reduction, latency, bandwidth, ..of_cores }
     }
 
     /// Puts all tasks of `cluster` on this machine.
@@ -122,6 +132,7 @@ impl Machine {
             wake: span(self.wake),
             patience: Span(Polling::PATIENCE),
             polling: self.polling,
+            crowded: Some(self.crowded),
             operation: span(self.operation),
             hand_over: span(self.hand_over),
             noise: self.noise.iter().map(kind).collect(),
@@ -167,6 +178,7 @@ impl Machine {
             ("wake", time_text(self.wake)),
             ("patience", time_text(Polling::PATIENCE.as_secs_f64())),
             ("polling", format!("{:.4}", self.polling)),
+            ("crowded", format!("{:.4}", self.crowded)),
             ("operation", time_text(self.operation)),
             ("hand_over", time_text(self.hand_over)),
             ("noise", noise),
@@ -204,6 +216,7 @@ pub(super) mod tests {
             receive: (8e-6, 0.25e-9),
             wake: 25e-6,
             polling: 0.5,
+            crowded: 0.9,
             operation: 0.5e-6,
             hand_over: 12e-6,
             latency: 15e-6,
@@ -228,6 +241,7 @@ pub(super) mod tests {
     #[test]
     fn the_parameters_of_a_fit_are_those_of_the_machine() {
         let machine = machine();
-        assert_eq!(machine.with(&machine.parameters()), machine);
+        let values: Vec<f64> = machine.guesses().iter().map(|guess| guess.value).collect();
+        assert_eq!(machine.with(&values), machine);
     }
 }

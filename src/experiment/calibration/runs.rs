@@ -56,9 +56,11 @@ const WIDE: &str = "model = \"mlp\"\nhidden = [1024]\nbatch = 64";
 const DEEP: &str = "model = \"mlp\"\nhidden = [256, 256, 256]\nbatch = 256";
 const HEAVY: &str = "model = \"mlp\"\nhidden = [256, 1024]\nbatch = 16";
 const IMAGES: &str = "model = \"convnet\"\nbatch = 96";
+const FEW_IMAGES: &str = "model = \"convnet\"\nbatch = 20";
+const BROAD: &str = "model = \"mlp\"\nhidden = [768, 768]\nbatch = 112";
 
 /// Runs of all kinds of cost: few and many bytes, small and large kernels, tasks that share cores.
-const PLANS: [Plan; 20] = [
+const PLANS: [Plan; 28] = [
     plan("softmax", (1, 1), SOFTMAX, "async"),
     plan("softmax, 2 workers", (1, 2), SOFTMAX, "async"),
     plan("softmax, sync, 2 workers", (1, 2), SOFTMAX, "sync"),
@@ -79,6 +81,14 @@ const PLANS: [Plan; 20] = [
     plan("heavy, 2 ps, 4 workers", (2, 4), HEAVY, "async"),
     plan("images", (1, 1), IMAGES, "sync"),
     plan("images, 2 ps, 2 workers", (2, 2), IMAGES, "async"),
+    plan("few images", (1, 1), FEW_IMAGES, "async"),
+    plan("few images, sync, 2 workers", (1, 2), FEW_IMAGES, "sync"),
+    plan("few images, 4 workers", (1, 4), FEW_IMAGES, "async"),
+    plan("few images, sync, 2 ps, 4 workers", (2, 4), FEW_IMAGES, "sync"),
+    plan("broad", (1, 1), BROAD, "sync"),
+    plan("broad, 2 workers", (1, 2), BROAD, "async"),
+    plan("broad, sync, 2 ps, 2 workers", (2, 2), BROAD, "sync"),
+    plan("broad, 4 workers", (1, 4), BROAD, "async"),
 ];
 
 /// A run that was measured.

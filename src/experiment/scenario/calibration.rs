@@ -35,6 +35,9 @@ pub struct Calibration {
     /// The share of the cores that a message thread takes meanwhile, since it polls, of what one
     /// that works takes.
     pub polling: f64,
+    /// The share of their speed that cores have while more threads run on them than there are
+    /// cores; all of it, if left out.
+    pub crowded: Option<f64>,
     /// The cost of an operation of a graph, beside its kernel.
     pub operation: Span,
     /// The cost of giving kernels to the cores and hearing of their end.
@@ -112,6 +115,7 @@ impl Calibration {
             wake: self.wake.0,
             patience: self.patience.0,
             polling: self.polling,
+            crowded: self.crowded.unwrap_or(1.0),
             operation: self.operation.0,
             hand_over: self.hand_over.0,
             gathers: true,
@@ -142,6 +146,11 @@ impl Calibration {
         found.unless((0.0..=10.0).contains(&self.polling), "calibration.polling", || {
             format!("{} must be at least 0 and at most 10", self.polling)
         });
+        if let Some(crowded) = self.crowded {
+            found.unless((0.01..=1.0).contains(&crowded), "calibration.crowded", || {
+                format!("{crowded} must be at least 0.01 and at most 1")
+            });
+        }
         let rates = [
             ("network.bandwidth", self.network.bandwidth.map(|rate| rate.0)),
             ("loopback.bandwidth", self.loopback.bandwidth.map(|rate| rate.0)),

@@ -1,7 +1,8 @@
 //! The cores of a host, shared by the threads that run on it.
 //!
-//! Processor sharing: with `c` cores and `r` runnable threads, each thread runs at the speed
-//! min(1, c/r). All threads of a host have the same speed, so the host keeps a single count of the
+//! Processor sharing: with `c` cores and `r` runnable threads, each thread runs at full speed, or at
+//! the speed e·c/r where `r` is greater than `c`: threads that take turns find their caches cold and
+//! leave gaps, so that `e` of what the cores can do is left. All threads of a host have the same speed, so the host keeps a single count of the
 //! time at full speed that it has *served* each of them. A piece of work ends when that count
 //! reaches its *finish*; a new speed moves no finish.
 //!
@@ -29,6 +30,8 @@ pub(super) struct Cores {
     pollers: VecDeque<(Time, usize)>,
     /// The share of a runnable thread that a thread that polls takes.
     polling: f64,
+    /// The share of their speed that the cores have while more threads run than there are cores.
+    crowded: f64,
     /// The next end, and the number of the piece that ends.
     next: Option<(Time, Number)>,
 }
@@ -46,12 +49,17 @@ impl Cores {
         assert!(cores > 0, "a host has at least one core");
         let (running, pollers) = (Vec::new(), VecDeque::new());
         let (served, polling, at, next) = (0.0, 0.0, Time::ZERO, None);
-        Self { cores, threads: 0, served, at, running, pollers, polling, next }
+        Self { cores, threads: 0, served, at, running, pollers, polling, crowded: 1.0, next }
     }
 
     /// Sets the share of a runnable thread that a thread that polls takes.
     pub(super) fn set_polling(&mut self, share: f64) {
         self.polling = share;
+    }
+
+    /// Sets the share of their speed that the cores have while they are crowded.
+    pub(super) fn set_crowded(&mut self, share: f64) {
+        self.crowded = share;
     }
 
     /// The message thread of `lane` begins to poll. None that polls gives up later than `until`.
@@ -164,7 +172,7 @@ impl Cores {
     fn speed(&self, pollers: usize) -> f64 {
         let (cores, threads) = (f64::from(self.cores), self.threads as f64);
         let runnable = threads + self.polling * pollers as f64;
-        if runnable <= cores { 1.0 } else { cores / runnable }
+        if runnable <= cores { 1.0 } else { self.crowded * cores / runnable }
     }
 }
 
@@ -215,6 +223,18 @@ mod tests {
         host.begin_polling(Time(30), 1, Time(50));
         host.begin_polling(Time(40), 2, Time(60));
         assert_eq!(host.end(host.next().unwrap().0), 0);
+    }
+
+    #[test]
+    fn crowded_cores_do_less_in_all_and_others_do_not() {
+        let mut host = Cores::new(2);
+        host.set_crowded(0.5);
+        for lane in 0..3 {
+            host.begin(Time(0), (lane, lane as u64), 100.0, 1);
+        }
+        assert_eq!(host.next(), Some((Time(300), 0)), "at a half of two thirds of a core");
+        host.stop(Time(150), 2);
+        assert_eq!(host.next(), Some((Time(200), 0)), "two have a core each");
     }
 
     #[test]

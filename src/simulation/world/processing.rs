@@ -42,7 +42,9 @@ pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Er
     let processors =
         Processors::new(layouts, &vec![cores; count]).with_noise(noise(cluster, tasks));
     match &cluster.message_thread {
-        Some(thread) => processors.that_poll(thread.patience, thread.polling),
+        Some(thread) => {
+            processors.that_poll(thread.patience, thread.polling).that_crowd(thread.crowded)
+        }
         None => processors,
     }
 }
