@@ -104,7 +104,7 @@ pub struct Obstacle {
     pub refused: Option<Refused>,
 }
 
-/// What two tasks can't be connected for until one of them is started anew.
+/// Why two tasks can't connect until one of them is started anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// One of the two refuses the other's certificate.

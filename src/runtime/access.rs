@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a task of the cluster | order graphs of its own master, send values, reset; leave as the worker that it is |
 //! | a client | call for sessions, and give the same orders and values, where the server serves sessions |
-//! | any other | nothing |
+//! | any other, such as who only asks for the status | nothing |
 //!
 //! A master's id belongs to the peer that first registered a graph under it, until that peer is
 //! lost. Worker 0's task, which restores the training for all, may also say that others have left.

@@ -136,7 +136,7 @@ impl<T> Processors<T> {
 
     /// The same, on cores that have `share` of their speed while more threads run than there are
     /// cores.
-    pub(super) fn that_crowd(mut self, share: f64) -> Self {
+    pub(super) fn with_crowding(mut self, share: f64) -> Self {
         self.hosts.iter_mut().for_each(|host| host.set_crowded(share));
         self
     }

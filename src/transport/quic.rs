@@ -70,9 +70,14 @@ impl RunId {
     }
 
     /// The same run for a task that was told these `settings`, by their names: it refuses tasks
-    /// that were told others. All of them together are shorter than 3 kB.
+    /// that were told others.
+    ///
+    /// # Panics
+    /// If all of them together are longer than 3,000 bytes.
     #[must_use]
     pub fn with_settings(self, settings: BTreeMap<String, String>) -> Self {
+        let length: usize = settings.iter().map(|(name, value)| name.len() + value.len()).sum();
+        assert!(length <= 3_000, "an introduction has no room for {length} bytes of settings");
         Self { settings: Arc::new(settings), ..self }
     }
 }

@@ -20,96 +20,149 @@ const ORDINARY: f64 = 0.1;
 /// A parameter as it was measured by itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Guess {
-    /// Above 0.
+    /// Above 0, and at most `most`.
     pub(super) value: f64,
     /// The loss of a value that is e times this one: how far it is to be trusted. With any, a
     /// parameter that no run depends on stays where it is.
     pub(super) prior: f64,
+    /// The greatest value that it may have.
+    pub(super) most: f64,
 }
 
 /// Improves `guess` until `residuals` (logarithms of predicted over measured) are least in the sum
-/// of their losses, or after about `most` evaluations.
+/// of their losses, or after about `most` evaluations. Runs without a residual at the guess are
+/// left out.
 pub(super) fn fit(
     guess: &[Guess],
     most: usize,
     residuals: impl Fn(&[f64]) -> Vec<f64>,
 ) -> Vec<f64> {
-    let first: Vec<f64> = guess.iter().map(|guess| guess.value.ln()).collect();
-    let residuals = |at: &[f64]| -> Vec<f64> {
-        let parameters: Vec<f64> = at.iter().map(|value| value.exp()).collect();
-        // A run without a step says nothing.
-        let told = |residual: f64| if residual.is_finite() { residual } else { 0.0 };
-        residuals(&parameters).into_iter().map(told).collect()
-    };
-    let moves = |at: &[f64]| -> Vec<f64> { at.iter().zip(&first).map(|(a, b)| a - b).collect() };
-    let loss = |at: &[f64], residuals: &[f64]| {
-        let of_moves = moves(at)
-            .iter()
-            .zip(guess)
-            .map(|(moved, guess)| guess.prior * moved * moved)
-            .sum::<f64>();
-        residuals.iter().map(|residual| loss_of(*residual)).sum::<f64>() + of_moves
-    };
-    let mut spent = 1;
-    let (mut best, mut damping) = (first.clone(), DAMPING);
-    let mut here = residuals(&best);
-    let mut least = loss(&best, &here);
-    while damping < MOST_DAMPING && spent < most {
-        let slope_of = |index: usize| -> Vec<f64> {
-            let mut tried = best.clone();
-            tried[index] += CHANGE;
-            let there = residuals(&tried);
-            there.iter().zip(&here).map(|(there, here)| (there - here) / CHANGE).collect()
-        };
-        let slopes: Vec<Vec<f64>> = (0..best.len()).map(slope_of).collect();
-        spent += best.len();
-        let before = least;
+    let mut search = Search::new(guess, residuals);
+    while search.damping < MOST_DAMPING && search.spent < most {
+        let (slopes, before) = (search.slopes(), search.here.loss);
         // The same slopes serve until a step with some damping is a step down.
-        while damping < MOST_DAMPING && spent < most {
-            let step = step(&slopes, &here, (&moves(&best), guess), damping);
-            let tried: Vec<f64> = best.iter().zip(&step).map(|(at, step)| at + step).collect();
-            let there = residuals(&tried);
-            spent += 1;
-            let found = loss(&tried, &there);
-            if found < least {
-                (best, here, least) = (tried, there, found);
-                damping /= FACTOR;
-                break;
-            }
-            damping *= FACTOR;
-        }
-        if before - least < 1e-3 * before {
+        while !search.step_down(&slopes) && search.damping < MOST_DAMPING && search.spent < most {}
+        if before - search.here.loss < 1e-3 * before {
             break;
         }
     }
-    best.iter().map(|value| value.exp()).collect()
+    search.here.at.iter().map(|value| value.exp()).collect()
 }
 
-/// The step down of the damped linear model whose `slopes` are given by parameter; the logarithms
-/// of the parameters are `moved` from their guess.
-fn step(
-    slopes: &[Vec<f64>],
-    residuals: &[f64],
-    (moved, guess): (&[f64], &[Guess]),
+/// A search for the least loss.
+struct Search<'a, F> {
+    guess: &'a [Guess],
+    residuals: F,
+    /// Which runs have a residual.
+    counts: Vec<bool>,
+    here: Point,
     damping: f64,
-) -> Vec<f64> {
-    // Beyond an ordinary one, a residual counts as if it were measured less well.
-    let weights: Vec<f64> =
-        residuals.iter().map(|residual| (ORDINARY / residual.abs()).min(1.0)).collect();
-    let product = |one: &[f64], other: &[f64]| -> f64 {
-        one.iter().zip(other).zip(&weights).map(|((one, other), weight)| one * other * weight).sum()
-    };
-    let count = slopes.len();
-    let mut matrix: Vec<Vec<f64>> =
-        slopes.iter().map(|one| slopes.iter().map(|other| product(one, other)).collect()).collect();
-    let mut right = vec![0.0; count];
-    for index in 0..count {
-        let prior = guess[index].prior;
-        right[index] = -product(&slopes[index], residuals) - prior * moved[index];
-        matrix[index][index] = (matrix[index][index] + prior) * (1.0 + damping);
+    /// The number of evaluations so far.
+    spent: usize,
+}
+
+/// Parameters that were tried, as logarithms.
+struct Point {
+    at: Vec<f64>,
+    residuals: Vec<f64>,
+    loss: f64,
+}
+
+impl<'a, F: Fn(&[f64]) -> Vec<f64>> Search<'a, F> {
+    fn new(guess: &'a [Guess], residuals: F) -> Self {
+        let here = Point { at: Vec::new(), residuals: Vec::new(), loss: 0.0 };
+        let mut search =
+            Self { guess, residuals, counts: Vec::new(), here, damping: DAMPING, spent: 0 };
+        let first: Vec<f64> = guess.iter().map(|guess| guess.value.ln()).collect();
+        let values: Vec<f64> = guess.iter().map(|guess| guess.value).collect();
+        search.counts = (search.residuals)(&values).iter().map(|it| it.is_finite()).collect();
+        search.here = search.point(first);
+        search
     }
-    let step = solved(matrix, right);
-    step.into_iter().map(|step| step.clamp(-FARTHEST, FARTHEST)).collect()
+
+    /// How far `at` is from the guess, by parameter.
+    fn moved(&self, at: &[f64]) -> Vec<f64> {
+        at.iter().zip(self.guess).map(|(at, guess)| at - guess.value.ln()).collect()
+    }
+
+    /// Tries the parameters `at`. Where a run has no residual that has one at the guess, the loss
+    /// is infinite.
+    fn point(&mut self, at: Vec<f64>) -> Point {
+        self.spent += 1;
+        let values: Vec<f64> = at.iter().map(|value| value.exp()).collect();
+        let counted = |(residual, counts): (f64, &bool)| match counts {
+            true if residual.is_finite() => residual,
+            true => f64::INFINITY,
+            false => 0.0,
+        };
+        let residuals: Vec<f64> =
+            (self.residuals)(&values).into_iter().zip(&self.counts).map(counted).collect();
+        let of_runs: f64 = residuals.iter().map(|residual| loss_of(*residual)).sum();
+        let moved = self.moved(&at);
+        let of_moves: f64 =
+            moved.iter().zip(self.guess).map(|(moved, guess)| guess.prior * moved * moved).sum();
+        Point { at, residuals, loss: of_runs + of_moves }
+    }
+
+    /// The slope of each residual by each parameter.
+    fn slopes(&mut self) -> Vec<Vec<f64>> {
+        (0..self.guess.len()).map(|index| self.slope(index)).collect()
+    }
+
+    /// The slope of each residual by a parameter: upwards, unless it can't be so great, or runs
+    /// have no residual there.
+    fn slope(&mut self, index: usize) -> Vec<f64> {
+        let is_too_much = (self.here.at[index] + CHANGE).exp() > self.guess[index].most;
+        let mut changed = |change: f64| {
+            let mut tried = self.here.at.clone();
+            tried[index] += change;
+            (change, self.point(tried))
+        };
+        let up = (!is_too_much).then(|| changed(CHANGE)).filter(|(_, up)| up.loss.is_finite());
+        let (change, there) = up.unwrap_or_else(|| changed(-CHANGE));
+        let both = there.residuals.iter().zip(&self.here.residuals);
+        let slope = both.map(|(there, here)| (there - here) / change);
+        slope.map(|slope| if slope.is_finite() { slope } else { 0.0 }).collect()
+    }
+
+    /// Tries a step; takes it if it is one down, and damps the next one more if not.
+    fn step_down(&mut self, slopes: &[Vec<f64>]) -> bool {
+        let step = self.step(slopes);
+        let to = |((at, step), guess): ((&f64, f64), &Guess)| {
+            (at + step.clamp(-FARTHEST, FARTHEST)).min(guess.most.ln())
+        };
+        let tried = self.here.at.iter().zip(step).zip(self.guess).map(to).collect();
+        let there = self.point(tried);
+        let is_down = there.loss < self.here.loss;
+        if is_down {
+            self.here = there;
+            self.damping /= FACTOR;
+        } else {
+            self.damping *= FACTOR;
+        }
+        is_down
+    }
+
+    /// The step to the least loss of the damped linear model with these `slopes`.
+    fn step(&self, slopes: &[Vec<f64>]) -> Vec<f64> {
+        let Point { at, residuals, .. } = &self.here;
+        // Beyond an ordinary one, a residual counts as if it were measured less well.
+        let weights: Vec<f64> =
+            residuals.iter().map(|residual| (ORDINARY / residual.abs()).min(1.0)).collect();
+        let product = |one: &[f64], other: &[f64]| -> f64 {
+            let both = one.iter().zip(other).zip(&weights);
+            both.map(|((one, other), weight)| one * other * weight).sum()
+        };
+        let row = |one: &Vec<f64>| slopes.iter().map(|other| product(one, other)).collect();
+        let mut matrix: Vec<Vec<f64>> = slopes.iter().map(row).collect();
+        let mut right: Vec<f64> = slopes.iter().map(|one| -product(one, residuals)).collect();
+        for (index, moved) in self.moved(at).into_iter().enumerate() {
+            let prior = self.guess[index].prior;
+            right[index] -= prior * moved;
+            matrix[index][index] = (matrix[index][index] + prior) * (1.0 + self.damping);
+        }
+        solved(matrix, right)
+    }
 }
 
 /// The solution of a system of linear equations whose `matrix` is symmetric and positive definite
@@ -167,7 +220,8 @@ mod tests {
 
     /// Guesses that are hardly trusted.
     fn loose(values: &[f64]) -> Vec<Guess> {
-        values.iter().map(|value| Guess { value: *value, prior: 0.01 }).collect()
+        let guess = |value: &f64| Guess { value: *value, prior: 0.01, most: f64::INFINITY };
+        values.iter().map(guess).collect()
     }
 
     /// A model of three runs with a fixed cost, a rate, and a parameter that none depends on.
@@ -205,16 +259,30 @@ mod tests {
 
     #[test]
     fn of_two_parameters_that_explain_the_runs_as_well_the_less_trusted_one_moves() {
-        let guess = [Guess { value: 2.0, prior: 1.0 }, Guess { value: 3.0, prior: 0.01 }];
+        let mut guess = loose(&[2.0, 3.0]);
+        guess[0].prior = 1.0;
         let found = fit(&guess, 2000, |at| vec![(at[0] * at[1] / 12.0).ln()]);
         assert!((found[0] / 2.0 - 1.0).abs() < 0.02, "{found:?}");
         assert!((found[0] * found[1] / 12.0 - 1.0).abs() < 0.02, "{found:?}");
     }
 
     #[test]
-    fn a_run_that_can_t_be_predicted_does_not_end_the_fit() {
+    fn a_run_without_a_residual_is_left_out_and_one_that_loses_its_own_holds_the_fit_back() {
         let found = fit(&loose(&[1.0]), 2000, |at| vec![f64::NAN, (at[0] / 3.0).ln()]);
         assert!((found[0] / 3.0 - 1.0).abs() < 0.05, "{found:?}");
+        let beyond = |at: f64| if at > 1.05 { f64::NAN } else { (at / 0.8).ln() };
+        let found = fit(&loose(&[1.0]), 2000, |at| vec![beyond(at[0])]);
+        assert!((found[0] / 0.8 - 1.0).abs() < 0.02, "{found:?}");
+    }
+
+    #[test]
+    fn a_parameter_stays_below_its_most_and_leaves_it() {
+        let of = |value: f64, truth: f64| {
+            let guess = [Guess { value, prior: 0.01, most: 1.0 }];
+            fit(&guess, 2000, |at| vec![(at[0].min(1.0) / truth).ln()])[0]
+        };
+        assert!((of(1.0, 0.7) / 0.7 - 1.0).abs() < 0.02, "{}", of(1.0, 0.7));
+        assert!(of(0.8, 3.0) <= 1.0 && of(0.8, 3.0) > 0.99, "{}", of(0.8, 3.0));
     }
 
     #[test]

@@ -60,24 +60,25 @@ impl Machine {
         const LOOSE: f64 = 0.01;
         const FAIR: f64 = 0.03;
         const FIRM: f64 = 1.0;
+        const ANY: f64 = f64::INFINITY;
         let guesses = [
-            (self.rate, FAIR),
-            (self.memory, LOOSE),
-            (self.convolution, LOOSE),
-            (self.reduction, LOOSE),
-            (self.send.0, LOOSE),
-            (self.send.1, FIRM),
-            (self.receive.0, LOOSE),
-            (self.receive.1, FIRM),
-            (self.wake, LOOSE),
-            (self.polling, LOOSE),
-            (self.crowded, LOOSE),
-            (self.operation, LOOSE),
-            (self.hand_over, LOOSE),
-            (self.latency, LOOSE),
-            (self.bandwidth, LOOSE),
+            (self.rate, FAIR, ANY),
+            (self.memory, LOOSE, ANY),
+            (self.convolution, LOOSE, 1.0),
+            (self.reduction, LOOSE, 1.0),
+            (self.send.0, LOOSE, ANY),
+            (self.send.1, FIRM, ANY),
+            (self.receive.0, LOOSE, ANY),
+            (self.receive.1, FIRM, ANY),
+            (self.wake, LOOSE, ANY),
+            (self.polling, LOOSE, ANY),
+            (self.crowded, LOOSE, 1.0),
+            (self.operation, LOOSE, ANY),
+            (self.hand_over, LOOSE, ANY),
+            (self.latency, LOOSE, ANY),
+            (self.bandwidth, LOOSE, ANY),
         ];
-        guesses.map(|(value, prior)| Guess { value, prior }).to_vec()
+        guesses.map(|(value, prior, most)| Guess { value, prior, most }).to_vec()
     }
 
     /// The machine with these parameters.
@@ -104,9 +105,8 @@ impl Machine {
         };
         let of_threads =
             Self { send: (s0, s1), receive: (r0, r1), wake, operation, hand_over, ..self.clone() };
-        let (convolution, reduction) = (convolution.min(1.0), reduction.min(1.0));
-        let of_cores = Self { polling, crowded: crowded.min(1.0), ..of_threads };
-        Self { rate, memory, convolution, reduction, latency, bandwidth, ..of_cores }
+        let of_cores = Self { rate, memory, polling, crowded, ..of_threads };
+        Self { convolution, reduction, latency, bandwidth, ..of_cores }
     }
 
     /// Puts all tasks of `cluster` on this machine.

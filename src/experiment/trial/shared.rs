@@ -1,41 +1,68 @@
-//! The settings that all tasks of a deployed run have to be told alike.
+//! The settings that must be equal on all tasks of a deployed run.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use super::Trial;
 use crate::models::Model;
+use crate::optimizer::Optimizer;
+use crate::training::{Settings, Stop};
 
-/// The length of a value beyond which its end is told by a checksum.
+/// A longer value is cut, and ends with a checksum of the whole.
 const LONG: usize = 80;
 
 impl Trial {
-    /// What all its tasks have to be told alike, by the keys of a scenario. Tasks that differ in
-    /// one of these would train on without a word: with shares of the data that overlap, or to
-    /// another end. Files are left out: each machine may have them elsewhere.
+    /// The settings that must be equal on all its tasks, by the keys of a scenario. Tasks that
+    /// differ in one of these would train on without a word: with shares of the data that overlap,
+    /// or to another end. Files are left out: each machine may have them elsewhere.
     pub(crate) fn shared_settings(&self) -> BTreeMap<String, String> {
-        let own = &self.settings;
-        let (optimizer, stop) = (&own.optimizer, &own.stop);
-        let model = match &own.model {
+        // A new setting has to be named here, so that somebody decides.
+        let Settings {
+            model,
+            partitioner,
+            optimizer,
+            batch,
+            towers,
+            all_reduce,
+            stop,
+            sync_replicas,
+            read_ahead: _,
+            read_rate: _,
+            allow_soft_placement: _,
+            num_cores: _,
+            evaluator: _,
+            patience: _,
+        } = &self.settings;
+        let Optimizer { rule, learning_rate, clip, top_k, replica: _ } = optimizer;
+        let Stop { steps, samples, epochs, accuracy, evaluate_every, time } = stop;
+        let model = match model {
             files @ (Model::GraphDef(_) | Model::Layers(_)) => files.name().to_owned(),
             other => short(other),
         };
+        // A task that has the data has counted the steps of so many samples.
+        let steps = steps.filter(|_| samples.is_none() && epochs.is_none());
         let always = [
             ("seed", self.cluster.seed.to_string()),
             ("mode", self.mode.to_string()),
-            ("program.batch", own.batch.to_string()),
+            ("run.compression", short(&self.cluster.encoding)),
+            ("program.batch", batch.to_string()),
             ("program.model", model),
-            ("program.optimizer.rule", short(&optimizer.rule)),
-            ("program.optimizer.learning_rate", short(&optimizer.learning_rate)),
-            ("program.towers", own.towers.to_string()),
-            ("stop.evaluate_every", stop.evaluate_every.to_string()),
+            ("program.optimizer.rule", short(rule)),
+            ("program.optimizer.learning_rate", short(learning_rate)),
+            ("program.towers", towers.to_string()),
+            ("stop.evaluate_every", evaluate_every.to_string()),
         ];
         let maybe = [
-            ("program.optimizer.clip", optimizer.clip.as_ref().map(short)),
-            ("compression.top_k", optimizer.top_k.as_ref().map(short)),
-            ("stop.steps", stop.steps.map(|it| it.to_string())),
-            ("stop.accuracy", stop.accuracy.map(|it| it.to_string())),
-            ("stop.time", stop.time.map(|it| short(&it))),
+            ("program.partitioner", partitioner.as_ref().map(short)),
+            ("program.optimizer.clip", clip.as_ref().map(short)),
+            ("program.all_reduce", all_reduce.as_ref().map(short)),
+            ("program.sync_replicas", sync_replicas.as_ref().map(short)),
+            ("run.top_k", top_k.as_ref().map(short)),
+            ("stop.steps", steps.as_ref().map(short)),
+            ("stop.samples", samples.as_ref().map(short)),
+            ("stop.epochs", epochs.as_ref().map(short)),
+            ("stop.accuracy", accuracy.as_ref().map(short)),
+            ("stop.time", time.as_ref().map(short)),
         ];
         let given = maybe.into_iter().filter_map(|(key, value)| Some((key, value?)));
         always.into_iter().chain(given).map(|(key, value)| (key.to_owned(), value)).collect()
@@ -59,7 +86,9 @@ mod tests {
     #[test]
     fn tasks_share_what_decides_the_training_and_not_what_a_machine_is_told() {
         let shared = |changes: &[(&str, &str)]| {
-            let text = "[cluster]\nps = 1\nworker = 2\n[[run]]\nname = 'a'\nmode = 'sync'\n";
+            let text = "[cluster]\nps = 1\nworker = 2\n[stop]\nsteps = 50\n[program]\n\
+                        optimizer = { rule = 'gradient_descent', learning_rate = 0.1 }\n\
+                        [[run]]\nname = 'a'\nmode = 'sync'\n";
             let mut experiment = Experiment::parse(text).unwrap();
             for (path, value) in changes {
                 experiment = experiment.set(&format!("{path}={value}")).unwrap();
@@ -75,17 +104,30 @@ mod tests {
             ("stop.steps", "17"),
             ("stop.time", "'3s'"),
             ("program.optimizer.learning_rate", "0.3"),
-            ("run.a.mode", "'async'"),
+            ("run.0.mode", "'async'"),
         ] {
             let other = shared(&[(path, value)]);
             let differ =
                 plain.keys().chain(other.keys()).find(|key| plain.get(*key) != other.get(*key));
-            assert_eq!(differ.map(String::as_str), Some(path.trim_start_matches("run.a.")));
+            assert_eq!(differ.map(String::as_str), Some(path.trim_start_matches("run.0.")));
         }
     }
 
     #[test]
-    fn a_long_value_tells_its_end_by_a_checksum() {
+    fn a_parameter_server_which_reads_no_data_was_told_the_same() {
+        let text = "[cluster]\nps = 1\nworker = 2\n[stop]\nepochs = 2.5\nsteps = 10000\n\
+                    [[run]]\nname = 'a'\nmode = 'sync'\n";
+        let shared = |task: &str| {
+            let experiment = Experiment::parse(text).unwrap();
+            let trials = experiment.trials_of_task(&task.parse().unwrap());
+            trials.unwrap().remove(0).shared_settings()
+        };
+        assert_eq!(shared("ps:0"), shared("worker:1"));
+        assert_eq!(shared("ps:0").get("stop.epochs").map(String::as_str), Some("2.5"));
+    }
+
+    #[test]
+    fn long_values_that_differ_at_their_ends_alone_stay_different() {
         let [one, other] = [8, 9].map(|last| short(&[vec![1; 60], vec![last]]));
         assert!(one != other && one.chars().count() <= LONG, "{one} {other}");
     }

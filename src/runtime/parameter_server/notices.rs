@@ -67,7 +67,16 @@ impl ParameterServer {
             && let Some(what) = self.held_up()
         {
             let here = self.link.name(self.link.local());
-            tracing::warn!("{here} has answered no step for {silent:.0?}: it waits for {what}");
+            let absent = self.absent().join(", ");
+            // Who has come may just take its time.
+            if absent.is_empty() {
+                tracing::info!("{here} has answered no step for {silent:.0?}: it waits for {what}");
+            } else {
+                tracing::warn!(
+                    "{here} has answered no step for {silent:.0?}: it waits for {what}; not come \
+                     yet: {absent}"
+                );
+            }
         }
         self.look_at_steps_later(context);
     }
@@ -87,7 +96,7 @@ impl ParameterServer {
         context.spawn(passed.into_actor(self));
     }
 
-    /// What steps here wait for, and the workers that have not come yet; none if no step waits.
+    /// What steps here wait for; none if no step waits.
     fn held_up(&self) -> Option<String> {
         let waits: Vec<String> =
             self.steps_wait_for().into_iter().map(|waiting| waiting.what).collect();
@@ -98,10 +107,6 @@ impl ParameterServer {
         let mut what = waits[..waits.len() - more].join(", ");
         if more > 0 {
             what += &format!(" and {more} more");
-        }
-        let absent = self.absent();
-        if !absent.is_empty() {
-            what += &format!("; not come yet: {}", absent.join(", "));
         }
         Some(what)
     }

@@ -1,10 +1,11 @@
 //! The cores of a host, shared by the threads that run on it.
 //!
-//! Processor sharing: with `c` cores and `r` runnable threads, each thread runs at full speed, or at
-//! the speed e·c/r where `r` is greater than `c`: threads that take turns find their caches cold and
-//! leave gaps, so that `e` of what the cores can do is left. All threads of a host have the same speed, so the host keeps a single count of the
-//! time at full speed that it has *served* each of them. A piece of work ends when that count
-//! reaches its *finish*; a new speed moves no finish.
+//! Processor sharing: with `c` cores and `r` runnable threads, each thread runs at full speed, or
+//! at the speed e·c/r where there are more threads than cores: these take turns, find their caches
+//! cold and leave gaps, so that a share `e` of what the cores can do is left. All threads of a host
+//! have the same speed, so the host keeps a single count of the time at full speed that it has
+//! *served* each of them. A piece of work ends when that count reaches its *finish*; a new speed
+//! moves no finish.
 //!
 //! A thread that polls for messages runs, too, though it does no work: it takes a share of what a
 //! thread that works takes, until it gets something to do or gives up.

@@ -43,7 +43,7 @@ pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Er
         Processors::new(layouts, &vec![cores; count]).with_noise(noise(cluster, tasks));
     match &cluster.message_thread {
         Some(thread) => {
-            processors.that_poll(thread.patience, thread.polling).that_crowd(thread.crowded)
+            processors.that_poll(thread.patience, thread.polling).with_crowding(thread.crowded)
         }
         None => processors,
     }

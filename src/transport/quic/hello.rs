@@ -81,6 +81,10 @@ pub(super) enum Refusal {
     )]
     Outlived(TaskName),
     #[error(
+        "somebody else looks with the same certificate; look again, or with that of another client"
+    )]
+    OtherLook,
+    #[error(
         "{0} is neither a task of this cluster nor a client; issue it a certificate as `client:N`"
     )]
     Stranger(TaskName),
@@ -202,7 +206,8 @@ impl Hello {
     pub(super) fn check(&self, task: &TaskName, run: &RunId) -> Result<(), Refusal> {
         let (sender, task) = (self.task.clone(), task.clone());
         if self.run != run.to_string() {
-            return Err(Refusal::Run(sender, self.run.clone(), task, run.clone()));
+            let its = self.run.escape_debug().to_string();
+            return Err(Refusal::Run(sender, its, task, run.clone()));
         }
         match difference(&self.settings, &run.settings) {
             Some([its, own]) => Err(Refusal::Setting(sender, its, task, own)),
@@ -211,8 +216,8 @@ impl Hello {
     }
 }
 
-/// What `its` and `own` say of the first setting of which they say different things, if both say
-/// anything.
+/// The first setting that differs, as each end has it; none if they agree, or one end was told
+/// nothing.
 fn difference(
     its: &BTreeMap<String, String>,
     own: &BTreeMap<String, String>,

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::super::{Loss, Messages, Obstacle, Payload, PeerId, Refused, envelope_size};
+use super::super::{ASKER, Loss, Messages, Obstacle, Payload, PeerId, Refused, envelope_size};
 use super::hello::{Close, Hello, Refusal};
 use super::link::{Link, Side};
 use super::node::Node;
@@ -157,7 +157,10 @@ impl<M: Payload> Peer<M> {
     pub(super) fn greet(&self, node: &Node<M>, side: Side, hello: &Hello) -> Result<u64, Refusal> {
         let known = self.incarnation();
         if known.is_some_and(|known| known > hello.incarnation) {
-            return Err(Refusal::Outlived(self.name.clone()));
+            return Err(match self.name.job() {
+                ASKER => Refusal::OtherLook,
+                _ => Refusal::Outlived(self.name.clone()),
+            });
         }
         let has_restarted = known.is_some_and(|known| known < hello.incarnation);
         let links = self.links();

@@ -60,7 +60,8 @@ fn a_calibration_is_what_messages_cost_and_overrides_the_network_and_the_devices
     let scenario = example(
         "[network]\nlatency = \"1ms\"\nbandwidth = \"1Gbps\"\n[calibration]\n\
          send = { fixed = \"8us\", per_byte = \"0.7ns\" }\nreceive = { fixed = \"9us\" }\n\
-         wake = \"20us\"\npatience = \"50us\"\npolling = 0.5\ncrowded = 0.8\noperation = \"0.5us\"\n\
+         wake = \"20us\"\npatience = \"50us\"\n\
+         polling = 0.5\ncrowded = 0.8\noperation = \"0.5us\"\n\
          hand_over = \"10us\"\n\
          noise = [{ every = \"5ms\", span = \"80us\" }]\n\
          loopback = { latency = \"12us\" }\nnetwork = { latency = \"30us\" }\n\
