@@ -15,6 +15,10 @@ use crate::experiment::calibration::{
 };
 use crate::say::say;
 
+/// The mean error of a fit, or spread of its measurements, from which on predictions by it are not
+/// to be trusted \[%\]: a busy machine has had some 40.
+const USELESS: f64 = 60.0;
+
 /// Runs the command.
 pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
     // Opened before the measurement, which takes a while; what is there stays until the end of it.
@@ -60,5 +64,11 @@ pub(super) fn measure(stop: &mut StopRequest) -> Result<CalibratedMachine, Failu
         "the fit: an error of {mean:.1} % on average, of {greatest:.1} % at most; measurements of \
          one step lay {spread:.1} % apart"
     );
+    if mean.max(spread) > USELESS {
+        say!(
+            "warning: something else took the machine meanwhile: don't predict by this; calibrate \
+             again"
+        );
+    }
     Ok(calibration)
 }
