@@ -109,8 +109,8 @@ pub struct Obstacle {
 pub enum Refused {
     /// One of the two refuses the other's certificate.
     Certificate,
-    /// They are of two trainings, or were told different things of theirs, or their programs have
-    /// different versions of the protocol.
+    /// They are of two trainings, or have different settings, or speak different versions of the
+    /// protocol.
     Run,
 }
 

@@ -21,8 +21,9 @@ mod views;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
-use actix::{Actor, ActorContext, Context};
+use actix::{Actor, ActorContext, AsyncContext, Context, SpawnHandle, WrapFuture};
 use smallvec::smallvec;
 use tracing::trace_span;
 
@@ -266,6 +267,22 @@ impl ParameterServer {
         let mut list = list.lock().expect("nobody panics while writing what it waits for");
         list.extend(self.steps_wait_for());
         list.extend(self.joins_wait_for(&self.title()));
+    }
+
+    /// Sends this actor `mail` after `wait`, unless the returned timer is cancelled.
+    fn tell_own_after(
+        &self,
+        wait: Duration,
+        mail: ParameterServerMail,
+        context: &mut Context<Self>,
+    ) -> SpawnHandle {
+        let sleep = self.clock.sleep_until(self.clock.now().after(wait));
+        let own = self.link.actors.parameter_server.clone();
+        let passed = async move {
+            sleep.await;
+            tell(&own, mail);
+        };
+        context.spawn(passed.into_actor(self))
     }
 
     fn title(&self) -> String {

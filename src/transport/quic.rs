@@ -59,7 +59,7 @@ pub use socket::SocketBuffers;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId {
     name: Arc<str>,
-    /// What all its tasks have to be told alike; nothing for one that was told nothing.
+    /// The settings that must be equal on all its tasks; empty for a task that has none to compare.
     settings: Arc<BTreeMap<String, String>>,
 }
 
@@ -69,8 +69,8 @@ impl RunId {
         Self { name: name.into(), settings: Arc::default() }
     }
 
-    /// The same run for a task that was told these `settings`, by their names: it refuses tasks
-    /// that were told others.
+    /// The same run with `settings`, by their names, that must be equal on all its tasks. Tasks
+    /// with other values refuse each other; one without any settings goes with all.
     ///
     /// # Panics
     /// If all of them together are longer than 3,000 bytes.

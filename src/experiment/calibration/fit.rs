@@ -11,7 +11,7 @@ const CHANGE: f64 = 0.1;
 const DAMPING: f64 = 0.01;
 const FACTOR: f64 = 4.0;
 const MOST_DAMPING: f64 = 1e4;
-/// The farthest that a parameter's logarithm moves at a time.
+/// The greatest change of a parameter's logarithm in one step.
 const FARTHEST: f64 = 0.5;
 
 /// The greatest residual that is nothing special.
@@ -70,13 +70,13 @@ struct Point {
 
 impl<'a, F: Fn(&[f64]) -> Vec<f64>> Search<'a, F> {
     fn new(guess: &'a [Guess], residuals: F) -> Self {
-        let here = Point { at: Vec::new(), residuals: Vec::new(), loss: 0.0 };
-        let mut search =
-            Self { guess, residuals, counts: Vec::new(), here, damping: DAMPING, spent: 0 };
-        let first: Vec<f64> = guess.iter().map(|guess| guess.value.ln()).collect();
         let values: Vec<f64> = guess.iter().map(|guess| guess.value).collect();
-        search.counts = (search.residuals)(&values).iter().map(|it| it.is_finite()).collect();
-        search.here = search.point(first);
+        let first = residuals(&values);
+        let counts = first.iter().map(|residual| residual.is_finite()).collect();
+        let here = Point { at: Vec::new(), residuals: Vec::new(), loss: 0.0 };
+        let mut search = Self { guess, residuals, counts, here, damping: DAMPING, spent: 1 };
+        let at = values.into_iter().map(f64::ln).collect();
+        search.here = search.judged(at, first);
         search
     }
 
@@ -85,18 +85,23 @@ impl<'a, F: Fn(&[f64]) -> Vec<f64>> Search<'a, F> {
         at.iter().zip(self.guess).map(|(at, guess)| at - guess.value.ln()).collect()
     }
 
-    /// Tries the parameters `at`. Where a run has no residual that has one at the guess, the loss
-    /// is infinite.
+    /// Tries the parameters `at`.
     fn point(&mut self, at: Vec<f64>) -> Point {
         self.spent += 1;
         let values: Vec<f64> = at.iter().map(|value| value.exp()).collect();
+        let residuals = (self.residuals)(&values);
+        self.judged(at, residuals)
+    }
+
+    /// The parameters `at`, which gave `residuals`. Where a run has none that has one at the guess,
+    /// the loss is infinite.
+    fn judged(&self, at: Vec<f64>, residuals: Vec<f64>) -> Point {
         let counted = |(residual, counts): (f64, &bool)| match counts {
             true if residual.is_finite() => residual,
             true => f64::INFINITY,
             false => 0.0,
         };
-        let residuals: Vec<f64> =
-            (self.residuals)(&values).into_iter().zip(&self.counts).map(counted).collect();
+        let residuals: Vec<f64> = residuals.into_iter().zip(&self.counts).map(counted).collect();
         let of_runs: f64 = residuals.iter().map(|residual| loss_of(*residual)).sum();
         let moved = self.moved(&at);
         let of_moves: f64 =
@@ -143,7 +148,7 @@ impl<'a, F: Fn(&[f64]) -> Vec<f64>> Search<'a, F> {
         is_down
     }
 
-    /// The step to the least loss of the damped linear model with these `slopes`.
+    /// The step to where the damped linear model with these `slopes` has its least loss.
     fn step(&self, slopes: &[Vec<f64>]) -> Vec<f64> {
         let Point { at, residuals, .. } = &self.here;
         // Beyond an ordinary one, a residual counts as if it were measured less well.

@@ -53,9 +53,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The parameters that the fit may change, with how far they are to be trusted. What a byte
-    /// costs is measured well by itself, and the rate of products nearly; everything else is
-    /// otherwise in a training, where threads and caches are shared.
+    /// The parameters that the fit may change, with how far they are to be trusted. The cost of a
+    /// byte is measured well by itself, and the rate of matrix products fairly well. All else
+    /// differs in a training, where threads share cores and caches.
     pub(super) fn guesses(&self) -> Vec<Guess> {
         const LOOSE: f64 = 0.01;
         const FAIR: f64 = 0.03;

@@ -44,7 +44,7 @@ impl Trial {
         let always = [
             ("seed", self.cluster.seed.to_string()),
             ("mode", self.mode.to_string()),
-            ("run.compression", short(&self.cluster.encoding)),
+            ("compression", short(&self.cluster.encoding)),
             ("program.batch", batch.to_string()),
             ("program.model", model),
             ("program.optimizer.rule", short(rule)),
@@ -57,7 +57,7 @@ impl Trial {
             ("program.optimizer.clip", clip.as_ref().map(short)),
             ("program.all_reduce", all_reduce.as_ref().map(short)),
             ("program.sync_replicas", sync_replicas.as_ref().map(short)),
-            ("run.top_k", top_k.as_ref().map(short)),
+            ("compression.top_k", top_k.as_ref().map(short)),
             ("stop.steps", steps.as_ref().map(short)),
             ("stop.samples", samples.as_ref().map(short)),
             ("stop.epochs", epochs.as_ref().map(short)),

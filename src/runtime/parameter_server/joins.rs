@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
+use actix::{AsyncContext, Context, SpawnHandle};
 use tokio::sync::oneshot;
 
 use crate::cluster::ClusterSpec;
@@ -12,12 +12,9 @@ use crate::transport::PeerId;
 use crate::units::Time;
 
 use super::ParameterServer;
+use super::notices::NOTICE;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::{ParameterServerMail, Patience, Waiting};
-use crate::runtime::mailbox::tell;
-
-/// The interval of the lines that say whom the task waits for.
-const NOTICE: Duration = Duration::from_secs(10);
 
 /// A program that waits until all workers have left.
 struct Join {
@@ -167,13 +164,7 @@ impl ParameterServer {
         let now = self.clock.now();
         let left = |join| self.left(join, now.since(since));
         let next = self.joins.waiting.iter().map(left).min().unwrap_or(NOTICE).min(NOTICE);
-        let sleep = self.clock.sleep_until(now.after(next));
-        let own = self.link.actors.parameter_server.clone();
-        let passed = async move {
-            sleep.await;
-            tell(&own, ParameterServerMail::NobodyHasCome);
-        };
-        let timer = context.spawn(passed.into_actor(self));
+        let timer = self.tell_own_after(next, ParameterServerMail::NobodyHasCome, context);
         self.joins.deserted = Some((since, timer));
     }
 

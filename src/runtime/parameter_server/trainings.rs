@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use actix::{AsyncContext, Context, WrapFuture};
+use actix::Context;
 
 use crate::graph::Replica;
 use crate::sync::{Joined, Views};
@@ -150,13 +150,7 @@ impl ParameterServer {
                 self.served.extend(coordination.take_down_fence(worker));
             }
         }
-        let sleep = self.clock.sleep_until(self.clock.now().after(GRACE));
-        let own = self.link.actors.parameter_server.clone();
-        let passed = async move {
-            sleep.await;
-            tell(&own, ParameterServerMail::GraceIsOver { silence });
-        };
-        context.spawn(passed.into_actor(self));
+        self.tell_own_after(GRACE, ParameterServerMail::GraceIsOver { silence }, context);
     }
 
     /// Loses those workers that have not been heard of since that silence began.

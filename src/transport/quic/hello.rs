@@ -28,7 +28,7 @@ pub(super) enum Close {
     Garbage,
     /// The two tasks have lost each other, perhaps on another connection.
     Lost,
-    /// The other end is of another training, or was told other things of it.
+    /// The other end is of another training, or has other settings.
     OtherRun,
 }
 
@@ -44,14 +44,14 @@ impl Close {
     }
 }
 
-/// TLS's alert of ends that have no protocol in common (RFC 7301, 3.2).
+/// The TLS alert `no_application_protocol`: the ends have no protocol in common (RFC 7301, 3.2).
 const NO_COMMON_PROTOCOL: u64 = 120;
 
 /// The introduction of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) run: String,
-    /// What the sender was told of the run: values by the names of settings.
+    /// The sender's settings of the run: values by name.
     pub(super) settings: Arc<BTreeMap<String, String>>,
     pub(super) task: TaskName,
     /// Grows from one incarnation of a task to the next.
@@ -69,9 +69,7 @@ pub(super) enum Refusal {
          name, or the same --run-name"
     )]
     Run(TaskName, String, TaskName, RunId),
-    #[error(
-        "{0} was told {1}, and {2} {3}: start both with the same scenario and the same `--set`"
-    )]
+    #[error("{0} has {1}, and {2} {3}: start both with the same scenario and the same `--set`")]
     Setting(TaskName, String, TaskName, String),
     #[error("it says that it is {0}, but its certificate has another name")]
     Name(TaskName),
@@ -216,8 +214,8 @@ impl Hello {
     }
 }
 
-/// The first setting that differs, as each end has it; none if they agree, or one end was told
-/// nothing.
+/// The first setting that differs, in words, as each end has it. None if they agree, or if one end
+/// has no settings.
 fn difference(
     its: &BTreeMap<String, String>,
     own: &BTreeMap<String, String>,

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
+use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::train;
+use trainyard::units::Time;
 
 use crate::support::simulated::Simulated;
 
@@ -81,6 +84,18 @@ fn a_program_that_waits_for_something_outside_of_the_simulation_is_told_so() {
     let error = error_of(SYNC, async |_| std::future::pending().await);
     assert_eq!(error.code, Code::Stalled);
     assert!(error.message.contains("something outside of the simulation"), "{error}");
+}
+
+#[test]
+fn a_run_with_faults_in_which_nothing_more_can_happen_ends_as_well() {
+    let (task, lasts) = (TaskName::new("worker", 1), Duration::from_millis(1));
+    let slow = FaultKind::SlowTask { task, factor: 2.0, lasts };
+    let waits_for_ever = Simulated::new(1, 2, SYNC)
+        .fault(Trigger::Time(Time::ZERO.after(lasts)), slow)
+        .run_program(|_| std::future::pending());
+    let error = waits_for_ever.outcome.result.unwrap_err();
+    assert_eq!(error.code, Code::Stalled, "{error}");
+    assert!(waits_for_ever.outcome.ended < Time::ZERO.after(Duration::from_secs(1)));
 }
 
 #[test]

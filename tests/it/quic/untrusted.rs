@@ -235,7 +235,7 @@ fn another_version_run_setting_or_name_is_refused_and_told_why() {
         let known = intruder(Some((&identity, &absent())), PROTOCOL);
         let other = [("program.batch", "64"), ("seed", "\u{1b}7")];
         let cases = [
-            (hello_told(&other[..1], "test", "worker:1", 1), "was told program.batch = 64, and"),
+            (hello_told(&other[..1], "test", "worker:1", 1), "has program.batch = 64, and"),
             (hello_told(&other[..1], "test", "worker:1", 1), "ps:0 program.batch = 32: start both"),
             (hello_told(&other[1..], "test", "worker:1", 1), "no program.batch"),
             (hello_told(&[("a", other[1].1)], "test", "worker:1", 1), "a = \\u{1b}7"),

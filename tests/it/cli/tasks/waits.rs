@@ -127,7 +127,7 @@ fn a_second_signal_ends_a_task_at_once() {
 }
 
 #[test]
-fn a_worker_that_was_told_another_training_is_refused_and_the_others_go_on_with_the_right_one() {
+fn a_worker_with_other_settings_is_refused_and_the_others_go_on_with_the_right_one() {
     let folder = with_certificates("waits_other");
     let right = text("sync", "epochs = 0.5"); // which the parameter server can't count
     let wrong = scenario("waits_wrong", &right.replace("batch = 8", "batch = 16"));
@@ -137,7 +137,7 @@ fn a_worker_that_was_told_another_training_is_refused_and_the_others_go_on_with_
     let others = [start(&right, "ps", 0), start(&right, "worker", 0)];
     let refused = start(&wrong, "worker", 1).end();
     assert_eq!(refused.code, 2, "{}", refused.err);
-    let says = "worker:1 was told program.batch = 16, and ps:0 program.batch = 8: start both";
+    let says = "worker:1 has program.batch = 16, and ps:0 program.batch = 8: start both";
     assert!(refused.err.contains(says), "{}", refused.err);
     let worker = start(&right, "worker", 1);
     for task in others.into_iter().chain([worker]) {
