@@ -234,7 +234,7 @@ fn raw_configs(folder: &std::path::Path) -> (ServerConfig, ClientConfig) {
         ServerConfig::with_single_cert(vec![certificate("ps-0.pem")], key).expect("they fit");
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate("authority.pem")).expect("an authority");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let tls =
         rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let tls = tls.expect("TLS 1.3").with_root_certificates(roots).with_no_client_auth();

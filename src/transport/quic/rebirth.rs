@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use quinn::crypto::{CryptoError, HmacKey};
 use quinn::{ConnectionId, ConnectionIdGenerator, EndpointConfig};
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::crypto::tls13::{Hkdf, OkmBlock};
 
 use super::super::certificates::Identity;
@@ -33,7 +33,7 @@ pub(super) fn endpoint_config(identity: &Identity) -> EndpointConfig {
 }
 
 fn hkdf() -> &'static dyn Hkdf {
-    let suite = ring::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13();
+    let suite = aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13();
     suite.expect("a cipher suite of TLS 1.3 is one").hkdf_provider
 }
 
@@ -65,7 +65,7 @@ struct Names;
 impl ConnectionIdGenerator for Names {
     fn generate_cid(&mut self) -> ConnectionId {
         let mut name = [0; CONNECTION_ID];
-        let filled = ring::default_provider().secure_random.fill(&mut name);
+        let filled = aws_lc_rs::default_provider().secure_random.fill(&mut name);
         filled.expect("the endpoint was made with randomness");
         ConnectionId::new(&name)
     }

@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::{Resumption, verify_server_name};
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
 use rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig, version};
 use rustls_pki_types::{CertificateDer, ServerName};
@@ -64,7 +64,7 @@ pub(super) fn roles(
 
 /// All of these ciphers are secure; the fastest on this machine comes first.
 fn provider() -> Arc<CryptoProvider> {
-    let mut provider = ring::default_provider();
+    let mut provider = aws_lc_rs::default_provider();
     provider
         .cipher_suites
         .sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
@@ -90,7 +90,7 @@ const RANDOM_BITS: u32 = 12;
 /// far as the clocks of their machines agree.
 pub(super) fn incarnation() -> Result<u64, QuicError> {
     let mut bytes = [0; 2];
-    let random = ring::default_provider().secure_random.fill(&mut bytes);
+    let random = aws_lc_rs::default_provider().secure_random.fill(&mut bytes);
     random.map_err(|_| QuicError::Randomness)?;
     let since = date().duration_since(UNIX_EPOCH).unwrap_or_default();
     let random = u64::from(u16::from_le_bytes(bytes)) & ((1 << RANDOM_BITS) - 1);

@@ -125,7 +125,7 @@ impl ServerCertVerifier for Gullible {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        rustls::crypto::ring::default_provider()
+        rustls::crypto::aws_lc_rs::default_provider()
             .signature_verification_algorithms
             .supported_schemes()
     }
@@ -133,7 +133,7 @@ impl ServerCertVerifier for Gullible {
 
 /// A client of QUIC with any certificate and any protocol.
 fn intruder(identity: Option<(&Identity, &TaskName)>, protocol: &str) -> Endpoint {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap();
