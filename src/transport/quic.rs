@@ -185,7 +185,6 @@ fn listening_elsewhere(error: &io::Error) -> &'static str {
 pub struct Quic<M: Payload> {
     node: Rc<Node<M>>,
     local_addr: SocketAddr,
-    buffers: SocketBuffers,
 }
 
 impl QuicConfig {
@@ -218,9 +217,9 @@ impl<M: Payload> Quic<M> {
     /// # Errors
     /// If it can't listen on its address, or the identity is not the task's.
     pub async fn bind(config: QuicConfig) -> Result<Rc<Self>, QuicError> {
-        let (node, local_addr, buffers) = endpoint::bind(config)?;
+        let (node, local_addr) = endpoint::bind(config)?;
         node.spawn(accepting::accept(Rc::clone(&node)));
-        Ok(Rc::new(Self { node, local_addr, buffers }))
+        Ok(Rc::new(Self { node, local_addr }))
     }
 
     /// Proves its name with `identity` from now on, in new connections.
@@ -243,7 +242,7 @@ impl<M: Payload> Quic<M> {
 
     /// The buffers of its socket.
     pub fn socket_buffers(&self) -> SocketBuffers {
-        self.buffers
+        self.node.buffers
     }
 
     /// The tasks that have not been reached though there are messages for them, each with the

@@ -46,9 +46,6 @@ async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, from: IpAddr) 
 
 async fn shake_hands<M: Payload>(node: &Rc<Node<M>>, incoming: Incoming) -> Result<(), Refusal> {
     let is_loopback = incoming.remote_address().ip().to_canonical().is_loopback();
-    if is_loopback {
-        node.socket.admit_loopback();
-    }
     let connection = incoming.accept_with(node.server_config(is_loopback).into())?.await?;
     let introduced = introductions(node, &connection).await;
     introduced.inspect_err(|refusal| {

@@ -102,9 +102,6 @@ async fn shake_hands<M: Payload>(
     let address = peer.address.as_deref().ok_or(Refusal::NoAddress)?;
     let address = resolve(address, node, attempt).await?;
     let is_loopback = address.ip().to_canonical().is_loopback();
-    if is_loopback {
-        node.socket.admit_loopback();
-    }
     let domain = task_domain(&peer.name).map_err(|_| Refusal::Name(peer.name.clone()))?;
     let connecting =
         node.endpoint.connect_with(node.client_config(is_loopback), address, domain.as_ref())?;

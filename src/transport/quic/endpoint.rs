@@ -15,13 +15,14 @@ use super::handshakes::Handshakes;
 use super::node::{Node, Roles, peers, server_config};
 use super::rebirth::endpoint_config;
 use super::security::incarnation;
-use super::socket::{CappedSocket, SocketBuffers, bind_everywhere, enlarge};
+use super::settings::transport;
+use super::socket::{CappedSocket, bind_everywhere, enlarge};
 use super::{QuicConfig, QuicError};
 
 /// The largest packet that is received \[bytes\]: the largest that a system can deliver.
 const MAX_PACKET: u16 = 65_527;
 
-type Bound<M> = (Rc<Node<M>>, SocketAddr, SocketBuffers);
+type Bound<M> = (Rc<Node<M>>, SocketAddr);
 
 /// Makes a task's QUIC transport, which listens.
 pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError> {
@@ -46,18 +47,15 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         socket.set_nonblocking(true)?;
         let runtime = Arc::new(TokioRuntime);
         let socket = Arc::new(CappedSocket::new(runtime.wrap_udp_socket(socket)?));
-        let listening = server_config(&roles.server, local_addr.ip().is_loopback(), silence);
+        // Until a connection comes, which has settings of its own.
+        let listening = server_config(&roles.server, transport(None, silence));
         let mut settings = endpoint_config(&identity);
         settings.max_udp_payload_size(MAX_PACKET).expect("it is above the minimum of QUIC");
-        let endpoint = Endpoint::new_with_abstract_socket(
-            settings,
-            Some(listening),
-            Arc::clone(&socket) as Arc<_>,
-            runtime,
-        )?;
-        Ok((endpoint, socket, local_addr, buffers))
+        let endpoint =
+            Endpoint::new_with_abstract_socket(settings, Some(listening), socket, runtime)?;
+        Ok((endpoint, local_addr, buffers))
     };
-    let (endpoint, socket, local_addr, buffers) = bound().map_err(|source| QuicError::Bind {
+    let (endpoint, local_addr, buffers) = bound().map_err(|source| QuicError::Bind {
         task: task.clone(),
         address: address.clone(),
         source,
@@ -71,7 +69,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         limits,
         silence,
         endpoint,
-        socket,
+        buffers,
         roles: RefCell::new(roles),
         peers: RefCell::new(peers),
         inbox: RefCell::new(None),
@@ -81,7 +79,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         is_unflushed: Cell::new(false),
         progress: Notify::new(),
     };
-    Ok((Rc::new(node), local_addr, buffers))
+    Ok((Rc::new(node), local_addr))
 }
 
 /// The port of `host:port`.

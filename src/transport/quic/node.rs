@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{ClientConfig, Endpoint, ServerConfig};
+use quinn::{ClientConfig, Endpoint, ServerConfig, TransportConfig};
 use tokio::sync::Notify;
 
 use super::super::wire::WireLimits;
@@ -21,7 +21,7 @@ use super::hello::Hello;
 use super::peer::Peer;
 use super::security::roles;
 use super::settings::transport;
-use super::socket::CappedSocket;
+use super::socket::SocketBuffers;
 use super::{QuicError, QuicLimits, RunId};
 use crate::cluster::{ClusterSpec, TaskName};
 
@@ -48,7 +48,8 @@ pub(super) struct Node<M> {
     pub(super) limits: QuicLimits,
     pub(super) silence: Duration,
     pub(super) endpoint: Endpoint,
-    pub(super) socket: Arc<CappedSocket>,
+    /// The buffers of its socket.
+    pub(super) buffers: SocketBuffers,
     pub(super) roles: RefCell<Roles>,
     /// The peers, by id.
     pub(super) peers: RefCell<Vec<Rc<Peer<M>>>>,
@@ -132,7 +133,7 @@ impl<M: Payload> Node<M> {
     }
 
     pub(super) fn server_config(&self, is_loopback: bool) -> ServerConfig {
-        server_config(&self.roles.borrow().server, is_loopback, self.silence)
+        server_config(&self.roles.borrow().server, self.transport(is_loopback))
     }
 
     /// Proves the task's name with `identity` from now on.
@@ -142,8 +143,8 @@ impl<M: Payload> Node<M> {
         Ok(())
     }
 
-    fn transport(&self, is_loopback: bool) -> Arc<quinn::TransportConfig> {
-        transport(is_loopback, self.silence)
+    fn transport(&self, is_loopback: bool) -> Arc<TransportConfig> {
+        transport(is_loopback.then_some(self.buffers), self.silence)
     }
 
     pub(super) fn deliver(&self, from: PeerId, messages: Messages<M>) {
@@ -204,10 +205,9 @@ impl<M: Payload> Node<M> {
 
 pub(super) fn server_config(
     role: &Arc<QuicServerConfig>,
-    is_loopback: bool,
-    silence: Duration,
+    transport: Arc<TransportConfig>,
 ) -> ServerConfig {
     let mut config = ServerConfig::with_crypto(Arc::clone(role) as Arc<_>);
-    config.transport_config(transport(is_loopback, silence)).migration(false);
+    config.transport_config(transport).migration(false);
     config
 }

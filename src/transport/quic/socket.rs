@@ -4,7 +4,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use quinn::udp::{RecvMeta, Transmit};
@@ -18,11 +18,6 @@ const WANTED: usize = 8 << 20;
 /// field over IPv4. A longer batch fails with the error of an MTU probe, so its packets would be
 /// lost silently.
 const MAX_BATCH: usize = 65_507;
-/// The largest packets that are tried \[bytes\]: over loopback, and elsewhere (a jumbo frame
-/// without its headers).
-pub(super) const LOOPBACK_MTU: u16 = 16_000;
-pub(super) const MTU: u16 = 8_952;
-
 /// The sizes of a socket's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketBuffers {
@@ -95,29 +90,27 @@ pub(super) fn enlarge(socket: &UdpSocket) -> io::Result<SocketBuffers> {
 
 /// A socket that never hands the system more than it can send in one call.
 #[derive(Debug)]
-pub(super) struct CappedSocket {
-    inner: Arc<dyn AsyncUdpSocket>,
-    segments: AtomicUsize,
-}
+pub(super) struct CappedSocket(Arc<dyn AsyncUdpSocket>);
 
 impl CappedSocket {
     pub(super) fn new(inner: Arc<dyn AsyncUdpSocket>) -> Self {
-        Self { inner, segments: AtomicUsize::new(MAX_BATCH / usize::from(MTU)) }
-    }
-
-    /// Permits packets as large as loopback takes from now on.
-    pub(super) fn admit_loopback(&self) {
-        self.segments.store(MAX_BATCH / usize::from(LOOPBACK_MTU), Ordering::Relaxed);
+        Self(inner)
     }
 }
 
 impl AsyncUdpSocket for CappedSocket {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Arc::clone(&self.inner).create_io_poller()
+        Arc::clone(&self.0).create_io_poller()
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        self.inner.try_send(transmit)
+        let Some(packet) = transmit.segment_size else { return self.0.try_send(transmit) };
+        for contents in transmit.contents.chunks(MAX_BATCH / packet * packet) {
+            let segment_size = (contents.len() > packet).then_some(packet);
+            // After a failure in the middle quinn sends all again, and the peer drops what it has.
+            self.0.try_send(&Transmit { contents, segment_size, ..*transmit })?;
+        }
+        Ok(())
     }
 
     fn poll_recv(
@@ -126,22 +119,22 @@ impl AsyncUdpSocket for CappedSocket {
         buffers: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        self.inner.poll_recv(context, buffers, meta)
+        self.0.poll_recv(context, buffers, meta)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.local_addr()
+        self.0.local_addr()
     }
 
     fn max_transmit_segments(&self) -> usize {
-        self.inner.max_transmit_segments().min(self.segments.load(Ordering::Relaxed))
+        self.0.max_transmit_segments()
     }
 
     fn max_receive_segments(&self) -> usize {
-        self.inner.max_receive_segments()
+        self.0.max_receive_segments()
     }
 
     fn may_fragment(&self) -> bool {
-        self.inner.may_fragment()
+        self.0.may_fragment()
     }
 }
