@@ -256,7 +256,7 @@ fn raw_configs(folder: &std::path::Path) -> (ServerConfig, ClientConfig) {
     (server, client)
 }
 
-/// A socket that sends a packet at a time: of 65,400 bytes the system takes no more.
+/// Sends one packet a call: the system takes no two of 65,400 bytes.
 #[derive(Debug)]
 struct Capped(Arc<dyn AsyncUdpSocket>);
 

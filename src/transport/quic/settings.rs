@@ -1,4 +1,4 @@
-//! The settings of connections, chosen with `benches/transport.rs`.
+//! The settings of connections, chosen with `benches/transport` and `benches/peer`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,21 +6,22 @@ use std::time::Duration;
 use quinn::congestion::CubicConfig;
 use quinn::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
-use super::socket::SocketBuffers;
+use super::socket::{MTU, SocketBuffers};
 
 /// The receive window of a stream and of a connection \[bytes\]: 10 Gbit/s times 10 ms.
 const STREAM_WINDOW: u32 = 12 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
-/// The receive window of a connection over loopback \[bytes\]: a larger one carries no more, and its
-/// bytes leave the processor's caches before they are read.
+/// The greatest receive window of a connection over loopback \[bytes\]: a larger one carries no
+/// more, and its bytes leave the processor's caches before they are read.
 const LOOPBACK_WINDOW: usize = 4 << 20;
-/// The largest packets that are tried \[bytes\]: a jumbo frame without its headers.
-const MTU: u16 = 8_952;
-/// The largest packets that are tried over loopback \[bytes\]: the fewer, the less a byte costs,
-/// where the window has room for [`PACKETS`] of them at least, so that neither end waits for the
-/// other.
+/// The least receive window of a stream over loopback \[bytes\]: less would slow a large envelope.
+const LOOPBACK_STREAM_WINDOW: u32 = 1 << 20;
+/// The least and the largest packets that are tried over loopback \[bytes\]. Larger ones cost less
+/// a byte; but a window should hold [`PACKETS`] of them, or each end waits for the other.
 const LOOPBACK_MTU: (u16, u16) = (16_000, 65_400);
 const PACKETS: usize = 26;
+/// The difference of two packets at which the search for the largest ends, over loopback \[bytes\].
+const LOOPBACK_MTU_STEP: u16 = 4_000;
 /// The send window \[bytes\].
 const SEND_WINDOW: u64 = 32 << 20;
 /// The initial congestion window \[bytes\].
@@ -33,16 +34,26 @@ const INITIAL_RTT: Duration = Duration::from_millis(25);
 
 /// The settings of a connection that is lost when its peer is silent for `silence`: see
 /// [`silence`](super::silence), which counts that. QUIC's own timer for idle connections is there
-/// for a peer that has forgotten the connection. A connection over loopback has sockets with
-/// buffers as large as `loopback` at either end.
+/// for a peer that has forgotten the connection. `loopback` are the buffers of this task's socket
+/// if the peer is on this machine, whose buffers are taken to be as large.
 pub(super) fn transport(
     loopback: Option<SocketBuffers>,
     silence: Duration,
 ) -> Arc<TransportConfig> {
     let mut settings = TransportConfig::default();
-    let (mtu, window) = loopback.map_or((MTU, CONNECTION_WINDOW), over_loopback);
     let mut discovery = MtuDiscoveryConfig::default();
-    discovery.upper_bound(mtu);
+    let (stream, connection) = match loopback {
+        Some(buffers) => {
+            let (mtu, window) = over_loopback(buffers);
+            discovery.upper_bound(mtu).minimum_change(LOOPBACK_MTU_STEP);
+            // Two large envelopes at a time leave a quarter of a large window to small ones.
+            ((window / 8 * 3).max(LOOPBACK_STREAM_WINDOW), window)
+        }
+        None => {
+            discovery.upper_bound(MTU);
+            (STREAM_WINDOW, CONNECTION_WINDOW)
+        }
+    };
     let mut cubic = CubicConfig::default();
     cubic.initial_window(INITIAL_WINDOW);
     let idle = IdleTimeout::try_from(silence * 2).unwrap_or_else(|_| VarInt::MAX.into());
@@ -52,8 +63,8 @@ pub(super) fn transport(
         .mtu_discovery_config(Some(discovery))
         .congestion_controller_factory(Arc::new(cubic))
         .initial_rtt(INITIAL_RTT)
-        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
-        .receive_window(VarInt::from_u32(window))
+        .stream_receive_window(VarInt::from_u32(stream))
+        .receive_window(VarInt::from_u32(connection))
         .send_window(SEND_WINDOW)
         .send_fairness(false)
         .max_concurrent_uni_streams(VarInt::from_u32(STREAMS))
@@ -62,11 +73,26 @@ pub(super) fn transport(
     Arc::new(settings)
 }
 
-/// The largest packets over loopback, and the receive window, which the socket's buffer has room
-/// for: nothing is faster there than the sender, and what the buffer has no room for is lost.
+/// The largest packets over loopback, and the receive window of a connection: what its sender may
+/// have under way, of which the buffer would lose what it has no room for.
 fn over_loopback(buffers: SocketBuffers) -> (u16, u32) {
-    let window = (2 * buffers.receive).min(LOOPBACK_WINDOW);
+    let window = buffers.room().min(LOOPBACK_WINDOW);
     let (least, most) = LOOPBACK_MTU;
     let mtu = (window / PACKETS).clamp(least.into(), most.into());
     (mtu as u16, window as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_over_loopback_are_as_large_as_the_buffer_has_room_for_many() {
+        let of = |receive| over_loopback(SocketBuffers { receive, send: receive });
+        let (least, most) = LOOPBACK_MTU;
+        assert_eq!(of(SocketBuffers::WANTED), (most, LOOPBACK_WINDOW as u32));
+        let usual = of(212_992); // what Linux grants by itself
+        assert!(usual.0 >= least && usual.0 < most && usual.1 >= 212_992, "{usual:?}");
+        assert_eq!(of(50_000).0, least);
+    }
 }

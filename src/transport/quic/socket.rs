@@ -14,10 +14,16 @@ use socket2::{Domain, SockRef, Socket, Type};
 /// The wanted size of a socket's buffers in each direction \[bytes\]: a burst of packets waits in
 /// them while this task computes.
 const WANTED: usize = 8 << 20;
+/// Linux doubles the requested size for its own bookkeeping, and reports the double.
+const BOOKS: usize = if cfg!(any(target_os = "linux", target_os = "android")) { 2 } else { 1 };
 /// The most that the system sends in one call, without headers \[bytes\]: the limit of UDP's length
 /// field over IPv4. A longer batch fails with the error of an MTU probe, so its packets would be
 /// lost silently.
 const MAX_BATCH: usize = 65_507;
+/// The largest packets that are tried \[bytes\], but for loopback: a jumbo frame without its
+/// headers.
+pub(super) const MTU: u16 = 8_952;
+
 /// The sizes of a socket's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketBuffers {
@@ -43,12 +49,16 @@ impl SocketBuffers {
         let socket = SockRef::from(socket);
         socket.set_recv_buffer_size(WANTED)?;
         socket.set_send_buffer_size(WANTED)?;
-        // Linux doubles the requested size for its own bookkeeping, and reports the double.
-        let books = if cfg!(target_os = "linux") { 2 } else { 1 };
         Ok(Self {
-            receive: socket.recv_buffer_size()? / books,
-            send: socket.send_buffer_size()? / books,
+            receive: socket.recv_buffer_size()? / BOOKS,
+            send: socket.send_buffer_size()? / BOOKS,
         })
+    }
+
+    /// The packets that the receive buffer has room for \[bytes\], what the system counts for each
+    /// included.
+    pub(super) fn room(&self) -> usize {
+        BOOKS * self.receive
     }
 
     /// Whether a burst of packets can overflow them.
@@ -126,8 +136,9 @@ impl AsyncUdpSocket for CappedSocket {
         self.0.local_addr()
     }
 
+    /// As many as leave in one call, but for the large packets of loopback.
     fn max_transmit_segments(&self) -> usize {
-        self.0.max_transmit_segments()
+        self.0.max_transmit_segments().min(MAX_BATCH / usize::from(MTU))
     }
 
     fn max_receive_segments(&self) -> usize {
@@ -136,5 +147,61 @@ impl AsyncUdpSocket for CappedSocket {
 
     fn may_fragment(&self) -> bool {
         self.0.may_fragment()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Notes what it is told to send: the bytes of each call, and how long its packets are.
+    #[derive(Debug, Default)]
+    struct Noted(Mutex<Vec<(usize, Option<usize>)>>);
+
+    impl AsyncUdpSocket for Noted {
+        fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+            unreachable!("nobody waits to send")
+        }
+
+        fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+            self.0.lock().unwrap().push((transmit.contents.len(), transmit.segment_size));
+            Ok(())
+        }
+
+        fn poll_recv(
+            &self,
+            _: &mut Context<'_>,
+            _: &mut [IoSliceMut<'_>],
+            _: &mut [RecvMeta],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+
+        fn local_addr(&self) -> io::Result<SocketAddr> {
+            Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)))
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_for_one_call_leaves_in_several_of_whole_packets() {
+        let sent = |length: usize, packet: Option<usize>| {
+            let noted = Arc::new(Noted::default());
+            let transmit = Transmit {
+                destination: SocketAddr::from((Ipv4Addr::LOCALHOST, 2)),
+                ecn: None,
+                contents: &vec![0; length],
+                segment_size: packet,
+                src_ip: None,
+            };
+            CappedSocket::new(Arc::clone(&noted) as Arc<_>).try_send(&transmit).unwrap();
+            noted.0.lock().unwrap().clone()
+        };
+        assert_eq!(sent(1_200, None), [(1_200, None)]);
+        let jumbo = Some(8_952);
+        assert_eq!(sent(7 * 8_952, jumbo), [(62_664, jumbo)]);
+        assert_eq!(sent(9 * 8_952 + 7, jumbo), [(62_664, jumbo), (17_911, jumbo)]);
+        assert_eq!(sent(2 * 65_400 + 7, Some(65_400)), [(65_400, None), (65_400, None), (7, None)]);
     }
 }
