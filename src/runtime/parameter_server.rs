@@ -37,7 +37,7 @@ use crate::transport::PeerId;
 use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
-use crate::runtime::mail::{Binding, ParameterServerMail, Waiting, WaitingList, WorkerMail};
+use crate::runtime::mail::{Binding, ParameterServerMail, WaitingList, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::parameter_server::coordination::Coordination;
@@ -287,41 +287,6 @@ impl ParameterServer {
 
     fn title(&self) -> String {
         format!("parameter server of {}", self.link.name(self.link.local()))
-    }
-
-    /// What the operations of steps wait for.
-    fn steps_wait_for(&self) -> Vec<Waiting> {
-        let (mut list, who) = (Vec::new(), self.title());
-        for coordination in self.coordinations.values() {
-            list.extend(
-                coordination
-                    .waiting_for(&self.members)
-                    .into_iter()
-                    .map(|what| Waiting { who: who.clone(), what }),
-            );
-        }
-        for id in self.store.ids() {
-            let stored = self.store.get(id);
-            for worker in stored.waiting_for(&self.part) {
-                let what = format!("worker {worker}'s gradient of `{}`", stored.spec.shared_name);
-                list.push(Waiting { who: who.clone(), what });
-            }
-            for request in stored.waiting.iter().filter(|_| !stored.is_initialized()) {
-                let who = format!("{who}, step {}", request.ticket.step.number);
-                list.push(Waiting {
-                    who,
-                    what: format!("the initialization of `{}`", stored.spec.shared_name),
-                });
-            }
-        }
-        for (ticket, what) in self.resources.waiting() {
-            list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
-        }
-        for peer in self.view_waits_for() {
-            let what = format!("{} to answer that a worker is lost or back", self.link.name(peer));
-            list.push(Waiting { who: who.clone(), what });
-        }
-        list
     }
 
     /// Ends a turn: sends its answers and launches its work.

@@ -29,8 +29,8 @@ pub(super) struct Guess {
     pub(super) most: f64,
 }
 
-/// Improves `guess` until `residuals` (logarithms of predicted over measured) are least in the sum
-/// of their losses, or after about `most` evaluations. Runs without a residual at the guess are
+/// Improves `guess` until the sum of the losses of `residuals` (logarithms of predicted over
+/// measured) is least, or for about `most` evaluations. Runs without a residual at the guess are
 /// left out.
 pub(super) fn fit(
     guess: &[Guess],

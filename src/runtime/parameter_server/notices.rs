@@ -1,5 +1,5 @@
-//! Log lines of a parameter server that has answered nothing for long, though steps wait for it:
-//! whom it waits for. Who asked it can only tell that it does not answer.
+//! What the steps on a parameter server wait for, and its log lines when it has answered none for
+//! long: who asked it can only tell that it does not answer.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use actix::Context;
 
 use super::ParameterServer;
 use crate::cluster::ClusterSpec;
-use crate::runtime::mail::ParameterServerMail;
+use crate::runtime::mail::{ParameterServerMail, Waiting};
 use crate::units::Time;
 
 /// The interval of the looks, and the first silence that is worth a line. Each line after it is for
@@ -86,6 +86,41 @@ impl ParameterServer {
         if !self.clock.is_virtual() {
             self.tell_own_after(NOTICE, ParameterServerMail::LookAtSteps, context);
         }
+    }
+
+    /// What the operations of steps wait for.
+    pub(super) fn steps_wait_for(&self) -> Vec<Waiting> {
+        let (mut list, who) = (Vec::new(), self.title());
+        for coordination in self.coordinations.values() {
+            list.extend(
+                coordination
+                    .waiting_for(&self.members)
+                    .into_iter()
+                    .map(|what| Waiting { who: who.clone(), what }),
+            );
+        }
+        for id in self.store.ids() {
+            let stored = self.store.get(id);
+            for worker in stored.waiting_for(&self.part) {
+                let what = format!("worker {worker}'s gradient of `{}`", stored.spec.shared_name);
+                list.push(Waiting { who: who.clone(), what });
+            }
+            for request in stored.waiting.iter().filter(|_| !stored.is_initialized()) {
+                let who = format!("{who}, step {}", request.ticket.step.number);
+                list.push(Waiting {
+                    who,
+                    what: format!("the initialization of `{}`", stored.spec.shared_name),
+                });
+            }
+        }
+        for (ticket, what) in self.resources.waiting() {
+            list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
+        }
+        for peer in self.view_waits_for() {
+            let what = format!("{} to answer that a worker is lost or back", self.link.name(peer));
+            list.push(Waiting { who: who.clone(), what });
+        }
+        list
     }
 
     /// What steps here wait for; none if no step waits.

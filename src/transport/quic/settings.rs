@@ -32,8 +32,8 @@ const INITIAL_RTT: Duration = Duration::from_millis(25);
 
 /// The settings of a connection that is lost when its peer is silent for `silence`: see
 /// [`silence`](super::silence), which counts that. QUIC's own timer for idle connections is there
-/// for a peer that has forgotten the connection. `loopback` are the buffers of this task's socket
-/// if the peer is on this machine, whose buffers are taken to be as large.
+/// for a peer that has forgotten the connection. `loopback` is given if the peer is on this
+/// machine: the buffers of this task's socket. The peer's are assumed to be as large.
 pub(super) fn transport(
     loopback: Option<SocketBuffers>,
     silence: Duration,
@@ -45,8 +45,8 @@ pub(super) fn transport(
             let (mtu, window) = over_loopback(buffers);
             discovery.upper_bound(mtu);
             if cfg!(target_os = "linux") {
-                // Its loopback takes the largest: two probes do. quinn decodes their padding byte
-                // by byte.
+                // Its loopback takes the largest packets, so two probes find them. More would cost:
+                // quinn decodes the padding of a probe byte by byte.
                 discovery.minimum_change(mtu / 4);
             }
             // Two large envelopes at a time leave a quarter of a large window to small ones.

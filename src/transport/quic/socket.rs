@@ -20,7 +20,7 @@ const BOOKS: usize = if cfg!(any(target_os = "linux", target_os = "android")) { 
 /// field over IPv4. A longer batch fails with the error of an MTU probe, so its packets would be
 /// lost silently.
 const MAX_BATCH: usize = 65_507;
-/// The largest packets that are tried \[bytes\], but for loopback: a jumbo frame without its
+/// The largest packets that are tried outside of loopback \[bytes\]: a jumbo frame without its
 /// headers.
 pub(super) const MTU: u16 = 8_952;
 
@@ -55,8 +55,8 @@ impl SocketBuffers {
         })
     }
 
-    /// The packets that the receive buffer has room for \[bytes\], what the system counts for each
-    /// included.
+    /// How much may wait in the receive buffer: the bytes of packets, and the system's own
+    /// bookkeeping for each \[bytes\].
     pub(super) fn room(&self) -> usize {
         BOOKS * self.receive
     }
@@ -136,7 +136,7 @@ impl AsyncUdpSocket for CappedSocket {
         self.0.local_addr()
     }
 
-    /// As many as leave in one call, but for the large packets of loopback.
+    /// As many as leave in one call. Of loopback's larger packets, fewer do: see `try_send`.
     fn max_transmit_segments(&self) -> usize {
         self.0.max_transmit_segments().min(MAX_BATCH / usize::from(MTU))
     }
