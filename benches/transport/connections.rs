@@ -2,6 +2,7 @@
 //! here, on a thread each, and read and update its variables without a model.
 
 use std::collections::BTreeMap;
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
@@ -40,9 +41,9 @@ pub(super) fn run(count: u32, seconds: u64) {
     let folder = env::temp_dir().join(format!("trainyard-connections-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("there is room for files");
     let cluster = Cluster::new(folder.clone(), count);
-    let mut server = cluster.server();
+    let mut server = Server::start(&cluster);
     thread::sleep(Duration::from_secs(1));
-    let before = resident(&server);
+    let before = server.resident();
     let seen = Arc::new(Seen {
         steps: Mutex::new(vec![Vec::new(); count as usize]),
         until: Mutex::new(None),
@@ -50,19 +51,20 @@ pub(super) fn run(count: u32, seconds: u64) {
     let began = Instant::now();
     let workers: Vec<_> = (0..count).map(|index| cluster.worker(index, &seen)).collect();
     while seen.steps.lock().expect("no worker panics").iter().any(Vec::is_empty) {
-        let status = server.try_wait().expect("it is a child of this process");
+        let status = server.0.try_wait().expect("it is a child of this process");
         assert!(status.is_none() && began.elapsed() < PATIENCE, "not all are served: {status:?}");
         thread::sleep(Duration::from_millis(10));
     }
-    let (served, first) = (began.elapsed(), resident(&server));
+    let (served, first) = (began.elapsed(), server.resident());
     seen.steps.lock().expect("no worker panics").iter_mut().for_each(Vec::clear);
     let until = Instant::now() + Duration::from_secs(seconds);
     seen.until.lock().expect("no worker panics").replace(until);
     thread::sleep(until.saturating_duration_since(Instant::now()));
-    let last = resident(&server);
+    let last = server.resident();
     let ended: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
     assert!(ended.iter().all(Result::is_ok), "a worker has failed");
-    assert!(server.wait().expect("it was started").success(), "the parameter server has failed");
+    let status = server.0.wait().expect("it was started");
+    assert!(status.success(), "the parameter server has failed");
     let steps = std::mem::take(&mut *seen.steps.lock().expect("no worker panics"));
     fs::remove_dir_all(folder).expect("they are this process's");
     report(steps, seconds, (served, before, first, last));
@@ -99,11 +101,35 @@ fn report(
     }));
 }
 
-/// The resident memory of a process \[kB\].
-fn resident(process: &Child) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
+/// The parameter server's process. It ends with this value, and so with a panic of this process.
+struct Server(Child);
+
+impl Server {
+    fn start(cluster: &Cluster) -> Self {
+        let task = TaskName::new("ps", 0);
+        let identity = cluster.authority.issue(&task, &[]).expect("a certificate");
+        identity.save(&cluster.folder, &task).expect("there is room for files");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+        command.args(["task", "scenario.toml", "--certs", "."]).current_dir(&cluster.folder);
+        command.env("TF_CONFIG", cluster.config("ps", 0).to_string()).stdout(Stdio::null());
+        Self(command.spawn().expect("the binary is built"))
+    }
+
+    /// Its resident memory \[kB\].
+    fn resident(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.0.id());
+        let status = fs::read_to_string(status).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fails where it has ended, as it should have.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
 }
 
 /// A parameter server and its workers, none of which knows another.
@@ -111,6 +137,8 @@ struct Cluster {
     folder: PathBuf,
     authority: Authority,
     server: String,
+    /// By worker.
+    workers: Vec<String>,
     trial: Trial,
 }
 
@@ -124,29 +152,20 @@ impl Cluster {
         fs::write(folder.join("scenario.toml"), &text).expect("there is room for files");
         let trials = Experiment::parse(text).expect("a scenario").trials().expect("one run");
         let authority = Authority::new("connections").expect("an authority");
-        let server = free_address();
+        let mut workers = free_addresses(workers as usize + 1);
+        let server = workers.pop().expect("one more than there are workers");
         let trial = trials.into_iter().next().expect("one run");
-        Self { folder, authority, server, trial }
+        Self { folder, authority, server, workers, trial }
     }
 
     /// The place of a task, which knows the parameter server and itself.
     fn config(&self, job: &str, index: u32) -> Value {
         let worker = match job {
             "ps" => BTreeMap::new(),
-            _ => BTreeMap::from([(index.to_string(), free_address())]),
+            _ => BTreeMap::from([(index.to_string(), &self.workers[index as usize])]),
         };
         let cluster = json!({ "ps": [self.server], "worker": worker });
         json!({ "sparseCluster": cluster, "task": { "type": job, "index": index } })
-    }
-
-    fn server(&self) -> Child {
-        let task = TaskName::new("ps", 0);
-        let identity = self.authority.issue(&task, &[]).expect("a certificate");
-        identity.save(&self.folder, &task).expect("there is room for files");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
-        command.args(["task", "scenario.toml", "--certs", "."]).current_dir(&self.folder);
-        command.env("TF_CONFIG", self.config("ps", 0).to_string()).stdout(Stdio::null());
-        command.spawn().expect("the binary is built")
     }
 
     /// Starts the worker of this index on a thread.
@@ -221,8 +240,10 @@ impl Recorder for Unrecorded {
     fn ending(&self, _: Ending) {}
 }
 
-/// An address that is free now.
-fn free_address() -> String {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
-    socket.local_addr().expect("it is bound").to_string()
+/// So many addresses that are free now. They differ, since all are taken before one is let go.
+fn free_addresses(count: usize) -> Vec<String> {
+    let bind = |_| UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    let sockets: Vec<UdpSocket> = (0..count).map(bind).collect();
+    let address = |socket: &UdpSocket| socket.local_addr().expect("it is bound").to_string();
+    sockets.iter().map(address).collect()
 }
