@@ -295,6 +295,7 @@ impl<M: Payload> Quic<M> {
     fn close_endpoint(&self) {
         self.node.is_closed.set(true);
         self.node.inbox.take();
+        drop(self.node.waiting.take());
         self.node.endpoint.close(Close::Stopped.code(), b"the task has stopped");
     }
 }

@@ -1,47 +1,67 @@
 //! Connections that peers open: accepts or refuses them.
 
-use std::net::IpAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use quinn::{Connection, Incoming};
 use rustls_pki_types::CertificateDer;
 
 use super::super::{ASKER, CLIENT, Payload};
-use super::handshakes::of_one_address;
+use super::handshakes::{Handshake, LONGEST_WAIT};
 use super::hello::{Close, Hello, Refusal, introduce, listen};
 use super::link::{Link, Side};
 use super::node::Node;
 use super::security::{asker_as_client, names};
 use super::{receiving, sending};
+use crate::clock::Clock;
 use crate::cluster::TaskName;
 
-/// The share of the handshakes at a time above which a sender has to prove its address first.
-const UNPROVEN: usize = 8;
+/// The share of the handshakes at a time from which on a sender has to prove its address first.
+const UNPROVEN: f64 = 1.0 / 8.0;
 
 /// Accepts connections until the endpoint is closed.
 pub(super) async fn accept<M: Payload>(node: Rc<Node<M>>) {
-    while let Some(incoming) = node.endpoint.accept().await {
-        let (limit, under_way) = (node.limits.handshakes, &node.handshakes);
-        let from = incoming.remote_address().ip().to_canonical();
-        if under_way.count() >= limit || under_way.of(from) >= of_one_address(limit) {
-            incoming.ignore();
-        } else if under_way.count() >= limit / UNPROVEN && !incoming.remote_address_validated() {
-            // A sender with a forged address does not receive this and so can't answer.
-            if let Err(error) = incoming.retry() {
-                error.into_incoming().ignore();
-            }
-        } else {
-            node.spawn(admit(Rc::clone(&node), incoming, from));
+    loop {
+        let is_empty = node.waiting.borrow().is_empty();
+        let longest = if is_empty { Duration::MAX } else { LONGEST_WAIT };
+        match tokio::time::timeout(longest, node.endpoint.accept()).await {
+            Ok(Some(incoming)) => queue(&node, incoming),
+            Ok(None) => break,
+            Err(_) => {} // somebody has waited too long
         }
+        begin_handshakes(&node);
     }
 }
 
-async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, from: IpAddr) {
-    let _counted = node.handshakes.begin(from);
+/// Has a connection wait for its handshake, unless its sender has to prove its address first.
+fn queue<M>(node: &Node<M>, incoming: Incoming) {
+    if node.handshakes.share() >= UNPROVEN && !incoming.remote_address_validated() {
+        // A sender with a forged address does not receive this and so can't answer.
+        return incoming.retry().unwrap_or_else(|error| error.into_incoming().ignore());
+    }
+    let from = incoming.remote_address().ip().to_canonical();
+    let too_many = node.waiting.borrow_mut().add(node.clock.now(), from, incoming);
+    too_many.into_iter().for_each(Incoming::ignore);
+}
+
+/// Begins as many handshakes as there is room for.
+fn begin_handshakes<M: Payload>(node: &Rc<Node<M>>) {
+    let mut waiting = node.waiting.borrow_mut();
+    while let Some(outdated) = waiting.outdated(node.clock.now()) {
+        outdated.ignore();
+    }
+    while let Some((handshake, incoming)) = waiting.next(&node.handshakes) {
+        node.spawn(admit(Rc::clone(node), incoming, handshake));
+    }
+}
+
+async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, handshake: Handshake) {
     let admitted = tokio::time::timeout(node.silence, shake_hands(&node, incoming));
     if let Err(refusal) = admitted.await.unwrap_or(Err(Refusal::Silent)) {
-        node.note_refusal(from.to_string(), refusal.to_string());
+        node.note_refusal(handshake.address().to_string(), refusal.to_string());
     }
+    drop(handshake);
+    begin_handshakes(&node);
 }
 
 async fn shake_hands<M: Payload>(node: &Rc<Node<M>>, incoming: Incoming) -> Result<(), Refusal> {

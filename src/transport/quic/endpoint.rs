@@ -18,6 +18,7 @@ use super::security::incarnation;
 use super::settings::transport;
 use super::socket::{CappedSocket, bind_everywhere, enlarge};
 use super::{QuicConfig, QuicError};
+use crate::clock::WallClock;
 
 /// The largest packet that is received \[bytes\]: the largest that a system can deliver.
 const MAX_PACKET: u16 = 65_527;
@@ -68,13 +69,15 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         incarnation: incarnation()?,
         limits,
         silence,
+        clock: WallClock::new(),
         endpoint,
         buffers,
         roles: RefCell::new(roles),
         peers: RefCell::new(peers),
         inbox: RefCell::new(None),
         refusals: RefCell::new(BTreeSet::new()),
-        handshakes: Handshakes::default(),
+        handshakes: Rc::new(Handshakes::new(limits.handshakes)),
+        waiting: RefCell::default(),
         is_closed: Cell::new(false),
         is_unflushed: Cell::new(false),
         progress: Notify::new(),

@@ -11,22 +11,27 @@ use std::task::Poll;
 use std::time::Duration;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{ClientConfig, Endpoint, ServerConfig, TransportConfig};
+use quinn::{ClientConfig, Endpoint, Incoming, ServerConfig, TransportConfig};
 use tokio::sync::Notify;
 
 use super::super::wire::WireLimits;
 use super::super::{Identity, Inbox, Loss, Messages, Payload, PeerId};
-use super::handshakes::Handshakes;
+use super::handshakes::{Handshakes, MOST_WAITING, Waiting};
 use super::hello::Hello;
 use super::peer::Peer;
 use super::security::roles;
 use super::settings::transport;
 use super::socket::SocketBuffers;
 use super::{QuicError, QuicLimits, RunId};
+use crate::clock::WallClock;
 use crate::cluster::{ClusterSpec, TaskName};
 
 /// The number of refusals that are remembered, so that each is logged once.
 const REMEMBERED_REFUSALS: usize = 1024;
+
+/// What is kept of one that waits for its handshake, beyond its first packet, and of all \[bytes\].
+const WAITING_BYTES: u64 = 4 << 10;
+const ALL_WAITING_BYTES: u64 = 1 << 20;
 
 thread_local! {
     static DELIVERED: Cell<u64> = const { Cell::new(0) };
@@ -47,6 +52,7 @@ pub(super) struct Node<M> {
     pub(super) incarnation: u64,
     pub(super) limits: QuicLimits,
     pub(super) silence: Duration,
+    pub(super) clock: WallClock,
     pub(super) endpoint: Endpoint,
     /// The buffers of its socket.
     pub(super) buffers: SocketBuffers,
@@ -55,7 +61,9 @@ pub(super) struct Node<M> {
     pub(super) peers: RefCell<Vec<Rc<Peer<M>>>>,
     pub(super) inbox: RefCell<Option<Rc<dyn Inbox<M>>>>,
     pub(super) refusals: RefCell<BTreeSet<(String, String)>>,
-    pub(super) handshakes: Handshakes,
+    pub(super) handshakes: Rc<Handshakes>,
+    /// The connections that peers have opened, until their handshakes begin.
+    pub(super) waiting: RefCell<Waiting<Incoming>>,
     /// Whether the endpoint is closed.
     pub(super) is_closed: Cell<bool>,
     /// While the task stops: whether some message is not known to have arrived.
@@ -209,5 +217,9 @@ pub(super) fn server_config(
 ) -> ServerConfig {
     let mut config = ServerConfig::with_crypto(Arc::clone(role) as Arc<_>);
     config.transport_config(transport).migration(false);
+    config
+        .max_incoming(2 * MOST_WAITING)
+        .incoming_buffer_size(WAITING_BYTES)
+        .incoming_buffer_size_total(ALL_WAITING_BYTES);
     config
 }

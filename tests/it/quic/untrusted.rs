@@ -437,6 +437,29 @@ fn half_open_handshakes_take_no_place_from_those_who_may_come_in() {
 }
 
 #[test]
+fn tasks_that_come_at_once_come_in_though_one_at_a_time_shakes_hands() {
+    const TASKS: usize = 8;
+    on_actix(async {
+        let (cluster, sockets) = loopback(&[("ps", 1), ("worker", TASKS)]);
+        let authority = Authority::new("test").unwrap();
+        let mut ends = Vec::new();
+        for (task, socket) in cluster.tasks().zip(sockets) {
+            let mut config = quic_config(&cluster, &task, socket, &authority);
+            config.limits.handshakes = 1;
+            ends.push(Quic::<Note>::bind(config).await.unwrap());
+        }
+        let at_ps = Rc::new(Kept::default());
+        ends[0].listen(Rc::clone(&at_ps) as Rc<dyn Inbox<Note>>);
+        let began = Instant::now();
+        ends[1..].iter().for_each(|worker| worker.send(PeerId(0), vec![Note::new(5)]));
+        at_ps.until(TASKS).await;
+        // Whose first packets are dropped comes again after a second.
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        Ok(())
+    });
+}
+
+#[test]
 fn a_flood_does_not_keep_those_out_who_may_come_in() {
     on_actix(async {
         let attacked = Attacked::new().await;
