@@ -12,16 +12,13 @@ use super::hello::{Close, Refusal, introduce, listen};
 use super::link::{Link, Side};
 use super::node::Node;
 use super::peer::Peer;
+use super::settings::FIRST_PATIENCE;
 use super::{receiving, sending};
 
 /// The wait between a failure and the next attempt: the first one and the longest. It doubles in
 /// between.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// The time limit of the first attempt's TLS handshake. It doubles with each attempt, up to the
-/// limit of silence. Short attempts come first, because a lost first packet is resent at growing
-/// intervals: a new attempt reaches a newly started task sooner.
-pub(super) const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Gets the messages for `peer` sent: over its connection, or after dialing.
 pub(super) fn attend_to<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::dialing::FIRST_PATIENCE;
+use super::settings::FIRST_PATIENCE;
 use crate::units::Time;
 
 /// The most that wait to begin a handshake.

@@ -29,6 +29,10 @@ const STREAMS: u32 = 256;
 /// The initial estimate of the round trip. It decides how soon a first packet is resent if the peer
 /// did not listen yet.
 const INITIAL_RTT: Duration = Duration::from_millis(25);
+/// The time limit of the first attempt's TLS handshake. It doubles with each attempt, up to the
+/// limit of silence. Short attempts come first, because a lost first packet is resent at growing
+/// intervals: a new attempt reaches a newly started task sooner.
+pub(super) const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The settings of a connection that is lost when its peer is silent for `silence`: see
 /// [`silence`](super::silence), which counts that. QUIC's own timer for idle connections is there
