@@ -33,6 +33,7 @@
 //! | a list of tensors, or a TensorArray, has elements of any shapes, and each is written once | a value whose first axis counts the elements; those that nothing was written to are 0. The lists of a list all have as many elements |
 //! | what a branch did not keep for its gradient is no value (`OptionalNone`), and reading it fails | zeros, or a value without elements: only the gradient of the branch that has run reads it |
 //! | one branch of a `Switch` and a `Merge` is run | both are, and the result of one is chosen; a variable changes, by an optimizer's update too, only in the branch that TensorFlow runs. An operation that fails in the other branch fails the step, and our gradients through an infinite value there are NaN; of `initialized_value()` a first value takes the first one |
+//! | the gradient of a custom gradient's function must be registered again where a graph is read | a gradient through it is an error, as there; gradients that are in the graph are right |
 //! | attributes that a version does not know are ignored | refused by name, since they may change numbers |
 //! | a collection says which variables are trainable | those that an optimizer updates; if there is none, all of f32 |
 

@@ -11,7 +11,7 @@ use prost::Message;
 
 use super::wire::{AttrValue, GraphDef as Def, NodeDef, TensorProto, TensorShapeProto, Value};
 use crate::graph::{Edge, Graph, GraphDef, GraphError, Op, OpId, Operation, Output, TensorType};
-use crate::operations::{Array, Broadcast, Indexed, Rows};
+use crate::operations::{Array, Broadcast, Guard, Indexed, Rows};
 use crate::tensor::{DType, PartialShape, Tensor};
 
 /// Errors of writing a graph.
@@ -160,6 +160,8 @@ impl Writer<'_> {
                     self.broadcast(operation, *op)
                 } else if let Some(op) = op.get::<Rows>() {
                     self.rows(operation, *op)
+                } else if let Some(op) = op.get::<Guard>() {
+                    self.guard(operation, op)
                 } else {
                     self.plain(operation, op)
                 }

@@ -11,7 +11,7 @@ use super::tensor::dtype;
 use super::value::Value;
 use super::wire::Value as Attribute;
 use crate::tensor::DType;
-use arithmetic::{elementwise, product};
+use arithmetic::{cast, elementwise, product};
 use arrays::{
     concat, concat_offsets, gather, joined, list_diff, range, reshape, slice, stitch,
     strided_slice, transpose,
@@ -96,12 +96,12 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
     match (kind, inputs) {
         ("Identity" | "StopGradient" | "PreventGradient" | "Snapshot", [x]) => Some((*x).clone()),
         ("Cast", [_]) if node.def.must_be("Truncate", false).is_err() => None,
-        ("Cast", [x]) => Some(Known { dtype: out_type(node, "DstT")?, ..(*x).clone() }),
+        ("Cast", [x]) => Some(cast(x, out_type(node, "DstT")?)),
         ("Reshape", [x, shape]) => reshape(x, shape),
         ("ExpandDims", [x, _]) if x.dims.is_empty() => {
             Some(Known { dims: vec![1], ..(*x).clone() })
         }
-        ("Squeeze", [x]) if x.dims == [1] => {
+        ("Squeeze", [x]) if x.dims == [1] && node.def.ints("squeeze_dims").is_ok() => {
             Some(Known { dims: vec![], like: None, ..(*x).clone() })
         }
         ("Pack", [first, ..]) if node.def.int("axis", 0).ok()? == 0 => {

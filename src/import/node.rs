@@ -242,6 +242,14 @@ impl<'a> Node<'a> {
         Self { def: self.def, inputs: Vec::new(), controls, needs: Vec::new(), branches }
     }
 
+    /// Whether the program that made the graph told TensorFlow how a gradient passes the node.
+    /// Calls, conditions and loops are marked so, too, and have the gradients of their functions.
+    pub(super) fn has_custom_gradient(&self) -> Result<bool, NodeProblem> {
+        let kind = self.def.op.as_str();
+        let is_of_functions = ["Call", "If", "While"].iter().any(|end| kind.ends_with(end));
+        Ok(!self.def.text("_gradient_op_type")?.is_empty() && !is_of_functions)
+    }
+
     /// Input `i`.
     pub(super) fn value(&self, i: usize) -> Result<&Value, NodeProblem> {
         self.inputs.get(i).ok_or(NodeProblem::NoInput(i))

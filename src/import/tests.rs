@@ -1,6 +1,8 @@
 //! The import of everything but a graph's numbers, which the integration tests compare with
 //! TensorFlow's; and wrong graphs.
 
+mod computed;
+
 use proptest::prelude::*;
 use prost::Message;
 
@@ -280,36 +282,6 @@ fn a_first_value_that_is_another_variables_value_needs_no_value_of_that_variable
     assert!(needed.contains(&imported.target("first").unwrap().op_id()));
 }
 
-#[test]
-fn integers_of_shape_arithmetic_wrap_as_those_of_a_step_do() {
-    let of = |nodes: Vec<NodeDef>| {
-        let scalar = |name: &str, value: i32| {
-            let tensor = TensorProto {
-                dtype: I32,
-                tensor_shape: Some(shape(&[])),
-                int_val: vec![value],
-                ..TensorProto::default()
-            };
-            let constant = node("Const", name, &[]).with("dtype", Value::Type(I32));
-            constant.with("value", Value::Tensor(tensor))
-        };
-        let constants = [scalar("one", 1), scalar("two", 2), scalar("most", i32::MAX)];
-        let all = constants.into_iter().chain([ints("many", &[65536, 65536, 3])]).chain(nodes);
-        computed(&import(all.collect()).unwrap().output("y").unwrap(), &[])
-    };
-    let sum = node("AddV2", "sum", &["most", "one"]);
-    let half = of(vec![sum, node("FloorDiv", "y", &["sum", "two"])]);
-    assert_eq!(half, Tensor::scalar(-1_073_741_824i32));
-    let pair = ints("two/values", &[2]);
-    let rows = node("ExpandDims", "rows", &["two/values", "one"]);
-    let product = of(vec![pair, rows, node("Mul", "y", &["rows", "many"])]);
-    assert_eq!(product, Tensor::new([1, 3], &[131_072i32, 131_072, 6]).unwrap());
-    let product = node("Prod", "product", &["many", "zero"]);
-    let zero = node("Sub", "zero", &["one", "one"]);
-    let seventh = of(vec![zero, product, node("FloorDiv", "y", &["product", "two"])]);
-    assert_eq!(seventh, Tensor::scalar(0i32));
-}
-
 /// Kinds of every family, to be given inputs that don't fit them.
 const KINDS: &[&str] = &[
     "Reshape",
@@ -400,42 +372,6 @@ proptest! {
         if let Ok(imported) = import(nodes) {
             let made = imported.output("y");
             prop_assert!(made.is_err() || made.unwrap().tensor_type().dtype != DType::Bool);
-        }
-    }
-}
-
-/// The value of `output`, where each placeholder has the value of its name.
-fn computed(output: &Output, fed: &[(&str, Tensor)]) -> Tensor {
-    let def = output.graph().snapshot().unwrap();
-    let mut values: Vec<Vec<Tensor>> = Vec::new();
-    for operation in &def.operations {
-        let value = |edge: &Edge| &values[edge.op.0 as usize][edge.output as usize];
-        let inputs: Vec<&Tensor> = operation.inputs.iter().map(value).collect();
-        let given = fed.iter().find(|(name, _)| *name == &*operation.name);
-        values.push(match (given, &operation.op) {
-            (Some((_, given)), _) => vec![given.clone()],
-            (None, Op::Const(value)) => vec![value.clone()],
-            (None, _) => call(&operation.op, &inputs).unwrap().to_vec(),
-        });
-    }
-    values[output.edge().op.0 as usize][output.edge().output as usize].clone()
-}
-
-#[test]
-fn zero_times_a_pole_is_zero_and_so_is_its_gradient() {
-    for (kind, pole) in [("Xlogy", 0.0f32), ("Xlog1py", -1.0), ("Xdivy", 0.0)] {
-        let nodes =
-            vec![placeholder("a", &[2]), placeholder("b", &[2]), node(kind, "y", &["a", "b"])];
-        let imported = import(nodes).unwrap();
-        let [y, a, b] = ["y", "a", "b"].map(|name| imported.output(name).unwrap());
-        let slopes = gradients(&y.sum(), &[a, b]).unwrap();
-        let fed = [("a", [0.0, 2.0]), ("b", [pole, 3.0])]
-            .map(|(name, values)| (name, Tensor::new([2], &values).unwrap()));
-        for output in slopes.into_iter().flatten().chain([y]) {
-            let values = computed(&output, &fed);
-            let [at_pole, other] = values.values::<f32>().unwrap()[..] else { panic!("two") };
-            assert_eq!(at_pole, 0.0, "{kind}");
-            assert!(other.is_finite() && other != 0.0, "{kind}: {other}");
         }
     }
 }

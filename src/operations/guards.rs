@@ -29,6 +29,9 @@ pub enum Guard {
         /// The beginning of the line.
         message: String,
     },
+    /// `(x)`: the same, whose gradient is told by a program that made the graph, and not by the
+    /// graph (TensorFlow `tf.custom_gradient`): asking for it is an error.
+    CustomGradient,
 }
 
 /// One of each kind.
@@ -39,6 +42,7 @@ pub(super) fn kinds() -> Vec<Defined> {
         Guard::CheckNumerics { message: message() },
         Guard::Assert { message: message() },
         Guard::Print { message: message() },
+        Guard::CustomGradient,
     ]
     .map(Defined::from)
     .into()
@@ -51,6 +55,7 @@ impl OpDef for Guard {
             Self::CheckNumerics { .. } => "CheckNumerics",
             Self::Assert { .. } => "Assert",
             Self::Print { .. } => "Print",
+            Self::CustomGradient => "CustomGradient",
         }
     }
 
@@ -61,13 +66,16 @@ impl OpDef for Guard {
             Self::CheckNumerics { message } => Self::CheckNumerics { message: text(message) },
             Self::Assert { message } => Self::Assert { message: text(message) },
             Self::Print { message } => Self::Print { message: text(message) },
+            Self::CustomGradient => Self::CustomGradient,
         }
         .into()
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         match (self, inputs) {
-            (Self::StopGradient, [x]) | (Self::Print { .. }, [x, ..]) => Ok(smallvec![*x]),
+            (Self::StopGradient | Self::CustomGradient, [x]) | (Self::Print { .. }, [x, ..]) => {
+                Ok(smallvec![*x])
+            }
             (Self::CheckNumerics { .. }, [x]) if x.is_real() => Ok(smallvec![*x]),
             (Self::CheckNumerics { .. }, _) => Err(GraphProblem::needs("one f32 or f64", inputs)),
             (Self::Assert { .. }, [condition]) if condition.dtype == DType::Bool => Ok(smallvec![]),
@@ -86,13 +94,14 @@ impl OpDef for Guard {
                 gradients[0] = Some(checked);
             }
             Self::Print { .. } => gradients[0] = Some(of.only_arrived()?),
+            Self::CustomGradient => return Err(of.no_gradient()),
         }
         Ok(gradients)
     }
 
     fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
         match self {
-            Self::StopGradient => Cost::default(),
+            Self::StopGradient | Self::CustomGradient => Cost::default(),
             _ => Cost::moved(bytes(inputs)),
         }
     }
@@ -100,7 +109,7 @@ impl OpDef for Guard {
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         let x = inputs[0];
         match self {
-            Self::StopGradient => {}
+            Self::StopGradient | Self::CustomGradient => {}
             Self::CheckNumerics { message } => check_numerics(message, x)?,
             Self::Assert { message } if !x.slice::<bool>().iter().all(|holds| *holds) => {
                 return Err(ComputeError::new(format!("the assertion does not hold: {message}")));

@@ -4,8 +4,8 @@ use super::{Attributes, Writer, Written, number};
 use crate::graph::{Defined, Operation, Padding, Sliding};
 use crate::import::wire::{ListValue, Value};
 use crate::operations::{
-    Binary, Broadcast, Cast, Channels, Compare, Convolution, Library, Logical, LossFunction, Order,
-    Pool, Product, Reduce, Rows, Unary, UnaryGrad, Window,
+    Binary, Broadcast, Cast, Channels, Compare, Convolution, Guard, Library, Logical, LossFunction,
+    Order, Pool, Product, Reduce, Rows, Unary, UnaryGrad, Window,
 };
 use crate::tensor::DType;
 
@@ -108,6 +108,18 @@ impl Writer<'_> {
             return None;
         };
         self.own(of, kind, inputs, attributes)
+    }
+
+    pub(super) fn guard(&mut self, of: &Operation, op: &Guard) -> Written {
+        let (inputs, t) = (self.inputs(of), self.t(of, 0));
+        match op {
+            Guard::StopGradient => self.own(of, "StopGradient", inputs, vec![t]),
+            Guard::CustomGradient => {
+                let is_custom = ("_gradient_op_type", text("CustomGradient"));
+                self.own(of, "Identity", inputs, vec![t, is_custom])
+            }
+            Guard::CheckNumerics { .. } | Guard::Assert { .. } | Guard::Print { .. } => None,
+        }
     }
 
     /// TensorFlow's kind of a function of two elements.

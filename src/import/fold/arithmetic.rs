@@ -20,6 +20,12 @@ pub(super) fn elementwise(kind: &str, a: &Known, b: &Known) -> Option<Known> {
     Some(Known { dtype: a.dtype, dims, elements, like: None })
 }
 
+/// The same integers in another type.
+pub(super) fn cast(x: &Known, dtype: DType) -> Known {
+    let elements = x.elements.iter().map(|element| wrapped(dtype, element.clone()));
+    Known { dtype, elements: elements.collect(), ..x.clone() }
+}
+
 /// The product of integers; if they are the sizes of one value, its number of elements.
 pub(super) fn product(x: &Known) -> Element {
     if let Some(ints) = x.ints() {

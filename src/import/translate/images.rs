@@ -22,6 +22,11 @@ fn dims(x: &Output) -> Vec<i64> {
     x.tensor_type().shape.dims().iter().map(|dim| dim.map_or(-1, |dim| dim as i64)).collect()
 }
 
+/// How often `block` fits into a dimension, which stays unknown if it is.
+fn part(dim: i64, block: i64) -> i64 {
+    if dim < 0 { -1 } else { dim / block }
+}
+
 /// Values under construction: each step is an operation beside the node's own.
 struct Moves<'a, 'n> {
     importer: &'a mut Importer<'n>,
@@ -80,13 +85,13 @@ fn space_to_batch(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     moves.then(Array::Pad { paddings, value })?;
     let padded = dims(&moves.x);
     let (spread, rest) = (&padded[1..=inner], &padded[inner + 1..]);
-    let apart = spread.iter().zip(&block).flat_map(|(dim, block)| [dim / block, *block]);
+    let apart = spread.iter().zip(&block).flat_map(|(dim, block)| [part(*dim, *block), *block]);
     let apart: Vec<i64> = std::iter::once(padded[0]).chain(apart).chain(rest.to_vec()).collect();
     moves.reshape(&apart)?;
     let (of_blocks, of_space) = ((0..inner).map(|i| 2 + 2 * i), (0..inner).map(|i| 1 + 2 * i));
     let order = of_blocks.chain([0]).chain(of_space).chain(2 * inner + 1..apart.len());
     moves.then(Array::Transpose(order.collect()))?;
-    let left = spread.iter().zip(&block).map(|(dim, block)| dim / block);
+    let left = spread.iter().zip(&block).map(|(dim, block)| part(*dim, *block));
     let all: Vec<i64> = std::iter::once(-1).chain(left).chain(rest.to_vec()).collect();
     moves.finish(&all)
 }
@@ -97,7 +102,7 @@ fn batch_to_space(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let x = importer.input(node, 0)?;
     let (given, inner) = (dims(&x), block.len());
     let mut moves = Moves { importer, node, x };
-    let batch = if given[0] < 0 { -1 } else { given[0] / block.iter().product::<i64>() };
+    let batch = part(given[0], block.iter().product());
     let apart: Vec<i64> = block.iter().copied().chain([batch]).chain(given[1..].to_vec()).collect();
     moves.reshape(&apart)?;
     let pairs_of_axes = (0..inner).flat_map(|i| [inner + 1 + i, i]);
@@ -130,15 +135,16 @@ fn space_to_depth(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let x = importer.input(node, 0)?;
     let (block, [n, height, width, depth]) = image(node, &x)?;
     let mut moves = Moves { importer, node, x };
-    moves.reshape(&[n, height / block, block, width / block, block, depth])?;
+    let (rows, columns) = (part(height, block), part(width, block));
+    moves.reshape(&[n, rows, block, columns, block, depth])?;
     moves.then(Array::Transpose(vec![0, 1, 3, 2, 4, 5]))?;
-    moves.finish(&[n, height / block, width / block, block * block * depth])
+    moves.finish(&[n, rows, columns, block * block * depth])
 }
 
 fn depth_to_space(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let x = importer.input(node, 0)?;
     let (block, [n, height, width, depth]) = image(node, &x)?;
-    let each = depth / (block * block);
+    let each = part(depth, block * block);
     let mut moves = Moves { importer, node, x };
     moves.reshape(&[n, height, width, block, block, each])?;
     moves.then(Array::Transpose(vec![0, 1, 3, 2, 4, 5]))?;

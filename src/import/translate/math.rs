@@ -19,7 +19,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
     if let Some(op) = unary(kind.strip_suffix("Grad").unwrap_or_default()).map(UnaryGrad) {
         let is_result_first = matches!(
             kind,
-            "SigmoidGrad" | "TanhGrad" | "SqrtGrad" | "RsqrtGrad" | "ReciprocalGrad"
+            "SigmoidGrad" | "TanhGrad" | "SqrtGrad" | "RsqrtGrad" | "ReciprocalGrad" | "InvGrad"
         );
         return Some(of_inputs(if is_result_first { [1, 0] } else { [0, 1] }, op));
     }

@@ -107,6 +107,9 @@ fn segment_max(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 /// `(data, ids)`: the ids are known before a step, and the last one is the greatest.
 fn sum_of_sorted(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let ids = node.ints(1)?;
+    if !ids.is_sorted() || ids.first().is_some_and(|first| *first < 0) {
+        return Err(NodeProblem::unsupported("its segment ids must be sorted, and from 0 on"));
+    }
     let rows = ids.last().map_or(Some(0), |last| usize::try_from(*last + 1).ok());
     let inputs = [importer.input(node, 0)?, importer.input(node, 1)?];
     importer.emit(node, Sparse::UnsortedSegmentSum(rows), &inputs)

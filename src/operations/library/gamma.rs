@@ -47,7 +47,7 @@ pub(super) fn digamma(x: f64) -> f64 {
 /// The derivative of [`digamma`] (Abramowitz and Stegun 1964, 6.4.12).
 pub(super) fn trigamma(x: f64) -> f64 {
     if x <= 0.0 && x == x.floor() {
-        return f64::NAN;
+        return f64::INFINITY; // on both sides of the pole
     }
     if x < 0.0 {
         let sine = (PI * x).sin();

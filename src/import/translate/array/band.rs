@@ -55,6 +55,12 @@ pub(super) fn part(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let x = importer.input(node, 0)?;
     let rank = rank(&x, 2)?;
     let (lower, upper) = (node.int(1)?, node.int(2)?);
+    for (diagonals, size) in [lower, upper].iter().zip(&x.tensor_type().shape.dims()[rank - 2..]) {
+        if size.is_some_and(|size| *diagonals > size as i64) {
+            let problem = format!("{diagonals} diagonals where there are {size:?}");
+            return Err(NodeProblem::unsupported(problem));
+        }
+    }
     let rows = numbers(importer, node, &x, rank - 2)?;
     let columns = numbers(importer, node, &x, rank - 1)?;
     let below = below(importer, node, &rows, &columns)?;

@@ -50,14 +50,20 @@ fn strided_dims(
     shape: PartialShape,
 ) -> Result<Vec<Option<usize>>, NodeProblem> {
     let entries = sizes_known(node, 1)?.len();
-    let subscripts = places([vec![0; entries], vec![0; entries], vec![1; entries]], masks, &shape)?;
+    // 0 for one that only the step knows: such an axis has no known size.
+    let strides = match node.known(3) {
+        Ok(known) => known.elements.iter().map(|stride| stride.known().unwrap_or(0)).collect(),
+        Err(_) => vec![0; entries],
+    };
+    let subscripts = places([vec![0; entries], vec![0; entries], strides], masks, &shape)?;
     let (mut dims, mut left) = (Vec::new(), shape.dims().iter());
     for subscript in subscripts {
         match subscript {
             Subscript::NewAxis => dims.push(Some(1)),
             Subscript::At(_) => drop(left.next()),
             Subscript::Every { begin: None, end: None, .. } => {
-                dims.push(left.next().copied().flatten());
+                let positions = |size| Some(subscript.positions(size)?.count);
+                dims.push(left.next().copied().flatten().and_then(positions));
             }
             Subscript::Every { .. } => dims.push(left.next().and(None)),
         }

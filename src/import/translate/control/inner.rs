@@ -259,12 +259,18 @@ fn flat(input: &str, nodes: &[NodeDef]) -> Result<String, String> {
             &["loss", "backprop"]
         }
         "BroadcastGradientArgs" => &["r0", "r1"],
-        "FusedBatchNorm" | "FusedBatchNormV2" | "FusedBatchNormV3" => {
-            &["y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"]
-        }
+        "FusedBatchNorm" | "FusedBatchNormV2" | "FusedBatchNormV3" => &[
+            "y",
+            "batch_mean",
+            "batch_variance",
+            "reserve_space_1",
+            "reserve_space_2",
+            "reserve_space_3",
+        ],
         "FusedBatchNormGrad" | "FusedBatchNormGradV2" | "FusedBatchNormGradV3" => {
             &["x_backprop", "scale_backprop", "offset_backprop"]
         }
+        "DenseToDenseSetOperation" => &["result_indices", "result_values", "result_shape"],
         "TensorListPopBack" => &["output_handle", "tensor"],
         "TensorArrayV3" => &["handle", "flow"],
         "TensorArrayGradV3" => &["grad_handle", "flow_out"],

@@ -1,0 +1,179 @@
+//! What imported operations compute where no graph of TensorFlow's tells it.
+
+use super::*;
+
+/// The value of `output`, where each placeholder has the value of its name.
+fn computed(output: &Output, fed: &[(&str, Tensor)]) -> Tensor {
+    let def = output.graph().snapshot().unwrap();
+    let mut values: Vec<Vec<Tensor>> = Vec::new();
+    for operation in &def.operations {
+        let value = |edge: &Edge| &values[edge.op.0 as usize][edge.output as usize];
+        let inputs: Vec<&Tensor> = operation.inputs.iter().map(value).collect();
+        let given = fed.iter().find(|(name, _)| *name == &*operation.name);
+        values.push(match (given, &operation.op) {
+            (Some((_, given)), _) => vec![given.clone()],
+            (None, Op::Const(value)) => vec![value.clone()],
+            (None, _) => call(&operation.op, &inputs).unwrap().to_vec(),
+        });
+    }
+    values[output.edge().op.0 as usize][output.edge().output as usize].clone()
+}
+
+#[test]
+fn zero_times_a_pole_is_zero_and_so_is_its_gradient() {
+    for (kind, pole) in [("Xlogy", 0.0f32), ("Xlog1py", -1.0), ("Xdivy", 0.0)] {
+        let nodes =
+            vec![placeholder("a", &[2]), placeholder("b", &[2]), node(kind, "y", &["a", "b"])];
+        let imported = import(nodes).unwrap();
+        let [y, a, b] = ["y", "a", "b"].map(|name| imported.output(name).unwrap());
+        let slopes = gradients(&y.sum(), &[a, b]).unwrap();
+        let fed = [("a", [0.0, 2.0]), ("b", [pole, 3.0])]
+            .map(|(name, values)| (name, Tensor::new([2], &values).unwrap()));
+        for output in slopes.into_iter().flatten().chain([y]) {
+            let values = computed(&output, &fed);
+            let [at_pole, other] = values.values::<f32>().unwrap()[..] else { panic!("two") };
+            assert_eq!(at_pole, 0.0, "{kind}");
+            assert!(other.is_finite() && other != 0.0, "{kind}: {other}");
+        }
+    }
+}
+
+#[test]
+fn integers_of_shape_arithmetic_wrap_as_those_of_a_step_do() {
+    let of = |nodes: Vec<NodeDef>| {
+        let scalar = |name: &str, value: i32| {
+            let tensor = TensorProto {
+                dtype: I32,
+                tensor_shape: Some(shape(&[])),
+                int_val: vec![value],
+                ..TensorProto::default()
+            };
+            let constant = node("Const", name, &[]).with("dtype", Value::Type(I32));
+            constant.with("value", Value::Tensor(tensor))
+        };
+        let constants = [scalar("one", 1), scalar("two", 2), scalar("most", i32::MAX)];
+        let all = constants.into_iter().chain([ints("many", &[65536, 65536, 3])]).chain(nodes);
+        computed(&import(all.collect()).unwrap().output("y").unwrap(), &[])
+    };
+    let sum = node("AddV2", "sum", &["most", "one"]);
+    let half = of(vec![sum, node("FloorDiv", "y", &["sum", "two"])]);
+    assert_eq!(half, Tensor::scalar(-1_073_741_824i32));
+    let pair = ints("two/values", &[2]);
+    let rows = node("ExpandDims", "rows", &["two/values", "one"]);
+    let product = of(vec![pair, rows, node("Mul", "y", &["rows", "many"])]);
+    assert_eq!(product, Tensor::new([1, 3], &[131_072i32, 131_072, 6]).unwrap());
+    let product = node("Prod", "product", &["many", "zero"]);
+    let zero = node("Sub", "zero", &["one", "one"]);
+    let seventh = of(vec![zero, product, node("FloorDiv", "y", &["product", "two"])]);
+    assert_eq!(seventh, Tensor::scalar(0i32));
+}
+
+#[test]
+fn the_gradient_of_a_reciprocal_takes_its_inputs_as_tensorflow_does() {
+    let nodes =
+        vec![placeholder("y", &[1]), placeholder("dy", &[1]), node("InvGrad", "x", &["y", "dy"])];
+    let fed = [("y", 2.0f32), ("dy", 3.0)].map(|(name, value)| (name, Tensor::full([1], value)));
+    let slope = computed(&import(nodes).unwrap().output("x").unwrap(), &fed);
+    assert_eq!(slope, Tensor::full([1], -12f32));
+}
+
+#[test]
+fn a_slice_in_strides_beside_a_begin_of_the_step_has_its_size() {
+    let at = |name: &str| node("Placeholder", name, &[]).with("dtype", Value::Type(I32));
+    let begin = at("begin").with("shape", Value::Shape(shape(&[2])));
+    let nodes = vec![
+        placeholder("x", &[4, 5]),
+        begin,
+        ints("end", &[0, 0]),
+        ints("strides", &[2, 1]),
+        node("StridedSlice", "y", &["x", "begin", "end", "strides"])
+            .with("begin_mask", Value::I(1))
+            .with("end_mask", Value::I(3)),
+    ];
+    let imported = import(nodes).unwrap();
+    assert_eq!(type_of(&imported, "y"), "f32[2,?]");
+    let x: Vec<f32> = (0..20u8).map(f32::from).collect();
+    let fed =
+        [("x", Tensor::new([4, 5], &x).unwrap()), ("begin", Tensor::new([2], &[0i32, 3]).unwrap())];
+    let sliced = computed(&imported.output("y").unwrap(), &fed);
+    assert_eq!(sliced, Tensor::new([2, 2], &[3f32, 4.0, 13.0, 14.0]).unwrap());
+}
+
+#[test]
+fn blocks_of_images_of_unknown_size_are_refused() {
+    let x = || placeholder("x", &[-1, -1, -1, 1]);
+    let depth = node("SpaceToDepth", "y", &["x"]).with("block_size", Value::I(2));
+    assert_refused(vec![x(), depth], &["must be known"]);
+    let batch = node("SpaceToBatchND", "y", &["x", "block", "none"]);
+    assert_refused(
+        vec![x(), ints("block", &[2, 2]), ints("none", &[0, 0, 0, 0]), batch],
+        &["must be known"],
+    );
+}
+
+#[test]
+fn segments_in_no_order_and_bands_beyond_a_matrix_are_refused() {
+    for ids in [[1, 0], [-1, 0]] {
+        let sum = node("SegmentSum", "y", &["x", "ids"]);
+        assert_refused(vec![placeholder("x", &[2, 3]), ints("ids", &ids), sum], &["sorted"]);
+    }
+    let scalar = |name: &str, value: i32| {
+        ints(name, &[value]).with(
+            "value",
+            Value::Tensor(TensorProto {
+                dtype: I32,
+                tensor_shape: Some(shape(&[])),
+                int_val: vec![value],
+                ..TensorProto::default()
+            }),
+        )
+    };
+    let band = node("MatrixBandPart", "y", &["x", "lower", "upper"]);
+    let of = |lower| {
+        vec![placeholder("x", &[2, 3]), scalar("lower", lower), scalar("upper", 3), band.clone()]
+    };
+    assert_refused(of(3), &["3 diagonals"]);
+    assert_eq!(type_of(&import(of(2)).unwrap(), "y"), "f32[2,3]");
+}
+
+#[test]
+fn one_size_without_its_axis_is_known() {
+    let nodes = vec![
+        placeholder("x", &[-1, 3]),
+        node("Shape", "shape", &["x"]),
+        ints("zero", &[0]),
+        ints("one", &[1]),
+        node("StridedSlice", "rows", &["shape", "zero", "one", "one"]),
+        node("Squeeze", "batch", &["rows"])
+            .with("squeeze_dims", Value::List(ListValue { i: vec![0], ..ListValue::default() })),
+        node("Squeeze", "three", &["three/values"]),
+        ints("three/values", &[3]),
+        node("Pack", "sizes", &["batch", "three"]),
+        node("Reshape", "y", &["x", "sizes"]),
+    ];
+    assert_eq!(type_of(&import(nodes).unwrap(), "y"), "f32[?,3]");
+}
+
+#[test]
+fn a_gradient_that_the_graph_does_not_have_is_refused_and_its_value_is_not() {
+    let of = |gradient: &str| {
+        let mut hidden = node("Identity", "y", &["x"]);
+        if !gradient.is_empty() {
+            hidden = hidden.with("_gradient_op_type", Value::S(gradient.into()));
+        }
+        let imported = import(vec![placeholder("x", &[2]), hidden]).unwrap();
+        ["y", "x"].map(|name| imported.output(name).unwrap())
+    };
+    let [y, x] = of("Flip");
+    let three = Tensor::full([2], 3f32);
+    assert_eq!(computed(&y, &[("x", three.clone())]), three);
+    let refused = gradients(&y.sum(), &[x]).expect_err("nobody knows it").to_string();
+    assert!(refused.contains("custom_gradient"), "{refused}");
+    let [y, _] = of("Flip");
+    let written = to_graph_def(y.graph(), &[]).unwrap();
+    let again = graph_def(&Graph::new(), &written).unwrap();
+    let [y, x] = ["y/custom_gradient", "x"].map(|name| again.output(name).unwrap());
+    assert!(gradients(&y.sum(), &[x]).is_err(), "written and read again, too");
+    let [y, x] = of("");
+    assert!(gradients(&y.sum(), &[x]).is_ok());
+}
