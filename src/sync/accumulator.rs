@@ -19,8 +19,9 @@ pub struct Accumulator<G> {
     first: u64,
     /// The round under way, and so the variable's version.
     round: u64,
-    /// The gradients of this round and of later ones, each with its worker.
-    offered: BTreeMap<Place, (u32, G)>,
+    /// The gradients of this round and of later ones, by place and worker: a place that a lost
+    /// voter had goes to another, and both may have sent theirs.
+    offered: BTreeMap<(Place, u32), G>,
     contributors: Expected,
     complete: Complete,
 }
@@ -130,8 +131,8 @@ impl<G> Accumulator<G> {
         } else if place.round < self.round {
             Offer::Stale
         } else {
-            let before = self.offered.insert(place, (worker, gradient));
-            before.map_or(Offer::Held, |(_, gradient)| Offer::Replaced(gradient))
+            let before = self.offered.insert((place, worker), gradient);
+            before.map_or(Offer::Held, Offer::Replaced)
         }
     }
 
@@ -171,7 +172,7 @@ impl<G> Accumulator<G> {
     /// Ends the training and returns the held gradients, which will not be applied.
     pub fn finish(&mut self) -> Vec<G> {
         self.complete = Complete::default();
-        std::mem::take(&mut self.offered).into_values().map(|(_, gradient)| gradient).collect()
+        std::mem::take(&mut self.offered).into_values().collect()
     }
 
     /// Takes the round under way if all its gradients are here, and begins the next one.
@@ -184,18 +185,21 @@ impl<G> Accumulator<G> {
         self.complete = Complete::default();
         let number = self.round;
         self.round += 1;
-        let later = self.offered.split_off(&Place { round: self.round, index: 0 });
-        let gradients = std::mem::replace(&mut self.offered, later).into_values().collect();
-        if let Expected::Named(closed) = &mut self.contributors {
-            closed.remove(&number);
+        let later = self.offered.split_off(&(Place { round: self.round, index: 0 }, 0));
+        let mut offered = std::mem::replace(&mut self.offered, later);
+        if let Expected::Named(closed) = &mut self.contributors
+            && let Some(named) = closed.remove(&number)
+        {
+            offered.retain(|(place, worker), _| named.get(place.index as usize) == Some(*worker));
         }
-        Some(Round { number, gradients })
+        let gradients = offered.into_iter().map(|((_, worker), gradient)| (worker, gradient));
+        Some(Round { number, gradients: gradients.collect() })
     }
 
     /// Removes the held gradients that `is_void` marks as not counting.
     pub fn withdraw(&mut self, mut is_void: impl FnMut(&G) -> bool) {
         self.complete = Complete::default();
-        self.offered.retain(|_, (_, gradient)| !is_void(gradient));
+        self.offered.retain(|_, gradient| !is_void(gradient));
     }
 
     /// Removes and returns the gradients of `worker` that are held behind a barrier.
@@ -204,12 +208,9 @@ impl<G> Accumulator<G> {
         if !matches!(self.contributors, Expected::Everyone) {
             return Vec::new();
         }
-        let is_own = |offered: &(u32, G)| offered.0 == worker;
-        let (own, others) =
-            std::mem::take(&mut self.offered).into_iter().partition(|(_, one)| is_own(one));
-        self.offered = others;
-        let own: BTreeMap<Place, (u32, G)> = own;
-        own.into_values().map(|(_, gradient)| gradient).collect()
+        let own: Vec<(Place, u32)> =
+            self.offered.keys().filter(|(_, other)| *other == worker).copied().collect();
+        own.iter().filter_map(|key| self.offered.remove(key)).collect()
     }
 
     /// Behind a barrier: how many rounds have been made here and, with the one under way, how many
@@ -220,7 +221,7 @@ impl<G> Accumulator<G> {
         }
         let made = self.round - self.first;
         let place = Place { round: self.round, index: worker };
-        let own = made + u64::from(self.offered.contains_key(&place));
+        let own = made + u64::from(self.offered.contains_key(&(place, worker)));
         Some(Progress { least: own, most: own, made })
     }
 
@@ -238,11 +239,11 @@ impl<G> Accumulator<G> {
         tests::LOOKS.set(tests::LOOKS.get() + 1);
         let worker = match &self.contributors {
             Expected::Everyone => index as u32,
-            Expected::Named(closed) => closed[&self.round].worker_at(index),
+            Expected::Named(closed) => closed[&self.round].get(index)?,
         };
         let place = Place { round: self.round, index: index as u32 };
-        let is_missing = part.has(worker, self.round) && !self.offered.contains_key(&place);
-        is_missing.then_some(worker)
+        let is_here = self.offered.contains_key(&(place, worker));
+        (part.has(worker, self.round) && !is_here).then_some(worker)
     }
 
     fn is_ready(&mut self, part: &Participation) -> bool {

@@ -33,16 +33,12 @@ impl Contributors {
         self.runs.is_empty()
     }
 
-    /// The worker in `place`.
-    ///
-    /// # Panics
-    /// If there are not as many.
-    pub fn worker_at(&self, place: usize) -> u32 {
+    /// The worker in `place`; none if there are not as many.
+    pub fn get(&self, place: usize) -> Option<u32> {
         let after = self.runs.partition_point(|run| run.place as usize <= place);
-        let run = self.runs[after - 1];
+        let run = self.runs.get(after.checked_sub(1)?)?;
         let within = place as u32 - run.place;
-        assert!(within < run.count, "there are {} contributors, not {place}", self.len());
-        run.worker + within
+        (within < run.count).then_some(run.worker + within)
     }
 
     /// Whether all are among the first `workers`.
@@ -87,7 +83,7 @@ mod tests {
         #[test]
         fn each_worker_has_its_place(workers in proptest::collection::vec(0u32..9, 0..20)) {
             let all: Contributors = workers.iter().copied().collect();
-            let found: Vec<u32> = (0..all.len()).map(|place| all.worker_at(place)).collect();
+            let found: Vec<u32> = (0..=all.len()).filter_map(|place| all.get(place)).collect();
             prop_assert_eq!(&found, &workers);
             prop_assert!(all.iter().eq(workers.iter().copied()));
             prop_assert_eq!(all.are_among(8), workers.iter().all(|worker| *worker < 8));
@@ -98,6 +94,6 @@ mod tests {
     fn all_but_one_of_a_thousand_are_two_runs() {
         let all: Contributors = (0..1000).filter(|worker| *worker != 7).collect();
         assert_eq!(all.runs.len(), 2);
-        assert_eq!((all.len(), all.worker_at(7)), (999, 8));
+        assert_eq!((all.len(), all.get(7)), (999, Some(8)));
     }
 }

@@ -102,7 +102,7 @@ impl Coordinator {
         if members.is_over() {
             return Counted::dropped(*now, step.read);
         }
-        self.policy.count(now, step)
+        self.policy.count(members, now, step)
     }
 
     /// Whether every commit at once releases its worker and nobody else.

@@ -111,6 +111,13 @@ impl Views {
         self.view.back.remove(&worker);
     }
 
+    /// Whether `worker` has been let in again since it was lost or has left, or is about to be.
+    pub(crate) fn lets_in(&self, worker: u32) -> bool {
+        let is_let_in =
+            |change: &Change| self.view.out.contains_key(&worker) && !change.out.contains(&worker);
+        self.view.back.contains_key(&worker) || self.change.as_ref().is_some_and(is_let_in)
+    }
+
     /// Notes which of the workers that are out wait to take part again.
     pub(crate) fn seek(&mut self, seeking: BTreeSet<u32>) {
         self.seeking = seeking;

@@ -3,6 +3,8 @@
 mod crashes;
 mod fault_matrix;
 mod losses;
+
+mod once;
 mod own_values;
 mod recovery;
 mod stall;

@@ -199,7 +199,13 @@ impl Coordination {
 
     /// Stops waiting for `worker`.
     pub(super) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Served> {
-        self.told.remove(&worker);
+        let open = self.coordinator.round();
+        // A place in a round that has closed stays the worker's: its gradient may be in variables.
+        let keeps = |told: &Told| !members.has_left(worker) && open != Some(told.place.round);
+        match self.told.get_mut(&worker).filter(|told| keeps(told)) {
+            Some(told) => told.is_lost = true,
+            None => drop(self.told.remove(&worker)),
+        }
         let effects = self.coordinator.leave(members, worker);
         let now = self.coordinator.round_size(members).unwrap_or(0);
         let before = std::mem::replace(&mut self.round_size, now);

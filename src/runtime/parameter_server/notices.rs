@@ -116,6 +116,13 @@ impl ParameterServer {
         for (ticket, what) in self.resources.waiting() {
             list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
         }
+        for binding in &self.held_off {
+            let what = format!(
+                "the others to be between two steps, to let {} in",
+                self.link.name(binding.from)
+            );
+            list.push(Waiting { who: who.clone(), what });
+        }
         for peer in self.view_waits_for() {
             let what = format!("{} to answer that a worker is lost or back", self.link.name(peer));
             list.push(Waiting { who: who.clone(), what });

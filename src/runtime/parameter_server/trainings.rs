@@ -136,6 +136,9 @@ impl ParameterServer {
         self.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
         self.tell_view_again(peer);
+        if let Some(worker) = self.worker_at(peer) {
+            self.take_out_again(worker);
+        }
         if loss == Loss::Stopped {
             let lost = self.members.lose(self.worker_at(peer), masters);
             return self.go_on_without_all(lost);

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::graph::Replica;
 use crate::runtime::mail::Binding;
 use crate::sync::{Fate, Progress, View, Views};
 use crate::transport::PeerId;
@@ -38,34 +39,51 @@ impl ParameterServer {
         }
     }
 
+    /// `worker` is lost, which had left: takes it out if it has been let in but not begun since.
+    pub(super) fn take_out_again(&mut self, worker: u32) {
+        if self.members.has_left(worker)
+            && let Some(views) = self.views.as_mut().filter(|views| views.lets_in(worker))
+        {
+            views.lose(worker);
+        }
+    }
+
     /// Whether `binding` has to wait until its worker is let in, or until the view has changed.
     pub(super) fn is_kept_out(&mut self, binding: &Binding) -> bool {
-        let Some(views) = &mut self.views else { return false };
-        if self.members.is_over() {
-            return false;
-        }
         let mut is_kept_out = false;
         for replica in &binding.replicas {
-            if self.members.all_departed(replica.workers) {
-                continue; // another training begins
-            }
-            if self.members.has_left(replica.worker) {
-                views.lose(replica.worker);
-            }
-            is_kept_out |= views.is_out(replica.worker) || views.is_changing();
+            is_kept_out |= self.is_out(*replica)
+                || self.views.as_ref().is_some_and(Views::is_changing) && !self.is_past(*replica);
         }
         is_kept_out
+    }
+
+    /// Whether `replica` takes no part in rounds: it was lost or has left, and was not let in.
+    fn is_out(&mut self, replica: Replica) -> bool {
+        if self.is_past(replica) {
+            return false;
+        }
+        let Some(views) = &mut self.views else { return false };
+        let worker = replica.worker;
+        let is_known = views.is_out(worker) || views.lets_in(worker);
+        if self.members.has_left(worker) && !is_known {
+            views.lose(worker);
+        }
+        views.is_out(worker)
+    }
+
+    /// Whether the training of `replica` is over: it begins another one.
+    fn is_past(&self, replica: Replica) -> bool {
+        self.members.is_over() || self.members.all_departed(replica.workers)
     }
 
     /// Whether `request` has to wait for whole steps: a fence of a worker that is out, since others
     /// are inside their steps; a read, for a checkpoint or the like, of a variable that has not had
     /// the update of a round that is counted.
-    pub(super) fn waits_for_whole_steps(&self, request: &StateRequest) -> bool {
+    pub(super) fn waits_for_whole_steps(&mut self, request: &StateRequest) -> bool {
         match &request.action {
             _ if self.members.is_over() => false,
-            Action::PutUpFence { replica, .. } => {
-                self.views.as_ref().is_some_and(|views| views.is_out(replica.worker))
-            }
+            Action::PutUpFence { replica, .. } => self.is_out(*replica),
             Action::Read { variable, .. } if !request.ticket.step.trains => {
                 let rounds = self.store.get(*variable).rounds.as_ref();
                 rounds.is_some_and(|rounds| !rounds.is_past && rounds.gradients.lags_behind())
@@ -214,14 +232,15 @@ impl ParameterServer {
         }
     }
 
-    /// Drops what does not count of workers that are out; a step that one of them takes again is
-    /// another one.
+    /// Drops what does not count of workers that are out: a step whose gradient is dropped is
+    /// another one when it is taken again.
     fn settle(&mut self, out: &BTreeMap<u32, Fate>) {
         for (worker, fate) in out {
             let task = self.task_of(*worker);
             for id in self.store.ids() {
                 let Some(rounds) = &mut self.store.get_mut(id).rounds else { continue };
-                if let Some(task) = task.filter(|_| rounds.is_barrier()) {
+                let is_dropped = rounds.is_barrier() && *fate == Fate::Dropped;
+                if let Some(task) = task.filter(|_| is_dropped) {
                     rounds.applied.forget(task);
                 }
                 let dropped = match fate {

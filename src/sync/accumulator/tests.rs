@@ -182,6 +182,19 @@ fn a_round_of_votes_waits_for_its_close_and_is_summed_by_place() {
 }
 
 #[test]
+fn the_gradient_of_a_lost_voter_is_not_that_of_the_worker_that_has_its_place() {
+    let mut tried = Tried::of_voters(3);
+    assert_eq!(tried.offer(0, at(0, 0), "of the lost one"), Offer::Held);
+    tried.close_on(0, &[1, 2]);
+    assert_eq!(tried.offer(2, at(0, 1), "second"), Offer::Held);
+    assert_eq!((tried.take_ready(), tried.waiting_for()), (None, vec![1]));
+    assert_eq!(tried.offer(1, at(0, 0), "first"), Offer::Held);
+    assert_eq!(tried.offer(0, at(0, 0), "again"), Offer::Replaced("of the lost one"));
+    let gradients = vec![(1, "first"), (2, "second")];
+    assert_eq!(tried.take_ready(), Some(Round { number: 0, gradients }));
+}
+
+#[test]
 fn a_round_closed_early_waits_for_its_contributors_and_comes_after_the_one_before() {
     let mut accumulator = Tried::of_voters(3);
     accumulator.close_on(1, &[0]);

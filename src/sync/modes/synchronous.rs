@@ -62,7 +62,7 @@ impl Protocol for Sync {
 
     fn policy(&self, workers: u32) -> Box<dyn Policy> {
         if self.backups == 0 {
-            return Box::new(Barrier { workers, reached: BTreeMap::new() });
+            return Box::new(Barrier { workers, latest: 0, ended: BTreeMap::new() });
         }
         let rule = RoundRule {
             size: workers.saturating_sub(self.backups),
@@ -86,25 +86,45 @@ impl Protocol for Sync {
 #[derive(Debug)]
 struct Barrier {
     workers: u32,
-    /// By worker that has not departed since: the global step after its last step.
-    reached: BTreeMap<u32, i64>,
+    /// The global step after the last step that has ended.
+    latest: i64,
+    /// By worker that has not left since: its last step that has ended.
+    ended: BTreeMap<u32, Last>,
+}
+
+/// The last step of a worker.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    /// The global step after it.
+    reached: i64,
+    /// Of a worker that was lost since: whether the next one is in a round that others had ended by
+    /// then. No round was made without it before.
+    is_next_made: Option<bool>,
 }
 
 impl Policy for Barrier {
-    /// Counts a round with the first step of it that ends. If a step is taken again after others
-    /// of its round have ended, it is of the round before the global step that it has read.
-    fn count(&mut self, now: &mut i64, step: &Ended) -> Counted {
-        let before = self.reached.get(&step.worker).copied();
-        let is_counted = step.is_again && before.is_some_and(|before| before + 1 == step.read);
+    /// Counts a round with the first step of it that ends. A step that is taken again after others
+    /// have gone on is of a round that they have ended or, if its worker was lost meanwhile, most
+    /// often of one that they will end.
+    fn count(&mut self, members: &Membership, now: &mut i64, step: &Ended) -> Counted {
+        let is_of_others = |last: &Last| {
+            let may_be = last.is_next_made.unwrap_or(true) || members.live(self.workers) > 1;
+            last.reached < step.read && may_be
+        };
+        let is_counted = step.is_again && self.ended.get(&step.worker).is_some_and(is_of_others);
         *now += i64::from(*now == step.read && !is_counted);
-        self.reached.insert(step.worker, *now);
+        self.latest = *now;
+        self.ended.insert(step.worker, Last { reached: *now, is_next_made: None });
         let read = step.read - i64::from(is_counted);
         Counted { global_step: *now, staleness: *now - 1 - read, applied: true }
     }
 
-    /// Others go on without `worker`: its next step is of whichever round it then reads.
-    fn leave(&mut self, _: &Membership, worker: u32) -> Vec<Effect> {
-        self.reached.remove(&worker);
+    fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+        if members.has_left(worker) {
+            self.ended.remove(&worker);
+        } else if let Some(last) = self.ended.get_mut(&worker) {
+            last.is_next_made = Some(last.reached < self.latest);
+        }
         Vec::new()
     }
 

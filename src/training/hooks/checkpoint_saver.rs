@@ -9,6 +9,7 @@ use super::super::checkpointing::{Checkpointing, Consistency};
 use super::super::checkpoints::{Checkpoints, part_as_slice};
 use super::super::own_values::Gathering;
 use super::super::record::FailedCheckpoint;
+use super::super::recovery::is_mendable;
 use super::super::scaffold::SavedNames;
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
@@ -94,10 +95,13 @@ impl CheckpointSaver {
     /// Saves at `global_step`, or at the later step that the training has reached when the
     /// variables are read.
     async fn save(&mut self, context: &HookContext<'_>) -> Result<()> {
-        let known = context.global_step;
-        self.timer.triggered(known, context.now());
+        let (known, began) = (context.global_step, context.now());
         self.listeners.iter_mut().for_each(|listener| listener.before_save(known));
-        let snapshot = self.read_whole_steps(context).await?;
+        let read = self.read_whole_steps(context).await;
+        if read.as_ref().err().is_none_or(|error| !is_mendable(error)) {
+            self.timer.triggered(known, began); // else it is read again in a new session
+        }
+        let snapshot = read?;
         let step = snapshot.global_step;
         let saved = self.checkpoints.save(context.task, snapshot).await?;
         if saved.is_new {

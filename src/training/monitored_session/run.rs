@@ -152,7 +152,9 @@ impl<'a> MonitoredRun<'a> {
             {
                 own.feed(&mut step);
             }
-            step.reads_ahead = self.monitored.task.reads_ahead();
+            // What reads the worker's own values after the step has the number of the next one.
+            step.reads_ahead =
+                self.monitored.own_variables.is_none() && self.monitored.task.reads_ahead();
         }
         let mut options = self.options;
         let (context, hooks) = self.monitored.context_and_hooks();

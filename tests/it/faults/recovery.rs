@@ -13,7 +13,8 @@ use trainyard::optimizer::AdagradRule;
 use trainyard::prelude::*;
 use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
-use trainyard::training::train;
+use trainyard::training::{StepStats, train};
+use trainyard::units::Time;
 
 use crate::support::binary::trainyard;
 use crate::support::simulated::{Simulated, Trained};
@@ -146,9 +147,27 @@ fn a_chief_that_is_held_back_finds_out_that_a_silent_parameter_server_has_restar
 
 /// Adds 1 to a variable on each of the parameter servers with each update.
 async fn count(task: Task) -> Result<(), Error> {
+    count_in_sessions(task, &[]).await
+}
+
+/// Worker 1 leaves after its fifth step, and comes back.
+async fn count_with_a_break(task: Task) -> Result<(), Error> {
+    let is_second = task.job() == "worker" && task.index() == 1;
+    count_in_sessions(task, if is_second { &[5] } else { &[] }).await
+}
+
+/// Counts in sessions of which all but the last end after so many steps.
+async fn count_in_sessions(task: Task, ends: &[usize]) -> Result<(), Error> {
     if task.job() == "ps" {
         return task.join().await;
     }
+    for end in ends {
+        count_until(&task, *end).await?;
+    }
+    count_until(&task, usize::MAX).await
+}
+
+async fn count_until(task: &Task, most: usize) -> Result<(), Error> {
     let g = Graph::new();
     let mut pairs = Vec::new();
     for index in 0..2 {
@@ -161,9 +180,12 @@ async fn count(task: Task) -> Result<(), Error> {
     g.with_device("/job:ps/task:0", |g| g.global_step())?;
     let train = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;
     let checkpointing = task.checkpointing().expect("the training keeps checkpoints").clone();
-    let builder = MonitoredSession::builder(&task, g.clone()).checkpointing(checkpointing);
+    let builder = MonitoredSession::builder(task, g.clone()).checkpointing(checkpointing);
     let mut session = builder.hook(StopAtStep::last_step(STEPS)).open().await?;
-    while !session.should_stop() {
+    for _ in 0..most {
+        if session.should_stop() {
+            break;
+        }
         if let Err(error) = session.run().target(&train).await {
             return session.close_after(Err(error)).await;
         }
@@ -239,6 +261,72 @@ fn whoever_comes_back_the_training_ends_and_every_gradient_counts_once_or_is_dro
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_worker_that_has_left_and_comes_back_is_let_in_while_the_others_train() {
+    for mode in MODES {
+        let store = Memory::default();
+        let trained = counting(mode, &store).run_program(count_with_a_break);
+        assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+        assert!(whole_steps(&store).last() >= Some(&STEPS), "{mode}");
+        let own =
+            trained.steps.iter().filter(|step| step.worker.index() == 1 && step.applied).count();
+        assert!(own > 7, "{mode}: it has taken {own} steps");
+    }
+}
+
+#[test]
+fn a_checkpoint_whose_variables_could_not_be_read_is_taken_again_and_not_left_out() {
+    let training = |store: &Memory| {
+        Simulated::new(2, 2, Mode::Async)
+            .step_time(Law::Uniform { low: 0.01, high: 0.03 })
+            .steps(STEPS)
+            .checkpoints(store, 5)
+            .keep_all_checkpoints()
+    };
+    let plain = training(&Memory::default()).run_program(count);
+    for delivery in 20..plain.outcome.deliveries {
+        let store = Memory::default();
+        let [_, task, ..] = tasks();
+        let lasts = Duration::from_secs(3);
+        let fault = FaultKind::Freeze { task, lasts };
+        let trained = training(&store).fault(Trigger::Delivery(delivery), fault).run_program(count);
+        assert!(trained.outcome.result.is_ok(), "{delivery}: {:?}", trained.outcome.result);
+        let chief = |step: &&StepStats| step.worker.index() == 0 && step.applied;
+        let own: Vec<u64> =
+            trained.steps.iter().filter(chief).map(|step| step.global_step).collect();
+        let saved = whole_steps(&store);
+        // The chief looks after each of its steps.
+        for pair in saved.windows(2) {
+            let looks = own.iter().filter(|step| (pair[0] + 5..pair[1]).contains(step)).count();
+            assert!(looks <= 1, "{delivery}: {saved:?}, {own:?}");
+        }
+    }
+}
+
+/// The chief has the lost worker leave at the parameter server that begins anew.
+#[test]
+fn a_worker_that_was_lost_when_variables_were_restored_is_let_in_when_it_is_back() {
+    for mode in [Mode::Sync { backups: 0, cancel: false }, Mode::Sync { backups: 1, cancel: false }]
+    {
+        let trained = Simulated::new(2, 3, mode)
+            .step_time(Law::Constant { value: 0.1 })
+            .steps(300)
+            .checkpoints(&Memory::default(), 10)
+            .fault(
+                Trigger::Time(Time(2_000_000_000)),
+                crash(&TaskName::new("worker", 2), Some(Duration::from_secs(15))),
+            )
+            .fault(
+                Trigger::Time(Time(8_000_000_000)),
+                crash(&TaskName::new("ps", 1), Some(Duration::from_millis(500))),
+            )
+            .run_program(train);
+        assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+        let late = |step: &&StepStats| step.worker.index() == 2 && step.global_step > 250;
+        assert!(trained.steps.iter().filter(late).count() > 25, "{mode}");
     }
 }
 

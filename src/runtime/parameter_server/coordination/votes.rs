@@ -30,6 +30,8 @@ pub(super) struct Told {
     pub(super) vote: Vote,
     pub(super) place: Place,
     pub(super) counted: Counted,
+    /// Whether the worker was lost since: variables no longer wait for its gradient.
+    pub(super) is_lost: bool,
 }
 
 impl Coordination {
@@ -73,8 +75,8 @@ impl Coordination {
     }
 
     /// The answer that the worker's vote was given before, if it must not be decided anew. A step
-    /// that is taken again does not count twice. If the earlier step has failed, or the worker was
-    /// lost, the worker keeps its place, since variables may wait for its gradient there.
+    /// that is taken again does not count twice. If the earlier step has failed, or the worker has
+    /// restarted, the worker keeps its place, since variables may wait for its gradient there.
     fn told_before(&self, members: &Membership, worker: u32, vote: &Vote) -> Option<Told> {
         let told = *self.told.get(&worker).filter(|_| !members.is_over())?;
         let has_restarted = told.vote.ticket.step.master != vote.ticket.step.master;
@@ -82,6 +84,7 @@ impl Coordination {
         let is_taken_again = !has_restarted && vote.taken.is_some_and(is_same);
         let is_done = is_taken_again && !self.coordinator.takes_steps_again();
         let is_awaited = (told.vote.has_failed || has_restarted || is_taken_again)
+            && !told.is_lost
             && self.coordinator.is_current(vote.version)
             && told.place.round >= vote.version.updates;
         (is_done || is_awaited).then_some(told)
@@ -104,7 +107,7 @@ impl Coordination {
         };
         let staleness = place.round.saturating_sub(vote.version.updates) as i64;
         let counted = Counted { global_step: self.global_step, staleness, applied: true };
-        self.told.insert(worker, Told { vote, place, counted });
+        self.told.insert(worker, Told { vote, place, counted, is_lost: false });
         Some(self.tell(vote.ticket, Some(place), counted))
     }
 
