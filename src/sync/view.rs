@@ -106,16 +106,23 @@ impl Views {
         }
     }
 
-    /// `worker` has left in good order, and is not let in any more by this view.
+    /// `worker` has left in good order, and is not let in any more by this view, nor by the change
+    /// that is under way.
     pub(crate) fn leave(&mut self, worker: u32) {
         self.view.back.remove(&worker);
+        if self.is_letting_in(worker) {
+            self.lost.insert(worker);
+        }
     }
 
     /// Whether `worker` has been let in again since it was lost or has left, or is about to be.
     pub(crate) fn lets_in(&self, worker: u32) -> bool {
-        let is_let_in =
-            |change: &Change| self.view.out.contains_key(&worker) && !change.out.contains(&worker);
-        self.view.back.contains_key(&worker) || self.change.as_ref().is_some_and(is_let_in)
+        self.view.back.contains_key(&worker) || self.is_letting_in(worker)
+    }
+
+    fn is_letting_in(&self, worker: u32) -> bool {
+        let is_let_in = |change: &Change| !change.out.contains(&worker);
+        self.view.out.contains_key(&worker) && self.change.as_ref().is_some_and(is_let_in)
     }
 
     /// Notes which of the workers that are out wait to take part again.
@@ -297,6 +304,21 @@ mod tests {
         views.answer(0, 2, &[(1, at(3, 3, 3)), (2, at(3, 4, 3))]);
         views.install(0);
         assert_eq!(views.view().out, BTreeMap::from([(1, Fate::Counts), (2, Fate::Dropped)]));
+    }
+
+    #[test]
+    fn a_worker_that_leaves_while_it_is_let_in_stays_out() {
+        let mut views = Views::default();
+        views.lose(1);
+        views.begin(true);
+        views.install(0);
+        views.seek(BTreeSet::from([1]));
+        views.begin(true);
+        assert!(views.lets_in(1));
+        views.leave(1);
+        assert!(views.begin(true) && views.proposed() == Some((3, vec![1])));
+        views.install(0);
+        assert!(views.is_out(1) && !views.lets_in(1));
     }
 
     #[test]

@@ -196,6 +196,13 @@ impl ParameterServer {
         }
     }
 
+    /// Applies all rounds that are complete.
+    pub(super) fn apply_all_rounds(&mut self) {
+        for id in self.store.ids() {
+            self.apply_rounds(id);
+        }
+    }
+
     /// Applies the mean of a round's gradients, in the order of their places, once the round is
     /// complete and the variable has had the update before.
     pub(super) fn apply_rounds(&mut self, variable: VariableId) {

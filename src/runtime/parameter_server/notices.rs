@@ -117,10 +117,8 @@ impl ParameterServer {
             list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
         }
         for binding in &self.held_off {
-            let what = format!(
-                "the others to be between two steps, to let {} in",
-                self.link.name(binding.from)
-            );
+            let who_comes = self.link.name(binding.from);
+            let what = format!("a view, a fence or the end of a training, to let {who_comes} in");
             list.push(Waiting { who: who.clone(), what });
         }
         for peer in self.view_waits_for() {

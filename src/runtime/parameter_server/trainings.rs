@@ -114,6 +114,8 @@ impl ParameterServer {
         self.views.iter_mut().for_each(|views| views.leave(worker));
         if self.members.leave(worker) {
             self.go_on_without(worker);
+        } else {
+            self.apply_all_rounds(); // one that was let in and never began was waited for, too
         }
         self.answer_joins();
     }
@@ -176,9 +178,7 @@ impl ParameterServer {
         for coordination in self.coordinations.values_mut() {
             self.served.extend(coordination.leave(&self.members, worker));
         }
-        for id in self.store.ids() {
-            self.apply_rounds(id);
-        }
+        self.apply_all_rounds();
     }
 
     /// `replica` makes ready to train here: its first steps, or those of another life or session

@@ -60,7 +60,7 @@ impl ParameterServer {
 
     /// Whether `replica` takes no part in rounds: it was lost or has left, and was not let in.
     fn is_out(&mut self, replica: Replica) -> bool {
-        if self.is_past(replica) {
+        if !replica.mode.needs().rounds || self.is_past(replica) {
             return false;
         }
         let Some(views) = &mut self.views else { return false };
@@ -121,7 +121,9 @@ impl ParameterServer {
             Action::PutUpFence { replica, .. } => Some(replica),
             _ => None,
         });
-        let seeking: BTreeSet<u32> = bindings.chain(fences).map(|replica| replica.worker).collect();
+        let has_rounds = |replica: &&Replica| replica.mode.needs().rounds;
+        let seeking = bindings.chain(fences).filter(has_rounds);
+        let seeking: BTreeSet<u32> = seeking.map(|replica| replica.worker).collect();
         views.seek(seeking.into_iter().filter(|worker| views.is_out(*worker)).collect());
         let at_rest = self.are_others_at_rest();
         let views = self.views.as_mut().expect("it was just there");
@@ -227,9 +229,7 @@ impl ParameterServer {
         let out = self.part.install(self.life_of(from), view);
         self.settle(&out);
         self.answer_joins();
-        for id in self.store.ids() {
-            self.apply_rounds(id);
-        }
+        self.apply_all_rounds();
     }
 
     /// Drops what does not count of workers that are out: a step whose gradient is dropped is

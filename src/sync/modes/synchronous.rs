@@ -123,7 +123,7 @@ impl Policy for Barrier {
         if members.has_left(worker) {
             self.ended.remove(&worker);
         } else if let Some(last) = self.ended.get_mut(&worker) {
-            last.is_next_made = Some(last.reached < self.latest);
+            last.is_next_made.get_or_insert(last.reached < self.latest);
         }
         Vec::new()
     }
