@@ -127,6 +127,7 @@ impl Coordination {
         let rests_from = self.rest.as_ref().map(|(from, _)| *from);
         let step = Ended {
             worker: replica.worker,
+            master: ticket.step.master,
             is_again: commit.taken.is_some_and(|taken| taken.origin.is_again),
             read: commit.read,
         };

@@ -95,6 +95,8 @@ struct Barrier {
 /// The last step of a worker.
 #[derive(Clone, Copy, Debug)]
 struct Last {
+    /// The master that ordered it.
+    master: u64,
     /// The global step after it.
     reached: i64,
     /// Of a worker that was lost since: whether the next one is in a round that others had ended by
@@ -109,14 +111,16 @@ impl Policy for Barrier {
     fn count(&mut self, members: &Membership, now: &mut i64, step: &Ended) -> Counted {
         let is_of_others = |last: &Last| {
             let may_be = last.is_next_made.unwrap_or(true) || members.live(self.workers) > 1;
-            last.reached < step.read && may_be
+            last.master == step.master && last.reached < step.read && may_be
         };
         let is_counted = step.is_again && self.ended.get(&step.worker).is_some_and(is_of_others);
         *now += i64::from(*now == step.read && !is_counted);
         self.latest = *now;
-        self.ended.insert(step.worker, Last { reached: *now, is_next_made: None });
-        let read = step.read - i64::from(is_counted);
-        Counted { global_step: *now, staleness: *now - 1 - read, applied: true }
+        let last = Last { master: step.master, reached: *now, is_next_made: None };
+        self.ended.insert(step.worker, last);
+        // Of a round that others have not ended yet, the step is as new as theirs.
+        let staleness = (*now - 1 - step.read).max(0);
+        Counted { global_step: *now, staleness, applied: true }
     }
 
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
