@@ -212,7 +212,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Has a gradient through `values`, those of `node`, be an error.
+    /// Makes it an error to ask for a gradient through `values`, the outputs of `node`.
     fn refuse_gradients(&self, node: &Node<'_>, values: &mut [Value]) -> Result<(), NodeProblem> {
         for value in values {
             if let Some(output) = &mut value.output {

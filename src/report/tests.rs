@@ -1,5 +1,6 @@
 //! Tests of the writers, on one fixed report.
 
+mod tuned;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -356,46 +357,4 @@ fn the_page_has_the_table_the_verdicts_and_the_courses_and_opens_offline() {
     for outside in ["http:", "https:", "<script", "src=", "url("] {
         assert!(!page.contains(outside), "{outside}");
     }
-}
-
-#[test]
-fn of_several_learning_rates_a_run_keeps_the_one_that_reaches_the_target_first() {
-    let tried = |name: &str, rate: f64, seconds: Option<f64>| Run {
-        name: format!("{name} at {rate}"),
-        settings: [(Report::LEARNING_RATE.to_owned(), rate.into())].into(),
-        ..run(name, seconds, 1.0)
-    };
-    let all = [(0.1, Some(3.0)), (0.2, Some(2.0)), (0.4, None)];
-    let both =
-        |(rate, seconds)| [tried("async", rate, Some(9.0 - rate)), tried("sync", rate, seconds)];
-    let mut report = Report { runs: all.map(both).concat(), ..report() };
-    report.keep_best_rates();
-    let named = |run: &Run| Run { name: String::new(), ..run.clone() };
-    let kept = [run("async", Some(8.6), 1.0), run("sync", Some(2.0), 1.0)];
-    let kept = kept.map(|run| Run { name: String::new(), ..run });
-    assert!(report.runs.iter().map(named).eq(kept), "{:?}", report.runs);
-    let text = table::render(&report, Layout::Plain);
-    assert!(text.contains("sync: 0.2 is the best of the learning rates 0.1, 0.2, 0.4\n"), "{text}");
-    assert!(
-        text.contains("async: 0.4 is the best of the learning rates 0.1, 0.2, 0.4; a gr"),
-        "{text}"
-    );
-    assert!(text.contains("\nthe rates were chosen by these same seeds, so"), "{text}");
-}
-
-#[test]
-fn of_learning_rates_that_all_diverged_none_is_told_to_be_the_best() {
-    let diverged = |rate: f64| Run {
-        name: format!("async at {rate}"),
-        settings: [(Report::LEARNING_RATE.to_owned(), rate.into())].into(),
-        final_loss: Some(f64::INFINITY),
-        ..run("async", None, 1.0)
-    };
-    let mut report = Report { runs: [0.2, 0.4].map(diverged).into(), ..report() };
-    report.keep_best_rates();
-    let text = table::render(&report, Layout::Plain);
-    let expected = "async: with none of the learning rates 0.2, 0.4 it came to a finite loss; the \
-                    figures are those of 0.2\n";
-    assert!(text.contains(expected), "{text}");
-    assert!(!text.contains("best"), "{text}");
 }

@@ -5,7 +5,7 @@
 pub(crate) struct Ended {
     /// The worker.
     pub(crate) worker: u32,
-    /// The master that ordered the step: another one in each life of the worker.
+    /// The id of the master that ordered the step. It differs between lives of the worker.
     pub(crate) master: u64,
     /// Whether an earlier attempt of the step may have been carried out, wholly or in part.
     pub(crate) is_again: bool,

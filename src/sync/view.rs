@@ -106,8 +106,8 @@ impl Views {
         }
     }
 
-    /// `worker` has left in good order, and is not let in any more by this view, nor by the change
-    /// that is under way.
+    /// `worker` has left in good order. If this view has let it in, or the change under way does,
+    /// it is so no longer.
     pub(crate) fn leave(&mut self, worker: u32) {
         self.view.back.remove(&worker);
         if self.is_letting_in(worker) {
@@ -306,14 +306,20 @@ mod tests {
         assert_eq!(views.view().out, BTreeMap::from([(1, Fate::Counts), (2, Fate::Dropped)]));
     }
 
-    #[test]
-    fn a_worker_that_leaves_while_it_is_let_in_stays_out() {
+    /// Views of which change 2, under way, lets worker 1 in again.
+    fn letting_in() -> Views {
         let mut views = Views::default();
         views.lose(1);
         views.begin(true);
         views.install(0);
         views.seek(BTreeSet::from([1]));
         views.begin(true);
+        views
+    }
+
+    #[test]
+    fn a_worker_that_leaves_while_it_is_let_in_stays_out() {
+        let mut views = letting_in();
         assert!(views.lets_in(1));
         views.leave(1);
         assert!(views.begin(true) && views.proposed() == Some((3, vec![1])));
@@ -323,12 +329,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_is_lost_while_it_is_let_in_stays_out() {
-        let mut views = Views::default();
-        views.lose(1);
-        views.begin(true);
-        views.install(0);
-        views.seek(BTreeSet::from([1]));
-        views.begin(true);
+        let mut views = letting_in();
         views.lose(1);
         assert!(views.begin(true) && views.proposed() == Some((3, vec![1])));
         views.install(0);

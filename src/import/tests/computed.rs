@@ -2,6 +2,16 @@
 
 use super::*;
 
+fn scalar(name: &str, value: i32) -> NodeDef {
+    let tensor = TensorProto {
+        dtype: I32,
+        tensor_shape: Some(shape(&[])),
+        int_val: vec![value],
+        ..TensorProto::default()
+    };
+    ints(name, &[value]).with("value", Value::Tensor(tensor))
+}
+
 /// The value of `output`, where each placeholder has the value of its name.
 fn computed(output: &Output, fed: &[(&str, Tensor)]) -> Tensor {
     let def = output.graph().snapshot().unwrap();
@@ -41,16 +51,6 @@ fn zero_times_a_pole_is_zero_and_so_is_its_gradient() {
 #[test]
 fn integers_of_shape_arithmetic_wrap_as_those_of_a_step_do() {
     let of = |nodes: Vec<NodeDef>| {
-        let scalar = |name: &str, value: i32| {
-            let tensor = TensorProto {
-                dtype: I32,
-                tensor_shape: Some(shape(&[])),
-                int_val: vec![value],
-                ..TensorProto::default()
-            };
-            let constant = node("Const", name, &[]).with("dtype", Value::Type(I32));
-            constant.with("value", Value::Tensor(tensor))
-        };
         let constants = [scalar("one", 1), scalar("two", 2), scalar("most", i32::MAX)];
         let all = constants.into_iter().chain([ints("many", &[65536, 65536, 3])]).chain(nodes);
         computed(&import(all.collect()).unwrap().output("y").unwrap(), &[])
@@ -117,17 +117,6 @@ fn segments_in_no_order_and_bands_beyond_a_matrix_are_refused() {
         let sum = node("SegmentSum", "y", &["x", "ids"]);
         assert_refused(vec![placeholder("x", &[2, 3]), ints("ids", &ids), sum], &["sorted"]);
     }
-    let scalar = |name: &str, value: i32| {
-        ints(name, &[value]).with(
-            "value",
-            Value::Tensor(TensorProto {
-                dtype: I32,
-                tensor_shape: Some(shape(&[])),
-                int_val: vec![value],
-                ..TensorProto::default()
-            }),
-        )
-    };
     let band = node("MatrixBandPart", "y", &["x", "lower", "upper"]);
     let of = |lower| {
         vec![placeholder("x", &[2, 3]), scalar("lower", lower), scalar("upper", 3), band.clone()]

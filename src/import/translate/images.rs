@@ -22,7 +22,7 @@ fn dims(x: &Output) -> Vec<i64> {
     x.tensor_type().shape.dims().iter().map(|dim| dim.map_or(-1, |dim| dim as i64)).collect()
 }
 
-/// How often `block` fits into a dimension, which stays unknown if it is.
+/// The number of blocks along a dimension; -1 if the dimension is unknown.
 fn part(dim: i64, block: i64) -> i64 {
     if dim < 0 { -1 } else { dim / block }
 }

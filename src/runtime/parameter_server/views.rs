@@ -39,7 +39,8 @@ impl ParameterServer {
         }
     }
 
-    /// `worker` is lost, which had left: takes it out if it has been let in but not begun since.
+    /// `worker` is lost. If it had left, and has been let in again but has not begun to train, it
+    /// is taken out.
     pub(super) fn take_out_again(&mut self, worker: u32) {
         if self.members.has_left(worker)
             && let Some(views) = self.views.as_mut().filter(|views| views.lets_in(worker))
@@ -232,8 +233,8 @@ impl ParameterServer {
         self.apply_all_rounds();
     }
 
-    /// Drops what does not count of workers that are out: a step whose gradient is dropped is
-    /// another one when it is taken again.
+    /// Drops the gradients that do not count of workers that are out. A step whose gradient is
+    /// dropped counts as another step when its worker takes it again.
     fn settle(&mut self, out: &BTreeMap<u32, Fate>) {
         for (worker, fate) in out {
             let task = self.task_of(*worker);

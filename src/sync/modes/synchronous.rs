@@ -99,15 +99,15 @@ struct Last {
     master: u64,
     /// The global step after it.
     reached: i64,
-    /// Of a worker that was lost since: whether the next one is in a round that others had ended by
-    /// then. No round was made without it before.
+    /// If the worker was lost since: whether others had then ended a round after this step. That
+    /// round has the worker's next gradient, since none was made without it before the loss.
     is_next_made: Option<bool>,
 }
 
 impl Policy for Barrier {
-    /// Counts a round with the first step of it that ends. A step that is taken again after others
-    /// have gone on is of a round that they have ended or, if its worker was lost meanwhile, most
-    /// often of one that they will end.
+    /// Counts a round when the first of its steps ends. A step that is taken again after others
+    /// have gone on counts none: its round is one that they have counted or, as long as there are
+    /// others, will count.
     fn count(&mut self, members: &Membership, now: &mut i64, step: &Ended) -> Counted {
         let is_of_others = |last: &Last| {
             let may_be = last.is_next_made.unwrap_or(true) || members.live(self.workers) > 1;

@@ -11,9 +11,10 @@ use crate::units::Time;
 
 /// The most that wait to begin a handshake.
 pub(super) const MOST_WAITING: usize = 1024;
-/// How long one waits at most. While it waits, what its sender sends again is taken for more of the
-/// same; what it sends later is heard, as long as it has not given up.
-pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(FIRST_PATIENCE.as_secs() * 500);
+/// How long one waits at most. Packets that its sender repeats meanwhile wait with it. Once it is
+/// given up, the next of them is a new connection: so this is shorter than the sender's patience.
+pub(super) const LONGEST_WAIT: Duration =
+    Duration::from_millis(FIRST_PATIENCE.as_millis() as u64 / 2);
 
 /// The handshakes that are under way.
 pub(super) struct Handshakes {
@@ -87,8 +88,8 @@ impl<T> Waiting<T> {
         self.count == 0
     }
 
-    /// Adds `one`, from `address`. Returns the one that has to go if these are too many: the last
-    /// that came from the address of which most wait.
+    /// Adds `one`, from `address`. If too many wait then, takes out and returns one: the last that
+    /// came from the address with the most.
     pub(super) fn add(&mut self, now: Time, address: IpAddr, one: T) -> Option<T> {
         self.by_address.entry(address).or_default().push_back((now, one));
         self.count += 1;
