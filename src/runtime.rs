@@ -57,6 +57,7 @@ pub use messages::{
     SessionAction, SessionAnswer, SessionCall, SessionId, StepId, Traffic, Values, WorkerMessage,
 };
 pub use own_values::{OwnValues, OwnValuesAnswer};
+pub(crate) use parameter_server::GRACE;
 pub use processor::Processor;
 pub(crate) use processor::{Gate, GatedProcessor, attempt, is_computing};
 pub(crate) use remote::ClientEnd;

@@ -7,7 +7,8 @@
 //! | any other, such as who only asks for the status | nothing |
 //!
 //! A master's id belongs to the peer that first registered a graph under it, until that peer is
-//! lost. Worker 0's task, which restores the training for all, may also say that others have left.
+//! lost. Worker 0's task, which restores the training for all, may also say that others have left;
+//! it and parameter servers, that they have lost them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,6 +137,11 @@ impl Access {
         let peers = self.peers.borrow();
         let peer = peers.get(peer.0 as usize).and_then(Option::as_ref);
         peer.is_some_and(|peer| peer.role == Role::Client)
+    }
+
+    /// The index of `task` among those that train, if it does.
+    pub(crate) fn worker_at(&self, task: &TaskName) -> Option<u32> {
+        self.cluster.worker_index(task)
     }
 
     /// Notes that `master` is `peer`'s.
@@ -271,9 +277,9 @@ impl Access {
     }
 
     fn check_worker(&self, role: Role, message: &PeerMessage) -> Result<(), Refusal> {
-        use ParameterServerMessage::{Flush, Install, Leave, Stopping};
+        use ParameterServerMessage::{Flush, Install, Leave, Lost, Stopping};
         let worker = match (message, role) {
-            (PeerMessage::ParameterServer(Leave { worker }), _) => worker,
+            (PeerMessage::ParameterServer(Leave { worker } | Lost { worker }), _) => worker,
             (PeerMessage::ParameterServer(Stopping), Role::Task(Some(_))) => {
                 return Err(Refusal::NoServer);
             }
@@ -285,8 +291,10 @@ impl Access {
             _ => return Ok(()),
         };
         let exists = *worker < self.workers;
+        let is_of_loss = matches!(message, PeerMessage::ParameterServer(Lost { .. }));
         match role {
             Role::Task(Some(0)) if exists => Ok(()),
+            Role::Task(None) if exists && is_of_loss => Ok(()),
             Role::Task(Some(own)) if own == *worker => Ok(()),
             _ => Err(Refusal::Worker),
         }

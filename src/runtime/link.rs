@@ -230,6 +230,11 @@ impl Actors {
         }
     }
 
+    /// Whether `peer` holds variables.
+    pub(crate) fn is_holder(&self, peer: PeerId) -> bool {
+        self.holders.borrow().contains(&peer)
+    }
+
     /// Hands a message to its actor.
     fn dispatch(&self, from: PeerId, message: PeerMessage) {
         match message {
@@ -261,6 +266,7 @@ impl Actors {
             }
             ParameterServerMessage::Stopping => self.stopping.set(Some(from)),
             ParameterServerMessage::Leave { .. }
+            | ParameterServerMessage::Lost { .. }
             | ParameterServerMessage::Flush { .. }
             | ParameterServerMessage::Flushed { .. }
             | ParameterServerMessage::Install(_)

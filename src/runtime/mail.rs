@@ -54,6 +54,8 @@ pub(crate) enum MasterMail {
     AlarmRings,
     /// The clock: the reset has reached its deadline.
     ResetDeadlineReached,
+    /// The clock: the reset of that number has waited for workers long enough.
+    ResetGraceIsOver { number: u64 },
     /// The clock: the time is over in which the peer might have come back as this client.
     ClientIsGone { peer: PeerId, client: u64 },
     /// The server: say what you wait for.

@@ -288,6 +288,12 @@ pub enum ParameterServerMessage {
         /// The worker's replica index in the training.
         worker: u32,
     },
+    /// Parameter server or the chief's task: it has lost this worker, and goes on without it. A
+    /// task that has never met the worker can't find out by itself.
+    Lost {
+        /// The worker's replica index in the training.
+        worker: u32,
+    },
     /// Task of the global step: who takes part in rounds is about to change. Make no more rounds
     /// until the new view comes. Answered by `Flushed`.
     Flush {

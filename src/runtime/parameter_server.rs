@@ -49,6 +49,7 @@ use crate::runtime::state::{
 use joins::Joins;
 use notices::Notices;
 use snapshots::Snapshots;
+pub(crate) use trainings::GRACE;
 use updating::Updates;
 
 /// Holds a task's variables and serves its worker.
@@ -226,6 +227,7 @@ impl ParameterServer {
     fn on_message(&mut self, from: PeerId, message: ParameterServerMessage) {
         match message {
             ParameterServerMessage::Leave { worker } => self.leave(worker),
+            ParameterServerMessage::Lost { worker } => self.hear_of_loss(worker),
             ParameterServerMessage::Flush { number, out } => self.on_flush(from, number, out),
             ParameterServerMessage::Flushed { number, progress } => {
                 self.flushed(from, number, &progress);

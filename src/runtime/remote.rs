@@ -352,6 +352,7 @@ impl Receive for RemoteMaster {
             MasterMail::FromPeer { .. }
             | MasterMail::ClientIsGone { .. }
             | MasterMail::ListSessions(_)
+            | MasterMail::ResetGraceIsOver { .. }
             | MasterMail::ResetDeadlineReached => {}
         }
     }

@@ -201,6 +201,11 @@ impl Membership {
         self.members.forget_all();
     }
 
+    /// Whether `worker` is waited for, and has not made ready to train.
+    pub(crate) fn is_expected(&self, worker: u32) -> bool {
+        self.members.state(worker) == State::Expected
+    }
+
     /// Whether `worker` is waited for: it has not departed.
     pub fn is_live(&self, worker: u32) -> bool {
         self.members.state(worker).is_waited_for()

@@ -49,11 +49,12 @@ pub enum Kind {
     Answered = 28,
     Known = 29,
     AskForMaster = 30,
+    Lost = 31,
 }
 
 impl Kind {
     /// All of them, by number.
-    pub(super) const ALL: [Self; 31] = [
+    pub(super) const ALL: [Self; 32] = [
         Self::GraphRegistered,
         Self::GraphDone,
         Self::Traced,
@@ -85,6 +86,7 @@ impl Kind {
         Self::Answered,
         Self::Known,
         Self::AskForMaster,
+        Self::Lost,
     ];
 
     /// What the number and the items of such a name count.
@@ -96,7 +98,7 @@ impl Kind {
             Self::AbortStep => ("step", ""),
             Self::GraphRegistered | Self::RegisterGraph => ("graph", ""),
             Self::DeregisterGraphs => ("of", "graphs"),
-            Self::Leave => ("worker", ""),
+            Self::Leave | Self::Lost => ("worker", ""),
             Self::Flush | Self::Flushed | Self::Install => ("view", ""),
             _ => ("number", ""),
         }
@@ -238,6 +240,7 @@ fn of_parameter_server(message: &ParameterServerMessage) -> Name {
     let (kind, number) = match message {
         Message::Reset { number, .. } => (Kind::Reset, *number),
         Message::Leave { worker } => (Kind::Leave, u64::from(*worker)),
+        Message::Lost { worker } => (Kind::Lost, u64::from(*worker)),
         Message::Flush { number, .. } => (Kind::Flush, u64::from(*number)),
         Message::Flushed { number, .. } => (Kind::Flushed, u64::from(*number)),
         Message::Install(view) => (Kind::Install, u64::from(view.number)),

@@ -90,8 +90,10 @@ impl SessionCreator {
             Some(format!("the global step went back from {global_step} to {now}"))
         });
         let Some(what) = gone else {
+            // A worker that was lost when the training went back may not have heard of it.
             let now = found.global_step.unwrap_or(0);
-            return self.with_own_values(session, now, None).await;
+            let restored = Some(now).filter(|now| *now < global_step);
+            return self.with_own_values(session, now, restored).await;
         };
         let is_untrained = global_step.max(found.global_step.unwrap_or(0)) == 0;
         if self.task.is_chief() {
@@ -250,8 +252,7 @@ impl SessionCreator {
                 others => departed.extend(others?),
             }
         }
-        let all = departed.left.iter().chain(&departed.lost);
-        self.task.tell_who_has_departed(all.copied());
+        self.task.tell_who_has_departed(&departed);
         Ok(departed)
     }
 

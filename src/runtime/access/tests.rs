@@ -106,6 +106,14 @@ fn a_worker_leaves_for_itself_and_the_chief_for_any() {
 }
 
 #[test]
+fn a_parameter_server_and_the_chief_say_whom_they_have_lost() {
+    let access = access();
+    let lost = |worker| ParameterServerMessage::Lost { worker }.into();
+    assert!(access.admits(PeerId(1), &lost(1)) && access.admits(WORKERS[0], &lost(1)));
+    assert!(!access.admits(WORKERS[1], &lost(0)) && !access.admits(PeerId(1), &lost(2)));
+}
+
+#[test]
 fn a_client_runs_graphs_only_where_sessions_are_served() {
     let access = access();
     let over = || PeerMessage::from(ParameterServerMessage::TrainingOver);

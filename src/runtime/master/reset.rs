@@ -1,4 +1,10 @@
 //! A master's reset: clears containers on the tasks of the cluster, and ends all its own sessions.
+//!
+//! Within a training it waits for the parameter servers, and for workers no longer than
+//! [`WORKER_GRACE`]: a dead worker must not keep the others from going on. One that only seemed
+//! dead sees by the global step that the training has gone back.
+
+use std::time::Duration;
 
 use actix::{AsyncContext, Context, SpawnHandle};
 
@@ -12,6 +18,10 @@ use crate::runtime::mail::{MasterMail, ResetContainers};
 use crate::runtime::messages::{ParameterServerMessage, SessionId};
 use crate::runtime::reply::Reply;
 
+/// How long a reset within a training waits for workers once all others have answered: longer than
+/// it takes to connect.
+const WORKER_GRACE: Duration = Duration::from_secs(3);
+
 /// A reset that waits for the answers of parameter servers.
 pub(super) struct Reset {
     /// The reset's number: late answers to an earlier reset are not taken for answers to this one.
@@ -22,7 +32,9 @@ pub(super) struct Reset {
     /// The departed workers of the training, if one goes on.
     departed: Departed,
     containers: Vec<String>,
-    timer: Option<SpawnHandle>,
+    within_training: bool,
+    /// The timers of its deadline and of the workers' grace.
+    timers: [Option<SpawnHandle>; 2],
     reply: Reply<Result<Departed>>,
 }
 
@@ -58,11 +70,18 @@ impl Master {
                 ParameterServerMessage::Reset { number, containers, within_training, incarnations },
             );
         }
-        let timer = deadline
+        let deadline = deadline
             .map(|deadline| self.set_timer(deadline, MasterMail::ResetDeadlineReached, context));
-        let departed = Departed::default();
-        self.reset =
-            Some(Reset { number, outstanding, variables: 0, departed, containers, timer, reply });
+        self.reset = Some(Reset {
+            number,
+            outstanding,
+            variables: 0,
+            departed: Departed::default(),
+            containers,
+            within_training,
+            timers: [deadline, None],
+            reply,
+        });
     }
 
     /// Whether `peer` is a worker that has stopped, and has not been met again.
@@ -83,39 +102,77 @@ impl Master {
         reset.outstanding.retain(|peer| *peer != from);
         reset.variables = reset.variables.saturating_add(variables);
         reset.departed.extend(departed);
-        if !reset.outstanding.is_empty() {
-            self.reset = Some(reset);
-            return;
-        }
-        if let Some(timer) = reset.timer {
-            context.cancel_future(timer);
-        }
-        let found = reset.variables > 0 || reset.containers.is_empty();
-        let none =
-            || Error::new(Code::NotFound, format!("no variable is in {:?}", reset.containers));
-        answer(reset.reply, if found { Ok(reset.departed) } else { Err(none()) });
+        let Reset { outstanding, departed, .. } = &mut reset;
+        outstanding.retain(|peer| self.dispensable(*peer).is_none_or(|one| !departed.has(one)));
+        self.go_on_with_reset(reset, context);
     }
 
-    pub(super) fn reset_deadline_reached(&mut self) {
-        if let Some(reset) = self.reset.take() {
-            let error = self.too_slow("the reset", &reset.outstanding);
-            answer(reset.reply, Err(error));
-        }
-    }
-
-    /// A task is lost: a reset that waits for it fails with `error`.
+    /// A task is lost: a reset that waits for it goes on without it, or fails with `error`.
     pub(super) fn reset_lost(&mut self, peer: PeerId, error: Error, context: &mut Context<Self>) {
-        let Some(reset) = self.reset.take_if(|reset| reset.outstanding.contains(&peer)) else {
+        let Some(mut reset) = self.reset.take_if(|reset| reset.outstanding.contains(&peer)) else {
             return;
         };
-        if let Some(timer) = reset.timer {
-            context.cancel_future(timer);
+        match self.dispensable(peer).filter(|_| reset.within_training) {
+            None => end(reset, Err(error), context),
+            Some(worker) => {
+                reset.departed.lost.insert(worker);
+                reset.outstanding.retain(|other| *other != peer);
+                self.go_on_with_reset(reset, context);
+            }
         }
-        answer(reset.reply, Err(error));
+    }
+
+    /// The reset of that number has waited for workers long enough.
+    pub(super) fn reset_grace_is_over(&mut self, number: u64, context: &mut Context<Self>) {
+        let Some(mut reset) = self.reset.take_if(|reset| reset.number == number) else { return };
+        let silent = std::mem::take(&mut reset.outstanding).into_iter();
+        reset.departed.lost.extend(silent.filter_map(|peer| self.dispensable(peer)));
+        self.go_on_with_reset(reset, context);
+    }
+
+    /// The worker at `peer`, if a training can go on without it: it holds none of its variables.
+    fn dispensable(&self, peer: PeerId) -> Option<u32> {
+        let actors = &self.link.actors;
+        let worker = actors.access.worker_at(&self.link.name(peer));
+        worker.filter(|_| actors.has_servers.get())
+    }
+
+    /// Answers `reset`, unless it still waits for tasks.
+    fn go_on_with_reset(&mut self, mut reset: Reset, context: &mut Context<Self>) {
+        if reset.outstanding.is_empty() {
+            let found = reset.variables > 0 || reset.containers.is_empty();
+            let none =
+                || Error::new(Code::NotFound, format!("no variable is in {:?}", reset.containers));
+            let outcome = if found { Ok(std::mem::take(&mut reset.departed)) } else { Err(none()) };
+            return end(reset, outcome, context);
+        }
+        let mut outstanding = reset.outstanding.iter();
+        let needs_none = outstanding.all(|peer| self.dispensable(*peer).is_some());
+        if reset.within_training && needs_none && reset.timers[1].is_none() {
+            let mail = MasterMail::ResetGraceIsOver { number: reset.number };
+            let over = self.clock.now().after(WORKER_GRACE);
+            reset.timers[1] = Some(self.set_timer(over, mail, context));
+        }
+        self.reset = Some(reset);
+    }
+
+    pub(super) fn reset_deadline_reached(&mut self, context: &mut Context<Self>) {
+        if let Some(reset) = self.reset.take() {
+            let error = self.too_slow("the reset", &reset.outstanding);
+            end(reset, Err(error), context);
+        }
     }
 
     /// The tasks that have not answered the reset, if one is under way.
     pub(super) fn reset_waits_for(&self) -> Option<String> {
         self.reset.as_ref().map(|reset| self.names(&reset.outstanding))
     }
+}
+
+/// Answers `reset`, and stops its timers.
+fn end(reset: Reset, outcome: Result<Departed>, context: &mut Context<Master>) {
+    for timer in reset.timers.into_iter().flatten() {
+        context.cancel_future(timer);
+    }
+    answer(reset.reply, outcome);
 }

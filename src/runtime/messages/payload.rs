@@ -181,6 +181,7 @@ impl ParameterServerMessage {
             Self::Flushed { progress, .. } => 4 + 28 * progress.len() as u64,
             Self::Install(view) => 4 + 8 * view.out.len() as u64 + 16 * view.back.len() as u64,
             Self::Leave { .. }
+            | Self::Lost { .. }
             | Self::TrainingOver
             | Self::AskForPlaces
             | Self::AskForRestoredValues

@@ -49,6 +49,11 @@ impl Joins {
         self.had_users = true;
     }
 
+    /// Whether the task `user` uses this task.
+    pub(super) fn is_used_by(&self, user: PeerId) -> bool {
+        self.users.contains(&user)
+    }
+
     pub(super) fn is_gone(&mut self, user: PeerId) {
         self.users.remove(&user);
     }

@@ -17,7 +17,7 @@ use crate::runtime::state::{Bound, StateValues};
 
 /// How long a worker whose task has fallen silent is still waited for: longer than it takes to
 /// connect again.
-const GRACE: Duration = Duration::from_secs(3);
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 impl ParameterServer {
     /// Makes a partition ready. One of a training step waits until the fence of its training is
@@ -143,7 +143,7 @@ impl ParameterServer {
         }
         if loss == Loss::Stopped {
             let lost = self.members.lose(self.worker_at(peer), masters);
-            return self.go_on_without_all(lost);
+            return self.tell_of_losses(lost);
         }
         let (silence, missed) = self.members.miss(self.worker_at(peer), masters);
         if missed.is_empty() {
@@ -161,7 +161,33 @@ impl ParameterServer {
     /// Loses those workers that have not been heard of since that silence began.
     pub(super) fn end_grace(&mut self, silence: u64) {
         let lost = self.members.lose_missed(silence);
+        self.tell_of_losses(lost);
+    }
+
+    /// Goes on without the workers that are `lost`, and tells the parameter servers and the chief:
+    /// one that has come back since may never have met them.
+    fn tell_of_losses(&mut self, lost: Vec<u32>) {
+        let (local, chief) = (self.link.local(), self.link.actors.chief.get());
+        let mut hearers = self.other_holders();
+        let is_heard = chief == Some(local) || self.link.actors.is_holder(local);
+        if self.link.actors.has_servers.get() && is_heard {
+            hearers.extend(chief.filter(|chief| *chief != local));
+            for worker in lost.iter().copied() {
+                let tell =
+                    |to: &PeerId| self.link.send(*to, ParameterServerMessage::Lost { worker });
+                hearers.iter().for_each(tell);
+            }
+        }
         self.go_on_without_all(lost);
+    }
+
+    /// Another task has lost `worker`. Who has met the worker finds out by itself.
+    pub(super) fn hear_of_loss(&mut self, worker: u32) {
+        let has_met = self.task_of(worker).is_some_and(|task| self.joins.is_used_by(task));
+        if !has_met && self.members.is_expected(worker) {
+            let lost = self.members.lose(Some(worker), &[]);
+            self.go_on_without_all(lost);
+        }
     }
 
     fn go_on_without_all(&mut self, workers: impl IntoIterator<Item = u32>) {

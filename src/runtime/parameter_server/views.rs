@@ -156,7 +156,7 @@ impl ParameterServer {
         self.flushed(own, number, &progress);
     }
 
-    fn other_holders(&self) -> Vec<PeerId> {
+    pub(super) fn other_holders(&self) -> Vec<PeerId> {
         let holders = self.link.actors.holders.borrow();
         holders.iter().copied().filter(|holder| *holder != self.link.local()).collect()
     }

@@ -103,12 +103,13 @@ impl Server {
         self.actors.parting.borrow_mut().push(Parting { message: message.clone(), to });
     }
 
-    /// Tells all tasks of the cluster `message`. That a worker leaves is for those alone that miss
-    /// it, which are returned; any other message is for all.
+    /// Tells all tasks of the cluster `message`. That a worker leaves or is lost is for those alone
+    /// that miss it, which are returned; any other message is for all.
     pub(crate) fn tell_all(&self, message: &ParameterServerMessage) -> Option<BTreeSet<PeerId>> {
+        use ParameterServerMessage::{Leave, Lost};
         let resolved = |task: TaskName| self.link.resolve(&task);
-        let is_for_few = matches!(message, ParameterServerMessage::Leave { worker: 1.. })
-            && self.actors.has_servers.get();
+        let is_for_few =
+            matches!(message, Leave { worker: 1.. } | Lost { .. }) && self.actors.has_servers.get();
         let few: Option<BTreeSet<PeerId>> = is_for_few.then(|| {
             let helpers = self.def.cluster.helpers().filter_map(resolved);
             self.link.who_misses_a_worker().into_iter().chain(helpers).collect()

@@ -3,17 +3,20 @@
 use super::Task;
 use crate::cluster::TaskName;
 use crate::runtime::{ParameterServerMessage, Places, Result};
+use crate::sync::Departed;
 use crate::training::record::Evaluation;
 
 impl Task {
-    /// Notifies all tasks of workers that take no more steps.
-    pub(in crate::training) fn tell_who_has_departed(
-        &self,
-        workers: impl IntoIterator<Item = u32>,
-    ) {
+    /// Tells the tasks that wait for them of workers that take no more steps, and of those that are
+    /// lost.
+    pub(in crate::training) fn tell_who_has_departed(&self, departed: &Departed) {
         let own = self.inner.replica.map(|replica| replica.worker);
-        for worker in workers.into_iter().filter(|worker| Some(*worker) != own) {
-            self.inner.parts.server.tell_all(&ParameterServerMessage::Leave { worker });
+        let left =
+            departed.left.iter().map(|one| (*one, ParameterServerMessage::Leave { worker: *one }));
+        let lost =
+            departed.lost.iter().map(|one| (*one, ParameterServerMessage::Lost { worker: *one }));
+        for (_, message) in left.chain(lost).filter(|(worker, _)| Some(*worker) != own) {
+            self.inner.parts.server.tell_all(&message);
         }
     }
 

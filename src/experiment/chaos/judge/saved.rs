@@ -53,13 +53,14 @@ impl Saved {
                 .filter(|(name, _)| name.starts_with("count"))
                 .map(|(_, value)| value.item::<f32>().map_or(u64::MAX, |value| value as u64))
                 .collect();
-            // Of a worker that dies in the midst of an asynchronous step, some have the gradient;
-            // of the workers that voted for a round, too, and the others may then lack the round.
+            // Of a worker that is lost in the midst of an asynchronous step, some have the
+            // gradient; of dead workers that voted for a round, too, and the others may then lack
+            // the round.
             let deaths = timeline.worker_crashes().count() as u64;
             let (lack, exceed) = match (needs.rounds, needs.vote) {
                 (true, false) => (0, 0),
                 (true, true) => (deaths, 0),
-                (false, _) => (deaths, deaths),
+                (false, _) => (timeline.worker_losses(), timeline.worker_losses()),
             };
             let is_whole = |count: &u64| (step - lack.min(*step)..=step + exceed).contains(count);
             found.unless(counts.iter().all(is_whole), Promise::Checkpoints, || {

@@ -1,11 +1,12 @@
 //! The faults of a run, and what they excuse.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::saved::Saved;
 use super::{Breaches, Promise, Trial};
 use crate::cluster::TaskName;
-use crate::runtime::{Code, Error};
+use crate::runtime::{Code, Error, GRACE};
 use crate::simulation::{Fault, FaultKind, Trigger};
 use crate::units::Time;
 
@@ -35,6 +36,26 @@ impl Timeline<'_> {
             FaultKind::Crash { task, restart_after } => Some((task, *restart_after)),
             _ => None,
         })
+    }
+
+    /// How many times a worker may have been lost in the midst of a step that others went on
+    /// without: it has died, or it was cut off or stood still for so long that it was given up.
+    pub(super) fn worker_losses(&self) -> u64 {
+        let mut apart: BTreeMap<&TaskName, Duration> = BTreeMap::new();
+        for fault in self.faults {
+            let (tasks, lasts): (Vec<&TaskName>, Duration) = match &fault.kind {
+                FaultKind::Freeze { task, lasts } => (vec![task], *lasts),
+                FaultKind::Partition { tasks, lasts } => (tasks.iter().collect(), *lasts),
+                FaultKind::OneWay { from, to, lasts } => (vec![from, to], *lasts),
+                _ => continue,
+            };
+            for worker in tasks.into_iter().filter(|task| !task.is_parameter_server()) {
+                *apart.entry(worker).or_default() += lasts;
+            }
+        }
+        let limit = self.trial.cluster.faults.silence + GRACE;
+        let given_up = apart.values().filter(|apart| **apart >= limit).count();
+        (self.worker_crashes().count() + given_up) as u64
     }
 
     pub(super) fn worker_crashes(&self) -> impl Iterator<Item = &TaskName> {
@@ -70,15 +91,35 @@ impl Timeline<'_> {
     /// Whether the training may lose what it has learnt, or a task that it can't go on without.
     fn may_end_it(&self) -> bool {
         let has_checkpoints = self.trial.has_checkpoints();
-        self.crashes().any(|(task, restart_after)| {
-            restart_after.is_none() || (task.is_parameter_server() && !has_checkpoints)
+        self.crashes().any(|(task, restart_after)| match restart_after {
+            None => self.is_needed(task),
+            Some(_) => task.is_parameter_server() && !has_checkpoints,
         })
+    }
+
+    /// Whether the training can't go on without `task`: it holds variables, or restores them.
+    fn is_needed(&self, task: &TaskName) -> bool {
+        let cluster = &self.trial.cluster.spec;
+        let is_chief = cluster.chief().as_ref() == Some(task);
+        task.is_parameter_server() || is_chief || !cluster.has_parameter_servers()
+    }
+
+    /// Whether nobody may know of a dead worker: all parameter servers that have met it have died,
+    /// too. It is waited for as one that has yet to come.
+    fn forgets_a_worker(&self) -> bool {
+        let tasks = self.trial.cluster.spec.tasks();
+        let mut servers = tasks.filter(TaskName::is_parameter_server);
+        let is_dead = |task: &TaskName| self.crashes().any(|(dead, _)| dead == task);
+        let mut crashes = self.crashes();
+        let stays_dead = crashes.any(|(task, back)| back.is_none() && !task.is_parameter_server());
+        stays_dead && servers.all(|server| is_dead(&server))
     }
 
     /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
     /// is of all workers that are there.
     pub(super) fn keeps_weights(&self) -> bool {
-        self.trial.mode.needs_all_workers() && !self.may_end_it()
+        let all_come_back = self.crashes().all(|(_, restart_after)| restart_after.is_some());
+        self.trial.mode.needs_all_workers() && all_come_back && !self.may_end_it()
     }
 
     /// Whether the weights have to be those of the undisturbed run in any case: no worker dies.
@@ -98,6 +139,7 @@ impl Timeline<'_> {
         let names_one = self.victims().any(|task| text.contains(&task.to_string()));
         let has_torn_all = self.has(is_tear) && saved.is_empty();
         let is_excused = match error.code {
+            Code::DeadlineExceeded if self.forgets_a_worker() => true,
             Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => {
                 self.may_end_it() || has_torn_all
             }

@@ -80,6 +80,34 @@ const MENDED: &[(&str, &str)] = &[
             { at = "13996us", crash = "ps:1", restart_after = "3089us" },
             { at = "125120us", crash = "worker:0", restart_after = "1499us" }]"#,
     ),
+    // A parameter server that had come back waited for ever for a worker that it had never met.
+    (
+        "sync, 1 backup, cancelling",
+        r#"[{ at = "65602us", crash = "ps:0", restart_after = "1867us" },
+            { at = "189830us", crash = "worker:2" }]"#,
+    ),
+    (
+        "async",
+        r#"[{ at = "56071us", crash = "ps:1", restart_after = "6762us" },
+            { at = "64463us", crash = "worker:0", restart_after = "42319us" },
+            { at = "118772us", crash = "worker:2" }]"#,
+    ),
+    // A chief that restored the variables waited for a dead worker to clear its own, and gave up;
+    // in the second of these, no other task that lived had ever met it.
+    (
+        "bounded staleness, slack 1",
+        r#"[{ at = "56071us", crash = "ps:1", restart_after = "6762us" },
+            { at = "118772us", crash = "worker:2" }]"#,
+    ),
+    (
+        "sync",
+        r#"[{ at = "120544us", crash = "ps:1", restart_after = "18555us" },
+            { at = "185767us", crash = "ps:0", restart_after = "2125us" },
+            { at = "254431us", crash = "worker:1" }]"#,
+    ),
+    // Half of a step of a worker that was cut off for so long that it counted as lost was taken
+    // for a breach, which docs/guarantees.md names as a limit.
+    ("async", r#"[{ at = "21187us", one_way = ["worker:1", "ps:0"], for = "4108675us" }]"#),
 ];
 
 /// The same, with other seeds.
