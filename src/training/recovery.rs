@@ -63,6 +63,16 @@ pub(super) fn given_up(root: &Error, why: &str) -> Error {
     Error { message: format!("{}; {why}", root.message), ..root.clone() }
 }
 
+/// The error of a session that could not be opened: `root`, extended by the last `error`. Its code
+/// is that of `error` if whoever starts again meets the same.
+pub(super) fn never_opened(root: &Error, error: Error) -> Error {
+    if is_end(&error) || error.code.is_of_storage() {
+        let task = error.task.or_else(|| root.task.clone());
+        return Error { code: error.code, task, ..given_up(root, &error.message) };
+    }
+    given_up(root, &format!("then {error}"))
+}
+
 /// The error of a training that has lost `what` after the error `root`. Trying again does not help;
 /// starting anew does.
 pub(super) fn lost_values(root: &Error, what: &str) -> Error {
@@ -102,6 +112,7 @@ pub(super) fn ended_behind(root: Option<Error>, reached: u64, step: u64) -> Erro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::TaskName;
 
     #[test]
     fn pauses_grow_until_there_is_no_more_trying_and_a_success_renews_them() {
@@ -136,6 +147,13 @@ mod tests {
             (error.code, error.message.as_str()),
             (Code::Unavailable, "ps:0 was lost; no luck")
         );
+        let lost = || Error::new(Code::VariablesLost, "gone").on(&TaskName::new("ps", 1));
+        let error = never_opened(&root, lost());
+        assert_eq!((error.code, error.task.clone()), (Code::VariablesLost, lost().task));
+        assert_eq!(error.message, "ps:0 was lost; gone");
+        let error = never_opened(&root, Error::new(Code::DeadlineExceeded, "too late"));
+        assert_eq!(error.code, Code::Unavailable);
+        assert_eq!(error.message, "ps:0 was lost; then DeadlineExceeded: too late");
         let error = ended_behind(Some(root), 12, 8);
         assert!(error.message.starts_with("ps:0 was lost; the training had reached step 12"));
         assert_eq!(error.code, Code::WorkersLeft);

@@ -161,7 +161,8 @@ impl SessionCreator {
                  back without its variables, and no checkpoint to restore",
                 missing.name
             );
-            return Err(Error::new(Code::VariablesLost, message));
+            let error = Error::new(Code::VariablesLost, message);
+            return Err(missing.task.iter().fold(error, Error::on));
         }
         let is_a_part_lost =
             !found.missing.is_empty() && found.missing.len() < self.scaffold.shared.len();

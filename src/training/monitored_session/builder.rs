@@ -17,7 +17,7 @@ use super::super::hooks::{
 use super::super::own_values::OwnVariables;
 use super::super::positions::Positions;
 use super::super::record::Beginning;
-use super::super::recovery::{Tries, given_up, is_mendable};
+use super::super::recovery::{Tries, is_mendable, never_opened};
 use super::super::scaffold::Scaffold;
 use super::super::session_creator::{Created, SessionCreator};
 use super::super::summary::SummaryWriter;
@@ -337,11 +337,7 @@ async fn create(task: &Task, creator: &SessionCreator, tries: &mut Tries) -> Res
         let pause = tries.pause().filter(|_| is_mendable(&error));
         let root: &mut Error = root.get_or_insert(error.clone());
         let Some(pause) = pause else {
-            return Err(if *root == error {
-                error
-            } else {
-                given_up(root, &format!("then {error}"))
-            });
+            return Err(if *root == error { error } else { never_opened(root, error) });
         };
         tracing::warn!(%error, ?pause, "the session can't be opened; trying again");
         task.sleep(pause).await;

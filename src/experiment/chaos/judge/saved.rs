@@ -55,12 +55,13 @@ impl Saved {
                 .collect();
             // Of a worker that is lost in the midst of an asynchronous step, some have the
             // gradient; of dead workers that voted for a round, too, and the others may then lack
-            // the round.
+            // the round; of a round all of whose workers are lost, too, and nobody counts it.
             let deaths = timeline.worker_crashes().count() as u64;
+            let losses = timeline.worker_losses();
             let (lack, exceed) = match (needs.rounds, needs.vote) {
-                (true, false) => (0, 0),
+                (true, false) => (0, losses / u64::from(trial.cluster.spec.num_workers())),
                 (true, true) => (deaths, 0),
-                (false, _) => (timeline.worker_losses(), timeline.worker_losses()),
+                (false, _) => (losses, losses),
             };
             let is_whole = |count: &u64| (step - lack.min(*step)..=step + exceed).contains(count);
             found.unless(counts.iter().all(is_whole), Promise::Checkpoints, || {
