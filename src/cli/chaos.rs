@@ -109,18 +109,28 @@ fn print_table(
     }
     write!(out, "{}", TextTable::new(rows).render(layout))?;
     report.runs.iter().filter_map(errors).try_for_each(|line| writeln!(out, "{line}"))?;
-    let path = scenario.scenario.as_deref();
-    let path = path.map(|path| format!("{} ", path.display())).unwrap_or_default();
-    let seed = scenario.seed.map(|seed| format!("--seed {seed} ")).unwrap_or_default();
     for run in &report.runs {
         for broken in &run.broken {
             print_broken(out, &run.run, broken)?;
-            let (run, faults) = (&run.run, &broken.faults);
-            let which = format!("{path}{seed}--run '{run}' --set 'fault={faults}'");
-            writeln!(out, "  to replay it:\n    trainyard {command} {which} --chaos 0")?;
+            let replay = replay(command, scenario, (&run.run, &broken.faults));
+            writeln!(out, "  to replay it:\n    {replay}")?;
         }
     }
     Ok(())
+}
+
+/// The command line that tries `run` of the same scenario under `faults`.
+fn replay(command: &str, scenario: &ScenarioArgs, (run, faults): (&str, &str)) -> String {
+    let mut words = vec!["trainyard".to_owned(), command.to_owned()];
+    words.extend(scenario.scenario.iter().map(|path| path.display().to_string()));
+    words.extend(scenario.seed.map(|seed| format!("--seed {seed}")));
+    words.extend(scenario.unset.iter().map(|change| format!("--unset '{change}'")));
+    words.extend(scenario.sets.iter().map(|change| format!("--set '{change}'")));
+    words.push(format!("--run '{run}' --set 'fault={faults}' --chaos 0"));
+    if !scenario.program.is_empty() {
+        words.push(format!("-- {}", scenario.program.join(" ")));
+    }
+    words.join(" ")
 }
 
 /// What a timeline breaks.
@@ -155,6 +165,20 @@ fn errors(run: &ChaosRun) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_replay_has_all_that_was_changed_in_the_scenario() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            scenario: ScenarioArgs,
+        }
+        let given = ["sim", "a.toml", "--seed", "7", "--set", "stop.steps=3", "--unset", "fault"];
+        let line = <Line as clap::Parser>::parse_from(given);
+        let expected = "trainyard sim a.toml --seed 7 --unset 'fault' --set 'stop.steps=3' \
+                        --run 'sync' --set 'fault=[]' --chaos 0";
+        assert_eq!(replay("sim", &line.scenario, ("sync", "[]")), expected);
+    }
 
     #[test]
     fn the_errors_of_trainings_that_ended_early_are_told_by_their_codes() {

@@ -50,12 +50,12 @@ impl Master {
         }
     }
 
-    /// Fails the steps that wait for `peer`, and tells the other tasks of each. A training step
-    /// that has a part there fails even if that is done, once the peer has restarted: what it has
-    /// done is lost, and others may wait for it.
+    /// Fails the steps that wait for `peer`, and tells the other tasks of each. A step that has a
+    /// part there fails even if that is done, once the peer has restarted: what it has done is
+    /// lost, perhaps with values that it had sent, and others may wait for it.
     fn fail_steps_at(&mut self, peer: PeerId, loss: Loss) {
-        let is_hit = |_: &Self, id: StepId, step: &Step| {
-            let is_undone = loss == Loss::Restarted && id.trains && step.has_part_at(peer);
+        let is_hit = |_: &Self, _: StepId, step: &Step| {
+            let is_undone = loss == Loss::Restarted && step.has_part_at(peer);
             is_undone || step.unanswered().contains(&peer)
         };
         self.fail_steps(is_hit, |master, step| {
@@ -64,27 +64,26 @@ impl Master {
         });
     }
 
-    /// Asks a silent `peer`, once it answers again, whether it has restarted, if training steps go
-    /// on that have ended their part there. Nothing else would tell: they wait elsewhere, perhaps
+    /// Asks a silent `peer`, once it answers again, whether it has restarted, if steps go on that
+    /// have ended their part there. Nothing else would tell: they wait elsewhere, perhaps
     /// for a worker that waits until the chief gives the variables of `peer` new values, and the
     /// chief's step may be one of them.
     fn ask_whether_known(&mut self, peer: PeerId, loss: Loss) {
-        let has_done = |(id, step): (&StepId, &Step)| id.trains && step.has_part_at(peer);
-        if loss == Loss::Silent && self.steps.iter().any(has_done) {
+        if loss == Loss::Silent && self.steps.values().any(|step| step.has_part_at(peer)) {
             self.link.send(peer, WorkerMessage::AskForMaster { master: self.id });
         }
     }
 
-    /// `peer` knows this master, or has restarted since it was lost: what training steps had done
-    /// there is lost, too.
+    /// `peer` knows this master, or has restarted since it was lost: what steps had done there
+    /// is lost, too.
     pub(super) fn answered_whether_known(&mut self, peer: PeerId, is_known: bool) {
         if is_known {
             return;
         }
-        let is_hit = |master: &Self, id: StepId, step: &Step| {
+        let is_hit = |master: &Self, _: StepId, step: &Step| {
             let session = master.sessions.get(&step.session);
             let has_lost = session.is_some_and(|session| session.lost.contains_key(&peer));
-            id.trains && step.has_part_at(peer) && has_lost
+            step.has_part_at(peer) && has_lost
         };
         self.fail_steps(is_hit, |master, step| {
             let what = format!("step {} waited for others", step.number);

@@ -109,7 +109,7 @@ impl MonitoredSession {
 
     /// Whether a new session may mend `error`. While variables are being restored, a step can find
     /// them without values, or its gradient can be of a version that is gone.
-    fn can_recover_from(&self, error: &Error) -> bool {
+    pub(super) fn can_recover_from(&self, error: &Error) -> bool {
         let may_be_reset =
             error.code == Code::FailedPrecondition && self.creator.checkpoints.is_some();
         is_mendable(error)

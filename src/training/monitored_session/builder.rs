@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::checkpoint::Stores;
 use crate::graph::{Graph, Output};
 use crate::import::drawn;
-use crate::runtime::{Error, Result, ServerTarget, SessionOptions};
+use crate::runtime::{Code, Error, Result, ServerTarget, SessionOptions};
 
 use super::super::checkpointing::Checkpointing;
 use super::super::checkpoints::Checkpoints;
@@ -256,7 +256,9 @@ impl Builder {
             tries,
         };
         match opened.begin_at(global_step).await {
-            Err(error) if is_mendable(&error) => opened.recover(error).await.map(drop)?,
+            Err(error) if opened.can_recover_from(&error) => {
+                opened.recover(error).await.map(drop)?;
+            }
             told => told?,
         }
         opened.task.trains();
@@ -334,7 +336,11 @@ async fn create(task: &Task, creator: &SessionCreator, tries: &mut Tries) -> Res
             Ok(created) => return Ok(created),
             Err(error) => error,
         };
-        let pause = tries.pause().filter(|_| is_mendable(&error));
+        // The chief may have cleared the values that this worker had found, to give all new ones.
+        let may_be_reset = error.code == Code::FailedPrecondition && !task.is_chief();
+        let pause = tries.pause().filter(|_| is_mendable(&error) || may_be_reset);
+        // What is told is the loss behind it, if there is one.
+        root.take_if(|root: &mut Error| root.code == Code::FailedPrecondition);
         let root: &mut Error = root.get_or_insert(error.clone());
         let Some(pause) = pause else {
             return Err(if *root == error { error } else { never_opened(root, error) });

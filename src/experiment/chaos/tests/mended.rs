@@ -112,6 +112,41 @@ const MENDED: &[(&str, &str)] = &[
 
 /// The same, with other seeds.
 const MENDED_OF_SEEDS: &[(u64, &str, &str)] = &[
+    // A worker that ended, since the training was over, did not say that it had left.
+    (
+        77,
+        "bounded staleness, slack 1",
+        r#"[{ at = "110249us", crash = "worker:2", restart_after = "36836us" },
+            { at = "173506us", crash = "ps:0" }]"#,
+    ),
+    (
+        77,
+        "elastic averaging, every 2, alpha 0.3",
+        r#"[{ at = "160868us", crash = "worker:1", restart_after = "3572us" },
+            { at = "223541us", partition = ["ps:0", "worker:1"], for = "532968us" },
+            { at = "246318us", crash = "ps:1", restart_after = "9516us" }]"#,
+    ),
+    // A worker whose first session found values that the chief then cleared, to give all new ones,
+    // ended with an error.
+    (
+        77,
+        "sync",
+        r#"[{ at = "500us", freeze = "worker:1", for = "644702us" },
+            { at = "520us", crash = "ps:1", restart_after = "493us" }]"#,
+    ),
+    (
+        77,
+        "local SGD, weights",
+        r#"[{ at = "942us", freeze = "worker:1", for = "644702us" },
+            { at = "1000us", crash = "ps:1", restart_after = "493us" }]"#,
+    ),
+    // A checkpoint waited for a signal that a parameter server had sent, and that died with it.
+    (
+        77,
+        "sync",
+        r#"[{ at = "97100us", freeze = "ps:1", for = "87310us" },
+            { at = "120ms", crash = "ps:0", restart_after = "23457us" }]"#,
+    ),
     // A chief that found the variables lost on its second try told the first try's error.
     (
         77,
