@@ -254,8 +254,8 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
     let register = |master| {
         let partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
         let (graph, partition) = (graph(master), Arc::new(partition));
-        let (isolated, is_again, functions) = (None, false, None);
-        WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions }
+        let (isolated, is_again, functions, counted_by) = (None, false, None, None);
+        WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions, counted_by }
     };
     let run = |master| WorkerMessage::RunGraph {
         step: step(master),
@@ -391,7 +391,15 @@ async fn fails_the_step_of_a_packed_value_that_asks_for_too_much() -> Result<()>
     };
     let graph = GraphHandle { master: 7, number: 0 };
     let (partition, isolated, is_again, functions) = (Arc::new(partition), None, false, None);
-    let register = WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions };
+    let counted_by = None;
+    let register = WorkerMessage::RegisterGraph {
+        graph,
+        partition,
+        isolated,
+        is_again,
+        functions,
+        counted_by,
+    };
     let step = |number| StepId { master: 7, number, trains: false };
     let run = |number| WorkerMessage::RunGraph {
         step: step(number),

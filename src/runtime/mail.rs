@@ -111,6 +111,8 @@ pub(crate) struct Binding {
     pub(crate) replicas: Vec<Replica>,
     /// Whether it counts their steps.
     pub(crate) counts: bool,
+    /// The task that counts them, and its incarnation, as the master has met it.
+    pub(crate) counted_by: Option<Box<(TaskName, u64)>>,
     /// Whether a training step is to be taken again with it: parts of the earlier attempt may have
     /// been carried out.
     pub(crate) is_again: bool,

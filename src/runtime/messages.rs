@@ -195,6 +195,10 @@ pub enum WorkerMessage {
         is_again: bool,
         /// The devices that the functions of its conditions and loops may be on, if it has any.
         functions: Option<Box<Placing>>,
+        /// The task that counts the steps of the partition's training, if it is of one, and the
+        /// incarnation of it that the master has met: what an earlier one has told of who takes
+        /// part holds no longer.
+        counted_by: Option<Box<(TaskName, u64)>>,
     },
     /// Master: the session is closed, forget these partitions.
     DeregisterGraphs {

@@ -126,9 +126,16 @@ impl Worker {
     /// Takes a message whose values are in the memory of the device that they are for.
     fn take(&mut self, from: PeerId, message: WorkerMessage) {
         match message {
-            WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions } => {
-                let functions = functions.as_deref();
-                self.register((from, graph), partition, (isolated, is_again), functions)
+            WorkerMessage::RegisterGraph {
+                graph,
+                partition,
+                isolated,
+                is_again,
+                functions,
+                counted_by,
+            } => {
+                let of = (isolated, is_again, counted_by);
+                self.register((from, graph), partition, of, functions.as_deref())
             }
             WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 self.deregister(&graphs, isolated)

@@ -113,12 +113,15 @@ impl Participation {
     }
 
     /// `decider` has restarted as `incarnation`, and knows nothing of what it has told before.
-    pub fn forget_earlier_life(&mut self, decider: u32, incarnation: u64) {
+    /// Returns whether it had told something.
+    pub fn forget_earlier_life(&mut self, decider: u32, incarnation: u64) -> bool {
         let is_earlier = |told: &Told| told.incarnation.is_some_and(|own| own < incarnation);
-        if self.told.get(&decider).is_some_and(is_earlier) {
+        let has_told = self.told.get(&decider).is_some_and(is_earlier);
+        if has_told {
             self.told.remove(&decider);
             self.revision += 1;
         }
+        has_told
     }
 
     /// Begins another training, in which all take part.
@@ -180,9 +183,10 @@ mod tests {
         part.install((0, Some(1)), view(7, [1, 2]));
         part.install((0, Some(2)), view(1, [1]));
         assert!(!part.has(1, 9) && part.has(2, 9));
-        part.forget_earlier_life(0, 2);
-        assert!(!part.has(1, 9));
-        part.forget_earlier_life(0, 3);
-        assert!(part.has(1, 9));
+        assert!(!part.forget_earlier_life(0, 2) && !part.has(1, 9));
+        assert!(part.forget_earlier_life(0, 3) && part.has(1, 9));
+        part.flush((0, Some(3)), 2, vec![1]);
+        assert!(!part.forget_earlier_life(0, 3) && part.is_held());
+        assert!(part.forget_earlier_life(0, 4) && !part.is_held() && !part.is_leaving(1));
     }
 }

@@ -39,8 +39,9 @@ const STRANGER: PeerId = PeerId(6);
 fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
     let partition = Partition::empty(TaskName::new("ps", 0), crate::cluster::LocalDevice::cpu(0));
     let (partition, is_again) = (Arc::new(partition), false);
-    let functions = None;
-    WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions }.into()
+    let (functions, counted_by) = (None, None);
+    WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions, counted_by }
+        .into()
 }
 
 fn run(step: StepId, graph: GraphHandle) -> PeerMessage {

@@ -50,12 +50,12 @@ impl Master {
         }
     }
 
-    /// Fails the steps that wait for `peer`, and tells the other tasks of each. A step that has a
-    /// part there fails even if that is done, once the peer has restarted: what it has done is
-    /// lost, perhaps with values that it had sent, and others may wait for it.
+    /// Fails the steps that wait for `peer`, and tells the other tasks of each. A training step
+    /// that has a part there fails even if that is done, once the peer has restarted: what it has
+    /// done is lost, and others may wait for it.
     fn fail_steps_at(&mut self, peer: PeerId, loss: Loss) {
-        let is_hit = |_: &Self, _: StepId, step: &Step| {
-            let is_undone = loss == Loss::Restarted && step.has_part_at(peer);
+        let is_hit = |_: &Self, id: StepId, step: &Step| {
+            let is_undone = loss == Loss::Restarted && step.is_undone_with(peer, id.trains);
             is_undone || step.unanswered().contains(&peer)
         };
         self.fail_steps(is_hit, |master, step| {
@@ -69,7 +69,8 @@ impl Master {
     /// for a worker that waits until the chief gives the variables of `peer` new values, and the
     /// chief's step may be one of them.
     fn ask_whether_known(&mut self, peer: PeerId, loss: Loss) {
-        if loss == Loss::Silent && self.steps.values().any(|step| step.has_part_at(peer)) {
+        let has_done = |(id, step): (&StepId, &Step)| step.is_undone_with(peer, id.trains);
+        if loss == Loss::Silent && self.steps.iter().any(has_done) {
             self.link.send(peer, WorkerMessage::AskForMaster { master: self.id });
         }
     }
@@ -80,10 +81,10 @@ impl Master {
         if is_known {
             return;
         }
-        let is_hit = |master: &Self, _: StepId, step: &Step| {
+        let is_hit = |master: &Self, id: StepId, step: &Step| {
             let session = master.sessions.get(&step.session);
             let has_lost = session.is_some_and(|session| session.lost.contains_key(&peer));
-            step.has_part_at(peer) && has_lost
+            step.is_undone_with(peer, id.trains) && has_lost
         };
         self.fail_steps(is_hit, |master, step| {
             let what = format!("step {} waited for others", step.number);

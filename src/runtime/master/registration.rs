@@ -39,6 +39,7 @@ impl Master {
         };
         let (isolated, placing) = (self.scope_of(id), self.placing_of(id));
         let is_again = accepted.run.origin.is_some_and(|origin| origin.is_again);
+        let counted_by = self.counted_by(&partitions);
         let mut ready = Ready { parts: Vec::new(), fed_fetches };
         for (partition, peer) in partitions {
             let graph = GraphHandle { master: self.id, number: self.next_graph };
@@ -46,12 +47,20 @@ impl Master {
             let registration =
                 Registration { at: peer, session: id, request: Arc::clone(&request) };
             self.registering.insert(graph, registration);
-            ready.parts.push(Part::new(peer, graph, &partition));
+            let senders = partition.receives.iter().map(|receive| &receive.from);
+            let senders = senders.filter_map(|task| self.link.resolve(task)).collect();
+            ready.parts.push(Part::new((peer, graph), &partition, senders));
             let has_functions = partition.nodes.iter().any(|node| Flow::of(&node.op).is_some());
             let functions = has_functions.then(|| Box::new(placing.clone()));
-            let partition = Arc::new(partition);
-            let order =
-                WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions };
+            let (partition, counted_by) = (Arc::new(partition), counted_by.clone());
+            let order = WorkerMessage::RegisterGraph {
+                graph,
+                partition,
+                isolated,
+                is_again,
+                functions,
+                counted_by,
+            };
             self.link.send(peer, order);
         }
         let session = self.sessions.get_mut(&id).expect("it was just there");
@@ -68,6 +77,12 @@ impl Master {
         let outstanding = ready.parts.iter().map(|part| part.graph).collect();
         plans
             .insert(request, StepPlan::Registering { ready, outstanding, waiting: vec![accepted] });
+    }
+
+    /// The task that counts the steps of `partitions`, if they train, and its incarnation.
+    fn counted_by(&self, partitions: &[(Partition, PeerId)]) -> Option<Box<(TaskName, u64)>> {
+        let (counts, peer) = partitions.iter().find(|(partition, _)| partition.counts_steps())?;
+        Some(Box::new((counts.task.clone(), self.link.incarnation(*peer)?)))
     }
 
     /// Prunes, places and partitions a session's graph for `request`.

@@ -47,6 +47,8 @@ pub(super) struct Ready {
 pub(super) struct Part {
     pub(super) peer: PeerId,
     pub(super) graph: GraphHandle,
+    /// The tasks that send it values or signals.
+    pub(super) senders: Vec<PeerId>,
     /// The positions of the feeds that it takes, among the step's feeds, in its order.
     pub(super) feeds: Vec<u32>,
     /// The positions of the fetches that it gives, among the step's fetches, in its order.
@@ -159,10 +161,16 @@ impl Ready {
 }
 
 impl Part {
-    pub(super) fn new(peer: PeerId, graph: GraphHandle, partition: &Partition) -> Self {
+    /// The part at `peer` of a step, with a partition that gets values of `senders`.
+    pub(super) fn new(
+        (peer, graph): (PeerId, GraphHandle),
+        partition: &Partition,
+        senders: BTreeSet<PeerId>,
+    ) -> Self {
+        let senders = senders.into_iter().collect();
         let feeds = partition.feeds.iter().map(|(feed, _)| *feed).collect();
         let fetches = partition.fetches.iter().map(|(fetch, _)| *fetch).collect();
-        Self { peer, graph, feeds, fetches }
+        Self { peer, graph, senders, feeds, fetches }
     }
 }
 

@@ -49,6 +49,19 @@ impl Step {
     pub(super) fn has_part_at(&self, peer: PeerId) -> bool {
         self.plan.parts.iter().any(|part| part.peer == peer)
     }
+
+    /// Whether a part that has not ended gets values of `peer`: they may be lost with it, though
+    /// its own part has ended.
+    fn may_miss_values_of(&self, peer: PeerId) -> bool {
+        let waiting = |part: &&Part| self.outstanding.contains(&part.graph);
+        self.plan.parts.iter().filter(waiting).any(|part| part.senders.contains(&peer))
+    }
+
+    /// Whether the restart of `peer` undoes it, where it waits for others. What `peer` has done of
+    /// a training step is lost; of another step, what it has sent may be.
+    pub(super) fn is_undone_with(&self, peer: PeerId, trains: bool) -> bool {
+        self.may_miss_values_of(peer) || trains && self.has_part_at(peer)
+    }
 }
 
 impl Master {

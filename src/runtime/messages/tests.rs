@@ -125,7 +125,8 @@ fn messages() -> Vec<PeerMessage> {
     ];
     let register = |partition| {
         let (partition, functions) = (Arc::new(partition), Some(Box::new(placing())));
-        WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions }
+        let counted_by = Some(Box::new((TaskName::new("ps", 1), 7)));
+        WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions, counted_by }
     };
     let registered = some_partitions().into_iter().map(register);
     let to_workers = [
@@ -302,6 +303,7 @@ fn a_graph_is_as_long_as_its_large_constants_where_it_is_extended_and_registered
         isolated: None,
         is_again: false,
         functions: None,
+        counted_by: None,
     };
     for message in [MasterMessage::Called(Box::new(call)).into(), PeerMessage::from(register)] {
         let counted = message.wire_size().0 as f64;

@@ -23,6 +23,7 @@ impl ParameterServer {
     /// Makes a partition ready. One of a training step waits until the fence of its training is
     /// lifted, and until all workers have left a training that its own worker has left already.
     pub(super) fn make_ready(&mut self, binding: Binding) {
+        self.forget_earlier_deciders(&binding);
         self.begin_views(&binding);
         self.has_come(binding.from, binding.graph.master);
         if self.is_held_off(&binding) { self.held_off.push(binding) } else { self.bind(binding) }

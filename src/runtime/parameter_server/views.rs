@@ -32,6 +32,19 @@ impl ParameterServer {
         self.views = Some(views);
     }
 
+    /// Forgets what earlier lives of the task that counts the steps of `binding`, and of the task
+    /// whose master registers it, have told of views: the present ones know nothing of it.
+    pub(super) fn forget_earlier_deciders(&mut self, binding: &Binding) {
+        if let Some(incarnation) = self.link.incarnation(binding.from) {
+            self.part.forget_earlier_life(binding.from.0, incarnation);
+        }
+        let Some((task, incarnation)) = binding.counted_by.as_deref() else { return };
+        let Some(peer) = self.link.resolve(task) else { return };
+        if self.part.forget_earlier_life(peer.0, *incarnation) {
+            self.link.has_restarted(task, *incarnation);
+        }
+    }
+
     /// `worker` is lost: takes it out of the view, if that is decided here.
     pub(super) fn take_out(&mut self, worker: u32) {
         if let Some(views) = &mut self.views {

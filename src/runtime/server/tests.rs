@@ -38,7 +38,8 @@ fn register(number: u64) -> WorkerMessage {
     let partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
     let partition = Arc::new(Partition { nodes: Arc::new(vec![commit]), slots: 3, ..partition });
     let (graph, isolated, is_again, functions) = (graph(number), None, false, None);
-    WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions }
+    let counted_by = None;
+    WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions, counted_by }
 }
 
 /// Has `server` hear of `message`, and of what follows from it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::DeviceName;
+use crate::cluster::{DeviceName, TaskName};
 use crate::graph::Op;
 use crate::partition::Partition;
 use crate::transport::PeerId;
@@ -40,7 +40,7 @@ impl Worker {
         &mut self,
         (from, graph): (PeerId, GraphHandle),
         partition: Arc<Partition>,
-        (scope, is_again): (Option<Scope>, bool),
+        (scope, is_again, counted_by): (Option<Scope>, bool, Option<Box<(TaskName, u64)>>),
         functions: Option<&Placing>,
     ) {
         let checked = self.check_room(graph, &partition);
@@ -63,6 +63,7 @@ impl Worker {
             variables,
             replicas: partition.replicas(),
             counts: partition.counts_steps(),
+            counted_by,
             is_again,
         });
         let binding = Binding { attempt, master: from, partition, scope, flow_sessions };

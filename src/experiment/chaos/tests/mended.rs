@@ -105,6 +105,15 @@ const MENDED: &[(&str, &str)] = &[
             { at = "185767us", crash = "ps:0", restart_after = "2125us" },
             { at = "254431us", crash = "worker:1" }]"#,
     ),
+    // A parameter server still kept out a worker that an earlier life of the task of the global
+    // step had taken out.
+    (
+        "sync",
+        r#"[{ at = "31ms", crash = "ps:1", restart_after = "18ms" },
+            { at = "50ms", crash = "worker:1", restart_after = "370ms" },
+            { at = "136ms", crash = "worker:0", restart_after = "139ms" },
+            { at = "395ms", crash = "ps:0", restart_after = "3ms" }]"#,
+    ),
     // Half of a step of a worker that was cut off for so long that it counted as lost was taken
     // for a breach, which docs/guarantees.md names as a limit.
     ("async", r#"[{ at = "21187us", one_way = ["worker:1", "ps:0"], for = "4108675us" }]"#),
@@ -146,6 +155,24 @@ const MENDED_OF_SEEDS: &[(u64, &str, &str)] = &[
         "sync",
         r#"[{ at = "97100us", freeze = "ps:1", for = "87310us" },
             { at = "120ms", crash = "ps:0", restart_after = "23457us" }]"#,
+    ),
+    // A parameter server still kept out a worker that an earlier life of the task of the global
+    // step had taken out, or was about to.
+    (
+        77,
+        "local SGD, weights",
+        r#"[{ at = "127180us", crash = "ps:1", restart_after = "20448us" },
+            { at = "153922us", crash = "worker:1", restart_after = "1355563us" },
+            { at = "303365us", crash = "worker:0", restart_after = "143853us" },
+            { at = "480482us", crash = "ps:0", restart_after = "25059us" }]"#,
+    ),
+    (
+        77,
+        "local SGD, weights",
+        r#"[{ at = "127180us", crash = "ps:1", restart_after = "20448us" },
+            { at = "153922us", crash = "worker:1", restart_after = "1355563us" },
+            { at = "303365us", crash = "worker:0", restart_after = "143853us" },
+            { at = "447360us", crash = "ps:0", restart_after = "25059us" }]"#,
     ),
     // A chief that found the variables lost on its second try told the first try's error.
     (
