@@ -27,7 +27,7 @@
 //! | adding 1 to `global_step` | ends a training step, as an optimizer's own operation does here |
 //! | `ApplyAdam` reads powers of β that all variables share | each variable has its own, set when its slot is |
 //! | two unknown sizes are compared in the step | both are taken to be the batch's; a step where they differ fails |
-//! | random operations are seeded by `seed` and `seed2`, and draw anew in each run | by these, the graph's seed and the name; the numbers differ from TensorFlow's. They draw anew with each global step; without one, and in functions, they draw the same in each run |
+//! | random operations are seeded by `seed` and `seed2`, and draw anew in each run | by these, the graph's seed and the name; the numbers differ from TensorFlow's. They draw anew with each global step, call of a function and round of a loop of functions; without a global step, the same in each run |
 //! | `If` and `While` have functions that may have state | functions without state; so have loops of `Enter` and `Exit`, which become such a `While`. What a body pushes on a stack has one shape in all iterations |
 //! | each assignment within such a function changes the variable | a variable that the function changes is read before it and assigned after it, once, where the branch that does so has run. Optimizers' updates are refused there |
 //! | a list of tensors, or a TensorArray, has elements of any shapes, and each is written once | a value whose first axis counts the elements; those that nothing was written to are 0. The lists of a list all have as many elements |

@@ -5,6 +5,7 @@ mod cells;
 mod condition;
 mod control;
 mod dilation;
+mod draws;
 mod einsum;
 mod emit;
 mod images;
@@ -32,6 +33,7 @@ use crate::graph::{Graph, Op, OpId, Output};
 use crate::operations::Guard;
 use crate::tensor::Tensor;
 use cells::Cell;
+use draws::Draws;
 use state::Roles;
 
 /// The outputs of a node.
@@ -56,6 +58,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         control::find,
         list::find,
         norm::find,
+        draws::find,
         state::find,
     ];
     families.iter().find_map(|family| family(kind))
@@ -108,6 +111,7 @@ pub(super) struct Importer<'a> {
     roles: Roles,
     /// Within a function: the variables of the graph around it.
     cells: Vec<Cell>,
+    draws: Draws,
     /// Whether nodes keep their devices; if not, the scopes in force place them.
     keeps_devices: bool,
     built_at: &'static Location<'static>,
@@ -135,6 +139,7 @@ impl<'a> Importer<'a> {
             folded,
             roles: Roles::of(def, nodes),
             cells: Vec::new(),
+            draws: Draws::default(),
             keeps_devices: true,
             built_at,
         }

@@ -12,7 +12,7 @@ use crate::import::value::Value;
 use crate::import::wire::{Argument, FunctionDef};
 use crate::operations::{Array, Change, Dynamic, If, Logical, While};
 use crate::tensor::{DType, PartialShape};
-use inner::{Inner, inner};
+use inner::{Given, Inner, inner};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
@@ -36,9 +36,16 @@ const MOST_ROUNDS: usize = 6;
 fn condition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let condition = importer.input(node, 0)?;
     let mut arguments = arguments(importer, node, 1)?;
+    let branches = [node.def.function("then_branch")?, node.def.function("else_branch")?];
+    let counter = importer.counter_for(node, &branches)?;
+    arguments.extend(counter.iter().cloned().map(Value::from));
     for round in 0.. {
-        let branch = |name, side| inner(importer, node.def.function(name)?, &arguments, Some(side));
-        let (mut then, mut otherwise) = (branch("then_branch", 0)?, branch("else_branch", 1)?);
+        let branch = |side: usize| {
+            let has_counter = counter.is_some();
+            let given = Given { arguments: &arguments, has_counter, side: Some(side) };
+            inner(importer, node, branches[side], given)
+        };
+        let (mut then, mut otherwise) = (branch(0)?, branch(1)?);
         let (in_then, in_else) = (changed(&then), changed(&otherwise));
         then.unite(&mut otherwise)?;
         let both = || then.results.iter().zip(&otherwise.results);
@@ -79,12 +86,20 @@ fn call(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     for hint in ["config", "config_proto", "executor_type"] {
         node.def.text(hint).ok();
     }
-    let arguments = arguments(importer, node, 0)?;
-    let mut body = inner(importer, node.def.function("f")?, &arguments, None)?;
+    let (mut arguments, function) = (arguments(importer, node, 0)?, node.def.function("f")?);
+    let counter = importer.counter_for(node, &[function])?;
+    let has_counter = counter.is_some();
+    arguments.extend(counter.map(Value::from));
+    let given = Given { arguments: &arguments, has_counter, side: None };
+    let mut body = inner(importer, node, function, given)?;
     let (given, changed) = (body.results.len(), changed(&body));
     body.return_left(&changed);
     let inputs = values(importer, node, &arguments)?;
-    let outputs = body.function()?.add_to(importer.graph, &inputs, |call| call.device.clone())?;
+    let function = body.function()?;
+    // In a scope, since nodes that are yet to come have names of their own.
+    let outputs = importer.graph.with_name_scope(&importer.free_name(node, "called"), |graph| {
+        function.add_to(graph, &inputs, |call| call.device.clone())
+    })?;
     let mut results = laid_out(&body.results, outputs.into_iter().map(Value::from).collect());
     let left = results.split_off(given);
     let of = |(i, left): (usize, Value)| {
@@ -130,6 +145,11 @@ fn repetition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let kept = handed_on(importer.function(body)?);
     let comes_back = |i: usize| kept.get(i).is_some_and(|is_kept| !is_kept);
     let mut arguments = arguments(importer, node, 0)?;
+    let given = arguments.len();
+    if let Some(counter) = importer.counter_for(node, &[condition, body])? {
+        arguments.push(importer.counter_of_rounds(node, &counter)?.into());
+    }
+    let has_counter = arguments.len() > given;
     for (i, argument) in arguments.iter_mut().enumerate().filter(|(i, _)| comes_back(*i)) {
         if is_zero(node.value(i)?) {
             argument.list = Some(Listed::Zero);
@@ -138,9 +158,13 @@ fn repetition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
     let mut round = 0;
     let (body, changed) = loop {
-        let mut body = inner(importer, body, &arguments, None)?;
+        let given = Given { arguments: &arguments, has_counter, side: None };
+        let mut body = inner(importer, node, body, given)?;
         let changed = changed(&body);
         body.complete();
+        if has_counter {
+            body.count_round()?;
+        }
         let mut has_changed = false;
         for i in (0..kept.len()).filter(|i| comes_back(*i)) {
             has_changed |= adapt(importer, node, &mut arguments[i], &body.results[i])?;
@@ -151,7 +175,7 @@ fn repetition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         }
     };
     let (variables, constants): (Vec<usize>, Vec<usize>) =
-        (0..arguments.len()).partition(|i| comes_back(*i) || changed.contains(i));
+        (0..arguments.len()).partition(|i| comes_back(*i) || changed.contains(i) || *i >= given);
     let is_another = |i: &&usize| {
         let (before, after) = (arguments[**i].leaves(), body.results[**i].leaves());
         before.len() != after.len()
@@ -161,7 +185,8 @@ fn repetition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         return Err(NodeProblem::unsupported(problem));
     }
     let order = [variables.clone(), constants].concat();
-    let condition = inner(importer, condition, &arguments, None)?;
+    let given_to = Given { arguments: &arguments, has_counter, side: None };
+    let condition = inner(importer, node, condition, given_to)?;
     if condition.left.iter().any(Option::is_some) {
         return Err(NodeProblem::unsupported("its condition changes a variable"));
     }
@@ -177,6 +202,7 @@ fn repetition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     for (i, value) in variables.iter().zip(laid_out(&after, outputs)) {
         results[*i] = value;
     }
+    results.truncate(given);
     let of = |i: usize| Ok((&arguments[i], importer.value(node, &results[i])?, ChangedIn::Both));
     let changes = changed.into_iter().map(of).collect::<Result<Vec<_>, NodeProblem>>()?;
     importer.write_back(node, changes, results)

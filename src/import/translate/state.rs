@@ -1,22 +1,19 @@
-//! Placeholders, constants, random values and variables, by reference or by handle.
+//! Placeholders, constants and variables, by reference or by handle.
 
 mod step;
 mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::cells::Change;
 use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
-use crate::graph::{Name, NewOperation, Op, OpId, Output, RandomLaw, VariableSpec};
+use crate::graph::{Name, NewOperation, Op, OpId, VariableSpec};
 use crate::import::known::Known;
 use crate::import::node::Def;
 use crate::import::order::{first_value, parse_input};
-use crate::import::tensor::known_shape;
 use crate::import::value::Value;
 use crate::import::wire::{GraphDef, NodeDef};
-use crate::operations::{Random, Unary};
+use crate::operations::Unary;
 use crate::tensor::{DType, Shape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -26,9 +23,6 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         }),
         "PlaceholderWithDefault" => Box::new(identity),
         "Const" => Box::new(constant),
-        "RandomUniform" => random(RandomLaw::Uniform { low: 0.0, high: 1.0 }),
-        "RandomStandardNormal" => random(RandomLaw::Normal { mean: 0.0, deviation: 1.0 }),
-        "TruncatedNormal" => random(RandomLaw::TruncatedNormal { mean: 0.0, deviation: 1.0 }),
         "Variable" | "VariableV2" | "VarHandleOp" => Box::new(variable),
         "ReadVariableOp" => Box::new(identity),
         "Assign" | "AssignVariableOp" => Box::new(assign),
@@ -193,22 +187,6 @@ fn constant(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     Ok(values.into_iter().map(with).collect())
 }
 
-/// Random values, seeded by the graph, by TensorFlow's two seeds and by the name; and, unless they
-/// are a variable's first ones, by the global step.
-fn random(law: RandomLaw) -> Translate {
-    Box::new(move |importer, node| {
-        let shape = known_shape(&node.ints(0)?)?;
-        if node.def.dtype("dtype")? != DType::F32 {
-            return Err(NodeProblem::unsupported("random values are f32 here"));
-        }
-        let (seed, seed2) = (node.def.int("seed", 0)?, node.def.int("seed2", 0)?);
-        let purpose = format!("{}:{seed}:{seed2}", node.def.name);
-        let seeds = (importer.graph.random_seed(), xxh3_64(purpose.as_bytes()));
-        let counter = importer.counter_of(node)?;
-        importer.emit(node, Random { law, shape, seeds, offset: 0 }, counter.as_slice())
-    })
-}
-
 /// A variable; a slot is on the device of the variable that it is beside.
 fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let def = node.def;
@@ -330,19 +308,6 @@ fn store(importer: &mut Importer<'_>, node: &Node<'_>, op: Op, is_negated: bool)
 }
 
 impl Importer<'_> {
-    /// The global step, if the random values of `node` are others in each step. A graph for
-    /// training is given one.
-    fn counter_of(&self, node: &Node<'_>) -> Result<Option<Output>, NodeProblem> {
-        if self.roles.is_of_first_values(&node.def.name) {
-            return Ok(None);
-        }
-        let step = match self.keeps_devices {
-            true => self.graph.existing_global_step(),
-            false => Some(self.graph.global_step()?),
-        };
-        Ok(step.map(|step| step.read()))
-    }
-
     /// The variable beside which the slot `name` is, if it is one.
     fn beside(&self, name: &str) -> Option<OpId> {
         let values = self.values.get(self.roles.slots.get(name)?)?;

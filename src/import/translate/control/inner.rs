@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::rc::Rc;
 
-use super::{Importer, NodeProblem};
+use super::{Importer, Node, NodeProblem};
 use crate::graph::{Edge, Function, Graph, GraphError, Name, NewOperation, Op, Output, TensorType};
 use crate::import::known::Known;
 use crate::import::listed::Listed;
@@ -11,8 +11,11 @@ use crate::import::order;
 use crate::import::tensor::VARIANT;
 use crate::import::value::Value;
 use crate::import::wire::{Argument, FunctionDef, GraphDef, Library, NodeDef};
-use crate::operations::{Array, Change, Dynamic};
+use crate::operations::{Array, Binary, Change, Dynamic};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
+
+/// The name of the argument that counts a function's random values: TensorFlow gives it to no node.
+const COUNTER: &str = ".draws/counter";
 
 /// The deepest nesting of functions.
 const DEEPEST: usize = 8;
@@ -48,6 +51,22 @@ impl Inner {
                 *result = left.clone().into();
             }
         }
+    }
+
+    /// Makes the last result, of a body that draws random values, the next number of its last
+    /// argument: they are others in each round.
+    pub(super) fn count_round(&mut self) -> Result<(), NodeProblem> {
+        let last = self.arguments.last().and_then(|counter| counter.output.as_ref());
+        let counter = last.expect("a function that draws is given a counter");
+        let add = |op: Op, inputs: &[Edge]| {
+            let id = self.graph.add(NewOperation { inputs, ..NewOperation::of(op) })?;
+            Ok::<_, GraphError>(self.graph.output(id))
+        };
+        let one = add(Op::Const(Tensor::scalar(1i64)), &[])?;
+        let next = add(Binary::Add.into(), &[counter.edge(), one.edge()])?;
+        self.results.pop();
+        self.results.push(next.into());
+        Ok(())
     }
 
     /// Gives the results of two branches one structure. An optional that one branch does not give
@@ -132,39 +151,55 @@ fn differ(a: &Value, b: &Value) -> bool {
 
 impl<'a> Importer<'a> {
     /// The function `name` of the library.
-    pub(super) fn function(&self, name: &str) -> Result<&'a FunctionDef, NodeProblem> {
+    pub(in crate::import::translate) fn function(
+        &self,
+        name: &str,
+    ) -> Result<&'a FunctionDef, NodeProblem> {
         let named = |def: &&FunctionDef| def.signature.as_ref().is_some_and(|own| own.name == name);
         let missing = || NodeProblem::unsupported(format!("the graph has no function `{name}`"));
         self.library.iter().find(named).ok_or_else(missing)
     }
 }
 
-/// The function `name` of the library, for these arguments. As a branch of a condition, of an
-/// optional that has a value by branch it sees that of its side: 0 where the condition holds.
+/// What a function is given.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    /// Its arguments; if it draws random values, the last one counts them.
+    pub(super) arguments: &'a [Value],
+    pub(super) has_counter: bool,
+    /// As a branch of a condition: its side, 0 where the condition holds. Of an optional that has
+    /// a value by branch it sees that of its side.
+    pub(super) side: Option<usize>,
+}
+
+/// The function `name` of the library, as `node` calls it.
 pub(super) fn inner(
     importer: &Importer<'_>,
+    node: &Node<'_>,
     name: &str,
-    given: &[Value],
-    side: Option<usize>,
+    given: Given<'_>,
 ) -> Result<Inner, NodeProblem> {
     let inside =
         |problem: String| NodeProblem::unsupported(format!("in the function `{name}`: {problem}"));
     if importer.depth == DEEPEST {
         return Err(inside("functions are nested too deeply".to_owned()));
     }
-    imported(importer, importer.function(name)?, given, side).map_err(inside)
+    let path = format!("{}{}/{name}/", importer.draws.path, node.def.name);
+    imported(importer, importer.function(name)?, given, path).map_err(inside)
 }
 
 /// Imports a function's nodes into a graph of their own.
 fn imported(
     importer: &Importer<'_>,
     def: &FunctionDef,
-    given: &[Value],
-    side: Option<usize>,
+    Given { arguments: given, has_counter, side }: Given<'_>,
+    path: String,
 ) -> Result<Inner, String> {
     let signature = def.signature.clone().unwrap_or_default();
-    if signature.input_arg.len() != given.len() {
-        return Err(format!("it takes {} inputs, not {}", signature.input_arg.len(), given.len()));
+    let takes = signature.input_arg.len();
+    let (given, counter) = given.split_at(given.len() - usize::from(has_counter));
+    if takes != given.len() {
+        return Err(format!("it takes {takes} inputs, not {}", given.len()));
     }
     let placeholders = signature.input_arg.iter().map(|argument| placeholder(&argument.name));
     let own = def.node_def.iter().map(|node| {
@@ -180,10 +215,12 @@ fn imported(
     };
     let results = signature.output_arg.iter().map(result).collect::<Result<Vec<_>, _>>()?;
     let graph = Graph::new();
+    graph.set_random_seed(importer.graph.random_seed());
     let nodes = order::sorted(&whole, &[]).map_err(|error| error.to_string())?;
     crate::import::check_kinds(&nodes).map_err(|error| error.to_string())?;
     let mut inner = Importer::new(&graph, &whole, &nodes, Location::caller());
     inner.depth = importer.depth + 1;
+    inner.draws.path = path;
     let mut arguments = Vec::new();
     for (argument, of) in signature.input_arg.iter().zip(given) {
         let value = received(&graph, &argument.name, of).map_err(|error| error.to_string())?;
@@ -192,6 +229,11 @@ fn imported(
         let cell = inner.cell(of, &seen);
         inner.values.insert(argument.name.clone(), vec![Value { cell, ..seen }]);
         arguments.push(Value { cell, ..value });
+    }
+    for counter in counter {
+        let value = received(&graph, COUNTER, counter).map_err(|error| error.to_string())?;
+        inner.draws.counter.clone_from(&value.output);
+        arguments.push(value);
     }
     let is_argument = |node: &&NodeDef| signature.input_arg.iter().any(|own| own.name == node.name);
     for node in nodes.iter().filter(|node| !is_argument(node)) {
