@@ -20,6 +20,7 @@ pub mod wire;
 use std::any::Any;
 use std::fmt;
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -145,6 +146,11 @@ pub trait Transport<M: Payload> {
     /// incarnation, that one is lost now, before any message about the later one.
     #[expect(unused_variables, reason = "its tasks never restart")]
     fn has_restarted(&self, peer: PeerId, incarnation: u64) {}
+
+    /// How long a connected peer may be silent before it is lost; nothing if none ever is.
+    fn silence(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Why messages to `peer` wait; `None` if none do, or if the transport never has any wait.
     #[expect(unused_variables, reason = "it delivers at once")]

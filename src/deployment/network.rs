@@ -286,6 +286,10 @@ impl Transport<PeerMessage> for OfRuntime {
         self.0.quic.has_restarted(peer, incarnation);
     }
 
+    fn silence(&self) -> Duration {
+        self.0.quic.silence()
+    }
+
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
         self.0.quic.obstacle(peer)
     }

@@ -144,6 +144,11 @@ impl Access {
         self.cluster.worker_index(task)
     }
 
+    /// Whether `peer` has sent anything in this life of the task.
+    pub(crate) fn has_heard(&self, peer: PeerId) -> bool {
+        self.peers.borrow().get(peer.0 as usize).is_some_and(Option::is_some)
+    }
+
     /// Notes that `master` is `peer`'s.
     pub(crate) fn own(&self, master: u64, peer: PeerId) {
         self.masters.borrow_mut().insert(master, peer);
@@ -175,7 +180,7 @@ impl Access {
         let peer = peers[from.0 as usize].as_ref().expect("it has just been met");
         let checked = self.check_role(peer.role, message);
         let checked = checked.and_then(|()| self.check_master(from, message));
-        let Err(refusal) = checked.and_then(|()| self.check_worker(peer.role, message)) else {
+        let Err(refusal) = checked.and_then(|()| self.check_worker(peer, message)) else {
             return true;
         };
         if self.refused.borrow_mut().insert((peer.name.clone(), refusal)) {
@@ -276,9 +281,10 @@ impl Access {
         Ok(())
     }
 
-    fn check_worker(&self, role: Role, message: &PeerMessage) -> Result<(), Refusal> {
+    fn check_worker(&self, peer: &Peer, message: &PeerMessage) -> Result<(), Refusal> {
         use ParameterServerMessage::{Flush, Install, Leave, Lost, Stopping};
-        let worker = match (message, role) {
+        let Peer { name, role } = peer;
+        let worker = match (message, *role) {
             (PeerMessage::ParameterServer(Leave { worker } | Lost { worker }), _) => worker,
             (PeerMessage::ParameterServer(Stopping), Role::Task(Some(_))) => {
                 return Err(Refusal::NoServer);
@@ -292,10 +298,10 @@ impl Access {
         };
         let exists = *worker < self.workers;
         let is_of_loss = matches!(message, PeerMessage::ParameterServer(Lost { .. }));
-        match role {
+        match *role {
             Role::Task(Some(0)) if exists => Ok(()),
-            Role::Task(None) if exists && is_of_loss => Ok(()),
-            Role::Task(Some(own)) if own == *worker => Ok(()),
+            Role::Task(None) if exists && is_of_loss && name.is_parameter_server() => Ok(()),
+            Role::Task(Some(own)) if own == *worker && !is_of_loss => Ok(()),
             _ => Err(Refusal::Worker),
         }
     }

@@ -9,6 +9,7 @@
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
+use std::time::Duration;
 
 use half::bf16;
 
@@ -131,6 +132,10 @@ impl Transport<PeerMessage> for Compressed {
 
     fn has_restarted(&self, peer: PeerId, incarnation: u64) {
         self.transport.has_restarted(peer, incarnation);
+    }
+
+    fn silence(&self) -> Duration {
+        self.transport.silence()
     }
 
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tracing::trace_span;
@@ -118,6 +119,11 @@ impl Link {
         }
     }
 
+    /// How long a connected peer may be silent before it is lost.
+    pub(crate) fn silence(&self) -> Duration {
+        self.transport.silence()
+    }
+
     /// Why messages to `peer` wait, if they do.
     pub(crate) fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
         self.transport.obstacle(peer)
@@ -187,8 +193,11 @@ impl Link {
     /// Notes that this task sends `to` something for a step, unless `messages` are only about the
     /// end of the training.
     fn note_partner(&self, to: PeerId, messages: &[PeerMessage]) {
-        use ParameterServerMessage::{Leave, Stopping, TrainingOver};
-        if let [PeerMessage::ParameterServer(Leave { .. } | TrainingOver | Stopping)] = messages {
+        use ParameterServerMessage::{Leave, Lost, Stopping, TrainingOver};
+        if let [
+            PeerMessage::ParameterServer(Leave { .. } | Lost { .. } | TrainingOver | Stopping),
+        ] = messages
+        {
             return;
         }
         let mut partners = self.actors.partners.borrow_mut();

@@ -219,8 +219,8 @@ impl ParameterServer {
         global_step: VariableId,
         replica: Replica,
     ) -> (&Membership, &mut Coordination) {
-        let members = &self.members;
-        let new = || Coordination::new(replica, members);
+        let (members, views) = (&self.members, self.views.as_ref());
+        let new = || Coordination::new(replica, members, views);
         (members, self.coordinations.entry(global_step).or_insert_with(new))
     }
 

@@ -107,6 +107,10 @@ impl Transport<PeerMessage> for SimulatedTransport {
         self.driver.world.borrow().met(self.task, peer.0 as usize)
     }
 
+    fn silence(&self) -> Duration {
+        self.driver.world.borrow().silence()
+    }
+
     fn has_restarted(&self, peer: PeerId, incarnation: u64) {
         self.driver.world.borrow_mut().outlive(self.task, peer.0 as usize, incarnation);
     }

@@ -134,6 +134,11 @@ impl FaultInjector {
         FaultEvent::SilenceLimit { observer, peer, cause: SilenceCause::Closed }
     }
 
+    /// How long a connected peer may be silent before it is lost.
+    pub(super) fn silence(&self) -> Duration {
+        self.silence
+    }
+
     /// The time between two packets of a task that has nothing to send.
     pub(super) fn keep_alive(&self) -> Duration {
         self.silence.mul_f64(KEEP_ALIVE)

@@ -38,6 +38,14 @@ impl Coordinator {
         Self { policy, epoch: members.epoch(), workers, fence: None }
     }
 
+    /// Behind a barrier: `worker` is there, and takes no part in rounds until it is let in.
+    pub(crate) fn keep_out(&mut self, members: &Membership, worker: u32) {
+        if self.policy.is_barrier() {
+            let effects = self.policy.leave(members, worker);
+            assert!(effects.is_empty(), "nobody waits in a training that has just begun");
+        }
+    }
+
     /// The epoch of its decisions.
     pub fn epoch(&self) -> Epoch {
         self.epoch

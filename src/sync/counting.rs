@@ -9,7 +9,8 @@ pub(crate) struct Ended {
     pub(crate) master: u64,
     /// Whether an earlier attempt of the step may have been carried out, wholly or in part.
     pub(crate) is_again: bool,
-    /// The global step at which the worker's step began.
+    /// The global step that the worker's step has read: the one at which it began or, if the way
+    /// here was slow, a later one.
     pub(crate) read: i64,
 }
 

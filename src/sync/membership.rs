@@ -249,11 +249,18 @@ impl Membership {
         self.departed(workers).any(|worker| self.has_left(worker))
     }
 
-    /// Whether all of `workers` have departed, as far as this task or those know who told it of
-    /// their `part`: a worker may have died before this task began.
-    pub(crate) fn all_are_gone(&self, workers: u32, part: &Participation) -> bool {
-        let most = self.members.departed().len() + part.most_out();
-        let is_gone = |worker| !self.is_live(worker) || !part.has(worker, u64::MAX);
+    /// Whether all of `workers` but those that are `absent` have departed, as far as this task or
+    /// those know who told it of their `part`: a worker may have died before this task began.
+    pub(crate) fn all_are_gone(
+        &self,
+        workers: u32,
+        part: &Participation,
+        absent: &BTreeSet<u32>,
+    ) -> bool {
+        let most = self.members.departed().len() + part.most_out() + absent.len();
+        let is_gone = |worker| {
+            !self.is_live(worker) || !part.has(worker, u64::MAX) || absent.contains(&worker)
+        };
         most >= workers as usize && (0..workers).all(is_gone) && self.have_some_left(workers)
     }
 }

@@ -139,6 +139,12 @@ impl Views {
             || self.change.as_ref().is_some_and(is_taken_out)
     }
 
+    /// The workers that take no part, or none for sure.
+    pub(crate) fn out(&self) -> impl Iterator<Item = u32> {
+        let changing = self.change.iter().flat_map(|change| &change.out);
+        self.view.out.keys().chain(&self.lost).chain(changing).copied()
+    }
+
     /// Whether all workers take part, and no change is under way.
     pub(crate) fn is_whole(&self) -> bool {
         self.view.out.is_empty() && self.lost.is_empty() && self.change.is_none()

@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::TapeError;
 use super::entry::{self, Event};
@@ -266,6 +267,10 @@ impl Transport<PeerMessage> for Recorded {
 
     fn has_restarted(&self, peer: PeerId, incarnation: u64) {
         self.transport.has_restarted(peer, incarnation);
+    }
+
+    fn silence(&self) -> Duration {
+        self.transport.silence()
     }
 
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {

@@ -357,6 +357,10 @@ impl<M: Payload> Transport<M> for Quic<M> {
         self.node.peer(peer).outlive(&self.node, incarnation);
     }
 
+    fn silence(&self) -> Duration {
+        self.node.silence
+    }
+
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
         self.node.peer(peer).obstacle()
     }

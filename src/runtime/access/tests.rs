@@ -112,6 +112,7 @@ fn a_parameter_server_and_the_chief_say_whom_they_have_lost() {
     let lost = |worker| ParameterServerMessage::Lost { worker }.into();
     assert!(access.admits(PeerId(1), &lost(1)) && access.admits(WORKERS[0], &lost(1)));
     assert!(!access.admits(WORKERS[1], &lost(0)) && !access.admits(PeerId(1), &lost(2)));
+    assert!(!access.admits(WORKERS[1], &lost(1)) && !access.admits(EVALUATOR, &lost(1)));
 }
 
 #[test]

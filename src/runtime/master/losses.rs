@@ -52,10 +52,14 @@ impl Master {
 
     /// Fails the steps that wait for `peer`, and tells the other tasks of each. A training step
     /// that has a part there fails even if that is done, once the peer has restarted: what it has
-    /// done is lost, and others may wait for it.
+    /// done is lost, and others may wait for it. Of a peer that has lost the way to another task,
+    /// word of that may have been lost with the way here.
     fn fail_steps_at(&mut self, peer: PeerId, loss: Loss) {
         let is_hit = |_: &Self, id: StepId, step: &Step| {
-            let is_undone = loss == Loss::Restarted && step.is_undone_with(peer, id.trains);
+            let is_undone = match loss {
+                Loss::Restarted => step.is_undone_with(peer, id.trains),
+                Loss::Silent | Loss::Stopped => step.may_miss_values_of(peer),
+            };
             is_undone || step.unanswered().contains(&peer)
         };
         self.fail_steps(is_hit, |master, step| {

@@ -1,14 +1,13 @@
 //! A master's reset: clears containers on the tasks of the cluster, and ends all its own sessions.
 //!
-//! Within a training it waits for the parameter servers, and for workers no longer than
-//! [`WORKER_GRACE`]: a dead worker must not keep the others from going on. One that only seemed
-//! dead sees by the global step that the training has gone back.
-
-use std::time::Duration;
+//! Within a training it waits for the parameter servers, and for workers only until the transport
+//! would have lost them: a dead worker must not keep the others from going on. One that only seemed
+//! dead sees by the global step that the training has gone back, unless the others have come as far
+//! again meanwhile.
 
 use actix::{AsyncContext, Context, SpawnHandle};
 
-use crate::cluster::TaskName;
+use crate::cluster::{Role, TaskName};
 use crate::sync::Departed;
 use crate::transport::PeerId;
 
@@ -16,11 +15,8 @@ use super::{Master, answer};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::{MasterMail, ResetContainers};
 use crate::runtime::messages::{ParameterServerMessage, SessionId};
+use crate::runtime::parameter_server::GRACE;
 use crate::runtime::reply::Reply;
-
-/// How long a reset within a training waits for workers once all others have answered: longer than
-/// it takes to connect.
-const WORKER_GRACE: Duration = Duration::from_secs(3);
 
 /// A reset that waits for the answers of parameter servers.
 pub(super) struct Reset {
@@ -33,8 +29,9 @@ pub(super) struct Reset {
     departed: Departed,
     containers: Vec<String>,
     within_training: bool,
-    /// The timers of its deadline and of the workers' grace.
-    timers: [Option<SpawnHandle>; 2],
+    /// The timer of its deadline, and that of the time for which workers are waited for.
+    deadline: Option<SpawnHandle>,
+    grace: Option<SpawnHandle>,
     reply: Reply<Result<Departed>>,
 }
 
@@ -57,6 +54,8 @@ impl Master {
             .iter()
             .filter_map(|device| self.link.resolve(device.task()))
             .filter(|peer| !self.has_stopped(*peer))
+            // What an evaluator has is its own, and no training's.
+            .filter(|peer| !within_training || self.link.name(*peer).role() != Role::Evaluator)
             .collect();
         outstanding.dedup();
         let number = self.next_reset;
@@ -79,7 +78,8 @@ impl Master {
             departed: Departed::default(),
             containers,
             within_training,
-            timers: [deadline, None],
+            deadline,
+            grace: None,
             reply,
         });
     }
@@ -103,7 +103,11 @@ impl Master {
         reset.variables = reset.variables.saturating_add(variables);
         reset.departed.extend(departed);
         let Reset { outstanding, departed, .. } = &mut reset;
-        outstanding.retain(|peer| self.dispensable(*peer).is_none_or(|one| !departed.has(one)));
+        let worker = |peer: PeerId| self.link.actors.access.worker_at(&self.link.name(peer));
+        outstanding.retain(|peer| {
+            let has_departed = worker(*peer).is_some_and(|worker| departed.has(worker));
+            !(self.is_dispensable(*peer) && has_departed)
+        });
         self.go_on_with_reset(reset, context);
     }
 
@@ -112,29 +116,52 @@ impl Master {
         let Some(mut reset) = self.reset.take_if(|reset| reset.outstanding.contains(&peer)) else {
             return;
         };
-        match self.dispensable(peer).filter(|_| reset.within_training) {
-            None => end(reset, Err(error), context),
-            Some(worker) => {
-                reset.departed.lost.insert(worker);
-                reset.outstanding.retain(|other| *other != peer);
-                self.go_on_with_reset(reset, context);
-            }
+        if !reset.within_training || !self.is_dispensable(peer) {
+            return end(reset, Err(error), context);
         }
+        self.give_up_on(&mut reset, peer);
+        self.go_on_with_reset(reset, context);
     }
 
     /// The reset of that number has waited for workers long enough.
     pub(super) fn reset_grace_is_over(&mut self, number: u64, context: &mut Context<Self>) {
         let Some(mut reset) = self.reset.take_if(|reset| reset.number == number) else { return };
-        let silent = std::mem::take(&mut reset.outstanding).into_iter();
-        reset.departed.lost.extend(silent.filter_map(|peer| self.dispensable(peer)));
+        for peer in reset.outstanding.clone() {
+            self.give_up_on(&mut reset, peer);
+        }
         self.go_on_with_reset(reset, context);
     }
 
-    /// The worker at `peer`, if a training can go on without it: it holds none of its variables.
-    fn dispensable(&self, peer: PeerId) -> Option<u32> {
-        let actors = &self.link.actors;
-        let worker = actors.access.worker_at(&self.link.name(peer));
-        worker.filter(|_| actors.has_servers.get())
+    pub(super) fn reset_deadline_reached(&mut self, context: &mut Context<Self>) {
+        let Some(reset) = self.reset.take() else { return };
+        if self.waits_for_dispensable(&reset) {
+            let number = reset.number;
+            self.reset = Some(reset);
+            return self.reset_grace_is_over(number, context);
+        }
+        let error = self.too_slow("the reset", &reset.outstanding);
+        end(reset, Err(error), context);
+    }
+
+    /// Waits for `peer` no longer. A worker that this task has heard of is lost; any other one may
+    /// be yet to come.
+    fn give_up_on(&self, reset: &mut Reset, peer: PeerId) {
+        reset.outstanding.retain(|other| *other != peer);
+        let access = &self.link.actors.access;
+        if access.has_heard(peer) {
+            reset.departed.lost.extend(access.worker_at(&self.link.name(peer)));
+        }
+    }
+
+    /// Whether a training can go on without `peer`: where there are parameter servers, they have
+    /// its variables.
+    fn is_dispensable(&self, peer: PeerId) -> bool {
+        self.link.actors.has_servers.get() && self.link.name(peer).is_of_workers()
+    }
+
+    /// Whether `reset` can go on without all that have not answered.
+    fn waits_for_dispensable(&self, reset: &Reset) -> bool {
+        reset.within_training && reset.outstanding.iter().all(|peer| self.is_dispensable(*peer))
     }
 
     /// Answers `reset`, unless it still waits for tasks.
@@ -146,21 +173,13 @@ impl Master {
             let outcome = if found { Ok(std::mem::take(&mut reset.departed)) } else { Err(none()) };
             return end(reset, outcome, context);
         }
-        let mut outstanding = reset.outstanding.iter();
-        let needs_none = outstanding.all(|peer| self.dispensable(*peer).is_some());
-        if reset.within_training && needs_none && reset.timers[1].is_none() {
+        if self.waits_for_dispensable(&reset) && reset.grace.is_none() {
             let mail = MasterMail::ResetGraceIsOver { number: reset.number };
-            let over = self.clock.now().after(WORKER_GRACE);
-            reset.timers[1] = Some(self.set_timer(over, mail, context));
+            // A connected one is lost after a silence; another one has to be connected first.
+            let over = self.clock.now().after(self.link.silence()).after(GRACE);
+            reset.grace = Some(self.set_timer(over, mail, context));
         }
         self.reset = Some(reset);
-    }
-
-    pub(super) fn reset_deadline_reached(&mut self, context: &mut Context<Self>) {
-        if let Some(reset) = self.reset.take() {
-            let error = self.too_slow("the reset", &reset.outstanding);
-            end(reset, Err(error), context);
-        }
     }
 
     /// The tasks that have not answered the reset, if one is under way.
@@ -171,7 +190,7 @@ impl Master {
 
 /// Answers `reset`, and stops its timers.
 fn end(reset: Reset, outcome: Result<Departed>, context: &mut Context<Master>) {
-    for timer in reset.timers.into_iter().flatten() {
+    for timer in [reset.deadline, reset.grace].into_iter().flatten() {
         context.cancel_future(timer);
     }
     answer(reset.reply, outcome);

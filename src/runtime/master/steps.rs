@@ -52,7 +52,7 @@ impl Step {
 
     /// Whether a part that has not ended gets values of `peer`: they may be lost with it, though
     /// its own part has ended.
-    fn may_miss_values_of(&self, peer: PeerId) -> bool {
+    pub(super) fn may_miss_values_of(&self, peer: PeerId) -> bool {
         let waiting = |part: &&Part| self.outstanding.contains(&part.graph);
         self.plan.parts.iter().filter(waiting).any(|part| part.senders.contains(&peer))
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::graph::Replica;
-use crate::sync::{Contributors, Coordinator, Counted, Effect, Ended, Membership, Version};
+use crate::sync::{Contributors, Coordinator, Counted, Effect, Ended, Membership, Version, Views};
 use crate::tensor::Tensor;
 
 use crate::runtime::error::{Code, Error, Result};
@@ -39,6 +39,9 @@ pub(super) struct Coordination {
     /// While a worker is to be let in: the global step from which on the others are held between
     /// two steps, and their answers.
     rest: Option<(i64, Vec<Effect>)>,
+    /// The global step after a round that a worker of a barrier may have ended, and that nobody has
+    /// counted yet.
+    ended_uncounted: i64,
     /// The last request for a fence, and whether it has been answered that the fence is up.
     fence: Option<(Ticket, bool)>,
     /// By worker: the last of its votes that counts.
@@ -62,9 +65,12 @@ fn outputs(counted: Counted) -> StateValues {
 }
 
 impl Coordination {
-    /// The coordination of the training of `replica`, in the current epoch of `members`.
-    pub(super) fn new(replica: Replica, members: &Membership) -> Self {
-        let coordinator = Coordinator::new(replica.mode, replica.workers, members);
+    /// The coordination of the training of `replica`, in the current epoch of `members`, with the
+    /// `views` of its rounds.
+    pub(super) fn new(replica: Replica, members: &Membership, views: Option<&Views>) -> Self {
+        let mut coordinator = Coordinator::new(replica.mode, replica.workers, members);
+        let out = views.into_iter().flat_map(Views::out);
+        out.for_each(|worker| coordinator.keep_out(members, worker));
         Self {
             round_size: coordinator.round_size(members).unwrap_or(0),
             coordinator,
@@ -75,6 +81,7 @@ impl Coordination {
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
             rest: None,
+            ended_uncounted: 0,
             fence: None,
             told: BTreeMap::new(),
             closed: BTreeMap::new(),
@@ -124,7 +131,6 @@ impl Coordination {
             return self.answer_again(replica, ticket, before);
         }
         let before = self.global_step;
-        let rests_from = self.rest.as_ref().map(|(from, _)| *from);
         let step = Ended {
             worker: replica.worker,
             master: ticket.step.master,
@@ -133,6 +139,10 @@ impl Coordination {
         };
         let counted = self.coordinator.count(members, &mut self.global_step, &step);
         self.steps += self.global_step.saturating_sub(before);
+        if self.coordinator.is_barrier() && self.global_step == before && before == commit.read {
+            self.rest_a_round_later();
+        }
+        let rests_from = self.rest.as_ref().map(|(from, _)| *from);
         if let Some(taken) = taken {
             self.committed.note(ticket, taken, counted);
         }
@@ -165,7 +175,19 @@ impl Coordination {
     /// ended at the global step `now`.
     pub(super) fn rest(&mut self, now: i64) {
         if self.coordinator.is_barrier() {
-            self.rest.get_or_insert_with(|| (now.saturating_add(1), Vec::new()));
+            let from = now.max(self.ended_uncounted).saturating_add(1);
+            self.rest.get_or_insert_with(|| (from, Vec::new()));
+        }
+    }
+
+    /// A worker may have ended the round under way, which others will count: it goes on, so these
+    /// must not rest before they have ended the next one with it.
+    fn rest_a_round_later(&mut self) {
+        self.ended_uncounted = self.global_step.saturating_add(1);
+        if let Some((from, _)) = &mut self.rest
+            && *from == self.ended_uncounted
+        {
+            *from = from.saturating_add(1);
         }
     }
 
@@ -382,7 +404,7 @@ mod tests {
     #[test]
     fn a_held_worker_that_takes_its_step_again_is_held_until_the_slowest_has_caught_up() {
         let members = Membership::default();
-        let mut coordination = Coordination::new(commit(0, 0).replica, &members);
+        let mut coordination = Coordination::new(commit(0, 0).replica, &members, None);
         let mut end = |worker, attempt, number, now| {
             let commit = commit(worker, number);
             told(&coordination.commit(&members, ticket(worker, attempt), now, &commit))

@@ -84,7 +84,7 @@ impl ParameterServer {
         // Who uses the task is told that it is to stop, and ends the training first.
         let is_to_stop = self.link.actors.stop_requested.get() && self.joins.users.is_empty();
         for join in std::mem::take(&mut self.joins.waiting) {
-            let is_over = self.members.all_are_gone(join.workers, &self.part);
+            let is_over = self.all_are_gone(join.workers);
             if is_over {
                 self.note_missing(join.workers);
             }
@@ -100,13 +100,29 @@ impl ParameterServer {
     /// they hear here that the training is over, and a chief finds the variables. A simulated task
     /// is there even after its program has ended.
     fn stays(&self, join: &Join) -> Option<Duration> {
-        if self.clock.is_virtual() || !self.members.all_are_gone(join.workers, &self.part) {
+        if self.clock.is_virtual() || !self.all_are_gone(join.workers) {
             return None;
         }
         let last =
             self.strays(join.workers).filter_map(|worker| self.joins.lost.get(&worker)).max()?;
         let left = last.after(join.patience.recovery).since(self.clock.now());
         Some(left).filter(|left| !left.is_zero())
+    }
+
+    /// Whether all of `workers` are gone: they have departed or, once the chief has left, are not
+    /// here and have never been in this life of the task.
+    fn all_are_gone(&self, workers: u32) -> bool {
+        let is_absent = |worker: &u32| {
+            let is_here = self.task_of(*worker).is_some_and(|task| self.joins.is_used_by(task));
+            self.members.is_expected(*worker) && !is_here
+        };
+        let others_train = || self.members.training(workers).next().is_some();
+        let may_be_absent = self.link.actors.chief_has_left.get() && !others_train();
+        let absent: BTreeSet<u32> = match may_be_absent {
+            true => (0..workers).filter(is_absent).collect(),
+            false => BTreeSet::new(),
+        };
+        self.members.all_are_gone(workers, &self.part, &absent)
     }
 
     /// The workers among `workers` that have departed, but not in good order.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use actix::Context;
 
+use crate::cluster::ClusterSpec;
 use crate::graph::Replica;
 use crate::sync::{Joined, Views};
 use crate::transport::{Loss, PeerId};
@@ -142,11 +143,13 @@ impl ParameterServer {
         if let Some(worker) = self.worker_at(peer) {
             self.take_out_again(worker);
         }
+        // One that has never sent anything here may be yet to come.
+        let worker = self.worker_at(peer).filter(|_| self.link.actors.access.has_heard(peer));
         if loss == Loss::Stopped {
-            let lost = self.members.lose(self.worker_at(peer), masters);
+            let lost = self.members.lose(worker, masters);
             return self.tell_of_losses(lost);
         }
-        let (silence, missed) = self.members.miss(self.worker_at(peer), masters);
+        let (silence, missed) = self.members.miss(worker, masters);
         if missed.is_empty() {
             return;
         }
@@ -173,6 +176,8 @@ impl ParameterServer {
         let is_heard = chief == Some(local) || self.link.actors.is_holder(local);
         if self.link.actors.has_servers.get() && is_heard {
             hearers.extend(chief.filter(|chief| *chief != local));
+            let helpers = self.cluster.iter().flat_map(ClusterSpec::helpers);
+            hearers.extend(helpers.filter_map(|task| self.link.resolve(&task)));
             for worker in lost.iter().copied() {
                 let tell =
                     |to: &PeerId| self.link.send(*to, ParameterServerMessage::Lost { worker });

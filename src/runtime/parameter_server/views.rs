@@ -39,7 +39,8 @@ impl ParameterServer {
             self.part.forget_earlier_life(binding.from.0, incarnation);
         }
         let Some((task, incarnation)) = binding.counted_by.as_deref() else { return };
-        let Some(peer) = self.link.resolve(task) else { return };
+        let holder = self.link.resolve(task).filter(|peer| self.link.actors.is_holder(*peer));
+        let Some(peer) = holder else { return };
         if self.part.forget_earlier_life(peer.0, *incarnation) {
             self.link.has_restarted(task, *incarnation);
         }

@@ -10,6 +10,11 @@ use super::processing::message_cost;
 use super::{Action, World};
 
 impl World {
+    /// How long a connected peer may be silent before it is lost.
+    pub(in crate::simulation) fn silence(&self) -> Duration {
+        self.faults.silence()
+    }
+
     /// Whether the run has any faults.
     pub(in crate::simulation) fn expects_faults(&self) -> bool {
         self.faults.are_expected() || self.replay.is_some()

@@ -5,7 +5,7 @@
 //! nobody has to ask. With backups the task of the global step decides who is in time, and if late
 //! workers are to be cancelled it stops those who are not (Dutta et al. 2018: K-sync SGD).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -62,7 +62,7 @@ impl Protocol for Sync {
 
     fn policy(&self, workers: u32) -> Box<dyn Policy> {
         if self.backups == 0 {
-            return Box::new(Barrier { workers, latest: 0, ended: BTreeMap::new() });
+            return Box::new(Barrier::new(workers));
         }
         let rule = RoundRule {
             size: workers.saturating_sub(self.backups),
@@ -86,10 +86,14 @@ impl Protocol for Sync {
 #[derive(Debug)]
 struct Barrier {
     workers: u32,
-    /// The global step after the last step that has ended.
-    latest: i64,
+    /// The global step before the first step that has ended.
+    first: i64,
+    /// The global step after the last step that has ended, if one has.
+    latest: Option<i64>,
     /// By worker that has not left since: its last step that has ended.
     ended: BTreeMap<u32, Last>,
+    /// The workers that have departed at some time: rounds may have been made without them.
+    departed: BTreeSet<u32>,
 }
 
 /// The last step of a worker.
@@ -104,19 +108,41 @@ struct Last {
     is_next_made: Option<bool>,
 }
 
-impl Policy for Barrier {
-    /// Counts a round when the first of its steps ends. A step that is taken again after others
-    /// have gone on counts none: its round is one that they have counted or, as long as there are
-    /// others, will count.
-    fn count(&mut self, members: &Membership, now: &mut i64, step: &Ended) -> Counted {
-        let is_of_others = |last: &Last| {
-            let may_be = last.is_next_made.unwrap_or(true) || members.live(self.workers) > 1;
-            last.master == step.master && last.reached < step.read && may_be
+impl Barrier {
+    fn new(workers: u32) -> Self {
+        let (ended, departed) = (BTreeMap::new(), BTreeSet::new());
+        Self { workers, first: 0, latest: None, ended, departed }
+    }
+
+    /// Whether others have counted the round of `step`, or will. While a worker is there, no round
+    /// is made without it: its step is of the round after its last one, or of the first one. One
+    /// that has read a later global step has read it after others had ended the round: the way to
+    /// this task may be slower than the way to the variables. A step that is taken again after a
+    /// loss is, as long as there are others, of a round that they will count.
+    fn is_of_others(&self, members: &Membership, step: &Ended) -> bool {
+        let Some(last) = self.ended.get(&step.worker) else {
+            return !self.departed.contains(&step.worker) && self.first < step.read;
         };
-        let is_counted = step.is_again && self.ended.get(&step.worker).is_some_and(is_of_others);
-        *now += i64::from(*now == step.read && !is_counted);
-        self.latest = *now;
-        let last = Last { master: step.master, reached: *now, is_next_made: None };
+        let may_be =
+            last.is_next_made.unwrap_or(true) || step.is_again && members.live(self.workers) > 1;
+        last.master == step.master && last.reached < step.read && may_be
+    }
+}
+
+impl Policy for Barrier {
+    /// Counts a round when the first of its steps ends.
+    fn count(&mut self, members: &Membership, now: &mut i64, step: &Ended) -> Counted {
+        if self.latest != Some(*now) {
+            // The training begins, or the global step was set from outside of it.
+            self.first = *now;
+            self.ended.clear();
+        }
+        let is_of_others = self.is_of_others(members, step);
+        let will_count = *now == step.read && is_of_others && step.is_again;
+        *now += i64::from(*now == step.read && !is_of_others);
+        self.latest = Some(*now);
+        let reached = *now + i64::from(will_count);
+        let last = Last { master: step.master, reached, is_next_made: None };
         self.ended.insert(step.worker, last);
         // Of a round that others have not ended yet, the step is as new as theirs.
         let staleness = (*now - 1 - step.read).max(0);
@@ -124,10 +150,12 @@ impl Policy for Barrier {
     }
 
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+        self.departed.insert(worker);
         if members.has_left(worker) {
             self.ended.remove(&worker);
         } else if let Some(last) = self.ended.get_mut(&worker) {
-            last.is_next_made.get_or_insert(last.reached < self.latest);
+            let have_others_ended = self.latest.is_some_and(|latest| last.reached < latest);
+            last.is_next_made.get_or_insert(have_others_ended);
         }
         Vec::new()
     }
@@ -149,5 +177,52 @@ impl fmt::Display for Sync {
             backups => write!(f, "sync, {backups} backups"),
         }?;
         f.write_str(if self.cancel { ", cancelling" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The global step after a step of `worker` that has read `read` ends at the global step `now`.
+    fn after(barrier: &mut Barrier, worker: u32, (now, read): (i64, i64)) -> i64 {
+        let (mut now, members) = (now, Membership::default());
+        let step = Ended { worker, master: worker.into(), is_again: false, read };
+        barrier.count(&members, &mut now, &step);
+        now
+    }
+
+    #[test]
+    fn a_round_counts_once_though_a_worker_reads_the_global_step_after_others_have_ended_it() {
+        let mut barrier = Barrier::new(3);
+        assert_eq!(after(&mut barrier, 0, (4, 4)), 5);
+        assert_eq!(after(&mut barrier, 1, (5, 4)), 5);
+        assert_eq!(after(&mut barrier, 2, (5, 5)), 5, "its first step, which read late");
+        assert_eq!(after(&mut barrier, 0, (5, 5)), 6);
+        assert_eq!(after(&mut barrier, 2, (6, 6)), 6, "its second step");
+        assert_eq!(after(&mut barrier, 1, (6, 5)), 6);
+        assert_eq!(after(&mut barrier, 1, (6, 6)), 7, "whoever is first");
+    }
+
+    #[test]
+    fn a_global_step_that_was_set_from_outside_is_where_rounds_go_on() {
+        let mut barrier = Barrier::new(2);
+        assert_eq!(after(&mut barrier, 0, (4, 4)), 5);
+        assert_eq!(after(&mut barrier, 1, (100, 100)), 101);
+        assert_eq!(after(&mut barrier, 0, (101, 100)), 101);
+    }
+
+    #[test]
+    fn a_worker_that_was_gone_counts_the_round_that_it_reads_first() {
+        let (mut barrier, mut members) = (Barrier::new(2), Membership::default());
+        assert_eq!(after(&mut barrier, 0, (4, 4)), 5);
+        assert_eq!(after(&mut barrier, 1, (5, 4)), 5);
+        members.lose(Some(1), &[]);
+        barrier.leave(&members, 1);
+        assert_eq!(after(&mut barrier, 0, (5, 5)), 6);
+        let mut now = 6;
+        let new_life = Ended { worker: 1, master: 99, is_again: false, read: 6 };
+        barrier.count(&members, &mut now, &new_life);
+        assert_eq!(now, 7);
     }
 }

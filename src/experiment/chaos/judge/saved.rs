@@ -53,15 +53,15 @@ impl Saved {
                 .filter(|(name, _)| name.starts_with("count"))
                 .map(|(_, value)| value.item::<f32>().map_or(u64::MAX, |value| value as u64))
                 .collect();
-            // Of a worker that is lost in the midst of an asynchronous step, some have the
-            // gradient; of dead workers that voted for a round, too, and the others may then lack
-            // the round; of a round all of whose workers are lost, too, and nobody counts it.
-            let deaths = timeline.worker_crashes().count() as u64;
             let losses = timeline.worker_losses();
+            let all: u64 = losses.iter().sum();
             let (lack, exceed) = match (needs.rounds, needs.vote) {
-                (true, false) => (0, losses / u64::from(trial.cluster.spec.num_workers())),
-                (true, true) => (deaths, 0),
-                (false, _) => (losses, losses),
+                // Each time that all workers are lost, some variables may have made their round.
+                (true, false) => (0, losses.into_iter().min().unwrap_or(0)),
+                // The gradients of lost workers that voted for a round may lack in some variables.
+                (true, true) => (all, 0),
+                // A lost worker's gradients may have come to some variables and not to others.
+                (false, _) => (all, all),
             };
             let is_whole = |count: &u64| (step - lack.min(*step)..=step + exceed).contains(count);
             found.unless(counts.iter().all(is_whole), Promise::Checkpoints, || {

@@ -1,6 +1,5 @@
 //! The faults of a run, and what they excuse.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::saved::Saved;
@@ -38,24 +37,49 @@ impl Timeline<'_> {
         })
     }
 
-    /// How many times a worker may have been lost in the midst of a step that others went on
-    /// without: it has died, or it was cut off or stood still for so long that it was given up.
-    pub(super) fn worker_losses(&self) -> u64 {
-        let mut apart: BTreeMap<&TaskName, Duration> = BTreeMap::new();
-        for fault in self.faults {
-            let (tasks, lasts): (Vec<&TaskName>, Duration) = match &fault.kind {
-                FaultKind::Freeze { task, lasts } => (vec![task], *lasts),
-                FaultKind::Partition { tasks, lasts } => (tasks.iter().collect(), *lasts),
-                FaultKind::OneWay { from, to, lasts } => (vec![from, to], *lasts),
-                _ => continue,
+    /// By worker: how many times it may have been lost in the midst of a step that others went on
+    /// without, as it died, or was cut off from a parameter server or stood still for so long that
+    /// it was given up.
+    pub(super) fn worker_losses(&self) -> Vec<u64> {
+        let limit = self.trial.cluster.faults.silence + GRACE;
+        let losses = |worker: TaskName| {
+            let deaths = self.worker_crashes().filter(|dead| **dead == worker).count();
+            let given_up = self.absences(&worker).into_iter().filter(|absence| *absence >= limit);
+            (deaths + given_up.count()) as u64
+        };
+        self.trial.cluster.spec.workers().map(losses).collect()
+    }
+
+    /// The times for which `worker` stood still, or was cut off from a parameter server. Faults
+    /// that overlap, or follow each other within the time that a connection takes, are one.
+    fn absences(&self, worker: &TaskName) -> Vec<Duration> {
+        const CONNECTING: Duration = Duration::from_millis(200);
+        let is_cut = |tasks: &mut dyn Iterator<Item = &TaskName>| {
+            let tasks: Vec<&TaskName> = tasks.collect();
+            tasks.contains(&worker) && tasks.iter().any(|task| task.is_parameter_server())
+        };
+        let absence = |fault: &Fault| {
+            let Trigger::Time(from) = fault.at else { return None };
+            let lasts = match &fault.kind {
+                FaultKind::Freeze { task, lasts } if task == worker => *lasts,
+                FaultKind::Partition { tasks, lasts } if is_cut(&mut tasks.iter()) => *lasts,
+                FaultKind::OneWay { from, to, lasts } if is_cut(&mut [from, to].into_iter()) => {
+                    *lasts
+                }
+                _ => return None,
             };
-            for worker in tasks.into_iter().filter(|task| !task.is_parameter_server()) {
-                *apart.entry(worker).or_default() += lasts;
+            Some((from, from.after(lasts).after(CONNECTING)))
+        };
+        let mut all: Vec<(Time, Time)> = self.faults.iter().filter_map(absence).collect();
+        all.sort();
+        let mut merged: Vec<(Time, Time)> = Vec::new();
+        for (from, to) in all {
+            match merged.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => merged.push((from, to)),
             }
         }
-        let limit = self.trial.cluster.faults.silence + GRACE;
-        let given_up = apart.values().filter(|apart| **apart >= limit).count();
-        (self.worker_crashes().count() + given_up) as u64
+        merged.into_iter().map(|(from, to)| to.since(from)).collect()
     }
 
     pub(super) fn worker_crashes(&self) -> impl Iterator<Item = &TaskName> {
@@ -104,15 +128,30 @@ impl Timeline<'_> {
         task.is_parameter_server() || is_chief || !cluster.has_parameter_servers()
     }
 
-    /// Whether nobody may know of a dead worker: all parameter servers that have met it have died,
-    /// too. It is waited for as one that has yet to come.
+    /// Whether nobody may know of a dead worker: it died before it can have come, or all parameter
+    /// servers that have met it have died, too, before they gave it up. It is waited for as one
+    /// that has yet to come.
     fn forgets_a_worker(&self) -> bool {
-        let tasks = self.trial.cluster.spec.tasks();
-        let mut servers = tasks.filter(TaskName::is_parameter_server);
-        let is_dead = |task: &TaskName| self.crashes().any(|(dead, _)| dead == task);
-        let mut crashes = self.crashes();
-        let stays_dead = crashes.any(|(task, back)| back.is_none() && !task.is_parameter_server());
-        stays_dead && servers.all(|server| is_dead(&server))
+        const COMING: Duration = Duration::from_millis(1);
+        let limit = self.trial.cluster.faults.silence + GRACE;
+        let at = |fault: &Fault| match fault.at {
+            Trigger::Time(at) => at,
+            Trigger::Delivery(_) | Trigger::Event(_) => Time::ZERO,
+        };
+        let dies_by = |server: &TaskName, by: Time| {
+            let is_it =
+                |kind: &FaultKind| matches!(kind, FaultKind::Crash { task, .. } if task == server);
+            self.faults.iter().any(|fault| is_it(&fault.kind) && at(fault) <= by)
+        };
+        self.faults.iter().any(|fault| {
+            let FaultKind::Crash { task, restart_after: None } = &fault.kind else { return false };
+            let tasks = self.trial.cluster.spec.tasks();
+            let mut servers = tasks.filter(TaskName::is_parameter_server);
+            let given_up = at(fault).after(limit);
+            let is_unmet = at(fault) <= Time::ZERO.after(COMING);
+            !task.is_parameter_server()
+                && (is_unmet || servers.all(|server| dies_by(&server, given_up)))
+        })
     }
 
     /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round

@@ -156,6 +156,21 @@ const MENDED_OF_SEEDS: &[(u64, &str, &str)] = &[
         r#"[{ at = "97100us", freeze = "ps:1", for = "87310us" },
             { at = "120ms", crash = "ps:0", restart_after = "23457us" }]"#,
     ),
+    // A worker that was let in went on to the next step while the others rested after the one that
+    // it had ended with them.
+    (
+        77,
+        "sync",
+        r#"[{ at = "202857us", freeze = "worker:1", for = "4011539us" },
+            { at = "4199493us", crash = "worker:0", restart_after = "686444us" }]"#,
+    ),
+    // Word that a task had lost another was lost with the way to the master.
+    (
+        9,
+        "elastic averaging, every 2, alpha 0.3",
+        r#"[{ at = "135565us", freeze = "ps:0", for = "3364075us" },
+            { at = "173948us", freeze = "worker:0", for = "3597731us" }]"#,
+    ),
     // A parameter server still kept out a worker that an earlier life of the task of the global
     // step had taken out, or was about to.
     (
@@ -232,13 +247,82 @@ const MENDED_OF_SEEDS: &[(u64, &str, &str)] = &[
     ),
 ];
 
+/// The same, of other clusters: what is set, the run, and the faults.
+const MENDED_ELSEWHERE: &[(&[&str], &str, &str)] = &[
+    // A worker read the global step, which is alone on its task, after the others had ended the
+    // round: it counted twice.
+    (
+        &["cluster.ps=3"],
+        "local SGD, weights",
+        r#"[{ at = "57901us", partition = ["ps:0", "worker:2"], for = "50ms" }]"#,
+    ),
+    (
+        &["cluster.ps=3", SOFTMAX],
+        "sync",
+        r#"[{ at = "227212us", one_way = ["worker:2", "ps:0"], for = "524743us" }]"#,
+    ),
+    // A round of a worker that was kept out counted not at all.
+    (
+        &["cluster.ps=3"],
+        "sync",
+        r#"[{ at = "28586us", crash = "worker:0", restart_after = "138652us" },
+            { at = "136238us", crash = "ps:2", restart_after = "16403us" }]"#,
+    ),
+    // A restore waited for the second task of a dead replica.
+    (
+        &["cluster.worker=6", "replicas={worker={tasks=2}}", SOFTMAX],
+        "async",
+        r#"[{ at = "60ms", crash = "worker:5" },
+            { at = "150ms", crash = "ps:1", restart_after = "10ms" }]"#,
+    ),
+    // A restore that went on without a worker took from it what it alone had learnt.
+    (
+        &["network.silence=10s", "stop.steps=300"],
+        "local SGD, weights",
+        r#"[{ at = "400ms", one_way = ["worker:0", "worker:1"], for = "8s" },
+            { at = "450ms", crash = "ps:1", restart_after = "20ms" }]"#,
+    ),
+];
+
+const SOFTMAX: &str = r#"program={model="softmax",batch=8}"#;
+
+/// Tries `run` of `sims/chaos.toml`, with these keys set, under `faults`.
+fn try_again(seed: u64, settings: &[&str], run: &str, faults: &str) {
+    let scenario = Experiment::parse(include_str!("../../../../sims/chaos.toml")).unwrap();
+    let set = |experiment: Experiment, change: &&str| experiment.set(change).unwrap();
+    let experiment = settings.iter().fold(scenario.seed(seed).only(run), set);
+    let experiment = experiment.set(&format!("fault={faults}")).unwrap();
+    let report = experiment.chaos(train, 0, |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{settings:?}: {:?}", report.runs);
+}
+
 #[test]
 fn timelines_that_once_broke_a_promise_keep_all_of_them() {
     let with_seed_5 = MENDED.iter().map(|(run, faults)| (5, *run, *faults));
     for (seed, run, faults) in with_seed_5.chain(MENDED_OF_SEEDS.iter().copied()) {
-        let scenario = Experiment::parse(include_str!("../../../../sims/chaos.toml")).unwrap();
-        let experiment = scenario.seed(seed).only(run).set(&format!("fault={faults}")).unwrap();
-        let report = experiment.chaos(train, 0, |_, _| {}).unwrap();
-        assert!(report.is_clean(), "{:?}", report.runs);
+        try_again(seed, &[], run, faults);
     }
+    for (settings, run, faults) in MENDED_ELSEWHERE {
+        try_again(5, settings, run, faults);
+    }
+}
+
+#[test]
+fn a_worker_that_has_yet_to_come_when_variables_are_restored_is_waited_for() {
+    let scenario = Experiment::parse(include_str!("../../../../sims/chaos.toml")).unwrap();
+    let faults = r#"fault=[{ at = "1us", freeze = "worker:1", for = "20s" },
+                           { at = "5ms", crash = "ps:1", restart_after = "10ms" }]"#;
+    let report = scenario.only("sync").set(faults).unwrap().simulate(train).unwrap();
+    let seconds = report.runs[0].seconds;
+    assert!(seconds > 20.0, "the others have ended without it, after {seconds} s");
+}
+
+#[test]
+fn a_restore_waits_for_no_dead_evaluator() {
+    let folder = std::env::temp_dir().join(format!("trainyard-evaluator-{}", std::process::id()));
+    let directory = format!("checkpoint.directory={:?}", folder.display().to_string());
+    let faults = r#"[{ at = "60ms", crash = "evaluator:0" },
+                     { at = "150ms", crash = "ps:1", restart_after = "10ms" }]"#;
+    try_again(5, &["cluster.evaluator=1", &directory, SOFTMAX], "sync", faults);
+    let _it_may_never_have_been_made = std::fs::remove_dir_all(folder);
 }
