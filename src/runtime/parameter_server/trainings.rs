@@ -143,8 +143,7 @@ impl ParameterServer {
         if let Some(worker) = self.worker_at(peer) {
             self.take_out_again(worker);
         }
-        // One that has never sent anything here may be yet to come.
-        let worker = self.worker_at(peer).filter(|_| self.link.actors.access.has_heard(peer));
+        let worker = self.worker_at(peer);
         if loss == Loss::Stopped {
             let lost = self.members.lose(worker, masters);
             return self.tell_of_losses(lost);

@@ -128,11 +128,9 @@ impl Timeline<'_> {
         task.is_parameter_server() || is_chief || !cluster.has_parameter_servers()
     }
 
-    /// Whether nobody may know of a dead worker: it died before it can have come, or all parameter
-    /// servers that have met it have died, too, before they gave it up. It is waited for as one
-    /// that has yet to come.
+    /// Whether nobody may know of a dead worker: all parameter servers that have met it have died,
+    /// too, before they gave it up. It is waited for as one that has yet to come.
     fn forgets_a_worker(&self) -> bool {
-        const COMING: Duration = Duration::from_millis(1);
         let limit = self.trial.cluster.faults.silence + GRACE;
         let at = |fault: &Fault| match fault.at {
             Trigger::Time(at) => at,
@@ -148,9 +146,7 @@ impl Timeline<'_> {
             let tasks = self.trial.cluster.spec.tasks();
             let mut servers = tasks.filter(TaskName::is_parameter_server);
             let given_up = at(fault).after(limit);
-            let is_unmet = at(fault) <= Time::ZERO.after(COMING);
-            !task.is_parameter_server()
-                && (is_unmet || servers.all(|server| dies_by(&server, given_up)))
+            !task.is_parameter_server() && servers.all(|server| dies_by(&server, given_up))
         })
     }
 

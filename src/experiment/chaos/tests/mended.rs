@@ -308,16 +308,6 @@ fn timelines_that_once_broke_a_promise_keep_all_of_them() {
 }
 
 #[test]
-fn a_worker_that_has_yet_to_come_when_variables_are_restored_is_waited_for() {
-    let scenario = Experiment::parse(include_str!("../../../../sims/chaos.toml")).unwrap();
-    let faults = r#"fault=[{ at = "1us", freeze = "worker:1", for = "20s" },
-                           { at = "5ms", crash = "ps:1", restart_after = "10ms" }]"#;
-    let report = scenario.only("sync").set(faults).unwrap().simulate(train).unwrap();
-    let seconds = report.runs[0].seconds;
-    assert!(seconds > 20.0, "the others have ended without it, after {seconds} s");
-}
-
-#[test]
 fn a_restore_waits_for_no_dead_evaluator() {
     let folder = std::env::temp_dir().join(format!("trainyard-evaluator-{}", std::process::id()));
     let directory = format!("checkpoint.directory={:?}", folder.display().to_string());
