@@ -52,9 +52,10 @@ pub use mail::{Patience, SessionOptions, SessionStatus, Waiting, WaitingList};
 pub(crate) use mailbox::{messages_sent, panic_text, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
-    Arrival, Arrivals, ClientMessage, GraphHandle, MasterMessage, OperationTime, Origin, Packed,
-    PackedArrivals, ParameterServerMessage, PeerMessage, Places, Placing, Scope, SentOperation,
-    SessionAction, SessionAnswer, SessionCall, SessionId, StepId, Traffic, Values, WorkerMessage,
+    Arrival, Arrivals, ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin,
+    Packed, PackedArrivals, ParameterServerMessage, PeerMessage, Places, Placing, Scope,
+    SentOperation, SessionAction, SessionAnswer, SessionCall, SessionId, StepId, Traffic, Values,
+    WorkerMessage,
 };
 pub use own_values::{OwnValues, OwnValuesAnswer};
 pub(crate) use parameter_server::GRACE;

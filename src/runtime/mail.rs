@@ -17,7 +17,7 @@ use crate::units::Time;
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{
-    ClientMessage, GraphHandle, MasterMessage, OperationTime, Origin, ParameterServerMessage,
+    ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin, ParameterServerMessage,
     Placing, Scope, SessionId, StepId, Values, WorkerMessage, device_filters,
 };
 use crate::runtime::parameter_server::updating::Updates;
@@ -112,7 +112,7 @@ pub(crate) struct Binding {
     /// Whether it counts their steps.
     pub(crate) counts: bool,
     /// The task that counts them, and its incarnation, as the master has met it.
-    pub(crate) counted_by: Option<Box<(TaskName, u64)>>,
+    pub(crate) counted_by: Option<Box<Life>>,
     /// Whether a training step is to be taken again with it: parts of the earlier attempt may have
     /// been carried out.
     pub(crate) is_again: bool,

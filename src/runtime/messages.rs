@@ -32,6 +32,9 @@ pub(crate) use session::device_filters;
 pub use session::{ClientMessage, Placing, SessionAction, SessionAnswer, SessionCall};
 pub use traffic::Traffic;
 
+/// A task, and an incarnation of it.
+pub type Life = (TaskName, u64);
+
 /// One run of a session's graph, by the master that began it and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StepId {
@@ -198,7 +201,7 @@ pub enum WorkerMessage {
         /// The task that counts the steps of the partition's training, if it is of one, and the
         /// incarnation of it that the master has met: what an earlier one has told of who takes
         /// part holds no longer.
-        counted_by: Option<Box<(TaskName, u64)>>,
+        counted_by: Option<Box<Life>>,
     },
     /// Master: the session is closed, forget these partitions.
     DeregisterGraphs {
@@ -285,7 +288,7 @@ pub enum ParameterServerMessage {
         within_training: bool,
         /// The incarnations of the tasks, as the master has met them: what the receiver still waits
         /// for from an earlier one is lost before the training goes on.
-        incarnations: Vec<(TaskName, u64)>,
+        incarnations: Vec<Life>,
     },
     /// Program: this worker takes no more steps.
     Leave {

@@ -15,7 +15,7 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::master::step_plan::{
     Accepted, Part, Progress, Ready, StepPlan, log_placement, plan,
 };
-use crate::runtime::messages::{GraphHandle, Placing, Scope, SessionId, WorkerMessage};
+use crate::runtime::messages::{GraphHandle, Life, Placing, Scope, SessionId, WorkerMessage};
 
 /// A partition that a task is making ready, by the session and request that it is for.
 pub(super) struct Registration {
@@ -80,7 +80,7 @@ impl Master {
     }
 
     /// The task that counts the steps of `partitions`, if they train, and its incarnation.
-    fn counted_by(&self, partitions: &[(Partition, PeerId)]) -> Option<Box<(TaskName, u64)>> {
+    fn counted_by(&self, partitions: &[(Partition, PeerId)]) -> Option<Box<Life>> {
         let (counts, peer) = partitions.iter().find(|(partition, _)| partition.counts_steps())?;
         Some(Box::new((counts.task.clone(), self.link.incarnation(*peer)?)))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{DeviceName, TaskName};
+use crate::cluster::DeviceName;
 use crate::graph::Op;
 use crate::partition::Partition;
 use crate::transport::PeerId;
@@ -10,7 +10,7 @@ use crate::transport::PeerId;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::{self, ParameterServerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, MasterMessage, Placing, Scope, StepId};
+use crate::runtime::messages::{GraphHandle, Life, MasterMessage, Placing, Scope, StepId};
 use crate::runtime::state::Bound;
 use crate::runtime::worker::flows::FlowSessions;
 use crate::runtime::worker::plan::Plan;
@@ -40,7 +40,7 @@ impl Worker {
         &mut self,
         (from, graph): (PeerId, GraphHandle),
         partition: Arc<Partition>,
-        (scope, is_again, counted_by): (Option<Scope>, bool, Option<Box<(TaskName, u64)>>),
+        (scope, is_again, counted_by): (Option<Scope>, bool, Option<Box<Life>>),
         functions: Option<&Placing>,
     ) {
         let checked = self.check_room(graph, &partition);
