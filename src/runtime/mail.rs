@@ -111,7 +111,7 @@ pub(crate) struct Binding {
     pub(crate) replicas: Vec<Replica>,
     /// Whether it counts their steps.
     pub(crate) counts: bool,
-    /// The task that counts them, and its incarnation, as the master has met it.
+    /// The task that counts the steps, and the incarnation of it that the master has met.
     pub(crate) counted_by: Option<Box<Life>>,
     /// Whether a training step is to be taken again with it: parts of the earlier attempt may have
     /// been carried out.

@@ -9,8 +9,8 @@ pub(crate) struct Ended {
     pub(crate) master: u64,
     /// Whether an earlier attempt of the step may have been carried out, wholly or in part.
     pub(crate) is_again: bool,
-    /// The global step that the worker's step has read: the one at which it began or, if the way
-    /// here was slow, a later one.
+    /// The global step that the worker's step has read. If its message came late, others may have
+    /// raised it since the step began.
     pub(crate) read: i64,
 }
 
@@ -24,12 +24,19 @@ pub(crate) struct Counted {
     pub(crate) staleness: i64,
     /// Whether the step's gradient was applied.
     pub(crate) applied: bool,
+    /// Whether others have yet to count the round of the step, as they end theirs.
+    pub(crate) is_ahead: bool,
 }
 
 impl Counted {
     /// The result of a step that began at the global step `read` and does not count.
     pub(crate) fn dropped(now: i64, read: i64) -> Self {
-        Self { global_step: now, staleness: now.saturating_sub(read), applied: false }
+        Self {
+            global_step: now,
+            staleness: now.saturating_sub(read),
+            applied: false,
+            is_ahead: false,
+        }
     }
 }
 
@@ -38,5 +45,5 @@ pub(super) fn count_each(now: &mut i64, step: &Ended) -> Counted {
     let before = *now;
     *now = now.saturating_add(1);
     let staleness = before.saturating_sub(step.read);
-    Counted { global_step: *now, staleness, applied: true }
+    Counted { global_step: *now, staleness, applied: true, is_ahead: false }
 }

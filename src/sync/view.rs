@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(views.view().out, BTreeMap::from([(1, Fate::Counts), (2, Fate::Dropped)]));
     }
 
-    /// Views of which change 2, under way, lets worker 1 in again.
+    /// Views with change 2 under way, which lets worker 1 in again.
     fn letting_in() -> Views {
         let mut views = Views::default();
         views.lose(1);

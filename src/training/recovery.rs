@@ -63,14 +63,19 @@ pub(super) fn given_up(root: &Error, why: &str) -> Error {
     Error { message: format!("{}; {why}", root.message), ..root.clone() }
 }
 
-/// The error of a session that could not be opened: `root`, extended by the last `error`. Its code
-/// is that of `error` if whoever starts again meets the same.
+/// The error of a session that could not be opened: `root`, extended by the last `error`. It has
+/// the code of `error` if starting again would end the same way.
 pub(super) fn never_opened(root: &Error, error: Error) -> Error {
     if is_end(&error) || error.code.is_of_storage() {
-        let task = error.task.or_else(|| root.task.clone());
-        return Error { code: error.code, task, ..given_up(root, &error.message) };
+        return ended_by(root, error);
     }
     given_up(root, &format!("then {error}"))
+}
+
+/// `root`, extended by the `error` that no new session mends, with the code of that.
+pub(super) fn ended_by(root: &Error, error: Error) -> Error {
+    let task = error.task.or_else(|| root.task.clone());
+    Error { code: error.code, task, ..given_up(root, &error.message) }
 }
 
 /// The error of a training that has lost `what` after the error `root`. Trying again does not help;

@@ -5,8 +5,7 @@ affair; the tests ask which draws differ.
 """
 
 from generate import tf, tf1
-from generate_loops import keep_called
-from tensorflow.python.framework import meta_graph
+from generate_loops import write_graph
 
 
 def mask():
@@ -47,16 +46,7 @@ def main():
         before, now = rounds(x, lambda x: rounds(x, masked)[1])
         tf.identity(before, "nested_before")
         tf.identity(now, "nested_now")
-    meta = tf1.train.export_meta_graph(graph=graph)
-    meta_graph.strip_graph_default_valued_attrs(meta)
-    definition = meta.graph_def
-    inner = [node for function in definition.library.function for node in function.node_def]
-    for node in list(definition.node) + inner:
-        for attribute in ["_class", "_output_shapes"]:
-            node.attr.pop(attribute, None)
-    keep_called(definition)
-    with open("draws.pb", "wb") as file:
-        file.write(definition.SerializeToString(deterministic=True))
+    write_graph("draws", graph)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from generate import tensor, tf, tf1, values
 from tensorflow.python.framework import meta_graph
 
 
-def write_group(group, graph, cases):
-    """Writes a graph, without what only TensorFlow needs of it, and its cases."""
+def write_graph(group, graph):
+    """Writes a graph, without what only TensorFlow needs of it."""
     meta = tf1.train.export_meta_graph(graph=graph)
     meta_graph.strip_graph_default_valued_attrs(meta)
     definition = meta.graph_def
@@ -26,6 +26,11 @@ def write_group(group, graph, cases):
     keep_called(definition)
     with open(f"{group}.pb", "wb") as file:
         file.write(definition.SerializeToString(deterministic=True))
+
+
+def write_group(group, graph, cases):
+    """Writes a graph and its cases."""
+    write_graph(group, graph)
     with open(f"{group}.json", "w") as file:
         json.dump({"cases": cases}, file, separators=(",", ":"))
 

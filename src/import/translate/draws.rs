@@ -15,7 +15,7 @@ use crate::tensor::{DType, Tensor};
 /// so that loops in loops keep steps apart, and far from small multiples of itself.
 const DISTANCE: i64 = 0x9e37_79b9_7f4a_7c15_u64 as i64;
 
-/// What the random values of a function are other ones by than those of its other calls.
+/// What makes the random values of one call of a function differ from those of another.
 #[derive(Default)]
 pub(super) struct Draws {
     /// The nodes and functions that it is called in, from the outermost one, each with a `/` after
@@ -56,8 +56,9 @@ fn random(law: RandomLaw) -> Translate {
 }
 
 impl Importer<'_> {
-    /// The counter of the random values of `node`, if they are others in each step: the global
-    /// step, or what is left of it in a function. A graph for training is given one.
+    /// The counter that makes the random values of `node` differ from step to step: the global step
+    /// or, in a function, its last argument. None for a variable's first value, and for a graph
+    /// without a global step; a graph for training is given one.
     fn counter_of(&self, node: &Node<'_>) -> Result<Option<Output>, NodeProblem> {
         if self.roles.is_of_first_values(&node.def.name) {
             return Ok(None);
@@ -99,7 +100,7 @@ impl Importer<'_> {
         false
     }
 
-    /// The counter before the first round of a loop, from that of its surroundings.
+    /// The counter of a loop's first round, from that of the graph or function the loop is in.
     pub(super) fn counter_of_rounds(
         &self,
         node: &Node<'_>,

@@ -52,15 +52,13 @@ impl Master {
 
     /// Fails the steps that wait for `peer`, and tells the other tasks of each. A training step
     /// that has a part there fails even if that is done, once the peer has restarted: what it has
-    /// done is lost, and others may wait for it. Of a peer that has lost the way to another task,
-    /// word of that may have been lost with the way here.
+    /// done is lost, and others may wait for it. Any step fails that may still wait for values of a
+    /// peer which has not stopped in good order: what it had sent to others may be lost, too.
     fn fail_steps_at(&mut self, peer: PeerId, loss: Loss) {
         let is_hit = |_: &Self, id: StepId, step: &Step| {
-            let is_undone = match loss {
-                Loss::Restarted => step.is_undone_with(peer, id.trains),
-                Loss::Silent | Loss::Stopped => step.may_miss_values_of(peer),
-            };
-            is_undone || step.unanswered().contains(&peer)
+            let is_undone = loss == Loss::Restarted && id.trains && step.has_part_at(peer);
+            let is_cut_off = loss != Loss::Stopped && step.may_miss_values_of(peer);
+            is_undone || is_cut_off || step.unanswered().contains(&peer)
         };
         self.fail_steps(is_hit, |master, step| {
             let what = format!("step {} waited for it to run its part", step.number);
@@ -68,19 +66,19 @@ impl Master {
         });
     }
 
-    /// Asks a silent `peer`, once it answers again, whether it has restarted, if steps go on that
-    /// have ended their part there. Nothing else would tell: they wait elsewhere, perhaps
+    /// Asks a silent `peer`, once it answers again, whether it has restarted, if training steps go
+    /// on that have ended their part there. Nothing else would tell: they wait elsewhere, perhaps
     /// for a worker that waits until the chief gives the variables of `peer` new values, and the
     /// chief's step may be one of them.
     fn ask_whether_known(&mut self, peer: PeerId, loss: Loss) {
-        let has_done = |(id, step): (&StepId, &Step)| step.is_undone_with(peer, id.trains);
+        let has_done = |(id, step): (&StepId, &Step)| id.trains && step.has_part_at(peer);
         if loss == Loss::Silent && self.steps.iter().any(has_done) {
             self.link.send(peer, WorkerMessage::AskForMaster { master: self.id });
         }
     }
 
-    /// `peer` knows this master, or has restarted since it was lost: what steps had done there
-    /// is lost, too.
+    /// `peer` knows this master, or has restarted since it was lost: what training steps had done
+    /// there is lost, too.
     pub(super) fn answered_whether_known(&mut self, peer: PeerId, is_known: bool) {
         if is_known {
             return;
@@ -88,7 +86,7 @@ impl Master {
         let is_hit = |master: &Self, id: StepId, step: &Step| {
             let session = master.sessions.get(&step.session);
             let has_lost = session.is_some_and(|session| session.lost.contains_key(&peer));
-            step.is_undone_with(peer, id.trains) && has_lost
+            id.trains && step.has_part_at(peer) && has_lost
         };
         self.fail_steps(is_hit, |master, step| {
             let what = format!("step {} waited for others", step.number);

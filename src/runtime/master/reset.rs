@@ -125,22 +125,25 @@ impl Master {
 
     /// The reset of that number has waited for workers long enough.
     pub(super) fn reset_grace_is_over(&mut self, number: u64, context: &mut Context<Self>) {
-        let Some(mut reset) = self.reset.take_if(|reset| reset.number == number) else { return };
-        for peer in reset.outstanding.clone() {
-            self.give_up_on(&mut reset, peer);
+        if let Some(reset) = self.reset.take_if(|reset| reset.number == number) {
+            self.give_up_on_all(reset, context);
         }
-        self.go_on_with_reset(reset, context);
     }
 
     pub(super) fn reset_deadline_reached(&mut self, context: &mut Context<Self>) {
         let Some(reset) = self.reset.take() else { return };
         if self.waits_for_dispensable(&reset) {
-            let number = reset.number;
-            self.reset = Some(reset);
-            return self.reset_grace_is_over(number, context);
+            return self.give_up_on_all(reset, context);
         }
         let error = self.too_slow("the reset", &reset.outstanding);
         end(reset, Err(error), context);
+    }
+
+    fn give_up_on_all(&mut self, mut reset: Reset, context: &mut Context<Self>) {
+        for peer in reset.outstanding.clone() {
+            self.give_up_on(&mut reset, peer);
+        }
+        self.go_on_with_reset(reset, context);
     }
 
     /// Waits for `peer` no longer. A worker that this task has heard of is lost; any other one may

@@ -56,12 +56,6 @@ impl Step {
         let waiting = |part: &&Part| self.outstanding.contains(&part.graph);
         self.plan.parts.iter().filter(waiting).any(|part| part.senders.contains(&peer))
     }
-
-    /// Whether the restart of `peer` undoes it, where it waits for others. What `peer` has done of
-    /// a training step is lost; of another step, what it has sent may be.
-    pub(super) fn is_undone_with(&self, peer: PeerId, trains: bool) -> bool {
-        self.may_miss_values_of(peer) || trains && self.has_part_at(peer)
-    }
 }
 
 impl Master {

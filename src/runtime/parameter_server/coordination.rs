@@ -4,6 +4,7 @@
 //! `CommitStep`, `Fence` and `LiftFence`, which are answered.
 
 mod fences;
+mod resting;
 mod votes;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::runtime::messages::StepId;
 use crate::runtime::parameter_server::done::Done;
 use crate::runtime::state::{Commit, Served, StateValues, Taken, Ticket};
 
+use resting::Resting;
 use votes::{Told, Vote, late};
 
 /// One training's coordination, in one epoch.
@@ -36,12 +38,8 @@ pub(super) struct Coordination {
     begun: BTreeMap<u32, Ticket>,
     votes: BTreeMap<u32, Vote>,
     commits: BTreeMap<u32, (Ticket, StateValues)>,
-    /// While a worker is to be let in: the global step from which on the others are held between
-    /// two steps, and their answers.
-    rest: Option<(i64, Vec<Effect>)>,
-    /// The global step after a round that a worker of a barrier may have ended, and that nobody has
-    /// counted yet.
-    ended_uncounted: i64,
+    /// The workers of a barrier that are held while another one is to be let in.
+    resting: Resting,
     /// The last request for a fence, and whether it has been answered that the fence is up.
     fence: Option<(Ticket, bool)>,
     /// By worker: the last of its votes that counts.
@@ -80,8 +78,7 @@ impl Coordination {
             begun: BTreeMap::new(),
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
-            rest: None,
-            ended_uncounted: 0,
+            resting: Resting::default(),
             fence: None,
             told: BTreeMap::new(),
             closed: BTreeMap::new(),
@@ -139,14 +136,13 @@ impl Coordination {
         };
         let counted = self.coordinator.count(members, &mut self.global_step, &step);
         self.steps += self.global_step.saturating_sub(before);
-        if self.coordinator.is_barrier() && self.global_step == before && before == commit.read {
-            self.rest_a_round_later();
+        if counted.is_ahead {
+            self.resting.ended_ahead(self.global_step);
         }
-        let rests_from = self.rest.as_ref().map(|(from, _)| *from);
         if let Some(taken) = taken {
             self.committed.note(ticket, taken, counted);
         }
-        let rests = rests_from.is_some_and(|from| self.global_step >= from);
+        let rests = self.resting.holds(self.global_step);
         if !rests && self.coordinator.releases_at_once(members) && self.commits.is_empty() {
             return smallvec![Served { ticket, outcome: Ok(outputs(counted)) }];
         }
@@ -154,10 +150,8 @@ impl Coordination {
         let mut answers: Answers = Self::taken_over(replica, ticket, before).collect();
         self.commits.insert(replica.worker, (ticket, outputs(counted)));
         let effects = self.coordinator.commit(members, replica.worker);
-        match &mut self.rest {
-            Some((_, held)) if rests => held.extend(effects),
-            _ => answers.extend(self.answer(effects)),
-        }
+        let effects = self.resting.keep(self.global_step, effects);
+        answers.extend(self.answer(effects));
         answers
     }
 
@@ -175,26 +169,14 @@ impl Coordination {
     /// ended at the global step `now`.
     pub(super) fn rest(&mut self, now: i64) {
         if self.coordinator.is_barrier() {
-            let from = now.max(self.ended_uncounted).saturating_add(1);
-            self.rest.get_or_insert_with(|| (from, Vec::new()));
-        }
-    }
-
-    /// A worker may have ended the round under way, which others will count: it goes on, so these
-    /// must not rest before they have ended the next one with it.
-    fn rest_a_round_later(&mut self) {
-        self.ended_uncounted = self.global_step.saturating_add(1);
-        if let Some((from, _)) = &mut self.rest
-            && *from == self.ended_uncounted
-        {
-            *from = from.saturating_add(1);
+            self.resting.begin(now);
         }
     }
 
     /// Lets the workers that rest go on.
     pub(super) fn go_on(&mut self) -> Vec<Served> {
-        let held = self.rest.take().map(|(_, held)| held);
-        self.answer(held.unwrap_or_default())
+        let held = self.resting.end();
+        self.answer(held)
     }
 
     /// The round under way, if workers vote.

@@ -109,8 +109,8 @@ impl ParameterServer {
         Some(left).filter(|left| !left.is_zero())
     }
 
-    /// Whether all of `workers` are gone: they have departed or, once the chief has left, are not
-    /// here and have never been in this life of the task.
+    /// Whether nobody of `workers` is still to leave. Once the chief has left, a worker that has
+    /// never come in this life of the task is not waited for.
     fn all_are_gone(&self, workers: u32) -> bool {
         let is_absent = |worker: &u32| {
             let is_here = self.task_of(*worker).is_some_and(|task| self.joins.is_used_by(task));

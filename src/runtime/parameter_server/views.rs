@@ -247,8 +247,8 @@ impl ParameterServer {
         self.apply_all_rounds();
     }
 
-    /// Drops the gradients that do not count of workers that are out. A step whose gradient is
-    /// dropped counts as another step when its worker takes it again.
+    /// Drops what does not count of the gradients of workers who are out. When such a worker takes
+    /// the step again, it is a new one.
     fn settle(&mut self, out: &BTreeMap<u32, Fate>) {
         for (worker, fate) in out {
             let task = self.task_of(*worker);

@@ -114,11 +114,13 @@ impl Barrier {
         Self { workers, first: 0, latest: None, ended, departed }
     }
 
-    /// Whether others have counted the round of `step`, or will. While a worker is there, no round
-    /// is made without it: its step is of the round after its last one, or of the first one. One
-    /// that has read a later global step has read it after others had ended the round: the way to
-    /// this task may be slower than the way to the variables. A step that is taken again after a
-    /// loss is, as long as there are others, of a round that they will count.
+    /// Whether others have counted the round of `step`, or will.
+    ///
+    /// No round is made without a worker that has not departed, so its step is of the round after
+    /// that of its last step, or of the first round. If it has read a later global step, others had
+    /// ended that round before: its message to this task may come later than those to the
+    /// variables. A step that is taken again after a loss is, as long as there are others, of a
+    /// round that they will count.
     fn is_of_others(&self, members: &Membership, step: &Ended) -> bool {
         let Some(last) = self.ended.get(&step.worker) else {
             return !self.departed.contains(&step.worker) && self.first < step.read;
@@ -138,15 +140,15 @@ impl Policy for Barrier {
             self.ended.clear();
         }
         let is_of_others = self.is_of_others(members, step);
-        let will_count = *now == step.read && is_of_others && step.is_again;
+        let is_ahead = *now == step.read && is_of_others && step.is_again;
         *now += i64::from(*now == step.read && !is_of_others);
         self.latest = Some(*now);
-        let reached = *now + i64::from(will_count);
+        let reached = *now + i64::from(is_ahead);
         let last = Last { master: step.master, reached, is_next_made: None };
         self.ended.insert(step.worker, last);
         // Of a round that others have not ended yet, the step is as new as theirs.
         let staleness = (*now - 1 - step.read).max(0);
-        Counted { global_step: *now, staleness, applied: true }
+        Counted { global_step: *now, staleness, applied: true, is_ahead }
     }
 
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {

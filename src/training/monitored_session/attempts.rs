@@ -10,7 +10,7 @@ use crate::units::Time;
 
 use super::super::own_values::OwnVariables;
 use super::super::record::StepStats;
-use super::super::recovery::{given_up, is_end, is_mendable};
+use super::super::recovery::{ended_by, given_up, is_end, is_mendable};
 use super::super::run_options::RunOptions;
 use super::super::session::RequestedStep;
 use super::super::session_creator::Created;
@@ -174,7 +174,7 @@ impl MonitoredSession {
                 Err(error) if is_end(&error) => return Err(error),
                 Err(error) if error.code.is_of_storage() => {
                     // Whoever starts again finds the same checkpoints.
-                    return Err(Error { code: error.code, ..given_up(&root, &error.message) });
+                    return Err(ended_by(&root, error));
                 }
                 Err(error) => {
                     return Err(given_up(

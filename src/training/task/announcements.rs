@@ -7,8 +7,7 @@ use crate::sync::Departed;
 use crate::training::record::Evaluation;
 
 impl Task {
-    /// Tells the tasks that wait for them of workers that take no more steps, and of those that are
-    /// lost.
+    /// Tells other tasks which workers have left, and which are lost.
     pub(in crate::training) fn tell_who_has_departed(&self, departed: &Departed) {
         let own = self.inner.replica.map(|replica| replica.worker);
         let left =

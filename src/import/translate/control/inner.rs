@@ -58,12 +58,8 @@ impl Inner {
     pub(super) fn count_round(&mut self) -> Result<(), NodeProblem> {
         let last = self.arguments.last().and_then(|counter| counter.output.as_ref());
         let counter = last.expect("a function that draws is given a counter");
-        let add = |op: Op, inputs: &[Edge]| {
-            let id = self.graph.add(NewOperation { inputs, ..NewOperation::of(op) })?;
-            Ok::<_, GraphError>(self.graph.output(id))
-        };
-        let one = add(Op::Const(Tensor::scalar(1i64)), &[])?;
-        let next = add(Binary::Add.into(), &[counter.edge(), one.edge()])?;
+        let one = self.add(Op::Const(Tensor::scalar(1i64)), &[])?;
+        let next = self.add(Binary::Add.into(), &[counter.edge(), one.edge()])?;
         self.results.pop();
         self.results.push(next.into());
         Ok(())
@@ -107,13 +103,14 @@ impl Inner {
 
     /// A value with those of its sizes open that are open in `shape`.
     fn open(&self, value: &Output, shape: PartialShape) -> Result<Output, NodeProblem> {
-        let add = |op: Op, inputs: &[Edge]| {
-            let id = self.graph.add(NewOperation { inputs, ..NewOperation::of(op) })?;
-            Ok::<_, GraphError>(self.graph.output(id))
-        };
-        let sizes = add(Array::Shape(DType::I32).into(), &[value.edge()])?;
+        let sizes = self.add(Array::Shape(DType::I32).into(), &[value.edge()])?;
         let change = Dynamic { change: Change::Reshape, shape };
-        Ok(add(change.into(), &[value.edge(), sizes.edge()])?)
+        Ok(self.add(change.into(), &[value.edge(), sizes.edge()])?)
+    }
+
+    fn add(&self, op: Op, inputs: &[Edge]) -> Result<Output, GraphError> {
+        let id = self.graph.add(NewOperation { inputs, ..NewOperation::of(op) })?;
+        Ok(self.graph.output(id))
     }
 
     /// The function from all arguments to all results.

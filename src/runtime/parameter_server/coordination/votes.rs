@@ -106,7 +106,8 @@ impl Coordination {
             return Some(self.tell(vote.ticket, None, counted));
         };
         let staleness = place.round.saturating_sub(vote.version.updates) as i64;
-        let counted = Counted { global_step: self.global_step, staleness, applied: true };
+        let global_step = self.global_step;
+        let counted = Counted { global_step, staleness, applied: true, is_ahead: false };
         self.told.insert(worker, Told { vote, place, counted, is_lost: false });
         Some(self.tell(vote.ticket, Some(place), counted))
     }
