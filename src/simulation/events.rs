@@ -25,6 +25,9 @@ pub(super) enum Event {
     Wake { task: usize, alarm: Rc<Alarm>, frozen: Duration, cause: Cause },
     /// A fault begins, ends or is noticed.
     Fault(FaultEvent),
+    /// A peer of `observer` has been silent for too long, by a timer that stands still as that of a
+    /// sleep does.
+    Silence { observer: usize, frozen: Duration, event: FaultEvent },
     /// An envelope arrives late, over a slow link.
     SlowArrival(Box<Delivery<Envelope>>),
     /// The first bytes of an envelope reach their receiver, whose message thread decodes them. It

@@ -249,10 +249,10 @@ impl Links {
         self.tasks[task].is_frozen = true;
     }
 
-    /// The tasks that can notice that `task` is silent: those connected to it.
+    /// The tasks that can notice that `task` is silent: those connected to it, once they run.
     pub(super) fn watchers(&self, task: usize) -> Vec<usize> {
         let watches = |other: &usize| {
-            *other != task && self.can_notice(*other) && self.is_connected(*other, task)
+            *other != task && self.is_up(*other) && self.is_connected(*other, task)
         };
         (0..self.tasks.len()).filter(watches).collect()
     }

@@ -215,7 +215,9 @@ impl World {
     fn happen(&mut self, actions: &mut Vec<Action>) {
         let (seq, event) = self.events.pop().expect("its time was just asked for");
         match event {
-            Event::Wake { task, frozen, .. } if self.is_behind(task, frozen) => {
+            Event::Wake { task, frozen, .. } | Event::Silence { observer: task, frozen, .. }
+                if self.is_behind(task, frozen) =>
+            {
                 self.postpone(task, event);
             }
             Event::Wake { task, alarm, cause, .. } => {
@@ -224,7 +226,7 @@ impl World {
                 alarm.has_rung.set(true);
                 actions.extend(alarm.waker.take().map(Action::Wake));
             }
-            Event::Fault(event) => {
+            Event::Fault(event) | Event::Silence { event, .. } => {
                 self.audit.record(self.now, EventKind::Fault, [seq, 0]);
                 self.apply_fault(event, actions);
             }
@@ -245,7 +247,7 @@ impl World {
     /// Begins a sleep of `task` until `time`, or until now if that has passed.
     pub(super) fn sleep_until(&mut self, task: usize, time: Time) -> Rc<Alarm> {
         let alarm = Rc::new(Alarm::default());
-        let (own, frozen) = (Rc::clone(&alarm), self.freezes[task].total);
+        let (own, frozen) = (Rc::clone(&alarm), self.frozen_for(task));
         let (at, cause) = (time.max(self.now), self.history.current());
         self.events.push(at, Event::Wake { task, alarm: own, frozen, cause });
         alarm

@@ -10,14 +10,11 @@ use crate::transport::Loss;
 use crate::units::Time;
 
 /// A freeze of a task, or several that overlap.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Freeze {
     /// Counts the freezes of all tasks, from 1.
     number: u64,
-    since: Time,
     until: Time,
-    /// The tasks that could notice its beginning.
-    watchers: Vec<usize>,
 }
 
 impl FaultInjector {
@@ -51,44 +48,23 @@ impl FaultInjector {
     ) -> Vec<FaultEffect> {
         let until = now.after(lasts);
         if links.is_frozen(task) {
-            return self.extend_freeze(task, until, links.incarnation(task));
+            let freeze = &mut self.last_freeze[task];
+            if until <= freeze.until {
+                return Vec::new();
+            }
+            freeze.until = until;
+            return vec![thaw(until, task, links)];
         }
         links.freeze(task);
         self.freezes += 1;
-        let watchers = links.watchers(task);
-        self.last_freeze[task] = Freeze { number: self.freezes, since: now, until, watchers };
+        self.last_freeze[task] = Freeze { number: self.freezes, until };
         let mut effects = vec![FaultEffect::Freeze { task }];
-        if lasts > self.silence {
-            effects.extend(self.freeze_limits(task));
+        for observer in links.watchers(task) {
+            let cause = SilenceCause::Freeze(self.freezes);
+            effects.push(self.at_silence_limit(now, observer, task, cause));
         }
-        let event = FaultEvent::Thaw { task, incarnation: links.incarnation(task) };
-        effects.push(FaultEffect::Schedule { at: until, event });
+        effects.push(thaw(until, task, links));
         effects
-    }
-
-    /// Lets the freeze of `task` last until `until`, unless it does so anyway.
-    fn extend_freeze(&mut self, task: usize, until: Time, incarnation: u32) -> Vec<FaultEffect> {
-        let freeze = &mut self.last_freeze[task];
-        let before = freeze.until;
-        if until <= before {
-            return Vec::new();
-        }
-        freeze.until = until;
-        let limit = freeze.since.after(self.silence);
-        let mut effects = Vec::new();
-        if before <= limit && limit < until {
-            effects.extend(self.freeze_limits(task));
-        }
-        let event = FaultEvent::Thaw { task, incarnation };
-        effects.push(FaultEffect::Schedule { at: until, event });
-        effects
-    }
-
-    /// The limits of silence of the tasks that have watched `task` since it froze.
-    fn freeze_limits(&self, task: usize) -> impl Iterator<Item = FaultEffect> {
-        let Freeze { number, since, watchers, .. } = &self.last_freeze[task];
-        let cause = SilenceCause::Freeze(*number);
-        watchers.iter().map(move |observer| self.at_silence_limit(*since, *observer, task, cause))
     }
 
     /// Lets a frozen task run again, unless another freeze lasts longer. It learns which peers have
@@ -149,7 +125,7 @@ impl FaultInjector {
             let time = |cut: Option<Cut>| notices(cut?, self.silence);
             let at = time(self.cuts.get(way)).filter(|at| time(before) != Some(*at))?;
             let event = FaultEvent::SilenceLimit { observer, peer, cause: SilenceCause::Partition };
-            Some(FaultEffect::Schedule { at, event })
+            Some(FaultEffect::Watch { observer, at, event })
         };
         let mut effects = Vec::from_iter(limit(to, from, Cut::receiver_notices));
         let back = (to, from);
@@ -187,8 +163,9 @@ impl FaultInjector {
         let is_silent = match cause {
             SilenceCause::Crash => links.can_notice_death(observer, peer),
             SilenceCause::Freeze(number) => {
-                let is_it = links.is_frozen(peer) && self.last_freeze[peer].number == number;
-                is_it && links.has_one_to_lose(observer, peer)
+                let last = self.last_freeze[peer];
+                let goes_on = links.is_frozen(peer) && last.number == number && last.until > now;
+                goes_on && links.has_one_to_lose(observer, peer)
             }
             SilenceCause::Partition => self.notices_cut(now, observer, peer, links),
             SilenceCause::Closed => links.can_notice_close(observer, peer),
@@ -222,8 +199,15 @@ impl FaultInjector {
         peer: usize,
         cause: SilenceCause,
     ) -> FaultEffect {
-        schedule(now, self.silence, FaultEvent::SilenceLimit { observer, peer, cause })
+        let event = FaultEvent::SilenceLimit { observer, peer, cause };
+        FaultEffect::Watch { observer, at: now.after(self.silence), event }
     }
+}
+
+/// The end of the freeze of `task`, if nothing extends it.
+fn thaw(until: Time, task: usize, links: &Links) -> FaultEffect {
+    let event = FaultEvent::Thaw { task, incarnation: links.incarnation(task) };
+    FaultEffect::Schedule { at: until, event }
 }
 
 /// `observer` counts `peer`, which runs again, as lost unless it has done so before.

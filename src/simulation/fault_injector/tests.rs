@@ -49,6 +49,12 @@ fn scheduled(seconds: u64, event: FaultEvent) -> FaultEffect {
     FaultEffect::Schedule { at: at(seconds), event }
 }
 
+/// The effect by which the observer of a limit of silence waits for it.
+fn watched(seconds: u64, event: FaultEvent) -> FaultEffect {
+    let FaultEvent::SilenceLimit { observer, .. } = event else { panic!("no limit: {event:?}") };
+    FaultEffect::Watch { observer, at: at(seconds), event }
+}
+
 fn lost(observer: usize, peer: usize) -> FaultEffect {
     FaultEffect::TellLost { observer, peer, loss: Loss::Silent }
 }
@@ -58,8 +64,8 @@ fn a_crash_kills_the_task_and_the_others_lose_it_at_the_limit_of_silence() {
     let (mut faults, mut links) = injector(&[]);
     let effects = faults.apply(at(5), crash(B, Some(SECOND * 2)), &mut links);
     let expected = [
-        scheduled(6, silence(A, B, SilenceCause::Crash)),
-        scheduled(6, silence(C, B, SilenceCause::Crash)),
+        watched(6, silence(A, B, SilenceCause::Crash)),
+        watched(6, silence(C, B, SilenceCause::Crash)),
         scheduled(7, FaultEvent::Restart { task: B }),
         FaultEffect::Kill { task: B, restarts: true },
     ];
@@ -172,8 +178,11 @@ fn a_freeze_shorter_than_the_limit_of_silence_goes_unnoticed() {
     let (mut faults, mut links) = injector(&[]);
     let thaw = FaultEvent::Thaw { task: B, incarnation: 0 };
     let effects = faults.apply(at(3), freeze(B, 1), &mut links);
-    assert_eq!(effects, [FaultEffect::Freeze { task: B }, scheduled(4, thaw.clone())]);
+    let limit = |observer| silence(observer, B, SilenceCause::Freeze(1));
+    let watched = [A, C].map(|observer| watched(4, limit(observer)));
+    assert_eq!(effects[1..], [&watched[..], &[scheduled(4, thaw.clone())]].concat());
     assert!(links.is_frozen(B));
+    assert_eq!(faults.apply(at(4), limit(A), &mut links), [], "it goes on right now");
     let effects = faults.apply(at(4), thaw, &mut links);
     assert_eq!(effects, [FaultEffect::Resume { task: B }, FaultEffect::ReleaseHeld]);
     assert!(!links.is_frozen(B));
@@ -189,8 +198,8 @@ fn a_long_freeze_loses_the_task_which_learns_that_before_it_runs_on() {
     );
     let expected = [
         FaultEffect::Freeze { task: B },
-        scheduled(1, limit(A)),
-        scheduled(1, limit(C)),
+        watched(1, limit(A)),
+        watched(1, limit(C)),
         scheduled(3, thaw.clone()),
     ];
     assert_eq!(effects, expected);
@@ -202,15 +211,16 @@ fn a_long_freeze_loses_the_task_which_learns_that_before_it_runs_on() {
 }
 
 #[test]
-fn a_frozen_observer_notices_a_silent_peer_once_it_runs_again() {
+fn a_frozen_task_hears_that_its_peer_has_given_it_up_once_it_runs_again() {
     let (mut faults, mut links) = injector(&[]);
-    faults.apply(at(0), crash(B, None), &mut links);
-    faults.apply(at(0), freeze(A, 5), &mut links);
-    let event = silence(A, B, SilenceCause::Crash);
+    links.give_up(B, A);
+    faults.apply(at(0), freeze(A, 1), &mut links);
+    let event = faults.close(A, B);
     let effects = faults.apply(at(1), event.clone(), &mut links);
     assert_eq!(effects, [FaultEffect::Postpone { task: A, event: event.clone() }]);
-    faults.apply(at(5), FaultEvent::Thaw { task: A, incarnation: 0 }, &mut links);
-    assert_eq!(faults.apply(at(5), event, &mut links), [lost(A, B)]);
+    let thaw = FaultEvent::Thaw { task: A, incarnation: 0 };
+    assert_eq!(faults.apply(at(1), thaw, &mut links)[0], lost(A, B));
+    assert_eq!(faults.apply(at(1), event, &mut links), [], "it has just learnt that");
 }
 
 #[test]
@@ -236,7 +246,7 @@ fn a_partition_cuts_every_pair_until_it_heals_or_they_lose_each_other() {
     let heal = FaultEvent::Heal { pairs: vec![(C, A), (A, C)] };
     let effects = faults.apply(at(1), begin, &mut links);
     let expected =
-        [scheduled(2, a_of_c.clone()), scheduled(2, c_of_a.clone()), scheduled(3, heal.clone())];
+        [watched(2, a_of_c.clone()), watched(2, c_of_a.clone()), scheduled(3, heal.clone())];
     assert_eq!(effects, expected);
     assert!(links.can_notice_cut(A, C) && !links.can_notice_cut(A, B));
     assert_eq!(faults.apply(at(2), a_of_c, &mut links), [lost(A, C)]);

@@ -57,6 +57,10 @@ impl World {
                 self.tell_lost(observer, peer, loss, actions);
             }
             FaultEffect::Schedule { at, event } => self.events.push(at, Event::Fault(event)),
+            FaultEffect::Watch { observer, at, event } => {
+                let frozen = self.frozen_for(observer);
+                self.events.push(at, Event::Silence { observer, frozen, event });
+            }
             FaultEffect::Postpone { task, event } => self.postpone(task, Event::Fault(event)),
             FaultEffect::Freeze { task } => self.freeze(task),
             FaultEffect::Resume { task } => self.resume(task),

@@ -36,6 +36,12 @@ impl World {
         }
     }
 
+    /// How long `task` has been frozen in all.
+    pub(super) fn frozen_for(&self, task: usize) -> Duration {
+        let Freezes { since, total } = self.freezes[task];
+        if self.links.is_frozen(task) { total + self.now.since(since) } else { total }
+    }
+
     /// Whether an event of `task` has to wait: the task is frozen, or has been for longer than
     /// `frozen`, as when the event was scheduled.
     pub(super) fn is_behind(&self, task: usize, frozen: Duration) -> bool {
@@ -55,11 +61,21 @@ impl World {
     fn catch_up(&mut self, due: Time, event: Event) {
         match event {
             Event::Wake { task, alarm, frozen, cause } => {
-                let total = self.freezes[task].total;
-                let event = Event::Wake { task, alarm, frozen: total, cause };
-                self.events.push(due.after(total - frozen), event);
+                let (at, frozen) = self.catch_up_at(task, due, frozen);
+                self.events.push(at, Event::Wake { task, alarm, frozen, cause });
+            }
+            Event::Silence { observer, frozen, event } => {
+                let (at, frozen) = self.catch_up_at(observer, due, frozen);
+                self.events.push(at, Event::Silence { observer, frozen, event });
             }
             other => self.events.push(self.now, other),
         }
+    }
+
+    /// When an event of `task` is due that was due at `due` while `task` had been frozen for `frozen`
+    /// in all, and how long it has been frozen now.
+    fn catch_up_at(&self, task: usize, due: Time, frozen: Duration) -> (Time, Duration) {
+        let total = self.freezes[task].total;
+        (due.after(total.saturating_sub(frozen)), total)
     }
 }

@@ -206,6 +206,29 @@ fn nothing_gets_out_of_a_task_that_has_died_and_nothing_that_it_missed_happens()
 }
 
 #[test]
+fn a_task_counts_the_silence_of_a_peer_only_while_it_runs_itself() {
+    let freeze = |at, who, lasts| (at, FaultKind::Freeze { task: task(who), lasts: ms(lasts) });
+    let crash = |at| (at, FaultKind::Crash { task: task(B), restart_after: None });
+    let cut = FaultKind::OneWay { from: task(B), to: task(A), lasts: ms(500) };
+    for (faults, loses_at) in [
+        (vec![crash(5), freeze(6, A, 30)], 5 + 100 + 30),
+        (vec![crash(5), freeze(6, A, 300)], 5 + 100 + 300),
+        (vec![freeze(1, A, 10), crash(5)], 11 + 100),
+        (vec![freeze(5, B, 500), freeze(6, A, 30)], 5 + 100 + 30),
+        (vec![freeze(1, A, 10), freeze(5, B, 500)], 11 + 100),
+        (vec![freeze(1, A, 10), freeze(5, B, 90), freeze(80, B, 500)], 11 + 100),
+        (vec![freeze(1, A, 10), (5, cut)], 11 + 100),
+    ] {
+        let mut world = world(&faults);
+        world.links.note_dialer(A, B);
+        let (at, actions) = std::iter::repeat_with(|| next(&mut world))
+            .find(|(_, actions)| actions.iter().any(|one| one.contains(" loses ")))
+            .expect("it loses it");
+        assert_eq!((at, &*actions[0]), (ms(loses_at), "0 loses 1: it has fallen silent"));
+    }
+}
+
+#[test]
 fn a_message_to_a_task_known_to_be_dead_waits_for_its_next_incarnation() {
     let crash = FaultKind::Crash { task: task(B), restart_after: Some(ms(200)) };
     let mut world = world(&[(5, crash)]);

@@ -29,7 +29,9 @@ fn course(faults: &[(u64, FaultKind)]) -> Vec<(Time, FaultEffect)> {
         let (now, event) = events.remove(next);
         for effect in injector.apply(now, event, &mut links) {
             match effect {
-                FaultEffect::Schedule { at, event } => events.push((at, event)),
+                FaultEffect::Schedule { at, event } | FaultEffect::Watch { at, event, .. } => {
+                    events.push((at, event));
+                }
                 FaultEffect::ReleaseHeld => {}
                 other => course.push((now, other)),
             }
@@ -75,14 +77,6 @@ fn a_second_freeze_that_ends_before_the_first_changes_nothing() {
     let whole = course(&[(0, freeze(1_500))]);
     assert_eq!(course(&[(0, freeze(1_500)), (200, freeze(100))]), whole);
     assert_eq!(course(&[(0, freeze(1_500)), (200, freeze(1_300))]), whole);
-}
-
-#[test]
-fn who_was_frozen_when_a_freeze_was_extended_notices_it_once_it_runs_again() {
-    let of_a = FaultKind::Freeze { task: name(A), lasts: Duration::from_millis(500) };
-    let course = course(&[(0, freeze(800)), (600, of_a), (700, freeze(800))]);
-    let event = silence(A, B, SilenceCause::Freeze(1));
-    assert!(course.contains(&(millis(1_000), FaultEffect::Postpone { task: A, event })));
 }
 
 #[test]
