@@ -31,7 +31,7 @@ use crate::units::Bytes;
 pub use certificates::{Authority, CertificateError, Identity};
 pub use in_memory::InMemoryNetwork;
 pub(crate) use polling::Polling;
-pub(crate) use quic::{LARGE_ENVELOPE, envelopes_delivered};
+pub(crate) use quic::{LARGE_AT_ONCE, LARGE_ENVELOPE, envelopes_delivered};
 pub use quic::{Quic, QuicConfig, QuicError, QuicLimits, RunId, SocketBuffers};
 
 /// A task's number in a transport: cheap to look up, and valid in this process only.
@@ -158,6 +158,10 @@ pub trait Transport<M: Payload> {
         None
     }
 }
+
+/// A peer gives a sign of life in each of so many parts of the limit of silence, and is lost if it
+/// gives none in all of them.
+pub(crate) const BEATS: u32 = 5;
 
 /// The length of an envelope without its messages: lengths, ids and check values \[bytes\].
 pub(crate) const ENVELOPE_HEADER: Bytes = Bytes(32);

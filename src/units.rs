@@ -10,6 +10,11 @@ use std::time::Duration;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// A span of so many seconds; the longest there is, if it would be longer.
+pub(crate) fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
 /// A point on a clock, in integer nanoseconds since that clock began.
 ///
 /// Virtual time in a simulation; in a deployment, the time since the process began.

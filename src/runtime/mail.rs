@@ -52,8 +52,8 @@ pub(crate) enum MasterMail {
     Lost { peer: PeerId, loss: Loss },
     /// The clock: a step has reached its deadline, or a long wait is to be logged.
     AlarmRings,
-    /// The clock: the reset has reached its deadline.
-    ResetDeadlineReached,
+    /// The clock: the reset of that number has reached its deadline.
+    ResetDeadlineReached { number: u64 },
     /// The clock: the reset of that number has waited for workers long enough.
     ResetGraceIsOver { number: u64 },
     /// The clock: the time is over in which the peer might have come back as this client.

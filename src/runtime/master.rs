@@ -284,7 +284,9 @@ impl Receive for Master {
             MasterMail::Lost { peer, loss } => self.lost(peer, loss, context),
             MasterMail::AlarmRings => self.alarm_rings(context),
             MasterMail::Inquire(list) => self.inquire(&list),
-            MasterMail::ResetDeadlineReached => self.reset_deadline_reached(context),
+            MasterMail::ResetDeadlineReached { number } => {
+                self.reset_deadline_reached(number, context);
+            }
             MasterMail::ResetGraceIsOver { number } => self.reset_grace_is_over(number, context),
             MasterMail::ClientIsGone { peer, client } => self.client_is_gone(peer, client),
             MasterMail::ListSessions(list) => self.list_sessions(&list),

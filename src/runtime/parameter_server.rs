@@ -127,10 +127,10 @@ impl ParameterServer {
         if self.waits_for_whole_steps(&request) {
             return self.deferred.push(request);
         }
-        let StateRequest { ticket, epoch, action } = request;
-        if epoch < self.members.epoch() && action.is_of_training() {
-            return self.answer(ticket, Err(outdated()));
+        if request.epoch < self.members.epoch() && request.is_of_epoch() {
+            return self.answer(request.ticket, Err(outdated()));
         }
+        let StateRequest { ticket, epoch, action } = request;
         match action {
             Action::Read { variable, with_version, origin } => {
                 let outcome = self.read(variable, with_version);

@@ -353,7 +353,7 @@ impl Receive for RemoteMaster {
             | MasterMail::ClientIsGone { .. }
             | MasterMail::ListSessions(_)
             | MasterMail::ResetGraceIsOver { .. }
-            | MasterMail::ResetDeadlineReached => {}
+            | MasterMail::ResetDeadlineReached { .. } => {}
         }
     }
 }

@@ -113,6 +113,15 @@ impl Taken {
     }
 }
 
+impl StateRequest {
+    /// Whether it is void in any epoch but its own: a part of a training, or what a step of one
+    /// writes.
+    pub(crate) fn is_of_epoch(&self) -> bool {
+        let writes = matches!(self.action, Action::Assign(..) | Action::AssignAdd(..));
+        self.action.is_of_training() || writes && self.ticket.step.trains
+    }
+}
+
 impl Action {
     /// Marks the action as part of a training step: a change is done once, however often the step
     /// is taken.
@@ -133,8 +142,8 @@ impl Action {
         }
     }
 
-    /// Whether the action is part of a training, and void in any epoch but its own.
-    pub(crate) fn is_of_training(&self) -> bool {
+    /// Whether the action is part of a training.
+    fn is_of_training(&self) -> bool {
         match self {
             Self::Apply(_)
             | Self::Begin(_)

@@ -15,6 +15,7 @@ use crate::cluster::DeviceName;
 use crate::kernels::Costs;
 use crate::random;
 use crate::runtime::{Origin, WorkerStep};
+use crate::units::seconds;
 
 pub use spec::{ComputeSpec, ComputeSpecError};
 
@@ -90,8 +91,7 @@ impl Device {
 
     /// The time that memory traffic of so many `bytes` takes while no fault slows its task.
     pub(crate) fn copy_time(&self, bytes: u64) -> Duration {
-        let seconds = bytes as f64 / self.spec.memory.0 * self.slow;
-        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+        seconds(bytes as f64 / self.spec.memory.0 * self.slow)
     }
 
     /// The time that it takes to stop a step that is given up.

@@ -11,7 +11,7 @@ use crate::clock::{Clock, Sleep};
 use crate::cluster::{LocalDevice, TaskName};
 use crate::kernels::{Cost, Numerics};
 use crate::runtime::{Asker, Calculation, ComputeModel, PeerMessage, Work, WorkerStep};
-use crate::transport::{Inbox, Messages, PeerId, Transport};
+use crate::transport::{Inbox, Messages, Obstacle, PeerId, Transport};
 use crate::units::{Bytes, Time};
 
 use super::chore::Kernels;
@@ -109,6 +109,10 @@ impl Transport<PeerMessage> for SimulatedTransport {
 
     fn silence(&self) -> Duration {
         self.driver.world.borrow().silence()
+    }
+
+    fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
+        self.driver.world.borrow().obstacle(self.task, peer.0 as usize)
     }
 
     fn has_restarted(&self, peer: PeerId, incarnation: u64) {

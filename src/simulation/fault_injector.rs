@@ -15,7 +15,7 @@ mod tests;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
-use crate::transport::Loss;
+use crate::transport::{BEATS, Loss};
 use crate::units::Time;
 
 use super::faults::{Damage, FaultKind, Faults, SkipReason, SkippedFault, Trigger};
@@ -28,10 +28,6 @@ use factors::Factors;
 use losses::LossyLinks;
 use silence::{Freeze, peer_restarted};
 use skipped::Skipped;
-
-/// The time between two packets of an idle connection, as a part of the limit of silence: as in the
-/// QUIC transport.
-const KEEP_ALIVE: f64 = 0.2;
 
 /// The faults of a run: those to come and those in force.
 pub(super) struct FaultInjector {
@@ -141,7 +137,7 @@ impl FaultInjector {
 
     /// The time between two packets of a task that has nothing to send.
     pub(super) fn keep_alive(&self) -> Duration {
-        self.silence.mul_f64(KEEP_ALIVE)
+        self.silence / BEATS
     }
 
     /// The factor on the latency between two tasks.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use smallvec::{SmallVec, smallvec};
 
 use crate::cluster::LocalDevice;
-use crate::units::{Bytes, BytesPerSecond};
+use crate::units::{Bytes, BytesPerSecond, seconds};
 
 use super::device::ComputeSpec;
 use super::processor::LINKS;
@@ -41,7 +41,7 @@ pub(super) type Hop = (usize, Duration);
 
 impl MemoryLink {
     fn time(self, size: Bytes) -> Duration {
-        self.latency + Duration::from_secs_f64(size.0 as f64 / self.bandwidth.0)
+        self.latency.saturating_add(seconds(size.0 as f64 / self.bandwidth.0))
     }
 }
 

@@ -251,9 +251,8 @@ impl Links {
 
     /// The tasks that can notice that `task` is silent: those connected to it, once they run.
     pub(super) fn watchers(&self, task: usize) -> Vec<usize> {
-        let watches = |other: &usize| {
-            *other != task && self.is_up(*other) && self.is_connected(*other, task)
-        };
+        let watches =
+            |other: &usize| *other != task && self.is_up(*other) && self.is_connected(*other, task);
         (0..self.tasks.len()).filter(watches).collect()
     }
 

@@ -8,7 +8,7 @@ use crate::checkpoint::{CheckpointError, Restored, Saved, Saver, Slice, Snapshot
 use crate::graph::VariablePart;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::Shape;
-use crate::units::BytesPerSecond;
+use crate::units::{BytesPerSecond, seconds};
 
 use super::checkpointing::Checkpointing;
 use super::task::Task;
@@ -130,7 +130,7 @@ impl Checkpoints {
         if task.is_asked_to_stop() {
             return;
         }
-        let stop = conditions(task);
+        let stop = task.settings().stop.conditions();
         let noted = self.with_saver(task, move |saver| saver.end(&stop)).await;
         if let Err(error) = noted.and_then(|noted| noted.map_err(Error::from)) {
             tracing::warn!(%error, "the end of the training can't be noted beside its checkpoints");
@@ -142,7 +142,7 @@ impl Checkpoints {
     /// # Errors
     /// If the store can't be read.
     pub(super) async fn last_of_all(&self, task: &Task) -> Result<Option<u64>> {
-        let stop = conditions(task);
+        let stop = task.settings().stop.conditions();
         let look = move |saver: &mut Saver| match saver.ended()? {
             Some(ended) if ended == stop => saver.newest(),
             _ => Ok(None),
@@ -169,15 +169,9 @@ impl Checkpoints {
     }
 }
 
-/// The conditions that end the training of `task`: one that is to go on for longer has not ended.
-fn conditions(task: &Task) -> String {
-    format!("{:?}", task.settings().stop)
-}
-
 /// The time that so many bytes take at `rate`; none without one.
 fn span_of(bytes: u64, rate: Option<BytesPerSecond>) -> Duration {
-    let seconds = rate.map_or(0.0, |rate| bytes as f64 / rate.0);
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    seconds(rate.map_or(0.0, |rate| bytes as f64 / rate.0))
 }
 
 /// The session makes another try if the store may only have failed for a moment.

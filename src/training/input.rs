@@ -7,12 +7,11 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::data::{ByteLen, DataError, Elements, Pipeline};
 use crate::runtime::{Code, Error, Result};
-use crate::units::{BytesPerSecond, Time};
+use crate::units::{BytesPerSecond, Time, seconds};
 
 use ahead::Ahead;
 
@@ -178,8 +177,7 @@ impl<T: ByteLen> State<T> {
                 });
             }
         };
-        let seconds = self.rate.map_or(0.0, |rate| element.byte_len() as f64 / rate.0);
-        let span = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let span = seconds(self.rate.map_or(0.0, |rate| element.byte_len() as f64 / rate.0));
         let has_room_since = match reading.takes.len() > self.pipeline.ahead() {
             true => reading.takes[0],
             false => Time::ZERO,

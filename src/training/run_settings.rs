@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::checkpoint::{Retention, Store};
 use crate::cluster::DeviceSpec;
 use crate::runtime::{ServerTarget, SessionOptions};
+use crate::units::seconds;
 
 use super::checkpointing::Checkpointing;
 use super::hooks::SecondOrStepTimer;
@@ -110,7 +111,7 @@ impl RunSettings {
     /// Of the older ones, keeps one for each span of so many hours.
     #[must_use]
     pub fn keep_checkpoint_every_n_hours(mut self, hours: f64) -> Self {
-        let span = Duration::try_from_secs_f64(hours * 3600.0).unwrap_or(Duration::MAX);
+        let span = seconds(hours * 3600.0);
         self.retention.keep_every = Some(span);
         self
     }

@@ -212,6 +212,20 @@ impl Stop {
         Ok(())
     }
 
+    /// The conditions in a fixed form, in which they are kept beside the checkpoints of a training
+    /// that has ended: one that is to go on for longer has not ended.
+    pub(super) fn conditions(&self) -> String {
+        let Self { steps, samples, epochs, accuracy, evaluate_every: _, time } = self;
+        let given = [
+            steps.map(|steps| format!("steps={steps}")),
+            samples.map(|samples| format!("samples={samples}")),
+            epochs.map(|epochs| format!("epochs={epochs}")),
+            accuracy.map(|accuracy| format!("accuracy={accuracy}")),
+            time.map(|time| format!("nanoseconds={}", time.as_nanos())),
+        ];
+        given.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
     fn evaluate_every() -> u64 {
         50
     }
@@ -248,5 +262,20 @@ impl Stop {
             found.push(("", why.to_owned()));
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_conditions_of_an_end_are_kept_in_a_form_that_later_releases_read() {
+        let stop =
+            Stop { accuracy: Some(0.95), time: Some(Duration::from_secs(2)), ..Stop::default() };
+        let kept = "steps=1000 accuracy=0.95 nanoseconds=2000000000";
+        assert_eq!(stop.conditions(), kept);
+        assert_eq!(Stop { evaluate_every: 7, ..stop }.conditions(), kept, "it ends nothing");
+        assert_ne!(Stop { samples: Some(9), ..stop }.conditions(), kept);
     }
 }

@@ -48,6 +48,7 @@ use super::certificates::{CertificateError, Identity};
 use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Transport};
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
 
+pub(crate) use link::LARGE_AT_ONCE;
 pub(crate) use node::envelopes_delivered;
 pub(crate) use sending::LARGE_ENVELOPE;
 

@@ -69,8 +69,9 @@ impl Master {
                 ParameterServerMessage::Reset { number, containers, within_training, incarnations },
             );
         }
-        let deadline = deadline
-            .map(|deadline| self.set_timer(deadline, MasterMail::ResetDeadlineReached, context));
+        let deadline = deadline.map(|deadline| {
+            self.set_timer(deadline, MasterMail::ResetDeadlineReached { number }, context)
+        });
         self.reset = Some(Reset {
             number,
             outstanding,
@@ -130,8 +131,8 @@ impl Master {
         }
     }
 
-    pub(super) fn reset_deadline_reached(&mut self, context: &mut Context<Self>) {
-        let Some(reset) = self.reset.take() else { return };
+    pub(super) fn reset_deadline_reached(&mut self, number: u64, context: &mut Context<Self>) {
+        let Some(reset) = self.reset.take_if(|reset| reset.number == number) else { return };
         if self.waits_for_dispensable(&reset) {
             return self.give_up_on_all(reset, context);
         }

@@ -157,11 +157,8 @@ impl Master {
         let values = match outcome {
             Ok(values) if values.len() == wanted => values,
             Ok(values) => {
-                let message = format!(
-                    "{} values came of {} that were asked for",
-                    values.len(),
-                    part.fetches.len()
-                );
+                let message =
+                    format!("{} values came of {wanted} that were asked for", values.len());
                 let error = Error::new(Code::Internal, message).on(&self.link.name(part.peer));
                 return self.fail(step, error);
             }

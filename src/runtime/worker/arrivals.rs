@@ -85,7 +85,8 @@ impl Worker {
         };
         let due: Arrivals = arrivals.iter().filter(is_due).cloned().collect();
         let room = graphs().map(|graph| graph.senders.len()).max().unwrap_or(0);
-        if due.len() < arrivals.len() || !self.rendezvous.offer(part, due, room) {
+        let are_all_due = due.len() == arrivals.len();
+        if !self.rendezvous.offer(part, due, room) || !are_all_due {
             tracing::debug!(
                 step = part.step.number, from = %self.link.name(from),
                 "values of a step that is not to come; dropped"

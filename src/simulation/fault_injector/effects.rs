@@ -56,8 +56,8 @@ pub(in crate::simulation) enum FaultEffect {
     TellLost { observer: usize, peer: usize, loss: Loss },
     /// Apply `event` at `at`.
     Schedule { at: Time, event: FaultEvent },
-    /// Apply `event`, a limit of silence, at `at` by a timer of `observer`: it stands still while the
-    /// observer is frozen.
+    /// Apply `event`, a limit of silence, at `at` by a timer of `observer`, which stands still
+    /// while the observer is frozen.
     Watch { observer: usize, at: Time, event: FaultEvent },
     /// Apply `event` once `task`, which is frozen, runs again.
     Postpone { task: usize, event: FaultEvent },

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::transport::{LARGE_AT_ONCE, LARGE_ENVELOPE};
 use crate::units::{Bytes, BytesPerSecond};
 
 /// The speed of a network, and how its hosts are connected. Tasks are numbered in the order of the
@@ -66,7 +67,8 @@ pub struct ConnectionSpec {
 impl Default for ConnectionSpec {
     /// Those of [`Quic`](crate::transport::Quic), whose large messages start at once.
     fn default() -> Self {
-        Self { large: Bytes(64 << 10), at_once: 2, start: Duration::ZERO }
+        let large = Bytes(LARGE_ENVELOPE as u64);
+        Self { large, at_once: LARGE_AT_ONCE, start: Duration::ZERO }
     }
 }
 

@@ -1,11 +1,9 @@
 //! Deliveries: an envelope that arrives is handed over, delayed by a slow link, held until its
 //! receiver can take it, or dropped with its connection.
 
-use std::time::Duration;
-
 use crate::runtime::PeerMessage;
-use crate::transport::{LARGE_ENVELOPE, Loss};
-use crate::units::Time;
+use crate::transport::Loss;
+use crate::units::{Time, seconds};
 
 use super::{Action, World};
 use crate::simulation::audit::EventKind;
@@ -47,10 +45,9 @@ impl World {
         let (from, to) = (delivery.from, delivery.to);
         let latency = self.network.latency(from, to);
         let slow = latency.as_secs_f64() * (self.faults.link_slowness(from, to) - 1.0);
-        let slow = Duration::try_from_secs_f64(slow).unwrap_or(Duration::MAX);
         let lost = self.faults.retransmission(from, to, latency);
-        let mut at = self.now.after(slow.saturating_add(lost));
-        if delivery.size.0 <= LARGE_ENVELOPE as u64 {
+        let mut at = self.now.after(seconds(slow).saturating_add(lost));
+        if delivery.size <= self.cluster.network.connection.large {
             at = at.max(self.late.get(&(from, to)).copied().unwrap_or(at));
             if at > self.now {
                 self.late.insert((from, to), at);

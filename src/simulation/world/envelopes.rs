@@ -10,7 +10,6 @@ use crate::simulation::chore::Chore;
 use crate::simulation::events::{Envelope, Event};
 use crate::simulation::network::Delivery;
 use crate::simulation::processor::{Activity, WokenBy};
-use crate::transport::LARGE_ENVELOPE;
 use crate::units::Bytes;
 
 use super::{Action, World};
@@ -46,7 +45,7 @@ impl World {
         (to, size): (usize, Bytes),
         envelope: Envelope,
     ) -> Option<Envelope> {
-        let most = LARGE_ENVELOPE as u64;
+        let most = self.cluster.network.connection.large.0;
         let waiting =
             self.processors.open(self.now, from).find_map(|errand| match &mut errand.chore {
                 Chore::Send { to: other, size, envelope } if *other == to && size.0 <= most => {

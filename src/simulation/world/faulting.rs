@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::simulation::events::Event;
 use crate::simulation::fault_injector::{FaultEffect, FaultEvent};
 use crate::simulation::faults::Damage;
+use crate::transport::Obstacle;
 
 use super::processing::message_cost;
 use super::{Action, World};
@@ -106,6 +107,15 @@ impl World {
             let event = FaultEvent::PeerRestarted { observer, peer };
             self.schedule_fault(Duration::ZERO, event);
         }
+    }
+
+    /// Why messages of `from` to `to` wait, if they do: the two have no connection, and nothing gets
+    /// through.
+    pub(in crate::simulation) fn obstacle(&self, from: usize, to: usize) -> Option<Obstacle> {
+        let stamp = self.links.stamp(from, to);
+        let waits = !self.links.has_one_to_lose(from, to) && self.links.must_wait(from, to, stamp);
+        let why = || "it has not answered yet".to_owned();
+        (waits && self.replay.is_none()).then(|| Obstacle { why: why(), refused: None })
     }
 
     /// A running task has closed its end; the others learn of it one latency later.

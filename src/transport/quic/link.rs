@@ -28,7 +28,7 @@ pub(super) struct Link {
 
 /// The number of large envelopes that are written at the same time. Two, so that the next fills the
 /// gap that one leaves at its end; no more, so that they arrive one after the other.
-const LARGE_AT_ONCE: usize = 2;
+pub(crate) const LARGE_AT_ONCE: usize = 2;
 
 /// The end of one direction: the sender's `Bye` after its last envelope, then the receiver's
 /// `Taken`.

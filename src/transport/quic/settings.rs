@@ -6,6 +6,7 @@ use std::time::Duration;
 use quinn::congestion::CubicConfig;
 use quinn::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
+use super::super::BEATS;
 use super::socket::{MTU, SocketBuffers};
 
 /// The receive window of a stream and of a connection \[bytes\]: 10 Gbit/s times 10 ms.
@@ -66,7 +67,7 @@ pub(super) fn transport(
     let idle = IdleTimeout::try_from(silence * 2).unwrap_or_else(|_| VarInt::MAX.into());
     settings
         .max_idle_timeout(Some(idle))
-        .keep_alive_interval(Some(silence.mul_f64(0.2)))
+        .keep_alive_interval(Some(silence / BEATS))
         .mtu_discovery_config(Some(discovery))
         .congestion_controller_factory(Arc::new(cubic))
         .initial_rtt(INITIAL_RTT)

@@ -7,14 +7,11 @@
 
 use std::rc::Rc;
 
-use super::super::{Loss, Payload};
+use super::super::{BEATS, Loss, Payload};
 use super::hello::Close;
 use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
-
-/// The beats of a silence that is too long. A peer gives a sign of life in each.
-const BEATS: u32 = 5;
 
 /// Watches `link` until its end.
 pub(super) fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>) {

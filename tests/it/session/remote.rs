@@ -348,9 +348,27 @@ fn a_client_that_is_away_for_too_long_has_no_session_any_more() {
         let session = Session::new(&target, &g).await?;
         session.run().target(&init).await?;
         let lost = session.run().target(&add).await.map(drop);
-        assert_error(lost, Code::Aborted, &["client was away", "not known whether"]);
+        assert_error(lost, Code::Unavailable, &["no connection to ps:0", "not known whether"]);
+        host.clock.sleep_until(second(100.0)).await;
         let session = Session::new(&target, &g).await?;
         assert_eq!(session.run().fetch(&v.read()).await?.scalar::<f32>(0)?, 0.0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_client_gives_up_a_server_that_has_died_for_good_and_says_so() {
+    let crash = FaultKind::Crash { task: ps(0), restart_after: None };
+    simulated(Some(crash), |host| async move {
+        let g = Graph::new();
+        let Gated { init, add, .. } = gated(&g)?;
+        let target = host.server.target_of(&ps(0))?;
+        let session = Session::new(&target, &g).await?;
+        session.run().target(&init).await?;
+        session.run().target(&add).await.map(drop).unwrap_err();
+        let refused = Session::new(&target, &g).await.map(drop);
+        assert_error(refused, Code::Unavailable, &["no connection to ps:0"]);
+        assert!(host.clock.now() < second(150.0), "{}", host.clock.now());
         Ok(())
     });
 }

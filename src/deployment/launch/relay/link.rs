@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::units::Time;
+use crate::units::{Time, seconds};
 
 /// How much a slow link keeps, in the time that it takes to send it; what comes then is lost.
 const QUEUE: Duration = Duration::from_millis(250);
@@ -69,7 +69,7 @@ impl Link {
         if draw >= kept || begins.since(now) > QUEUE {
             return None;
         }
-        self.free = begins.after(Duration::from_secs_f64(length as f64 / rate));
+        self.free = begins.after(seconds(length as f64 / rate));
         self.last = self.free.after(latency).max(self.last);
         Some(self.last)
     }
