@@ -39,6 +39,7 @@ pub use error::CheckpointError;
 pub use export::export;
 pub use foreign::read_safetensors;
 pub(crate) use index::{Index, ShardEntry};
+pub(crate) use names::is_shard;
 pub use restored::Restored;
 pub use retention::Retention;
 pub use saver::{Found, Listed, Saved, Saver};

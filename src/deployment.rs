@@ -38,8 +38,8 @@ pub(crate) use error::of_certificate;
 pub use exit_code::ExitCode;
 pub(crate) use launch::folder::{self, Folder};
 pub(crate) use launch::{
-    Damage, Disturbance, Ended, Launch, ProcessFault, ProcessFaultKind, VARIABLES, last_words,
-    launch, log_of,
+    Disturbance, Ended, Launch, ProcessFault, ProcessFaultKind, VARIABLES, last_words, launch,
+    log_of,
 };
 pub use machine::{Finding, examine_machine};
 pub use network::{Message, SessionStanding, Standing};

@@ -82,6 +82,7 @@ pub mod deployment;
 pub mod docs;
 mod event_file;
 pub mod experiment;
+mod faults;
 pub mod graph;
 pub mod import;
 pub mod kernels;

@@ -16,6 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("random", &[]),
     ("planted", &[]),
+    ("faults", &[]),
     ("event_file", &[]),
     ("user_file", &[]),
     ("say", &[]),
@@ -39,7 +40,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tape", &["runtime", BELOW]),
     ("simulation", &["tape", "runtime", BELOW]),
     ("live", &["training", "cluster", "units"]),
-    ("deployment", &["live", "tape", "training", "runtime", BELOW]),
+    ("deployment", &["live", "tape", "training", "checkpoint", "runtime", BELOW]),
     (
         "experiment",
         &[
@@ -71,6 +72,7 @@ const BELOW_RUNTIME: &[&str] = &[
     "units",
     "random",
     "planted",
+    "faults",
     "event_file",
     "user_file",
     "say",

@@ -77,6 +77,11 @@ impl Names {
     }
 }
 
+/// Whether `file` is named as a shard of some checkpoint, whatever its other files begin with.
+pub(crate) fn is_shard(file: &str) -> bool {
+    file.ends_with(SHARD)
+}
+
 /// Parses a number, only if it is written as numbers are printed.
 fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number: &u64| number.to_string() == text)

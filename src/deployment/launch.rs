@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use damage::Damage;
 pub(crate) use faults::{ProcessFault, ProcessFaultKind};
 pub(crate) use follow::last_words;
 pub(crate) use relay::Disturbance;
@@ -24,6 +23,7 @@ pub(crate) use relay::Disturbance;
 use super::stop::StopRequest;
 use super::{DeploymentError, ExitCode};
 use crate::cluster::TaskName;
+use crate::faults::SkipReason;
 use crate::live::Board;
 use crate::runtime::{Patience, Traffic};
 use crate::training::{Recording, Watch};
@@ -93,7 +93,7 @@ pub(crate) struct Launched {
     pub(crate) took: Duration,
     /// The numbers of the faults that did not happen, and why, in the order in which they were
     /// skipped.
-    pub(crate) skipped_faults: Vec<(usize, &'static str)>,
+    pub(crate) skipped_faults: Vec<(usize, SkipReason)>,
 }
 
 /// Starts the processes of a run and follows them until all are gone; `watch` is shown the chief's

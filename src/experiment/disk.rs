@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::checkpoint::{Entry, Store};
-use crate::simulation::{self, Damage};
+use crate::checkpoint::{Entry, Store, is_shard};
+use crate::simulation;
 
 /// A store whose files suffer from the faults of the simulation that its caller is in.
 pub(super) struct Disk {
@@ -29,17 +29,9 @@ impl Disk {
         };
         for damage in damage {
             tracing::info!(file = newest, ?damage, "a checkpoint is damaged");
-            damaged(&mut bytes, damage);
+            damage.apply(&mut bytes);
         }
         self.files.write(&newest, &[&bytes])
-    }
-}
-
-fn damaged(bytes: &mut Vec<u8>, damage: Damage) {
-    let middle = bytes.len() / 2;
-    match damage {
-        Damage::Cut => bytes.truncate(middle),
-        Damage::Changed => bytes.iter_mut().skip(middle).take(1).for_each(|byte| *byte ^= 1),
     }
 }
 
@@ -59,7 +51,7 @@ impl Store for Disk {
         if simulation::is_disk_full() {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        if name.ends_with(".safetensors") {
+        if is_shard(name) {
             let newest = Some(name.to_owned());
             *self.newest.lock().expect("nothing panics while it holds the name") = newest;
         }
@@ -73,22 +65,5 @@ impl Store for Disk {
 
     fn locate(&self, name: &str) -> String {
         self.files.locate(name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn damage_is_half_a_file_or_another_byte_even_of_an_empty_one() {
-        let after = |damage, bytes: &[u8]| {
-            let mut bytes = bytes.to_vec();
-            damaged(&mut bytes, damage);
-            bytes
-        };
-        assert_eq!(after(Damage::Cut, &[1, 2, 3, 4]), [1, 2]);
-        assert_eq!(after(Damage::Changed, &[1, 2, 3, 4]), [1, 2, 2, 4]);
-        assert!(after(Damage::Changed, &[]).is_empty() && after(Damage::Cut, &[]).is_empty());
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use crate::cluster::TaskName;
 use crate::units::Time;
 
+pub use crate::faults::{Damage, SkipReason};
+
 /// The faults of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Faults {
@@ -41,21 +43,6 @@ pub struct SkippedFault {
     pub fault: Fault,
     /// Why it did not happen.
     pub why: SkipReason,
-}
-
-/// Why a fault did not happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SkipReason {
-    /// The run had ended before.
-    #[error("the run had ended before")]
-    RunEnded,
-    /// The task was down, or its program had returned.
-    #[error("the task was not running")]
-    NotRunning,
-    /// There was no checkpoint to damage.
-    #[error("there was no checkpoint yet")]
-    NoCheckpoint,
 }
 
 /// The moment at which a fault begins.
@@ -167,13 +154,4 @@ impl FaultKind {
             Self::FullDisk { .. } | Self::TornCheckpoint { .. } => None,
         }
     }
-}
-
-/// What is wrong with a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
-    /// Its second half is missing.
-    Cut,
-    /// The byte in its middle is another.
-    Changed,
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::damage::Damage;
 use super::relay::Disturbance;
 use crate::cluster::TaskName;
 use crate::deployment::DeploymentError;
+use crate::faults::Damage;
 use crate::units::Time;
 
 /// A fault of a launch.

@@ -25,6 +25,7 @@ use crate::cluster::TaskName;
 use crate::deployment::control::{BEAT_EVERY, Event};
 use crate::deployment::stop::{Either, GRACE, StopRequest, either};
 use crate::deployment::{DeploymentError, ExitCode};
+use crate::faults::SkipReason;
 use crate::live::Board;
 use crate::training::Watch;
 use crate::units::Time;
@@ -131,7 +132,7 @@ struct Followed {
     /// The faults that are still to come.
     agenda: Agenda,
     /// The numbers of the faults that did not happen, and why.
-    skipped: Vec<(usize, &'static str)>,
+    skipped: Vec<(usize, SkipReason)>,
     /// Shows the tasks' numbers, if somebody is to see them.
     board: Option<Arc<Board>>,
     /// Carries what the tasks send each other, if a fault is to disturb that.

@@ -3,9 +3,9 @@
 use super::super::Trial;
 use super::super::scenario::written_fault;
 use crate::cluster::TaskName;
-use crate::deployment::{Damage, Disturbance, ProcessFault, ProcessFaultKind};
+use crate::deployment::{Disturbance, ProcessFault, ProcessFaultKind};
 use crate::report::SkippedFault;
-use crate::simulation::{self, Fault, FaultKind, NetworkSpec, Trigger};
+use crate::simulation::{Fault, FaultKind, NetworkSpec, SkipReason, Trigger};
 use crate::units::Time;
 
 /// Whether a launcher can inflict faults of this kind on the processes of `trial`.
@@ -35,11 +35,12 @@ pub(super) fn faults_of_processes(trial: &Trial, tell: fn(&str)) -> Vec<ProcessF
 
 /// The faults of `trial` that did not happen: those that a launcher can't inflict, and the
 /// `skipped` ones, by their numbers.
-pub(super) fn skipped_faults(trial: &Trial, skipped: &[(usize, &str)]) -> Vec<SkippedFault> {
+pub(super) fn skipped_faults(trial: &Trial, skipped: &[(usize, SkipReason)]) -> Vec<SkippedFault> {
     let faults = &trial.cluster.faults.list;
     let left_out = faults.iter().filter(|fault| !can_inflict(trial, &fault.kind));
-    let left_out = left_out.map(|fault| (fault, "a launch can't inflict it on processes"));
-    let skipped = skipped.iter().map(|(number, why)| (&faults[*number], *why));
+    let left_out =
+        left_out.map(|fault| (fault, "a launch can't inflict it on processes".to_owned()));
+    let skipped = skipped.iter().map(|(number, why)| (&faults[*number], why.to_string()));
     left_out
         .chain(skipped)
         .map(|(fault, why)| SkippedFault::new(written_fault(fault), why))
@@ -71,10 +72,7 @@ fn of_processes(kind: &FaultKind, network: &NetworkSpec) -> Option<ProcessFaultK
             let rate = network.bandwidth.0 / factor;
             disturb(ways(tasks), Disturbance::Slow { latency, rate }, lasts)
         }
-        FaultKind::TornCheckpoint { damage } => ProcessFaultKind::Damage(match damage {
-            simulation::Damage::Cut => Damage::Cut,
-            simulation::Damage::Changed => Damage::Changed,
-        }),
+        FaultKind::TornCheckpoint { damage } => ProcessFaultKind::Damage(*damage),
         FaultKind::FullDisk { .. } => return None,
     })
 }

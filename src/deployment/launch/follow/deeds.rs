@@ -6,14 +6,13 @@ use super::listener::{self, Origin};
 use super::{Followed, Followee};
 use crate::clock::Clock;
 use crate::deployment::DeploymentError;
+use crate::deployment::launch::damage::inflict;
 use crate::deployment::launch::faults::{Deed, Due, PERIOD, signal};
-use crate::deployment::launch::{Damage, Disturbance, Launch};
+use crate::deployment::launch::{Disturbance, Launch};
+use crate::faults::{Damage, SkipReason};
 
 /// The time after which a process that is still to go is looked at again.
 const SOON: Duration = Duration::from_millis(10);
-/// Why a fault is skipped, in the words of a simulation.
-const NOT_RUNNING: &str = "the task was not running";
-const RUN_ENDED: &str = "the run had ended before";
 
 impl Followed {
     /// Does what is due.
@@ -33,7 +32,7 @@ impl Followed {
         &mut self,
         order: &Launch,
         deed: Deed,
-    ) -> Result<Option<&'static str>, DeploymentError> {
+    ) -> Result<Option<SkipReason>, DeploymentError> {
         let now = self.clock.now();
         match deed {
             Deed::Kill { index, restart_after } => return Ok(self.kill(index, restart_after)),
@@ -70,9 +69,9 @@ impl Followed {
         id
     }
 
-    fn kill(&mut self, index: usize, restart_after: Option<Duration>) -> Option<&'static str> {
+    fn kill(&mut self, index: usize, restart_after: Option<Duration>) -> Option<SkipReason> {
         if self.running(index).is_none() {
-            return Some(NOT_RUNNING);
+            return Some(SkipReason::NotRunning);
         }
         let Followee { task, kill, has_ended, is_down, .. } = &mut self.tasks[index];
         (self.tell)(&format!("fault: {task} is killed"));
@@ -88,8 +87,8 @@ impl Followed {
         &mut self,
         index: usize,
         lasts: Duration,
-    ) -> Result<Option<&'static str>, DeploymentError> {
-        let Some(id) = self.running(index) else { return Ok(Some(NOT_RUNNING)) };
+    ) -> Result<Option<SkipReason>, DeploymentError> {
+        let Some(id) = self.running(index) else { return Ok(Some(SkipReason::NotRunning)) };
         (self.tell)(&format!("fault: {} stands still for {lasts:?}", self.tasks[index].task));
         self.stop_process(index, id, lasts).map(|()| None)
     }
@@ -147,23 +146,23 @@ impl Followed {
         (self.tell)(&format!("fault: {how} from {} for {lasts:?}", ways.join(", from ")));
     }
 
-    fn damage(&self, order: &Launch, damage: Damage) -> Option<&'static str> {
+    fn damage(&self, order: &Launch, damage: Damage) -> Option<SkipReason> {
         let Some(folder) = &order.checkpoints else {
             (self.tell)("fault skipped: the checkpoints are in no folder");
-            return Some("the checkpoints are in no folder");
+            return Some(SkipReason::NoFolder);
         };
-        match damage.inflict(folder) {
+        match inflict(damage, folder) {
             Ok(Some(path)) => {
                 (self.tell)(&format!("fault: {} is damaged", path.display()));
                 None
             }
             Ok(None) => {
                 (self.tell)("fault skipped: there is no checkpoint yet");
-                Some("there was no checkpoint yet")
+                Some(SkipReason::NoCheckpoint)
             }
             Err(error) => {
                 (self.tell)(&format!("fault skipped: no checkpoint is damaged: {error}"));
-                Some("the checkpoint could not be damaged")
+                Some(SkipReason::DamageFailed)
             }
         }
     }
@@ -191,7 +190,7 @@ impl Followed {
     /// Forgets the faults that are still to come.
     pub(super) fn spare_the_rest(&mut self) {
         let missed = self.agenda.clear().into_iter();
-        self.skipped.extend(missed.map(|number| (number, RUN_ENDED)));
+        self.skipped.extend(missed.map(|number| (number, SkipReason::RunEnded)));
         self.sender = None;
     }
 }
