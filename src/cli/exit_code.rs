@@ -6,7 +6,8 @@ use crate::deployment::ExitCode;
 
 /// The codes, for `--help`.
 pub(crate) fn help() -> String {
-    let mut help = "Exit codes (128 and above: start it again):".to_owned();
+    let first = ExitCode::FIRST_FOR_A_RESTART;
+    let mut help = format!("Exit codes ({first} and above: start it again):");
     for (code, meaning) in ExitCode::ALL {
         write!(help, "\n  {:>3}  {meaning}", code as u8).expect("a string can be written to");
     }

@@ -1,5 +1,5 @@
-//! The exit codes, by which a launcher, scripts and schedulers know how a process ended. Codes from
-//! 128 on mean: start it again. The table for users is in `docs/deploying.md`.
+//! The exit codes, by which a launcher, scripts and schedulers know how a process ended. The table
+//! for users is in `docs/deploying.md`.
 
 use crate::runtime::Code;
 
@@ -68,6 +68,14 @@ impl ExitCode {
         (Self::Terminated, "stopped by SIGTERM, in good order"),
     ];
 
+    /// The first of the codes that ask for a restart.
+    pub(crate) const FIRST_FOR_A_RESTART: i32 = 128;
+
+    /// Whether a process that ended with `code` is to be started again.
+    pub(crate) fn asks_for_restart(code: i32) -> bool {
+        code >= Self::FIRST_FOR_A_RESTART
+    }
+
     /// The exit code of this number, if there is one.
     pub(crate) fn of(number: i32) -> Option<Self> {
         Self::ALL.iter().map(|(code, _)| *code).find(|code| *code as i32 == number)
@@ -76,7 +84,10 @@ impl ExitCode {
     /// The exit code of a deployed task whose program failed with `code`. Only a task that lost
     /// others is to be started again.
     pub(crate) fn of_task(code: Code) -> Self {
-        if code.is_of_lost_tasks() { Self::PeersLost } else { Self::of_simulation(code) }
+        match Self::of_simulation(code) {
+            Self::TrainingLost => Self::PeersLost,
+            other => other,
+        }
     }
 
     /// The exit code of a simulation that failed with `code`.

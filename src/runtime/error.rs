@@ -70,18 +70,6 @@ impl Code {
     pub(crate) fn is_of_storage(self) -> bool {
         matches!(self, Self::DataLoss | Self::Unwritable)
     }
-
-    /// Whether other tasks are lost, or what they had: a task that failed so can be started again.
-    pub(crate) fn is_of_lost_tasks(self) -> bool {
-        matches!(
-            self,
-            Self::Unavailable
-                | Self::Aborted
-                | Self::DeadlineExceeded
-                | Self::VariablesLost
-                | Self::WorkersLeft
-        )
-    }
 }
 
 impl From<Refused> for Code {

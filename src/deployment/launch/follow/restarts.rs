@@ -11,8 +11,6 @@ use crate::deployment::{ExitCode, Folder};
 
 /// The time before a task is started again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The first of the exit codes that ask for a restart.
-const FIRST_FOR_A_RESTART: i32 = 128;
 /// The beat at which a run has lasted so long that somebody may wonder.
 const LASTING: u32 = 5;
 
@@ -22,7 +20,7 @@ impl Followed {
     pub(super) fn may_restart(&self, index: usize, exit: &Exit) -> bool {
         let is_left = self.tasks[index].restarts < self.max_restarts && !self.has_failed();
         let is_mended = match exit {
-            Exit::Code(code) => *code >= FIRST_FOR_A_RESTART,
+            Exit::Code(code) => ExitCode::asks_for_restart(*code),
             Exit::Unreported => false, // by itself it finds nobody
             other => other.meaning() == ExitCode::PeersLost,
         };
