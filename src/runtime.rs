@@ -46,7 +46,7 @@ pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};
 pub use devices::{ClusterDevices, Devices};
 pub use error::{Code, Error, Result};
 pub(crate) use mail::{
-    CLOSED, MasterMail, ResetContainers, RunPiece, RunStep, SessionList, StepDone, stopped,
+    CLOSED, MasterMail, NOTICE, ResetContainers, RunPiece, RunStep, SessionList, StepDone, stopped,
 };
 pub use mail::{Patience, SessionOptions, SessionStatus, Waiting, WaitingList};
 pub(crate) use mailbox::{messages_sent, panic_text, tell};

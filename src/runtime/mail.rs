@@ -213,6 +213,9 @@ pub(crate) struct ResetContainers {
     pub(crate) reply: Reply<Result<Departed>>,
 }
 
+/// The length of a wait that is worth a line in the log, and the interval of such lines.
+pub(crate) const NOTICE: Duration = Duration::from_secs(10);
+
 /// How long a task waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {

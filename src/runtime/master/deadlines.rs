@@ -5,7 +5,6 @@
 //! it, so a limit costs the step nothing.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
 
@@ -14,13 +13,10 @@ use crate::units::Time;
 
 use super::{Master, refuse};
 use crate::runtime::error::{Code, Error};
-use crate::runtime::mail::MasterMail;
+use crate::runtime::mail::{MasterMail, NOTICE};
 use crate::runtime::mailbox::tell;
 use crate::runtime::master::step_plan::StepPlan;
 use crate::runtime::messages::StepId;
-
-/// The length of a wait that is worth a line in the log, and the interval of such lines.
-const NOTICE: Duration = Duration::from_secs(10);
 
 /// The master's next alarm.
 pub(super) struct Alarm {

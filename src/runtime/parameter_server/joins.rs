@@ -12,9 +12,8 @@ use crate::transport::PeerId;
 use crate::units::Time;
 
 use super::ParameterServer;
-use super::notices::NOTICE;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::{ParameterServerMail, Patience, Waiting};
+use crate::runtime::mail::{NOTICE, ParameterServerMail, Patience, Waiting};
 
 /// A program that waits until all workers have left.
 struct Join {

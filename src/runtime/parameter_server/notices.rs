@@ -7,12 +7,9 @@ use actix::Context;
 
 use super::ParameterServer;
 use crate::cluster::ClusterSpec;
-use crate::runtime::mail::{ParameterServerMail, Waiting};
+use crate::runtime::mail::{NOTICE, ParameterServerMail, Waiting};
 use crate::units::Time;
 
-/// The interval of the looks, and the first silence that is worth a line. Each line after it is for
-/// a silence of twice the length: some steps wait for hours, such as at an empty queue.
-pub(super) const NOTICE: Duration = Duration::from_secs(10);
 /// The most waits that a line names.
 const NAMED: usize = 4;
 
@@ -29,7 +26,8 @@ struct Silence {
     /// The turns with answers before it.
     answered: u64,
     since: Time,
-    /// The length at which a line is due.
+    /// The length at which a line is due: at first [`NOTICE`], then twice that of the line before,
+    /// since some steps wait for hours, such as at an empty queue.
     due: Duration,
 }
 
@@ -80,8 +78,8 @@ impl ParameterServer {
         self.look_at_steps_later(context);
     }
 
-    /// Looks at the steps at the next notice. In a simulation nobody looks: a timer that is always
-    /// set would hide that nothing else can happen any more.
+    /// Looks at the steps again after [`NOTICE`]. In a simulation nobody looks: a timer that is
+    /// always set would hide that nothing else can happen any more.
     fn look_at_steps_later(&self, context: &mut Context<Self>) {
         if !self.clock.is_virtual() {
             self.tell_own_after(NOTICE, ParameterServerMail::LookAtSteps, context);

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use crate::graph::{Graph, Output};
-use crate::runtime::{Code, Error, Result};
+use crate::runtime::{Code, Error, NOTICE, Result};
 
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture};
 
 /// The time between two looks at the global step.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// The time between two lines in the log.
-const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// Waits until the training is at a global step (TensorFlow: `GlobalStepWaiterHook`): workers that
 /// start one after the other disturb each other's first steps less. The usual step for worker `i`
@@ -47,7 +45,7 @@ impl GlobalStepWaiter {
             } else if task.now().since(moved) >= task.patience().first {
                 return Err(self.nobody_trains(now, task));
             }
-            if task.now().since(told) >= TELL_EVERY {
+            if task.now().since(told) >= NOTICE {
                 told = task.now();
                 tracing::warn!("waiting for global step {}; it is {now}", self.until);
             }

@@ -1,5 +1,5 @@
 //! Processes that log nothing while the training takes no step: every wait is to be told, a line
-//! every ten seconds.
+//! each [`NOTICE`](crate::runtime::NOTICE).
 
 use std::fs;
 use std::time::Duration;
@@ -7,10 +7,11 @@ use std::time::Duration;
 use crate::cluster::TaskName;
 use crate::deployment::control::BEAT_EVERY;
 use crate::deployment::launch::Launch;
+use crate::deployment::launch::follow::waiting::TELL_EVERY;
 use crate::deployment::launch::follow::{Followed, Followee};
 
 /// The longest silence: three lines of a wait.
-const LONGEST: u32 = 30;
+const LONGEST: u32 = 3 * TELL_EVERY;
 
 /// How long a process has logged nothing.
 #[derive(Default)]

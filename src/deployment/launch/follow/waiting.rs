@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::deployment::control::BEAT_EVERY;
 use crate::deployment::launch::follow::listener::Exit;
 use crate::deployment::launch::follow::{Followed, Followee, STOP};
-use crate::runtime::Patience;
+use crate::runtime::{NOTICE, Patience};
 
 /// The beats between two lines about a wait.
-const TELL_EVERY: u32 = 10;
+pub(super) const TELL_EVERY: u32 = (NOTICE.as_secs() / BEAT_EVERY.as_secs()) as u32;
 /// How much longer the others are waited for after the chief than a lost task is: a task that is
 /// cut off then gives up by itself.
 const LINGER: Duration = Duration::from_secs(40);
