@@ -16,9 +16,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{self, Poll, Waker};
 
-use actix::fut::ActorFuture;
-use actix::{Actor, ActorContext, ActorState, AsyncContext, Context};
+use actix::fut::{ActorFuture, wrap_future};
+use actix::{Actor, ActorContext, ActorState, AsyncContext, Context, SpawnHandle};
 use tokio::sync::Notify;
+
+use crate::clock::Sleep;
 
 /// An actor that takes messages.
 pub(crate) trait Receive: Actor<Context = Context<Self>> {
@@ -206,6 +208,21 @@ pub(crate) fn tell<M>(address: &Address<M>, message: M) {
     SENT.set(SENT.get() + 1);
     mailbox.messages.borrow_mut().push_back(message);
     mailbox.wake();
+}
+
+/// Sends `message` to the actor of `context`, at its address `own`, once `sleep` is over, unless
+/// the returned timer is cancelled.
+pub(crate) fn tell_later<A: Receive>(
+    own: &Address<A::Message>,
+    message: A::Message,
+    sleep: Sleep,
+    context: &mut Context<A>,
+) -> SpawnHandle {
+    let own = own.clone();
+    context.spawn(wrap_future(async move {
+        sleep.await;
+        tell(&own, message);
+    }))
 }
 
 thread_local! {

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, AsyncContext, Context, SpawnHandle, WrapFuture};
+use actix::{Actor, ActorContext, Context, SpawnHandle};
 use smallvec::smallvec;
 use tracing::trace_span;
 
@@ -38,7 +38,7 @@ use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
 use crate::runtime::mail::{Binding, ParameterServerMail, WaitingList, WorkerMail};
-use crate::runtime::mailbox::{Receive, tell};
+use crate::runtime::mailbox::{Receive, tell, tell_later};
 use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::resources::Resources;
@@ -279,12 +279,7 @@ impl ParameterServer {
         context: &mut Context<Self>,
     ) -> SpawnHandle {
         let sleep = self.clock.sleep_until(self.clock.now().after(wait));
-        let own = self.link.actors.parameter_server.clone();
-        let passed = async move {
-            sleep.await;
-            tell(&own, mail);
-        };
-        context.spawn(passed.into_actor(self))
+        tell_later(&self.link.actors.parameter_server, mail, sleep, context)
     }
 
     fn title(&self) -> String {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
+use actix::{AsyncContext, Context, SpawnHandle};
 
 use crate::transport::{PeerId, Refused};
 use crate::units::Time;
@@ -14,7 +14,7 @@ use crate::units::Time;
 use super::{Master, refuse};
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::{MasterMail, NOTICE};
-use crate::runtime::mailbox::tell;
+use crate::runtime::mailbox::tell_later;
 use crate::runtime::master::step_plan::StepPlan;
 use crate::runtime::messages::StepId;
 
@@ -87,12 +87,7 @@ impl Master {
         context: &mut Context<Self>,
     ) -> SpawnHandle {
         let sleep = self.clock.sleep_until(deadline);
-        let master = self.link.actors.master.clone();
-        let reached = async move {
-            sleep.await;
-            tell(&master, message);
-        };
-        context.spawn(reached.into_actor(self))
+        tell_later(&self.link.actors.master, message, sleep, context)
     }
 
     /// Ends a step at its deadline, whether it runs or waits until its plan is registered.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use actix::{AsyncContext, Context, WrapFuture};
+use actix::Context;
 
 use super::RemoteMaster;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::MasterMail;
-use crate::runtime::mailbox::tell;
+use crate::runtime::mailbox::tell_later;
 use crate::transport::Obstacle;
 use crate::units::Time;
 
@@ -25,13 +25,8 @@ impl RemoteMaster {
             return;
         }
         self.is_watching = true;
-        let (sleep, own) =
-            (self.clock.sleep_until(self.clock.now().after(LOOK_EVERY)), self.own.clone());
-        let rings = async move {
-            sleep.await;
-            tell(&own, MasterMail::AlarmRings);
-        };
-        context.spawn(rings.into_actor(self));
+        let sleep = self.clock.sleep_until(self.clock.now().after(LOOK_EVERY));
+        tell_later(&self.own, MasterMail::AlarmRings, sleep, context);
     }
 
     /// Ends what is overdue, and gives the other server up if there has been no way to it for too
