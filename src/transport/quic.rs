@@ -45,6 +45,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::certificates::{CertificateError, Identity};
+use super::wire::WireLimits;
 use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Transport};
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
 
@@ -115,12 +116,8 @@ pub struct QuicConfig {
 /// The limits on what a task accepts and queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuicLimits {
-    /// The control part of an envelope: all but the tensors \[bytes\].
-    pub control: usize,
-    /// One tensor \[bytes\].
-    pub tensor: usize,
-    /// All tensors of an envelope \[bytes\].
-    pub envelope: usize,
+    /// The greatest lengths that are accepted and sent.
+    pub wire: WireLimits,
     /// The queue to one peer \[bytes\]. Messages beyond it are dropped, with an error in the log.
     pub queue: usize,
     /// The number of handshakes at a time.
@@ -200,13 +197,7 @@ impl QuicConfig {
 
 impl Default for QuicLimits {
     fn default() -> Self {
-        Self {
-            control: 16 << 20,
-            tensor: 4 << 30,
-            envelope: 16 << 30,
-            queue: 16 << 30,
-            handshakes: 64,
-        }
+        Self { wire: WireLimits::default(), queue: 16 << 30, handshakes: 64 }
     }
 }
 

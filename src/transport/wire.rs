@@ -53,7 +53,7 @@ pub(crate) enum Kind {
 /// The greatest lengths that a task accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireLimits {
-    /// The control part of an envelope \[bytes\]; never more than 64 MiB.
+    /// The control part of an envelope: all but the tensors \[bytes\]; never more than 64 MiB.
     pub control: usize,
     /// One tensor \[bytes\].
     pub tensor: usize,

@@ -14,7 +14,6 @@ use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, Incoming, ServerConfig, TransportConfig};
 use tokio::sync::Notify;
 
-use super::super::wire::WireLimits;
 use super::super::{Identity, Inbox, Loss, Messages, Payload, PeerId};
 use super::handshakes::{Handshakes, MOST_WAITING, Waiting};
 use super::hello::Hello;
@@ -127,11 +126,6 @@ impl<M: Payload> Node<M> {
         let (run, settings) = (self.run.to_string(), Arc::clone(&self.run.settings));
         let task = self.task.clone();
         Hello { run, settings, task, incarnation: self.incarnation, epoch }
-    }
-
-    pub(super) fn wire_limits(&self) -> WireLimits {
-        let QuicLimits { control, tensor, envelope, .. } = self.limits;
-        WireLimits { control, tensor, envelope }
     }
 
     pub(super) fn client_config(&self, is_loopback: bool) -> ClientConfig {

@@ -80,7 +80,7 @@ impl<M: Payload> Receiver<M> {
     }
 
     async fn frames(&self, stream: &mut RecvStream, kind: Stream) -> Result<(), Refusal> {
-        let mut decoder = FrameDecoder::new(self.node.wire_limits());
+        let mut decoder = FrameDecoder::new(self.node.limits.wire);
         let mut frames = 0u64;
         while let Some(chunk) = stream.read_chunk(CHUNK, true).await? {
             let mut bytes = &chunk.bytes[..];

@@ -70,7 +70,7 @@ impl<M: Payload> Sender<M> {
         let mut bytes = Vec::new();
         while bytes.len() < GATHERED {
             let Some((messages, size)) = self.peer.pop(&self.link) else { break };
-            match Outgoing::envelope(&messages, &self.node.wire_limits()) {
+            match Outgoing::envelope(&messages, &self.node.limits.wire) {
                 Ok(frame) if frame.len() > LARGE_ENVELOPE => self.begin_large(frame, size),
                 Ok(frame) if bytes.is_empty() && frame.tensors.is_empty() => {
                     bytes = frame.head;

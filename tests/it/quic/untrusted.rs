@@ -40,7 +40,7 @@ impl Attacked {
             let settings = [("program.batch".to_owned(), "32".to_owned())];
             config.run = config.run.with_settings(settings.into());
             config.limits.handshakes = 16;
-            config.limits.tensor = 1 << 20;
+            config.limits.wire.tensor = 1 << 20;
             ends.push(Quic::bind(config).await.unwrap());
         }
         let at_ps = Rc::new(Kept::default());
