@@ -41,6 +41,7 @@ pub(crate) use launch::{
     Disturbance, Ended, Launch, ProcessFault, ProcessFaultKind, VARIABLES, last_words, launch,
     log_of,
 };
+pub(crate) use machine::cores;
 pub use machine::{Finding, examine_machine};
 pub use network::{Message, SessionStanding, Standing};
 pub(crate) use role::read_cluster;

@@ -2,7 +2,6 @@
 //! promise.
 
 use std::io::{self, Write};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,7 +12,7 @@ use super::args::{Format, LaunchArgs, ScenarioArgs, SimArgs};
 use super::failure::Failure;
 use super::progress::Progress;
 use super::stdout::stdout;
-use crate::deployment::{ExitCode, StopRequest};
+use crate::deployment::{ExitCode, StopRequest, cores};
 use crate::experiment::chaos::{Broken, ChaosReport, ChaosRun, Launches};
 use crate::experiment::{Experiment, Launcher, Trainer};
 use crate::report::{Layout, TextTable};
@@ -44,8 +43,7 @@ pub(super) fn launch(
     (timelines, quiet): (u64, bool),
 ) -> Result<ExitCode, Failure> {
     launcher.tell = |_| {}; // several launches at a time
-    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let jobs = args.jobs.map_or(A_CORE * cores, |jobs| jobs.get() as usize);
+    let jobs = args.jobs.map_or(A_CORE * cores().get(), |jobs| jobs.get() as usize);
     let (stop, stopped) = listen()?;
     let launches = Launches { experiment, launcher, jobs, stop };
     if !quiet {

@@ -3,14 +3,13 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::transport::SocketBuffers;
 
-/// The buffer that the transport asks for, so that a burst of large packets fits \[bytes\].
-const BUFFER: usize = 8 << 20;
 /// The packet size of an ordinary Ethernet \[bytes\].
 const ETHERNET: u32 = 1500;
 
@@ -32,13 +31,18 @@ impl Finding {
     }
 }
 
+/// The number of this machine's cores; 1 if the system does not tell.
+pub(crate) fn cores() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
 /// Looks for settings of this machine that harm a training. None of them keeps it from running.
 pub fn examine_machine() -> Vec<Finding> {
     let mut findings =
         vec![buffer("net.core.rmem_max"), buffer("net.core.wmem_max"), granted_buffers()];
     findings.extend(interfaces(Path::new("/sys/class/net")));
     findings.push(offload());
-    findings.extend([cores(), threads(), instructions(), clock()]);
+    findings.extend([cores_found(), threads(), instructions(), clock()]);
     findings
 }
 
@@ -48,10 +52,11 @@ fn buffer(name: &str) -> Finding {
     let Some(limit) = read(&path).and_then(|text| text.parse::<usize>().ok()) else {
         return Finding::new(name, "unknown", None);
     };
-    let advice = (limit < BUFFER).then(|| {
+    let advice = (limit < SocketBuffers::WANTED).then(|| {
         format!(
-            "bursts overflow the socket and are sent again; as root: sysctl -w {name}={BUFFER}, \
-             kept in /etc/sysctl.d"
+            "bursts overflow the socket and are sent again; as root: sysctl -w {name}={}, kept in \
+             /etc/sysctl.d",
+            SocketBuffers::WANTED
         )
     });
     Finding::new(name, limit.to_string(), advice)
@@ -129,15 +134,15 @@ fn offload() -> Finding {
     }
 }
 
-fn cores() -> Finding {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+fn cores_found() -> Finding {
+    let cores = cores().get();
     let advice = (cores < 2)
         .then(|| "kernels and the network share one core: expect half the speed".to_owned());
     Finding::new("cores", cores.to_string(), advice)
 }
 
 fn threads() -> Finding {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores().get();
     let threads = rayon::current_num_threads();
     let set = std::env::var("RAYON_NUM_THREADS").is_ok();
     let advice = (threads > cores).then(|| {

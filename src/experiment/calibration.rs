@@ -24,7 +24,7 @@ use crate::deployment::{DeploymentError, StopRequest};
 pub use cluster::{ClusterSpeed, TaskSpeed, Way, calibrate_cluster};
 pub use laws::{LawsError, StepLaw, laws_to_toml, step_laws};
 pub use machine::Machine;
-pub(super) use machine::place_together;
+pub(super) use machine::{cores_here, place_together};
 use runs::Measured;
 
 /// The greatest number of simulations of all runs.

@@ -1,9 +1,8 @@
 //! Holds the prediction of a run against the run: what was simulated and what was deployed.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::calibration::{Machine, place_together};
+use super::calibration::{Machine, cores_here, place_together};
 use super::{ExperimentError, Trainer, Trial};
 use crate::report::{Comparison, Figure, Phase, Run, TimeSpent};
 use crate::simulation::{Activity, Outcome};
@@ -42,7 +41,7 @@ impl Trial {
         let mut trial = self.clone();
         match machine {
             Some(machine) => machine.apply(&mut trial.cluster),
-            None => place_together(&mut trial.cluster, cores()),
+            None => place_together(&mut trial.cluster, cores_here()),
         }
         // On a thread of its own: the caller may be within a runtime, and a simulation makes one.
         let simulated = std::thread::scope(|scope| {
@@ -65,12 +64,6 @@ impl Prediction {
             differs_most: differs_most(&self.recording, recording),
         }
     }
-}
-
-/// The number of this machine's cores.
-pub(super) fn cores() -> NonZeroU32 {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    NonZeroU32::new(cores as u32).unwrap_or(NonZeroU32::MIN)
 }
 
 fn figures(predicted: &Run, measured: &Run) -> Vec<Figure> {

@@ -1,12 +1,12 @@
 //! Simulates several trials at once, as many as the machine has cores and memory for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::ScopedJoinHandle;
 
 use super::{Trial, memory};
+use crate::deployment::cores;
 
 /// Has `simulate` simulate each of `trials`, on threads of their own, and gives what comes of them
 /// to `done`, in the order of the trials. A simulation is one thread, beside its kernels.
@@ -66,9 +66,8 @@ fn at_once(trials: &[Trial]) -> usize {
     if limits.len() > 1 {
         return 1;
     }
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let fit = trials.iter().map(memory::how_many_fit).min().unwrap_or(1);
-    cores.min(fit).clamp(1, trials.len().max(1))
+    cores().get().min(fit).clamp(1, trials.len().max(1))
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::process::{ExitCode, Termination};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{env, num::NonZeroUsize, thread};
+use std::{env, thread};
+
+use crate::deployment::cores;
 
 /// The environment variable with the one seed of all tests over seeds.
 const ONE: &str = "TRAINYARD_TEST_SEED";
@@ -61,9 +63,8 @@ fn failing<R: Termination>(name: &str, seeds: &[u64], body: impl Fn(u64) -> R + 
             }
         }
     };
-    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
-        for _ in 0..cores.min(seeds.len()) {
+        for _ in 0..cores().get().min(seeds.len()) {
             scope.spawn(run_some);
         }
     });

@@ -18,6 +18,7 @@ use super::{Launch, VARIABLES};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::deployment::DeploymentError;
 use crate::deployment::control::hand_over;
+use crate::deployment::machine::cores;
 use crate::transport::{Authority, CLIENT, Identity};
 
 /// The processes of a cluster.
@@ -188,9 +189,5 @@ fn is_variable_of_flag(name: &OsStr) -> bool {
 /// The number of threads for each of `tasks` processes, so that together they have no more than
 /// there are cores.
 fn threads(tasks: usize) -> usize {
-    (cores() / tasks.max(1)).max(1)
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    (cores().get() / tasks.max(1)).max(1)
 }

@@ -1,13 +1,12 @@
 //! What can be measured by itself: messages, the way to another thread and back, kernels.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
 use super::fit::line;
-use super::machine::Machine;
+use super::machine::{Machine, cores_here};
 use super::messages::{RoundTrip, round_trips};
 use crate::clock::{Clock, WallClock};
 use crate::deployment::{DeploymentError, block_on};
@@ -46,7 +45,6 @@ pub(super) fn machine() -> Result<Machine, DeploymentError> {
     let on_the_way = large.seconds - trip - (send.1 + receive.1) * large.size as f64;
     let bandwidth =
         if on_the_way > 0.0 { large.size as f64 / on_the_way } else { FASTEST }.min(FASTEST);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let (rate, memory) = (rate(), memory());
     Ok(Machine {
         rate,
@@ -62,7 +60,7 @@ pub(super) fn machine() -> Result<Machine, DeploymentError> {
         hand_over: hand_over(),
         latency,
         bandwidth,
-        cores: NonZeroU32::new(cores as u32).unwrap_or(NonZeroU32::MIN),
+        cores: cores_here(),
         noise: Vec::new(),
     })
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::fit::Guess;
 use super::time_text::time_text;
 use crate::cluster::TaskName;
+use crate::deployment::cores;
 use crate::experiment::scenario::{
     Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork, NoiseKind,
 };
@@ -190,6 +191,11 @@ impl Machine {
         }
         text
     }
+}
+
+/// The number of this machine's cores, as [`Hosts`] has it.
+pub(crate) fn cores_here() -> NonZeroU32 {
+    NonZeroU32::try_from(cores()).unwrap_or(NonZeroU32::MAX)
 }
 
 /// Puts all tasks of `cluster` on one host with so many cores, as `launch` does.

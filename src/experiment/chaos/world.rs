@@ -1,14 +1,13 @@
 //! The two worlds in which a timeline is tried: simulation here, real processes in `launches`.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::{Simulated, Trainer, Trial};
 use crate::checkpoint::{Memory, Store};
 use crate::cluster::TaskName;
-use crate::deployment::Folder;
+use crate::deployment::{Folder, cores};
 use crate::runtime;
 use crate::simulation::{Fault, FaultKind};
 use crate::training::{BegunAnew, Restore, StepStats};
@@ -112,7 +111,7 @@ impl<T: Trainer> World for InSimulation<T> {
     }
 
     fn jobs(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+        cores().get()
     }
 
     fn repetitions(&self) -> u32 {
