@@ -30,6 +30,12 @@ use runs::Measured;
 /// The greatest number of simulations of all runs.
 const EVALUATIONS: usize = 800;
 
+/// The median of `values`, which it sorts; of an even number of them, the upper one of the middle.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
 /// A machine, with the quality of its model.
 #[derive(Clone, Debug)]
 pub struct CalibratedMachine {

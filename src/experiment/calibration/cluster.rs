@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use super::median;
 use super::time_text::time_text;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, TaskName};
@@ -190,10 +191,8 @@ async fn difference(
         }
     }
     session.close();
-    let [few, many] = times.map(|mut times| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    });
+    let [few, many] =
+        times.map(|mut times| median(&mut times).expect("some steps follow the warm-up"));
     Ok((many - few) / (units[1] - units[0]) as f64)
 }
 

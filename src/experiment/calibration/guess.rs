@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::fit::line;
 use super::machine::{Machine, cores_here};
+use super::median;
 use super::messages::{RoundTrip, round_trips};
 use crate::clock::{Clock, WallClock};
 use crate::deployment::{DeploymentError, block_on};
@@ -94,8 +95,7 @@ fn hand_over() -> f64 {
         }
         times
     });
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(10e-6).max(1e-6)
+    median(&mut times).unwrap_or(10e-6).max(1e-6)
 }
 
 /// The mean rate of arithmetic of one thread, of products of several sizes \[flop/s\].
@@ -170,8 +170,7 @@ fn seconds(op: &dyn OpDef, inputs: &[&Tensor]) -> f64 {
             times.push(clock.now().since(began).as_secs_f64());
             drop(outputs);
         }
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2].max(1e-9)
+        median(&mut times).expect("the kernel has run").max(1e-9)
     };
     match one {
         Ok(one) => one.install(run),

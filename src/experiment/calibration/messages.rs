@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
+use super::median;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::deployment::{DeploymentError, block_on};
@@ -158,11 +159,10 @@ async fn measure(
         times.push(clock.now().since(before).as_secs_f64());
     }
     let (ended, other_ended) = (processor_time(), trip(true).await?);
-    times.sort_by(f64::total_cmp);
     let each = |began: u64, ended: u64| (ended - began) as f64 * 1e-9 / f64::from(count);
     Ok(RoundTrip {
         size,
-        seconds: times[times.len() / 2],
+        seconds: median(&mut times).expect("there are round trips of each size"),
         sender: each(began, ended),
         receiver: each(other_began, other_ended),
     })

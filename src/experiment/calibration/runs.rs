@@ -12,8 +12,8 @@ use crate::simulation::Noise;
 use crate::sync::Mode;
 use crate::training::{Recording, train};
 
-use super::Machine;
 use super::noise::Listened;
+use super::{Machine, median};
 
 /// The number of rounds, in each of which each run is deployed once: what disturbs the machine for
 /// a second spoils one measurement of a run, and not all.
@@ -167,8 +167,7 @@ fn median_step(recording: &Recording) -> Option<f64> {
     let steps = recording.steps().filter(|step| step.local_step >= first);
     let mut times: Vec<f64> =
         steps.map(|step| step.ended.since(step.started).as_secs_f64()).collect();
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied()
+    median(&mut times)
 }
 
 impl Measured {

@@ -185,16 +185,10 @@ fn hang(trial: &Trial, limit: Time) -> ExperimentError {
 /// What came of a launch of `trial` that was over `now`, with its files in `folder`.
 fn attempt(launched: Launched, trial: &Trial, folder: Folder, now: Time) -> Attempt {
     let mut attempt = match launched {
-        Ok(Ended::Done((run, recording))) => Attempt {
-            ended: Time::ZERO.after(Duration::from_secs_f64(run.seconds)),
-            result: Ok(()),
-            weights: recording.ending.and_then(|ending| ending.weights_digest),
-            is_unsaved: recording.is_unsaved(),
-            steps: recording.steps().collect(),
-            restored: recording.restored,
-            begun_anew: recording.begun_anew,
-            ..Attempt::default()
-        },
+        Ok(Ended::Done((run, recording))) => {
+            let ended = Time::ZERO.after(Duration::from_secs_f64(run.seconds));
+            Attempt::new(recording, ended, Ok(()))
+        }
         Ok(Ended::Stopped(code)) => {
             failed(DeploymentError::Stopped { run: trial.name.clone(), code }.into(), now)
         }

@@ -10,7 +10,7 @@ use crate::cluster::TaskName;
 use crate::deployment::{Folder, cores};
 use crate::runtime;
 use crate::simulation::{Fault, FaultKind};
-use crate::training::{BegunAnew, Restore, StepStats};
+use crate::training::{BegunAnew, Recording, Restore, StepStats};
 use crate::units::Time;
 
 /// A place to try timelines in.
@@ -80,6 +80,22 @@ impl Default for Attempt {
     }
 }
 
+impl Attempt {
+    /// A training that `ended` then, with `result` and what it has recorded.
+    pub(super) fn new(recording: Recording, ended: Time, result: runtime::Result<()>) -> Self {
+        Self {
+            ended,
+            result,
+            weights: recording.ending.and_then(|ending| ending.weights_digest),
+            is_unsaved: recording.is_unsaved(),
+            steps: recording.steps().collect(),
+            restored: recording.restored,
+            begun_anew: recording.begun_anew,
+            ..Self::default()
+        }
+    }
+}
+
 /// The simulated world.
 pub(super) struct InSimulation<T>(pub(super) T);
 
@@ -93,17 +109,8 @@ impl<T: Trainer> World for InSimulation<T> {
         trial.cluster.faults.list = faults.to_vec();
         trial.keep_all_checkpoints(Arc::new(store.clone()));
         let Simulated { recording, outcome, .. } = trial.simulate(&self.0);
-        Some(Attempt {
-            ended: outcome.ended,
-            result: outcome.result.map(drop),
-            weights: recording.ending.and_then(|ending| ending.weights_digest),
-            is_unsaved: recording.is_unsaved(),
-            steps: recording.steps().collect(),
-            restored: recording.restored,
-            begun_anew: recording.begun_anew,
-            store: Some(Arc::new(store)),
-            ..Attempt::default()
-        })
+        let attempt = Attempt::new(recording, outcome.ended, outcome.result.map(drop));
+        Some(Attempt { store: Some(Arc::new(store)), ..attempt })
     }
 
     fn has(&self, _: &Trial, _: &FaultKind) -> bool {
