@@ -232,11 +232,6 @@ impl<M: Payload> Quic<M> {
         self.local_addr
     }
 
-    /// The buffers of its socket.
-    pub fn socket_buffers(&self) -> SocketBuffers {
-        self.node.buffers
-    }
-
     /// The tasks that have not been reached though there are messages for them, each with the
     /// reason.
     pub fn waiting_for(&self) -> Vec<(TaskName, Obstacle)> {

@@ -80,17 +80,15 @@ impl Waiter {
         std::mem::replace(self, nobody).fail(error);
     }
 
-    /// Passes `error` on; false if this waiter is to be told otherwise.
-    fn fail(self, error: Error) -> bool {
+    /// Passes `error` on to the program that waits, if one does.
+    fn fail(self, error: Error) {
         match self {
             Self::Session(reply) => answer(reply, Err(error)),
             Self::Step(_, reply) | Self::SetUp(_, _, reply) => answer(reply, Err(error)),
             Self::Piece(_, reply) => answer(reply, Err(error)),
             Self::Reset(reply) => answer(reply, Err(error)),
-            Self::Nobody(_) => {}
-            Self::Extension(_) => return false,
+            Self::Nobody(_) | Self::Extension(_) => {}
         }
-        true
     }
 }
 
@@ -139,7 +137,7 @@ impl Calls {
             let error = call.explained(error, true);
             match call.waiter {
                 Waiter::Extension(session) => extensions.push(session),
-                waiter => drop(waiter.fail(error)),
+                waiter => waiter.fail(error),
             }
         }
         extensions
@@ -260,7 +258,7 @@ impl RemoteMaster {
             (Waiter::Extension(session), Err(error)) => {
                 self.extended(session, Err(error), context);
             }
-            (waiter, Err(error)) => drop(waiter.fail(error)),
+            (waiter, Err(error)) => waiter.fail(error),
             (Waiter::Nobody(_), Ok(Created(scope))) => self.close(scope, context),
             (Waiter::Nobody(_), Ok(_)) => {}
             (waiter, Ok(other)) => {
@@ -268,7 +266,7 @@ impl RemoteMaster {
                 let error = Error::new(Code::Internal, message);
                 match waiter {
                     Waiter::Extension(session) => self.extended(session, Err(error), context),
-                    waiter => drop(waiter.fail(error)),
+                    waiter => waiter.fail(error),
                 }
             }
         }
