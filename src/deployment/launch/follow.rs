@@ -80,8 +80,7 @@ pub(super) async fn follow(
         let (task, log) = (member.task.clone(), order.log(&member.task));
         let id = member.child.id();
         let (way, kill) = listener::listen(Origin { index, sender: sender.clone() }, member, &log);
-        let (way, kill) = (Some(way), Some(kill));
-        followed.tasks.push(Followee { task, way, kill, id, ..Followee::new() });
+        followed.tasks.push(Followee::new(task, way, kill, id));
     }
     drop(sender);
     let chief =
@@ -198,12 +197,19 @@ enum Noted {
 }
 
 impl Followee {
-    fn new() -> Self {
+    /// The process `id` of `task`, which was started just now: `way` leads to it, and without
+    /// `kill` it is killed.
+    fn new(
+        task: TaskName,
+        way: OwnedWriteHalf,
+        kill: oneshot::Sender<()>,
+        id: Option<u32>,
+    ) -> Self {
         Self {
-            task: TaskName::new("", 0),
-            way: None,
-            kill: None,
-            id: None,
+            task,
+            way: Some(way),
+            kill: Some(kill),
+            id,
             stops: 0,
             is_down: false,
             restarts: 0,

@@ -174,11 +174,10 @@ impl Followed {
         (self.tell)(&format!("{task} is started again"));
         let id = member.child.id();
         let (way, kill) = listener::listen(Origin { index, sender }, member, &order.log(&task));
-        let (way, kill) = (Some(way), Some(kill));
         let before = &mut self.tasks[index];
         let (restarts, told) = (before.restarts, std::mem::take(&mut before.told));
-        *before =
-            Followee { task, way, kill, id, restarts, is_again: true, told, ..Followee::new() };
+        let again = Followee::new(task, way, kill, id);
+        *before = Followee { restarts, is_again: true, told, ..again };
         Ok(())
     }
 
