@@ -44,8 +44,27 @@ impl Close {
     }
 }
 
-/// The TLS alert `no_application_protocol`: the ends have no protocol in common (RFC 7301, 3.2).
-const NO_COMMON_PROTOCOL: u64 = 120;
+/// A TLS alert that has ended a connection, and that a user can do something about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alert {
+    NoCertificate,
+    /// The certificate is another run's, has expired, or is of no use otherwise.
+    BadCertificate,
+    /// The ends have no protocol in common.
+    NoCommonProtocol,
+}
+
+impl Alert {
+    /// The alert of this number (RFC 8446, 6; RFC 7301, 3.2).
+    fn of(number: u64) -> Option<Self> {
+        match number {
+            116 => Some(Self::NoCertificate),
+            42..=51 => Some(Self::BadCertificate),
+            120 => Some(Self::NoCommonProtocol),
+            _ => None,
+        }
+    }
+}
 
 /// The introduction of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,9 +143,11 @@ impl Refusal {
             Self::Name(_) => Some(Refused::Certificate),
             Self::Run(..) | Self::Setting(..) => Some(Refused::Run),
             Self::Connection(error) => match alert(error) {
-                Some((_, 42..=51 | 116)) => Some(Refused::Certificate),
-                Some((_, NO_COMMON_PROTOCOL)) => Some(Refused::Run),
-                _ => closed(error).then_some(Refused::Run),
+                Some((_, Alert::NoCertificate | Alert::BadCertificate)) => {
+                    Some(Refused::Certificate)
+                }
+                Some((_, Alert::NoCommonProtocol)) => Some(Refused::Run),
+                None => closed(error).then_some(Refused::Run),
             },
             Self::Read(quinn::ReadError::ConnectionLost(error))
             | Self::Write(quinn::WriteError::ConnectionLost(error)) => {
@@ -138,7 +159,7 @@ impl Refusal {
 }
 
 /// The end that TLS complains of, and the alert, if that has ended a connection.
-fn alert(error: &ConnectionError) -> Option<(&'static str, u64)> {
+fn alert(error: &ConnectionError) -> Option<(&'static str, Alert)> {
     /// The first of QUIC's error codes for TLS alerts (RFC 9001, 4.8).
     const ALERTS: u64 = 0x100;
     let (who, code) = match error {
@@ -146,20 +167,20 @@ fn alert(error: &ConnectionError) -> Option<(&'static str, u64)> {
         ConnectionError::ConnectionClosed(closed) => ("this task's", u64::from(closed.error_code)),
         _ => return None,
     };
-    Some((who, code.checked_sub(ALERTS)?))
+    Some((who, Alert::of(code.checked_sub(ALERTS)?)?))
 }
 
 /// Explains why a connection has ended; for TLS errors, in words that help.
 fn explained(error: &ConnectionError) -> String {
     match alert(error) {
-        Some((who, 116)) => format!("{who} certificate is missing: {error}"),
-        Some((who, 42..=51)) => {
+        Some((who, Alert::NoCertificate)) => format!("{who} certificate is missing: {error}"),
+        Some((who, Alert::BadCertificate)) => {
             format!("{who} certificate is not one of this run, or has expired: {error}")
         }
-        Some((_, NO_COMMON_PROTOCOL)) => format!(
+        Some((_, Alert::NoCommonProtocol)) => format!(
             "the two speak different versions of the protocol, of which this is {VERSION}: {error}"
         ),
-        _ => error.to_string(),
+        None => error.to_string(),
     }
 }
 
