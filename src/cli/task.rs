@@ -79,7 +79,8 @@ fn attend(
     let launcher = control.as_ref().map(Control::try_clone).transpose()?.map(Control::into_stream);
     let stop = StopRequest::listen(launcher)?;
     let clock = WallClock::new();
-    let reports = seat.is_chief() || seat.task().role() == Role::Evaluator;
+    let has_results = seat.is_chief() || seat.task().role() == Role::Evaluator;
+    let reports = has_results && control.is_none(); // a launcher does it for its tasks
     let is_measured_elsewhere = seat.cluster().evaluator().is_some() && seat.is_chief();
     let task = seat.task().clone();
     if let Some(control) = &control {
@@ -88,8 +89,7 @@ fn attend(
     }
     let live = Live::start(args.metrics, args.dashboard.address)?;
     let board = board(live.as_ref(), args, trial, &seat);
-    let shows = reports && control.is_none(); // a launcher shows it
-    let progress = shows.then(|| Progress::of(trial, quiet));
+    let progress = reports.then(|| Progress::of(trial, quiet));
     let recording = recording((trial, &task), progress, board.clone());
     let busy_poll = args.busy_poll.0;
     let (encoding, devices) = (trial.cluster.encoding, trial.cluster.devices);
@@ -124,27 +124,54 @@ fn attend(
         control.tell(&Event::Recorded { part: Part::new(&recording), sent });
         control.tell_and_wait(&Event::Ended { now: ended.0 });
     }
-    let run = || trial.name.clone();
     if !recording.is_unsaved() {
-        result.map_err(|error| Failure::Task { run: run(), error })?;
+        result.map_err(|error| Failure::Task { run: trial.name.clone(), error })?;
     }
     let observed = Observed::deployed(ended, [(task, sent)].into());
     let observed = match control {
         Some(_) => observed,
         None => observed.without(&trial.cluster.faults.list),
     };
-    let is_empty = recording.log.is_empty() && recording.evaluations.is_empty();
-    let has_begun = !is_empty || stopped.is_none();
-    let code = match control {
-        _ if recording.is_after_the_end => ExitCode::Done,
-        None if reports && has_begun => report(args, (trial, empty), &recording, &observed)?,
-        _ if recording.is_unsaved() => ExitCode::Unwritable,
-        _ => ExitCode::Done,
-    };
-    if code == ExitCode::TargetNotReached && is_measured_elsewhere {
-        return Ok(stopped.unwrap_or(ExitCode::Done)); // the evaluator knows
+    let attended = Attended { recording, observed, stopped, reports, is_measured_elsewhere };
+    attended.conclude(args, (trial, empty))
+}
+
+/// A task's part in a run that did not fail.
+struct Attended {
+    recording: Recording,
+    observed: Observed,
+    /// The exit code of the request to stop, if there was one.
+    stopped: Option<ExitCode>,
+    /// Whether this process reports the result.
+    reports: bool,
+    /// Whether an evaluator decides if the target is reached, and not this task.
+    is_measured_elsewhere: bool,
+}
+
+impl Attended {
+    /// Reports the result, where that is due, and decides the exit code.
+    fn conclude(
+        self,
+        args: &TaskArgs,
+        (trial, empty): (&Trial, Report),
+    ) -> Result<ExitCode, Failure> {
+        let Self { recording, observed, stopped, reports, is_measured_elsewhere } = self;
+        let is_empty = recording.log.is_empty() && recording.evaluations.is_empty();
+        let has_begun = !is_empty || stopped.is_none();
+        let code = if recording.is_after_the_end {
+            ExitCode::Done
+        } else if reports && has_begun {
+            report(args, (trial, empty), &recording, &observed)?
+        } else if recording.is_unsaved() {
+            ExitCode::Unwritable
+        } else {
+            ExitCode::Done
+        };
+        if code == ExitCode::TargetNotReached && is_measured_elsewhere {
+            return Ok(stopped.unwrap_or(ExitCode::Done));
+        }
+        Ok(stopped.unwrap_or(code))
     }
-    Ok(stopped.unwrap_or(code))
 }
 
 /// The board of the task, if somebody is to see its numbers.
