@@ -22,6 +22,17 @@ pub(crate) type StateValues = SmallVec<[Tensor; 3]>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VariableId(pub(crate) u32);
 
+/// The name of what a task keeps: the session, if it is that session's own; container; shared name.
+pub(crate) type StateName = (Option<Scope>, Arc<str>, Arc<str>);
+
+/// Whether `container` is one of `named`; if none is named, the default one is meant.
+pub(crate) fn is_among(container: &str, named: &[String]) -> bool {
+    match named {
+        [] => container.is_empty(),
+        named => named.iter().any(|name| name == container),
+    }
+}
+
 /// The variables of a partition at their task, and the epoch of the operations on them.
 #[derive(Debug)]
 pub(crate) struct Bound {

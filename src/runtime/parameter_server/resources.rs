@@ -14,11 +14,8 @@ use crate::tensor::{Shape, Tensor, within_memory};
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{Scope, StepId};
-use crate::runtime::state::{OnResource, Served, StateValues, Ticket};
+use crate::runtime::state::{OnResource, Served, StateName, StateValues, Ticket, is_among};
 use accumulators::{Accumulator, on_accumulator, reduced};
-
-/// A resource's name: the session, if the resource is its own; container; shared name.
-type Name = (Option<Scope>, Arc<str>, Arc<str>);
 
 /// The most queues and accumulators that a task has.
 const MAX_RESOURCES: usize = 1 << 16;
@@ -26,7 +23,7 @@ const MAX_RESOURCES: usize = 1 << 16;
 /// The queues and accumulators of a task.
 #[derive(Default)]
 pub(super) struct Resources {
-    by_name: BTreeMap<Name, Resource>,
+    by_name: BTreeMap<StateName, Resource>,
 }
 
 struct Resource {
@@ -50,7 +47,7 @@ impl Resources {
     /// Runs the operation; returns the answers that follow from it.
     pub(super) fn serve(&mut self, ticket: Ticket, asked: OnResource) -> Vec<Served> {
         let OnResource { scope, spec, action, inputs, taken } = asked;
-        let name: Name = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
+        let name: StateName = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
         if self.by_name.len() >= MAX_RESOURCES && !self.by_name.contains_key(&name) {
             let message = format!("the task has {MAX_RESOURCES} queues and accumulators already");
             let outcome = Err(Error::new(Code::FailedPrecondition, message));
@@ -98,11 +95,7 @@ impl Resources {
     /// Forgets the resources in `containers`, or in the default one if none is named; returns their
     /// number, and the operations that waited.
     pub(super) fn reset(&mut self, containers: &[String]) -> (u32, Vec<Ticket>) {
-        let is_meant = |(_, container, _): &Name| match containers {
-            [] => container.is_empty(),
-            named => named.iter().any(|name| **name == **container),
-        };
-        self.remove(is_meant)
+        self.remove(|(_, container, _)| is_among(container, containers))
     }
 
     /// Forgets the resources that were a session's own; returns the operations that waited.
@@ -110,7 +103,7 @@ impl Resources {
         self.remove(|(owner, ..)| *owner == Some(scope)).1
     }
 
-    fn remove(&mut self, is_meant: impl Fn(&Name) -> bool) -> (u32, Vec<Ticket>) {
+    fn remove(&mut self, is_meant: impl Fn(&StateName) -> bool) -> (u32, Vec<Ticket>) {
         let (removed, kept): (BTreeMap<_, _>, _) =
             std::mem::take(&mut self.by_name).into_iter().partition(|(name, _)| is_meant(name));
         self.by_name = kept;

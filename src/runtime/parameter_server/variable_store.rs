@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{Scope, StepId};
 use crate::runtime::parameter_server::updating::{Tickets, Updating};
-use crate::runtime::state::{ApplyGradient, StateRequest, Ticket, VariableId};
+use crate::runtime::state::{ApplyGradient, StateName, StateRequest, Ticket, VariableId, is_among};
 
 use stored::Declaration;
 pub(super) use stored::{Offered, Rounds, Stored};
@@ -29,13 +29,10 @@ pub(super) struct VariableStore {
     variables: Vec<Stored>,
     /// The places of variables of closed sessions, to be used again.
     free: Vec<VariableId>,
-    by_name: BTreeMap<Name, VariableId>,
+    by_name: BTreeMap<StateName, VariableId>,
     /// Those that others have replaced, until they are asked for.
     replaced: Vec<VariableId>,
 }
-
-/// A variable's name: the session, if the variable is its own; container; shared name.
-type Name = (Option<Scope>, Arc<str>, Arc<str>);
 
 /// Variables that have lost their values.
 pub(super) struct Cleared {
@@ -60,7 +57,7 @@ impl VariableStore {
     }
 
     fn bind_one(&mut self, scope: Option<Scope>, spec: VariableSpec) -> Result<VariableId> {
-        let name: Name = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
+        let name: StateName = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
         if let Some(found) = self.by_name.get(&name) {
             let there = &mut self.variables[found.0 as usize];
             if there.spec.tensor_type() == spec.tensor_type() {
@@ -117,12 +114,9 @@ impl VariableStore {
 
     /// Forgets the values in `containers`, or in the default one if none is named.
     pub(super) fn reset(&mut self, containers: &[String]) -> Cleared {
-        let is_meant = |container: &str| match containers {
-            [] => container.is_empty(),
-            named => named.iter().any(|name| name == container),
-        };
         let is_meant = |stored: &Stored| {
-            stored.declaration != Declaration::Replaced && is_meant(&stored.spec.container)
+            stored.declaration != Declaration::Replaced
+                && is_among(&stored.spec.container, containers)
         };
         let meant = self.ids().filter(|id| is_meant(self.get(*id))).collect();
         self.clear(meant)
@@ -130,7 +124,7 @@ impl VariableStore {
 
     /// Forgets the variables that were a session's own.
     pub(super) fn close_scope(&mut self, scope: Scope) -> Cleared {
-        let is_own = |(owner, ..): &Name| *owner == Some(scope);
+        let is_own = |(owner, ..): &StateName| *owner == Some(scope);
         let own: Vec<VariableId> =
             self.by_name.iter().filter(|(name, _)| is_own(name)).map(|(_, id)| *id).collect();
         self.by_name.retain(|name, _| !is_own(name));

@@ -13,6 +13,7 @@ use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{GraphHandle, MasterMessage, Scope, StepId, StepPart};
+use crate::runtime::state::is_among;
 
 impl Worker {
     /// The way to `peer` has broken.
@@ -52,10 +53,7 @@ impl Worker {
     /// Fails the steps that use variables in `containers` (the default one if none is named), which
     /// have lost their values: so values read before the clearing never mix with later ones.
     pub(super) fn cleared(&mut self, containers: &[String]) {
-        let is_cleared = |container: &str| match containers {
-            [] => container.is_empty(),
-            named => named.iter().any(|name| name == container),
-        };
+        let is_cleared = |container: &str| is_among(container, containers);
         let uses = |step: &Step| {
             let variables = &step.executor.plan().partition.variables;
             variables.iter().any(|variable| is_cleared(&variable.container))
