@@ -145,6 +145,9 @@ impl<'a> Judge<'a> {
         books::check(self.trial, &timeline, &attempt.steps, is_undone, &mut breaches);
         let saved = Saved::read(attempt.store.clone(), timeline.has(is_tear));
         let is_unsaved = timeline.has(is_full_disk) && attempt.is_unsaved;
+        breaches.unless(is_unsaved == attempt.is_unsaved, Promise::Explains, || {
+            "a checkpoint is said to be missing, though the disk had room".to_owned()
+        });
         let failed = match &attempt.result {
             Err(error) if !is_unsaved => {
                 timeline.check_error(error, &saved, &mut breaches);

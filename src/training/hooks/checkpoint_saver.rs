@@ -267,7 +267,14 @@ impl Hook for CheckpointSaver {
     fn end<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
         Box::pin(async move {
             if self.last_saved != Some(context.global_step) {
-                self.save(context).await.inspect_err(|error| note(context, error, true))?;
+                let saved = self.save(context).await;
+                if let Err(error) = &saved
+                    && is_of_store(error)
+                // after any other one the end is tried again
+                {
+                    note(context, error, true);
+                }
+                saved?;
             }
             self.checkpoints.note_end(context.task).await;
             let last = self.last_saved.unwrap_or(context.global_step);
