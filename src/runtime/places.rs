@@ -40,9 +40,10 @@ impl KnownPlaces {
         self.asked_by.take()
     }
 
-    /// `chief` is asked for its places.
+    /// `chief` is asked for its places: what it told before is no answer.
     pub(super) fn ask(&self, chief: PeerId) {
         self.chief.set(Some(chief));
+        self.of_chief.take();
     }
 
     /// `from` tells its places, which count if it was asked.

@@ -11,7 +11,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::transport::Loss;
 
@@ -20,8 +20,9 @@ pub(super) struct Links {
     tasks: Vec<TaskState>,
     /// By observer and peer: the number of the observer's present connection; 0 without an entry.
     at: BTreeMap<(usize, usize), u32>,
-    /// Pairs of observer and peer: the peer has died, and the observer has not noticed.
-    unaware: BTreeSet<(usize, usize)>,
+    /// By observer and peer: the incarnation of the peer that has died without the observer having
+    /// noticed.
+    unaware: BTreeMap<(usize, usize), u32>,
     /// By pair, the smaller index first: who dialed their present connection, and its number.
     dialers: BTreeMap<(usize, usize), (u32, usize)>,
     /// By pair, the smaller index first: the number of the last connection that has carried an
@@ -71,7 +72,7 @@ impl Links {
         Self {
             tasks: vec![well; tasks],
             at: BTreeMap::new(),
-            unaware: BTreeSet::new(),
+            unaware: BTreeMap::new(),
             dialers: BTreeMap::new(),
             established: BTreeMap::new(),
             cuts: BTreeMap::new(),
@@ -147,15 +148,18 @@ impl Links {
     /// The tasks that had dialed an earlier incarnation of `peer` and have not noticed its death:
     /// the next packet of each is answered with a reset.
     pub(super) fn unaware_dialers(&self, peer: usize) -> Vec<usize> {
-        let unaware = self.unaware.iter().filter(|(_, dead)| *dead == peer);
+        let unaware = self.unaware.keys().filter(|(_, dead)| *dead == peer);
         let observers = unaware.map(|(observer, _)| *observer);
         observers.filter(|observer| self.has_dialed(*observer, peer)).collect()
     }
 
-    /// The incarnation of `peer` that `observer` is connected to, if that one is up.
+    /// The incarnation of `peer` that `observer` is connected to, or was last. A peer that is up
+    /// counts as met.
     pub(super) fn met(&self, observer: usize, peer: usize) -> Option<u64> {
-        let is_met = self.is_up(peer) && !self.unaware.contains(&(observer, peer));
-        is_met.then(|| self.incarnation(peer).into())
+        let has_talked = || self.dialers.contains_key(&(observer.min(peer), observer.max(peer)));
+        let known = self.unaware.get(&(observer, peer)).copied();
+        let last = || (self.is_up(peer) || has_talked()).then(|| self.incarnation(peer));
+        known.or_else(last).map(u64::from)
     }
 
     /// Whether an envelope can't get through to its receiver yet, or the receiver can't take it.
@@ -164,7 +168,7 @@ impl Links {
             return false;
         }
         if !self.is_up(to) {
-            return !self.unaware.contains(&(from, to));
+            return !self.unaware.contains_key(&(from, to));
         }
         // A new connection, and word of the end of an old one, need messages both ways.
         let is_answered =
@@ -182,7 +186,7 @@ impl Links {
         }
         let at = self.at(to, from);
         if stamp.connection < at {
-            let is_unaware = self.unaware.contains(&(from, to));
+            let is_unaware = self.unaware.contains_key(&(from, to));
             return match self.at(from, to) > stamp.connection {
                 true => Arrival::Drop,
                 false if !is_unaware => Arrival::Closed,
@@ -197,18 +201,21 @@ impl Links {
             return Arrival::Deliver;
         }
         self.at.insert((to, from), stamp.connection);
-        let has_died = self.unaware.remove(&(to, from));
+        let has_died = self.unaware.remove(&(to, from)).is_some();
         Arrival::DeliverAfterLoss(if has_died { Loss::Restarted } else { Loss::Silent })
     }
 
     /// Takes a task down. Returns the tasks that can notice its silence: those connected to it.
     pub(super) fn crash(&mut self, task: usize) -> Vec<usize> {
         self.tasks[task] = TaskState { is_up: false, is_frozen: false, ..self.tasks[task] };
-        self.unaware.retain(|(observer, _)| *observer != task);
+        self.unaware.retain(|(observer, _), _| *observer != task);
         let is_hit =
             |other: &usize| *other != task && self.is_up(*other) && self.is_connected(*other, task);
         let others: Vec<usize> = (0..self.tasks.len()).filter(is_hit).collect();
-        self.unaware.extend(others.iter().map(|other| (*other, task)));
+        let incarnation = self.incarnation(task);
+        for other in &others {
+            self.unaware.entry((*other, task)).or_insert(incarnation);
+        }
         others
     }
 
@@ -217,7 +224,7 @@ impl Links {
     /// incarnation.
     pub(super) fn begin_incarnation(&mut self, task: usize) -> u32 {
         for other in (0..self.tasks.len()).filter(|other| *other != task) {
-            let next = self.at(other, task) + u32::from(self.unaware.contains(&(other, task)));
+            let next = self.at(other, task) + u32::from(self.unaware.contains_key(&(other, task)));
             self.at.insert((task, other), next);
         }
         self.tasks[task].incarnation += 1;
@@ -230,7 +237,7 @@ impl Links {
 
     /// Whether `observer` runs and has not yet noticed that `peer` has died.
     pub(super) fn can_notice_death(&self, observer: usize, peer: usize) -> bool {
-        self.can_notice(observer) && self.unaware.contains(&(observer, peer))
+        self.can_notice(observer) && self.unaware.contains_key(&(observer, peer))
     }
 
     /// Whether `observer` runs and has not yet noticed that `peer` has given their connection up.
@@ -265,7 +272,7 @@ impl Links {
         let gone: Vec<usize> = (0..self.tasks.len()).filter(has_left).collect();
         let lose = |other| {
             self.at.insert((task, other), self.at(other, task));
-            let has_restarted = self.unaware.remove(&(task, other)) && self.is_up(other);
+            let has_restarted = self.unaware.remove(&(task, other)).is_some() && self.is_up(other);
             (other, if has_restarted { Loss::Restarted } else { Loss::Silent })
         };
         gone.into_iter().map(lose).collect()

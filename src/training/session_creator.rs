@@ -1,20 +1,21 @@
 //! Creates a session whose variables have values for a monitored session: the chief initializes or
 //! restores them, the other workers wait for that.
 
+mod waiting;
+
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::future::IntoFuture;
 use std::time::Duration;
 
-use crate::graph::Graph;
+use crate::graph::{Graph, Target};
 use crate::runtime::{Code, Error, Result, SessionOptions};
 use crate::sync::Departed;
 
 use super::checkpoints::Checkpoints;
 use super::own_values;
-use super::places::{places, unless_misplaced};
+use super::places::places;
 use super::record::Restore;
-use super::recovery::{given_up, lost_values, operation_timeout, workers_have_left};
+use super::recovery::{lost_values, operation_timeout, workers_have_left};
 use super::restoring::restore;
 use super::scaffold::{Finalized, Known};
 use super::session::Session;
@@ -31,6 +32,8 @@ pub(super) struct SessionCreator {
     pub(super) task: Task,
     pub(super) graph: Graph,
     pub(super) scaffold: Finalized,
+    /// For each task that helps this worker: an operation that it has done as soon as it is there.
+    pub(super) helpers: Vec<Target>,
     /// The options of its sessions.
     pub(super) options: SessionOptions,
     /// The training's checkpoints, if it keeps any.
@@ -80,6 +83,7 @@ impl SessionCreator {
     pub(super) async fn create_again(&self, global_step: u64, root: &Error) -> Result<Created> {
         let session = self.session(self.task.patience().recovery).await?;
         let found = self.find(&session).await?;
+        self.meet_helpers(&session).await?;
         let gone = found.missing.first().map(|variable| {
             let on = variable.task.as_ref().map_or_else(String::new, |task| format!(" on {task}"));
             format!("`{}`{on} has no value any more", variable.name)
@@ -106,14 +110,9 @@ impl SessionCreator {
         if self.checkpoints.is_none() && !is_untrained {
             return Err(lost_values(root, &what));
         }
-        if self.task.has_chief_left() {
-            let message =
-                format!("{what}, and the chief, which would give it one, has ended the training");
-            return Err(Error::new(Code::OutOfRange, message));
-        }
         let chief = self.task.chief();
         tracing::warn!("{what}; waiting until the chief, {chief}, gives the variables theirs");
-        session.run().target(&self.scaffold.all_initialized).await?;
+        self.wait_again(&session, &what).await?;
         let now = self.scaffold.global_step(&session).await?;
         self.with_own_values(session, now, Some(now)).await
     }
@@ -169,6 +168,10 @@ impl SessionCreator {
         if is_a_part_lost {
             return self.begin_anew(found).await;
         }
+        if !self.task.has_trained() {
+            // An earlier life may have: without parameter servers, its steps are undone.
+            self.note_beginning();
+        }
         self.initialize(session, &found.missing).await
     }
 
@@ -182,9 +185,14 @@ impl SessionCreator {
             "variables have lost their values before there was a checkpoint; beginning anew"
         );
         self.clear().await?;
-        self.task.recorder().restored(Restore { global_step: 0, at: self.task.now() });
+        self.note_beginning();
         let all: Vec<&Known> = self.scaffold.shared.iter().collect();
         self.initialize(self.session(operation_timeout(&self.task)).await?, &all).await
+    }
+
+    /// Notes that the training begins now, whatever steps it had taken.
+    fn note_beginning(&self) {
+        self.task.recorder().restored(Restore { global_step: 0, at: self.task.now() });
     }
 
     /// Gives `missing` their first values.
@@ -203,17 +211,6 @@ impl SessionCreator {
         self.ready(session, global_step, None).await
     }
 
-    /// The other workers' part: waits for the chief.
-    async fn wait(&self, session: Session) -> Result<Created> {
-        session.set_timeout(self.task.limit(self.max_wait));
-        let initialized = session.run().target(&self.scaffold.all_initialized);
-        let waited = unless_misplaced(initialized.into_future(), &self.task, &self.graph).await;
-        waited.map_err(|error| self.blame_the_chief(error))?;
-        session.set_timeout(self.task.limit(operation_timeout(&self.task)));
-        let global_step = self.scaffold.global_step(&session).await?;
-        self.ready(session, global_step, None).await
-    }
-
     /// Sets all variables to the values of `checkpoint`.
     async fn restore(&self, checkpoint: Restored) -> Result<Created> {
         let step = checkpoint.global_step;
@@ -222,6 +219,7 @@ impl SessionCreator {
         own_values::publish(&self.task, &self.graph, &checkpoint);
         // The variables are cleared: the steps so far are undone; none ends before they are set.
         let at = self.task.now();
+        session.set_timeout(self.task.limit(operation_timeout(&self.task)));
         restore(&session, &self.scaffold.shared, &checkpoint).await?;
         if self.scaffold.shared.iter().any(|variable| variable.restore.is_none()) {
             let found = self.find(&session).await?;
@@ -366,18 +364,5 @@ impl SessionCreator {
         let global_step =
             if has_step { Some(self.scaffold.global_step(session).await?) } else { None };
         Ok(Found { missing, global_step })
-    }
-
-    /// Adds the chief's name to the error of a worker that waited for the first values in vain.
-    fn blame_the_chief(&self, error: Error) -> Error {
-        if error.code != Code::DeadlineExceeded {
-            return error;
-        }
-        let chief = self.task.chief();
-        given_up(
-            &error,
-            &format!("the chief, {chief}, has not given the variables their first values"),
-        )
-        .on(&chief)
     }
 }

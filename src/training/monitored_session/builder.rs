@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::checkpoint::Stores;
-use crate::graph::{Graph, Output};
+use crate::cluster::DeviceSpec;
+use crate::graph::{Graph, GraphError, Output};
 use crate::import::drawn;
 use crate::runtime::{Code, Error, Result, ServerTarget, SessionOptions};
 
@@ -219,6 +220,11 @@ impl Builder {
             Some(_) => OwnVariables::new(&task, &graph)?,
             None => None,
         };
+        let here = |helper: DeviceSpec| {
+            graph.with_device(&helper.to_string(), |g| Ok(g.constant(0f32).target()))
+        };
+        let helpers = task.replica_devices().into_iter().skip(1).map(here);
+        let helpers = helpers.collect::<std::result::Result<_, GraphError>>()?;
         let scaffold = self.scaffold.finalize(&graph, self.checkpointing.is_some())?;
         if let Some(writer) = writer.filter(|_| self.save_graph_def) {
             writer.graph(&graph)?;
@@ -227,6 +233,7 @@ impl Builder {
             task: task.clone(),
             graph,
             scaffold,
+            helpers,
             options: self.session,
             checkpoints,
             max_wait: self.max_wait,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::saved::Saved;
 use super::{Breaches, Promise, Trial};
-use crate::cluster::TaskName;
+use crate::cluster::{Role, TaskName};
 use crate::runtime::{Code, Error, GRACE};
 use crate::simulation::{Fault, FaultKind, Trigger};
 use crate::units::Time;
@@ -121,11 +121,13 @@ impl Timeline<'_> {
         })
     }
 
-    /// Whether the training can't go on without `task`: it holds variables, or restores them.
+    /// Whether the training can't go on without `task`: it holds variables, restores them, or
+    /// helps a worker, whose program then fails.
     fn is_needed(&self, task: &TaskName) -> bool {
         let cluster = &self.trial.cluster.spec;
         let is_chief = cluster.chief().as_ref() == Some(task);
-        task.is_parameter_server() || is_chief || !cluster.has_parameter_servers()
+        let helps = cluster.role(task) == Role::Helper;
+        task.is_parameter_server() || is_chief || helps || !cluster.has_parameter_servers()
     }
 
     /// Whether nobody may know of a dead worker: all parameter servers that have met it have died,

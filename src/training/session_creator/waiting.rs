@@ -1,0 +1,76 @@
+//! What a worker's new session waits for: the chief, who gives the variables their values, and the
+//! tasks that help the worker.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use super::super::places::unless_misplaced;
+use super::super::recovery::{given_up, operation_timeout};
+use super::super::session::Session;
+use super::{Created, SessionCreator};
+use crate::runtime::{Code, Error, Result};
+
+/// How long a task that is there takes to answer, at most.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+
+impl SessionCreator {
+    /// The other workers' part: waits for the chief.
+    pub(super) async fn wait(&self, session: Session) -> Result<Created> {
+        session.set_timeout(self.task.limit(self.max_wait));
+        let initialized = session.run().target(&self.scaffold.all_initialized);
+        let waited = unless_misplaced(initialized.into_future(), &self.task, &self.graph).await;
+        waited.map_err(|error| self.blame_the_chief(error))?;
+        session.set_timeout(self.task.limit(operation_timeout(&self.task)));
+        let global_step = self.scaffold.global_step(&session).await?;
+        self.ready(session, global_step, None).await
+    }
+
+    /// The other workers' part after `what` was lost: waits for the chief as long as it is there.
+    /// Restoring many values can take longer than a lost task has to come back.
+    pub(super) async fn wait_again(&self, session: &Session, what: &str) -> Result<()> {
+        let chief = self.task.chief();
+        loop {
+            if self.task.has_chief_left() {
+                let message = format!(
+                    "{what}, and the chief, which would give it one, has ended the training"
+                );
+                return Err(Error::new(Code::OutOfRange, message));
+            }
+            match session.run().target(&self.scaffold.all_initialized).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.code != Code::DeadlineExceeded => return Err(error),
+                Err(_) => {}
+            }
+            if self.task.within(Some(ANSWERS_WITHIN), self.task.places_of(&chief)).await.is_none() {
+                let message = format!(
+                    "the chief, {chief}, has not given the variables their values again, and does \
+                     not answer"
+                );
+                return Err(Error::new(Code::DeadlineExceeded, message).on(&chief));
+            }
+            tracing::warn!("the chief, {chief}, has yet to give the variables their values");
+        }
+    }
+
+    /// Waits until all tasks that help this worker are there.
+    pub(super) async fn meet_helpers(&self, session: &Session) -> Result<()> {
+        if self.helpers.is_empty() {
+            return Ok(());
+        }
+        let met = self.helpers.iter().fold(session.run(), |run, helper| run.target(helper));
+        met.await.map(drop)
+    }
+
+    /// Adds the chief's name to the error of a worker that waited for the first values in vain.
+    fn blame_the_chief(&self, error: Error) -> Error {
+        if error.code != Code::DeadlineExceeded {
+            return error;
+        }
+        let chief = self.task.chief();
+        given_up(
+            &error,
+            &format!("the chief, {chief}, has not given the variables their first values"),
+        )
+        .on(&chief)
+    }
+}
