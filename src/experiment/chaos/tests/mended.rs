@@ -1,7 +1,11 @@
 //! Timelines that once broke a promise.
 
+use std::time::Duration;
+
 use crate::experiment::Experiment;
+use crate::runtime::Code;
 use crate::training::train;
+use crate::units::Time;
 
 /// Timelines that once broke a promise, each with its run of `sims/chaos.toml`.
 const MENDED: &[(&str, &str)] = &[
@@ -46,6 +50,8 @@ const MENDED: &[(&str, &str)] = &[
     ("async", r#"[{ at = "100177us", partition = ["ps:1", "worker:1"], for = "1488619us" }]"#),
     ("async", r#"[{ at = "7442us", partition = ["ps:0", "worker:1"], for = "1114131us" }]"#),
     ("2-batch-async", r#"[{ at = "4886us", partition = ["ps:1", "worker:1"], for = "1297ms" }]"#),
+    // The last checkpoint was saved at the second try, and reported as not written.
+    ("async", r#"[{ at = "130300us", partition = ["worker:0", "ps:1"], for = "1400ms" }]"#),
     // A chief that came back to variables with values looked for a checkpoint, and none was whole.
     (
         "sync",
@@ -282,16 +288,29 @@ const MENDED_ELSEWHERE: &[(&[&str], &str, &str)] = &[
         r#"[{ at = "400ms", one_way = ["worker:0", "worker:1"], for = "8s" },
             { at = "450ms", crash = "ps:1", restart_after = "20ms" }]"#,
     ),
+    // A step that a cut had held up wrote into variables that were restored meanwhile.
+    (
+        &["run.13.mode={diloco={every=2,backups=1}}"],
+        "DiLoCo, weights",
+        r#"[{ at = "154555us", partition = ["ps:0", "worker:2"], for = "473449us" },
+            { at = "181639us", crash = "ps:1", restart_after = "39698us" }]"#,
+    ),
 ];
 
 const SOFTMAX: &str = r#"program={model="softmax",batch=8}"#;
 
+/// `run` of `scenario`, with these keys set, under `faults`.
+fn experiment(scenario: &str, settings: &[&str], run: &str, faults: &str) -> Experiment {
+    let scenario = Experiment::parse(scenario).unwrap();
+    let set = |experiment: Experiment, change: &&str| experiment.set(change).unwrap();
+    let experiment = settings.iter().fold(scenario.only(run), set);
+    experiment.set(&format!("fault={faults}")).unwrap()
+}
+
 /// Tries `run` of `sims/chaos.toml`, with these keys set, under `faults`.
 fn try_again(seed: u64, settings: &[&str], run: &str, faults: &str) {
-    let scenario = Experiment::parse(include_str!("../../../../sims/chaos.toml")).unwrap();
-    let set = |experiment: Experiment, change: &&str| experiment.set(change).unwrap();
-    let experiment = settings.iter().fold(scenario.seed(seed).only(run), set);
-    let experiment = experiment.set(&format!("fault={faults}")).unwrap();
+    let chaos = include_str!("../../../../sims/chaos.toml");
+    let experiment = experiment(chaos, settings, run, faults).seed(seed);
     let report = experiment.chaos(train, 0, |_, _| {}).unwrap();
     assert!(report.is_clean(), "{settings:?}: {:?}", report.runs);
 }
@@ -305,6 +324,42 @@ fn timelines_that_once_broke_a_promise_keep_all_of_them() {
     for (settings, run, faults) in MENDED_ELSEWHERE {
         try_again(5, settings, run, faults);
     }
+}
+
+#[test]
+fn what_a_new_chief_without_checkpoints_begins_anew_undoes_the_steps_before() {
+    let settings = ["compute.numerics=\"real\"", "program.hidden=[16]", "stop.steps=12"];
+    let fault = r#"[{ at = "3ms", crash = "worker:0", restart_after = "86us" }]"#;
+    let scenario = include_str!("../../../../sims/all_reduce.toml");
+    let report = experiment(scenario, &settings, "4 workers, ring", fault)
+        .chaos(train, 0, |_, _| {})
+        .unwrap();
+    assert!(report.is_clean(), "{:?}", report.runs);
+}
+
+#[test]
+fn workers_wait_for_a_restore_as_long_as_the_chief_is_there() {
+    let fault = r#"[{ at = "70ms", crash = "ps:1", restart_after = "20ms" }]"#;
+    let slowly = ["checkpoint.read_rate=\"200B/s\""];
+    let scenario = include_str!("../../../../sims/recovery.toml");
+    let trials = experiment(scenario, &slowly, "sync", fault).trials().unwrap();
+    let outcome = trials[0].simulate(&train).outcome;
+    assert!(outcome.result.is_ok(), "{:?}", outcome.result);
+    assert!(outcome.ended > Time::ZERO.after(Duration::from_secs(65)), "longer than `recovery`");
+}
+
+#[test]
+fn a_task_that_helps_a_worker_and_is_gone_for_good_is_named_in_a_minute() {
+    let scenario = "seed = 7\n[cluster]\nps = 1\nworker = 4\n[replicas]\nworker = { tasks = 2 }\n\
+                    [program]\nmodel = \"mlp\"\nhidden = [16]\n[stop]\nsteps = 20\n\
+                    [compute]\nstep_time = { law = \"uniform\", low = \"10ms\", high = \"30ms\" }\n";
+    let fault = r#"[{ at = "40ms", crash = "worker:3" }]"#;
+    let trials = experiment(scenario, &[], "async", fault).trials().unwrap();
+    let outcome = trials[0].simulate(&train).outcome;
+    let error = outcome.result.unwrap_err();
+    assert_eq!(error.code, Code::Unavailable);
+    assert!(error.message.contains("no answer from worker:3"), "{error}");
+    assert!(outcome.ended < Time::ZERO.after(Duration::from_secs(80)), "{}", outcome.ended);
 }
 
 #[test]
