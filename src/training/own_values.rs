@@ -19,6 +19,7 @@ use crate::runtime::{OwnValues, Result};
 use crate::tensor::Tensor;
 
 use super::checkpointing::Consistency;
+use super::positions::POSITIONS;
 use super::record::BegunAnew;
 use super::session::{RequestedStep, Session};
 use super::task::Task;
@@ -224,7 +225,8 @@ pub(crate) fn has_own_values(
 ) -> Option<bool> {
     let (counter, own) = (counter(worker), saved_name("", worker));
     let counted = variables.get(&counter)?.item::<i64>().ok()?;
-    let has_any = || variables.keys().any(|name| *name != counter && name.ends_with(&own));
+    let is_own = |name: &str| name.ends_with(&own) && !name.starts_with(POSITIONS);
+    let has_any = || variables.keys().any(|name| *name != counter && is_own(name));
     (u64::try_from(counted) == Ok(count)).then(has_any)
 }
 

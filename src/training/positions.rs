@@ -12,6 +12,9 @@ use super::input::Position;
 use super::session::{RequestedStep, Session};
 use super::task::Task;
 
+/// What the names of the positions of workers in their inputs begin with.
+pub(super) const POSITIONS: &str = "input/";
+
 /// The positions of the inputs whose elements a graph's training steps take.
 #[derive(Default)]
 pub(super) struct Positions {
@@ -98,7 +101,7 @@ impl Task {
                 if worker != replica.worker && !self.is_chief() {
                     continue;
                 }
-                let name = format!("input/{}/worker_{worker}", input.name());
+                let name = format!("{POSITIONS}{}/worker_{worker}", input.name());
                 graph.input_position(&name, worker == replica.worker)?;
             }
         }

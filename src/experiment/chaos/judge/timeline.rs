@@ -153,10 +153,17 @@ impl Timeline<'_> {
     }
 
     /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
-    /// is of all workers that are there.
+    /// is of all workers that are there, and the last one is the same.
     pub(super) fn keeps_weights(&self) -> bool {
         let all_come_back = self.crashes().all(|(_, restart_after)| restart_after.is_some());
-        self.trial.mode.needs_all_workers() && all_come_back && !self.may_end_it()
+        let (stop, cluster) = (&self.trial.settings.stop, &self.trial.cluster.spec);
+        let is_measured_beside = stop.accuracy.is_some() && cluster.evaluator().is_some();
+        let ends_in_time = stop.time.is_some() || is_measured_beside;
+        let dies = |worker: TaskName| self.worker_crashes().any(|dead| *dead == worker);
+        // The round in which all workers die at once counts though nobody has its answer.
+        let may_all_die = cluster.workers().all(dies);
+        let has_rounds = self.trial.mode.needs_all_workers();
+        has_rounds && all_come_back && !ends_in_time && !may_all_die && !self.may_end_it()
     }
 
     /// Whether the weights have to be those of the undisturbed run in any case: no worker dies.
