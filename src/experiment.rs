@@ -186,11 +186,19 @@ impl Experiment {
     /// any: [`Report::keep_best_rates`] then keeps the best of each.
     ///
     /// # Errors
-    /// Every mistake in the scenario.
+    /// Every mistake in the scenario; if the learning rate is swept as well.
     pub(crate) fn tuned(self) -> Result<(Self, bool), ExperimentError> {
         let rates = self.scenarios()?.swap_remove(0).1.tune.learning_rates;
         if rates.is_empty() {
             return Ok((self, false));
+        }
+        if self.sweeps.iter().any(|sweep| sweep.is_of(Report::LEARNING_RATE)) {
+            let why = format!(
+                "`[tune]` tries values of `{rate}`, which `--sweep` has too: leave out the sweep, \
+                 or add `--unset tune`",
+                rate = Report::LEARNING_RATE
+            );
+            return Err(ExperimentError::Impossible(why));
         }
         // `{:?}` writes a great one with an exponent, and TOML reads no integer of 64 bits for it.
         let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:?}")).collect();
@@ -309,7 +317,6 @@ impl Experiment {
 fn check_distinct(scenarios: &[(Vec<Change>, Scenario)]) -> Result<(), ExperimentError> {
     let mut known = BTreeSet::new();
     for (swept, scenario) in scenarios {
-        // Of two sweeps of one key the later has the say.
         let values: BTreeMap<_, _> = swept.iter().map(Change::key_and_value).collect();
         let mut values: Vec<String> = values
             .iter()

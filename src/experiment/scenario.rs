@@ -216,13 +216,14 @@ pub fn load(path: &Path, changes: &[Change]) -> Result<Scenario, ScenarioError> 
 /// without sweeps there is one scenario.
 ///
 /// # Errors
-/// Every mistake in the first that has any.
+/// If two sweeps are of one key; every mistake in the first scenario that has any.
 pub fn expand(
     text: &str,
     origin: &str,
     changes: &[Change],
     sweeps: &[Sweep],
 ) -> Result<Vec<(Vec<Change>, Scenario)>, ScenarioError> {
+    change::check_swept_once(sweeps)?;
     let mut scenarios = Vec::new();
     for combination in change::combinations(sweeps) {
         let all = [changes, &combination].concat();

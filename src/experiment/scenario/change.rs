@@ -35,6 +35,18 @@ impl Sweep {
         let path = |sweep: &Self| sweep.0.first().map(|change| change.path.clone());
         path(self) == path(other)
     }
+
+    /// Whether it gives values to the key at `path`.
+    pub(crate) fn is_of(&self, path: &str) -> bool {
+        self.0.first().is_some_and(|change| change.path.to_string() == path)
+    }
+
+    /// Its values as they are written, without the path.
+    fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|change| {
+            change.text.strip_prefix(&change.path.to_string())?.strip_prefix('=')
+        })
+    }
 }
 
 impl FromStr for Change {
@@ -312,6 +324,25 @@ fn merge(table: &mut Table, changes: Table) {
             }
         }
     }
+}
+
+/// Checks that no key is swept twice: the later value would replace the earlier, and a run would be
+/// labelled with both.
+pub(super) fn check_swept_once(sweeps: &[Sweep]) -> Result<(), ChangeError> {
+    for (index, sweep) in sweeps.iter().enumerate() {
+        if sweeps[..index].iter().all(|earlier| !earlier.is_of_same_key(sweep)) {
+            continue;
+        }
+        let mut values = Vec::new();
+        for value in sweeps.iter().filter(|of| of.is_of_same_key(sweep)).flat_map(Sweep::values) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let path = sweep.0[0].path.to_string();
+        return Err(ChangeError::SweptTwice { path, values: values.join(",") });
+    }
+    Ok(())
 }
 
 /// Every combination of one value of each sweep; the first sweep changes slowest. Without sweeps

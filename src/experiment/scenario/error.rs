@@ -60,6 +60,14 @@ pub enum ChangeError {
     /// A value of a sweep is missing.
     #[error("`{0}` has an empty value; write `path=a,b,c`")]
     EmptyValue(String),
+    /// Two sweeps give values to one key.
+    #[error("`{path}` is swept twice; write `--sweep {path}={values}`")]
+    SweptTwice {
+        /// The path to the key.
+        path: String,
+        /// The values of all its sweeps.
+        values: String,
+    },
     /// It is not written as the path to a key.
     #[error("`{0}` is no path to a key; write, for example, `compute.straggler` or `fault.0`")]
     NoPath(String),

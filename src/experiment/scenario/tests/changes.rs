@@ -206,6 +206,14 @@ fn a_sweep_whose_value_does_not_fit_the_scenario_is_refused_as_a_whole() {
 }
 
 #[test]
+fn a_key_that_is_swept_twice_is_refused_with_one_sweep_of_all_its_values() {
+    let sweeps = ["run[0].mode=async", "seed=1,2", "run.0.mode=sync,async"];
+    let error = expand_file(&[], &sweeps.map(|text| text.parse().unwrap())).unwrap_err();
+    let expected = "`run.0.mode` is swept twice; write `--sweep run.0.mode=async,sync`";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
 fn a_key_that_is_unset_has_its_default_and_an_element_of_a_list_is_gone() {
     let changes =
         ["compute.straggler", "stop.accuracy", "run[1]"].map(|path| Change::unset(path).unwrap());
