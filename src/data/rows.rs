@@ -1,5 +1,6 @@
 //! The rows of CSV files: numbers and the text of a label, read one after the other.
 
+use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,9 +30,20 @@ impl Row {
         let class = self.label.parse::<u32>().ok().filter(|class| (*class as usize) < classes);
         class.map(|class| class as i32).ok_or_else(|| {
             let (last, label) = (classes.max(1) - 1, &self.label);
-            let problem = format!("the label `{label}` is no class from 0 to {last}");
-            DataError::mistaken(&self.file, &format!("line {}", self.line), problem)
+            let next = match label.parse::<f64>() {
+                Ok(_) => "",
+                Err(_) => {
+                    "; number the classes from 0: only a CSV file that is read as a whole, without \
+                     `classes`, may have names"
+                }
+            };
+            self.mistaken(format!("the label `{label}` is no class from 0 to {last}{next}"))
         })
+    }
+
+    /// The error that the row's file is sound, but not what is asked for.
+    pub(super) fn mistaken(&self, problem: String) -> DataError {
+        DataError::mistaken(&self.file, &format!("line {}", self.line), problem)
     }
 
     /// The error that the row has a `problem`.
@@ -77,6 +89,7 @@ impl Rows {
             let problem = "the file is empty; its first line names the columns".to_owned();
             return Err(DataError::malformed(path, "line 1", problem));
         }
+        check_distinct(path, &header)?;
         let Some(column) = header.iter().position(|name| name == label) else {
             let columns: Vec<&str> = header.iter().collect();
             let problem = format!("no column `{label}`; it has {}", columns.join(", "));
@@ -105,9 +118,22 @@ impl Rows {
         let field = &self.row[column];
         let number = field.parse().ok().filter(|number: &f32| number.is_finite());
         number.ok_or_else(|| {
-            let place = format!("line {line}, column `{}`", &self.header[column]);
-            DataError::malformed(&self.file, &place, format!("`{field}` is no number"))
+            let problem = match field.parse::<f64>() {
+                Ok(wide) if wide.is_finite() => format!(
+                    "{field} is too large for a float of 32 bits, which ends at {:e}: scale the \
+                     column",
+                    f32::MAX
+                ),
+                _ => format!("`{field}` is no number"),
+            };
+            self.malformed(column, line, problem)
         })
+    }
+
+    /// The error that the field in `column` of `line` has a `problem`.
+    fn malformed(&self, column: usize, line: u64, problem: String) -> DataError {
+        let place = format!("line {line}, column `{}`", &self.header[column]);
+        DataError::malformed(&self.file, &place, problem)
     }
 }
 
@@ -125,6 +151,10 @@ impl Source<Row> for Rows {
         let others = (0..columns).filter(|column| *column != self.column);
         let features = others.map(|column| self.number(column, line)).collect::<Result<_, _>>()?;
         let label = self.row[self.column].to_owned();
+        if label.is_empty() {
+            let problem = "the label is missing; write one, or remove the line".to_owned();
+            return Err(self.malformed(self.column, line, problem));
+        }
         Ok(Some(Row { features, label, file: Arc::clone(&self.file), line }))
     }
 
@@ -135,6 +165,19 @@ impl Source<Row> for Rows {
             }
         }
         Ok(count)
+    }
+}
+
+/// Checks that no two columns of `header` have one name; those without one, such as pandas' index,
+/// may be several.
+fn check_distinct(path: &Path, header: &StringRecord) -> Result<(), DataError> {
+    let mut known = BTreeSet::new();
+    match header.iter().find(|name| !name.is_empty() && !known.insert(*name)) {
+        Some(name) => {
+            let problem = format!("two columns are called `{name}`; rename one of them");
+            Err(DataError::malformed(path, "the header", problem))
+        }
+        None => Ok(()),
     }
 }
 

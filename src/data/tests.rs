@@ -138,8 +138,28 @@ fn a_mistake_in_a_csv_file_is_told_with_line_and_column() {
     assert!(number.contains("line 3, column `x`: `no` is no number"), "{number}");
     assert!(error("x,y\n1,0\n", "z").contains("no column `z`; it has x, y"));
     assert!(error("x,y\n1,0\n1\n", "y").contains("line 3: 1 fields, where the header has 2"));
+    assert!(error("x,y\n1,0\n2,\n", "y").contains("line 3, column `y`: the label is missing"));
+    let great = error("x,y\n1,0\n2,1000000\n3,70000\n", "y");
+    assert!(great.contains("line 3: the label 1000000 is too large"), "{great}");
+    assert!(error("x,y\n1e39,0\n", "y").contains("line 2, column `x`: 1e39 is too large"));
+    assert!(error("x,x,y\n1,2,0\n", "y").contains("the header: two columns are called `x`"));
     let from_windows = error("x,y\r\n1,0\r\nno,1\r\n\r\n", "y");
     assert!(from_windows.contains("line 3, column `x`: `no` is no"), "{from_windows}");
+}
+
+#[test]
+fn a_test_file_without_a_label_that_is_trained_on_is_refused() {
+    let folder = Folder::new("csv-labels");
+    let train = folder.file("train.csv", b"x,y\n1,iris\n2,setosa\n");
+    let of = |rows: &str| {
+        let test = folder.file("test.csv", format!("x,y\n{rows}").as_bytes());
+        Dataset::csv(&train, "y", Some(&test), 0)
+    };
+    assert_eq!(of("1,rose\n2,iris\n").unwrap().test.classes(), 3);
+    let error = of("1,Iris\n2,Setosa\n").unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("column `y`: none of the labels, such as `Iris`, is in"), "{said}");
+    assert!(!error.is_corrupt(), "{said}");
 }
 
 #[test]

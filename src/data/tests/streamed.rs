@@ -136,7 +136,8 @@ fn a_label_that_is_no_class_and_a_row_of_another_width_are_refused_with_their_pl
     };
     let said = error(b"x,y\n1,0\n1,2\n", csv());
     assert!(said.contains("line 3: the label `2` is no class from 0 to 1"), "{said}");
-    assert!(error(b"x,y\n1,iris\n", csv()).contains("the label `iris` is no class"));
+    let named = error(b"x,y\n1,iris\n", csv());
+    assert!(named.contains("`iris` is no class from 0 to 1; number the classes"), "{named}");
     let said = error(&example(&[1.0], 2), tfrecord(vec![1]));
     assert!(said.contains("record 1: feature `label`: 2 is no class from 0 to 1"), "{said}");
     let said = error(&example(&[1.0], 0), tfrecord(vec![3]));
