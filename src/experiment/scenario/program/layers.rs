@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use csv::StringRecord;
 use serde::{Deserialize, Deserializer, de};
 
 use super::model::MOST_PARTS;
@@ -67,13 +68,9 @@ impl LayerTable {
             Ok(text) => text,
             Err(error) => return mistaken(error.to_string()),
         };
-        let mut reader = csv::ReaderBuilder::new();
-        let reader = reader.comment(Some(b'#')).trim(csv::Trim::All);
-        let rows: Result<Vec<Row>, csv::Error> =
-            reader.from_reader(text.as_bytes()).deserialize().collect();
-        let rows = match rows {
+        let rows = match rows_of(&text) {
             Ok(rows) => rows,
-            Err(error) => return mistaken(error.to_string()),
+            Err(why) => return mistaken(why),
         };
         match problem(&rows) {
             Some(why) => mistaken(why),
@@ -111,6 +108,31 @@ impl LayerTable {
     }
 }
 
+/// The rows of `text`; the error is the first mistake, with its line and column.
+fn rows_of(text: &str) -> Result<Vec<Row>, String> {
+    let mut reader = csv::ReaderBuilder::new();
+    let mut reader = reader.comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let header = reader.headers().map_err(|error| error.to_string())?.clone();
+    let row = |record: Result<StringRecord, csv::Error>| {
+        let record = record.map_err(|error| error.to_string())?;
+        record.deserialize(Some(&header)).map_err(|error| in_words(&error, &header, &record))
+    };
+    reader.records().map(row).collect()
+}
+
+/// The error of a `record`; csv counts columns, where the table names them.
+fn in_words(error: &csv::Error, header: &StringRecord, record: &StringRecord) -> String {
+    let csv::ErrorKind::Deserialize { err, .. } = error.kind() else { return error.to_string() };
+    let Some(column) = err.field().map(|field| field as usize) else {
+        return format!("the header: {}", err.kind()); // it has a column too many or too few
+    };
+    let line = record.position().map_or(0, csv::Position::line);
+    let (name, field) =
+        (header.get(column).unwrap_or_default(), record.get(column).unwrap_or_default());
+    let expected = if name == "bytes" { "whole number from 0" } else { "number" };
+    format!("line {line}, column `{name}`: `{field}` is no {expected}")
+}
+
 /// What is wrong with the table, if anything is.
 fn problem(rows: &[Row]) -> Option<String> {
     let mut names = BTreeSet::new();
@@ -135,6 +157,9 @@ fn problem(rows: &[Row]) -> Option<String> {
                 "a layer's name is of letters, digits and `_.-/`, and begins with one of the first"
             }
             _ if !names.insert(name) => "there is another layer of this name",
+            _ if !row.bytes.is_multiple_of(4) => {
+                "its bytes are those of parameters in f32, of 4 bytes each: give a multiple of 4"
+            }
             _ if row.bytes / 4 > LARGEST as u64 => "it has more than 4 GB of parameters",
             _ if ways == [true, true] => "give its operations or its times, and not both",
             _ if ways == [false, false] => {
@@ -158,9 +183,10 @@ mod tests {
 
     fn told(rows: &str) -> String {
         let text = format!("name,bytes,forward_flops,forward_seconds\n{rows}");
-        let rows: Vec<Row> =
-            csv::Reader::from_reader(text.as_bytes()).deserialize().map(Result::unwrap).collect();
-        problem(&rows).unwrap_or_default()
+        match rows_of(&text) {
+            Ok(rows) => problem(&rows).unwrap_or_default(),
+            Err(why) => why,
+        }
     }
 
     #[test]
@@ -175,6 +201,9 @@ mod tests {
             ("a,4,,", "layer `a`: give its cost: `forward_flops`"),
             ("a,4,-1,", "layer `a`: a cost is at least 0"),
             ("a,4,inf,", "layer `a`: a cost is at least 0"),
+            ("a,401,1,", "layer `a`: its bytes are those of parameters in f32"),
+            ("a,4,1,\nb,x,1,", "line 3, column `bytes`: `x` is no whole number from 0"),
+            ("a,4,1k,", "line 2, column `forward_flops`: `1k` is no number"),
             ("a,5000000000,1,", "layer `a`: it has more than 4 GB"),
         ] {
             assert!(told(rows).contains(says), "{rows}: {}", told(rows));
