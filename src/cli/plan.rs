@@ -83,7 +83,8 @@ fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Pla
 /// The plan whose parts are in `folders`.
 fn merged(folders: &[PathBuf]) -> Result<Plan, Failure> {
     let parts: Result<Vec<Plan>, Failure> = folders.iter().map(|folder| read(folder)).collect();
-    Plan::merge(parts?).map_err(|error| Failure::Merge(error.to_string()))
+    let plan = Plan::merge(parts?).map_err(|error| Failure::Merge(error.to_string()))?;
+    Ok(Plan { command: command(), ..plan })
 }
 
 fn read(folder: &Path) -> Result<Plan, Failure> {
