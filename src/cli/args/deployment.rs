@@ -171,7 +171,7 @@ pub(crate) struct ServeArgs {
     pub(crate) devices: NonZeroU32,
 
     /// How long a client may be silent before its connection is lost.
-    #[arg(long, value_name = "DURATION", default_value = "5s")]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = lasting)]
     pub(crate) silence: Span,
 
     /// How long the sessions of a client outlive its connection.
@@ -180,12 +180,28 @@ pub(crate) struct ServeArgs {
 
     /// The memory that all values of clients' graphs may take together, as in `8GB`. Default: this
     /// machine's.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = some_memory)]
     pub(crate) memory_limit: Option<Bytes>,
 
     /// How long an idle server polls for messages before it sleeps, as in `300us`.
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     pub(crate) busy_poll: Span,
+}
+
+/// A length of time above 0, as `network.silence` of a scenario.
+fn lasting(text: &str) -> Result<Span, String> {
+    match text.parse::<Span>() {
+        Ok(Span(Duration::ZERO)) => Err("must be above 0".to_owned()),
+        other => other.map_err(|error| error.to_string()),
+    }
+}
+
+/// A size above 0.
+fn some_memory(text: &str) -> Result<Bytes, String> {
+    match text.parse::<Bytes>() {
+        Ok(Bytes(0)) => Err("must be above 0".to_owned()),
+        other => other.map_err(|error| error.to_string()),
+    }
 }
 
 /// The arguments of `launch`.
