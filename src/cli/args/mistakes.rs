@@ -2,6 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::reading::variable;
 use crate::experiment::scenario::key_of;
 
 /// Words of other programs for a command of this one.
@@ -34,6 +35,9 @@ pub(crate) fn said(error: &clap::Error) -> String {
     for (theirs, ours) in WORDS {
         text = text.replace(theirs, ours);
     }
+    if let Some((before, range)) = text.split_once(" is not in ") {
+        text = format!("{before} is not from {}", range.replacen("..=", " to ", 1));
+    }
     match tip(error) {
         Some(tip) => text.replacen('\n', &format!("\n\n  tip: {tip}\n"), 1),
         None => text,
@@ -57,6 +61,19 @@ fn tip(error: &clap::Error) -> Option<String> {
             let takes_a_scenario = error.render().to_string().contains("SCENARIO");
             takes_a_scenario.then(|| format!("the scenario says it: '--set {key}=...'"))
         }
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            let (flag, _) = context(ContextKind::InvalidArg)?.split_once(' ')?;
+            of_variable(flag, context(ContextKind::InvalidValue)?)
+        }
         _ => None,
     }
+}
+
+/// Names the variable that gives `flag` the value `found`, if no word of the command does.
+fn of_variable(flag: &str, found: &str) -> Option<String> {
+    let name = variable(flag.strip_prefix("--")?);
+    let is_typed = std::env::args_os()
+        .any(|word| word.to_str().is_some_and(|word| word.split('=').next() == Some(flag)));
+    let is_there = std::env::var(&name).is_ok_and(|value| value.contains(found));
+    (is_there && !is_typed).then(|| format!("the variable {name} says it: mend it, or unset it"))
 }

@@ -82,9 +82,14 @@ fn flag(word: &OsStr) -> Option<&str> {
     word.to_str()?.strip_prefix("--")?.split('=').next()
 }
 
-/// `--busy-poll` may also be given as the variable `TRAINYARD_BUSY_POLL`.
+/// The variable in which the flag `--flag` may also be given: of `busy-poll`,
+/// `TRAINYARD_BUSY_POLL`.
+pub(super) fn variable(flag: &str) -> String {
+    format!("{VARIABLES}{}", flag.to_uppercase().replace('-', "_"))
+}
+
+/// Each flag may also be given as its variable.
 fn with_variables(command: Command) -> Command {
-    let variable = |flag: &str| format!("{VARIABLES}{}", flag.to_uppercase().replace('-', "_"));
     // A number below 0 is no flag, but a value to be refused.
     let with_variable = |arg: Arg| match arg.get_long().map(variable) {
         Some(name) => {

@@ -20,7 +20,9 @@ pub(crate) struct ScenarioArgs {
     pub(crate) runs: Vec<String>,
 
     /// Use this seed instead of the scenario's, and of any that is set or swept.
-    #[arg(long, value_name = "N")]
+    // TOML's numbers end there: the scenario that `--print-config` writes must be readable.
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub(crate) seed: Option<u64>,
 
     /// Change one key of the scenario, as in `network.latency=1ms` or `run.0.mode=async`; may be
