@@ -46,10 +46,7 @@ pub struct Authority {
 #[non_exhaustive]
 pub enum CertificateError {
     /// A file can't be read.
-    #[error(
-        "can't read {path}: {source}; `trainyard certs new` makes an authority, `certs issue DIR \
-         --task ps:0` a certificate (`client:0` for who asks)"
-    )]
+    #[error("can't read {path}: {source}; {}", maker(.path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -189,6 +186,21 @@ impl fmt::Debug for Authority {
     }
 }
 
+/// What makes the file at `path`, which is `JOB-N.pem`, its key, or the authority's.
+fn maker(path: &Path) -> String {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let named = stem.rsplit_once('-').map(|(job, index)| format!("{job}:{index}"));
+    match named.and_then(|name| name.parse::<TaskName>().ok()) {
+        Some(task) => format!(
+            "`trainyard certs issue DIR --task {task}` makes it, of the authority that `certs new \
+             DIR` makes"
+        ),
+        None => "`trainyard certs new DIR` makes an authority, and `certs issue DIR --task ps:0` \
+                 the certificate of a task, beside a copy of the authority's"
+            .to_owned(),
+    }
+}
+
 /// The DNS name of `task` in certificates. DNS names ignore case, so a capital is written as its
 /// small letter and a hyphen, which no job name contains: no two tasks have the same name.
 ///
@@ -204,6 +216,22 @@ pub(super) fn task_domain(task: &TaskName) -> Result<DnsName<'static>, Certifica
     }
     let name = format!("{name}-{}.{DOMAIN}", task.index());
     DnsName::try_from(name).map_err(|_| CertificateError::Task(task.clone()))
+}
+
+/// The task whose name in certificates is `domain`; none if it is a host's.
+pub(super) fn task_of_domain(domain: &str) -> Option<TaskName> {
+    let (name, index) = domain.strip_suffix(DOMAIN)?.strip_suffix('.')?.rsplit_once('-')?;
+    let mut job = String::new();
+    for letter in name.chars() {
+        match letter {
+            '-' => {
+                let small: char = job.pop()?;
+                job.push(small.to_ascii_uppercase());
+            }
+            _ => job.push(letter),
+        }
+    }
+    format!("{job}:{index}").parse().ok()
 }
 
 fn dns_name(task: &TaskName) -> Result<Ia5String, CertificateError> {

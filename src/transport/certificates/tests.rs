@@ -92,6 +92,11 @@ fn no_two_tasks_have_one_name() {
         |job: &str, index| task_domain(&TaskName::new(job, index)).unwrap().as_ref().to_owned();
     assert_eq!(name("ps", 0), "ps-0.task.trainyard");
     assert_eq!(name("my_job", 12), "my_job-12.task.trainyard");
+    for task in ["ps:0", "Ps:10", "pS:0", "my_job:12"] {
+        let task: TaskName = task.parse().unwrap();
+        assert_eq!(task_of_domain(task_domain(&task).unwrap().as_ref()), Some(task));
+    }
+    assert_eq!(task_of_domain("ps-0.example"), None);
     let names = [
         name("ps", 0),
         name("Ps", 0),

@@ -7,13 +7,14 @@ use std::time::Duration;
 use quinn::{Connection, ConnectionError};
 
 use super::super::Payload;
-use super::super::certificates::task_domain;
+use super::super::certificates::{task_domain, task_of_domain};
 use super::hello::{Close, Refusal, introduce, listen};
 use super::link::{Link, Side};
 use super::node::Node;
 use super::peer::Peer;
 use super::settings::FIRST_PATIENCE;
 use super::{receiving, sending};
+use crate::cluster::TaskName;
 
 /// The wait between a failure and the next attempt: the first one and the longest. It doubles in
 /// between.
@@ -96,13 +97,29 @@ async fn shake_hands<M: Payload>(
     peer: &Peer<M>,
     attempt: usize,
 ) -> Result<Connection, Refusal> {
-    let address = peer.address.as_deref().ok_or(Refusal::NoAddress)?;
-    let address = resolve(address, node, attempt).await?;
+    let host_and_port = peer.address.as_deref().ok_or(Refusal::NoAddress)?;
+    let address = resolve(host_and_port, node, attempt).await?;
     let is_loopback = address.ip().to_canonical().is_loopback();
     let domain = task_domain(&peer.name).map_err(|_| Refusal::Name(peer.name.clone()))?;
     let connecting =
         node.endpoint.connect_with(node.client_config(is_loopback), address, domain.as_ref())?;
-    Ok(connecting.await?)
+    let connected = connecting.await;
+    connected.map_err(|error| match other_task(&error) {
+        Some(found) => {
+            let (address, wanted) = (host_and_port.to_owned(), peer.name.clone());
+            Refusal::OtherTask { address, found, wanted }
+        }
+        None => error.into(),
+    })
+}
+
+/// The task of this run that has answered in place of the one that was dialed, if that is why there
+/// is no connection. QUIC keeps only the words of rustls, which lists the names in the certificate.
+fn other_task(error: &ConnectionError) -> Option<TaskName> {
+    let ConnectionError::TransportError(error) = error else { return None };
+    let (_, names) = error.reason.split_once("certificate not valid for name")?;
+    let (_, names) = names.split_once("valid for ")?;
+    names.split('"').skip(1).step_by(2).find_map(task_of_domain)
 }
 
 /// An address of `host_and_port` that this task's socket can reach. Each attempt takes another, as

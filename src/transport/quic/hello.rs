@@ -93,6 +93,11 @@ pub(super) enum Refusal {
     #[error("it says that it is {0}, but its certificate has another name")]
     Name(TaskName),
     #[error(
+        "{address} is {found}, not {wanted}: mend the address, or the order of the addresses in \
+         --ps-hosts and --worker-hosts"
+    )]
+    OtherTask { address: String, found: TaskName, wanted: TaskName },
+    #[error(
         "a later incarnation of {0} has connected; if this is the later one, its machine's clock \
          is behind: set it, and start the task again"
     )]
@@ -141,7 +146,7 @@ impl Refusal {
         };
         match self {
             Self::Name(_) => Some(Refused::Certificate),
-            Self::Run(..) | Self::Setting(..) => Some(Refused::Run),
+            Self::Run(..) | Self::Setting(..) | Self::OtherTask { .. } => Some(Refused::Run),
             Self::Connection(error) => match alert(error) {
                 Some((_, Alert::NoCertificate | Alert::BadCertificate)) => {
                     Some(Refused::Certificate)
