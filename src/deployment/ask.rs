@@ -12,9 +12,9 @@ use tokio::time::timeout;
 use super::DeploymentError;
 use super::client::{bind, check_client};
 use super::network::{Message, Standing};
-use crate::cluster::{ClusterSpec, TaskName};
+use crate::cluster::{ClusterSpec, ConfigErrors, TaskName};
 use crate::transport::{
-    ASKER, Identity, Inbox, Loss, Messages, Obstacle, PeerId, Refused, RunId, Transport,
+    ASKER, Identity, Inbox, Loss, Messages, Obstacle, PeerId, RunId, Transport,
 };
 
 /// The time limit of the answer.
@@ -54,8 +54,8 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
     let task = args.task;
     let address = [(task.index(), args.address.to_owned())];
     ClusterSpec::sparse([(task.job(), address)]).map_err(|error| DeploymentError::Cluster {
-        origin: "the flags".to_owned(),
-        mistakes: error.to_string(),
+        origin: format!("the address of {task}"),
+        mistakes: problems(&error),
     })?;
     check_client(args.client)?;
     let identity = Identity::load(args.certificates, args.client)?;
@@ -82,11 +82,17 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
             Err(DeploymentError::Unanswered {
                 task: task.clone(),
                 address: args.address.to_owned(),
-                is_refused: obstacles.iter().any(|it| it.refused == Some(Refused::Certificate)),
+                refused: obstacles.iter().find_map(|it| it.refused),
                 why,
             })
         }
     }
+}
+
+/// What is wrong with the one address that was typed; it has no path.
+fn problems(errors: &ConfigErrors) -> String {
+    let problems = errors.as_slice().iter().map(|error| error.problem.to_string());
+    problems.collect::<Vec<_>>().join("\n")
 }
 
 /// Receives the answer.

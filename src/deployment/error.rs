@@ -4,7 +4,7 @@ use std::io;
 
 use super::ExitCode;
 use crate::cluster::TaskName;
-use crate::transport::{CertificateError, QuicError};
+use crate::transport::{CertificateError, QuicError, Refused};
 
 /// The error of a process that can't take part in a cluster, or of a cluster of processes.
 #[derive(Debug, thiserror::Error)]
@@ -71,8 +71,8 @@ pub enum DeploymentError {
         address: String,
         /// The reason, as far as it is known.
         why: String,
-        /// Whether one of the two refuses the other's certificate.
-        is_refused: bool,
+        /// Why asking again does not help, if it does not.
+        refused: Option<Refused>,
     },
 }
 
@@ -96,8 +96,11 @@ impl DeploymentError {
             Self::System { .. } => ExitCode::Internal,
             Self::Write { .. } => ExitCode::Unwritable,
             Self::Task { code, .. } | Self::Stopped { code, .. } => *code,
-            Self::Unanswered { is_refused: true, .. } => ExitCode::CertificateRefused,
-            Self::Unanswered { .. } => ExitCode::Unanswered,
+            Self::Unanswered { refused, .. } => match refused {
+                Some(Refused::Certificate) => ExitCode::CertificateRefused,
+                Some(Refused::Run) => ExitCode::Usage,
+                None => ExitCode::Unanswered,
+            },
         }
     }
 }

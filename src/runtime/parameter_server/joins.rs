@@ -215,9 +215,23 @@ impl ParameterServer {
     /// What the joins wait for, for the report of a hang.
     pub(super) fn joins_wait_for(&self, who: &str) -> impl Iterator<Item = Waiting> {
         self.joins.waiting.iter().map(move |Join { workers, .. }| {
-            let what = format!("{} of {workers} workers to leave", self.members.live(*workers));
+            let mut what = format!("{} of {workers} workers to leave", self.members.live(*workers));
+            let absent = self.never_came(*workers);
+            if !absent.is_empty() {
+                what += &format!(", of which {} never came", absent.join(", "));
+            }
             Waiting { who: who.to_owned(), what }
         })
+    }
+
+    /// The tasks of those `workers` that have never come in this life of the task.
+    fn never_came(&self, workers: u32) -> Vec<String> {
+        let is_absent = |worker: &u32| {
+            let is_here = self.task_of(*worker).is_some_and(|task| self.joins.is_used_by(task));
+            self.members.is_expected(*worker) && !is_here && !self.joins.lost.contains_key(worker)
+        };
+        let task = |worker| self.cluster.as_ref()?.worker(worker).map(|task| task.to_string());
+        (0..workers).filter(is_absent).filter_map(task).collect()
     }
 }
 

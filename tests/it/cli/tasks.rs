@@ -163,18 +163,19 @@ fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
     assert_eq!(said.code, 0, "{}", said.err);
     for line in [
         "ps:0: it trains",
-        "parameter server of ps:0 waits for 2 of 2 workers to leave",
+        "parameter server of ps:0 waits for 2 of 2 workers to leave, of which worker:0, worker:1 \
+         never came",
         "worker:1",
     ] {
         assert!(said.out.contains(line), "no `{line}` in: {}", said.out);
     }
     let said = status("ps:0", "another");
-    assert_eq!((said.code, said.out.as_str()), (10, ""), "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
     let both = "asker:0 takes part in the training `another`, and ps:0 in `tasks`";
     assert!(said.err.contains(both), "{}", said.err);
     let said = status("worker:0", "tasks");
-    assert_eq!((said.code, said.out.as_str()), (11, ""), "{}", said.err);
-    assert!(said.err.contains("its certificate is not one of this run"), "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
+    assert!(said.err.contains(&format!("{ps} is ps:0, not worker:0")), "{}", said.err);
 }
 
 #[test]
