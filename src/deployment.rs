@@ -47,6 +47,7 @@ pub use network::{Message, SessionStanding, Standing};
 pub(crate) use role::read_cluster;
 pub(crate) use role::with_task;
 pub use role::{RoleFlags, find_role, require_role};
+pub(crate) use seat::session_master;
 pub use seat::{Proof, Seat};
 pub use serve::serve;
 pub use server::Certificates;

@@ -11,7 +11,7 @@ use super::args::ClusterArgs;
 use super::failure::Failure;
 use super::stdout::stdout;
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
-use crate::deployment::{ExitCode, find_role, with_task};
+use crate::deployment::{ExitCode, find_role, session_master, with_task};
 use crate::experiment::Experiment;
 use crate::experiment::scenario::Scenario;
 use crate::say::say;
@@ -29,6 +29,7 @@ pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
         Some(config) if !config.cluster_spec().is_empty() => with_task(config)?,
         found => found.unwrap_or_else(alone),
     };
+    session_master(&config)?;
     let replicas = scenario.map_or_else(BTreeMap::new, |scenario| scenario.replicas.clone());
     let cluster = config.cluster_spec().clone().with_replicas(replicas);
     warn(&config);

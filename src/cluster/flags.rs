@@ -1,9 +1,9 @@
 //! The command line of TensorFlow's example trainer.
 
-use super::ConfigErrors;
 use super::config_error::Problems;
 use super::task_config::{Paths, TaskConfig};
 use super::validator::Validator;
+use super::{ConfigErrors, TaskName};
 
 /// The values of the flags of TensorFlow's example trainer (`mnist_replica.py`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,21 @@ pub struct Flags {
     pub job_name: Option<String>,
     /// `--task-index`: the index within the job; 0 if left out.
     pub task_index: Option<u32>,
+    /// `--task`: the job and the index at once, as in `ps:0`; in place of the two.
+    pub task: Option<TaskName>,
+}
+
+impl Flags {
+    /// The job and the index that name the task, if the flags do.
+    pub(crate) fn job_and_index(&self) -> (Option<String>, Option<u32>) {
+        match &self.task {
+            Some(task) => (Some(task.job().to_owned()), Some(task.index())),
+            None => {
+                let job = self.job_name.clone().filter(|name| !name.is_empty());
+                (job, self.task_index.or_else(|| self.job_name.as_ref().map(|_| 0)))
+            }
+        }
+    }
 }
 
 impl TaskConfig {
@@ -44,15 +59,16 @@ impl TaskConfig {
                 validator.task(format!("{flag}[{index}]"), job, index, address.trim());
             }
         }
+        let (task_type, task_index) = flags.job_and_index();
+        let [of_type, of_index] = match flags.task {
+            Some(_) => ["--task"; 2],
+            None => ["--job-name", "--task-index"],
+        };
         Self {
             cluster: validator.finish(),
-            task_type: flags.job_name.clone().filter(|name| !name.is_empty()),
-            task_index: flags.task_index.or_else(|| flags.job_name.as_ref().map(|_| 0)),
-            paths: Paths {
-                cluster: "--worker-hosts",
-                task_type: "--job-name",
-                task_index: "--task-index",
-            },
+            task_type,
+            task_index,
+            paths: Paths { cluster: "--worker-hosts", task_type: of_type, task_index: of_index },
             ..Self::default()
         }
     }

@@ -36,18 +36,45 @@ pub struct Slurm {
     pub tasks_per_node: Option<String>,
     /// `SLURM_JOB_ID`: the job's number, from which the ports are derived.
     pub job: Option<String>,
+    names: Names,
+}
+
+/// The names of the variables that have been read, of those that say the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Names {
+    tasks: &'static str,
+    hosts: &'static str,
+    tasks_per_node: &'static str,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { tasks: TASKS, hosts: HOSTS, tasks_per_node: TASKS_PER_NODE }
+    }
 }
 
 impl Slurm {
     /// Reads the variables with `variable`; an empty one counts as not set.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let value = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let mut names = Names::default();
+        let either = |name: &mut &'static str, of_step: &'static str, of_job: &'static str| {
+            let (found, value) =
+                [of_step, of_job].into_iter().find_map(|name| Some((name, value(name)?)))?;
+            *name = found;
+            Some(value)
+        };
         Self {
             rank: value(RANK),
-            tasks: value("SLURM_STEP_NUM_TASKS").or_else(|| value(TASKS)),
-            hosts: value(HOSTS).or_else(|| value("SLURM_JOB_NODELIST")),
-            tasks_per_node: value(TASKS_PER_NODE).or_else(|| value("SLURM_TASKS_PER_NODE")),
+            tasks: either(&mut names.tasks, "SLURM_STEP_NUM_TASKS", TASKS),
+            hosts: either(&mut names.hosts, HOSTS, "SLURM_JOB_NODELIST"),
+            tasks_per_node: either(
+                &mut names.tasks_per_node,
+                TASKS_PER_NODE,
+                "SLURM_TASKS_PER_NODE",
+            ),
             job: value(JOB),
+            names,
         }
     }
 
@@ -89,27 +116,30 @@ impl TaskConfig {
     ) -> Result<(Self, Problems), ConfigErrors> {
         let mut problems = Problems::default();
         let rank = number(RANK, slurm.rank.as_deref(), &mut problems);
-        let tasks = number(TASKS, slurm.tasks.as_deref(), &mut problems);
-        let hosts = read(HOSTS, slurm.hosts.as_deref(), expand_hosts, &mut problems);
+        let tasks = number(slurm.names.tasks, slurm.tasks.as_deref(), &mut problems);
+        let hosts = read(slurm.names.hosts, slurm.hosts.as_deref(), expand_hosts, &mut problems);
         let per_host = match (&slurm.tasks_per_node, &hosts, tasks) {
             // With as many hosts as ranks, there is one rank a host.
             (None, Some(hosts), Some(tasks)) if hosts.len() == tasks as usize => {
                 Some(vec![1; hosts.len()])
             }
-            (text, ..) => read(TASKS_PER_NODE, text.as_deref(), expand_tasks, &mut problems),
+            (text, ..) => {
+                let name = slurm.names.tasks_per_node;
+                read(name, text.as_deref(), expand_tasks, &mut problems)
+            }
         };
         let (Some(rank), Some(tasks), Some(hosts), Some(per_host)) = (rank, tasks, hosts, per_host)
         else {
             problems.finish()?;
             unreachable!("a missing variable is a problem");
         };
-        check(rank, tasks, ps, &hosts, &per_host, &mut problems);
+        check((rank, tasks, ps), &hosts, &per_host, &slurm.names, &mut problems);
         problems.finish()?;
 
         let mut problems = Problems::default();
         let mut validator = Validator::new(&mut problems);
         validator.job("--ps".to_owned(), "ps");
-        validator.job(TASKS.to_owned(), "worker");
+        validator.job(slurm.names.tasks.to_owned(), "worker");
         let base = port_base.unwrap_or_else(|| slurm.port_base());
         let addresses = hosts.iter().zip(&per_host).flat_map(|(host, count)| {
             // The validator refuses a port that is too large.
@@ -124,7 +154,7 @@ impl TaskConfig {
             cluster: validator.finish(),
             task_type: Some(job.to_owned()),
             task_index: Some(index),
-            paths: Paths { cluster: HOSTS, task_type: RANK, task_index: RANK },
+            paths: Paths { cluster: slurm.names.hosts, task_type: RANK, task_index: RANK },
             ..Self::default()
         };
         Ok((config, problems))
@@ -138,32 +168,33 @@ fn role(rank: u32, ps: u32) -> (&'static str, u32) {
 
 /// Checks that the numbers are consistent.
 fn check(
-    rank: u32,
-    tasks: u32,
-    ps: u32,
+    (rank, tasks, ps): (u32, u32, u32),
     hosts: &[String],
     per_host: &[u32],
+    names: &Names,
     problems: &mut Problems,
 ) {
     let listed: u64 = per_host.iter().map(|count| u64::from(*count)).sum();
     if per_host.len() != hosts.len() {
-        let problem = format!("is for {} hosts, but {HOSTS} has {}", per_host.len(), hosts.len());
-        problems.add(TASKS_PER_NODE, ConfigProblem::Unfit(problem));
+        let problem =
+            format!("is for {} hosts, but {} has {}", per_host.len(), names.hosts, hosts.len());
+        problems.add(names.tasks_per_node, ConfigProblem::Unfit(problem));
     } else if listed != u64::from(tasks) {
-        let problem = format!("is for {listed} ranks, but {TASKS} is {tasks}");
-        problems.add(TASKS_PER_NODE, ConfigProblem::Unfit(problem));
+        let problem = format!("is for {listed} ranks, but {} is {tasks}", names.tasks);
+        problems.add(names.tasks_per_node, ConfigProblem::Unfit(problem));
     }
     if rank >= tasks {
-        problems.add(RANK, ConfigProblem::Unfit(format!("is {rank}, but {TASKS} is {tasks}")));
+        problems
+            .add(RANK, ConfigProblem::Unfit(format!("is {rank}, but {} is {tasks}", names.tasks)));
     }
     if tasks > MAX_TASKS {
-        problems.add(TASKS, ConfigProblem::TooManyTasks(tasks.into()));
+        problems.add(names.tasks, ConfigProblem::TooManyTasks(tasks.into()));
     }
     if ps >= tasks {
         let problem = format!(
             "is {tasks}: with {ps} parameter servers no rank is left for a worker; ask for more"
         );
-        problems.add(TASKS, ConfigProblem::Unfit(problem));
+        problems.add(names.tasks, ConfigProblem::Unfit(problem));
     }
 }
 

@@ -38,9 +38,9 @@ pub fn find_role(
     args: &RoleFlags,
     listed: Option<Result<ClusterSpec, ConfigErrors>>,
 ) -> Result<Option<RunConfig>, DeploymentError> {
-    let Flags { ps_hosts, worker_hosts, job_name, task_index } = &args.flags;
+    let Flags { ps_hosts, worker_hosts, job_name, task_index, task } = &args.flags;
     let has_hosts = ps_hosts.is_some() || worker_hosts.is_some();
-    let names_task = job_name.is_some() || task_index.is_some();
+    let names_task = job_name.is_some() || task_index.is_some() || task.is_some();
     if has_hosts && args.file.is_some() {
         let mistakes =
             "--cluster and --ps-hosts or --worker-hosts each give a cluster; give one of them";
@@ -105,11 +105,11 @@ pub(crate) fn with_task(config: RunConfig) -> Result<RunConfig, DeploymentError>
 
 /// The role of the task that the flags name, in `cluster`.
 fn of_task(cluster: ClusterSpec, args: &Flags) -> Result<RunConfig, DeploymentError> {
-    let Some(job) = &args.job_name else {
+    let (Some(job), index) = args.job_and_index() else {
         let missing = "--task: missing; with a cluster, every task must be told which it is";
         return Err(mistaken("the flags", missing));
     };
-    let task = TaskName::new(job.as_str(), args.task_index.unwrap_or(0));
+    let task = TaskName::new(job, index.unwrap_or(0));
     RunConfig::of_task(cluster, &task).map_err(|error| mistaken("the cluster and the flags", error))
 }
 
@@ -120,7 +120,10 @@ pub(crate) fn read_cluster(path: &Path) -> Result<ClusterSpec, DeploymentError> 
     let text =
         user_file::read_text(path).map_err(|error| wrong(&format!("can't be read: {error}")))?;
     let cluster = if path.extension().is_some_and(|extension| extension == "json") {
-        ClusterSpec::from_json(&text).map_err(|error| wrong(&error))?
+        ClusterSpec::from_json(&text).map_err(|error| match is_within_cluster(&text) {
+            true => wrong(&"its jobs are in a `cluster`; remove the outer `cluster`"),
+            false => wrong(&error),
+        })?
     } else {
         let table: toml::Table = text.parse().map_err(|error| wrong(&error))?;
         let jobs = table.get("cluster").and_then(toml::Value::as_table).unwrap_or(&table);
@@ -130,6 +133,12 @@ pub(crate) fn read_cluster(path: &Path) -> Result<ClusterSpec, DeploymentError> 
         return Err(wrong(&"gives no addresses; write each job as a list of \"host:port\""));
     }
     Ok(cluster)
+}
+
+/// Whether the JSON in `text` has a `cluster`, as `TF_CONFIG` has.
+fn is_within_cluster(text: &str) -> bool {
+    let file: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    file.as_object().is_some_and(|file| file.contains_key("cluster"))
 }
 
 fn variable(name: &'static str) -> Result<Option<String>, DeploymentError> {

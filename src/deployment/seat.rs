@@ -66,10 +66,10 @@ impl Seat {
     ) -> Result<Self, DeploymentError> {
         let task = config.task().clone();
         let is_alone = config.peers().is_empty();
-        let known = if is_alone { alone(&task) } else { config.peers().clone() };
+        let known = known(config);
         Ok(Self {
             cluster: roster(config, of_scenario.clone())?.with_replicas_of(&of_scenario),
-            master: master(config, &known)?,
+            master: session_master(config)?,
             renewal: proof.as_ref().and_then(|proof| proof.renewal(&task)),
             identity: identity(proof, &task, is_alone)?,
             run,
@@ -112,9 +112,9 @@ impl Seat {
 /// The task at the address of the configuration's session master, if that is another's.
 ///
 /// # Errors
-/// If no task that is `known` has that address.
-fn master(config: &RunConfig, known: &ClusterSpec) -> Result<Option<TaskName>, DeploymentError> {
-    let target = config.master();
+/// If no task whose address is known has that address.
+pub(crate) fn session_master(config: &RunConfig) -> Result<Option<TaskName>, DeploymentError> {
+    let (target, known) = (config.master(), known(config));
     if target.is_empty() {
         return Ok(None);
     }
@@ -173,6 +173,14 @@ fn roster(config: &RunConfig, of_scenario: ClusterSpec) -> Result<ClusterSpec, D
         if strangers.is_empty() { task.to_string() } else { strangers.join(", ") }
     );
     Err(DeploymentError::Cluster { origin: "the cluster".to_owned(), mistakes })
+}
+
+/// The tasks whose addresses `config` knows.
+fn known(config: &RunConfig) -> ClusterSpec {
+    match config.peers().is_empty() {
+        true => alone(config.task()),
+        false => config.peers().clone(),
+    }
 }
 
 /// A cluster of this task alone, which no other task has to find.

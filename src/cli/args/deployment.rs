@@ -59,15 +59,14 @@ impl RoleArgs {
     /// The role flags; the scenario gives the number of parameter servers if the flags don't.
     pub(crate) fn flags(&self, scenario: Option<&Scenario>) -> RoleFlags {
         let of_scenario = || scenario.and_then(|scenario| scenario.cluster.get("ps"));
-        let (job, index) =
-            self.task.as_ref().map(|task| (task.job().to_owned(), task.index())).unzip();
         RoleFlags {
             file: self.file.clone(),
             flags: Flags {
                 ps_hosts: self.ps_hosts.clone(),
                 worker_hosts: self.worker_hosts.clone(),
-                job_name: job.or_else(|| self.job_name.clone()),
-                task_index: index.or(self.task_index),
+                job_name: self.job_name.clone(),
+                task_index: self.task_index,
+                task: self.task.clone(),
             },
             ps: self.ps.unwrap_or_else(|| of_scenario().map_or(0, Tasks::count)),
             port_base: self.port_base,

@@ -314,6 +314,7 @@ fn the_flags_of_the_example_trainer_say_the_same_as_tf_config() {
         worker_hosts: Some("c:2222,d:2222".into()),
         job_name: job.map(Into::into),
         task_index: index,
+        task: None,
     };
     let cluster = json!({"ps": ["a:2222", "b:2222"], "worker": ["c:2222", "d:2222"]});
     let same = run(task(cluster, "worker", 1));
@@ -331,6 +332,9 @@ fn the_flags_of_the_example_trainer_say_the_same_as_tf_config() {
     let paths: Vec<String> =
         problems(RunConfig::from_flags(&wrong)).into_iter().map(|(path, _)| path).collect();
     assert_eq!(paths, ["--ps-hosts[1]", "--worker-hosts[0]", "--task-index"]);
+    let at_once = Flags { task: Some(TaskName::new("worker", 2)), ..flags(None, None) };
+    let told = RunConfig::from_flags(&at_once).unwrap_err().to_string();
+    assert!(told.starts_with("--task: No task with index 2"), "{told}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ fn slurm(rank: u32, tasks: u32, hosts: &str, per_node: &str) -> Slurm {
         hosts: Some(hosts.to_owned()),
         tasks_per_node: Some(per_node.to_owned()).filter(|text| !text.is_empty()),
         job: Some("2003".to_owned()),
+        names: Names::default(),
     }
 }
 
@@ -107,6 +108,26 @@ fn a_step_comes_before_the_job_it_is_a_part_of() {
     });
     assert_eq!((slurm.rank.as_deref(), slurm.hosts.as_deref()), (Some("1"), Some("n[1-2]")));
     assert_eq!(slurm.tasks, None);
+}
+
+#[test]
+fn a_mistake_is_told_with_the_variable_that_has_it() {
+    let variables = [
+        ("SLURM_PROCID", "0"),
+        ("SLURM_STEP_NUM_TASKS", "2"),
+        ("SLURM_JOB_NODELIST", "a,b"),
+        ("SLURM_TASKS_PER_NODE", "2"),
+    ];
+    let slurm = Slurm::from_variables(|name| {
+        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    });
+    let told = mistakes(&slurm, 1);
+    assert!(
+        told.contains("SLURM_TASKS_PER_NODE: is for 1 hosts, but SLURM_JOB_NODELIST has 2"),
+        "{told}"
+    );
+    let told = mistakes(&Slurm { tasks_per_node: Some("1(x2)".to_owned()), ..slurm }, 2);
+    assert!(told.contains("SLURM_STEP_NUM_TASKS: is 2: with 2 parameter servers"), "{told}");
 }
 
 proptest! {

@@ -74,6 +74,7 @@ fn the_distributed_trainer_is_told_by_its_flags_and_learns_the_same_as_in_simula
             worker_hosts: Some(workers.clone()),
             job_name: Some(job.to_owned()),
             task_index: Some(index),
+            ..Flags::default()
         };
         require_role(&RoleFlags { flags, ..RoleFlags::default() }, None).unwrap()
     });
