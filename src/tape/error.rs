@@ -17,10 +17,12 @@ pub enum TapeError {
         source: io::Error,
     },
     /// The folder has no tapes.
-    #[error("{folder} has no tapes; record some with `launch --record {folder}`")]
+    #[error("{folder} has no tapes; {}", next(.folder, .within))]
     None {
         /// The folder.
         folder: String,
+        /// The folders in it that have tapes.
+        within: Vec<String>,
     },
     /// The tape of a task is missing.
     #[error("{folder} has no tape of {task}; bring the tapes of all tasks into one folder")]
@@ -75,5 +77,13 @@ impl TapeError {
     /// Whether a tape could not be written.
     pub(crate) fn is_of_writing(&self) -> bool {
         matches!(self, Self::System { what, .. } if what.starts_with("write"))
+    }
+}
+
+/// What to do about a `folder` without tapes.
+fn next(folder: &str, within: &[String]) -> String {
+    match within {
+        [] => format!("record some with `launch --record {folder}`"),
+        _ => format!("each run has a folder of its own; name one of {}", within.join(", ")),
     }
 }

@@ -47,7 +47,7 @@ impl Tapes {
             tapes.push((path.display().to_string(), file::load(&path)?));
         }
         let Some((_, first)) = tapes.first() else {
-            return Err(TapeError::None { folder: shown });
+            return Err(TapeError::None { folder: shown, within: folders(folder) });
         };
         let header = first.header.clone();
         for (path, tape) in &tapes {
@@ -201,4 +201,14 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, TapeError> {
     }
     files.sort();
     Ok(files)
+}
+
+/// The folders in `folder` that have tapes, in quotes.
+fn folders(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let has_tapes = |path: &PathBuf| files(path).is_ok_and(|tapes| !tapes.is_empty());
+    let found = entries.map(|entry| entry.path()).filter(has_tapes);
+    let mut found: Vec<String> = found.map(|path| format!("`{}`", path.display())).collect();
+    found.sort();
+    found
 }
