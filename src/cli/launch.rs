@@ -154,7 +154,7 @@ where
                 let launched = match self.launch(&trial, place, &mut stop).await {
                     Ok(launched) => launched,
                     Err(error) => {
-                        out.print_so_far(format, &report, all)?;
+                        out.print_before_error(format, &report, all)?;
                         return Err(error.into());
                     }
                 };

@@ -50,9 +50,35 @@ impl Out {
         report: &Report,
         all: usize,
     ) -> Result<(), Failure> {
-        let over = report.runs.len();
-        say!("stopped: {over} of {all} runs are over");
-        if over == 0 { Ok(()) } else { self.print(format, report) }
+        say!("stopped: {}", so_far(report, all));
+        self.print_if_any(format, report)
+    }
+
+    /// Prints what there is of the report of a command that ends with an error, which is told next.
+    ///
+    /// # Errors
+    /// As [`Self::print`].
+    pub(super) fn print_before_error(
+        self,
+        format: Format,
+        report: &Report,
+        all: usize,
+    ) -> Result<(), Failure> {
+        if !report.runs.is_empty() {
+            say!("{}", so_far(report, all));
+        }
+        self.print_if_any(format, report)
+    }
+
+    /// Prints the report; of no run, there is none, and no files of it are left.
+    fn print_if_any(self, format: Format, report: &Report) -> Result<(), Failure> {
+        if !report.runs.is_empty() {
+            return self.print(format, report);
+        }
+        self.files.map_or(Ok(()), |files| {
+            let folder = files.directory().display().to_string();
+            files.remove().map_err(Failure::writing(folder))
+        })
     }
 
     /// Writes `report` again, of which only the best runs are kept.
@@ -72,6 +98,12 @@ impl Out {
         print(format, report).map_err(Failure::writing("the result"))?;
         self.failure.map_or(Ok(()), Err)
     }
+}
+
+/// How many of `all` runs are over.
+fn so_far(report: &Report, all: usize) -> String {
+    let (over, runs) = (report.runs.len(), if all == 1 { "run is" } else { "runs are" });
+    format!("{over} of {all} {runs} over")
 }
 
 /// Prints the report: as JSON, or as tables with a line of digests for each run.

@@ -44,12 +44,16 @@ pub(super) fn run(
     }
     let mut report = experiment.report(&trials, World::Simulation)?;
     (report.command, report.model) = (command(), model_of(&trials, trainer));
-    let out = Out::create(args.out.as_deref())?;
+    let all = trials.len();
+    // At once: who asks to stop meanwhile would leave files without a run.
+    results.with(|results| {
+        let out = Out::create(args.out.as_deref())?;
+        *results = Some(SoFar { report, out, all });
+        Ok::<_, Failure>(())
+    })?;
     if let (Some(steps), Some(out)) = (args.timeline, &args.out) {
         ask_for_timelines(&mut trials, steps, out)?;
     }
-    let all = trials.len();
-    results.with(|results| *results = Some(SoFar { report, out, all }));
     let live = Live::start(None, args.dashboard.address)?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
     let mut failed = Vec::new();

@@ -25,6 +25,9 @@ pub(crate) fn timeline_file(directory: &Path, run: &str, is_only: bool) -> PathB
 /// The files that a report has once, and that are written again after each run.
 const WHOLE: [&str; 2] = ["report.html", "result.json"];
 
+/// The files of rows, which are appended to.
+const ROWS: [&str; 2] = ["steps.csv", "evaluations.csv"];
+
 /// Removes what an earlier report has left in `directory`, but for its rows: a run that fails now
 /// must not have its results.
 fn remove_earlier(directory: &Path) -> io::Result<()> {
@@ -69,12 +72,22 @@ impl Files {
     pub fn create(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         fs::create_dir_all(&directory)?;
-        let rows = locked(&directory.join("steps.csv"))?;
+        let [steps, evaluations] = ROWS.map(|name| directory.join(name));
+        let rows = locked(&steps)?;
         remove_earlier(&directory)?;
         rows.set_len(0)?;
         let steps = csv::Steps::new(rows)?;
-        let evaluations = csv::Evaluations::new(File::create(directory.join("evaluations.csv"))?)?;
+        let evaluations = csv::Evaluations::new(File::create(evaluations)?)?;
         Ok(Self { directory, steps, evaluations, courses: Vec::new() })
+    }
+
+    /// Removes the files of a report without any run.
+    ///
+    /// # Errors
+    /// If they can't be removed.
+    pub(crate) fn remove(self) -> io::Result<()> {
+        remove_earlier(&self.directory)?;
+        ROWS.iter().try_for_each(|name| fs::remove_file(self.directory.join(name)))
     }
 
     /// The folder of the files.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::binary::{Running, folder, scenario, trainyard, trainyard_in};
+use crate::support::binary::{Running, Said, folder, scenario, trainyard, trainyard_in};
 
 const SMALL: &str = "name = 'small'\nseed = 3\n[cluster]\nps = 1\nworker = 2\n[program]\n\
                      model = 'softmax'\nbatch = 8\n[stop]\nsteps = 20\n";
@@ -88,26 +88,42 @@ fn the_cluster_and_a_placed_graph_are_there_as_json() {
     assert!(!drawn["between_tasks"].as_array().unwrap().is_empty());
 }
 
+/// What a simulation says that writes into `out`, and is stopped once `file` is there.
+#[cfg(unix)]
+fn stopped(path: &str, out: &Path, file: &str) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.args(["sim", path, "--out"]).arg(out);
+    let (running, began) = (Running::start(&mut command, LIMIT), Instant::now());
+    while !out.join(file).exists() {
+        assert!(began.elapsed() < LIMIT, "there is no {file}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let kill = Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    running.end()
+}
+
 #[cfg(unix)]
 #[test]
 fn a_simulation_that_is_stopped_shows_the_runs_that_are_over() {
     let endless = "[[run]]\nname = 'short'\nmode = 'async'\n[[run]]\nname = 'endless'\n\
                    mode = 'async'\nset = { stop.steps = 1000000000 }\n";
     let path = scenario("stopped", &format!("{SMALL}{endless}"));
-    let out = folder("stopped_results");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
-    command.args(["sim", &path, "--out"]).arg(&out);
-    let (running, began) = (Running::start(&mut command, LIMIT), Instant::now());
-    while !out.join("result.json").exists() {
-        assert!(began.elapsed() < LIMIT, "the short run does not end");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let kill = Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
-    assert!(kill.success());
-    let said = running.end();
+    let said = stopped(&path, &folder("stopped_results"), "result.json");
     assert_eq!(said.code, 130, "{}", said.err);
     assert!(said.err.contains("1 of 2 runs are over"), "{}", said.err);
     assert!(said.out.contains("\nshort "), "{}", said.out);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_simulation_that_is_stopped_before_a_run_is_over_leaves_no_files() {
+    let endless = "[[run]]\nmode = 'async'\nset = { stop.steps = 1000000000 }\n";
+    let path = scenario("stopped_early", &format!("{SMALL}{endless}"));
+    let out = folder("stopped_early_results");
+    let said = stopped(&path, &out, "evaluations.csv");
+    assert_eq!(said.code, 130, "{}", said.err);
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 0, "{}", said.err);
 }
 
 #[cfg(target_os = "linux")]
