@@ -95,7 +95,9 @@ pub fn sub_graph(graph: &Graph, bytes: &[u8], wanted: &[&str]) -> Result<Importe
     let def = frames::functionalized(decode(bytes)?, wanted)?;
     let nodes = order::sorted(&def, wanted)?;
     let importer = Importer::new(graph, &def, &nodes, Location::caller());
-    import(graph, importer, &nodes)
+    let imported = import(graph, importer, &nodes)?;
+    imported.check_outputs(wanted)?;
+    Ok(imported)
 }
 
 /// Adds the part of a GraphDef that training needs: the nodes or outputs called `wanted`, what they
@@ -117,7 +119,9 @@ pub fn training_graph(
     let def = frames::functionalized(decode(bytes)?, wanted)?;
     let nodes = order::sorted_with_first_values(&def, wanted)?;
     let importer = Importer::new(graph, &def, &nodes, Location::caller());
-    import(graph, importer.without_devices(), &nodes)
+    let imported = import(graph, importer.without_devices(), &nodes)?;
+    imported.check_outputs(wanted)?;
+    Ok(imported)
 }
 
 fn decode(bytes: &[u8]) -> Result<wire::GraphDef, ImportError> {
@@ -183,6 +187,20 @@ impl Imported {
             kind: "Fetch".to_owned(),
             problem,
         })
+    }
+
+    /// Checks that the nodes have the outputs that `wanted` numbers. `name:0` also names a node
+    /// without any, as some programs write it.
+    fn check_outputs(&self, wanted: &[&str]) -> Result<(), ImportError> {
+        let lacks = |name: &&&str| {
+            let (node, output) = order::parse_input(name);
+            let has = |output| self.values.get(node).is_some_and(|all| all.get(output).is_some());
+            output.is_some_and(|output| output > 0 && !has(output))
+        };
+        match wanted.iter().find(lacks) {
+            Some(name) => Err(ImportError::NotFound((*name).to_owned())),
+            None => Ok(()),
+        }
     }
 
     /// The operation called `name`, to be run.
