@@ -1,7 +1,10 @@
 //! `certs`: the authority of a run, and the certificates that it issues to the run's tasks.
 
+use std::collections::BTreeSet;
+
 use super::args::{CertsCommand, IssueArgs, NewArgs};
 use super::failure::Failure;
+use crate::cluster::TaskName;
 use crate::deployment::ExitCode;
 use crate::say::say;
 use crate::transport::{Authority, CertificateError, Identity};
@@ -27,6 +30,7 @@ fn new(args: &NewArgs) -> Result<(), Failure> {
 }
 
 fn issue(args: &IssueArgs) -> Result<(), Failure> {
+    check_distinct(&args.tasks)?;
     let authority = Authority::load(&args.folder)?;
     let out = args.out.as_deref().unwrap_or(&args.folder);
     for task in &args.tasks {
@@ -34,6 +38,18 @@ fn issue(args: &IssueArgs) -> Result<(), Failure> {
         say!("{} has the certificate and the key of {task} now", out.display());
     }
     Ok(())
+}
+
+/// Checks that no task is named twice, most likely in place of another.
+fn check_distinct(tasks: &[TaskName]) -> Result<(), Failure> {
+    let mut known = BTreeSet::new();
+    match tasks.iter().find(|task| !known.insert(*task)) {
+        Some(task) => {
+            let problem = format!("--task names {task} twice; name each task once");
+            Err(Failure::NotSupported(problem))
+        }
+        None => Ok(()),
+    }
 }
 
 fn renew(args: &IssueArgs) -> Result<(), Failure> {

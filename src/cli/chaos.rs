@@ -31,6 +31,7 @@ pub(super) fn run(
     let counter = Progress::counter("timelines", seeds, quiet);
     let report = experiment.chaos(trainer, seeds, |run, done| counter.show(run, done))?;
     counter.finish();
+    check_tried(&report)?;
     print(("sim", &args.scenario), args.format.format(), &report)?;
     Ok(exit_code(&report))
 }
@@ -53,8 +54,12 @@ pub(super) fn launch(
     let report = experiment
         .launched_chaos(&launches, timelines, |run, done| counter.show(&run.run, done))?;
     counter.finish();
+    let stopped = stopped.try_recv();
+    if stopped.is_err() {
+        check_tried(&report)?;
+    }
     print(("launch", &args.scenario), args.format.format(), &report)?;
-    Ok(stopped.try_recv().unwrap_or(exit_code(&report)))
+    Ok(stopped.unwrap_or(exit_code(&report)))
 }
 
 /// Whether the user has asked to stop, and then with which exit code.
@@ -72,6 +77,16 @@ fn listen() -> Result<(Arc<AtomicBool>, std::sync::mpsc::Receiver<ExitCode>), Fa
     };
     thread::Builder::new().name("stopped".into()).spawn(wait).map_err(failed())?;
     Ok((stop, stopped))
+}
+
+/// Checks that anything was tried: a report of nothing would look like a success.
+fn check_tried(report: &ChaosReport) -> Result<(), Failure> {
+    if report.runs.iter().any(|run| run.tried > 0) {
+        return Ok(());
+    }
+    let problem = "nothing was tried: `--chaos 0` tries the scenario's own faults, and it has no \
+                   `[[fault]]`; give it one, or draw faults with `--chaos 20`";
+    Err(Failure::NotSupported(problem.to_owned()))
 }
 
 fn exit_code(report: &ChaosReport) -> ExitCode {

@@ -33,7 +33,13 @@ pub(super) fn run(
 
 fn read(path: &Path) -> Result<Expectations, Failure> {
     let mistaken = |problem| Failure::Expectations { path: path.display().to_string(), problem };
-    let unreadable = |error| mistaken(format!("can't read it: {error}; `--update` writes one"));
+    let unreadable = |error: io::Error| {
+        let next = match error.kind() {
+            io::ErrorKind::IsADirectory => "name a file in it",
+            _ => "`--update` writes one",
+        };
+        mistaken(format!("can't read it: {error}; {next}"))
+    };
     Expectations::parse(&user_file::read_text(path).map_err(unreadable)?).map_err(mistaken)
 }
 
