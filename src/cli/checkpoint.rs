@@ -14,7 +14,7 @@ use crate::checkpoint::{CheckpointError, Restored, Retention, Saver, export, ope
 use crate::deployment::ExitCode;
 use crate::say::say;
 use crate::units::Bytes;
-use listing::{Contents, Row};
+use listing::{Contents, Row, Sound};
 
 /// Runs the command.
 pub(super) fn run(args: &CheckpointArgs) -> Result<ExitCode, Failure> {
@@ -28,7 +28,8 @@ pub(super) fn run(args: &CheckpointArgs) -> Result<ExitCode, Failure> {
 
 fn list(args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
     let listed = saver(&args.location)?.checkpoints()?;
-    let rows: Vec<Row> = listed.into_iter().map(Row::of).collect();
+    let rows: Vec<Row> =
+        listed.into_iter().map(|listed| Row::of(listed, Sound::Complete)).collect();
     print(&rows, args.json)?;
     Ok(ExitCode::Done)
 }
@@ -57,7 +58,7 @@ fn verify(args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
             say!("error: {problem}");
             code = ExitCode::CorruptData;
         }
-        rows.push(Row::of(listed));
+        rows.push(Row::of(listed, Sound::Whole));
     }
     print(&rows, args.json)?;
     Ok(code)

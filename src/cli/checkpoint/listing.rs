@@ -22,12 +22,23 @@ pub(super) struct Row {
     bytes: Option<u64>,
     /// The problem; none if it is complete.
     problem: Option<String>,
+    #[serde(skip)]
+    sound: Sound,
+}
+
+/// How far a checkpoint without a problem was looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sound {
+    /// Its index was read, and its files are there.
+    Complete,
+    /// All of it was read.
+    Whole,
 }
 
 impl Row {
     pub(super) const TITLES: [&str; 5] = ["step", "saved", "variables", "bytes", "state"];
 
-    pub(super) fn of(listed: Listed) -> Self {
+    pub(super) fn of(listed: Listed, sound: Sound) -> Self {
         Self {
             name: listed.name,
             global_step: listed.global_step,
@@ -36,6 +47,7 @@ impl Row {
             variables: listed.variables,
             bytes: listed.bytes,
             problem: listed.problem.map(|problem| problem.to_string()),
+            sound,
         }
     }
 
@@ -46,9 +58,11 @@ impl Row {
             self.saved.clone(),
             known(self.variables.map(|variables| variables.to_string())),
             known(self.bytes.map(|bytes| Bytes(bytes).to_string())),
-            self.problem
-                .as_ref()
-                .map_or_else(|| "whole".to_owned(), |problem| format!("broken: {problem}")),
+            match (&self.problem, self.sound) {
+                (Some(problem), _) => format!("broken: {problem}"),
+                (None, Sound::Complete) => "complete".to_owned(),
+                (None, Sound::Whole) => "whole".to_owned(),
+            },
         ]
     }
 }

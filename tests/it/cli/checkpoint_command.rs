@@ -69,7 +69,7 @@ fn list_has_a_line_for_each_checkpoint() {
     assert_eq!(lines.len(), 3);
     assert!(lines[0].starts_with("step  saved                 variables  bytes"), "{}", lines[0]);
     assert!(lines[1].starts_with("100   2023-11-14T22:15:00Z  7  "), "{}", lines[1]);
-    assert!(lines[2].starts_with("200 ") && lines[2].ends_with("whole"), "{}", lines[2]);
+    assert!(lines[2].starts_with("200 ") && lines[2].ends_with("complete"), "{}", lines[2]);
     let told: Value = serde_json::from_str(&checkpoint("list", &folder, &["--json"]).out).unwrap();
     assert_eq!(
         (&told[1]["name"], &told[1]["global_step"]),
