@@ -49,7 +49,13 @@ const METRICS: [Metric; 13] = [
     ("received_bytes_total", "counter", "Data received, by the sender's job.", false, |task| {
         by_job(&task.traffic.received)
     }),
-    ("waiting", "gauge", "Actors that wait, by the task that they wait for.", false, waiting),
+    (
+        "waiting",
+        "gauge",
+        "Actors that wait, by the task that they wait for, or for `other` things.",
+        false,
+        waiting,
+    ),
     ("unreached", "gauge", "Tasks that messages wait for, since they can't be reached.", false, {
         |task| task.traffic.unreached.iter().map(|peer| (label("peer", peer), 1.0)).collect()
     }),
@@ -146,11 +152,11 @@ fn by_job(bytes: &BTreeMap<String, u64>) -> Lines {
     by_job.iter().map(|(job, bytes)| (label("peer_job", job), *bytes as f64)).collect()
 }
 
-/// The number of actors that wait, by task. What else they wait for has numbers of steps in it: as
-/// labels, those would be new lines without end.
+/// The number of actors that wait, by task. What else they wait for is `other`: it has numbers of
+/// steps in it, which as labels would be new lines without end.
 fn waiting(task: &Snapshot) -> Lines {
     let line = |(of, actors): (Option<TaskName>, u64)| {
-        let of = of.map(|task| task.to_string()).unwrap_or_default();
+        let of = of.map_or_else(|| "other".to_owned(), |task| task.to_string());
         (label("for", &of), actors as f64)
     };
     task.waits_for().into_iter().map(line).collect()
