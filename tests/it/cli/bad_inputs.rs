@@ -56,6 +56,8 @@ fn place() -> PathBuf {
     write("foreign_tapes/ps-0.0.tape", b"PK\x03\x04");
     write("newer_tapes/ps-0.0.tape", b"trainyard tape\x02");
     write("torn_tapes/ps-0.0.tape", b"trainyard tape\x01\x40{");
+    write("tapes/async/ps-0.0.tape", b"");
+    write("within.json", br#"{"cluster": {"ps": ["a:1"], "worker": ["b:1"]}}"#);
     write("latin1.toml", b"name = \"gr\xfc\xdfe\"\n");
     write("binary.toml", &[0, 159, 146, 150, 255, 1, 2, 3]);
     write("unterminated.toml", b"name = \"a\n[cluster\n");
@@ -68,6 +70,13 @@ fn place() -> PathBuf {
     write("torn.csv", b"a,label\n1,0\nx,1\n");
     write("one.csv", b"a,label\n1,0\n");
     write("header.csv", b"a,label\n");
+    write("named.csv", b"a,label\n1,iris\n2,rose\n3,iris\n4,rose\n5,iris\n");
+    write("unlabelled.csv", b"a,label\n1,0\n2,\n");
+    write("great.csv", b"a,label\n1,0\n1e39,1\n");
+    write("classes.csv", b"a,label\n1,0\n2,1000000\n");
+    write("alike.csv", b"a,a,label\n1,2,0\n");
+    write("odd_layers.csv", b"name,bytes,forward_flops\nall,401,1e6\n");
+    write("torn_layers.csv", b"name,bytes,forward_flops\nall,4k,1e6\n");
     write("layers.csv", b"name,bytes,forward_flops\nall,4000,1e6\n");
     write("nan.csv", b"a,label\nnan,0\ninf,1\n1,0\n2,1\n3,0\n");
     write("bad.libsvm", b"1 0:3\n0 1:x\n");
