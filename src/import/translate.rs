@@ -2,6 +2,7 @@
 
 mod array;
 mod cells;
+mod composed;
 mod condition;
 mod control;
 mod dilation;
@@ -46,6 +47,7 @@ pub(super) type Translate = Box<dyn Fn(&mut Importer<'_>, &Node<'_>) -> Values>;
 pub(super) fn find(kind: &str) -> Option<Translate> {
     let families = [
         math::find,
+        composed::find,
         reduction::find,
         array::find,
         indexed::find,

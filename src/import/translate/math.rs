@@ -6,7 +6,7 @@ use crate::operations::{
     Array, Atan2, Binary, Broadcast, Cast, Compare, Guard, Library, Logical, Product, Rows, Unary,
     UnaryGrad,
 };
-use crate::tensor::{DType, PartialShape, Tensor};
+use crate::tensor::{DType, PartialShape};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     let same_inputs = unary(kind)
@@ -38,7 +38,6 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "Xlog1py" => Box::new(|importer, node| zero_times(importer, node, Some(Unary::Log1p))),
         "Atan2" => plain(Atan2),
         "Polygamma" => Box::new(polygamma),
-        "TruncateMod" => Box::new(truncated_remainder),
         "Einsum" => Box::new(super::einsum::einsum),
         "AddN" => plain(Broadcast::AddN),
         "LeakyRelu" => with_attributes(|def| Ok(Unary::LeakyRelu(def.float("alpha", 0.2)?))),
@@ -48,7 +47,6 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "Select" => Box::new(select),
         "SelectV2" => plain(Broadcast::Select),
         "IsNan" => of_inputs([0, 0], Compare::NotEqual),
-        "IsFinite" => Box::new(is_finite),
         "Cast" => with_attributes(|def| {
             def.must_be("Truncate", false)?;
             Ok(Cast(def.dtype("DstT")?))
@@ -132,7 +130,6 @@ fn binary(kind: &str) -> Option<Binary> {
         "Sub" => Binary::Sub,
         "Mul" => Binary::Mul,
         "RealDiv" | "Div" => Binary::Div,
-        "TruncateDiv" => Binary::Div,
         "FloorDiv" => Binary::FloorDiv,
         "FloorMod" => Binary::FloorMod,
         "Pow" => Binary::Pow,
@@ -261,34 +258,6 @@ fn polygamma(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
     let x = importer.input(node, 1)?;
     importer.emit(node, Library::Trigamma, &[x])
-}
-
-/// The remainder of integers with the sign of the first, or of floats.
-fn truncated_remainder(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let (a, b) = (importer.input(node, 0)?, importer.input(node, 1)?);
-    if a.tensor_type().dtype.is_float() {
-        return Err(NodeProblem::unsupported(
-            "a truncated remainder of floats does not exist here",
-        ));
-    }
-    let quotient = importer.helper(node, "quotient", Binary::Div, &[&a, &b])?;
-    let whole = importer.helper(node, "whole", Binary::Mul, &[&quotient, &b])?;
-    importer.emit(node, Binary::Sub, &[a, whole])
-}
-
-/// Whether each element is neither NaN nor infinite.
-fn is_finite(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let x = importer.input(node, 0)?;
-    let greatest = match x.tensor_type().dtype {
-        DType::F32 => Tensor::scalar(f32::MAX),
-        DType::F64 => Tensor::scalar(f64::MAX),
-        dtype => {
-            return Err(NodeProblem::unsupported(format!("{dtype} is no type of real numbers")));
-        }
-    };
-    let greatest = importer.helper(node, "greatest", Op::Const(greatest), &[])?;
-    let size = importer.helper(node, "abs", Unary::Abs, &[&x])?;
-    importer.emit(node, Compare::LessEqual, &[size, greatest])
 }
 
 /// Checks that the data format of `def` is the one that exists here.
