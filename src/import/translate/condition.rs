@@ -59,7 +59,7 @@ pub(super) fn merge(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 
 impl Importer<'_> {
     /// Whether a condition is that a variable has a value.
-    fn is_whether_initialised(&self, mut condition: Edge) -> bool {
+    pub(super) fn is_whether_initialised(&self, mut condition: Edge) -> bool {
         loop {
             let (is_it, same) = self.graph.with_operation(condition.op, |operation| {
                 let same = matches!(operation.op, Op::Identity).then(|| operation.inputs[0]);

@@ -37,6 +37,12 @@ fn condition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let condition = importer.input(node, 0)?;
     let mut arguments = arguments(importer, node, 1)?;
     let branches = [node.def.function("then_branch")?, node.def.function("else_branch")?];
+    if importer.roles.is_of_first_values(&node.def.name)
+        && importer.is_whether_initialised(condition.edge())
+    {
+        // `initialized_value()`: the variable has no other value yet.
+        return called(importer, node, branches[1], 1);
+    }
     let counter = importer.counter_for(node, &branches)?;
     arguments.extend(counter.iter().cloned().map(Value::from));
     for round in 0.. {
@@ -81,12 +87,17 @@ fn condition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     unreachable!("a round returns or goes on")
 }
 
-/// The operations of a function, on these inputs.
+/// `(inputs…)`
 fn call(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     for hint in ["config", "config_proto", "executor_type"] {
         node.def.text(hint).ok();
     }
-    let (mut arguments, function) = (arguments(importer, node, 0)?, node.def.function("f")?);
+    called(importer, node, node.def.function("f")?, 0)
+}
+
+/// The operations of a function, on the inputs of `node` from `first` on.
+fn called(importer: &mut Importer<'_>, node: &Node<'_>, function: &str, first: usize) -> Values {
+    let mut arguments = arguments(importer, node, first)?;
     let counter = importer.counter_for(node, &[function])?;
     let has_counter = counter.is_some();
     arguments.extend(counter.map(Value::from));
