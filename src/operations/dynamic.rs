@@ -29,6 +29,8 @@ pub enum Change {
     BroadcastTo,
     /// `(x, multiples)`: repeated along each axis.
     Tile,
+    /// `(gradient, multiples, x)`: the sum of the gradients of all repetitions of each element.
+    TileGrad,
     /// `(x, begin, sizes)`: the part that begins at a position; −1 is the rest of an axis.
     Slice,
     /// `(x, paddings)`: with zeros before and after each axis.
@@ -55,6 +57,7 @@ pub(super) fn kinds() -> Vec<Defined> {
         Change::Reshape,
         Change::BroadcastTo,
         Change::Tile,
+        Change::TileGrad,
         Change::Slice,
         Change::Pad,
         Change::Range,
@@ -70,6 +73,7 @@ impl OpDef for Dynamic {
             Change::Reshape => "DynamicReshape",
             Change::BroadcastTo => "DynamicBroadcastTo",
             Change::Tile => "DynamicTile",
+            Change::TileGrad => "DynamicTileGrad",
             Change::Slice => "DynamicSlice",
             Change::Pad => "DynamicPad",
             Change::Range => "DynamicRange",
@@ -101,15 +105,17 @@ impl OpDef for Dynamic {
                 let is_like = |x: &TensorType| x.dtype == start.dtype && x.shape.rank() == 0;
                 start.is_number() && [*start, *limit, *delta].iter().all(is_like)
             }
-            (Change::StridedSliceGrad(_), [dy, sizes @ .., x]) => {
+            (Change::TileGrad | Change::StridedSliceGrad(_), [dy, sizes @ .., x]) => {
                 dy.dtype == x.dtype && x.is_number() && are_sizes(sizes)
             }
-            (Change::Range | Change::StridedSliceGrad(_), _) | (_, []) => false,
+            (Change::Range | Change::TileGrad | Change::StridedSliceGrad(_), _) | (_, []) => false,
             (_, [_, sizes @ ..]) => are_sizes(sizes),
         };
         match (fits, self.change, inputs) {
             (false, ..) => Err(GraphProblem::needs(what, inputs)),
-            (_, Change::StridedSliceGrad(_), [.., x]) => Ok(one(x.dtype, x.shape)),
+            (_, Change::TileGrad | Change::StridedSliceGrad(_), [.., x]) => {
+                Ok(one(x.dtype, x.shape))
+            }
             _ => Ok(one(inputs[0].dtype, self.shape)),
         }
     }
@@ -120,6 +126,11 @@ impl OpDef for Dynamic {
         let back = || match self.change {
             Change::Reshape => dy.with(&[&of.input(0)], Array::ReshapeLike),
             Change::BroadcastTo => dy.with(&[&of.input(0)], Array::BroadcastToGrad),
+            Change::Tile => {
+                let x = of.input(0);
+                let shape = x.tensor_type().shape;
+                dy.with(&[&of.input(1), &x], Self { change: Change::TileGrad, shape })
+            }
             Change::StridedSlice(masks) => {
                 let x = of.input(0);
                 let shape = x.tensor_type().shape;
@@ -148,10 +159,9 @@ impl OpDef for Dynamic {
             values.iter().map(|x| TensorType::new(x.dtype(), x.shape())).collect();
         let refused = |problem: GraphProblem| ComputeError::new(problem.to_string());
         let inferred = array.infer(&types).map_err(refused)?;
-        let shape = if matches!(self.change, Change::StridedSliceGrad(_)) {
-            types[1].shape
-        } else {
-            self.shape
+        let shape = match (self.change, inputs) {
+            (Change::TileGrad | Change::StridedSliceGrad(_), [.., x]) => x.shape().into(),
+            _ => self.shape,
         };
         if inferred[0].shape.merge(&shape).is_none() {
             let found = inferred[0].shape;
@@ -176,6 +186,9 @@ impl Dynamic {
                 (1, "a value, and an i32 or i64 for each size")
             }
             Change::Tile => (1, "a value, and an i32 or i64 for each axis"),
+            Change::TileGrad => {
+                (1, "a gradient, an i32 or i64 for each axis, and what was repeated")
+            }
             Change::Pad => (1, "a value, and two i32 or i64 for each axis"),
             Change::Slice => (2, "a value, and two i32 or i64 vectors"),
             Change::Range => (0, "three numbers of one type"),
@@ -195,7 +208,7 @@ impl Dynamic {
         let ints = |i: usize| integers(inputs[i]);
         let sizes = |i: usize| ints(i).iter().map(|size| natural(*size)).collect::<Result<_, _>>();
         let array = match self.change {
-            Change::Reshape => Array::Reshape(reshaped(x.shape(), &ints(1))?),
+            Change::Reshape => Array::Reshape(reshaped(&ints(1))?),
             Change::BroadcastTo => {
                 let sizes: Vec<usize> = sizes(1)?;
                 Array::BroadcastTo(checked(
@@ -203,6 +216,13 @@ impl Dynamic {
                 )?)
             }
             Change::Tile => Array::Tile(sizes(1)?),
+            Change::TileGrad => {
+                let multiples: Vec<usize> = sizes(1)?;
+                if multiples.contains(&0) {
+                    return Ok((Array::ZerosLike, std::iter::once(inputs[2]).collect()));
+                }
+                Array::TileGrad(multiples)
+            }
             Change::Slice => {
                 let rest =
                     |size: &i64| if *size == -1 { Ok(None) } else { natural(*size).map(Some) };
@@ -252,13 +272,10 @@ fn checked(dims: &[Option<usize>]) -> Result<PartialShape, ComputeError> {
     PartialShape::checked(dims).ok_or_else(too_many)
 }
 
-/// The shape of these sizes, with the one that is −1 filled in.
-fn reshaped(from: Shape, sizes: &[i64]) -> Result<PartialShape, ComputeError> {
+/// The shape of these sizes, open where one is −1.
+fn reshaped(sizes: &[i64]) -> Result<PartialShape, ComputeError> {
     let known = |size: &i64| if *size == -1 { Ok(None) } else { natural(*size).map(Some) };
-    let dims = sizes.iter().map(known).collect::<Result<Vec<_>, _>>()?;
-    let others: usize = dims.iter().flatten().product();
-    let filled = |dim: &Option<usize>| dim.or_else(|| from.elements().checked_div(others));
-    checked(&dims.iter().map(filled).collect::<Vec<_>>())
+    checked(&sizes.iter().map(known).collect::<Result<Vec<_>, _>>()?)
 }
 
 /// The subscripts of TensorFlow's `StridedSlice`, for a value of `rank`.
@@ -290,4 +307,24 @@ pub(crate) fn subscripts(
         });
     }
     Ok(subscripts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gradient_of_repetitions_of_the_step_is_their_sum_and_zero_where_there_are_none() {
+        let back = Dynamic { change: Change::TileGrad, shape: PartialShape::new(&[None]) };
+        let of = |dy: &[f32], times: i32| {
+            let (dy, times) = (Tensor::new([dy.len()], dy).unwrap(), Tensor::full([1], times));
+            back.compute(&[&dy, &times, &Tensor::full([2], 9f32)]).map(|out| out[0].clone())
+        };
+        assert_eq!(
+            of(&[1.0, 2.0, 10.0, 20.0], 2).unwrap(),
+            Tensor::new([2], &[11f32, 22.0]).unwrap()
+        );
+        assert_eq!(of(&[], 0).unwrap(), Tensor::full([2], 0f32));
+        assert!(of(&[1.0, 2.0, 3.0], 1).is_err(), "the gradient is of another value");
+    }
 }

@@ -1,12 +1,13 @@
 //! Reductions, losses, and the order of elements: axes are attributes here.
 
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain};
-use crate::graph::{Axes, Output, Reduction};
+use crate::graph::{Axes, Op, Output, Reduction};
 use crate::import::known::{Element, Known};
 use crate::import::node::axis;
+use crate::import::tensor::known_shape;
 use crate::import::value::Value;
 use crate::operations::{Array, Binary, Broadcast, Change, Dynamic, LossFunction, Order, Reduce};
-use crate::tensor::{DType, PartialShape};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     if let Some(reduction) = reduction(kind) {
@@ -77,12 +78,30 @@ fn sum_of_tiles(importer: &mut Importer<'_>, node: &Node<'_>, x: &Output, sizes:
     let axes = node.ints(1)?;
     let multiples = sizes.iter().step_by(2).map(|times| usize::try_from(*times).ok());
     let is_every_other = (0..sizes.len() as i64).step_by(2).eq(axes);
+    let fits = is_every_other && !node.def.flag("keep_dims")?;
     match multiples.collect::<Option<Vec<_>>>() {
-        Some(multiples) if is_every_other && !node.def.flag("keep_dims")? => {
+        Some(multiples) if fits && multiples.contains(&0) => {
+            zeros_of_tiles(importer, node, x, sizes)
+        }
+        Some(multiples) if fits => {
             importer.emit(node, Array::TileGrad(multiples), std::slice::from_ref(x))
         }
         _ => Err(NodeProblem::unsupported("its input has too many dimensions")),
     }
+}
+
+/// The same where a number of repetitions is 0: the gradient `x` of no elements does not say how
+/// many there were.
+fn zeros_of_tiles(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+    x: &Output,
+    sizes: &[i64],
+) -> Values {
+    let own: Vec<i64> = sizes.iter().skip(1).step_by(2).copied().collect();
+    let shape = known_shape(&own)?;
+    let value = Tensor::zeros(x.tensor_type().dtype, Shape::SCALAR);
+    importer.emit(node, Op::Fill { shape, value }, &[])
 }
 
 /// `(logits, labels)`, of which one may have a row or a column for all.

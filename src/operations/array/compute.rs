@@ -3,6 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::Array;
+use super::infer::left_open;
 use super::range::range_len;
 use super::views::{around, padded, padded_shape, repeated, taken, tiles};
 use crate::graph::{Mirror, Outputs, Subscript};
@@ -15,12 +16,8 @@ use crate::tensor::{DType, Element, Shape, Tensor};
 pub(super) fn call(op: &Array, inputs: &[&Tensor]) -> Outputs {
     match (op, inputs) {
         (Array::Reshape(shape), [x]) => {
-            let known: usize = shape.dims().iter().flatten().product();
-            let dims: Vec<usize> = shape
-                .dims()
-                .iter()
-                .map(|dim| dim.unwrap_or_else(|| x.shape().elements() / known))
-                .collect();
+            let open = left_open(x.shape().dims(), shape.dims()).unwrap_or(0);
+            let dims: Vec<usize> = shape.dims().iter().map(|dim| dim.unwrap_or(open)).collect();
             smallvec![x.reshaped(Shape::new(&dims))]
         }
         (Array::ReshapeLike, [x, like]) => smallvec![x.reshaped(like.shape())],

@@ -23,6 +23,10 @@ pub(super) fn gradient(op: &Array, of: &Backprop<'_>) -> Result<Vec<Option<Outpu
             let back = || of.only_arrived()?.with(&[], Array::StridedSlice(subscripts.clone()));
             vec![of.for_input(0, back)?, None]
         }
+        // The result has no elements: its gradient does not say how many `x` has.
+        Array::Tile(multiples) if multiples.contains(&0) => {
+            vec![Some(of.input(0).with(&[], Array::ZerosLike)?)]
+        }
         Array::ZerosLike | Array::Shape(_) | Array::Size(_) | Array::Rank => vec![None],
         op => match moved_back(op) {
             Some((back, true)) => vec![Some(of.only_arrived()?.with(&[&of.input(0)], back)?)],

@@ -19,7 +19,7 @@ pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, Gr
             format!("as many elements as the shape {shape}"),
         ),
         (Array::ReshapeLike, [x, like]) => (
-            reshape(x.shape, like.shape).map(|shape| one(x.dtype, shape)),
+            reshape_like(x.shape, like.shape).map(|shape| one(x.dtype, shape)),
             "two of as many elements".to_owned(),
         ),
         (Array::Concat { axis }, [_, ..]) => (
@@ -138,17 +138,35 @@ fn moved(op: &Array, x: TensorType) -> Option<(Option<Dims>, String)> {
 /// The shape `to`, with an open dimension filled in if it follows from `from`; `None` if the counts
 /// of elements differ.
 fn reshape(from: PartialShape, to: PartialShape) -> Option<PartialShape> {
-    let Some(elements) = from.known().map(|shape| shape.elements()) else { return Some(to) };
-    let known: usize = to.dims().iter().flatten().product();
-    match to.dims().iter().filter(|dim| dim.is_none()).count() {
-        0 => (known == elements).then_some(to),
-        1 if known > 0 && elements.is_multiple_of(known) => {
-            let dims: Vec<Option<usize>> =
-                to.dims().iter().map(|dim| dim.or(Some(elements / known))).collect();
-            Some(PartialShape::new(&dims))
-        }
-        _ => None,
+    let Some(from) = from.known() else { return Some(to) };
+    let is_open = to.dims().contains(&None);
+    let open = if is_open { Some(left_open(from.dims(), to.dims())?) } else { None };
+    let dims: Vec<Option<usize>> = to.dims().iter().map(|dim| dim.or(open)).collect();
+    PartialShape::checked(&dims).filter(|to| to.known().is_some_and(|to| is_as_many(from, to)))
+}
+
+/// The shape `like`, in which sizes of the step may be open.
+fn reshape_like(from: PartialShape, like: PartialShape) -> Option<PartialShape> {
+    let open = like.dims().iter().filter(|dim| dim.is_none()).count();
+    if open < 2 { reshape(from, like) } else { Some(like) }
+}
+
+fn is_as_many(a: Shape, b: Shape) -> bool {
+    a.elements() == b.elements()
+}
+
+/// The size of the one dimension that is open in `to`, for as many elements as `from` has. Where a
+/// size of `to` is 0, those of both that are 0 are left out, as TensorFlow does.
+pub(super) fn left_open(from: &[usize], to: &[Option<usize>]) -> Option<usize> {
+    if to.iter().filter(|dim| dim.is_none()).count() != 1 {
+        return None;
     }
+    let has_zero = to.contains(&Some(0));
+    let is_counted = |dim: &usize| !has_zero || *dim > 0;
+    let all = from.iter().copied().filter(is_counted).try_fold(1, usize::checked_mul)?;
+    let others = to.iter().copied().flatten().filter(is_counted).try_fold(1, usize::checked_mul)?;
+    let is_empty = has_zero && from.contains(&0); // then any size leaves no elements
+    (is_empty || all % others == 0).then(|| all / others)
 }
 
 fn squeeze(dims: &[Option<usize>], axes: &[usize]) -> Option<Dims> {
@@ -266,4 +284,25 @@ fn range(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Option<OutputTypes> 
     let fits = scalars.iter().all(|x| x.dtype() == start.dtype() && x.shape().rank() == 0);
     let count = fits.then(|| range_len(start, limit, delta))??;
     Some(one(start.dtype(), [count]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_size_beside_a_size_of_zero_leaves_zeros_out() {
+        let reshaped = |from: &[usize], to: &[Option<usize>]| {
+            reshape(PartialShape::from(Shape::new(from)), PartialShape::new(to))
+                .and_then(|shape| Some(shape.known()?.dims().to_vec()))
+        };
+        assert_eq!(reshaped(&[0, 3, 4], &[Some(0), None]), Some(vec![0, 12]));
+        assert_eq!(reshaped(&[0, 4], &[None, Some(0), Some(2)]), Some(vec![2, 0, 2]));
+        assert_eq!(reshaped(&[0, 3], &[Some(0), Some(2), None]), Some(vec![0, 2, 1]));
+        assert_eq!(reshaped(&[0, 4], &[None, Some(3)]), Some(vec![0, 3]));
+        assert_eq!(reshaped(&[2, 6], &[None, Some(4)]), Some(vec![3, 4]));
+        assert_eq!(reshaped(&[2, 3], &[Some(0), None]), None);
+        assert_eq!(reshaped(&[2, 3], &[None, Some(4)]), None);
+        assert_eq!(reshaped(&[2, 3], &[None, None]), None);
+    }
 }
