@@ -320,6 +320,15 @@ impl<'a> Node<'a> {
     }
 }
 
+/// The indices of several axes, each of which is named once.
+pub(super) fn axes(given: &[i64], rank: usize) -> Result<Vec<usize>, NodeProblem> {
+    let axes = given.iter().map(|at| axis(*at, rank)).collect::<Result<Vec<_>, _>>()?;
+    if (1..axes.len()).any(|i| axes[..i].contains(&axes[i])) {
+        return Err(NodeProblem::unsupported(format!("its axes {given:?} name one twice")));
+    }
+    Ok(axes)
+}
+
 /// The index of `axis` in a value of this rank; a negative `axis` counts from the end.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, NodeProblem> {
     let from_start = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };

@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use super::Array;
+use super::array::check_direction;
 use super::types::is_index;
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
@@ -238,6 +239,7 @@ impl Dynamic {
             }
             Change::Range => {
                 let [start, limit, delta] = [0, 1, 2].map(|i| inputs[i].clone());
+                check_direction(&start, &limit, &delta).map_err(ComputeError::new)?;
                 return Ok((Array::Range { start, limit, delta }, SmallVec::new()));
             }
             Change::StridedSlice(masks) => Array::StridedSlice(subscripts(
@@ -312,6 +314,18 @@ pub(crate) fn subscripts(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_of_the_step_that_does_not_end_is_refused_with_what_it_lacks() {
+        let range = Dynamic { change: Change::Range, shape: PartialShape::new(&[None]) };
+        let refused = |values: [f32; 3]| {
+            let [start, limit, delta] = values.map(Tensor::from);
+            range.compute(&[&start, &limit, &delta]).expect_err("it is wrong").to_string()
+        };
+        assert!(refused([0.0, 5.0, -1.0]).contains("from its start to its limit"));
+        assert!(refused([0.0, f32::NAN, 1.0]).contains("finite"));
+        assert!(refused([0.0, 1e30, 1.0]).contains("fewer values"));
+    }
 
     #[test]
     fn the_gradient_of_repetitions_of_the_step_is_their_sum_and_zero_where_there_are_none() {

@@ -123,6 +123,9 @@ pub(super) fn range(start: &Known, limit: &Known, delta: &Known) -> Option<Known
     if count > i128::from(MOST) {
         return None;
     }
+    if span.signum() == -i128::from(step.signum()) {
+        return None; // it goes away from its limit
+    }
     let before = |value: &i64| if step > 0 { *value < limit } else { *value > limit };
     let values =
         std::iter::successors(Some(start), |value| value.checked_add(step)).take_while(before);

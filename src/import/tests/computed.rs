@@ -166,3 +166,20 @@ fn a_gradient_that_the_graph_does_not_have_is_refused_and_its_value_is_not() {
     let [y, x] = of("");
     assert!(gradients(&y.sum(), &[x]).is_ok());
 }
+
+#[test]
+fn an_axis_that_is_named_twice_and_a_range_away_from_its_limit_are_refused() {
+    for kind in ["Sum", "Max", "ReverseV2"] {
+        let nodes = vec![placeholder("x", &[2, 3]), ints("axes", &[0, -2])];
+        let nodes = nodes.into_iter().chain([node(kind, "y", &["x", "axes"])]).collect();
+        assert_refused(nodes, &["node `y`", "[0, -2]", "twice"]);
+    }
+    let of = |limit: i32, step: i32| {
+        let numbers = vec![scalar("start", 2), scalar("limit", limit), scalar("step", step)];
+        let range = node("Range", "y", &["start", "limit", "step"]);
+        numbers.into_iter().chain([range]).collect::<Vec<_>>()
+    };
+    assert_refused(of(5, -1), &["node `y`", "from its start to its limit"]);
+    assert_refused(of(0, 1), &["node `y`", "from its start to its limit"]);
+    assert!(import(of(2, -1)).is_ok() && import(of(0, -1)).is_ok());
+}

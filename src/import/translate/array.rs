@@ -6,7 +6,7 @@ mod subscripts;
 
 use super::{Importer, Node, NodeProblem, Translate, Values, plain, with_attributes};
 use crate::graph::{Mirror, Output};
-use crate::import::node::axis;
+use crate::import::node::{axes, axis};
 use crate::import::tensor::{known_shape, partial_shape};
 use crate::import::value::Value;
 use crate::operations::{Array, Change, Cumprod, Dynamic, Roll};
@@ -93,10 +93,6 @@ fn of_first(
     })
 }
 
-fn axes(given: &[i64], rank: usize) -> Result<Vec<usize>, NodeProblem> {
-    given.iter().map(|at| axis(*at, rank)).collect()
-}
-
 fn sizes(given: &[i64]) -> Result<Vec<usize>, NodeProblem> {
     Ok(given
         .iter()
@@ -177,7 +173,8 @@ fn follows(dims: &[i64]) -> bool {
 }
 
 fn squeeze(node: &Node<'_>, x: PartialShape) -> Result<Array, NodeProblem> {
-    let named = axes(node.def.ints("squeeze_dims")?, x.rank())?;
+    let named = node.def.ints("squeeze_dims")?.iter().map(|at| axis(*at, x.rank()));
+    let named = named.collect::<Result<Vec<_>, _>>()?;
     if !named.is_empty() {
         return Ok(Array::Squeeze(named));
     }

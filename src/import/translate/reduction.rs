@@ -3,7 +3,7 @@
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain};
 use crate::graph::{Axes, Op, Output, Reduction};
 use crate::import::known::{Element, Known};
-use crate::import::node::axis;
+use crate::import::node::{axes, axis};
 use crate::import::tensor::known_shape;
 use crate::import::value::Value;
 use crate::operations::{Array, Binary, Broadcast, Change, Dynamic, LossFunction, Order, Reduce};
@@ -67,8 +67,7 @@ fn reduce(importer: &mut Importer<'_>, node: &Node<'_>, reduction: Reduction) ->
         return importer.emit(node, Broadcast::SumToLike, &[x, to.clone()]);
     }
     let rank = x.tensor_type().shape.rank();
-    let axes: Axes =
-        node.ints(1)?.into_iter().map(|at| axis(at, rank)).collect::<Result<_, _>>()?;
+    let axes: Axes = axes(&node.ints(1)?, rank)?.into_iter().collect();
     let reduce = Reduce { reduction, axes, keep_dims: node.def.flag("keep_dims")? };
     importer.emit(node, reduce, &[x])
 }

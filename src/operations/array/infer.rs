@@ -3,7 +3,7 @@
 use smallvec::smallvec;
 
 use super::range::range_len;
-use super::{Array, slices};
+use super::{Array, range, slices};
 use crate::graph::{GraphProblem, OutputTypes, TensorType, agree, one};
 use crate::operations::types::{Dims, inserted, is_float, is_index, is_number, typed};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
@@ -55,10 +55,9 @@ pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, Gr
                 .map(|_| smallvec![*x]),
             "a floating-point gradient and an x that can be repeated to fill its shape".to_owned(),
         ),
-        (Array::Range { start, limit, delta }, []) => (
-            range(start, limit, delta),
-            "three scalars of one numeric type, and a step that is not 0".to_owned(),
-        ),
+        (Array::Range { start, limit, delta }, []) => {
+            (range(start, limit, delta), range::needs(start, limit, delta).to_owned())
+        }
         (Array::Shape(dtype), [x]) => {
             (is_index(*dtype).then(|| one(*dtype, [x.shape.rank()])), INDEX.to_owned())
         }

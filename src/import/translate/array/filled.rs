@@ -5,7 +5,7 @@ use crate::graph::{Op, Output};
 use crate::import::known::Known;
 use crate::import::tensor::{known_shape, partial_shape};
 use crate::import::value::Value;
-use crate::operations::{Array, Binary, Cast, Change, Dynamic};
+use crate::operations::{Array, Binary, Cast, Change, Dynamic, check_direction};
 use crate::tensor::{DType, PartialShape, Tensor};
 
 /// `(start, limit, delta)`
@@ -13,6 +13,7 @@ pub(super) fn range(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     if let (Ok(start), Ok(limit), Ok(delta)) =
         (node.constant(0), node.constant(1), node.constant(2))
     {
+        check_direction(start, limit, delta).map_err(NodeProblem::unsupported)?;
         let [start, limit, delta] = [start, limit, delta].map(Tensor::clone);
         return importer.emit(node, Array::Range { start, limit, delta }, &[]);
     }
