@@ -40,7 +40,7 @@ pub struct OutOfMemory {
 }
 
 /// Sets the memory that all tensors of this process may take together. It is that of the machine,
-/// or of the process's control group, where none is set.
+/// of the process's control group, or what `ulimit -v` leaves, where none is set.
 pub fn set_memory_limit(limit: Bytes) {
     LIMIT.store(limit.0.max(1), Ordering::Relaxed);
 }
@@ -76,17 +76,29 @@ fn running() -> MutexGuard<'static, u32> {
 pub(crate) fn memory_of_machine() -> Bytes {
     static MACHINE: OnceLock<Bytes> = OnceLock::new();
     *MACHINE.get_or_init(|| {
-        let total = fs::read_to_string("/proc/meminfo").ok().and_then(|text| in_meminfo(&text));
-        let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+        let read = |path: &str| fs::read_to_string(path).ok();
+        let total = read("/proc/meminfo").and_then(|text| listed(&text, "MemTotal:"));
+        let group = read("/sys/fs/cgroup/memory.max");
         let group = group.and_then(|text| text.trim().parse().ok()).map(Bytes);
-        total.into_iter().chain(group).min().unwrap_or(UNKNOWN_MACHINE)
+        // What `ulimit -v` leaves beside the program itself.
+        let space = read("/proc/self/limits").and_then(|text| address_space(&text));
+        let taken = read("/proc/self/status").and_then(|text| listed(&text, "VmSize:"));
+        let space = space.map(|space| Bytes(space.0.saturating_sub(taken.map_or(0, |own| own.0))));
+        [total, group, space].into_iter().flatten().min().unwrap_or(UNKNOWN_MACHINE)
     })
 }
 
-fn in_meminfo(text: &str) -> Option<Bytes> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+/// The size that the system lists under `name`.
+fn listed(text: &str, name: &str) -> Option<Bytes> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes(kib * 1024))
+}
+
+/// The address space that the limits of a process leave it; `None` if there is no such limit.
+fn address_space(limits: &str) -> Option<Bytes> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok().map(Bytes)
 }
 
 /// The result of `work`, or the refusal of the memory that it asked for.
@@ -151,8 +163,18 @@ mod tests {
 
     #[test]
     fn the_machines_memory_is_read_from_the_system() {
-        assert_eq!(in_meminfo("MemTotal:       16 kB\nMemFree: 3 kB\n"), Some(Bytes(16 << 10)));
-        assert_eq!(in_meminfo("nothing"), None);
+        let meminfo = "MemTotal:       16 kB\nMemFree: 3 kB\n";
+        assert_eq!(listed(meminfo, "MemTotal:"), Some(Bytes(16 << 10)));
+        assert_eq!(listed("nothing", "MemTotal:"), None);
+    }
+
+    #[test]
+    fn a_limit_of_the_address_space_is_read_from_the_system() {
+        let limits = |space: &str| {
+            format!("Limit  Soft Limit  Hard Limit  Units\nMax address space  {space}  bytes\n")
+        };
+        assert_eq!(address_space(&limits("4096000  unlimited")), Some(Bytes(4_096_000)));
+        assert_eq!(address_space(&limits("unlimited  unlimited")), None);
     }
 
     #[test]
