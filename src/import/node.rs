@@ -132,6 +132,15 @@ impl<'a> Def<'a> {
         Ok(self.read(name, "a number", read)?.unwrap_or(default))
     }
 
+    /// Numbers; empty if there is no such attribute.
+    pub(super) fn floats(&self, name: &str) -> Result<&'a [f32], NodeProblem> {
+        let list = self.read(name, "a list of numbers", |value| match value {
+            Attribute::List(list) => Some(list.f.as_slice()),
+            _ => None,
+        });
+        Ok(list?.unwrap_or_default())
+    }
+
     /// Integers; empty if there is no such attribute.
     pub(super) fn ints(&self, name: &str) -> Result<&'a [i64], NodeProblem> {
         let list = self.read(name, "a list of integers", |value| match value {

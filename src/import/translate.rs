@@ -5,6 +5,7 @@ mod cells;
 mod composed;
 mod condition;
 mod control;
+mod custom;
 mod dilation;
 mod draws;
 mod einsum;
@@ -31,7 +32,6 @@ use super::wire::{FunctionDef, GraphDef, NodeDef};
 use super::{NodeProblem, fold};
 use crate::cluster::DeviceSpec;
 use crate::graph::{Graph, Op, OpId, Output};
-use crate::operations::Guard;
 use crate::tensor::Tensor;
 use cells::Cell;
 use draws::Draws;
@@ -184,9 +184,7 @@ impl<'a> Importer<'a> {
         let device = if is_device { def.device.as_str() } else { "" };
         let mut values = graph.with_device(device, |_| Ok(self.translate(&node)))??;
         def.check_all_read()?;
-        if node.has_custom_gradient()? {
-            self.refuse_gradients(&node, &mut values)?;
-        }
+        self.refuse_custom_gradient(&node, &mut values)?;
         let after = node.known_after();
         if let [value] = values.as_mut_slice()
             && value.constant.is_none()
@@ -215,16 +213,6 @@ impl<'a> Importer<'a> {
         self.values.insert(def.name.clone(), values);
         if !self.operations.contains_key(&def.name) {
             self.folded.insert(def.name.clone(), node.needs);
-        }
-        Ok(())
-    }
-
-    /// Makes it an error to ask for a gradient through `values`, the outputs of `node`.
-    fn refuse_gradients(&self, node: &Node<'_>, values: &mut [Value]) -> Result<(), NodeProblem> {
-        for value in values {
-            if let Some(output) = &mut value.output {
-                *output = self.helper(node, "custom_gradient", Guard::CustomGradient, &[output])?;
-            }
         }
         Ok(())
     }

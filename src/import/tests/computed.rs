@@ -168,8 +168,29 @@ fn a_gradient_that_the_graph_does_not_have_is_refused_and_its_value_is_not() {
 }
 
 #[test]
+fn of_custom_gradients_that_of_silu_alone_is_known() {
+    let of = |handed_on: &[&str]| {
+        let nodes = vec![
+            placeholder("x", &[2]),
+            placeholder("beta", &[]),
+            node("Mul", "scaled", &["beta", "x"]),
+            node("Sigmoid", "sigmoid", &["scaled"]),
+            node("Mul", "product", &["x", "sigmoid"]),
+            node("IdentityN", "y", handed_on).with("_gradient_op_type", Value::S("G".into())),
+        ];
+        let imported = import(nodes).unwrap();
+        let [y, x] = ["y", "x"].map(|name| imported.output(name).unwrap());
+        gradients(&y.sum(), &[x]).map(drop)
+    };
+    assert!(of(&["product", "x", "beta"]).is_ok());
+    for others in [&["product", "x", "x"][..], &["product", "x"], &["sigmoid", "x", "beta"]] {
+        assert!(of(others).is_err(), "{others:?}");
+    }
+}
+
+#[test]
 fn an_axis_that_is_named_twice_and_a_range_away_from_its_limit_are_refused() {
-    for kind in ["Sum", "Max", "ReverseV2"] {
+    for kind in ["Sum", "Max", "ReverseV2", "EuclideanNorm"] {
         let nodes = vec![placeholder("x", &[2, 3]), ints("axes", &[0, -2])];
         let nodes = nodes.into_iter().chain([node(kind, "y", &["x", "axes"])]).collect();
         assert_refused(nodes, &["node `y`", "[0, -2]", "twice"]);

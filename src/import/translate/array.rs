@@ -5,7 +5,7 @@ mod filled;
 mod subscripts;
 
 use super::{Importer, Node, NodeProblem, Translate, Values, plain, with_attributes};
-use crate::graph::{Mirror, Output};
+use crate::graph::{Mirror, Op, Output};
 use crate::import::node::{axes, axis};
 use crate::import::tensor::{known_shape, partial_shape};
 use crate::import::value::Value;
@@ -56,11 +56,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             let (exclusive, reverse) = (node.def.flag("exclusive")?, node.def.flag("reverse")?);
             Ok(Array::Cumsum { axis: axis(node.int(1)?, x.rank())?, exclusive, reverse })
         }),
-        "Roll" => Box::new(|importer, node| {
-            let x = importer.input(node, 0)?;
-            let axis = axis(node.int(2)?, x.tensor_type().shape.rank())?;
-            importer.emit(node, Roll { axis, shift: node.int(1)? }, &[x])
-        }),
+        "Roll" => Box::new(roll),
         "MatrixBandPart" => Box::new(band::part),
         "MatrixDiag" | "MatrixDiagV2" | "MatrixDiagV3" => Box::new(band::diagonal),
         "MatrixDiagPart" | "MatrixDiagPartV2" | "MatrixDiagPartV3" => Box::new(band::diagonal_part),
@@ -249,6 +245,25 @@ fn mirrored(node: &Node<'_>) -> Result<(Vec<(usize, usize)>, Mirror), NodeProble
         }
     };
     Ok((paddings(node)?, mirror))
+}
+
+/// `(x, shifts, axes)`
+fn roll(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let mut x = importer.input(node, 0)?;
+    let (shifts, axes, rank) = (node.ints(1)?, node.ints(2)?, x.tensor_type().shape.rank());
+    let axes = axes.iter().map(|at| axis(*at, rank)).collect::<Result<Vec<_>, _>>()?;
+    if shifts.len() != axes.len() {
+        return Err(NodeProblem::unsupported("it must have a shift for each axis"));
+    }
+    let rolls: Vec<Roll> =
+        axes.into_iter().zip(shifts).map(|(axis, shift)| Roll { axis, shift }).collect();
+    let Some((last, others)) = rolls.split_last() else {
+        return importer.emit(node, Op::Identity, &[x]);
+    };
+    for roll in others {
+        x = importer.helper(node, "rolled", *roll, &[&x])?;
+    }
+    importer.emit(node, *last, &[x])
 }
 
 /// `(x, multiples)`

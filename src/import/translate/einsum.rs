@@ -26,11 +26,21 @@ pub(super) fn einsum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let Some((operands, result)) = equation.split_once("->") else {
         return refused("must say its result");
     };
-    if equation.contains('.') {
-        return refused("has an ellipsis, which is not read here");
+    let mut open = 0;
+    let mut labels = Vec::new();
+    for (i, term) in operands.split(',').enumerate() {
+        let rank = importer.input(node, i)?.tensor_type().shape.rank();
+        let own = axes_of_ellipsis(term, rank);
+        open = open.max(own);
+        labels.push(written_out(term, own));
     }
-    let operands: Vec<Vec<char>> = operands.split(',').map(|part| part.chars().collect()).collect();
-    let result: Vec<char> = result.chars().collect();
+    if open > 0 && !result.contains(ELLIPSIS) {
+        return refused("sums over an ellipsis, which is not read here");
+    }
+    let (operands, result) = (labels, written_out(result, open));
+    if operands.iter().chain([&result]).any(|labels| labels.contains(&'.')) {
+        return refused("has dots that are no ellipsis");
+    }
     let repeats = |labels: &[char]| (1..labels.len()).any(|i| labels[..i].contains(&labels[i]));
     if operands.iter().any(|labels| repeats(labels)) || repeats(&result) {
         return refused("has a label twice in one place, which is not read here");
@@ -41,12 +51,53 @@ pub(super) fn einsum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
             let mut terms =
                 [(a.clone(), importer.input(node, 0)?), (b.clone(), importer.input(node, 1)?)];
             let [first, second] = &mut terms;
+            without_spread_axes(importer, node, first, second)?;
+            without_spread_axes(importer, node, second, first)?;
+            let (a, b) = (first.0.clone(), second.0.clone());
             summed(importer, node, first, &[b.as_slice(), &result].concat())?;
             summed(importer, node, second, &[a.as_slice(), &result].concat())?;
             of_two(importer, node, terms, &result)
         }
         _ => refused("must have one or two operands"),
     }
+}
+
+/// What stands for the axes that have no labels.
+const ELLIPSIS: &str = "...";
+/// The label of the last of these axes; those before it have the next ones. None is a letter.
+const FIRST_OF_ELLIPSIS: char = '\u{e000}';
+
+/// The number of axes of a value of `rank` that the ellipsis of `term` stands for, if it has one.
+fn axes_of_ellipsis(term: &str, rank: usize) -> usize {
+    term.split_once(ELLIPSIS).map_or(0, |(before, after)| {
+        rank.saturating_sub(before.chars().count() + after.chars().count())
+    })
+}
+
+/// The labels of `term`, with one for each of the `open` axes that its ellipsis stands for. Their
+/// ends are aligned: the last one has the same label in each term.
+fn written_out(term: &str, open: usize) -> Vec<char> {
+    let own: String = (FIRST_OF_ELLIPSIS..).take(open).collect();
+    term.replace(ELLIPSIS, &own.chars().rev().collect::<String>()).chars().collect()
+}
+
+/// Takes the axes away that an ellipsis stands for, and that `other` repeats: of size 1 here alone.
+fn without_spread_axes(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    term: &mut (Vec<char>, Output),
+    (others, y): &(Vec<char>, Output),
+) -> Result<(), NodeProblem> {
+    let (own, dims) = (term.1.tensor_type().shape, y.tensor_type().shape);
+    let is_longer = |label: &char| {
+        others.iter().zip(dims.dims()).any(|(other, dim)| other == label && *dim != Some(1))
+    };
+    let is_kept = |(label, dim): &(&char, &Option<usize>)| {
+        **label < FIRST_OF_ELLIPSIS || **dim != Some(1) || !is_longer(label)
+    };
+    let kept: Vec<char> =
+        term.0.iter().zip(own.dims()).filter(is_kept).map(|(label, _)| *label).collect();
+    summed(importer, node, term, &kept)
 }
 
 /// Sums the axes of labels that `others` don't have.

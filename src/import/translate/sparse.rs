@@ -33,7 +33,9 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             })
         }
         "UnsortedSegmentSum" => Box::new(segment_sum),
-        "UnsortedSegmentMax" => Box::new(segment_max),
+        "UnsortedSegmentMax" => reduced_segments(Reduction::Max, f32::MIN),
+        "UnsortedSegmentMin" => reduced_segments(Reduction::Min, f32::MAX),
+        "UnsortedSegmentProd" => reduced_segments(Reduction::Prod, 1.0),
         "SegmentSum" => Box::new(sum_of_sorted),
         "ResourceGather" => Box::new(gather),
         "ScatterSub" | "ResourceScatterSub" => {
@@ -73,20 +75,29 @@ fn segment_sum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
 }
 
-/// The most segments whose maxima are taken: each is compared with every row.
+/// The most segments that are reduced: each is compared with every row.
 const MOST_SEGMENTS: i64 = 1024;
 
-/// `(data, ids, number of segments)`: of each segment the greatest of its rows; the lowest number
-/// where it has none. All rows are compared with all segments, whose number must be known.
-fn segment_max(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+/// `(data, ids, number of segments)`: the reduction of the rows of each segment; `neutral` where it
+/// has none. All rows are compared with all segments, whose number must be known.
+fn reduced_segments(reduction: Reduction, neutral: f32) -> Translate {
+    Box::new(move |importer, node| reduce_segments(importer, node, reduction, neutral))
+}
+
+fn reduce_segments(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+    reduction: Reduction,
+    neutral: f32,
+) -> Values {
     let (data, ids) = (importer.input(node, 0)?, importer.input(node, 1)?);
     let (rows, numbers) = (data.tensor_type(), ids.tensor_type());
     if rows.dtype != DType::F32 || numbers.shape.rank() != 1 {
-        return Err(NodeProblem::unsupported("the maxima of segments are of rows of f32 here"));
+        return Err(NodeProblem::unsupported("segments are reduced of rows of f32 here"));
     }
     let segments = node.int(2)?;
     if !(0..=MOST_SEGMENTS).contains(&segments) {
-        return Err(NodeProblem::unsupported(format!("the maxima of {segments} segments")));
+        return Err(NodeProblem::unsupported(format!("{segments} segments are not reduced here")));
     }
     let each: Vec<i64> = (0..segments).collect();
     let each =
@@ -98,10 +109,10 @@ fn segment_max(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         is_of = importer.helper(node, "is_of", Array::ExpandDims(axis), &[&is_of])?;
     }
     let data = importer.helper(node, "rows", Array::ExpandDims(0), &[&data])?;
-    let lowest = importer.scalar(node, "lowest", &data, f64::from(f32::MIN))?;
-    let own = importer.helper(node, "own", Broadcast::Select, &[&is_of, &data, &lowest])?;
+    let neutral = importer.scalar(node, "neutral", &data, f64::from(neutral))?;
+    let own = importer.helper(node, "own", Broadcast::Select, &[&is_of, &data, &neutral])?;
     let axes = [1].into_iter().collect();
-    importer.emit(node, Reduce { reduction: Reduction::Max, axes, keep_dims: false }, &[own])
+    importer.emit(node, Reduce { reduction, axes, keep_dims: false }, &[own])
 }
 
 /// `(data, ids)`: the ids are known before a step, and the last one is the greatest.
