@@ -32,8 +32,11 @@
 //! | each assignment within such a function changes the variable | a variable that the function changes is read before it and assigned after it, once, where the branch that does so has run. Optimizers' updates are refused there |
 //! | a list of tensors, or a TensorArray, has elements of any shapes, and each is written once | a value whose first axis counts the elements; those that nothing was written to are 0. The lists of a list all have as many elements |
 //! | what a branch did not keep for its gradient is no value (`OptionalNone`), and reading it fails | zeros, or a value without elements: only the gradient of the branch that has run reads it |
-//! | one branch of a `Switch` and a `Merge` is run | both are, and the result of one is chosen; a variable changes, by an optimizer's update too, only in the branch that TensorFlow runs. An operation that fails in the other branch fails the step, and our gradients through an infinite value there are NaN; of `initialized_value()` a first value takes the first one |
-//! | the gradient of a custom gradient's function must be registered again where a graph is read | a gradient through it is an error, as there; gradients that are in the graph are right |
+//! | one branch of a `Switch` and a `Merge` is run | both are, and the result of one is chosen; a variable changes, by an optimizer's update too, only in the branch that TensorFlow runs. An operation that fails in the other branch fails the step, and our gradients through an infinite value there are NaN; of `initialized_value()`, or an `If` of that kind, a first value takes the first one |
+//! | the gradient of a custom gradient's function must be registered again where a graph is read | a gradient through it is an error, as there, but for `tf.nn.silu`, whose gradient is the plain one; gradients that are in the graph are right |
+//! | what was read of a variable by reference may change with a later `Assign` | it keeps the old value |
+//! | of several rows with one index `DynamicStitch` keeps the last, whose gradient all of them have | those that are not kept have the gradient 0 |
+//! | a cast of NaN, or of a float that the integer type does not hold, gives what the machine gives | NaN gives 0, and others the nearest integer of the type |
 //! | attributes that a version does not know are ignored | refused by name, since they may change numbers |
 //! | a collection says which variables are trainable | those that an optimizer updates; if there is none, all of f32 |
 
