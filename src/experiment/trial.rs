@@ -164,8 +164,10 @@ impl Trial {
         let data = self.known_data().map(|data| &data.train);
         let counted = data.filter(|train| train.stream().is_none() && !is_made_up);
         let epoch = counted.map(|train| train.len() as u64);
-        let counted =
-            self.settings.stop.count_samples(gradients * self.settings.batch as u64, epoch);
+        let counted = self
+            .settings
+            .stop
+            .count_samples(gradients.saturating_mul(self.settings.batch as u64), epoch);
         counted.map_err(|error| ExperimentError::Impossible(error.to_string()))
     }
 

@@ -214,5 +214,6 @@ pub fn write_junit(scenario: &str, all: &[Checked], mut out: impl Write) -> io::
             }
         }
     }
-    writeln!(out, "  </testsuite>\n</testsuites>")
+    writeln!(out, "  </testsuite>\n</testsuites>")?;
+    out.flush()
 }

@@ -46,7 +46,8 @@ pub(super) fn document(
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}: trainyard</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>{title}</h1>\n<p>{under}</p>\n{body}</main>\n</body>\n</html>\n",
-    )
+    )?;
+    out.flush()
 }
 
 /// The table, and who was faster.

@@ -1,6 +1,6 @@
 //! `result.json`: the whole report for programs to read.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
@@ -21,8 +21,10 @@ struct Whole<'a> {
 /// Writes `report` as one JSON object and a newline, with its summaries and verdicts.
 ///
 /// Every key is always there, in a fixed order; an absent or non-finite value is `null`.
-pub fn write(report: &Report, mut out: impl Write) -> io::Result<()> {
+pub fn write(report: &Report, out: impl Write) -> io::Result<()> {
+    let mut out = BufWriter::new(out); // a token at a time would be a system call each
     let (summaries, verdicts) = (report.summaries(), report.verdicts());
     serde_json::to_writer_pretty(&mut out, &Whole { report, summaries, verdicts })?;
-    writeln!(out)
+    writeln!(out)?;
+    out.flush()
 }

@@ -11,7 +11,7 @@ mod page;
 mod text;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -252,7 +252,8 @@ impl Plan {
     ///
     /// # Errors
     /// If it can't be written.
-    pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
+    pub fn write_json(&self, out: impl Write) -> io::Result<()> {
+        let mut out = BufWriter::new(out);
         #[derive(Serialize)]
         struct Whole<'a> {
             #[serde(flatten)]
@@ -267,7 +268,8 @@ impl Plan {
         let complete = self.is_complete();
         let whole = Whole { plan: self, candidates: &candidates, answers, knees, complete };
         serde_json::to_writer_pretty(&mut out, &whole)?;
-        writeln!(out)
+        writeln!(out)?;
+        out.flush()
     }
 }
 

@@ -106,7 +106,7 @@ impl Evaluator {
             match &chief {
                 Some(chief) if !self.is_over() => self.wait_for_news(seen, chief).await?,
                 Some(_) => {}
-                None => self.task.sleep(self.spec.throttle.max(LOOK_AGAIN)).await,
+                None => self.pause_until(self.task.now().after(LOOK_AGAIN)).await,
             }
         }
         self.task.begin_training(); // what ended is not the end of another training

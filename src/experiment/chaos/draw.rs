@@ -66,6 +66,8 @@ fn fault(draws: &mut impl Rng, tasks: &[TaskName], length: f64) -> Fault {
         0..7 => FaultKind::Crash { task, restart_after: Some(lasts) },
         7 => FaultKind::Crash { task, restart_after: None },
         8..13 => FaultKind::Freeze { task, lasts },
+        // Nothing is between a task and itself.
+        13..18 | 20..24 if tasks.len() == 1 => FaultKind::SlowTask { task, factor, lasts },
         13..16 => FaultKind::Partition { tasks: two_of(draws, tasks), lasts },
         16..18 => FaultKind::SlowLink { tasks: two_of(draws, tasks), factor, lasts },
         20..22 => {
@@ -135,7 +137,7 @@ fn whole_micros(seconds: f64) -> Duration {
     Duration::from_micros((seconds * 1e6).ceil().max(1.0) as u64)
 }
 
-/// Two tasks, in the cluster's order. A cluster has two at least: a server and a worker.
+/// Two tasks of several, in the cluster's order.
 fn two_of(draws: &mut impl Rng, tasks: &[TaskName]) -> Vec<TaskName> {
     let one = draws.random_range(0..tasks.len());
     let other = (one + draws.random_range(1..tasks.len())) % tasks.len();

@@ -36,7 +36,7 @@ impl GlobalStepWaiter {
         let (mut last, mut moved, mut told) = (None, task.now(), task.now());
         while !self.is_over && !context.should_stop() {
             let now = context.session.run().fetch(step).await?.scalar::<i64>(0)?;
-            self.is_over = now >= self.until as i64;
+            self.is_over = u64::try_from(now).is_ok_and(|now| now >= self.until);
             if self.is_over {
                 break;
             }

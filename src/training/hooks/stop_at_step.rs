@@ -34,7 +34,7 @@ impl StopAtStep {
 
     fn opened_at(&mut self, global_step: u64) {
         if let End::After(steps) = self.end {
-            self.end = End::Last(global_step + steps);
+            self.end = End::Last(global_step.saturating_add(steps));
         }
     }
 

@@ -46,7 +46,7 @@ impl SecondOrStepTimer {
         match (self.last, self.every) {
             (None, _) => true,
             (Some((last, _)), _) if last == step => false,
-            (Some((last, _)), Every::Steps(steps)) => step >= last + steps,
+            (Some((last, _)), Every::Steps(steps)) => step >= last.saturating_add(steps),
             (Some((_, at)), Every::Time(time)) => now >= at.after(time),
         }
     }
