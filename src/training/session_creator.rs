@@ -168,10 +168,6 @@ impl SessionCreator {
         if is_a_part_lost {
             return self.begin_anew(found).await;
         }
-        if !self.task.has_trained() {
-            // An earlier life may have: without parameter servers, its steps are undone.
-            self.note_beginning();
-        }
         self.initialize(session, &found.missing).await
     }
 
@@ -185,14 +181,9 @@ impl SessionCreator {
             "variables have lost their values before there was a checkpoint; beginning anew"
         );
         self.clear().await?;
-        self.note_beginning();
+        self.task.recorder().restored(Restore { global_step: 0, at: self.task.now() });
         let all: Vec<&Known> = self.scaffold.shared.iter().collect();
         self.initialize(self.session(operation_timeout(&self.task)).await?, &all).await
-    }
-
-    /// Notes that the training begins now, whatever steps it had taken.
-    fn note_beginning(&self) {
-        self.task.recorder().restored(Restore { global_step: 0, at: self.task.now() });
     }
 
     /// Gives `missing` their first values.

@@ -23,11 +23,7 @@ pub(super) fn began_anew(
             let lacks = |restore: &&Restore| {
                 saved.has_own_values(restore.global_step, index as u32, begun.count) == Some(false)
             };
-            let is_first = |restore: &Restore| {
-                restore.global_step == 0
-                    && attempt.steps.iter().all(|step| restore.at <= step.started)
-            };
-            attempt.restored.iter().filter(|restore| !is_first(restore)).find(lacks)
+            attempt.restored.iter().find(lacks)
         };
         let is_cut_off = || timeline.cuts_off(&begun.worker, workers.first());
         let is_excused =

@@ -327,17 +327,6 @@ fn timelines_that_once_broke_a_promise_keep_all_of_them() {
 }
 
 #[test]
-fn what_a_new_chief_without_checkpoints_begins_anew_undoes_the_steps_before() {
-    let settings = ["compute.numerics=\"real\"", "program.hidden=[16]", "stop.steps=12"];
-    let fault = r#"[{ at = "3ms", crash = "worker:0", restart_after = "86us" }]"#;
-    let scenario = include_str!("../../../../sims/all_reduce.toml");
-    let report = experiment(scenario, &settings, "4 workers, ring", fault)
-        .chaos(train, 0, |_, _| {})
-        .unwrap();
-    assert!(report.is_clean(), "{:?}", report.runs);
-}
-
-#[test]
 fn workers_wait_for_a_restore_as_long_as_the_chief_is_there() {
     let fault = r#"[{ at = "70ms", crash = "ps:1", restart_after = "20ms" }]"#;
     let slowly = ["checkpoint.read_rate=\"200B/s\""];
