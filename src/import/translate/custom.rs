@@ -32,7 +32,7 @@ impl Importer<'_> {
         let Some([result, x, beta]) = edges.as_deref() else { return false };
         let inputs = |of: Edge, is_it: fn(&Op) -> bool| {
             self.graph.with_operation(of.op, |operation| {
-                is_it(&operation.op).then(|| operation.inputs.to_vec()).unwrap_or_default()
+                if is_it(&operation.op) { operation.inputs.to_vec() } else { Vec::new() }
             })
         };
         let is_product = |op: &Op| *op == Binary::Mul.into();

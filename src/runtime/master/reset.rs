@@ -29,8 +29,8 @@ pub(super) struct Reset {
     variables: u32,
     /// The departed workers of the training, if one goes on.
     departed: Departed,
-    /// The workers that have not left, by their own tasks: others may know only that they had, before
-    /// they came back.
+    /// The workers that have not left, by their own tasks: others may know only that they had,
+    /// before they came back.
     here: BTreeSet<u32>,
     containers: Vec<String>,
     within_training: bool,

@@ -109,8 +109,8 @@ impl World {
         }
     }
 
-    /// Why messages of `from` to `to` wait, if they do: the two have no connection, and nothing gets
-    /// through.
+    /// Why messages of `from` to `to` wait, if they do: the two have no connection, and nothing
+    /// gets through.
     pub(in crate::simulation) fn obstacle(&self, from: usize, to: usize) -> Option<Obstacle> {
         let stamp = self.links.stamp(from, to);
         let waits = !self.links.has_one_to_lose(from, to) && self.links.must_wait(from, to, stamp);

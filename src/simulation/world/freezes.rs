@@ -72,8 +72,8 @@ impl World {
         }
     }
 
-    /// When an event of `task` is due that was due at `due` as `task` had been frozen for `frozen` in
-    /// all, and how long it has been frozen now.
+    /// When an event of `task` is due that was due at `due` as `task` had been frozen for
+    /// `frozen` in all, and how long it has been frozen now.
     fn catch_up_at(&self, task: usize, due: Time, frozen: Duration) -> (Time, Duration) {
         let total = self.freezes[task].total;
         (due.after(total.saturating_sub(frozen)), total)
