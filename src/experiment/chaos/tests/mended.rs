@@ -339,9 +339,21 @@ fn workers_wait_for_a_restore_as_long_as_the_chief_is_there() {
 
 #[test]
 fn a_task_that_helps_a_worker_and_is_gone_for_good_is_named_in_a_minute() {
-    let scenario = "seed = 7\n[cluster]\nps = 1\nworker = 4\n\
-                    [replicas]\nworker = { tasks = 2 }\n[program]\nmodel = \"mlp\"\nhidden = [16]\n[stop]\nsteps = 20\n\
-                    [compute]\nstep_time = { law = \"uniform\", low = \"10ms\", high = \"30ms\" }\n";
+    let scenario = r#"
+        seed = 7
+        [cluster]
+        ps = 1
+        worker = 4
+        [replicas]
+        worker = { tasks = 2 }
+        [program]
+        model = "mlp"
+        hidden = [16]
+        [compute]
+        step_time = { law = "uniform", low = "10ms", high = "30ms" }
+        [stop]
+        steps = 20
+    "#;
     let fault = r#"[{ at = "40ms", crash = "worker:3" }]"#;
     let trials = experiment(scenario, &[], "async", fault).trials().unwrap();
     let outcome = trials[0].simulate(&train).outcome;
