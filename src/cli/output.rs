@@ -70,7 +70,7 @@ impl Out {
         self.print_if_any(format, report)
     }
 
-    /// Prints the report; of no run, there is none, and no files of it are left.
+    /// Prints the report. If no run is over, there is none, and its files are removed.
     fn print_if_any(self, format: Format, report: &Report) -> Result<(), Failure> {
         if !report.runs.is_empty() {
             return self.print(format, report);

@@ -282,10 +282,13 @@ impl Access {
     }
 
     fn check_worker(&self, peer: &Peer, message: &PeerMessage) -> Result<(), Refusal> {
-        use ParameterServerMessage::{Flush, Install, Leave, Lost, Stopping};
+        use ParameterServerMessage::{Back, Flush, Install, Leave, Lost, Stopping};
         let Peer { name, role } = peer;
         let worker = match (message, *role) {
-            (PeerMessage::ParameterServer(Leave { worker } | Lost { worker }), _) => worker,
+            (
+                PeerMessage::ParameterServer(Leave { worker } | Lost { worker } | Back { worker }),
+                _,
+            ) => worker,
             (PeerMessage::ParameterServer(Stopping), Role::Task(Some(_))) => {
                 return Err(Refusal::NoServer);
             }
@@ -297,11 +300,12 @@ impl Access {
             _ => return Ok(()),
         };
         let exists = *worker < self.workers;
-        let is_of_loss = matches!(message, PeerMessage::ParameterServer(Lost { .. }));
+        let is_by_server =
+            matches!(message, PeerMessage::ParameterServer(Lost { .. } | Back { .. }));
         match *role {
             Role::Task(Some(0)) if exists => Ok(()),
-            Role::Task(None) if exists && is_of_loss && name.is_parameter_server() => Ok(()),
-            Role::Task(Some(own)) if own == *worker && !is_of_loss => Ok(()),
+            Role::Task(None) if exists && is_by_server && name.is_parameter_server() => Ok(()),
+            Role::Task(Some(own)) if own == *worker && !is_by_server => Ok(()),
             _ => Err(Refusal::Worker),
         }
     }

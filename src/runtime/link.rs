@@ -193,9 +193,11 @@ impl Link {
     /// Notes that this task sends `to` something for a step, unless `messages` are only about the
     /// end of the training.
     fn note_partner(&self, to: PeerId, messages: &[PeerMessage]) {
-        use ParameterServerMessage::{Leave, Lost, Stopping, TrainingOver};
+        use ParameterServerMessage::{Back, Leave, Lost, Stopping, TrainingOver};
         if let [
-            PeerMessage::ParameterServer(Leave { .. } | Lost { .. } | TrainingOver | Stopping),
+            PeerMessage::ParameterServer(
+                Leave { .. } | Lost { .. } | Back { .. } | TrainingOver | Stopping,
+            ),
         ] = messages
         {
             return;
@@ -273,9 +275,11 @@ impl Actors {
                 self.chief_has_left.set(true);
                 self.news.come();
             }
+            ParameterServerMessage::Back { worker: 0 } => self.chief_has_left.set(false),
             ParameterServerMessage::Stopping => self.stopping.set(Some(from)),
             ParameterServerMessage::Leave { .. }
             | ParameterServerMessage::Lost { .. }
+            | ParameterServerMessage::Back { .. }
             | ParameterServerMessage::Flush { .. }
             | ParameterServerMessage::Flushed { .. }
             | ParameterServerMessage::Install(_)

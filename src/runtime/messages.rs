@@ -301,6 +301,12 @@ pub enum ParameterServerMessage {
         /// The worker's replica index in the training.
         worker: u32,
     },
+    /// Task of the global step: this worker, which had left, takes part again. Who was told that it
+    /// leaves can't find out by itself.
+    Back {
+        /// The worker's replica index in the training.
+        worker: u32,
+    },
     /// Task of the global step: who takes part in rounds is about to change. Make no more rounds
     /// until the new view comes. Answered by `Flushed`.
     Flush {

@@ -228,6 +228,7 @@ impl ParameterServer {
         match message {
             ParameterServerMessage::Leave { worker } => self.leave(worker),
             ParameterServerMessage::Lost { worker } => self.hear_of_loss(worker),
+            ParameterServerMessage::Back { worker } => self.hear_of_return(worker),
             ParameterServerMessage::Flush { number, out } => self.on_flush(from, number, out),
             ParameterServerMessage::Flushed { number, progress } => {
                 self.flushed(from, number, &progress);

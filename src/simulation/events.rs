@@ -25,8 +25,8 @@ pub(super) enum Event {
     Wake { task: usize, alarm: Rc<Alarm>, frozen: Duration, cause: Cause },
     /// A fault begins, ends or is noticed.
     Fault(FaultEvent),
-    /// A peer of `observer` has been silent for too long, by a timer that stands still as that of a
-    /// sleep does.
+    /// A peer has been silent for too long, by a timer of `observer`: as that of a sleep, it stands
+    /// still while the task is frozen.
     Silence { observer: usize, frozen: Duration, event: FaultEvent },
     /// An envelope arrives late, over a slow link.
     SlowArrival(Box<Delivery<Envelope>>),

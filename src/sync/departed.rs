@@ -14,6 +14,11 @@ pub struct Departed {
 }
 
 impl Departed {
+    /// Whether `worker` is one of them.
+    pub(crate) fn has(&self, worker: u32) -> bool {
+        self.left.contains(&worker) || self.lost.contains(&worker)
+    }
+
     /// Adds those that another task knows of.
     pub fn extend(&mut self, other: Self) {
         self.left.extend(other.left);

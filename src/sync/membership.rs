@@ -107,6 +107,15 @@ impl Membership {
         self.depart(worker, State::Left)
     }
 
+    /// `worker` is waited for again, if it had left. Returns whether it had.
+    pub(crate) fn come_back(&mut self, worker: u32) -> bool {
+        let had_left = self.has_left(worker);
+        if had_left {
+            self.members.set_state(worker, State::Expected);
+        }
+        had_left
+    }
+
     /// Loses a task, with the `worker` that runs there and its `masters`; returns the workers that
     /// are no longer waited for, perhaps for a while.
     pub fn lose(&mut self, worker: Option<u32>, masters: &[u64]) -> Vec<u32> {
@@ -249,8 +258,9 @@ impl Membership {
         self.departed(workers).any(|worker| self.has_left(worker))
     }
 
-    /// Whether all of `workers` but those that are `absent` have departed, as far as this task or
-    /// those know who told it of their `part`: a worker may have died before this task began.
+    /// Whether all of `workers` but those that are `absent` have departed, as far as this task
+    /// knows, or have been taken out, as those know who told it of their `part`: a worker may have
+    /// died before this task began.
     pub(crate) fn all_are_gone(
         &self,
         workers: u32,
@@ -258,9 +268,8 @@ impl Membership {
         absent: &BTreeSet<u32>,
     ) -> bool {
         let most = self.members.departed().len() + part.most_out() + absent.len();
-        let is_gone = |worker| {
-            !self.is_live(worker) || !part.has(worker, u64::MAX) || absent.contains(&worker)
-        };
+        let is_gone =
+            |worker| !self.is_live(worker) || part.is_out(worker) || absent.contains(&worker);
         most >= workers as usize && (0..workers).all(is_gone) && self.have_some_left(workers)
     }
 }

@@ -36,9 +36,14 @@ impl Participation {
         !self.left.contains(&worker) && self.told.values().all(takes_part)
     }
 
-    /// No more workers than these take no part in rounds to come.
+    /// Whether `worker` has been taken out.
+    pub(super) fn is_out(&self, worker: u32) -> bool {
+        self.told.values().any(|told| told.view.out.contains_key(&worker))
+    }
+
+    /// No more workers than these have been taken out.
     pub(super) fn most_out(&self) -> usize {
-        self.left.len() + self.told.values().map(|told| told.view.out.len()).sum::<usize>()
+        self.told.values().map(|told| told.view.out.len()).sum()
     }
 
     /// Whether no round may be made, since a change of the view is under way.

@@ -50,11 +50,12 @@ pub enum Kind {
     Known = 29,
     AskForMaster = 30,
     Lost = 31,
+    Back = 32,
 }
 
 impl Kind {
     /// All of them, by number.
-    pub(super) const ALL: [Self; 32] = [
+    pub(super) const ALL: [Self; 33] = [
         Self::GraphRegistered,
         Self::GraphDone,
         Self::Traced,
@@ -87,6 +88,7 @@ impl Kind {
         Self::Known,
         Self::AskForMaster,
         Self::Lost,
+        Self::Back,
     ];
 
     /// What the number and the items of such a name count.
@@ -98,7 +100,7 @@ impl Kind {
             Self::AbortStep => ("step", ""),
             Self::GraphRegistered | Self::RegisterGraph => ("graph", ""),
             Self::DeregisterGraphs => ("of", "graphs"),
-            Self::Leave | Self::Lost => ("worker", ""),
+            Self::Leave | Self::Lost | Self::Back => ("worker", ""),
             Self::Flush | Self::Flushed | Self::Install => ("view", ""),
             _ => ("number", ""),
         }
@@ -241,6 +243,7 @@ fn of_parameter_server(message: &ParameterServerMessage) -> Name {
         Message::Reset { number, .. } => (Kind::Reset, *number),
         Message::Leave { worker } => (Kind::Leave, u64::from(*worker)),
         Message::Lost { worker } => (Kind::Lost, u64::from(*worker)),
+        Message::Back { worker } => (Kind::Back, u64::from(*worker)),
         Message::Flush { number, .. } => (Kind::Flush, u64::from(*number)),
         Message::Flushed { number, .. } => (Kind::Flushed, u64::from(*number)),
         Message::Install(view) => (Kind::Install, u64::from(view.number)),

@@ -31,8 +31,8 @@ fn to_infinity(importer: &mut Importer<'_>, node: &Node<'_>, compare: Compare) -
     importer.emit(node, compare, &[size, infinity])
 }
 
-/// `(x, y)`: the product, and 0 where `y` is 0, whatever `x` is. Only an `x` that is not finite is
-/// replaced there: the gradient for `y` is `x` everywhere else.
+/// `(x, y)`: the product, and 0 where `y` is 0, even of an `x` that is infinite or NaN. No other
+/// `x` is replaced: it is the gradient for `y`.
 fn multiply_no_nan(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, y) = (importer.input(node, 0)?, importer.input(node, 1)?);
     let zero = importer.scalar(node, "zero", &x, 0.0)?;

@@ -95,7 +95,7 @@ fn call(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     called(importer, node, node.def.function("f")?, 0)
 }
 
-/// The operations of a function, on the inputs of `node` from `first` on.
+/// Calls `function` with the inputs of `node`, but for those before `first`.
 fn called(importer: &mut Importer<'_>, node: &Node<'_>, function: &str, first: usize) -> Values {
     let mut arguments = arguments(importer, node, first)?;
     let counter = importer.counter_for(node, &[function])?;

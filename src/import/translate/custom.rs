@@ -1,4 +1,4 @@
-//! Gradients that a program told TensorFlow, which are not in the graph.
+//! Custom gradients: a program registers them with TensorFlow, and its graph does not have them.
 
 use super::{Importer, Node, NodeProblem};
 use crate::graph::{Edge, Op, Output};
@@ -7,7 +7,7 @@ use crate::operations::{Binary, Guard, Unary};
 
 impl Importer<'_> {
     /// Makes it an error to ask for a gradient through `values`, the outputs of `node`, if the
-    /// program has told how one passes it.
+    /// program has registered its own gradient for the node.
     pub(super) fn refuse_custom_gradient(
         &self,
         node: &Node<'_>,

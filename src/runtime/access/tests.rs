@@ -110,6 +110,8 @@ fn a_worker_leaves_for_itself_and_the_chief_for_any() {
 fn a_parameter_server_and_the_chief_say_whom_they_have_lost() {
     let access = access();
     let lost = |worker| ParameterServerMessage::Lost { worker }.into();
+    let back = |worker| ParameterServerMessage::Back { worker }.into();
+    assert!(access.admits(PeerId(1), &back(1)) && !access.admits(WORKERS[1], &back(1)));
     assert!(access.admits(PeerId(1), &lost(1)) && access.admits(WORKERS[0], &lost(1)));
     assert!(!access.admits(WORKERS[1], &lost(0)) && !access.admits(PeerId(1), &lost(2)));
     assert!(!access.admits(WORKERS[1], &lost(1)) && !access.admits(EVALUATOR, &lost(1)));

@@ -5,8 +5,6 @@
 //! dead sees by the global step that the training has gone back, unless the others have come as far
 //! again meanwhile.
 
-use std::collections::BTreeSet;
-
 use actix::{AsyncContext, Context, SpawnHandle};
 
 use crate::cluster::{Role, TaskName};
@@ -29,9 +27,6 @@ pub(super) struct Reset {
     variables: u32,
     /// The departed workers of the training, if one goes on.
     departed: Departed,
-    /// The workers that have not left, by their own tasks: others may know only that they had,
-    /// before they came back.
-    here: BTreeSet<u32>,
     containers: Vec<String>,
     within_training: bool,
     /// The timer of its deadline, and that of the time for which workers are waited for.
@@ -82,7 +77,6 @@ impl Master {
             outstanding,
             variables: 0,
             departed: Departed::default(),
-            here: BTreeSet::new(),
             containers,
             within_training,
             deadline,
@@ -108,13 +102,12 @@ impl Master {
         let Some(mut reset) = self.reset.take_if(is_asked) else { return };
         reset.outstanding.retain(|peer| *peer != from);
         reset.variables = reset.variables.saturating_add(variables);
-        let worker = |peer: PeerId| self.link.actors.access.worker_at(&self.link.name(peer));
-        reset.here.extend(worker(from).filter(|worker| !departed.left.contains(worker)));
         reset.departed.extend(departed);
         let Reset { outstanding, departed, .. } = &mut reset;
+        let worker = |peer: PeerId| self.link.actors.access.worker_at(&self.link.name(peer));
         outstanding.retain(|peer| {
-            let is_lost = worker(*peer).is_some_and(|worker| departed.lost.contains(&worker));
-            !(self.is_dispensable(*peer) && is_lost)
+            let has_departed = worker(*peer).is_some_and(|worker| departed.has(worker));
+            !(self.is_dispensable(*peer) && has_departed)
         });
         self.go_on_with_reset(reset, context);
     }
@@ -181,9 +174,7 @@ impl Master {
             let found = reset.variables > 0 || reset.containers.is_empty();
             let none =
                 || Error::new(Code::NotFound, format!("no variable is in {:?}", reset.containers));
-            let mut departed = std::mem::take(&mut reset.departed);
-            departed.left.retain(|worker| !reset.here.contains(worker));
-            let outcome = if found { Ok(departed) } else { Err(none()) };
+            let outcome = if found { Ok(std::mem::take(&mut reset.departed)) } else { Err(none()) };
             return end(reset, outcome, context);
         }
         if self.waits_for_dispensable(&reset) && reset.grace.is_none() {

@@ -182,6 +182,7 @@ impl ParameterServerMessage {
             Self::Install(view) => 4 + 8 * view.out.len() as u64 + 16 * view.back.len() as u64,
             Self::Leave { .. }
             | Self::Lost { .. }
+            | Self::Back { .. }
             | Self::TrainingOver
             | Self::AskForPlaces
             | Self::AskForRestoredValues

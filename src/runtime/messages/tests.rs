@@ -237,7 +237,7 @@ fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_othe
     assert_eq!(error.operation.as_deref(), Some("Add"));
 }
 
-fn to_parameter_servers() -> [ParameterServerMessage; 15] {
+fn to_parameter_servers() -> [ParameterServerMessage; 16] {
     let own = OwnValues { count: 7, values: vec![("v".to_owned(), Tensor::scalar(1f32))] };
     [
         ParameterServerMessage::Reset {
@@ -248,6 +248,7 @@ fn to_parameter_servers() -> [ParameterServerMessage; 15] {
         },
         ParameterServerMessage::Leave { worker: 3 },
         ParameterServerMessage::Lost { worker: 3 },
+        ParameterServerMessage::Back { worker: 3 },
         ParameterServerMessage::Flush { number: 2, out: vec![3, 5] },
         ParameterServerMessage::Flushed {
             number: 2,
@@ -277,7 +278,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 33, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 34, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

@@ -99,9 +99,12 @@ impl ParameterServer {
     }
 
     fn bind(&mut self, binding: Binding) {
-        let Binding { from, graph, attempt, scope, variables, replicas, .. } = binding;
+        let Binding { from, graph, attempt, scope, variables, replicas, counts, .. } = binding;
         for replica in replicas {
-            self.take_part(from, graph.master, replica);
+            let is_back = self.take_part(from, graph.master, replica);
+            if is_back && counts {
+                self.tell_of_return(replica.worker);
+            }
         }
         let epoch = self.members.epoch();
         let outcome = self.store.bind(scope, variables).map(|variables| Bound { variables, epoch });
@@ -195,6 +198,22 @@ impl ParameterServer {
         }
     }
 
+    /// Tells all tasks that `worker`, which had left, takes part again.
+    fn tell_of_return(&self, worker: u32) {
+        let tasks = self.cluster.iter().flat_map(ClusterSpec::tasks);
+        let others = tasks.filter_map(|task| self.link.resolve(&task));
+        for other in others.filter(|other| *other != self.link.local()) {
+            self.link.send(other, ParameterServerMessage::Back { worker });
+        }
+    }
+
+    /// `worker`, which had left, takes part again at the task that counts its steps.
+    pub(super) fn hear_of_return(&mut self, worker: u32) {
+        if self.members.come_back(worker) {
+            self.welcome_back(worker);
+        }
+    }
+
     fn go_on_without_all(&mut self, workers: impl IntoIterator<Item = u32>) {
         for worker in workers {
             tracing::info!(worker, "lost a worker; going on without it");
@@ -214,13 +233,15 @@ impl ParameterServer {
 
     /// `replica` makes ready to train here: its first steps, or those of another life or session
     /// after it had departed. If it had left the last training in good order, and that training is
-    /// over, another one begins.
-    fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) {
+    /// over, another one begins. Returns whether it had left this one.
+    fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) -> bool {
         if self.is_own(from) && self.members.has_left_what_is_over(replica.worker) {
             self.members.begin_anew();
             self.begin_anew();
         }
-        match self.members.join(replica.worker, replica.workers, master) {
+        let had_left = self.members.has_left(replica.worker);
+        let joined = self.members.join(replica.worker, replica.workers, master);
+        match joined {
             Joined::Expected => {}
             Joined::Back => self.welcome_back(replica.worker),
             Joined::Anew => self.begin_anew(),
@@ -230,6 +251,7 @@ impl ParameterServer {
         } else {
             self.snapshots.join(master, replica);
         }
+        had_left && joined == Joined::Back
     }
 
     /// Has all trainings wait again for `worker`, which had departed.

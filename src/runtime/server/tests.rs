@@ -9,12 +9,12 @@ use super::*;
 use crate::cluster::LocalDevice;
 use crate::graph::{Graph, GraphError, Op, Replica};
 use crate::partition::{Node, Partition, Request, ValueSlot};
-use crate::runtime::mail::{ResetContainers, RunStep, SessionOptions};
+use crate::runtime::mail::{RunStep, SessionOptions};
 use crate::runtime::messages::{GraphHandle, ParameterServerMessage, Values, WorkerMessage};
 use crate::runtime::reply::Answer;
 use crate::sync::Mode;
 use crate::tensor::DType;
-use crate::transport::PeerId;
+use crate::transport::{Inbox, PeerId};
 
 /// The task of worker 0.
 const WORKER: PeerId = PeerId(1);
@@ -86,31 +86,25 @@ fn a_partition_that_is_given_up_while_it_is_held_off_brings_back_no_worker_that_
 }
 
 #[test]
-fn a_worker_that_is_back_after_it_had_left_has_not_left_whatever_others_know_of_it() {
+fn who_was_told_that_a_worker_leaves_is_told_that_it_is_back() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     actix_rt::System::with_tokio_rt(runtime).block_on(async {
-        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 3)]).unwrap();
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
         let servers = Server::create_cluster(&cluster);
-        let (chief, other) = (&servers[1], &servers[2]);
-        for worker in [1, 2] {
-            hear(chief, ParameterServerMessage::Leave { worker }).await;
+        let (ps, worker) = (&servers[0], &servers[2]);
+        ps.know_cluster();
+        hear(ps, register(0)).await;
+        for server in &servers {
+            server.actors.deliver(WORKER, vec![ParameterServerMessage::Leave { worker: 0 }.into()]);
         }
-        hear(other, ParameterServerMessage::Leave { worker: 1 }).await;
-        let answer = Answer::new();
-        let (containers, device_filters) = (Vec::new(), Vec::new());
-        let (within_training, deadline, reply) = (true, None, answer.reply());
-        tell(
-            &chief.actors.master,
-            MasterMail::Reset(ResetContainers {
-                containers,
-                within_training,
-                device_filters,
-                deadline,
-                reply,
-            }),
-        );
-        let departed = answer.await.unwrap().unwrap();
-        assert_eq!(departed.left, [1].into(), "worker 1 says so itself, and worker 2 does not");
+        settle().await;
+        assert!(worker.has_chief_left());
+        hear(ps, register(1)).await;
+        assert!(!worker.has_chief_left());
+        hear(worker, ParameterServerMessage::Leave { worker: 1 }).await;
+        let soon = Duration::from_millis(50);
+        let joined = tokio::time::timeout(soon, worker.join(2, Patience::default())).await;
+        assert!(joined.is_err(), "it waits for worker 0, which never asked anything of it");
     });
 }
 

@@ -26,20 +26,21 @@ impl SessionCreator {
     }
 
     /// The other workers' part after `what` was lost: waits for the chief as long as it is there.
-    /// Restoring many values can take longer than a lost task has to come back.
+    /// Restoring many values can take longer than a lost task has to come back; and a chief that
+    /// has left may be about to come back.
     pub(super) async fn wait_again(&self, session: &Session, what: &str) -> Result<()> {
         let chief = self.task.chief();
         loop {
+            match session.run().target(&self.scaffold.all_initialized).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.code != Code::DeadlineExceeded => return Err(error),
+                Err(_) => {}
+            }
             if self.task.has_chief_left() {
                 let message = format!(
                     "{what}, and the chief, which would give it one, has ended the training"
                 );
                 return Err(Error::new(Code::OutOfRange, message));
-            }
-            match session.run().target(&self.scaffold.all_initialized).await {
-                Ok(_) => return Ok(()),
-                Err(error) if error.code != Code::DeadlineExceeded => return Err(error),
-                Err(_) => {}
             }
             if self.task.within(Some(ANSWERS_WITHIN), self.task.places_of(&chief)).await.is_none() {
                 let message = format!(

@@ -51,7 +51,7 @@ impl Timeline<'_> {
     }
 
     /// The times for which `worker` stood still, or was cut off from a parameter server. Faults
-    /// that overlap, or follow each other within the time that a connection takes, are one.
+    /// count as one if they overlap, or follow each other within the time that a connection takes.
     fn absences(&self, worker: &TaskName) -> Vec<Duration> {
         const CONNECTING: Duration = Duration::from_millis(200);
         let is_cut = |tasks: &mut dyn Iterator<Item = &TaskName>| {

@@ -253,7 +253,7 @@ const MENDED_OF_SEEDS: &[(u64, &str, &str)] = &[
     ),
 ];
 
-/// The same, of other clusters: what is set, the run, and the faults.
+/// Timelines that once broke a promise with other settings: these, the run, and the faults.
 const MENDED_ELSEWHERE: &[(&[&str], &str, &str)] = &[
     // A worker read the global step, which is alone on its task, after the others had ended the
     // round: it counted twice.
@@ -299,7 +299,7 @@ const MENDED_ELSEWHERE: &[(&[&str], &str, &str)] = &[
 
 const SOFTMAX: &str = r#"program={model="softmax",batch=8}"#;
 
-/// `run` of `scenario`, with these keys set, under `faults`.
+/// The run of that name in `scenario`, with these keys set, under `faults`.
 fn experiment(scenario: &str, settings: &[&str], run: &str, faults: &str) -> Experiment {
     let scenario = Experiment::parse(scenario).unwrap();
     let set = |experiment: Experiment, change: &&str| experiment.set(change).unwrap();

@@ -108,7 +108,7 @@ impl LayerTable {
     }
 }
 
-/// The rows of `text`; the error is the first mistake, with its line and column.
+/// The rows of `text`. The error tells the first mistake, with its line and column.
 fn rows_of(text: &str) -> Result<Vec<Row>, String> {
     let mut reader = csv::ReaderBuilder::new();
     let mut reader = reader.comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());

@@ -1,4 +1,5 @@
-//! The rest of a barrier's workers between two steps, while another one is to be let in.
+//! While a worker is to be let in behind a barrier, the others rest between two of their steps: after
+//! which steps, and the answers that they wait for.
 
 use crate::sync::Effect;
 
