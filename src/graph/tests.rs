@@ -3,6 +3,7 @@
 mod array;
 mod gradients;
 mod initializers;
+mod mistakes;
 mod names;
 mod prune;
 mod scopes;

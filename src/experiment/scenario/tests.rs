@@ -1,7 +1,8 @@
-//! Tests of reading scenarios: the meaning of the files. The texts of errors are in `errors`,
-//! `--set` in `changes`.
+//! Tests of reading scenarios: the meaning of the files. The texts of errors are in `errors` and
+//! `contradictions`, `--set` in `changes`.
 
 mod changes;
+mod contradictions;
 mod errors;
 mod gpus;
 mod hosts;

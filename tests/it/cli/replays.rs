@@ -133,10 +133,14 @@ fn tapes_that_are_cut_off_changed_or_of_another_scenario_are_refused_with_the_re
 
     let server = tapes.join("only/ps-0.0.tape");
     let whole = fs::read(&server).unwrap();
-    fs::write(&server, &whole[..whole.len() / 2]).unwrap();
-    let torn = replay(&[]);
-    assert_eq!(torn.code, 13, "{}", torn.err);
-    assert!(torn.err.contains("is cut off") && torn.err.contains("departs from its tape"));
+    // One of the two may end between two entries.
+    let torn = [0, 1].map(|more| {
+        fs::write(&server, &whole[..whole.len() / 2 + more]).unwrap();
+        let torn = replay(&[]);
+        assert!(torn.code == 13 && torn.err.contains("departs from its tape"), "{}", torn.err);
+        torn.err.contains("is cut off")
+    });
+    assert_ne!(torn, [false; 2]);
 
     let mut changed = whole.clone();
     changed[whole.len() / 2] ^= 1;

@@ -1,5 +1,5 @@
-//! While a worker is to be let in behind a barrier, the others rest between two of their steps: after
-//! which steps, and the answers that they wait for.
+//! While a worker is to be let in behind a barrier, the others rest between two of their steps:
+//! after which steps, and the answers that they wait for.
 
 use crate::sync::Effect;
 
