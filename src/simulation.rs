@@ -43,7 +43,7 @@ pub(crate) use driver::{end_step, is_disk_full, take_damage};
 pub use faults::{Damage, Fault, FaultKind, Faults, SkipReason, SkippedFault, Trigger};
 pub use gauges::{Gauges, Reading};
 pub use gpus::{Gpus, MemoryLink};
-pub use hosts::{Hosts, MessageCost, MessageThread};
+pub use hosts::{Hosts, Lanes, MessageCost, MessageThread};
 pub use law::{Law, LawError};
 pub(crate) use network::LEAST_MTU;
 pub use network::{

@@ -12,7 +12,7 @@ use super::live::Live;
 use super::output::{Out, command, digests, exit_code};
 use super::progress::Progress;
 use crate::checkpoint::{Retention, Saver, open_store};
-use crate::deployment::{Ended, ExitCode, Folder, StopRequest, folder};
+use crate::deployment::{Ended, ExitCode, Folder, StopRequest, Tuning, folder};
 use crate::experiment::calibration::Machine;
 use crate::experiment::{
     Experiment, ExperimentError, Launcher, Prediction, Trainer, Trial, check_places, folder_of,
@@ -74,7 +74,7 @@ fn launcher(
     launcher.record = args.record.clone();
     launcher.max_restarts = args.max_restarts;
     launcher.tells_of_status = !quiet && args.chaos.is_none();
-    launcher.busy_poll = args.busy_poll.map(Into::into);
+    launcher.tuning = Tuning { busy_poll: args.busy_poll.map(Into::into), lanes: args.lanes };
     Ok(launcher)
 }
 

@@ -21,6 +21,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let run = RunId::new(&*args.run_name);
     let mut seat = Seat::new(&config, ClusterSpec::default(), proof, run)?;
     seat.silence = Some(args.silence.0);
+    seat.lanes = args.lanes.map(usize::from);
     let (task, cluster) = (seat.task().clone(), seat.cluster().to_string());
     let stop = StopRequest::on_signals()?;
     let (devices, busy_poll) = (args.devices, args.busy_poll.0);

@@ -47,6 +47,7 @@ pub(super) fn run(
     }
     let mut seat = Seat::new(&config, trial.cluster.spec.clone(), proof, run)?;
     (seat.socket, seat.silence) = (socket, trial.silence);
+    seat.lanes = args.lanes.map(usize::from);
     let mut report = experiment.report(std::slice::from_ref(&trial), World::Deployment)?;
     report.command = command();
     report.model = match args.built_in {

@@ -32,6 +32,23 @@ use crate::units::Time;
 /// What the names of the variables begin with that stand for flags.
 pub(crate) const VARIABLES: &str = "TRAINYARD_";
 
+/// What the user has said of how each task uses its cores.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tuning {
+    /// How long an idle task polls for messages.
+    pub(crate) busy_poll: Option<Duration>,
+    /// The number of threads that encrypt large tensors.
+    pub(crate) lanes: Option<u8>,
+}
+
+impl Tuning {
+    /// The arguments by which a task is told.
+    fn arguments(self) -> impl Iterator<Item = String> {
+        let busy_poll = self.busy_poll.map(|span| format!("--busy-poll={}us", span.as_micros()));
+        busy_poll.into_iter().chain(self.lanes.map(|lanes| format!("--lanes={lanes}")))
+    }
+}
+
 /// The run to launch.
 pub(crate) struct Launch {
     /// The program that each task runs.
@@ -42,8 +59,7 @@ pub(crate) struct Launch {
     pub(crate) program_arguments: Vec<String>,
     /// The name of the run.
     pub(crate) run: String,
-    /// How long an idle task polls for messages, if the user has said so.
-    pub(crate) busy_poll: Option<Duration>,
+    pub(crate) tuning: Tuning,
     pub(crate) tasks: Vec<TaskName>,
     /// How long a task that gives no sign of life is waited for.
     pub(crate) patience: Patience,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::DeploymentError;
 use super::renewal::Renewal;
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
-use crate::transport::{Authority, Identity, QuicConfig, RunId};
+use crate::transport::{Authority, Identity, QuicConfig, RunId, lanes_of};
 
 /// A process's place in a cluster.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Seat {
     pub(crate) socket: Option<UdpSocket>,
     /// The time after which a silent peer is lost, if it is not the transport's own.
     pub(crate) silence: Option<Duration>,
+    /// The number of threads that encrypt large tensors, if its user has said so.
+    pub(crate) lanes: Option<usize>,
     /// The task whose master the program's sessions connect to, if it is another's.
     pub(super) master: Option<TaskName>,
     /// Whether the cluster has no other task.
@@ -76,6 +78,7 @@ impl Seat {
             is_dynamic: config.is_dynamic(),
             socket: None,
             silence: None,
+            lanes: None,
             is_alone,
             task,
             known,
@@ -105,7 +108,8 @@ impl Seat {
         let listen = self.is_alone.then_some(anywhere);
         let silence = self.silence.unwrap_or(config.silence);
         let roster = self.cluster.clone();
-        QuicConfig { roster, socket: self.socket.take(), listen, silence, ..config }
+        let lanes = self.lanes.unwrap_or_else(|| lanes_of(rayon::current_num_threads()));
+        QuicConfig { roster, socket: self.socket.take(), listen, silence, lanes, ..config }
     }
 }
 

@@ -5,12 +5,13 @@ mod inflicted;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::observed::Observed;
 use super::trial::folder_of;
 use super::{Experiment, ExperimentError, Trial, check_places};
-use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, launch};
+use crate::deployment::{
+    DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, Tuning, launch,
+};
 use crate::live::{Board, Boards};
 use crate::report::{Report, Run, World};
 use crate::say::say;
@@ -24,8 +25,7 @@ pub(crate) struct Launcher {
     pub(crate) program: PathBuf,
     /// The program's flags besides those of the experiment.
     pub(crate) flags: Vec<String>,
-    /// How long an idle task polls for messages, if the user has said so.
-    pub(crate) busy_poll: Option<Duration>,
+    pub(crate) tuning: Tuning,
     /// How often a task is started again whose end a restart can mend.
     pub(crate) max_restarts: u32,
     /// Whether it is told how a task is asked for its status.
@@ -73,7 +73,7 @@ impl Launcher {
         Ok(Self {
             program,
             flags: Vec::new(),
-            busy_poll: None,
+            tuning: Tuning::default(),
             max_restarts: 0,
             tells_of_status: false,
             tell,
@@ -104,7 +104,7 @@ impl Launcher {
             arguments: self.arguments(experiment, trial, record.as_deref()),
             program_arguments: experiment.arguments.clone(),
             run: trial.name.clone(),
-            busy_poll: self.busy_poll,
+            tuning: self.tuning,
             tasks: trial.cluster.spec.tasks().collect(),
             patience: trial.settings.patience,
             max_restarts: self.max_restarts,

@@ -88,7 +88,9 @@ use crate::training::Settings;
 use crate::units::Bytes;
 use crate::user_file;
 
-pub use calibration::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork, NoiseKind};
+pub use calibration::{
+    Calibration, EnvelopeCost, MeasuredCompute, MeasuredLanes, MeasuredNetwork, NoiseKind,
+};
 pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;

@@ -24,6 +24,7 @@ pub(super) enum EventKind {
     ChoreDone = 6,
     CopyDone = 7,
     FirstBytes = 8,
+    LanesDone = 9,
 }
 
 /// The hash of a run's events; equal for equal runs.

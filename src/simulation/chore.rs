@@ -25,6 +25,8 @@ pub(super) struct Errand {
 pub(super) enum Chore {
     /// An envelope goes onto the network.
     Send { to: usize, size: Bytes, envelope: Envelope },
+    /// Lanes have decoded an envelope: the message thread hears of it.
+    Decoded(Box<Delivery<Envelope>>),
     /// An envelope is handed to the actors.
     Receive(Box<Delivery<Envelope>>),
     /// Kernels begin to run on a device, where they take `span` on `threads` threads.
@@ -58,6 +60,7 @@ impl Chore {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Send { .. } => "send",
+            Self::Decoded(_) => "bytes that have come over lanes",
             Self::Receive(_) => "receive",
             Self::HandOver { .. } => "hand over",
             Self::Copied { .. } => "copy between memories",

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
+use crate::transport::lanes_of;
 use crate::units::{Bytes, SecondsPerByte};
 
 /// The machines that tasks share. Tasks on one host share its cores; those that are not listed have
@@ -42,6 +43,18 @@ pub struct MessageThread {
     /// Whether the thread sends once it has nothing else to do of what has come up, and small
     /// envelopes that then wait for the same task as one, as a deployed thread does.
     pub gathers: bool,
+    /// The threads that carry large envelopes in its place.
+    pub lanes: Option<Lanes>,
+}
+
+/// The threads that carry the bytes of large envelopes, as
+/// [`QuicConfig::lanes`](crate::transport::QuicConfig::lanes) of a deployed task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lanes {
+    /// Their number, where a task has the cores for them.
+    pub threads: NonZeroU32,
+    /// How many times as fast as the message thread they are together.
+    pub speed_up: f64,
 }
 
 /// The cost of an envelope to one of its ends.
@@ -66,7 +79,19 @@ impl MessageThread {
             operation: Duration::ZERO,
             hand_over: Duration::ZERO,
             gathers: false,
+            lanes: None,
         }
+    }
+}
+
+impl Lanes {
+    /// The lanes of a task whose kernels have so many threads; none if these are few.
+    pub(super) fn of_threads(self, threads: u32) -> Option<Self> {
+        let count = (lanes_of(threads as usize) as u32).min(self.threads.get());
+        let count = NonZeroU32::new(count)?;
+        // Each adds the same to the message thread's speed.
+        let share = f64::from(count.get()) / f64::from(self.threads.get());
+        Some(Self { threads: count, speed_up: 1.0 + (self.speed_up - 1.0) * share })
     }
 }
 
@@ -78,6 +103,13 @@ impl MessageCost {
 }
 
 impl Hosts {
+    /// The cores that a task's kernels run on: tasks that share a host share them out, as those of
+    /// a launch do.
+    pub(super) fn share_of(&self, task: &TaskName) -> u32 {
+        let sharing = self.tasks.iter().find(|host| host.contains(task)).map_or(1, Vec::len);
+        (self.cores.get() / sharing as u32).max(1)
+    }
+
     /// By task of `tasks`: the number of its host. Hosts are numbered in the order of their first
     /// tasks.
     pub(super) fn numbered(&self, tasks: &[TaskName]) -> Vec<usize> {

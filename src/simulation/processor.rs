@@ -57,10 +57,10 @@ pub(super) struct Processors<T> {
     hosts: Vec<Cores>,
     /// By task.
     layouts: Vec<Layout>,
-    /// By task: its first lane.
-    first_lane: Vec<usize>,
+    /// By task: its first queue.
+    first_queue: Vec<usize>,
     /// By task, the message thread, the devices and the links.
-    lanes: Vec<Lane<T>>,
+    queues: Vec<Queue<T>>,
     /// The next end on each host, mixed with ends that have moved; the first has not.
     ends: BinaryHeap<Reverse<(Time, Number, usize)>>,
     /// By host: the end that was last noted in `ends`.
@@ -79,7 +79,7 @@ pub(super) struct Processors<T> {
 }
 
 /// A queue of pieces, of which the first runs.
-struct Lane<T> {
+struct Queue<T> {
     task: usize,
     /// The cores that it runs on, in `hosts`.
     cores: usize,
@@ -99,12 +99,12 @@ impl<T> Processors<T> {
     /// Idle processors, on hosts with so many `cores`.
     pub(super) fn new(layouts: Vec<Layout>, cores: &[u32]) -> Self {
         let mut hosts: Vec<Cores> = cores.iter().map(|cores| Cores::new(*cores)).collect();
-        let (mut lanes, mut first_lane) = (Vec::new(), Vec::new());
+        let (mut queues, mut first_queue) = (Vec::new(), Vec::new());
         for (task, layout) in layouts.iter().enumerate() {
-            first_lane.push(lanes.len());
-            for lane in 0..layout.lanes() {
-                let is_on_host = lane <= layout.cpus;
-                lanes.push(Lane::new(task, if is_on_host { layout.host } else { hosts.len() }));
+            first_queue.push(queues.len());
+            for queue in 0..layout.queues() {
+                let is_on_host = layout.is_on_host(queue);
+                queues.push(Queue::new(task, if is_on_host { layout.host } else { hosts.len() }));
                 if !is_on_host {
                     hosts.push(Cores::new(1));
                 }
@@ -113,8 +113,8 @@ impl<T> Processors<T> {
         Self {
             noted: vec![None; hosts.len()],
             hosts,
-            lanes,
-            first_lane,
+            queues,
+            first_queue,
             ends: BinaryHeap::new(),
             begun: 0,
             polling: vec![Look::new(Duration::ZERO); layouts.len()],
@@ -152,24 +152,24 @@ impl<T> Processors<T> {
         self.ends.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Ends, at `now`, the first piece of work that is due; the next one in its lane begins.
+    /// Ends, at `now`, the first piece of work that is due; the next one in its queue begins.
     pub(super) fn advance(&mut self, now: Time) -> Ended<T> {
         let Some(Reverse((at, _, host))) = self.ends.pop() else {
             unreachable!("processors are advanced only to an end");
         };
         assert_eq!(at, now, "processors are advanced by one end at a time");
         let id = self.hosts[host].end(now);
-        let lane = &mut self.lanes[id];
-        let ended = lane.pieces.pop_front().expect("a lane that runs has a piece");
-        if lane.pieces.is_empty() {
-            lane.pieces.clear(); // the next one is put at the beginning of the memory
+        let queue = &mut self.queues[id];
+        let ended = queue.pieces.pop_front().expect("a queue that runs has a piece");
+        if queue.pieces.is_empty() {
+            queue.pieces.clear(); // the next one is put at the beginning of the memory
         }
         let (task, part) = self.place(id);
-        let Lane { began, whole, .. } = self.lanes[id];
+        let Queue { began, whole, .. } = self.queues[id];
         let whole = nanoseconds(whole);
         self.usage[task].add(Activity::Queueing, now.since(began).saturating_sub(whole));
         self.count(task, &ended, whole);
-        self.lanes[id].idle_since = now;
+        self.queues[id].idle_since = now;
         self.begin_next(now, id);
         if part == Part::MessageThread && self.is_idle(task, part) && !self.computes(task) {
             self.begin_polling(now, task);
@@ -181,13 +181,15 @@ impl<T> Processors<T> {
 
     /// Gives a part of a task's processor a piece of work, to be done after all that it has.
     pub(super) fn give(&mut self, now: Time, task: usize, part: Part, piece: Piece<T>) {
-        let id = self.lane(task, part);
-        self.end_polling(now, task);
-        self.lanes[id].pieces.push_back(piece);
-        if self.lanes[id].pieces.len() == 1 {
+        let id = self.queue(task, part);
+        if part != Part::Lanes {
+            self.end_polling(now, task);
+        }
+        self.queues[id].pieces.push_back(piece);
+        if self.queues[id].pieces.len() == 1 {
             self.begin_next(now, id);
         }
-        self.reschedule(self.lanes[id].cores);
+        self.reschedule(self.queues[id].cores);
     }
 
     /// Gives the message thread of `task` a piece of work, to be done ahead of the last pieces that
@@ -199,36 +201,36 @@ impl<T> Processors<T> {
         piece: Piece<T>,
         can_wait: impl Fn(&T) -> bool,
     ) {
-        let id = self.lane(task, Part::MessageThread);
-        let lane = &self.lanes[id];
-        let open = lane.pieces.range(lane.begun(now)..).rev();
+        let id = self.queue(task, Part::MessageThread);
+        let queue = &self.queues[id];
+        let open = queue.pieces.range(queue.begun(now)..).rev();
         let behind = open.take_while(|open| can_wait(&open.then)).count();
-        let place = lane.pieces.len() - behind;
+        let place = queue.pieces.len() - behind;
         if behind == 0 {
             return self.give(now, task, Part::MessageThread, piece);
         }
         let is_first = place == 0;
         if is_first && !self.is_frozen[task] {
-            self.hosts[lane.cores].stop(now, id);
+            self.hosts[queue.cores].stop(now, id);
         }
-        self.lanes[id].pieces.insert(place, piece);
+        self.queues[id].pieces.insert(place, piece);
         if is_first {
             self.begin_next(now, id);
         }
-        self.reschedule(self.lanes[id].cores);
+        self.reschedule(self.queues[id].cores);
     }
 
     /// What follows the pieces of the message thread of `task` that have not begun, the last first.
     pub(super) fn open(&mut self, now: Time, task: usize) -> impl Iterator<Item = &mut T> {
-        let id = self.lane(task, Part::MessageThread);
-        let lane = &mut self.lanes[id];
-        let begun = lane.begun(now);
-        lane.pieces.range_mut(begun..).rev().map(|piece| &mut piece.then)
+        let id = self.queue(task, Part::MessageThread);
+        let queue = &mut self.queues[id];
+        let begun = queue.begun(now);
+        queue.pieces.range_mut(begun..).rev().map(|piece| &mut piece.then)
     }
 
     /// Whether a part of a task's processor has nothing to do.
     pub(super) fn is_idle(&self, task: usize, part: Part) -> bool {
-        self.lanes[self.lane(task, part)].pieces.is_empty()
+        self.queues[self.queue(task, part)].pieces.is_empty()
     }
 
     /// Whether a device of `task` has work on the cores of its host.
@@ -240,7 +242,7 @@ impl<T> Processors<T> {
     /// whether that wakes it: it has nothing to do, and does not look for messages. While a device
     /// of the task computes it leaves that its core.
     pub(super) fn wakes(&mut self, now: Time, task: usize, by: WokenBy) -> bool {
-        let thread = &self.lanes[self.lane(task, Part::MessageThread)];
+        let thread = &self.queues[self.queue(task, Part::MessageThread)];
         if !thread.pieces.is_empty() {
             return false;
         }
@@ -251,15 +253,15 @@ impl<T> Processors<T> {
 
     fn begin_polling(&mut self, now: Time, task: usize) {
         if let Some(patience) = self.polling[task].patience() {
-            let (lane, until) = (self.lane(task, Part::MessageThread), now.after(patience));
-            self.hosts[self.layouts[task].host].begin_polling(now, lane, until);
+            let (queue, until) = (self.queue(task, Part::MessageThread), now.after(patience));
+            self.hosts[self.layouts[task].host].begin_polling(now, queue, until);
         }
     }
 
     fn end_polling(&mut self, now: Time, task: usize) {
         if self.polling[task].patience().is_some() {
-            let lane = self.lane(task, Part::MessageThread);
-            self.hosts[self.layouts[task].host].end_polling(now, lane);
+            let queue = self.queue(task, Part::MessageThread);
+            self.hosts[self.layouts[task].host].end_polling(now, queue);
         }
     }
 
@@ -280,37 +282,37 @@ impl<T> Processors<T> {
         &self.usage[task]
     }
 
-    fn lane(&self, task: usize, part: Part) -> usize {
-        self.first_lane[task] + self.layouts[task].lane(part)
+    fn queue(&self, task: usize, part: Part) -> usize {
+        self.first_queue[task] + self.layouts[task].queue(part)
     }
 
-    fn place(&self, lane: usize) -> (usize, Part) {
-        let task = self.lanes[lane].task;
-        (task, self.layouts[task].part(lane - self.first_lane[task]))
+    fn place(&self, queue: usize) -> (usize, Part) {
+        let task = self.queues[queue].task;
+        (task, self.layouts[task].part(queue - self.first_queue[task]))
     }
 
     fn lanes_of(&self, task: usize) -> std::ops::Range<usize> {
-        let first = self.first_lane[task];
-        first..first + self.layouts[task].lanes()
+        let first = self.first_queue[task];
+        first..first + self.layouts[task].queues()
     }
 
-    /// Begins the first piece of a lane, if it has one and its task is not frozen.
+    /// Begins the first piece of a queue, if it has one and its task is not frozen.
     fn begin_next(&mut self, now: Time, id: usize) {
-        let lane = &mut self.lanes[id];
-        let Some(first) = lane.pieces.front() else { return };
-        if self.is_frozen[lane.task] {
+        let queue = &mut self.queues[id];
+        let Some(first) = queue.pieces.front() else { return };
+        if self.is_frozen[queue.task] {
             return;
         }
         let (span, threads) = (first.span.as_nanos() as f64, f64::from(first.threads));
-        lane.began = now;
+        queue.began = now;
         // An interruption of one of its threads holds up the whole piece.
         let interrupted = self.interrupted(id, span * threads);
         let whole = (span + interrupted) * self.slowdown_of(id);
-        self.lanes[id].whole = whole;
+        self.queues[id].whole = whole;
         self.run(now, id, whole);
     }
 
-    /// The factor on the time of what a lane does.
+    /// The factor on the time of what a queue does.
     fn slowdown_of(&self, id: usize) -> f64 {
         match self.place(id) {
             (_, Part::Link(_)) => 1.0,
@@ -318,28 +320,28 @@ impl<T> Processors<T> {
         }
     }
 
-    /// For how long noise takes the cores that a lane runs on while it does so much `work`; an
+    /// For how long noise takes the cores that a queue runs on while it does so much `work`; an
     /// accelerator and its links have none \[ns\].
     fn interrupted(&mut self, id: usize, work: f64) -> f64 {
-        let Lane { task, cores, .. } = self.lanes[id];
+        let Queue { task, cores, .. } = self.queues[id];
         let noise = self.noise.get_mut(task).filter(|_| cores == self.layouts[task].host);
         noise.map_or(0.0, |noise| noise.during(work))
     }
 
-    /// Stops the first piece of a lane, if it has begun. Returns what is left of it \[ns\].
+    /// Stops the first piece of a queue, if it has begun. Returns what is left of it \[ns\].
     fn stop(&mut self, now: Time, id: usize) -> Option<f64> {
-        let lane = &mut self.lanes[id];
-        if self.is_frozen[lane.task] {
-            return lane.stopped.take();
+        let queue = &mut self.queues[id];
+        if self.is_frozen[queue.task] {
+            return queue.stopped.take();
         }
-        (!lane.pieces.is_empty()).then(|| self.hosts[lane.cores].stop(now, id))
+        (!queue.pieces.is_empty()).then(|| self.hosts[queue.cores].stop(now, id))
     }
 
-    /// Runs what is left of the first piece of a lane.
+    /// Runs what is left of the first piece of a queue.
     fn run(&mut self, now: Time, id: usize, left: f64) {
-        let lane = &self.lanes[id];
-        let threads = lane.pieces[0].threads;
-        self.hosts[lane.cores].begin(now, (id, self.begun), left, threads);
+        let queue = &self.queues[id];
+        let threads = queue.pieces[0].threads;
+        self.hosts[queue.cores].begin(now, (id, self.begun), left, threads);
         self.begun += 1;
     }
 
@@ -348,7 +350,7 @@ impl<T> Processors<T> {
         let Layout { host, cpus, .. } = self.layouts[task];
         self.reschedule(host);
         for id in self.lanes_of(task).skip(1 + cpus) {
-            self.reschedule(self.lanes[id].cores);
+            self.reschedule(self.queues[id].cores);
         }
     }
 
@@ -368,8 +370,8 @@ impl<T> Processors<T> {
     }
 }
 
-impl<T> Lane<T> {
-    /// An idle lane of `task`.
+impl<T> Queue<T> {
+    /// An idle queue of `task`.
     fn new(task: usize, cores: usize) -> Self {
         let (pieces, began, stopped, idle_since) = (VecDeque::new(), Time::ZERO, None, Time::ZERO);
         Self { task, cores, pieces, began, whole: 0.0, stopped, idle_since }

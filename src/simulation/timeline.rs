@@ -33,17 +33,18 @@ const MOST: u64 = 1_000_000;
 
 /// A thread of a task's process, in the order in which they are shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Lane {
+enum Track {
     Steps,
     Waits,
     MessageThread,
     Device(u32),
+    Lanes,
     MemoryLink(u32),
     CardOut,
     CardIn,
 }
 
-impl Lane {
+impl Track {
     /// The number of its first line among the threads of a process.
     fn thread(self) -> u32 {
         match self {
@@ -51,6 +52,7 @@ impl Lane {
             Self::Waits => 1,
             Self::MessageThread => 2,
             Self::Device(device) => 3 + device,
+            Self::Lanes => 9_999,
             Self::MemoryLink(link) => 10_000 + link,
             Self::CardOut => 20_000,
             Self::CardIn => 100_000,
@@ -63,6 +65,7 @@ impl Lane {
             Self::Waits => "waits for".to_owned(),
             Self::MessageThread => "message thread".to_owned(),
             Self::Device(device) => format!("device {device}"),
+            Self::Lanes => "lanes of large tensors".to_owned(),
             Self::MemoryLink(link) => format!("memory link {link}"),
             Self::CardOut => "card, sending".to_owned(),
             Self::CardIn => "card, receiving".to_owned(),
@@ -80,9 +83,9 @@ pub(super) struct Timeline {
     is_over: bool,
     slices: u64,
     arrows: u64,
-    /// For each lane of a task its lines, each with the time at which its last slice ends: a slice
+    /// For each track of a task its lines, each with the time at which its last slice ends: a slice
     /// goes to a line that is free by then.
-    lines: BTreeMap<(usize, Lane), Vec<Time>>,
+    lines: BTreeMap<(usize, Track), Vec<Time>>,
     tasks: Vec<TaskName>,
 }
 
@@ -126,12 +129,13 @@ impl Timeline {
         name: &str,
         span: (Time, Time),
     ) {
-        let lane = match part {
-            processor::Part::MessageThread => Lane::MessageThread,
-            processor::Part::Device(device) => Lane::Device(device as u32),
-            processor::Part::Link(link) => Lane::MemoryLink(link as u32),
+        let track = match part {
+            processor::Part::MessageThread => Track::MessageThread,
+            processor::Part::Device(device) => Track::Device(device as u32),
+            processor::Part::Lanes => Track::Lanes,
+            processor::Part::Link(link) => Track::MemoryLink(link as u32),
         };
-        self.slice((task, lane), name, span);
+        self.slice((task, track), name, span);
     }
 
     /// A message has arrived.
@@ -146,8 +150,8 @@ impl Timeline {
         let (sent, received) = ((way.began, way.left), (way.began.after(latency), now));
         let name = |word: &str, task: usize| format!("{} B {word} {}", size.0, self.tasks[task]);
         let (out, into) = (name("to", to), name("from", from));
-        let from_line = self.slice((from, Lane::CardOut), &out, sent);
-        let to_line = self.slice((to, Lane::CardIn), &into, received);
+        let from_line = self.slice((from, Track::CardOut), &out, sent);
+        let to_line = self.slice((to, Track::CardIn), &into, received);
         let (Some(from_line), Some(to_line)) = (from_line, to_line) else { return };
         let arrow = self.arrows;
         self.arrows += 1;
@@ -175,10 +179,10 @@ impl Timeline {
         waited: &[Waited],
     ) {
         if self.is_on() && self.began.is_some_and(|began| began <= started) {
-            self.slice((task, Lane::Steps), &format!("step {global_step}"), (started, now));
+            self.slice((task, Track::Steps), &format!("step {global_step}"), (started, now));
             for Waited { from, until, task: whom, part } in waited.iter().rev() {
                 let name = format!("{}: {}", self.tasks[*whom], part_name(*part));
-                self.slice((task, Lane::Waits), &name, (*from, *until));
+                self.slice((task, Track::Waits), &name, (*from, *until));
             }
         }
         if self.began.is_none() && global_step >= self.first {
@@ -189,11 +193,11 @@ impl Timeline {
         }
     }
 
-    /// Writes a slice on a free line of `lane`, whose number it returns; none if the timeline is
+    /// Writes a slice on a free line of `track`, whose number it returns; none if the timeline is
     /// not on, or full.
     fn slice(
         &mut self,
-        (task, lane): (usize, Lane),
+        (task, track): (usize, Track),
         name: &str,
         (from, until): (Time, Time),
     ) -> Option<u32> {
@@ -206,9 +210,9 @@ impl Timeline {
             return None;
         }
         self.slices += 1;
-        let lines = self.lines.entry((task, lane)).or_default();
+        let lines = self.lines.entry((task, track)).or_default();
         let free = lines.iter().position(|end| *end <= from);
-        let line = lane.thread() + free.unwrap_or(lines.len()) as u32;
+        let line = track.thread() + free.unwrap_or(lines.len()) as u32;
         match free {
             Some(free) => lines[free] = until,
             None => lines.push(until),
@@ -216,11 +220,11 @@ impl Timeline {
         let duration = until.since(from).as_nanos() as u64;
         self.write(|out, _| {
             if free.is_none() {
-                let (head, lane) = (",\n{\"ph\":\"M\",\"pid\":", lane.name());
+                let (head, track) = (",\n{\"ph\":\"M\",\"pid\":", track.name());
                 write!(
                     out,
                     "{head}{task},\"tid\":{line},\"name\":\"thread_name\",\
-                     \"args\":{{\"name\":\"{lane}\"}}}}\
+                     \"args\":{{\"name\":\"{track}\"}}}}\
                      {head}{task},\"tid\":{line},\"name\":\"thread_sort_index\",\
                      \"args\":{{\"sort_index\":{line}}}}}"
                 )?;

@@ -32,7 +32,7 @@ use super::device::{ComputeSpec, Device};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::FaultInjector;
 use super::faults::SkippedFault;
-use super::hosts::MessageThread;
+use super::hosts::{Lanes, MessageThread};
 use super::links::Links;
 use super::network::{CardTraffic, Delivery, Network};
 use super::processor::{Processors, Usage};
@@ -57,6 +57,8 @@ pub(super) struct World {
     processors: Processors<Errand>,
     /// What message threads cost, if they are modelled.
     message_thread: Option<MessageThread>,
+    /// By task.
+    lanes: Vec<Option<Lanes>>,
     /// By task: the number of cores that its kernels spread over, if it is told one.
     num_cores: Vec<Option<NonZeroU32>>,
     /// By task: the number of operations that its message thread has carried out and not paid for.
@@ -127,6 +129,7 @@ impl World {
             devices: tasks.iter().map(|task| devices_of(task, cluster)).collect(),
             processors: processing::processors(cluster, &tasks),
             message_thread: cluster.message_thread.clone(),
+            lanes: tasks.iter().map(|task| processing::lanes(cluster, task)).collect(),
             num_cores: vec![None; tasks.len()],
             unpaid: vec![0; tasks.len()],
             links: Links::new(tasks.len()),
@@ -239,7 +242,7 @@ impl World {
                 let route = (from as u64) << 32 | to as u64;
                 self.audit.record(self.now, EventKind::FirstBytes, [route, size.0]);
                 self.history.end(cause, self.now, to, Part::Latency);
-                self.take_in_bytes(to, size);
+                self.take_in_bytes(from, to, size);
             }
         }
     }

@@ -8,7 +8,7 @@
 //! | what | how |
 //! |---|---|
 //! | small envelopes | one after the other through one stream, several in a packet |
-//! | large envelopes | a stream each, which yields to that of the small ones |
+//! | large envelopes | a stream each, which yields to that of the small ones; or lanes |
 //! | a peer that is frozen, dead or cut off | [`Loss::Silent`] within [`QuicConfig::silence`] |
 //! | a peer that stops | [`Loss::Stopped`], after all that it sent |
 //! | a peer that has restarted | [`Loss::Restarted`], before any message of its new incarnation |
@@ -25,6 +25,7 @@ mod dialing;
 mod endpoint;
 mod handshakes;
 mod hello;
+mod lanes;
 mod link;
 mod node;
 mod peer;
@@ -49,6 +50,7 @@ use super::wire::WireLimits;
 use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Transport};
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
 
+pub(crate) use lanes::{SPREAD_ENVELOPE, lanes_of};
 pub(crate) use link::LARGE_AT_ONCE;
 pub(crate) use node::envelopes_delivered;
 pub(crate) use sending::LARGE_ENVELOPE;
@@ -109,6 +111,9 @@ pub struct QuicConfig {
     pub socket: Option<UdpSocket>,
     /// The time that a peer may be silent before it is lost.
     pub silence: Duration,
+    /// The number of threads that encrypt large envelopes beside the actors' thread, over lanes
+    /// of their own; none for a task with few cores.
+    pub lanes: usize,
     /// The limits above which messages are refused.
     pub limits: QuicLimits,
 }
@@ -188,10 +193,10 @@ pub struct Quic<M: Payload> {
 impl QuicConfig {
     /// The configuration of `task` of `cluster`, with the default settings.
     pub fn new(cluster: ClusterSpec, task: TaskName, run: RunId, identity: Identity) -> Self {
-        let (listen, socket, silence, limits) =
-            (None, None, Duration::from_secs(5), QuicLimits::default());
+        let (listen, socket, silence) = (None, None, Duration::from_secs(5));
+        let (lanes, limits) = (0, QuicLimits::default());
         let roster = cluster.clone();
-        Self { cluster, roster, task, run, identity, listen, socket, silence, limits }
+        Self { cluster, roster, task, run, identity, listen, socket, silence, lanes, limits }
     }
 }
 
@@ -209,7 +214,8 @@ impl<M: Payload> Quic<M> {
     /// # Errors
     /// If it can't listen on its address, or the identity is not the task's.
     pub async fn bind(config: QuicConfig) -> Result<Rc<Self>, QuicError> {
-        let (node, local_addr) = endpoint::bind(config)?;
+        let (node, local_addr, arrivals) = endpoint::bind(config)?;
+        node.spawn(lanes::attend(Rc::clone(&node), arrivals));
         node.spawn(accepting::accept(Rc::clone(&node)));
         Ok(Rc::new(Self { node, local_addr }))
     }
@@ -257,7 +263,9 @@ impl<M: Payload> Quic<M> {
         let has_flushed = tokio::time::timeout(deadline, self.flushed()).await.is_ok();
         self.close_endpoint();
         // The last packets close the connections, so that peers don't have to find out by silence.
-        let _closed_anyway = tokio::time::timeout(deadline, self.node.endpoint.wait_idle()).await;
+        for endpoint in self.node.endpoints() {
+            let _closed_anyway = tokio::time::timeout(deadline, endpoint.wait_idle()).await;
+        }
         has_flushed && !self.node.is_unflushed.get()
     }
 
@@ -283,7 +291,9 @@ impl<M: Payload> Quic<M> {
         self.node.is_closed.set(true);
         self.node.inbox.take();
         drop(self.node.waiting.take());
-        self.node.endpoint.close(Close::Stopped.code(), b"the task has stopped");
+        for endpoint in self.node.endpoints() {
+            endpoint.close(Close::Stopped.code(), b"the task has stopped");
+        }
     }
 }
 

@@ -18,6 +18,8 @@ mod tensors;
 #[cfg(test)]
 mod tests;
 
+use std::iter;
+
 use bytes::Bytes;
 
 use crate::tensor::{OutOfMemory, Tensor, TensorError};
@@ -31,7 +33,7 @@ pub(crate) use tensors::{header as tensor_header, tensors_left};
 use tensors::{passing_in, passing_out};
 
 /// The version of the frames and their contents; peers with another version are refused.
-pub(crate) const VERSION: u32 = 12;
+pub(crate) const VERSION: u32 = 13;
 /// The length of a frame's header \[bytes\].
 pub(crate) const FRAME_HEADER: usize = 12;
 /// The most tensors that an envelope can have.
@@ -201,6 +203,15 @@ impl Outgoing {
     /// The whole frame \[bytes\].
     pub(crate) fn len(&self) -> usize {
         self.head.len() + self.tensors.len() * TENSOR_HEADER + self.tensor_bytes()
+    }
+
+    /// The bytes of the whole frame, without a copy of the tensors' values.
+    pub(crate) fn into_pieces(self) -> impl Iterator<Item = Bytes> {
+        let tensors = self.tensors.into_iter().flat_map(|tensor| {
+            let header = tensor_header(&tensor).expect("it was checked when the frame was made");
+            [Bytes::copy_from_slice(&header), shared_bytes(tensor)]
+        });
+        iter::once(self.head.into()).chain(tensors)
     }
 
     /// Appends the whole frame to `bytes`, with a copy of the tensors' values.

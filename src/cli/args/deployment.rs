@@ -122,6 +122,12 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "DURATION", default_value_t = Span(Polling::PATIENCE))]
     pub(crate) busy_poll: Span,
 
+    /// The number of threads that encrypt large tensors beside the thread of the messages, each
+    /// over a connection of its own to every task that has them, too. Default: one for each thread
+    /// of kernels, but four at most, and none where there are only two.
+    #[arg(long, value_name = "N")]
+    pub(crate) lanes: Option<u8>,
+
     /// Tell the numbers of this task to Prometheus at http://ADDRESS/metrics. A port alone is on
     /// this machine; `0.0.0.0:9100` can be reached from others.
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
@@ -185,6 +191,10 @@ pub(crate) struct ServeArgs {
     /// How long an idle server polls for messages before it sleeps, as in `300us`.
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     pub(crate) busy_poll: Span,
+
+    /// The number of threads that encrypt large tensors. Default: as `task`.
+    #[arg(long, value_name = "N")]
+    pub(crate) lanes: Option<u8>,
 }
 
 /// A length of time above 0, as `network.silence` of a scenario.
@@ -244,6 +254,10 @@ pub(crate) struct LaunchArgs {
     /// How long an idle task polls for messages before it sleeps. Default: as `task`.
     #[arg(long, value_name = "DURATION")]
     pub(crate) busy_poll: Option<Span>,
+
+    /// The number of threads of each task that encrypt large tensors. Default: as `task`.
+    #[arg(long, value_name = "N")]
+    pub(crate) lanes: Option<u8>,
 
     /// Launch each run under N drawn timelines of faults, after those of the scenario, and check
     /// what is promised of every training. With 0, only those of the scenario. Another `--seed`

@@ -164,9 +164,7 @@ fn spawn(
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_variable_of_flag(name)) {
         command.env_remove(name); // they were for the launcher
     }
-    if let Some(busy_poll) = order.busy_poll {
-        command.arg(format!("--busy-poll={}us", busy_poll.as_micros()));
-    }
+    command.args(order.tuning.arguments());
     if !order.program_arguments.is_empty() {
         command.arg("--").args(&order.program_arguments);
     }

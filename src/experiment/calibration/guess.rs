@@ -1,5 +1,6 @@
 //! What can be measured by itself: messages, the way to another thread and back, kernels.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -8,12 +9,13 @@ use tokio::sync::oneshot;
 use super::fit::line;
 use super::machine::{Machine, cores_here};
 use super::median;
-use super::messages::{RoundTrip, round_trips};
+use super::messages::{RoundTrip, round_trips, speed_up_of_lanes};
 use crate::clock::{Clock, WallClock};
 use crate::deployment::{DeploymentError, block_on};
 use crate::graph::{Known, OpDef, Padding, Sliding};
 use crate::operations::{Broadcast, Channels, Convolution, Pool, Product, Window};
 use crate::tensor::{DType, Tensor};
+use crate::transport::lanes_of;
 
 /// What an operation costs before anything is known of it \[s\].
 const OPERATION: f64 = 0.4e-6;
@@ -59,6 +61,7 @@ pub(super) fn machine() -> Result<Machine, DeploymentError> {
         crowded: CROWDED,
         operation: OPERATION,
         hand_over: hand_over(),
+        lanes: lanes()?,
         latency,
         bandwidth,
         cores: cores_here(),
@@ -77,6 +80,13 @@ fn costs(trips: &[RoundTrip]) -> ((f64, f64), (f64, f64)) {
     let fixed = ((sender.0 + receiver.0) / 4.0).max(0.1e-6);
     let per_byte = |slope: f64| slope.max(1e-12);
     ((fixed, per_byte(sender.1)), (fixed, per_byte(receiver.1)))
+}
+
+/// The lanes of two tasks that share this machine.
+fn lanes() -> Result<Option<(NonZeroU32, f64)>, DeploymentError> {
+    let share = cores_here().get() / 2;
+    let threads = NonZeroU32::new(lanes_of(share as usize) as u32);
+    threads.map(|threads| Ok((threads, speed_up_of_lanes(threads)?))).transpose()
 }
 
 /// The median time from giving nothing to another thread to hearing that it is done \[s\].

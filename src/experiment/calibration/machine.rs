@@ -10,7 +10,7 @@ use super::time_text::time_text;
 use crate::cluster::TaskName;
 use crate::deployment::cores;
 use crate::experiment::scenario::{
-    Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork, NoiseKind,
+    Calibration, EnvelopeCost, MeasuredCompute, MeasuredLanes, MeasuredNetwork, NoiseKind,
 };
 use crate::kernels::KernelKind;
 use crate::simulation::{Cluster, Hosts, Noise};
@@ -43,6 +43,9 @@ pub struct Machine {
     pub operation: f64,
     /// The cost of giving a large kernel to the cores, and of hearing of its end.
     pub hand_over: f64,
+    /// The threads that carry large envelopes, of which two tasks have so many each, and how many
+    /// times as fast as a message thread they are together; none where cores are few.
+    pub lanes: Option<(NonZeroU32, f64)>,
     /// The latency of the loopback.
     pub latency: f64,
     /// The rate of the loopback \[bytes/s\].
@@ -136,6 +139,7 @@ impl Machine {
             crowded: Some(self.crowded),
             operation: span(self.operation),
             hand_over: span(self.hand_over),
+            lanes: self.lanes.map(|(threads, speed_up)| MeasuredLanes { threads, speed_up }),
             noise: self.noise.iter().map(kind).collect(),
             loopback: MeasuredNetwork {
                 latency: Some(span(self.latency)),
@@ -186,7 +190,10 @@ impl Machine {
             ("loopback", format!("{{ latency = {latency}, bandwidth = \"{gigabits:.3}Gbps\" }}")),
             ("compute", compute),
         ];
-        for (key, value) in lines {
+        let lanes = |(threads, speed_up): (NonZeroU32, f64)| {
+            ("lanes", format!("{{ threads = {threads}, speed_up = {speed_up:.4} }}"))
+        };
+        for (key, value) in lines.into_iter().chain(self.lanes.map(lanes)) {
             let _writing_to_a_string_never_fails = writeln!(text, "{key} = {value}");
         }
         text
@@ -225,6 +232,7 @@ pub(super) mod tests {
             crowded: 0.9,
             operation: 0.5e-6,
             hand_over: 12e-6,
+            lanes: Some((NonZeroU32::new(4).expect("four"), 2.5)),
             latency: 15e-6,
             bandwidth: 2.5e9,
             cores: NonZeroU32::new(2).expect("two"),

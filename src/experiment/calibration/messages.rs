@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, UdpSocket};
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
@@ -35,6 +36,9 @@ pub(super) struct RoundTrip {
     /// The processor time of the end that receives it \[s\].
     pub(super) receiver: f64,
 }
+
+/// The same of what lanes carry, and of what tells them from the rest of a round trip.
+const LARGE: [(usize, u32); 2] = [(0, 500), (16 << 20, 20)];
 
 /// What the two ends send each other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -91,13 +95,38 @@ impl Inbox<Note> for Answers {
     }
 }
 
+/// How many times as fast so many lanes carry a large tensor as a message thread does.
+///
+/// # Errors
+/// As [`round_trips`].
+pub(super) fn speed_up_of_lanes(threads: NonZeroU32) -> Result<f64, DeploymentError> {
+    let carrying = |lanes: usize| -> Result<f64, DeploymentError> {
+        let trips = trips(Polling::PATIENCE, lanes, &LARGE)?;
+        Ok((trips[1].seconds - trips[0].seconds).max(1e-6))
+    };
+    Ok((carrying(0)? / carrying(threads.get() as usize)?).clamp(0.1, 100.0))
+}
+
 /// Round trips of all sizes; the ends poll for messages as deployed tasks do, or sleep.
 ///
 /// # Errors
 /// If the system refuses sockets or threads, or the ends lose each other.
 pub(super) fn round_trips(polls: bool) -> Result<Vec<RoundTrip>, DeploymentError> {
-    let (one, other) = ends()?;
-    let patience = if polls { Polling::PATIENCE } else { Duration::ZERO };
+    let fewer = SIZES.map(|(size, count)| (size, count / 4));
+    match polls {
+        true => trips(Polling::PATIENCE, 0, &SIZES),
+        false => trips(Duration::ZERO, 0, &fewer),
+    }
+}
+
+/// Round trips of `sizes` between ends that have so many lanes and poll for `patience`.
+fn trips(
+    patience: Duration,
+    lanes: usize,
+    sizes: &[(usize, u32)],
+) -> Result<Vec<RoundTrip>, DeploymentError> {
+    let (one, other) = ends(lanes)?;
+    let sizes = sizes.to_vec();
     let (stop, stopped) = oneshot::channel::<()>();
     let answering = on_a_thread("answering", patience, async move || {
         let end = Quic::<Note>::bind(other).await?;
@@ -113,9 +142,8 @@ pub(super) fn round_trips(polls: bool) -> Result<Vec<RoundTrip>, DeploymentError
         let answers = Rc::new(Answers::default());
         end.listen(Rc::clone(&answers) as Rc<dyn Inbox<Note>>);
         let mut trips = Vec::new();
-        for (size, count) in SIZES {
+        for (size, count) in sizes {
             let tensor = (size > 0).then(|| Tensor::zeros(DType::F32, [size / 4]));
-            let count = if polls { count } else { count / 4 };
             trips.push(measure(&end, &answers, tensor, count).await?);
         }
         end.shut_down(Duration::from_secs(1)).await;
@@ -168,8 +196,8 @@ async fn measure(
     })
 }
 
-/// The configurations of two ends: a parameter server's, and a worker's.
-fn ends() -> Result<(QuicConfig, QuicConfig), DeploymentError> {
+/// The configurations of two ends with so many lanes: a parameter server's, and a worker's.
+fn ends(lanes: usize) -> Result<(QuicConfig, QuicConfig), DeploymentError> {
     let bind = || {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
         let bound = socket.and_then(|socket| Ok((socket.local_addr()?.to_string(), socket)));
@@ -184,7 +212,7 @@ fn ends() -> Result<(QuicConfig, QuicConfig), DeploymentError> {
         let identity = authority.issue(&task, &[Ipv4Addr::LOCALHOST.to_string()])?;
         let run = RunId::new("calibration");
         let config = QuicConfig::new(cluster.clone(), task, run, identity);
-        Ok::<_, DeploymentError>(QuicConfig { socket: Some(socket), ..config })
+        Ok::<_, DeploymentError>(QuicConfig { socket: Some(socket), lanes, ..config })
     };
     Ok((config("worker", of_worker)?, config("ps", of_ps)?))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +14,9 @@ use super::compute::check_efficiency;
 use super::mistakes::Mistakes;
 use super::read_file;
 use crate::kernels::KernelKind;
-use crate::simulation::{ComputeSpec, Loopback, MessageCost, MessageThread, NetworkSpec, Noise};
+use crate::simulation::{
+    ComputeSpec, Lanes, Loopback, MessageCost, MessageThread, NetworkSpec, Noise,
+};
 use crate::units::{BytesPerSecond, FlopsPerSecond, SecondsPerByte, Span};
 
 /// The least time between two interruptions of a kind.
@@ -42,6 +45,8 @@ pub struct Calibration {
     pub operation: Span,
     /// The cost of giving kernels to the cores and hearing of their end.
     pub hand_over: Span,
+    /// The threads that carry large envelopes beside a message thread.
+    pub lanes: Option<MeasuredLanes>,
     /// What takes a core away for a while, again and again: interruptions by kind.
     pub noise: Vec<NoiseKind>,
     /// The way between tasks on one host.
@@ -60,6 +65,16 @@ pub struct EnvelopeCost {
     pub fixed: Span,
     /// The cost of each of its bytes.
     pub per_byte: SecondsPerByte,
+}
+
+/// What was measured of lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredLanes {
+    /// The number of threads.
+    pub threads: NonZeroU32,
+    /// How many times as fast as a message thread they are together.
+    pub speed_up: f64,
 }
 
 /// Interruptions of one kind, at random times.
@@ -119,6 +134,7 @@ impl Calibration {
             operation: self.operation.0,
             hand_over: self.hand_over.0,
             gathers: true,
+            lanes: self.lanes.map(|it| Lanes { threads: it.threads, speed_up: it.speed_up }),
         }
     }
 
@@ -146,6 +162,13 @@ impl Calibration {
         found.unless((0.0..=10.0).contains(&self.polling), "calibration.polling", || {
             format!("{} must be at least 0 and at most 10", self.polling)
         });
+        if let Some(lanes) = self.lanes {
+            found.unless(
+                (0.1..=100.0).contains(&lanes.speed_up),
+                "calibration.lanes.speed_up",
+                || format!("{} must be at least 0.1 and at most 100", lanes.speed_up),
+            );
+        }
         if let Some(crowded) = self.crowded {
             found.unless((0.01..=1.0).contains(&crowded), "calibration.crowded", || {
                 format!("{crowded} must be at least 0.01 and at most 1")

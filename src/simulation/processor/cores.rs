@@ -27,7 +27,7 @@ pub(super) struct Cores {
     at: Time,
     /// The pieces that run, the next to end last.
     running: Vec<Running>,
-    /// The lanes that poll, each with the time at which it gives up; the first to do so first.
+    /// The queues that poll, each with the time at which it gives up; the first to do so first.
     pollers: VecDeque<(Time, usize)>,
     /// The share of a runnable thread that a thread that polls takes.
     polling: f64,
@@ -41,7 +41,7 @@ pub(super) struct Cores {
 struct Running {
     finish: f64,
     number: Number,
-    lane: usize,
+    queue: usize,
     threads: u32,
 }
 
@@ -63,20 +63,20 @@ impl Cores {
         self.crowded = share;
     }
 
-    /// The message thread of `lane` begins to poll. None that polls gives up later than `until`.
-    pub(super) fn begin_polling(&mut self, now: Time, lane: usize, until: Time) {
+    /// The message thread of `queue` begins to poll. None that polls gives up later than `until`.
+    pub(super) fn begin_polling(&mut self, now: Time, queue: usize, until: Time) {
         if self.polling > 0.0 {
             self.serve(now);
-            self.pollers.push_back((until, lane));
+            self.pollers.push_back((until, queue));
             self.find_next();
         }
     }
 
-    /// The message thread of `lane` no longer polls, if it did.
-    pub(super) fn end_polling(&mut self, now: Time, lane: usize) {
-        if self.pollers.iter().any(|(_, other)| *other == lane) {
+    /// The message thread of `queue` no longer polls, if it did.
+    pub(super) fn end_polling(&mut self, now: Time, queue: usize) {
+        if self.pollers.iter().any(|(_, other)| *other == queue) {
             self.serve(now);
-            self.pollers.retain(|(_, other)| *other != lane);
+            self.pollers.retain(|(_, other)| *other != queue);
             self.find_next();
         }
     }
@@ -86,18 +86,18 @@ impl Cores {
         self.next
     }
 
-    /// Begins a piece of `lane` that takes `span` \[ns\] at full speed, on `threads` threads; no
+    /// Begins a piece of `queue` that takes `span` \[ns\] at full speed, on `threads` threads; no
     /// more of them run than there are cores.
     pub(super) fn begin(
         &mut self,
         now: Time,
-        (lane, number): (usize, Number),
+        (queue, number): (usize, Number),
         span: f64,
         threads: u32,
     ) {
         self.serve(now);
         let threads = threads.min(self.cores);
-        let new = Running { finish: self.served + span, number, lane, threads };
+        let new = Running { finish: self.served + span, number, queue, threads };
         self.threads += u64::from(threads);
         let ends_after = |other: &Running| {
             other.finish.total_cmp(&new.finish).then(other.number.cmp(&number)).is_gt()
@@ -107,20 +107,20 @@ impl Cores {
         self.find_next();
     }
 
-    /// Ends the piece whose end is `now`, the next end. Returns its lane.
+    /// Ends the piece whose end is `now`, the next end. Returns its queue.
     pub(super) fn end(&mut self, now: Time) -> usize {
         assert_eq!(self.next.map(|(at, _)| at), Some(now), "a piece ends at its host's next end");
         self.serve(now);
         let ended = self.running.pop().expect("a host with a next end runs something");
         self.threads -= u64::from(ended.threads);
         self.find_next();
-        ended.lane
+        ended.queue
     }
 
-    /// Stops the piece of `lane` before its end. Returns what is left of it at full speed \[ns\].
-    pub(super) fn stop(&mut self, now: Time, lane: usize) -> f64 {
+    /// Stops the piece of `queue` before its end. Returns what is left of it at full speed \[ns\].
+    pub(super) fn stop(&mut self, now: Time, queue: usize) -> f64 {
         self.serve(now);
-        let place = self.running.iter().position(|piece| piece.lane == lane);
+        let place = self.running.iter().position(|piece| piece.queue == queue);
         let stopped = self.running.remove(place.expect("a piece is stopped while it runs"));
         self.threads -= u64::from(stopped.threads);
         self.find_next();
@@ -230,8 +230,8 @@ mod tests {
     fn crowded_cores_do_less_in_all_and_others_do_not() {
         let mut host = Cores::new(2);
         host.set_crowded(0.5);
-        for lane in 0..3 {
-            host.begin(Time(0), (lane, lane as u64), 100.0, 1);
+        for queue in 0..3 {
+            host.begin(Time(0), (queue, queue as u64), 100.0, 1);
         }
         assert_eq!(host.next(), Some((Time(300), 0)), "at a half of two thirds of a core");
         host.stop(Time(150), 2);
@@ -264,8 +264,8 @@ mod tests {
     #[test]
     fn pieces_that_end_at_one_time_end_in_the_order_in_which_they_began() {
         let mut host = Cores::new(8);
-        for (lane, number) in [(7, 0), (3, 1), (5, 2)] {
-            host.begin(Time(0), (lane, number), 100.0, 1);
+        for (queue, number) in [(7, 0), (3, 1), (5, 2)] {
+            host.begin(Time(0), (queue, number), 100.0, 1);
         }
         let order: Vec<usize> = (0..3).map(|_| host.end(Time(100))).collect();
         assert_eq!(order, [7, 3, 5]);

@@ -13,9 +13,9 @@ impl<T> Processors<T> {
         self.end_polling(now, task);
         self.is_frozen[task] = true;
         for id in self.lanes_of(task) {
-            let lane = &mut self.lanes[id];
-            if !lane.pieces.is_empty() {
-                lane.stopped = Some(self.hosts[lane.cores].stop(now, id));
+            let queue = &mut self.queues[id];
+            if !queue.pieces.is_empty() {
+                queue.stopped = Some(self.hosts[queue.cores].stop(now, id));
             }
         }
         self.reschedule_all(task);
@@ -25,10 +25,10 @@ impl<T> Processors<T> {
     pub(in crate::simulation) fn thaw(&mut self, now: Time, task: usize, frozen: Duration) {
         self.is_frozen[task] = false;
         for id in self.lanes_of(task) {
-            let lane = &mut self.lanes[id];
-            lane.idle_since = lane.idle_since.after(frozen);
-            if let Some(left) = lane.stopped.take() {
-                lane.began = lane.began.after(frozen);
+            let queue = &mut self.queues[id];
+            queue.idle_since = queue.idle_since.after(frozen);
+            if let Some(left) = queue.stopped.take() {
+                queue.began = queue.began.after(frozen);
                 self.run(now, id, left);
             } else {
                 self.begin_next(now, id);
@@ -47,9 +47,9 @@ impl<T> Processors<T> {
             }
             let Some(left) = self.stop(now, id) else { continue };
             let scaled = left * scale;
-            self.lanes[id].whole += scaled - left;
+            self.queues[id].whole += scaled - left;
             if self.is_frozen[task] {
-                self.lanes[id].stopped = Some(scaled);
+                self.queues[id].stopped = Some(scaled);
             } else {
                 self.run(now, id, scaled);
             }
@@ -73,8 +73,8 @@ impl<T> Processors<T> {
         }
         for id in self.lanes_of(task) {
             let is_device = matches!(self.place(id).1, Part::Device(_));
-            for index in 0..self.lanes[id].pieces.len() {
-                let piece = &mut self.lanes[id].pieces[index];
+            for index in 0..self.queues[id].pieces.len() {
+                let piece = &mut self.queues[id].pieces[index];
                 if !is_its(&piece.then) {
                     continue;
                 }
@@ -90,11 +90,11 @@ impl<T> Processors<T> {
         self.reschedule_all(task);
     }
 
-    /// Lets the first piece of a lane end after at most `most`, or longer if its task is slow.
+    /// Lets the first piece of a queue end after at most `most`, or longer if its task is slow.
     fn cut_first(&mut self, now: Time, id: usize, most: Duration) {
-        let left = self.hosts[self.lanes[id].cores].stop(now, id);
+        let left = self.hosts[self.queues[id].cores].stop(now, id);
         let kept = left.min(most.as_nanos() as f64 * self.slowdown_of(id));
-        self.lanes[id].whole -= left - kept;
+        self.queues[id].whole -= left - kept;
         self.run(now, id, kept);
     }
 
@@ -105,9 +105,9 @@ impl<T> Processors<T> {
         self.polling[task].begin_anew();
         for id in self.lanes_of(task) {
             let left = self.stop(now, id);
-            let pieces = std::mem::take(&mut self.lanes[id].pieces);
+            let pieces = std::mem::take(&mut self.queues[id].pieces);
             if let (Some(left), Some(first)) = (left, pieces.front()) {
-                self.count(task, first, nanoseconds(self.lanes[id].whole - left));
+                self.count(task, first, nanoseconds(self.queues[id].whole - left));
             }
             dropped.extend(pieces.into_iter().map(|piece| piece.then));
         }

@@ -26,7 +26,7 @@ fn rest(processors: &mut Processors<&'static str>) -> Vec<(u64, &'static str)> {
 
 /// Two tasks on one host of so many cores.
 fn together(cores: u32) -> Processors<&'static str> {
-    Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 0 }; 2], &[cores])
+    Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 0, has_lanes: false }; 2], &[cores])
 }
 
 #[test]
@@ -44,8 +44,10 @@ fn a_part_of_a_processor_does_one_piece_after_another_and_the_parts_go_on_side_b
 #[test]
 fn two_tasks_on_one_core_take_twice_as_long_and_on_hosts_of_their_own_as_long_as_alone() {
     let mut shared = together(1);
-    let mut apart =
-        Processors::new([0, 1].map(|host| Layout { host, cpus: 1, gpus: 0 }).into(), &[1, 1]);
+    let mut apart = Processors::new(
+        [0, 1].map(|host| Layout { host, cpus: 1, gpus: 0, has_lanes: false }).into(),
+        &[1, 1],
+    );
     for processors in [&mut shared, &mut apart] {
         processors.give(Time(0), 0, Device(0), piece("a", 1_000));
         processors.give(Time(0), 1, Device(0), piece("b", 1_000));
@@ -161,7 +163,7 @@ fn a_slow_task_is_slow_only_while_its_fault_lasts() {
 fn noise_interrupts_what_runs_on_the_cores_of_a_host_and_no_accelerator() {
     let noise = Noise { every: ns(1_000_000), span: ns(1_000) };
     let noise = Interruptions::new(&[noise], stream(1, &["noise"]));
-    let layout = Layout { host: 0, cpus: 1, gpus: 1 };
+    let layout = Layout { host: 0, cpus: 1, gpus: 1, has_lanes: false };
     let mut processors = Processors::new(vec![layout], &[4]).with_noise(vec![noise]);
     let mut took = |part, now| {
         processors.give(Time(now), 0, part, piece("a", 1_000_000_000));
@@ -211,7 +213,8 @@ fn a_slow_fault_that_begins_or_ends_during_a_freeze_counts_from_the_thaw_on() {
 
 #[test]
 fn a_slow_task_copies_between_memories_as_fast_as_others() {
-    let mut processors = Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 1 }], &[1]);
+    let mut processors =
+        Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 1, has_lanes: false }], &[1]);
     processors.set_slowdown(Time(0), 0, 2.0);
     processors.give(Time(0), 0, Device(1), piece("gpu", 100));
     processors.give(Time(0), 0, Part::Link(0), Piece { activity: None, ..piece("copy", 100) });
@@ -274,7 +277,7 @@ fn a_piece_that_is_cut_short_ends_after_the_cost_of_that_and_those_behind_it_tak
 
 #[test]
 fn accelerators_and_their_links_take_nothing_of_the_cores_and_go_on_side_by_side() {
-    let layout = Layout { host: 0, cpus: 1, gpus: 2 };
+    let layout = Layout { host: 0, cpus: 1, gpus: 2, has_lanes: false };
     let mut processors = Processors::new(vec![layout], &[1]);
     let pieces = [
         (Device(0), "cpu"),
@@ -294,7 +297,8 @@ fn accelerators_and_their_links_take_nothing_of_the_cores_and_go_on_side_by_side
 
 #[test]
 fn a_frozen_task_stops_its_accelerators_and_its_copies() {
-    let mut processors = Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 1 }], &[1]);
+    let mut processors =
+        Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 1, has_lanes: false }], &[1]);
     processors.give(Time(0), 0, Device(1), piece("gpu", 100));
     processors.give(Time(0), 0, Part::Link(2), piece("copy", 30));
     processors.freeze(Time(20), 0);

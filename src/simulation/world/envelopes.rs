@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use crate::runtime::{Encoding, PeerMessage};
 use crate::simulation::chore::Chore;
+use crate::simulation::critical_path::Part as PathPart;
 use crate::simulation::events::{Envelope, Event};
+use crate::simulation::hosts::Lanes;
 use crate::simulation::network::Delivery;
-use crate::simulation::processor::{Activity, WokenBy};
+use crate::simulation::processor::{Activity, Part, Piece, WokenBy};
+use crate::transport::SPREAD_ENVELOPE;
 use crate::units::Bytes;
 
 use super::{Action, World};
@@ -33,7 +36,11 @@ impl World {
             None => self.do_on_thread(from, (Activity::Sending, coding), Chore::Prepare),
         }
         if !of_bytes.is_zero() {
-            self.do_on_thread(from, (Activity::Sending, of_bytes), Chore::SendBytes);
+            let sending = (Activity::Sending, of_bytes);
+            match self.lanes_for(from, to, size) {
+                Some(lanes) => self.do_on_lanes((from, lanes), sending, Chore::SendBytes),
+                None => self.do_on_thread(from, sending, Chore::SendBytes),
+            }
         }
     }
 
@@ -77,13 +84,39 @@ impl World {
 
     /// Has the message thread of `to` decode the bytes of an envelope while they come: packets are
     /// encoded, carried and decoded at the same time.
-    pub(super) fn take_in_bytes(&mut self, to: usize, size: Bytes) {
+    pub(super) fn take_in_bytes(&mut self, from: usize, to: usize, size: Bytes) {
         let Some(thread) = self.message_thread.as_ref().filter(|_| self.links.is_up(to)) else {
             return;
         };
-        let cost = thread.receive.of_bytes(size);
+        let receiving = (Activity::Receiving, thread.receive.of_bytes(size));
+        if let Some(lanes) = self.lanes_for(from, to, size) {
+            return self.do_on_lanes((to, lanes), receiving, Chore::Nothing);
+        }
         self.wake_thread(to, WokenBy::Envelope);
-        self.do_on_thread(to, (Activity::Receiving, cost), Chore::Nothing);
+        self.do_on_thread(to, receiving, Chore::Nothing);
+    }
+
+    /// The lanes that an envelope takes, if it is long enough and both ends have some.
+    fn lanes_for(&self, from: usize, to: usize, size: Bytes) -> Option<Lanes> {
+        let is_spread = size.0 >= SPREAD_ENVELOPE as u64 && from != to;
+        let [one, other] = [from, to].map(|task| self.lanes[task].filter(|_| is_spread));
+        let (one, other) = (one?, other?);
+        Some(if one.threads < other.threads { one } else { other })
+    }
+
+    /// Has the lanes of `task` do what would take its message thread so long.
+    fn do_on_lanes(
+        &mut self,
+        (task, lanes): (usize, Lanes),
+        (activity, span): (Activity, Duration),
+        chore: Chore,
+    ) {
+        let Lanes { threads, speed_up } = lanes;
+        let (span, threads) = (span.div_f64(speed_up), threads.get());
+        let then = self.errand(PathPart::MessageThread, chore);
+        let activity = Some(activity);
+        let piece = Piece { span, activity, operations: Duration::ZERO, threads, then };
+        self.processors.give(self.now, task, Part::Lanes, piece);
     }
 
     /// Hands an envelope that has arrived to the actors, once their message thread has received it.
@@ -93,7 +126,21 @@ impl World {
         let Some(thread) = self.message_thread.as_ref().filter(|_| is_received) else {
             return self.hand_over(delivery, actions);
         };
-        let cost = thread.receive.fixed + self.coding_time(to, &delivery.payload);
+        match self.lanes_for(from, to, delivery.size) {
+            Some(lanes) if !thread.receive.of_bytes(delivery.size).is_zero() => {
+                // It is whole once all its bytes are decoded, which wait there before it.
+                let whole = (Activity::Receiving, Duration::ZERO);
+                self.do_on_lanes((to, lanes), whole, Chore::Decoded(Box::new(delivery)));
+            }
+            _ => self.receive(delivery),
+        }
+    }
+
+    /// Has the message thread of its receiver hand an envelope to the actors.
+    pub(super) fn receive(&mut self, delivery: Delivery<Envelope>) {
+        let to = delivery.to;
+        let fixed = self.message_thread.as_ref().map_or(Duration::ZERO, |it| it.receive.fixed);
+        let cost = fixed + self.coding_time(to, &delivery.payload);
         self.wake_thread(to, WokenBy::Envelope);
         self.do_on_thread(to, (Activity::Receiving, cost), Chore::Receive(Box::new(delivery)));
     }

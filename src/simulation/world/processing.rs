@@ -19,6 +19,7 @@ use crate::simulation::cluster::Cluster;
 use crate::simulation::critical_path::Part as PathPart;
 use crate::simulation::device::Span;
 use crate::simulation::gpus::Hop;
+use crate::simulation::hosts::Lanes;
 use crate::simulation::network::NetworkSpec;
 use crate::simulation::noise::Interruptions;
 use crate::simulation::processor::{
@@ -36,7 +37,8 @@ pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Er
     let cores = cluster.hosts.as_ref().map_or(u32::MAX, |hosts| hosts.cores.get());
     let layout = |(host, task): (&usize, &TaskName)| {
         let gpus = cluster.gpus.get(task).map_or(0, |gpus| gpus.count.get() as usize);
-        Layout { host: *host, cpus: cluster.devices.get() as usize, gpus }
+        let has_lanes = lanes(cluster, task).is_some();
+        Layout { host: *host, cpus: cluster.devices.get() as usize, gpus, has_lanes }
     };
     let layouts = host_of.iter().zip(tasks).map(layout).collect();
     let processors =
@@ -46,6 +48,15 @@ pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Er
             processors.that_poll(thread.patience, thread.polling).with_crowding(thread.crowded)
         }
         None => processors,
+    }
+}
+
+/// The lanes of a task.
+pub(super) fn lanes(cluster: &Cluster, task: &TaskName) -> Option<Lanes> {
+    let lanes = cluster.message_thread.as_ref()?.lanes?;
+    match &cluster.hosts {
+        Some(hosts) => lanes.of_threads(hosts.share_of(task)),
+        None => Some(lanes),
     }
 }
 
@@ -178,6 +189,7 @@ impl World {
             Part::MessageThread => (EventKind::ChoreDone, 0),
             Part::Device(device) => (EventKind::WorkDone, device as u64),
             Part::Link(link) => (EventKind::CopyDone, link as u64),
+            Part::Lanes => (EventKind::LanesDone, 0),
         };
         self.audit.record(self.now, kind, [task as u64, part]);
         match errand.chore {
@@ -186,6 +198,7 @@ impl World {
                 self.send_bytes(task, to, size);
                 self.network.send(self.now, task, to, size, envelope);
             }
+            Chore::Decoded(delivery) => self.receive(*delivery),
             Chore::Receive(delivery) => self.hand_over(*delivery, actions),
             Chore::HandOver { device, kernels, span, threads } => {
                 self.run(task, device, kernels, (span, threads));
@@ -267,7 +280,7 @@ impl World {
     }
 
     /// A chore that begins because of what happens now.
-    fn errand(&self, part: PathPart, chore: Chore) -> Errand {
+    pub(super) fn errand(&self, part: PathPart, chore: Chore) -> Errand {
         Errand { cause: self.history.current(), part, chore }
     }
 
@@ -297,8 +310,7 @@ impl World {
             return (1, None);
         };
         let name = &self.tasks[task];
-        let sharing = hosts.tasks.iter().find(|host| host.contains(name)).map_or(1, Vec::len);
-        let share = (hosts.cores.get() / sharing as u32).max(1);
+        let share = hosts.share_of(name);
         let told = self.num_cores[task].map(|told| told.get().min(hosts.cores.get()));
         let threads = told.unwrap_or(share);
         (threads, told.map(|_| f64::from(share) / f64::from(threads)))

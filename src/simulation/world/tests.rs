@@ -2,6 +2,7 @@
 
 mod books;
 mod gathering;
+mod lanes;
 mod processing;
 
 use std::collections::BTreeMap;

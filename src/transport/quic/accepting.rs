@@ -86,7 +86,7 @@ async fn introductions<M: Payload>(
     let peer = node.find_or_add(&hello.task);
     let epoch = peer.greet(node, Side::Accepted, &hello)?;
     let control = introduce(connection, &node.hello(epoch)).await?;
-    let link = Rc::new(Link::new(connection.clone(), Side::Accepted));
+    let link = Rc::new(Link::new(connection.clone(), Side::Accepted, hello.lanes));
     if !peer.join(&link, epoch) {
         link.connection.close(Close::Lost.code(), b"the connection was lost meanwhile");
         return Ok(());
@@ -98,7 +98,11 @@ async fn introductions<M: Payload>(
 
 /// Checks that the other end's certificate has the name that the other end claims, and that it is
 /// not this task.
-fn check_name<M>(node: &Node<M>, connection: &Connection, hello: &Hello) -> Result<(), Refusal> {
+pub(super) fn check_name<M>(
+    node: &Node<M>,
+    connection: &Connection,
+    hello: &Hello,
+) -> Result<(), Refusal> {
     let certificates = connection
         .peer_identity()
         .and_then(|any| any.downcast::<Vec<CertificateDer<'static>>>().ok());

@@ -77,13 +77,13 @@ async fn connect<M: Payload>(
             return Err(Refusal::Name(hello.task));
         }
         let epoch = peer.greet(node, Side::Dialed, &hello)?;
-        Ok((control, from_peer, hello.epoch, epoch))
+        Ok((control, from_peer, hello, epoch))
     };
-    let (control, from_peer, theirs, epoch) = greeted.await.inspect_err(|refusal: &Refusal| {
+    let (control, from_peer, hello, epoch) = greeted.await.inspect_err(|refusal: &Refusal| {
         connection.close(refusal.close().code(), refusal.to_string().as_bytes());
     })?;
-    let link = Rc::new(Link::new(connection, Side::Dialed));
-    if theirs != epoch || !peer.join(&link, epoch) {
+    let link = Rc::new(Link::new(connection, Side::Dialed, hello.lanes));
+    if hello.epoch != epoch || !peer.join(&link, epoch) {
         link.connection.close(Close::Lost.code(), b"the connection was lost meanwhile");
         return Err(Refusal::Silent);
     }

@@ -7,11 +7,12 @@ use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use quinn::{Endpoint, Runtime, TokioRuntime};
-use tokio::sync::Notify;
+use quinn::{Endpoint, EndpointConfig, Runtime, TokioRuntime};
+use tokio::sync::{Notify, mpsc};
 
-use super::super::Payload;
+use super::super::{Identity, Payload};
 use super::handshakes::Handshakes;
+use super::lanes::threads::{Arrival, LaneThreads, Servers};
 use super::node::{Node, Roles, peers, server_config};
 use super::rebirth::endpoint_config;
 use super::security::incarnation;
@@ -23,12 +24,12 @@ use crate::clock::WallClock;
 /// The largest packet that is received \[bytes\]: the largest that a system can deliver.
 const MAX_PACKET: u16 = 65_527;
 
-type Bound<M> = (Rc<Node<M>>, SocketAddr);
+type Bound<M> = (Rc<Node<M>>, SocketAddr, mpsc::Receiver<Arrival>);
 
 /// Makes a task's QUIC transport, which listens.
 pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError> {
-    let QuicConfig { cluster, roster, task, run, identity, listen, socket, silence, limits } =
-        config;
+    let QuicConfig { cluster, roster, task, run, identity, .. } = config;
+    let QuicConfig { listen, socket, silence, lanes, limits, .. } = config;
     let address = cluster.task_address(&task)?.to_owned();
     let roles = Roles::new(&task, &identity)?;
     let peers = peers::<M>(&cluster);
@@ -50,16 +51,26 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         let socket = Arc::new(CappedSocket::new(runtime.wrap_udp_socket(socket)?));
         // Until a connection comes, which has settings of its own.
         let listening = server_config(&roles.server, transport(None, silence));
-        let mut settings = endpoint_config(&identity);
-        settings.max_udp_payload_size(MAX_PACKET).expect("it is above the minimum of QUIC");
-        let endpoint =
-            Endpoint::new_with_abstract_socket(settings, Some(listening), socket, runtime)?;
-        Ok((endpoint, local_addr, buffers))
+        let endpoint = Endpoint::new_with_abstract_socket(
+            endpoint_settings(&identity),
+            Some(listening),
+            socket,
+            runtime,
+        )?;
+        let servers = [Some(buffers), None]
+            .map(|loopback| server_config(&roles.server, transport(loopback, silence)));
+        let [loopback, other] = servers;
+        let (lanes, arrivals) = LaneThreads::start(
+            lanes,
+            local_addr.ip(),
+            silence,
+            Servers::new(loopback, other),
+            || endpoint_settings(&identity),
+        )?;
+        Ok(((endpoint, local_addr, buffers), (lanes, arrivals)))
     };
-    let (endpoint, local_addr, buffers) = bound().map_err(|source| QuicError::Bind {
-        task: task.clone(),
-        address: address.clone(),
-        source,
+    let ((endpoint, local_addr, buffers), (lanes, arrivals)) = bound().map_err(|source| {
+        QuicError::Bind { task: task.clone(), address: address.clone(), source }
     })?;
     let node = Node {
         task,
@@ -72,6 +83,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         clock: WallClock::new(),
         endpoint,
         buffers,
+        lanes,
         roles: RefCell::new(roles),
         peers: RefCell::new(peers),
         inbox: RefCell::new(None),
@@ -82,7 +94,13 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         is_unflushed: Cell::new(false),
         progress: Notify::new(),
     };
-    Ok((Rc::new(node), local_addr))
+    Ok((Rc::new(node), local_addr, arrivals))
+}
+
+fn endpoint_settings(identity: &Identity) -> EndpointConfig {
+    let mut settings = endpoint_config(identity);
+    settings.max_udp_payload_size(MAX_PACKET).expect("it is above the minimum of QUIC");
+    settings
 }
 
 /// The port of `host:port`.

@@ -77,6 +77,21 @@ pub(super) struct Hello {
     pub(super) incarnation: u64,
     /// The number of times that the two tasks have lost each other, as far as the sender knows.
     pub(super) epoch: u64,
+    /// The ports of the sender's lanes.
+    pub(super) lanes: Vec<u16>,
+    /// Of a lane: its place.
+    pub(super) lane: Option<LanePlace>,
+}
+
+/// The place of a lane among those of its link, as the one who opens it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LanePlace {
+    /// Its number, from 0.
+    pub(super) number: u16,
+    /// The number of lanes.
+    pub(super) count: u16,
+    /// Whether the one who opens it has dialed the link that it belongs to.
+    pub(super) of_dialed: bool,
 }
 
 /// The reason why there is no connection to a peer.

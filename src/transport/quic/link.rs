@@ -5,6 +5,9 @@ use std::cell::Cell;
 use quinn::Connection;
 use tokio::sync::{Notify, Semaphore};
 
+use super::hello::Close;
+use super::lanes::of_link::LinkLanes;
+
 /// The side that has opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -22,6 +25,8 @@ pub(super) struct Link {
     pub(super) wake: Notify,
     /// Limits the large envelopes that are written at the same time; the others wait in order.
     pub(super) large: Semaphore,
+    /// Further connections, for large envelopes.
+    pub(super) lanes: LinkLanes,
     pub(super) sent: Farewell,
     pub(super) received: Farewell,
 }
@@ -45,10 +50,18 @@ pub(super) struct Farewell {
 }
 
 impl Link {
-    pub(super) fn new(connection: Connection, side: Side) -> Self {
+    /// A link to a peer that has lanes at `ports`.
+    pub(super) fn new(connection: Connection, side: Side, ports: Vec<u16>) -> Self {
         let (sent, received) = (Farewell::default(), Farewell::default());
         let (wake, large) = (Notify::new(), Semaphore::new(LARGE_AT_ONCE));
-        Self { connection, side, is_alive: Cell::new(true), wake, large, sent, received }
+        let (is_alive, lanes) = (Cell::new(true), LinkLanes::to(ports));
+        Self { connection, side, is_alive, wake, large, lanes, sent, received }
+    }
+
+    /// Closes the connection, and its lanes.
+    pub(super) fn close(&self, close: Close, reason: &str) {
+        self.connection.close(close.code(), reason.as_bytes());
+        self.lanes.close(close.code(), reason.as_bytes());
     }
 
     /// Asks the sender to send `Bye` after all else.

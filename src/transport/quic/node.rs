@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
@@ -17,6 +18,7 @@ use tokio::sync::Notify;
 use super::super::{Identity, Inbox, Loss, Messages, Payload, PeerId};
 use super::handshakes::{Handshakes, MOST_WAITING, Waiting};
 use super::hello::Hello;
+use super::lanes::threads::{LaneThreads, Servers};
 use super::peer::Peer;
 use super::security::roles;
 use super::settings::transport;
@@ -55,6 +57,7 @@ pub(super) struct Node<M> {
     pub(super) endpoint: Endpoint,
     /// The buffers of its socket.
     pub(super) buffers: SocketBuffers,
+    pub(super) lanes: LaneThreads,
     pub(super) roles: RefCell<Roles>,
     /// The peers, by id.
     pub(super) peers: RefCell<Vec<Rc<Peer<M>>>>,
@@ -125,7 +128,8 @@ impl<M: Payload> Node<M> {
     pub(super) fn hello(&self, epoch: u64) -> Hello {
         let (run, settings) = (self.run.to_string(), Arc::clone(&self.run.settings));
         let task = self.task.clone();
-        Hello { run, settings, task, incarnation: self.incarnation, epoch }
+        let (incarnation, lanes) = (self.incarnation, self.lanes.ports());
+        Hello { run, settings, task, incarnation, epoch, lanes, lane: None }
     }
 
     pub(super) fn client_config(&self, is_loopback: bool) -> ClientConfig {
@@ -142,11 +146,17 @@ impl<M: Payload> Node<M> {
     pub(super) fn renew(&self, identity: &Identity) -> Result<(), QuicError> {
         self.roles.replace(Roles::new(&self.task, identity)?);
         self.endpoint.set_server_config(Some(self.server_config(false)));
+        self.lanes.renew(Servers::new(self.server_config(true), self.server_config(false)));
         Ok(())
     }
 
     fn transport(&self, is_loopback: bool) -> Arc<TransportConfig> {
         transport(is_loopback.then_some(self.buffers), self.silence)
+    }
+
+    /// All its endpoints: the actors' thread's, then those of its lanes.
+    pub(super) fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        iter::once(&self.endpoint).chain(self.lanes.endpoints())
     }
 
     pub(super) fn deliver(&self, from: PeerId, messages: Messages<M>) {

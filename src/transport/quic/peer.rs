@@ -222,7 +222,7 @@ impl<M: Payload> Peer<M> {
         for link in &links {
             link.is_alive.set(false);
             if loss != Loss::Stopped {
-                link.connection.close(close.code(), loss.to_string().as_bytes());
+                link.close(close, &loss.to_string());
             }
             link.wake.notify_one();
         }

@@ -1,8 +1,11 @@
 //! Receives from a connection into the inbox, and interprets the end of a connection.
 
+use std::any::Any;
+use std::panic::resume_unwind;
 use std::rc::Rc;
 
 use quinn::{ConnectionError, RecvStream};
+use tokio::sync::mpsc;
 
 use super::super::wire::{Frame, FrameDecoder, Kind, WireError};
 use super::super::{Loss, Payload};
@@ -26,6 +29,25 @@ pub(super) fn start<M: Payload>(
     node.spawn(receiver.clone().read(control, Stream::Control));
     node.spawn(receiver.accept());
     silence::watch(node, peer, link);
+}
+
+/// An envelope that has come over lanes, or why there are no more.
+pub(super) type Carried = Result<Frame, LaneError>;
+
+pub(super) enum LaneError {
+    Refused(Refusal),
+    Panic(Box<dyn Any + Send>),
+}
+
+/// Receives what the lanes of `link` carry, until they end.
+pub(super) fn read_lanes<M: Payload>(
+    node: &Rc<Node<M>>,
+    peer: &Rc<Peer<M>>,
+    link: &Rc<Link>,
+    carried: mpsc::Receiver<Carried>,
+) {
+    let receiver = Receiver { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link) };
+    node.spawn(receiver.take_carried(carried));
 }
 
 struct Receiver<M> {
@@ -58,19 +80,43 @@ impl<M: Payload> Receiver<M> {
                 Err(error) => break error,
             }
         };
-        if self.link.is_alive.get() {
-            tracing::debug!(peer = %self.peer.name, %error, "the connection has ended");
-            self.peer.lose(&self.node, meaning(&error), Close::Lost);
-        }
+        self.has_ended(&error);
         self.link.wake.notify_one();
     }
 
+    async fn take_carried(self, mut carried: mpsc::Receiver<Carried>) {
+        while let Some(next) = carried.recv().await {
+            let taken = match next {
+                Ok(frame) => self.take(frame).map(|()| self.has_a_large_one()),
+                Err(LaneError::Refused(refusal)) => Err(refusal),
+                Err(LaneError::Panic(panic)) => resume_unwind(panic),
+            };
+            match taken {
+                Err(Refusal::Connection(error)) => self.has_ended(&error),
+                taken => self.has_read(taken),
+            }
+        }
+    }
+
+    /// The link or one of its lanes has ended.
+    fn has_ended(&self, error: &ConnectionError) {
+        if self.link.is_alive.get() {
+            tracing::debug!(peer = %self.peer.name, %error, "the connection has ended");
+            self.peer.lose(&self.node, meaning(error), Close::Lost);
+        }
+    }
+
     async fn read(self, mut stream: RecvStream, kind: Stream) {
-        match self.frames(&mut stream, kind).await {
+        self.has_read(self.frames(&mut stream, kind).await);
+    }
+
+    /// A stream has been read to its end, or why not.
+    fn has_read(&self, read: Result<(), Refusal>) {
+        match read {
             Ok(()) => {}
             Err(Refusal::Wire(error)) => {
                 self.node.note_refusal(self.peer.name.to_string(), error.to_string());
-                self.link.connection.close(Close::Garbage.code(), error.to_string().as_bytes());
+                self.link.close(Close::Garbage, &error.to_string());
                 if self.link.is_alive.get() {
                     self.peer.lose(&self.node, Loss::Silent, Close::Garbage);
                 }
@@ -96,10 +142,14 @@ impl<M: Payload> Receiver<M> {
             return Err(WireError::Message("it is cut short".to_owned()).into());
         }
         if kind == Stream::Large {
-            self.link.received.large.set(self.link.received.large.get() + 1);
-            self.end_if_all_is_here();
+            self.has_a_large_one();
         }
         Ok(())
+    }
+
+    fn has_a_large_one(&self) {
+        self.link.received.large.set(self.link.received.large.get() + 1);
+        self.end_if_all_is_here();
     }
 
     fn take(&self, frame: Frame) -> Result<(), Refusal> {

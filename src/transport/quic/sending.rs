@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
-use bytes::Bytes;
 use quinn::{Connection, SendStream, WriteError};
 
-use super::super::wire::{Kind, Outgoing, WireError, shared_bytes, tensor_header};
+use super::super::wire::{Kind, Outgoing, WireError};
 use super::super::{Loss, Messages, Payload};
 use super::hello::{Close, Refusal};
+use super::lanes;
 use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
@@ -96,11 +96,15 @@ impl<M: Payload> Sender<M> {
     fn begin_large(&self, frame: Outgoing, size: usize) {
         let Self { node, peer, link, .. } = self;
         let (node, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
-        link.sent.large.set(link.sent.large.get() + 1);
+        let number = link.sent.large.get();
+        link.sent.large.set(number + 1);
         link.sent.unfinished.set(link.sent.unfinished.get() + 1);
         self.node.spawn(async move {
             let turn = link.large.acquire().await;
-            let written = write_large(&link.connection, frame).await;
+            let written = match lanes::write(&node, &peer, &link, (number, frame)).await {
+                Ok(written) => written,
+                Err(frame) => write_large(&link.connection, frame).await,
+            };
             drop(turn);
             link.sent.unfinished.set(link.sent.unfinished.get() - 1);
             peer.written(&link, size);
@@ -133,20 +137,10 @@ impl<M: Payload> Sender<M> {
 
 async fn write_large(connection: &Connection, frame: Outgoing) -> Result<(), WriteError> {
     let mut stream = connection.open_uni().await?;
-    let mut head = frame.head;
-    for tensor in frame.tensors {
-        head.extend_from_slice(
-            &tensor_header(&tensor).expect("it was checked when the frame was made"),
-        );
-        stream.write_chunk(std::mem::take(&mut head).into()).await?;
-        let mut values = shared_bytes(tensor);
-        while !values.is_empty() {
-            let slice: Bytes = values.split_to(values.len().min(SLICE));
-            stream.write_chunk(slice).await?;
+    for mut piece in frame.into_pieces() {
+        while !piece.is_empty() {
+            stream.write_chunk(piece.split_to(piece.len().min(SLICE))).await?;
         }
-    }
-    if !head.is_empty() {
-        stream.write_chunk(head.into()).await?;
     }
     let _closed_connections_say_so_elsewhere = stream.finish();
     Ok(())

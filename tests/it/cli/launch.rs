@@ -366,3 +366,20 @@ fn a_launch_that_is_asked_to_stop_saves_a_checkpoint_of_its_last_step() {
     let verified = trainyard(&["checkpoint", "verify", saved.join("only").to_str().unwrap()]);
     assert_eq!(verified.code, 0, "{}", verified.err);
 }
+
+#[test]
+fn large_tensors_that_go_over_lanes_change_nothing_of_what_is_learnt() {
+    let wide = small("'sync'", "steps = 6").replace("'softmax'", "'mlp'\nhidden = [512, 512]");
+    let path = scenario("lanes", &wide);
+    let digest = |args: &[&str]| {
+        let said = trainyard(&[args, &[&path, "--json"]].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        let result: Value = serde_json::from_str(&said.out).unwrap();
+        result["runs"][0]["weights_digest"].as_str().expect("a digest").to_owned()
+    };
+    let out = folder("lanes_out");
+    let launched = digest(&["launch", "--lanes", "2", "-vv", "--out", out.to_str().unwrap()]);
+    assert_eq!(launched, digest(&["sim"]));
+    let log = fs::read_to_string(out.join("logs/worker-0.log")).unwrap();
+    assert!(log.contains("lanes are open"), "{log}");
+}

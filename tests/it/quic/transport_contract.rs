@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::prelude::*;
 use trainyard::transport::{
-    InMemoryNetwork, Inbox, Loss, Messages, Payload, PeerId, Quic, Transport,
+    InMemoryNetwork, Inbox, Loss, Messages, Payload, PeerId, Quic, QuicConfig, Transport,
 };
 use trainyard::units::Bytes;
 
-use crate::support::fixture::{on_actix, quic_network};
+use crate::support::fixture::{on_actix, quic_network_with};
 
 const JOBS: [(&str, usize); 2] = [("ps", 1), ("worker", 2)];
 
@@ -90,6 +90,8 @@ impl Kept {
 enum Kind {
     InMemory,
     Quic,
+    /// Large envelopes go over lanes, as soon as these are open.
+    QuicWithLanes,
 }
 
 /// The ends of three tasks, `ps:0` first, each with an inbox.
@@ -109,8 +111,9 @@ impl Ends {
                 let network = InMemoryNetwork::new(&cluster);
                 cluster.tasks().map(|task| network.endpoint(&task).unwrap()).collect()
             }
-            Kind::Quic => {
-                quic = quic_network(&JOBS).await.1;
+            Kind::Quic | Kind::QuicWithLanes => {
+                let lanes = if kind == Kind::QuicWithLanes { 3 } else { 0 };
+                quic = quic_network_with(&JOBS, |config| QuicConfig { lanes, ..config }).await.1;
                 quic.iter().map(|end| Rc::clone(end) as Rc<dyn Transport<Note>>).collect()
             }
         };
@@ -141,6 +144,9 @@ macro_rules! contract {
         }
         mod quic {
             $(#[test] fn $point() { super::on_actix(super::$point(super::Kind::Quic)); })*
+        }
+        mod quic_with_lanes {
+            $(#[test] fn $point() { super::on_actix(super::$point(super::Kind::QuicWithLanes)); })*
         }
     };
 }

@@ -167,7 +167,7 @@ fn der(identity: &Identity, task: &TaskName) -> (CertificateDer<'static>, Privat
     (certificate, key)
 }
 
-const PROTOCOL: &str = "trainyard/12";
+const PROTOCOL: &str = "trainyard/13";
 
 /// An introduction as a task would send it that was told nothing of the training.
 fn hello(run: &str, task: &str, incarnation: u64) -> Vec<u8> {
@@ -177,7 +177,8 @@ fn hello(run: &str, task: &str, incarnation: u64) -> Vec<u8> {
 /// The same, of a task that was told these settings.
 fn hello_told(settings: &[(&str, &str)], run: &str, task: &str, incarnation: u64) -> Vec<u8> {
     let settings: BTreeMap<&str, &str> = settings.iter().copied().collect();
-    let said = (run, settings, task, incarnation, 0u64);
+    let (epoch, lanes, lane) = (0u64, [0u16; 0].as_slice(), None::<u8>);
+    let said = (run, settings, task, incarnation, epoch, lanes, lane);
     let control = bincode::serde::encode_to_vec(said, bincode::config::standard()).unwrap();
     [&[1, 0, 0, 0], &(control.len() as u32).to_le_bytes()[..], &[0; 4], &control].concat()
 }

@@ -62,7 +62,7 @@ pub(crate) fn quic_config(
 pub(crate) async fn quic_network<M: Payload>(
     jobs: &[(&str, usize)],
 ) -> (ClusterSpec, Vec<Rc<Quic<M>>>) {
-    impatient_quic_network(jobs, Duration::from_secs(5)).await
+    quic_network_with(jobs, |config| config).await
 }
 
 /// The same; a peer that is silent for `silence` is lost.
@@ -70,12 +70,20 @@ pub(crate) async fn impatient_quic_network<M: Payload>(
     jobs: &[(&str, usize)],
     silence: Duration,
 ) -> (ClusterSpec, Vec<Rc<Quic<M>>>) {
+    quic_network_with(jobs, |config| QuicConfig { silence, ..config }).await
+}
+
+/// The same, of configurations that `change` has changed.
+pub(crate) async fn quic_network_with<M: Payload>(
+    jobs: &[(&str, usize)],
+    change: impl Fn(QuicConfig) -> QuicConfig,
+) -> (ClusterSpec, Vec<Rc<Quic<M>>>) {
     let (cluster, sockets) = loopback(jobs);
     let authority = Authority::new("test").unwrap();
     let mut ends = Vec::new();
     for (task, socket) in cluster.tasks().zip(sockets) {
         let config = quic_config(&cluster, &task, socket, &authority);
-        ends.push(Quic::bind(QuicConfig { silence, ..config }).await.unwrap());
+        ends.push(Quic::bind(change(config)).await.unwrap());
     }
     (cluster, ends)
 }

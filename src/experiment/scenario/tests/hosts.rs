@@ -1,7 +1,7 @@
 //! Tests of `[hosts]` and `[calibration]`.
 
 use super::*;
-use crate::simulation::{Hosts, MessageCost, MessageThread, Noise};
+use crate::simulation::{Hosts, Lanes, MessageCost, MessageThread, Noise};
 use crate::units::{FlopsPerSecond, SecondsPerByte};
 
 fn task(name: (&str, u32)) -> TaskName {
@@ -63,6 +63,7 @@ fn a_calibration_is_what_messages_cost_and_overrides_the_network_and_the_devices
          wake = \"20us\"\npatience = \"50us\"\n\
          polling = 0.5\ncrowded = 0.8\noperation = \"0.5us\"\n\
          hand_over = \"10us\"\n\
+         lanes = { threads = 4, speed_up = 2.5 }\n\
          noise = [{ every = \"5ms\", span = \"80us\" }]\n\
          loopback = { latency = \"12us\" }\nnetwork = { latency = \"30us\" }\n\
          compute = { rate = \"80GFLOP/s\" }",
@@ -80,6 +81,7 @@ fn a_calibration_is_what_messages_cost_and_overrides_the_network_and_the_devices
         operation: Duration::from_nanos(500),
         hand_over: us(10),
         gathers: true,
+        lanes: Some(Lanes { threads: NonZeroU32::new(4).unwrap(), speed_up: 2.5 }),
     };
     assert_eq!(scenario.message_thread, Some(expected));
     assert_eq!(scenario.noise, [Noise { every: us(5_000), span: us(80) }]);

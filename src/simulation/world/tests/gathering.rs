@@ -23,7 +23,7 @@ fn gathering(fixed: Duration, faults: &[(u32, FaultKind)]) -> World {
 }
 
 /// Posts a message of A to B, of `size` and a few bytes more.
-fn post(world: &mut World, size: usize) {
+pub(super) fn post(world: &mut World, size: usize) {
     let value = Packed::Bf16(Tensor::full([size / 2], half::bf16::ONE));
     let (step, devices) =
         (StepId { master: 1, number: 1, trains: true }, smallvec![LocalDevice::cpu(0)]);

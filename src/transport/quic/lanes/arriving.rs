@@ -1,0 +1,128 @@
+//! The lanes that peers open: joins them to their link, and takes envelopes off them.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use quinn::Connection;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::super::super::Payload;
+use super::super::super::wire::WireLimits;
+use super::super::accepting::check_name;
+use super::super::hello::{Hello, LanePlace, Refusal, introduce};
+use super::super::link::{LARGE_AT_ONCE, Side};
+use super::super::node::Node;
+use super::super::receiving::{Carried, LaneError, read_lanes};
+use super::blocks::{Gathering, arrived};
+use super::of_link::LinkLanes;
+use super::threads::Arrival;
+
+/// Joins lanes to their links, until this task's endpoints are closed.
+pub(in super::super) async fn attend<M: Payload>(
+    node: Rc<Node<M>>,
+    mut arrivals: mpsc::Receiver<Arrival>,
+) {
+    while let Some(arrival) = arrivals.recv().await {
+        let (connection, who) = (arrival.connection.clone(), arrival.hello.task.clone());
+        if let Err(refusal) = join(&node, arrival) {
+            tracing::debug!(task = %node.task, peer = %who, %refusal, "a lane is refused");
+            connection.close(refusal.close().code(), refusal.to_string().as_bytes());
+        }
+    }
+}
+
+fn join<M: Payload>(node: &Rc<Node<M>>, arrival: Arrival) -> Result<(), Refusal> {
+    let Hello { task, incarnation, epoch, lane, .. } = &arrival.hello;
+    arrival.hello.check(&node.task, &node.run)?;
+    check_name(node, &arrival.connection, &arrival.hello)?;
+    let stranger = || Refusal::Stranger(task.clone());
+    let (peer, place) = (node.find(task).ok_or_else(stranger)?, lane.ok_or(Refusal::Silent)?);
+    let is_current = peer.epoch() == *epoch && peer.incarnation() == Some(*incarnation);
+    let side = if place.of_dialed { Side::Accepted } else { Side::Dialed };
+    let link = peer.links().into_iter().find(|link| is_current && link.side == side);
+    let link = link.ok_or(Refusal::Silent)?;
+    if let Some(lanes) = link.lanes.add(place, arrival, node.lanes.threads.len())? {
+        let carried = receive(lanes, node.hello(peer.epoch()), node.limits.wire);
+        read_lanes(node, &peer, &link, carried);
+    }
+    Ok(())
+}
+
+impl LinkLanes {
+    /// Adds a lane that the peer has opened. Returns all of them with their threads, if it was the
+    /// last.
+    fn add(
+        &self,
+        place: LanePlace,
+        arrival: Arrival,
+        most: usize,
+    ) -> Result<Option<Vec<(Connection, Handle)>>, Refusal> {
+        let (number, count) = (usize::from(place.number), usize::from(place.count));
+        let mut inbound = self.inbound.borrow_mut();
+        let is_whole = !inbound.is_empty() && inbound.iter().all(Option::is_some);
+        if number >= count || count > most || is_whole {
+            return Err(Refusal::Silent);
+        }
+        // Those of an attempt before, which has failed, are given up.
+        inbound.resize_with(count, || None);
+        inbound[number] = Some((arrival.connection, arrival.thread));
+        Ok(inbound.iter().cloned().collect())
+    }
+}
+
+/// Receives from the lanes of a link, each on its thread, and tells the peer that it does.
+fn receive(
+    lanes: Vec<(Connection, Handle)>,
+    hello: Hello,
+    limits: WireLimits,
+) -> mpsc::Receiver<Carried> {
+    // As many as are sent at a time: more would fill the memory while the actors are busy.
+    let (carry, carried) = mpsc::channel(LARGE_AT_ONCE);
+    let (gathering, count) = (Arc::new(Mutex::new(Gathering::default())), lanes.len());
+    for (connection, thread) in lanes {
+        let lane = Lane { connection, gathering: Arc::clone(&gathering), carry: carry.clone() };
+        thread.spawn(lane.receive(hello.clone(), (count, limits)));
+    }
+    carried
+}
+
+struct Lane {
+    connection: Connection,
+    gathering: Arc<Mutex<Gathering>>,
+    carry: mpsc::Sender<Carried>,
+}
+
+impl Lane {
+    /// Receives until the lane is closed.
+    async fn receive(self, hello: Hello, bounds: (usize, WireLimits)) {
+        let ended = match introduce(&self.connection, &hello).await {
+            Ok(_nothing_follows) => self.accept(bounds).await,
+            Err(refusal) => refusal,
+        };
+        let _the_link_has_ended = self.carry.send(Err(LaneError::Refused(ended))).await;
+    }
+
+    async fn accept(&self, bounds: (usize, WireLimits)) -> Refusal {
+        loop {
+            let stream = match self.connection.accept_uni().await {
+                Ok(stream) => stream,
+                Err(error) => return error.into(),
+            };
+            let (gathering, carry) = (Arc::clone(&self.gathering), self.carry.clone());
+            tokio::spawn(async move {
+                let reading = async move { arrived(&gathering, stream, bounds).await };
+                let read = match tokio::spawn(reading).await {
+                    Ok(Ok(None)) => return, // others of its streams are missing
+                    Ok(Ok(Some(frame))) => Ok(frame),
+                    Ok(Err(refusal)) => Err(LaneError::Refused(refusal)),
+                    Err(failed) => match failed.try_into_panic() {
+                        Ok(panic) => Err(LaneError::Panic(panic)),
+                        Err(_ended) => return,
+                    },
+                };
+                let _the_link_has_ended = carry.send(read).await;
+            });
+        }
+    }
+}

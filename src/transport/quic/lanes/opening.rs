@@ -1,0 +1,130 @@
+//! Opens the lanes of a link, once there is something large to send.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use quinn::{ClientConfig, Connection, Endpoint};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use super::super::super::Payload;
+use super::super::super::certificates::task_domain;
+use super::super::hello::{Close, Hello, LanePlace, Refusal, introduce, listen};
+use super::super::link::{Link, Side};
+use super::super::node::Node;
+use super::super::peer::Peer;
+use super::of_link::Outbound;
+use super::{ATTEMPTS, MOST};
+
+/// Begins to open the lanes of `link`, if both ends have some and nobody does so yet.
+pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>) {
+    let lanes = &link.lanes;
+    let count = count(node, lanes.ports.len());
+    if count == 0 || lanes.attempts.get() == ATTEMPTS || lanes.is_opening.replace(true) {
+        return;
+    }
+    lanes.attempts.update(|attempts| attempts + 1);
+    let (on, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
+    node.spawn(async move {
+        match open(&on, &peer, &link, count).await {
+            Ok(lanes) if link.is_alive.get() => {
+                tracing::debug!(task = %on.task, peer = %peer.name, count, "lanes are open");
+                let _is_the_only_one_that_opens = link.lanes.outbound.set(lanes);
+            }
+            Ok(lanes) => close(lanes),
+            Err(error) => tracing::info!(
+                task = %on.task, peer = %peer.name, %error,
+                "no lanes to the task: large tensors take its one connection, and one core"
+            ),
+        }
+        link.lanes.is_opening.set(false);
+    });
+}
+
+/// The number of lanes of a link to a peer that has `theirs`: all that both ends have, but few
+/// where there are many peers, which then share the threads.
+fn count<M>(node: &Node<M>, theirs: usize) -> usize {
+    let share = (MOST / node.peers.borrow().len()).max(1);
+    node.lanes.threads.len().min(theirs).min(share)
+}
+
+async fn open<M: Payload>(
+    node: &Node<M>,
+    peer: &Peer<M>,
+    link: &Link,
+    count: usize,
+) -> Result<Outbound, Refusal> {
+    let ip = link.connection.remote_address().ip();
+    let domain = task_domain(&peer.name).map_err(|_| Refusal::Name(peer.name.clone()))?;
+    let settings = node.client_config(ip.to_canonical().is_loopback());
+    let (threads, ports) = (&node.lanes.threads, &link.lanes.ports);
+    let dial = |number: usize| -> (JoinHandle<Result<Connection, Refusal>>, Handle) {
+        // Peers begin with different threads.
+        let at = peer.id.0 as usize + number;
+        let thread = &threads[at % threads.len()];
+        let of_dialed = link.side == Side::Dialed;
+        let lane = LanePlace { number: number as u16, count: count as u16, of_dialed };
+        let dialing = dial(
+            thread.endpoint.clone(),
+            (SocketAddr::new(ip, ports[at % ports.len()]), domain.as_ref().to_owned()),
+            settings.clone(),
+            Hello { lane: Some(lane), ..node.hello(peer.epoch()) },
+            node.silence,
+        );
+        (thread.runtime.spawn(dialing), thread.runtime.clone())
+    };
+    let dialing: Vec<_> = (0..count).map(dial).collect();
+    let (mut lanes, mut failed) = (Outbound(Vec::with_capacity(count)), None);
+    for (dialing, thread) in dialing {
+        match dialing.await.unwrap_or(Err(Refusal::Silent)) {
+            Ok(connection) => lanes.0.push((connection, thread)),
+            Err(refusal) => failed = Some(refusal),
+        }
+    }
+    match failed {
+        Some(refusal) => {
+            close(lanes);
+            Err(refusal)
+        }
+        None => Ok(lanes),
+    }
+}
+
+/// Connects, introduces this task, and waits for the peer's answer: it has all lanes of the link.
+async fn dial(
+    endpoint: Endpoint,
+    (address, domain): (SocketAddr, String),
+    settings: ClientConfig,
+    hello: Hello,
+    patience: Duration,
+) -> Result<Connection, Refusal> {
+    let dialed = async {
+        let connection = endpoint.connect_with(settings, address, &domain)?.await?;
+        introduce(&connection, &hello).await?;
+        listen(&connection, patience).await?;
+        Ok(connection)
+    };
+    tokio::time::timeout(patience, dialed).await.unwrap_or(Err(Refusal::Silent))
+}
+
+/// Dials the first lane of `link`'s peer with this introduction.
+#[cfg(test)]
+pub(super) async fn dial_as<M: Payload>(
+    node: &Node<M>,
+    link: &Link,
+    hello: Hello,
+) -> Result<Connection, Refusal> {
+    let address = SocketAddr::new(link.connection.remote_address().ip(), link.lanes.ports[0]);
+    let (thread, peer) = (&node.lanes.threads[0], node.peer(super::super::super::PeerId(1)));
+    let domain = task_domain(&peer.name).expect("a task has one");
+    let to = (address, domain.as_ref().to_owned());
+    let dialing = dial(thread.endpoint.clone(), to, node.client_config(true), hello, node.silence);
+    thread.runtime.spawn(dialing).await.expect("no panic")
+}
+
+fn close(lanes: Outbound) {
+    for (lane, _) in lanes.0 {
+        lane.close(Close::Lost.code(), b"another lane can't be opened");
+    }
+}
