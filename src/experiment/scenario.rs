@@ -70,6 +70,7 @@ mod program;
 mod replicas;
 mod run;
 mod synonyms;
+mod tables;
 mod tasks;
 #[cfg(test)]
 mod tests;

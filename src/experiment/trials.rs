@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::scenario::Scenario;
+use super::scenario::{Scenario, ScenarioError};
 use super::trial::data::Shelf;
 use super::{Experiment, ExperimentError, Trial, memory};
 use crate::cluster::TaskName;
@@ -53,6 +53,10 @@ impl Experiment {
         let mut trials: Vec<Trial> = Vec::new();
         for (swept, scenario) in &scenarios {
             for run in scenario.runs.iter().filter(|run| self.wants(&run.name)) {
+                swept
+                    .iter()
+                    .try_for_each(|change| change.check_reaches(run))
+                    .map_err(ScenarioError::from)?;
                 let own = scenario.of(run);
                 fits(own, &run.name)?;
                 let mut trial = Trial::new(scenario, run, swept)?;

@@ -7,10 +7,11 @@ use std::str::FromStr;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::Scenario;
 use super::error::{ChangeError, ScenarioError, in_words, suggestion};
 use super::file::{ScenarioFile, build};
 use super::key_path::KeyPath;
+use super::tables::{merge, with_paths_spelt_out};
+use super::{RunSpec, Scenario};
 
 /// A change of one key of a scenario: its new value, written `path=value`, or its removal.
 ///
@@ -106,6 +107,19 @@ impl Change {
     pub(crate) fn key_and_value(&self) -> (String, serde_json::Value) {
         let value = self.value.as_ref().and_then(|value| serde_json::to_value(value).ok());
         (self.path.to_string(), value.unwrap_or_default())
+    }
+
+    /// Checks that the change, one of a sweep, reaches `run`: a run's own value would replace it,
+    /// and the run would be labelled with both.
+    pub(in crate::experiment) fn check_reaches(&self, run: &RunSpec) -> Result<(), ChangeError> {
+        match run.own_keys.iter().find(|own| own.overlaps(&self.path)) {
+            None => Ok(()),
+            Some(own) => Err(ChangeError::OfRunItself {
+                path: self.path.to_string(),
+                run: run.name.clone(),
+                own: own.to_string(),
+            }),
+        }
     }
 
     /// Whether it removes a key.
@@ -297,33 +311,6 @@ fn own_scenario(
     table.insert("run".to_owned(), Value::Array(vec![Value::Table(run)]));
     let file = ScenarioFile::deserialize(table).map_err(|error| rejected(&place, &error))?;
     build(file, origin, None).map_err(|error| error.within(index, text))
-}
-
-/// Expands `set`: a key such as `"program.batch"` becomes a table in a table.
-fn with_paths_spelt_out(set: Table) -> Table {
-    let mut spelt_out = Table::new();
-    for (key, mut value) in set {
-        let segments =
-            KeyPath::parse(&key).map_or_else(|| vec![key], |path| path.segments().to_vec());
-        for segment in segments[1..].iter().rev() {
-            value = Value::Table(Table::from_iter([(segment.clone(), value)]));
-        }
-        merge(&mut spelt_out, Table::from_iter([(segments[0].clone(), value)]));
-    }
-    spelt_out
-}
-
-/// Changes the keys of `table` that `changes` has. A table changes only the keys that it names; any
-/// other value replaces the old one.
-fn merge(table: &mut Table, changes: Table) {
-    for (key, value) in changes {
-        match (table.get_mut(&key), value) {
-            (Some(Value::Table(inner)), Value::Table(changes)) => merge(inner, changes),
-            (_, value) => {
-                table.insert(key, value);
-            }
-        }
-    }
 }
 
 /// Checks that no key is swept twice: the later value would replace the earlier, and a run would be

@@ -68,6 +68,20 @@ pub enum ChangeError {
         /// The values of all its sweeps.
         values: String,
     },
+    /// A run has its own value of a key that is swept.
+    #[error(
+        "`{path}` takes several values, but not in run `{run}`, which has its own `{own}`: its \
+         rows would be alike under different names; remove that from the run, or name the other \
+         runs with `--run`"
+    )]
+    OfRunItself {
+        /// The path to the key.
+        path: String,
+        /// The run's name.
+        run: String,
+        /// The key that the run sets or removes: the same, one in it, or one around it.
+        own: String,
+    },
     /// It is not written as the path to a key.
     #[error("`{0}` is no path to a key; write, for example, `compute.straggler` or `fault.0`")]
     NoPath(String),

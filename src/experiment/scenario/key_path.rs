@@ -34,9 +34,25 @@ impl KeyPath {
         }
     }
 
+    /// The path to the key `name` of the whole scenario.
+    pub(super) fn of(name: &str) -> Self {
+        Self(vec![name.to_owned()])
+    }
+
     /// The names and indices, outermost first.
     pub(super) fn segments(&self) -> &[String] {
         &self.0
+    }
+
+    /// The path to `name` in the table at this path.
+    pub(super) fn within(mut self, name: &str) -> Self {
+        self.0.push(name.to_owned());
+        self
+    }
+
+    /// Whether one is the other, or leads to it: a change of one is a change of the other.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).all(|(one, other)| one == other)
     }
 
     /// The first `length` of the names, as a path.

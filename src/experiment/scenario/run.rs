@@ -3,8 +3,10 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::key_path::KeyPath;
 use super::mistakes::Mistakes;
 use super::mode::ModeFile;
+use super::tables::paths_of;
 use super::{Compression, Scenario};
 use crate::sync::Mode;
 
@@ -19,6 +21,8 @@ pub struct RunSpec {
     pub compression: Compression,
     /// The scenario with this run's `unset` and `set`, if it has any.
     pub(super) own: Option<Box<Scenario>>,
+    /// The keys of the scenario that this run has a value of its own for, or lacks.
+    pub(super) own_keys: Vec<KeyPath>,
 }
 
 /// A run as it is typed.
@@ -41,6 +45,13 @@ impl RunFile {
     /// Whether it has settings of its own.
     pub(super) fn differs(&self) -> bool {
         !self.set.is_empty() || !self.unset.is_empty()
+    }
+
+    /// The keys of the scenario that it has a value of its own for, or lacks.
+    fn own_keys(&self) -> Vec<KeyPath> {
+        let compression = self.compression.and_then(|_| KeyPath::parse("network.compression"));
+        let unset = self.unset.iter().filter_map(|path| KeyPath::parse(path));
+        unset.chain(paths_of(&self.set)).chain(compression).collect()
     }
 
     /// Its own changes, in words; empty if it has none.
@@ -79,6 +90,11 @@ fn shown(value: &Value) -> String {
 }
 
 impl RunSpec {
+    /// A run without a name and without settings of its own.
+    pub(super) fn new(mode: Mode, compression: Compression) -> Self {
+        Self { name: String::new(), mode, compression, own: None, own_keys: Vec::new() }
+    }
+
     /// Its mode and compression, in words.
     pub fn how(&self) -> String {
         let mut how = self.mode.to_string();
@@ -119,14 +135,13 @@ pub(super) fn runs(
 ) -> Vec<RunSpec> {
     let Some(file) = file else {
         check_reduces(reduces, "run", (Mode::Async, compressed), found);
-        let run =
-            RunSpec { name: String::new(), mode: Mode::Async, compression: compressed, own: None };
+        let run = RunSpec::new(Mode::Async, compressed);
         return vec![RunSpec { name: run.how(), ..run }];
     };
     found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
     let mut runs: Vec<RunSpec> = Vec::new();
     for (index, run) in file.into_iter().enumerate() {
-        let (changes, differs) = (run.changes(), run.differs());
+        let (changes, differs, own_keys) = (run.changes(), run.differs(), run.own_keys());
         let mode = run.mode.0;
         if !differs && let Err((parameter, problem)) = mode.check(workers.max(1)) {
             found.note(format!("run[{index}].mode.{parameter}"), problem);
@@ -141,7 +156,7 @@ pub(super) fn runs(
             (mode, compression),
             found,
         );
-        let meant = RunSpec { name: String::new(), mode, compression, own: None };
+        let meant = RunSpec { own_keys, ..RunSpec::new(mode, compression) };
         let name = run.name.unwrap_or_else(|| meant.how() + &changes);
         found.printable(&name, &format!("run[{index}].name"));
         found.unless(

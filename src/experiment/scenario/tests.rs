@@ -186,9 +186,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         dataset: Source::Digits,
         runs: vec![RunSpec {
             name: "async".to_owned(),
-            mode: Mode::Async,
-            compression: Compression::None,
-            own: None,
+            ..RunSpec::new(Mode::Async, Compression::None)
         }],
     };
     assert_eq!(scenario, expected);

@@ -61,6 +61,7 @@ fn place() -> PathBuf {
     write("latin1.toml", b"name = \"gr\xfc\xdfe\"\n");
     write("binary.toml", &[0, 159, 146, 150, 255, 1, 2, 3]);
     write("unterminated.toml", b"name = \"a\n[cluster\n");
+    write("own.toml", format!("{SMALL}set = {{ program.batch = 16 }}\n").as_bytes());
     write("twice.toml", format!("{SMALL}\n[stop]\nsteps = 5\n").as_bytes());
     write("array.toml", b"cluster = [1, 2]\n");
     write("deep.toml", format!("name = {}1{}\n", "[".repeat(5000), "]".repeat(5000)).as_bytes());

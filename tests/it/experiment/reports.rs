@@ -119,6 +119,45 @@ fn each_run_is_made_once_for_each_value_of_a_sweep() -> Result<()> {
 }
 
 #[test]
+fn a_key_that_a_run_sets_or_removes_itself_can_not_be_swept_or_tuned() -> Result<()> {
+    let refused = |own: &str, sweep: &str| -> Result<String> {
+        let text = format!("{TWO}[[run]]\nname = \"mine\"\nmode = \"async\"\n{own}\n");
+        let frozen = "fault=[{ at = '1ms', freeze = 'worker:1', for = '1ms' }]";
+        let experiment = Experiment::parse(text)?.set("stop.steps=2")?.set(frozen)?;
+        let experiment = match sweep {
+            "tune" => experiment.set("tune.learning_rate=[0.1, 0.2]")?,
+            sweep => experiment.sweep(sweep)?,
+        };
+        assert!(experiment.clone().only("as it is").simulate(train).is_ok(), "{sweep}");
+        Ok(experiment.only("mine").simulate(train).err().map_or(String::new(), |e| e.to_string()))
+    };
+    let said = refused("set = { program.batch = 16 }", "program.batch=4,8")?;
+    let expected = "`program.batch` takes several values, but not in run `mine`, which has its own \
+                    `program.batch`: its rows would be alike under different names; remove that \
+                    from the run, or name the other runs with `--run`";
+    assert_eq!(said, expected);
+    let rate = "set = { program.optimizer.learning_rate = 0.1 }";
+    let optimizers = "program.optimizer={ rule = \"adam\", learning_rate = 0.1 }";
+    let cases = [
+        (rate, "tune", "its own `program.optimizer.learning_rate`"),
+        (rate, optimizers, "its own `program.optimizer.learning_rate`"),
+        ("set = { fault = [] }", "fault.0.at=1ms,2ms", "its own `fault`"),
+        (
+            "unset = [\"compute.straggler\"]",
+            "compute.straggler.sigma=0.1,0.2",
+            "its own `compute.straggler`",
+        ),
+        ("compression = \"bf16\"", "network.compression=int8", "its own `network.compression`"),
+        ("set = { program.batch = 16 }", "network.latency=1ms,2ms", ""),
+    ];
+    for (own, sweep, expected) in cases {
+        let said = refused(own, sweep)?;
+        assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
 fn what_is_launched_reports_the_weights_that_are_simulated() -> Result<()> {
     let experiment = Experiment::parse(TWO)?.seed(5);
     let simulated = experiment.simulate(train)?;
