@@ -76,28 +76,25 @@ impl RunSettings {
         self
     }
 
-    /// Writes summaries every `steps` global steps; `None` writes none.
+    /// Writes summaries every `steps` global steps; 0 or `None` writes none.
     #[must_use]
     pub fn save_summary_steps(mut self, steps: impl Into<Option<u64>>) -> Self {
         self.save_summary_steps = steps.into();
         self
     }
 
-    /// Writes a checkpoint every `steps` global steps.
-    ///
-    /// # Panics
-    /// If that is every 0 steps.
+    /// Writes a checkpoint every `steps` global steps; 0 writes none at all.
     #[must_use]
     pub fn save_checkpoints_steps(mut self, steps: u64) -> Self {
-        self.save_checkpoints = SecondOrStepTimer::every_steps(steps);
+        self.save_checkpoints = SecondOrStepTimer::every_steps_but_0(steps);
         self
     }
 
-    /// Writes a checkpoint every `seconds`. Of this and the steps, the later call counts;
-    /// TensorFlow refuses both.
+    /// Writes a checkpoint every `seconds`; 0 writes none at all. Of this and the steps, the later
+    /// call counts; TensorFlow refuses both.
     #[must_use]
     pub fn save_checkpoints_secs(mut self, seconds: u64) -> Self {
-        self.save_checkpoints = SecondOrStepTimer::every_time(Duration::from_secs(seconds));
+        self.save_checkpoints = SecondOrStepTimer::every_seconds_but_0(seconds);
         self
     }
 
@@ -116,7 +113,7 @@ impl RunSettings {
         self
     }
 
-    /// Tells the steps a second every `steps` global steps; `None` does not.
+    /// Tells the steps a second every `steps` global steps; 0 or `None` does not.
     #[must_use]
     pub fn log_step_count_steps(mut self, steps: impl Into<Option<u64>>) -> Self {
         self.log_step_count_steps = steps.into();

@@ -63,14 +63,9 @@ impl InMemoryEvaluator {
         self
     }
 
-    /// Measures also every `steps` global steps.
-    ///
-    /// # Panics
-    /// If `steps` is 0.
+    /// Measures also every `steps` global steps; opening a session refuses 0.
     #[must_use]
-    #[track_caller]
     pub fn every_steps(mut self, steps: u64) -> Self {
-        assert!(steps > 0, "there is a step between one evaluation and the next");
         self.every = Some(steps);
         self
     }
@@ -84,7 +79,7 @@ impl InMemoryEvaluator {
 
     /// The number of intervals that `global_step` has passed.
     fn round(&self, global_step: u64) -> u64 {
-        self.every.map_or(0, |every| global_step / every)
+        self.every.and_then(|every| global_step.checked_div(every)).unwrap_or(0)
     }
 
     /// Measures and reports. If only shapes are computed there is nothing to report, but it takes
@@ -122,6 +117,11 @@ impl InMemoryEvaluator {
 
 impl Hook for InMemoryEvaluator {
     fn begin(&mut self, _: &Task, graph: &Graph) -> Result<()> {
+        if self.every == Some(0) {
+            let message = "an `InMemoryEvaluator` can't measure every 0 steps; give it 1 or more, \
+                           or leave `every_steps` out to measure at the end alone";
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
         self.step = Some(graph.global_step()?.read_again());
         Ok(())
     }

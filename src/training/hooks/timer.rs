@@ -19,21 +19,41 @@ pub struct SecondOrStepTimer {
 enum Every {
     Steps(u64),
     Time(Duration),
+    Never,
 }
 
 impl SecondOrStepTimer {
-    /// Acts every `steps` steps.
-    ///
-    /// # Panics
-    /// If that is every 0 steps.
+    /// Acts every `steps` steps; 0 counts as 1, as in TensorFlow.
     pub fn every_steps(steps: u64) -> Self {
-        assert!(steps > 0, "a timer acts every so many steps, and not every 0");
         Self { every: Every::Steps(steps), last: None }
     }
 
     /// Acts after every `time`.
     pub fn every_time(time: Duration) -> Self {
         Self { every: Every::Time(time), last: None }
+    }
+
+    /// Never acts.
+    pub fn never() -> Self {
+        Self { every: Every::Never, last: None }
+    }
+
+    /// Acts every `steps` steps; never if that is 0, which turns off what a session does by itself.
+    pub(in crate::training) fn every_steps_but_0(steps: u64) -> Self {
+        if steps == 0 { Self::never() } else { Self::every_steps(steps) }
+    }
+
+    /// Acts after every `seconds`; never if that is 0.
+    pub(in crate::training) fn every_seconds_but_0(seconds: u64) -> Self {
+        match seconds {
+            0 => Self::never(),
+            _ => Self::every_time(Duration::from_secs(seconds)),
+        }
+    }
+
+    /// Whether it ever acts.
+    pub(in crate::training) fn acts(&self) -> bool {
+        !matches!(self.every, Every::Never)
     }
 
     /// Forgets when it acted last: the next question counts as the first.
@@ -44,6 +64,7 @@ impl SecondOrStepTimer {
     /// Whether to act at `step` and `now`.
     pub fn should_trigger(&self, step: u64, now: Time) -> bool {
         match (self.last, self.every) {
+            (_, Every::Never) => false,
             (None, _) => true,
             (Some((last, _)), _) if last == step => false,
             (Some((last, _)), Every::Steps(steps)) => step >= last.saturating_add(steps),
@@ -110,6 +131,14 @@ mod tests {
         timer.triggered(1, at(0.0));
         timer.reset();
         assert!(timer.should_trigger(1, at(0.0)), "the next question is the first");
+    }
+
+    /// TensorFlow's timer of 0 steps acts at every one.
+    #[test]
+    fn a_timer_of_0_steps_acts_at_every_step_and_one_that_never_acts_not_even_at_first() {
+        let steps = [(1, 0.0), (1, 0.5), (2, 1.0), (3, 1.0)];
+        assert_eq!(triggers(SecondOrStepTimer::every_steps(0), &steps), [1, 2, 3]);
+        assert!(triggers(SecondOrStepTimer::never(), &steps).is_empty());
     }
 
     #[test]

@@ -39,8 +39,8 @@ pub struct Builder {
     /// The folder of the checkpoints, if they are in one of this machine's.
     checkpoint_dir: Option<PathBuf>,
     summary_dir: Option<PathBuf>,
-    save_summaries: Option<SecondOrStepTimer>,
-    log_step_count: Option<u64>,
+    save_summaries: SecondOrStepTimer,
+    log_step_count: SecondOrStepTimer,
     save_graph_def: bool,
     session: SessionOptions,
     max_wait: Duration,
@@ -51,8 +51,8 @@ impl Builder {
     pub(super) fn new(task: &Task, graph: Graph) -> Self {
         let settings = task.run_settings();
         Self {
-            save_summaries: settings.save_summary_steps.map(SecondOrStepTimer::every_steps),
-            log_step_count: settings.log_step_count_steps,
+            save_summaries: every_so_many(settings.save_summary_steps),
+            log_step_count: every_so_many(settings.log_step_count_steps),
             save_graph_def: true,
             session: task.session_options(),
             checkpoint_every: None,
@@ -111,18 +111,15 @@ impl Builder {
         self
     }
 
-    /// Writes a checkpoint every `steps` global steps, where it keeps any.
-    ///
-    /// # Panics
-    /// If that is every 0 steps.
+    /// Writes a checkpoint every `steps` global steps, where it keeps any; 0 writes none at all.
     pub fn save_checkpoint_steps(mut self, steps: u64) -> Self {
-        self.checkpoint_every = Some(SecondOrStepTimer::every_steps(steps));
+        self.checkpoint_every = Some(SecondOrStepTimer::every_steps_but_0(steps));
         self
     }
 
-    /// Writes a checkpoint every `seconds`, where it keeps any.
+    /// Writes a checkpoint every `seconds`, where it keeps any; 0 writes none at all.
     pub fn save_checkpoint_secs(mut self, seconds: u64) -> Self {
-        self.checkpoint_every = Some(SecondOrStepTimer::every_time(Duration::from_secs(seconds)));
+        self.checkpoint_every = Some(SecondOrStepTimer::every_seconds_but_0(seconds));
         self
     }
 
@@ -135,21 +132,22 @@ impl Builder {
         self
     }
 
-    /// Writes the scaffold's summaries every `steps` global steps, 100 by default; `None` does not.
+    /// Writes the scaffold's summaries every `steps` global steps, 100 by default; 0 or `None` does
+    /// not.
     pub fn save_summaries_steps(mut self, steps: impl Into<Option<u64>>) -> Self {
-        self.save_summaries = steps.into().map(SecondOrStepTimer::every_steps);
+        self.save_summaries = every_so_many(steps.into());
         self
     }
 
-    /// Writes the scaffold's summaries every `seconds`.
+    /// Writes the scaffold's summaries every `seconds`; 0 does not.
     pub fn save_summaries_secs(mut self, seconds: u64) -> Self {
-        self.save_summaries = Some(SecondOrStepTimer::every_time(Duration::from_secs(seconds)));
+        self.save_summaries = SecondOrStepTimer::every_seconds_but_0(seconds);
         self
     }
 
-    /// Tells the steps a second every `steps` global steps, 100 by default; `None` does not.
+    /// Tells the steps a second every `steps` global steps, 100 by default; 0 or `None` does not.
     pub fn log_step_count_steps(mut self, steps: impl Into<Option<u64>>) -> Self {
-        self.log_step_count = steps.into();
+        self.log_step_count = every_so_many(steps.into());
         self
     }
 
@@ -288,8 +286,8 @@ impl Builder {
     fn summary_writer(&self) -> Result<Option<SummaryWriter>> {
         let folder = self.summary_dir.as_ref().or(self.checkpoint_dir.as_ref());
         let writes = self.save_graph_def
-            || self.log_step_count.is_some()
-            || (self.save_summaries.is_some() && !self.scaffold.summaries.is_empty());
+            || self.log_step_count.acts()
+            || (self.save_summaries.acts() && !self.scaffold.summaries.is_empty());
         let folder = folder.filter(|_| writes && self.task.is_chief());
         folder.map(|folder| SummaryWriter::create(&self.task, folder)).transpose()
     }
@@ -307,7 +305,9 @@ impl Builder {
             if let Some(writer) = writer {
                 self.add_summary_hooks(writer, &mut list);
             }
-            if let (Some(checkpointing), Some(checkpoints)) = (&self.checkpointing, checkpoints) {
+            if let (Some(checkpointing), Some(checkpoints)) = (&self.checkpointing, checkpoints)
+                && checkpointing.every.acts()
+            {
                 let (checkpoints, names) = (checkpoints.clone(), self.scaffold.saved_names()?);
                 list.push(Box::new(CheckpointSaver::of(checkpoints, checkpointing, names)));
             }
@@ -322,17 +322,22 @@ impl Builder {
     /// Adds the hooks that write into the folder of summaries.
     fn add_summary_hooks(&self, writer: &SummaryWriter, list: &mut Vec<Box<dyn Hook>>) {
         let summaries = &self.scaffold.summaries;
-        if let Some(steps) = self.log_step_count {
-            let counter = StepCounter::new(SecondOrStepTimer::every_steps(steps));
+        if self.log_step_count.acts() {
+            let counter = StepCounter::new(self.log_step_count);
             list.push(Box::new(counter.writer(writer)));
         }
-        if let Some(timer) = self.save_summaries.filter(|_| !summaries.is_empty()) {
-            let saver = SummarySaver::new(writer, timer);
+        if self.save_summaries.acts() && !summaries.is_empty() {
+            let saver = SummarySaver::new(writer, self.save_summaries);
             let add =
                 |saver: SummarySaver, (tag, scalar): &(String, Output)| saver.scalar(tag, scalar);
             list.push(Box::new(summaries.iter().fold(saver, add)));
         }
     }
+}
+
+/// Every `steps` global steps; never for 0 or none.
+fn every_so_many(steps: Option<u64>) -> SecondOrStepTimer {
+    SecondOrStepTimer::every_steps_but_0(steps.unwrap_or(0))
 }
 
 /// Creates the first session, trying again as long as that can help.

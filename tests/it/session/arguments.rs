@@ -62,6 +62,10 @@ fn summaries_and_the_steps_a_second_are_written_as_often_as_the_session_is_told(
         builder.summary_dir(folder).save_summaries_steps(None)
     });
     assert_eq!(none, [0i64; 0]);
+    let every_0 = written("arguments_0", "v", |builder, folder| {
+        builder.summary_dir(folder).save_summaries_steps(0)
+    });
+    assert_eq!(every_0, [0i64; 0], "as `None`");
     assert_eq!(written("arguments_no_folder", "v", |builder, _| builder), [0i64; 0]);
     let by_time = written("arguments_by_time", "v", |builder, folder| {
         builder.summary_dir(folder).save_summaries_secs(1000)
@@ -80,9 +84,15 @@ fn summaries_are_written_as_often_as_the_settings_say_unless_the_session_is_told
         builder.summary_dir(folder).save_summaries_steps(20)
     });
     assert_eq!(of_session, [1, 21]);
-    let never = || RunSettings::new().save_summary_steps(None);
-    let none = by_settings("settings_none", never, |builder, folder| builder.summary_dir(folder));
-    assert_eq!(none, [0i64; 0]);
+    let never = [
+        || RunSettings::new().save_summary_steps(None),
+        || RunSettings::new().save_summary_steps(0),
+    ];
+    for settings in never {
+        let none =
+            by_settings("settings_none", settings, |builder, folder| builder.summary_dir(folder));
+        assert_eq!(none, [0i64; 0]);
+    }
 }
 
 /// A node of a GraphDef, as far as it is read here.
@@ -176,6 +186,7 @@ fn the_steps_a_second_are_told_every_so_many_steps() {
         "{told:?}"
     );
     assert!(counted("arguments_uncounted", None).is_empty());
+    assert!(counted("arguments_uncounted", Some(0)).is_empty());
 }
 
 /// The steps of the checkpoints that a store has.
@@ -228,6 +239,8 @@ fn a_checkpoint_is_saved_as_often_as_the_session_is_told() {
     assert_eq!(saved(|builder| builder), [0, 9]);
     assert_eq!(saved(|builder| builder.save_checkpoint_steps(4)), [0, 4, 8, 9]);
     assert_eq!(saved(|builder| builder.save_checkpoint_secs(1000)), [0, 9]);
+    assert_eq!(saved(|builder| builder.save_checkpoint_steps(0)), [0; 0], "none at all");
+    assert_eq!(saved(|builder| builder.save_checkpoint_secs(0)), [0; 0]);
 }
 
 /// The times are those of TensorFlow's `basic_session_run_hooks_test.py`.

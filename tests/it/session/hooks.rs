@@ -12,8 +12,8 @@ use trainyard::sync::Mode;
 use trainyard::tensor::Shape;
 use trainyard::training::{
     CheckpointSaver, CheckpointSaverListener, Checkpointing, FinalOps, GlobalStepWaiter, Hook,
-    HookContext, HookFuture, LoggingTensor, NanTensor, Profiler, RunValues, SecondOrStepTimer,
-    StepCounter, SummarySaver, SummaryWriter, TraceLevel,
+    HookContext, HookFuture, InMemoryEvaluator, LoggingTensor, NanTensor, Profiler, RunValues,
+    SecondOrStepTimer, StepCounter, SummarySaver, SummaryWriter, TraceLevel,
 };
 
 use crate::support::alone::{Counting, Noting, Seen, alone, at, every_steps, seconds, workers};
@@ -515,6 +515,18 @@ fn final_ops_that_read_an_input_at_its_end_are_an_error_with_a_hint() {
         session.run().target(&close).await?;
         let says = ["evaluated at the end", &next.name(), "reads the training's input"];
         assert_error(session.close().await, Code::InvalidArgument, &says);
+        Ok(())
+    });
+}
+
+#[test]
+fn an_evaluator_of_every_0_steps_is_refused_when_the_session_opens() {
+    alone(|_, task| async move {
+        let model = Counting::new(&task)?;
+        let value = model.v.read();
+        let evaluator = InMemoryEvaluator::new(&value, &value).every_steps(0);
+        let opened = model.builder(&task).hook(evaluator).open().await;
+        assert_error(opened.map(drop), Code::InvalidArgument, &["every 0 steps", "1 or more"]);
         Ok(())
     });
 }
