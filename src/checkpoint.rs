@@ -34,6 +34,7 @@ mod slices;
 mod snapshot;
 mod state_file;
 mod store;
+mod weights;
 
 pub use error::CheckpointError;
 pub use export::export;
@@ -48,3 +49,4 @@ pub use snapshot::{SavedVariable, Shard, Snapshot};
 #[cfg(feature = "object-store")]
 pub use store::ObjectStore;
 pub use store::{Entry, Folder, Memory, Store, Stores, open_store};
+pub(crate) use weights::{POSITIONS, counter, own_name};

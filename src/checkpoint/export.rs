@@ -1,17 +1,17 @@
-//! Exports all variables of a checkpoint into one file, for any reader of safetensors.
+//! Exports the variables of a checkpoint into one file, for any reader of safetensors.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::shard_file::Encoded;
 use super::store::{Folder, Store};
+use super::weights::of_model;
 use super::{CheckpointError, Restored};
 
 /// Writes the variables of `restored` to `path`, each partitioned one as a whole. Returns their
 /// number and the length of the file \[bytes\].
 ///
-/// With `weights_only`, the global step and the slots are left out; slots are the variables whose
-/// names begin with that of another and a `/`.
+/// With `weights_only`, the file has the model's variables alone: no global step, counters or
+/// slots; and where each worker has trained a copy, one value, the center of all.
 ///
 /// # Errors
 /// If the file can't be written, or if there is a link, a device or a folder in its place.
@@ -27,10 +27,7 @@ pub fn export(
     let step = restored.global_step.to_string();
     let mut variables = restored.into_whole();
     if weights_only {
-        let names: BTreeSet<String> = variables.keys().cloned().collect();
-        let is_slot =
-            |name: &str| name.match_indices('/').any(|(at, _)| names.contains(&name[..at]));
-        variables.retain(|name, _| name != "global_step" && !is_slot(name));
+        variables = of_model(variables);
     }
     let tensors = variables.iter().map(|(name, tensor)| (name.as_str(), tensor));
     let encoded = Encoded::new(tensors, ("global_step", &step))

@@ -48,6 +48,19 @@ impl LocalSgd {
         Self { inner, outer, every, exchange }
     }
 
+    /// The name of the variable with the number of a worker's own steps.
+    pub(crate) const LOCAL_STEP: &str = "local_step";
+
+    /// The name of the center of the copies called `copies`.
+    pub(crate) fn center_of(copies: &str) -> String {
+        format!("{copies}/center")
+    }
+
+    /// The name of the copies whose center is called `center`; none if that is no center's name.
+    pub(crate) fn copies_of(center: &str) -> Option<&str> {
+        center.strip_suffix("/center")
+    }
+
     /// The optimizer that applies to the center what the workers send.
     pub(crate) fn center(copies: &Copies) -> Optimizer {
         let rate = copies.learning_rate;
@@ -96,7 +109,7 @@ impl LocalSgd {
         if let Some(shared) = variables.iter().find(|variable| !variable.spec().is_local) {
             return Err(GraphError::new("LocalSgd", GraphProblem::NotLocal(shared.name())));
         }
-        let local_step = graph.local_variable("local_step", &graph.constant(0i64))?;
+        let local_step = graph.local_variable(Self::LOCAL_STEP, &graph.constant(0i64))?;
         let step = build(&local_step)?;
         let mut copies = Vec::with_capacity(variables.len());
         for own in variables {
@@ -186,8 +199,8 @@ impl OwnCopy {
     fn new(own: Variable, exchange: Exchange) -> Result<Self, GraphError> {
         let (graph, name) = (own.graph(), own.name());
         let first = graph.first_value(&own);
-        let center = graph
-            .with_shared_variables(|g| g.untrainable_variable(&format!("{name}/center"), &first))?;
+        let called = LocalSgd::center_of(&name);
+        let center = graph.with_shared_variables(|g| g.untrainable_variable(&called, &first))?;
         graph.begin_with(&own, &center.read())?;
         let sent = match exchange {
             Exchange::Begin => {

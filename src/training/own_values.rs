@@ -12,30 +12,19 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::checkpoint::{Restored, SavedVariable, Shard, Snapshot};
+use crate::checkpoint::{POSITIONS, Restored, SavedVariable, Shard, Snapshot, counter, own_name};
 use crate::cluster::TaskName;
 use crate::graph::{Graph, GraphError, Output, Target, Variable};
 use crate::runtime::{OwnValues, Result};
 use crate::tensor::Tensor;
 
 use super::checkpointing::Consistency;
-use super::positions::POSITIONS;
 use super::record::BegunAnew;
 use super::session::{RequestedStep, Session};
 use super::task::Task;
 
 /// How long a task that is alive may take to answer.
 const LIMIT: Duration = Duration::from_secs(2);
-
-/// The name of the variable with the number of a worker's counted steps.
-fn counter(worker: u32) -> String {
-    format!("own_values/worker_{worker}")
-}
-
-/// The name in checkpoints of `worker`'s own variable `name`.
-fn saved_name(name: &str, worker: u32) -> String {
-    format!("{name}/worker_{worker}")
-}
 
 impl Task {
     /// Has the training steps that are built in `graph` from now on count those of this worker, for
@@ -208,7 +197,7 @@ fn of_worker(own: &[Variable], worker: u32, checkpoint: &Restored) -> Option<Own
     let count = checkpoint.variables.get(&counter(worker))?.item::<i64>().ok()?;
     let value = |variable: &Variable| {
         let (name, spec) = (variable.name(), variable.spec());
-        let value = checkpoint.variables.get(&saved_name(&name, worker))?;
+        let value = checkpoint.variables.get(&own_name(&name, worker))?;
         let fits = value.dtype() == spec.dtype && value.shape() == spec.shape;
         fits.then(|| (name, value.clone()))
     };
@@ -223,7 +212,7 @@ pub(crate) fn has_own_values(
     worker: u32,
     count: u64,
 ) -> Option<bool> {
-    let (counter, own) = (counter(worker), saved_name("", worker));
+    let (counter, own) = (counter(worker), own_name("", worker));
     let counted = variables.get(&counter)?.item::<i64>().ok()?;
     let is_own = |name: &str| name.ends_with(&own) && !name.starts_with(POSITIONS);
     let has_any = || variables.keys().any(|name| *name != counter && is_own(name));
@@ -274,7 +263,7 @@ impl Gathering {
                 continue;
             };
             let saved =
-                |(own, value): (String, _)| SavedVariable::new(saved_name(&own, worker), value);
+                |(own, value): (String, _)| SavedVariable::new(own_name(&own, worker), value);
             let variables = own.values.into_iter().map(saved).collect();
             shards.push(Shard { task: name.to_string(), variables });
         }

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::checkpoint::{POSITIONS, own_name};
 use crate::graph::{Graph, GraphError, Output, Variable};
 use crate::runtime::Result;
 use crate::tensor::Tensor;
@@ -11,9 +12,6 @@ use crate::tensor::Tensor;
 use super::input::Position;
 use super::session::{RequestedStep, Session};
 use super::task::Task;
-
-/// What the names of the positions of workers in their inputs begin with.
-pub(super) const POSITIONS: &str = "input/";
 
 /// The positions of the inputs whose elements a graph's training steps take.
 #[derive(Default)]
@@ -101,7 +99,7 @@ impl Task {
                 if worker != replica.worker && !self.is_chief() {
                     continue;
                 }
-                let name = format!("{POSITIONS}{}/worker_{worker}", input.name());
+                let name = own_name(&format!("{POSITIONS}{}", input.name()), worker);
                 graph.input_position(&name, worker == replica.worker)?;
             }
         }

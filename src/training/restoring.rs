@@ -1,6 +1,7 @@
 //! The values of a checkpoint in the variables of a session.
 
 use crate::checkpoint::Restored;
+use crate::optimizer::LocalSgd;
 use crate::runtime::Result;
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -46,7 +47,7 @@ fn saved_value(
         Some(part) if slice.is_none() && !has(saved) => &part.first,
         _ => saved,
     };
-    let center = format!("{name}/center");
+    let center = LocalSgd::center_of(name);
     let name = if slice.is_none() && !has(name) && has(&center) { &center } else { name };
     Ok(checkpoint.tensor(name, (dtype, shape), slice.as_ref())?)
 }

@@ -69,8 +69,9 @@ pub(crate) struct MergeArgs {
     #[arg(long, value_name = "N")]
     pub(crate) step: Option<u64>,
 
-    /// Leave out the global step and what optimizers keep beside a variable, under names such as
-    /// `w/Adam`.
+    /// Write the model's variables alone: no global step, no counters, nothing that optimizers keep
+    /// beside a variable, under names such as `w/Adam`. Of copies that workers train it has their
+    /// center.
     #[arg(long)]
     pub(crate) weights_only: bool,
 }
