@@ -165,6 +165,12 @@ impl CheckpointSaver {
         Ok(Snapshot { global_step, shards: shards.into_iter().map(shard).collect() })
     }
 
+    /// The global step that the training has reached.
+    async fn reached(&self, context: &HookContext<'_>) -> Result<u64> {
+        let step = self.step.as_ref().expect("a hook begins before it saves");
+        Ok(context.session.run().fetch(step).await?.scalar::<i64>(0)?.max(0) as u64)
+    }
+
     /// Saves as [`CheckpointSaver::save`]; the training goes on even if that fails.
     async fn try_to_save(&mut self, context: &HookContext<'_>) -> Result<()> {
         match self.save(context).await {
@@ -266,7 +272,8 @@ impl Hook for CheckpointSaver {
 
     fn end<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
         Box::pin(async move {
-            if self.last_saved != Some(context.global_step) {
+            // Others may have taken steps after the last one that the chief has seen.
+            if self.last_saved != Some(self.reached(context).await?) {
                 let saved = self.save(context).await;
                 if let Err(error) = &saved
                     && is_of_store(error)

@@ -2,18 +2,19 @@
 //! TensorFlow's `basic_session_run_hooks_test.py`; where the two differ, a test says so.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
-use trainyard::checkpoint::Memory;
+use trainyard::checkpoint::{Memory, Retention, Saver};
 use trainyard::graph::FifoQueue;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 use trainyard::tensor::Shape;
 use trainyard::training::{
-    CheckpointSaver, CheckpointSaverListener, Checkpointing, FinalOps, GlobalStepWaiter, Hook,
-    HookContext, HookFuture, InMemoryEvaluator, LoggingTensor, NanTensor, Profiler, RunValues,
-    SecondOrStepTimer, StepCounter, SummarySaver, SummaryWriter, TraceLevel,
+    CheckpointSaver, CheckpointSaverListener, Checkpointing, Consistency, FinalOps,
+    GlobalStepWaiter, Hook, HookContext, HookFuture, InMemoryEvaluator, LoggingTensor, NanTensor,
+    Profiler, RunValues, SecondOrStepTimer, StepCounter, SummarySaver, SummaryWriter, TraceLevel,
 };
 
 use crate::support::alone::{Counting, Noting, Seen, alone, at, every_steps, seconds, workers};
@@ -88,6 +89,30 @@ fn a_saver_of_steps_saves_at_the_beginning_every_so_many_and_at_the_end_what_is_
     let times: Vec<f64> = (0..5).map(f64::from).collect();
     assert_eq!(saved(&saving(&every_steps(&Memory::default(), 2), &times)), [0, 2, 4, 5]);
     assert_eq!(saved(&saving(&every_steps(&Memory::default(), 2), &times[..4])), [0, 2, 4]);
+}
+
+/// The chief takes two steps and sees no more of the training, of which the other worker takes
+/// three more.
+#[test]
+fn the_last_checkpoint_has_the_steps_that_others_have_taken_after_the_chiefs_last() {
+    for consistency in [Consistency::Fuzzy, Consistency::Consistent] {
+        let store = Memory::default();
+        workers(2, |host, task| {
+            let checkpointing = Checkpointing { consistency, ..every_steps(&store, 1) };
+            async move {
+                let model = Counting::new(&task)?;
+                let builder = model.builder(&task).checkpointing(checkpointing);
+                let mut session = builder.open().await?;
+                let (from, steps) = if task.is_chief() { (1.0, 2) } else { (2.0, 3) };
+                at(&host, from).await;
+                model.steps(&mut session, steps).await?;
+                at(&host, 3.0).await;
+                session.close().await
+            }
+        });
+        let saver = Saver::new(Arc::new(store), Retention::default());
+        assert_eq!(saver.newest().unwrap(), Some(5), "{consistency:?}");
+    }
 }
 
 #[test]
