@@ -24,7 +24,8 @@ pub trait Exporter: Send {
 /// Exports each checkpoint that is measured, and keeps the last 5 (TensorFlow: `LatestExporter`).
 ///
 /// An export is two files of a folder, `STEP.safetensors` with the trained variables and
-/// `STEP.json` with what was measured. TensorFlow writes a SavedModel into a folder by the time.
+/// `STEP.json` with what was measured and the number of the export. TensorFlow writes a SavedModel
+/// into a folder by the time.
 pub struct LatestExporter {
     exports: Exports,
 }
@@ -89,8 +90,8 @@ impl Exporter for BestExporter {
         let before = self.exports.all()?;
         let is_best = before
             .iter()
-            .filter(|other| other.global_step != evaluated.global_step)
-            .all(|other| (self.is_better)(evaluated, other));
+            .filter(|(_, other)| other.global_step != evaluated.global_step)
+            .all(|(_, other)| (self.is_better)(evaluated, other));
         if is_best { self.exports.add(checkpoint, evaluated) } else { Ok(()) }
     }
 }
@@ -100,8 +101,8 @@ impl Exports {
         self.folder.join(format!("{step}.{extension}"))
     }
 
-    /// Writes the weights, then what was measured; then deletes the exports of the earliest steps
-    /// that are too many.
+    /// Writes the weights, then what was measured; then deletes the earliest exports that are too
+    /// many. Their steps do not tell which these are: a training may have begun again.
     fn add(&self, checkpoint: &Restored, evaluated: &Evaluated) -> Result<()> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -110,11 +111,12 @@ impl Exports {
         fs::create_dir_all(&self.folder).map_err(failed(&self.folder))?;
         let step = evaluated.global_step;
         export(checkpoint.clone(), true, &self.file(step, "safetensors"))?;
+        let number = self.all()?.iter().map(|(number, _)| number + 1).max().unwrap_or(1);
         let measured = self.file(step, "json");
-        fs::write(&measured, written(evaluated).to_string()).map_err(failed(&measured))?;
+        fs::write(&measured, written(number, evaluated).to_string()).map_err(failed(&measured))?;
         let mut all = self.all()?;
-        all.sort_by_key(|export| export.global_step);
-        for superfluous in &all[..all.len().saturating_sub(self.keep)] {
+        all.sort_by_key(|(number, export)| (*number, export.global_step));
+        for (_, superfluous) in &all[..all.len().saturating_sub(self.keep)] {
             for extension in ["json", "safetensors"] {
                 let path = self.file(superfluous.global_step, extension);
                 fs::remove_file(&path).map_err(failed(&path))?;
@@ -123,8 +125,8 @@ impl Exports {
         Ok(())
     }
 
-    /// The exports that the folder has.
-    fn all(&self) -> Result<Vec<Evaluated>> {
+    /// The exports that the folder has, each with its number.
+    fn all(&self) -> Result<Vec<(u64, Evaluated)>> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Ok(Vec::new()) };
         let texts = entries
             .flatten()
@@ -134,22 +136,25 @@ impl Exports {
     }
 }
 
-fn written(evaluated: &Evaluated) -> Value {
+fn written(number: u64, evaluated: &Evaluated) -> Value {
     let metrics: serde_json::Map<String, Value> =
         evaluated.metrics.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-    json!({ "global_step": evaluated.global_step, "loss": evaluated.loss, "metrics": metrics })
+    let Evaluated { global_step, loss, .. } = evaluated;
+    json!({ "export": number, "global_step": global_step, "loss": loss, "metrics": metrics })
 }
 
-/// What was measured, from a file; none if it is another's. A loss that is no number counts as
-/// infinite.
-fn read(value: &Value) -> Option<Evaluated> {
+/// The number of an export, 0 if it has none, and what was measured; none if the file is another's.
+/// A loss that is no number counts as infinite.
+fn read(value: &Value) -> Option<(u64, Evaluated)> {
     let metrics = value.get("metrics")?.as_object()?.iter();
     let metrics = metrics.map(|(name, value)| (name.clone(), value.as_f64().unwrap_or(f64::NAN)));
-    Some(Evaluated {
+    let number = value.get("export").and_then(Value::as_u64).unwrap_or(0);
+    let evaluated = Evaluated {
         global_step: value.get("global_step")?.as_u64()?,
         loss: value.get("loss")?.as_f64().unwrap_or(f64::INFINITY),
         metrics: metrics.collect(),
-    })
+    };
+    Some((number, evaluated))
 }
 
 #[cfg(test)]
@@ -201,7 +206,24 @@ mod tests {
         assert_eq!(files(&latest_in), named([20, 30]));
         assert_eq!(files(&best_in), named([10, 20]));
         let text = fs::read_to_string(best_in.join("20.json")).unwrap();
-        assert_eq!(read(&serde_json::from_str(&text).unwrap()), Some(evaluated(20, 1.0)));
+        assert_eq!(read(&serde_json::from_str(&text).unwrap()), Some((2, evaluated(20, 1.0))));
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_exports_of_a_training_that_begins_again_stay_and_the_older_ones_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut latest = LatestExporter::new(folder.path()).keep(2);
+        let mut left = |step| {
+            latest.export(&checkpoint(step), &evaluated(step, 1.0)).unwrap();
+            let named = |name: String| name.strip_suffix(".json")?.parse::<u64>().ok();
+            files(folder.path()).into_iter().filter_map(named).collect::<BTreeSet<_>>()
+        };
+        left(80);
+        assert_eq!(left(90), BTreeSet::from([80, 90]));
+        assert_eq!(left(10), BTreeSet::from([10, 90]));
+        assert_eq!(left(20), BTreeSet::from([10, 20]));
+        assert_eq!(left(10), BTreeSet::from([10, 20]), "written again");
+        assert_eq!(left(30), BTreeSet::from([10, 30]));
     }
 }
