@@ -166,15 +166,29 @@ impl Board {
         }
     }
 
-    /// Shows `snapshot` for `task`, which runs in another process.
+    /// Notes that the training has gone back to `global_step`.
+    pub(crate) fn restore(&self, global_step: u64) {
+        for task in self.shown().tasks.values_mut() {
+            task.global_step = task.global_step.min(global_step);
+        }
+    }
+
+    /// Shows `snapshot` for `task`, which runs in another process; a new one, if it has taken fewer
+    /// steps than before.
     pub(crate) fn show(&self, task: &TaskName, snapshot: Snapshot) {
         let Shown { tasks, steps, course, .. } = &mut *self.shown();
         let Some(before) = tasks.get_mut(task) else { return };
         if let Some(look) = snapshot.evaluated {
             course.evaluate(look);
         }
+        match snapshot.steps.checked_sub(before.steps) {
+            Some(new) => *steps += new,
+            None => {
+                course.end_life(before);
+                *steps += snapshot.steps;
+            }
+        }
         *before = snapshot;
-        *steps = tasks.values().map(|task| task.steps).sum();
         course.add(*steps, tasks);
     }
 
@@ -213,5 +227,29 @@ impl Boards {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Board>>> {
         self.0.lock().expect("nobody panics while it holds the boards")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_course_goes_on_when_tasks_are_started_again_and_the_training_with_them() {
+        let jobs = [("ps", vec!["a:1"]), ("worker", vec!["b:1", "c:1"])];
+        let cluster = ClusterSpec::dense(jobs).unwrap();
+        let board = Board::new(About::default(), &cluster, cluster.tasks());
+        let show = |worker, steps, global_step, now| {
+            let snapshot = Snapshot { steps, global_step, now, ..Snapshot::default() };
+            board.show(&TaskName::new("worker", worker), snapshot);
+            let shown = board.shown();
+            (shown.course.points().len(), shown.course.global_step())
+        };
+        assert_eq!(show(0, 50, 90, 1.0), (1, 90));
+        assert_eq!(show(1, 50, 100, 1.0), (2, 100));
+        board.restore(0);
+        assert_eq!(show(0, 3, 3, 2.0), (3, 3), "far fewer steps than before");
+        assert_eq!(show(1, 4, 7, 2.1), (4, 7));
+        assert_eq!(show(1, 6, 9, 2.2), (5, 9));
     }
 }

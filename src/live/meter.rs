@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Board;
 use crate::cluster::TaskName;
-use crate::training::{Evaluation, StepStats, Watch};
+use crate::training::{Evaluation, Restore, StepStats, Watch};
 use crate::units::Time;
 
 /// Writes each step of a run to a board, and shows the run's progress to another watch.
@@ -50,6 +50,13 @@ impl Watch for Meter {
         self.board.evaluate(evaluation, self.task.as_ref());
         if let Some(then) = &mut self.then {
             then.evaluation(evaluation);
+        }
+    }
+
+    fn restored(&mut self, restore: &Restore) {
+        self.board.restore(restore.global_step);
+        if let Some(then) = &mut self.then {
+            then.restored(restore);
         }
     }
 

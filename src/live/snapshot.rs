@@ -101,7 +101,7 @@ impl Snapshot {
         } else if !step.is_local {
             self.dropped += 1;
         }
-        self.global_step = self.global_step.max(step.global_step);
+        self.global_step = step.global_step;
         self.now = step.ended.as_secs_f64();
         self.loss_bits = step.loss.map(f32::to_bits).or(self.loss_bits);
         if let Some(loss) = step.loss.filter(|loss| loss.is_finite()) {
@@ -113,6 +113,15 @@ impl Snapshot {
             self.computed += 1;
         }
         self.step_seconds.add(step.ended.since(step.started).as_secs_f64(), &STEP_SECONDS);
+    }
+
+    /// The same on a clock that is so much \[s\] ahead.
+    pub(crate) fn later(mut self, ahead: f64) -> Self {
+        self.now += ahead;
+        if let Some((at, ..)) = &mut self.evaluated {
+            *at += ahead;
+        }
+        self
     }
 
     /// The loss of its last step.

@@ -26,6 +26,9 @@ pub trait Watch {
     /// The model was measured on the test split.
     fn evaluation(&mut self, _: &Evaluation) {}
 
+    /// The training has gone back to a checkpoint.
+    fn restored(&mut self, _: &Restore) {}
+
     /// The process of `task` has logged nothing for so long, though it did not stand still, while
     /// no step was taken.
     fn silent(&mut self, _task: &TaskName, _silence: Duration) {}
@@ -193,7 +196,11 @@ impl Recorder for SharedRecording {
     }
 
     fn restored(&self, restore: Restore) {
-        self.lock().restored.push(restore);
+        let mut recording = self.lock();
+        if let Some(watch) = &mut recording.watch {
+            watch.restored(&restore);
+        }
+        recording.restored.push(restore);
     }
 
     fn begun_anew(&self, begun: BegunAnew) {

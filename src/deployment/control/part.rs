@@ -88,6 +88,11 @@ impl Part {
         Some((step.global_step, step.loss.map(f32::from_bits), step.ended))
     }
 
+    /// The global step of the last checkpoint that the training has gone back to, if it has.
+    pub(crate) fn restored(&self) -> Option<u64> {
+        self.restored.last().map(|(global_step, _)| *global_step)
+    }
+
     /// Adds what `task` has recorded to `recording`.
     pub(crate) fn add_to(self, recording: &mut Recording, task: &TaskName) {
         for step in self.steps {

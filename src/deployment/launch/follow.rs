@@ -276,11 +276,15 @@ impl Followed {
             }
             Event::Shown(snapshot) => {
                 if let Some(board) = &self.board {
-                    board.show(&followee.task, *snapshot);
+                    let snapshot = snapshot.later(followee.told.since_first_life());
+                    board.show(&followee.task, snapshot);
                 }
             }
             Event::Recorded { part, sent } => {
                 let progress = part.progress();
+                if let (Some(board), Some(global_step)) = (&self.board, part.restored()) {
+                    board.restore(global_step);
+                }
                 followee.told.record(&followee.task, part, sent);
                 if let Some((global_step, loss, now)) = progress {
                     if followee.quiet.steps(global_step) {

@@ -47,6 +47,14 @@ impl Told {
         }
     }
 
+    /// The time from the start of the task's first process to that of the running one \[s\].
+    pub(super) fn since_first_life(&self) -> f64 {
+        match (self.0.first(), self.0.last()) {
+            (Some(first), Some(last)) => (last.began - first.began) as f64 / 1e9,
+            _ => 0.0,
+        }
+    }
+
     /// Whether a life of the task has begun a training, a later one has found it ended, and none
     /// has reported its end.
     pub(super) fn has_lost_the_end(&self) -> bool {
