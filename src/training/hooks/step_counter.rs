@@ -6,6 +6,7 @@ use crate::graph::Graph;
 use crate::runtime::Result;
 use crate::units::Time;
 
+use super::super::record::StepStats;
 use super::super::summary::SummaryWriter;
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
@@ -53,8 +54,12 @@ impl StepCounter {
 }
 
 impl Growth {
-    /// Whether to warn that the global step is still at `global_step` after a run.
-    fn has_to_warn(&mut self, global_step: u64) -> bool {
+    /// Whether to warn that the global step is still at `global_step` after a run, which was
+    /// `step`, if it was a training step. A local one is not to be counted.
+    fn has_to_warn(&mut self, global_step: u64, step: Option<&StepStats>) -> bool {
+        if step.is_some_and(|step| step.is_local) {
+            return false;
+        }
         let has_grown = self.last.replace(global_step) != Some(global_step);
         let has_to = !has_grown && self.warnings < MOST_WARNINGS;
         self.warnings += u32::from(has_to);
@@ -84,10 +89,10 @@ impl Hook for StepCounter {
     fn after_run<'a>(
         &'a mut self,
         context: &'a HookContext<'_>,
-        _: &'a RunValues<'_>,
+        run: &'a RunValues<'_>,
     ) -> HookFuture<'a> {
         let step = context.global_step;
-        if self.growth.has_to_warn(step) {
+        if self.growth.has_to_warn(step, run.step) {
             tracing::warn!(
                 "the global step has stayed at {step} over a run; is the run given a train op, \
                  made by `Optimizer::minimize` with the global step?"
@@ -113,8 +118,20 @@ mod tests {
     #[test]
     fn a_global_step_that_does_not_grow_is_told_five_times_and_no_more() {
         let mut growth = Growth::default();
-        assert!((1..=3).all(|step| !growth.has_to_warn(step)), "it grows");
-        assert_eq!((0..9).filter(|_| growth.has_to_warn(3)).count(), 5);
+        assert!((1..=3).all(|step| !growth.has_to_warn(step, None)), "it grows");
+        assert_eq!((0..9).filter(|_| growth.has_to_warn(3, None)).count(), 5);
+    }
+
+    #[test]
+    fn steps_on_a_workers_own_copy_need_not_grow_the_global_step() {
+        let step = |is_local| {
+            let step = StepStats::applied(0, (0, 3), (Time::ZERO, Time::ZERO));
+            StepStats { is_local, ..step }
+        };
+        let mut growth = Growth::default();
+        assert!(!growth.has_to_warn(3, Some(&step(false))), "an exchange has grown it");
+        assert!((0..9).all(|_| !growth.has_to_warn(3, Some(&step(true)))));
+        assert!(growth.has_to_warn(3, Some(&step(false))), "an exchange that does not");
     }
 
     #[test]
