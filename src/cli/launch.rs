@@ -172,6 +172,7 @@ where
                 launches.add(&result);
                 report.add(result, all);
                 out.append(&report, &trial, &recording);
+                out.finish(&report);
             }
             if repeats > 1 {
                 say!("{}: {}", trial.name, launches.in_words());

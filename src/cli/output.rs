@@ -39,6 +39,15 @@ impl Out {
         }
     }
 
+    /// Has the files show all runs of `report`, of which the last may be missing.
+    pub(super) fn finish(&mut self, report: &Report) {
+        let Some(files) = &mut self.files else { return };
+        if let Err(error) = files.finish(report) {
+            let what = format!("the report in {}", files.directory().display());
+            self.failure.get_or_insert(Failure::Write { what, error });
+        }
+    }
+
     /// Prints what there is of the report of a command that was asked to stop: the runs of `all`
     /// that are over.
     ///
@@ -94,7 +103,8 @@ impl Out {
     ///
     /// # Errors
     /// If it, or the files before, could not be written.
-    pub(super) fn print(self, format: Format, report: &Report) -> Result<(), Failure> {
+    pub(super) fn print(mut self, format: Format, report: &Report) -> Result<(), Failure> {
+        self.finish(report);
         print(format, report).map_err(Failure::writing("the result"))?;
         self.failure.map_or(Ok(()), Err)
     }

@@ -56,10 +56,52 @@ pub(super) fn run(
     }
     let live = Live::start(None, args.dashboard.address)?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
+    let failed = match simulate_each(args, &trials, (&progress, live.as_ref()), (&results, trainer))
+    {
+        Ok(failed) => failed,
+        Err(failure) => {
+            let SoFar { report, mut out, .. } = results.take().expect(BEGUN);
+            out.finish(&report);
+            return Err(failure);
+        }
+    };
+    if args.repeat.get() > 1 && !quiet && failed.is_empty() {
+        say!("each run was the same {} times, event by event", args.repeat);
+    }
+    let SoFar { mut report, mut out, .. } = results.take().expect(BEGUN);
+    if is_tuned {
+        report.keep_best_rates();
+        out.rewrite(&report);
+    }
+    if failed.is_empty() || !report.runs.is_empty() {
+        out.print(args.format.format(), &report)?;
+    }
+    outcome(&report, failed)
+}
+
+/// The results of a command whose runs have begun.
+struct SoFar {
+    report: Report,
+    out: Out,
+    /// The number of all runs.
+    all: usize,
+}
+
+/// Simulates all of `trials`, and adds each to `results` as it is over. Returns the errors of those
+/// that failed.
+///
+/// # Errors
+/// If what failed is not of one run alone.
+fn simulate_each(
+    args: &SimArgs,
+    trials: &[Trial],
+    shown: (&Several, Option<&Live>),
+    (results, trainer): (&Results<Option<SoFar>>, &impl Trainer),
+) -> Result<Vec<Failure>, Failure> {
     let mut failed = Vec::new();
     simulate_all(
-        &trials,
-        |trial| repeat(args, trial, (&progress, live.as_ref()), trainer),
+        trials,
+        |trial| repeat(args, trial, shown, trainer),
         |trial, result| {
             let (mut run, recording) = match result {
                 Err(failure) if failure.is_of_one_run() => {
@@ -81,26 +123,7 @@ pub(super) fn run(
             Ok::<_, Failure>(())
         },
     )?;
-    if args.repeat.get() > 1 && !quiet && failed.is_empty() {
-        say!("each run was the same {} times, event by event", args.repeat);
-    }
-    let SoFar { mut report, mut out, .. } = results.take().expect(BEGUN);
-    if is_tuned {
-        report.keep_best_rates();
-        out.rewrite(&report);
-    }
-    if failed.is_empty() || !report.runs.is_empty() {
-        out.print(args.format.format(), &report)?;
-    }
-    outcome(&report, failed)
-}
-
-/// The results of a command whose runs have begun.
-struct SoFar {
-    report: Report,
-    out: Out,
-    /// The number of all runs.
-    all: usize,
+    Ok(failed)
 }
 
 /// Shows the results of a command that was asked to stop; of one that still reads its scenario and

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::trial::folder_of;
 use super::{Trial, summary};
+use crate::clock::{Clock, WallClock};
 use crate::report::{Report, Timeline, csv, events, html, json};
 use crate::training::Recording;
+use crate::units::Time;
 
 /// The largest timeline that is drawn on the page \[bytes\].
 const MOST_DRAWN: u64 = 32 << 20;
@@ -22,8 +24,12 @@ pub(crate) fn timeline_file(directory: &Path, run: &str, is_only: bool) -> PathB
     })
 }
 
-/// The files that a report has once, and that are written again after each run.
+/// The files that a report has once, and that are written again as runs are added.
 const WHOLE: [&str; 2] = ["report.html", "result.json"];
+
+/// How much longer the time between two writings of the whole files is than the first of them took:
+/// else all of a long sweep would take as long as the square of its runs.
+const APART: u32 = 20;
 
 /// The files of rows, which are appended to.
 const ROWS: [&str; 2] = ["steps.csv", "evaluations.csv"];
@@ -61,6 +67,11 @@ pub struct Files {
     steps: csv::Steps<File>,
     evaluations: csv::Evaluations<File>,
     courses: Vec<html::Course>,
+    clock: WallClock,
+    /// When the whole files are due to be written again.
+    due: Time,
+    /// Whether they lack a run.
+    is_behind: bool,
 }
 
 impl Files {
@@ -78,7 +89,9 @@ impl Files {
         rows.set_len(0)?;
         let steps = csv::Steps::new(rows)?;
         let evaluations = csv::Evaluations::new(File::create(evaluations)?)?;
-        Ok(Self { directory, steps, evaluations, courses: Vec::new() })
+        let (courses, clock) = (Vec::new(), WallClock::new());
+        let (due, is_behind) = (Time::ZERO, false);
+        Ok(Self { directory, steps, evaluations, courses, clock, due, is_behind })
     }
 
     /// Removes the files of a report without any run.
@@ -106,6 +119,10 @@ impl Files {
 
     /// Appends the last run of `report`, which is the run of `trial` with `recording`.
     ///
+    /// `report.html` and `result.json` have it at once if it is the last of all; else they may have
+    /// it a little later, so that at most one part in 20 of the time goes to them.
+    /// [`Self::finish`] writes what they lack.
+    ///
     /// # Errors
     /// If they can't be written.
     pub fn append(
@@ -128,7 +145,16 @@ impl Files {
             let course = html::Course::new(&trial.name, steps, &evaluations);
             self.courses.push(course.with_timeline(self.timeline(trial)));
         }
-        self.write(report)
+        self.is_behind = true;
+        if report.complete || self.clock.now() >= self.due { self.write(report) } else { Ok(()) }
+    }
+
+    /// Writes the runs of `report` that `report.html` and `result.json` lack.
+    ///
+    /// # Errors
+    /// If they can't be written.
+    pub fn finish(&mut self, report: &Report) -> io::Result<()> {
+        if self.is_behind { self.write(report) } else { Ok(()) }
     }
 
     /// The timeline of `trial`, if one was asked for.
@@ -141,10 +167,14 @@ impl Files {
         Timeline::read(&fs::read_to_string(path).ok().filter(|_| is_small)?)
     }
 
-    fn write(&self, report: &Report) -> io::Result<()> {
-        let [page, result] = WHOLE;
+    fn write(&mut self, report: &Report) -> io::Result<()> {
+        let ([page, result], began) = (WHOLE, self.clock.now());
         self.write_whole(page, |file| html::write(report, &self.courses, BufWriter::new(file)))?;
-        self.write_whole(result, |file| json::write(report, file))
+        self.write_whole(result, |file| json::write(report, file))?;
+        let ended = self.clock.now();
+        self.due = ended.after(ended.since(began) * APART);
+        self.is_behind = false;
+        Ok(())
     }
 
     /// Writes the file `name` beside the one that is there, and then takes its place: where there
@@ -179,6 +209,9 @@ fn locked(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Experiment;
+    use crate::report::World;
+    use crate::training::train;
 
     #[test]
     fn a_folder_takes_one_report_at_a_time_and_the_next_one_begins_anew() {
@@ -191,5 +224,36 @@ mod tests {
         drop(first);
         Files::create(folder.path()).unwrap();
         assert!(!folder.path().join("result.json").exists());
+    }
+
+    #[test]
+    fn the_result_of_many_runs_is_whole_at_any_time_is_written_seldom_and_has_all_in_the_end() {
+        const RUNS: usize = 200;
+        let text = "[program]\nmodel = 'softmax'\nbatch = 1\n[stop]\nsteps = 1\n";
+        let experiment = Experiment::parse(text).unwrap();
+        let trial = experiment.trials_in(World::Simulation).unwrap().remove(0);
+        let mut report =
+            experiment.report(std::slice::from_ref(&trial), World::Simulation).unwrap();
+        let simulated = trial.simulate(&train);
+        let run = trial.report(&simulated).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Files::create(folder.path()).unwrap();
+        let read = || {
+            let text = fs::read_to_string(folder.path().join("result.json")).unwrap();
+            let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+            result["runs"].as_array().unwrap().len()
+        };
+        let mut had = std::collections::BTreeSet::new();
+        for _ in 0..RUNS {
+            report.add(run.clone(), RUNS + 1);
+            files.append(&report, &trial, &simulated.recording).unwrap();
+            had.insert(read());
+        }
+        assert!(had.contains(&1) && had.len() < RUNS / 2, "{had:?}");
+        files.finish(&report).unwrap();
+        assert_eq!(read(), RUNS);
+        report.add(run, RUNS + 1);
+        files.append(&report, &trial, &simulated.recording).unwrap();
+        assert_eq!(read(), RUNS + 1, "the last of all is there at once");
     }
 }
