@@ -46,8 +46,7 @@ impl Trial {
         let last = recording.evaluations.last();
         let failed = |failed: &FailedCheckpoint| (failed.global_step, failed.why.clone());
         let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
-        let (final_loss, reached) =
-            (last.map(|last| f64::from(last.loss)), seconds_to_target(settings, recording));
+        let (final_loss, reached) = (final_loss(recording), seconds_to_target(settings, recording));
         Run {
             name: self.name.clone(),
             run: self.run_name().to_owned(),
@@ -98,6 +97,16 @@ fn resumed_from(recording: &Recording) -> Option<u64> {
     let first = recording.restored.iter().min_by_key(|restore| restore.at)?;
     let is_before = |step: StepStats| first.at <= step.started;
     (first.global_step > 0 && recording.steps().all(is_before)).then_some(first.global_step)
+}
+
+/// The loss that was measured last. A program that measures nothing has diverged if the last loss
+/// of its steps is not finite: then it is that one.
+fn final_loss(recording: &Recording) -> Option<f64> {
+    if let Some(last) = recording.evaluations.last() {
+        return Some(f64::from(last.loss));
+    }
+    let steps = recording.log.iter().filter(|step| !recording.has_undone(step));
+    steps.filter_map(|step| step.loss).last().filter(|loss| !loss.is_finite()).map(f64::from)
 }
 
 /// How a run ended. A loss that is not finite is worse than anything else.
@@ -336,6 +345,20 @@ mod tests {
         let run = trial.summarise(&shared.finish(), &observed, Duration::from_secs(6));
         assert_eq!((run.global_steps, run.gradients.applied), (282, 2));
         assert!(run.steps_per_second < 10.0 && run.samples_per_second > 0.0);
+    }
+
+    #[test]
+    fn a_program_that_measures_nothing_has_diverged_if_the_last_loss_of_its_steps_is_not_finite() {
+        let end = |losses: [f32; 2]| {
+            let losses = losses.into_iter().zip(0..);
+            let run = resumed(losses.map(|(loss, n)| StepStats {
+                loss: Some(loss),
+                ..step(0, n, 301 + n, 1_000 * (n + 1))
+            }));
+            (run.end, run.final_loss.is_some())
+        };
+        assert_eq!(end([1.0, f32::NAN]), (End::Diverged, true));
+        assert_eq!(end([f32::INFINITY, 1.0]), (End::Done, false), "it has found back");
     }
 
     #[test]

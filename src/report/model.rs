@@ -142,7 +142,8 @@ pub struct Run {
     pub samples_per_second: f64,
     /// The duration of a worker step, in seconds; none if there was no step.
     pub step_seconds: Option<StepSeconds>,
-    /// The last loss. None if none was computed; not finite if the training diverged.
+    /// The last loss on the test split. None if none was computed; not finite if the training
+    /// diverged: then it is the loss of a step, where none is computed on the test split.
     pub final_loss: Option<f64>,
     /// The share of the test split that the final model gets right; none if it was not evaluated.
     pub test_accuracy: Option<f64>,
