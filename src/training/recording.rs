@@ -150,25 +150,34 @@ impl Recording {
 
     /// By row: whether it is of a worker's own copy, and no exchange of this copy was applied
     /// since. Empty if there is no such row.
+    ///
+    /// A row that is not applied is either an exchange that came too late, with which the worker
+    /// drops its copy, or an attempt at a step that the worker takes again, with the same copy. Its
+    /// next row tells which: it has the number of the attempt's step.
     fn lost_with_their_copy(&self) -> Vec<bool> {
         if !self.log.has_local() {
             return Vec::new();
         }
         let mut lost = vec![false; self.log.len()];
-        let mut open: BTreeMap<TaskName, (u64, Vec<usize>)> = BTreeMap::new();
+        let mut copies: BTreeMap<TaskName, OwnCopy> = BTreeMap::new();
         for (row, step) in self.log.iter().enumerate() {
-            let (last, rows) = open.entry(step.worker.clone()).or_default();
-            if step.local_step <= *last {
-                rows.clear(); // another life of the worker, with another copy
+            let copy = copies.entry(step.worker.clone()).or_default();
+            let is_kept = match copy.is_in_doubt {
+                true => step.local_step == copy.last,
+                false => step.local_step > copy.last,
+            };
+            if !is_kept {
+                copy.rows.clear(); // also where another life of the worker has another copy
             }
-            *last = step.local_step;
+            (copy.last, copy.is_in_doubt) = (step.local_step, false);
             if step.is_local {
                 lost[row] = true;
-                rows.push(row);
-                continue;
+                copy.rows.push(row);
+            } else if step.applied && !self.has_undone(&step) {
+                copy.rows.drain(..).for_each(|row| lost[row] = false);
+            } else {
+                copy.is_in_doubt = true;
             }
-            let is_brought = step.applied && !self.has_undone(&step);
-            rows.drain(..).for_each(|row| lost[row] = !is_brought);
         }
         lost
     }
@@ -177,6 +186,17 @@ impl Recording {
     pub fn is_unsaved(&self) -> bool {
         self.ending.is_some() && self.failed_checkpoints.iter().any(|failed| failed.is_last)
     }
+}
+
+/// A worker's own copy, while the rows of a recording are read.
+#[derive(Default)]
+struct OwnCopy {
+    /// The number of the worker's last step.
+    last: u64,
+    /// Whether that was not applied, so that the next row tells whether the copy is kept.
+    is_in_doubt: bool,
+    /// The rows of the steps that no exchange has brought to the others.
+    rows: Vec<usize>,
 }
 
 impl Recorder for SharedRecording {
@@ -260,6 +280,11 @@ mod tests {
         assert_eq!(applied(&exchanged), [true, true, false, false, false]);
         let in_two_lives = [local(0), local(1), local(0), step(1)];
         assert_eq!(applied(&in_two_lives), [false, false, true, true]);
+        let taken_again =
+            [local(0), dropped(1), dropped(1), step(1), local(2), dropped(2), local(2)];
+        assert_eq!(applied(&taken_again), [true, false, false, true, false, false, false]);
+        let then_exchanged = [local(0), dropped(1), local(1), step(2)];
+        assert_eq!(applied(&then_exchanged), [true, false, true, true], "a local attempt");
     }
 
     #[test]
