@@ -17,7 +17,7 @@ use crate::cluster::{DeviceSpec, TaskName};
 use crate::deployment::ExitCode;
 use crate::experiment::scenario::Change;
 use crate::experiment::{Experiment, ExperimentError};
-use crate::graph::{Graph, GraphDef, Op};
+use crate::graph::{Graph, GraphDef, Op, OpId};
 use crate::import::{Imported, sub_graph, written};
 use crate::partition::Request;
 use crate::runtime::{self, Error};
@@ -77,17 +77,39 @@ fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
         let imported = read(&args.source, &[])?;
         imported.graph().snapshot().map_err(|error| failed(error.to_string()))?
     };
-    let find = |name: &String| {
-        let node = name.split(':').next().unwrap_or_default();
-        let mut found = graph.iter().filter(|(_, operation)| *operation.name == *node);
-        let found = found.next().map(|(id, _)| id);
-        found.ok_or_else(|| failed(format!("the graph has no `{name}`; `graph show` lists all")))
-    };
-    let wanted = args.outputs.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let wanted = args.outputs.iter().map(|name| operation_of(&graph, name));
+    let wanted = wanted.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     let bytes = written(&graph, &wanted).map_err(|error| failed(error.to_string()))?;
     let out = args.out.display().to_string();
     std::fs::write(&args.out, bytes).map_err(Failure::writing(out))?;
     Ok(ExitCode::Done)
+}
+
+/// The operation of the output `name`, as in `split:1`. `name` and `name:0` also name an operation
+/// without outputs.
+///
+/// # Errors
+/// What to do if there is no such operation, or if it has no such output.
+fn operation_of(graph: &GraphDef, name: &str) -> Result<OpId, String> {
+    let (node, output) = name.split_once(':').unwrap_or((name, "0"));
+    let found = graph.iter().find(|(_, operation)| *operation.name == *node);
+    let (id, operation) =
+        found.ok_or_else(|| format!("the graph has no `{name}`; `graph show` lists all"))?;
+    let outputs = operation.outputs.len();
+    match output.parse::<usize>() {
+        Ok(output) if output == 0 || output < outputs => Ok(id),
+        _ => Err(match outputs {
+            0 => format!("`{node}` has no outputs; write `--outputs {node}`, without `:{output}`"),
+            1 => format!("`{node}` has 1 output, `{node}:0`, and no `:{output}`"),
+            _ => {
+                let last = outputs - 1;
+                format!(
+                    "`{node}` has {outputs} outputs, `{node}:0` to `{node}:{last}`, and no \
+                     `:{output}`"
+                )
+            }
+        }),
+    }
 }
 
 fn is_scenario(source: &Path) -> bool {
