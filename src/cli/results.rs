@@ -12,9 +12,6 @@ use crate::deployment::StopRequest;
 /// Results that are added to until the command ends or is asked to stop.
 pub(super) struct Results<R>(Arc<Mutex<Option<R>>>);
 
-/// Who takes the results away while runs go on ends the process.
-const ENDED: &str = "the process has ended";
-
 impl<R> Results<R> {
     /// The results so far.
     pub(super) fn new(results: R) -> Self {
@@ -24,12 +21,23 @@ impl<R> Results<R> {
     /// Adds to the results.
     pub(super) fn with<T>(&self, add: impl FnOnce(&mut R) -> T) -> T {
         let mut results = self.0.lock().expect("nobody panics while a result is noted");
-        add(results.as_mut().expect(ENDED))
+        if let Some(results) = results.as_mut() {
+            return add(results);
+        }
+        drop(results);
+        wait_for_the_end()
     }
 
     /// The results at the end.
     pub(super) fn take(self) -> R {
-        taken(&self.0).expect(ENDED)
+        taken(&self.0).unwrap_or_else(|| wait_for_the_end())
+    }
+}
+
+/// Waits until the process has ended: whoever has taken the results away shows them, and ends it.
+fn wait_for_the_end() -> ! {
+    loop {
+        thread::park();
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
-use crate::support::binary::{Said, folder, scenario, trainyard, trainyard_in};
+use crate::support::binary::{Running, Said, folder, scenario, trainyard, trainyard_in};
 
 /// A scenario that is over in a moment.
 const SMALL: &str = r#"
@@ -422,4 +424,26 @@ fn a_renewed_certificate_and_its_key_take_the_place_of_the_old_ones() {
     assert!(first.is_some() && first != second && first_key != second_key);
     assert_eq!(authority, still);
     assert!(said.contains("tasks that run take the new ones"), "{said}");
+}
+
+#[test]
+fn a_sweep_that_is_asked_to_stop_has_all_runs_that_are_over_in_its_files() {
+    let path = scenario("stopped_sweep", SMALL);
+    let out = folder("stopped_sweep_files");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.args(["sim", &path, "--seeds", "5000", "--quiet", "--out", out.to_str().unwrap()]);
+    let running = Running::start(&mut command, Duration::from_secs(120));
+    let result = out.join("result.json");
+    while !result.exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    running.signal("TERM");
+    let said = running.end();
+    assert_eq!(said.code, 143, "{}", said.err);
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
+    let runs = report["runs"].as_array().unwrap().len();
+    assert_eq!(said.err, format!("stopped: {runs} of 10000 runs are over\n"));
+    assert_eq!(report["complete"], false);
 }
