@@ -42,7 +42,7 @@ pub use conditional_accumulator::AccumulatorState;
 pub use contributors::Contributors;
 pub use coordinator::Coordinator;
 pub(crate) use counting::{Counted, Ended};
-pub use departed::Departed;
+pub use departed::{Departed, Leaving};
 pub use effect::Effect;
 pub use fifo_queue::{Answer, QueueState};
 pub use membership::{Epoch, Joined, Membership};

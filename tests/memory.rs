@@ -29,6 +29,7 @@ use trainyard::runtime::{
     ComputeModel, Encoding, GraphHandle, MasterMessage, OwnValuesAnswer, Packed,
     ParameterServerMessage, PeerMessage, Processor, ServerDef, ServerWorld, StepId, WorkerMessage,
 };
+use trainyard::sync::Leaving;
 use trainyard::tensor::set_memory_limit;
 use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
 use trainyard::units::Bytes;
@@ -284,7 +285,7 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         WorkerMessage::AbortStep(step(unknown)).into(),
         done.into(),
         MasterMessage::GraphRegistered { graph: graph(unknown), outcome: Ok(()) }.into(),
-        ParameterServerMessage::Leave { worker: number as u32 }.into(),
+        ParameterServerMessage::Leave { worker: number as u32, why: Leaving::Done }.into(),
         ParameterServerMessage::AskForPlaces.into(),
         ParameterServerMessage::WatchCheckpoints.into(),
         ParameterServerMessage::CheckpointSaved.into(),

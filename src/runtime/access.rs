@@ -286,7 +286,9 @@ impl Access {
         let Peer { name, role } = peer;
         let worker = match (message, *role) {
             (
-                PeerMessage::ParameterServer(Leave { worker } | Lost { worker } | Back { worker }),
+                PeerMessage::ParameterServer(
+                    Leave { worker, .. } | Lost { worker } | Back { worker },
+                ),
                 _,
             ) => worker,
             (PeerMessage::ParameterServer(Stopping), Role::Task(Some(_))) => {

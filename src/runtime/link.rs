@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tracing::trace_span;
 
 use crate::cluster::TaskName;
+use crate::sync::Leaving;
 use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
 
 use crate::runtime::access::Access;
@@ -51,8 +52,8 @@ pub(crate) struct Actors {
     pub(crate) stop_requested: Cell<bool>,
     /// The parameter server that was asked to stop, if one was.
     pub(crate) stopping: Cell<Option<PeerId>>,
-    /// Whether worker 0 has said that it takes no more steps.
-    pub(crate) chief_has_left: Cell<bool>,
+    /// Why worker 0 takes no more steps, if it has said so.
+    pub(crate) chief_left: Cell<Option<Leaving>>,
     /// The number of times that the task's variables have been cleared.
     pub(crate) resets: Cell<u64>,
     /// Whether the cluster has parameter servers.
@@ -224,7 +225,7 @@ impl Actors {
             end_of_training: Notify::new(),
             stop_requested: Cell::new(false),
             stopping: Cell::new(None),
-            chief_has_left: Cell::new(false),
+            chief_left: Cell::new(None),
             resets: Cell::new(0),
             has_servers: Cell::new(false),
             holders: RefCell::default(),
@@ -271,12 +272,15 @@ impl Actors {
                 self.end_of_training.notify_waiters();
             }
             ParameterServerMessage::Reset { .. } => self.resets.set(self.resets.get() + 1),
-            ParameterServerMessage::Leave { worker: 0 } => {
-                self.chief_has_left.set(true);
+            ParameterServerMessage::Leave { worker: 0, why } => {
+                self.chief_left.set(Some(*why));
                 self.news.come();
             }
-            ParameterServerMessage::Back { worker: 0 } => self.chief_has_left.set(false),
-            ParameterServerMessage::Stopping => self.stopping.set(Some(from)),
+            ParameterServerMessage::Back { worker: 0 } => self.chief_left.set(None),
+            ParameterServerMessage::Stopping => {
+                self.stopping.set(Some(from));
+                self.news.come();
+            }
             ParameterServerMessage::Leave { .. }
             | ParameterServerMessage::Lost { .. }
             | ParameterServerMessage::Back { .. }

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::cluster::{LocalDevice, TaskName};
 use crate::partition::{CrossingId, Partition};
-use crate::sync::{Departed, Progress, View};
+use crate::sync::{Departed, Leaving, Progress, View};
 use crate::tensor::Tensor;
 use crate::units::Time;
 
@@ -294,6 +294,8 @@ pub enum ParameterServerMessage {
     Leave {
         /// The worker's replica index in the training.
         worker: u32,
+        /// Whether the training has ended for it, or it may come back.
+        why: Leaving,
     },
     /// Parameter server or the chief's task: it has lost this worker, and goes on without it. A
     /// task that has never met the worker can't find out by itself.

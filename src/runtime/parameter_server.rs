@@ -226,7 +226,9 @@ impl ParameterServer {
 
     fn on_message(&mut self, from: PeerId, message: ParameterServerMessage) {
         match message {
-            ParameterServerMessage::Leave { worker } => self.leave(worker),
+            ParameterServerMessage::Leave { worker, why } => {
+                self.hear_of_leaving(from, worker, why)
+            }
             ParameterServerMessage::Lost { worker } => self.hear_of_loss(worker),
             ParameterServerMessage::Back { worker } => self.hear_of_return(worker),
             ParameterServerMessage::Flush { number, out } => self.on_flush(from, number, out),
@@ -235,7 +237,7 @@ impl ParameterServer {
             }
             ParameterServerMessage::Install(view) => self.install(from, view),
             ParameterServerMessage::TrainingOver => self.finish(),
-            ParameterServerMessage::Stopping => {} // the task's program ends the training
+            ParameterServerMessage::Stopping => self.answer_joins(), // others end the training
             ParameterServerMessage::AskForPlaces => self.link.tell_places(from),
             ParameterServerMessage::Places(places) => self.link.actors.places.hear(from, places),
             ParameterServerMessage::AskForOwnValues { count } => {

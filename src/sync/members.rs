@@ -20,8 +20,10 @@ pub(super) enum State {
     Expected,
     /// The worker has made ready to train.
     Training,
-    /// The worker has said that it takes no more steps.
-    Left,
+    /// The worker takes no more steps: its training has ended in good order.
+    Done,
+    /// The worker takes no more steps: it has left before the end, and may come back.
+    Stopped,
     /// The worker's task or master is lost, perhaps for a while.
     Lost,
 }
@@ -29,6 +31,11 @@ pub(super) enum State {
 impl State {
     pub(super) fn is_waited_for(self) -> bool {
         matches!(self, Self::Expected | Self::Training)
+    }
+
+    /// Whether the worker has said that it takes no more steps.
+    pub(super) fn has_left(self) -> bool {
+        matches!(self, Self::Done | Self::Stopped)
     }
 }
 
@@ -109,7 +116,8 @@ mod tests {
         for (state, departed) in [
             (State::Training, false),
             (State::Lost, true),
-            (State::Left, true),
+            (State::Done, true),
+            (State::Stopped, true),
             (State::Expected, false),
         ] {
             members.set_state(3, state);

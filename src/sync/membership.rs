@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::members::{Member, Members, State};
-use super::{Departed, Participation};
+use super::{Departed, Leaving, Participation};
 
 /// The number of a training on the same servers, from its beginning or restore to the next one. A
 /// message of an older epoch is dropped on arrival, so that nobody has to track what else was under
@@ -74,7 +74,7 @@ impl Membership {
 
     /// Has `worker` of `workers` make ready to train, by order of `master`.
     pub fn join(&mut self, worker: u32, workers: u32, master: u64) -> Joined {
-        let begins_anew = self.all_departed(workers) && self.has_left(worker);
+        let begins_anew = self.all_departed(workers) && self.is_done(worker);
         if begins_anew {
             self.begin_anew();
         }
@@ -94,17 +94,23 @@ impl Membership {
     /// Whether `worker` has left a training that is over but that others have not left yet: it is
     /// early for the next training.
     pub fn is_early(&self, worker: u32, workers: u32) -> bool {
-        self.has_left_what_is_over(worker) && !self.all_departed(workers)
+        self.is_done_with_what_is_over(worker) && !self.all_departed(workers)
     }
 
-    /// Whether the training is over, and `worker` has left it.
-    pub fn has_left_what_is_over(&self, worker: u32) -> bool {
-        self.is_over && self.has_left(worker)
+    /// Whether the training is over, and `worker` has ended it in good order.
+    pub fn is_done_with_what_is_over(&self, worker: u32) -> bool {
+        self.is_over && self.is_done(worker)
     }
 
     /// Has `worker` leave: it takes no more steps. Returns whether that changes who is waited for.
-    pub fn leave(&mut self, worker: u32) -> bool {
-        self.depart(worker, State::Left)
+    pub fn leave(&mut self, worker: u32, why: Leaving) -> bool {
+        self.depart(
+            worker,
+            match why {
+                Leaving::Done => State::Done,
+                Leaving::Stopped => State::Stopped,
+            },
+        )
     }
 
     /// `worker` is waited for again, if it had left. Returns whether it had.
@@ -181,7 +187,7 @@ impl Membership {
         member.masters.clear();
         member.missed_in = None;
         let was_waited_for = self.is_live(worker);
-        if was_waited_for || state == State::Left {
+        if was_waited_for || state.has_left() {
             self.members.set_state(worker, state);
         }
         was_waited_for
@@ -233,7 +239,11 @@ impl Membership {
     /// All workers that have left or are lost.
     pub fn all_that_departed(&self) -> Departed {
         let in_state = |state| self.members.in_state(state, u32::MAX).collect();
-        Departed { left: in_state(State::Left), lost: in_state(State::Lost) }
+        Departed {
+            done: in_state(State::Done),
+            stopped: in_state(State::Stopped),
+            lost: in_state(State::Lost),
+        }
     }
 
     /// The workers among `workers` that have left or are lost.
@@ -241,21 +251,27 @@ impl Membership {
         self.members.departed().range(..workers).copied()
     }
 
-    /// Whether `worker` has left in good order.
+    /// Whether `worker` has left between two steps, done or asked to stop.
     pub(crate) fn has_left(&self, worker: u32) -> bool {
-        self.members.state(worker) == State::Left
+        self.members.state(worker).has_left()
     }
 
-    /// Whether the training has no live worker, and at least one has left: of workers that are all
-    /// lost, one may come back. It has `workers` if its own number is unknown; theirs may be the
-    /// number of the next training, which is larger or smaller.
+    /// Whether `worker` has left because its training has ended in good order.
+    pub(crate) fn is_done(&self, worker: u32) -> bool {
+        self.members.state(worker) == State::Done
+    }
+
+    /// Whether the training has no live worker, and has ended in good order for at least one: of
+    /// workers that are all lost, or were asked to stop, one may come back. It has `workers` if its
+    /// own number is unknown; theirs may be the number of the next training, which is larger or
+    /// smaller.
     pub fn all_departed(&self, workers: u32) -> bool {
         let workers = self.size.unwrap_or(workers);
-        self.live(workers) == 0 && self.have_some_left(workers)
+        self.live(workers) == 0 && self.are_some_done(workers)
     }
 
-    fn have_some_left(&self, workers: u32) -> bool {
-        self.departed(workers).any(|worker| self.has_left(worker))
+    fn are_some_done(&self, workers: u32) -> bool {
+        self.departed(workers).any(|worker| self.is_done(worker))
     }
 
     /// Whether all of `workers` but those that are `absent` have departed, as far as this task
@@ -270,6 +286,6 @@ impl Membership {
         let most = self.members.departed().len() + part.most_out() + absent.len();
         let is_gone =
             |worker| !self.is_live(worker) || part.is_out(worker) || absent.contains(&worker);
-        most >= workers as usize && (0..workers).all(is_gone) && self.have_some_left(workers)
+        most >= workers as usize && (0..workers).all(is_gone) && self.are_some_done(workers)
     }
 }

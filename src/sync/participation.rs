@@ -41,6 +41,11 @@ impl Participation {
         self.told.values().any(|told| told.view.out.contains_key(&worker))
     }
 
+    /// Whether a view has let `worker` in again.
+    pub(crate) fn lets_in(&self, worker: u32) -> bool {
+        self.told.values().any(|told| told.view.back.contains_key(&worker))
+    }
+
     /// No more workers than these have been taken out.
     pub(super) fn most_out(&self) -> usize {
         self.told.values().map(|told| told.view.out.len()).sum()

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Coordinator, Effect, Membership, Mode};
+use super::{Coordinator, Effect, Leaving, Membership, Mode};
 
 /// One worker's next move in a training with bounded staleness.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ proptest! {
                 }
                 Move::Leave(worker) => {
                     clocks.remove(&worker);
-                    members.leave(worker);
+                    members.leave(worker, Leaving::Done);
                     coordinator.leave(&members, worker)
                 }
                 Move::Commit(_) => continue,

@@ -241,7 +241,7 @@ fn of_parameter_server(message: &ParameterServerMessage) -> Name {
     use ParameterServerMessage as Message;
     let (kind, number) = match message {
         Message::Reset { number, .. } => (Kind::Reset, *number),
-        Message::Leave { worker } => (Kind::Leave, u64::from(*worker)),
+        Message::Leave { worker, .. } => (Kind::Leave, u64::from(*worker)),
         Message::Lost { worker } => (Kind::Lost, u64::from(*worker)),
         Message::Back { worker } => (Kind::Back, u64::from(*worker)),
         Message::Flush { number, .. } => (Kind::Flush, u64::from(*number)),

@@ -2,6 +2,7 @@
 //! or the task has to be started again.
 
 use crate::runtime::{Code, Error, Result};
+use crate::sync::Leaving;
 
 use super::checkpoints::Checkpoints;
 use super::task::Task;
@@ -39,7 +40,7 @@ async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
         );
         task.recorder().nothing_to_do();
         // Who waits for it to leave goes on at once; in a simulation nothing else tells them.
-        task.leave();
+        task.leave(Leaving::Done);
         return Ok(());
     }
     let has_others = task.cluster().tasks().count() > 1;

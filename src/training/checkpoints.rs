@@ -125,11 +125,8 @@ impl Checkpoints {
         Ok(saved)
     }
 
-    /// Notes that the training has come to its end, unless this task was only asked to stop.
+    /// Notes that the training of `task` has come to its end.
     pub(super) async fn note_end(&self, task: &Task) {
-        if task.is_asked_to_stop() {
-            return;
-        }
         let stop = task.settings().stop.conditions();
         let noted = self.with_saver(task, move |saver| saver.end(&stop)).await;
         if let Err(error) = noted.and_then(|noted| noted.map_err(Error::from)) {

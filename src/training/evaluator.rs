@@ -7,6 +7,7 @@ use crate::checkpoint::Restored;
 use crate::cluster::{DeviceSpec, TaskName};
 use crate::graph::{Graph, Output};
 use crate::runtime::{Code, Error, Result, ServerTarget, SessionOptions, Watched};
+use crate::sync::Leaving;
 use crate::units::Time;
 
 use super::checkpoints::Checkpoints;
@@ -120,9 +121,16 @@ impl Evaluator {
         }
     }
 
-    /// Whether no further checkpoint will come.
+    /// Whether no further checkpoint will come. A chief that was asked to stop may come back,
+    /// unless it ended the training because a parameter server was asked to.
     fn is_over(&self) -> bool {
-        self.task.has_chief_left() || self.is_stopped()
+        let is_stopping = || self.task.server().stopping().is_some();
+        let has_chief_ended_it = match self.task.chief_left() {
+            Some(Leaving::Done) => true,
+            Some(Leaving::Stopped) => is_stopping(),
+            None => false,
+        };
+        has_chief_ended_it || self.is_stopped()
     }
 
     fn is_stopped(&self) -> bool {

@@ -250,7 +250,8 @@ impl SessionCreator {
     /// `global_step` when the error `root` came, and `what` was lost.
     ///
     /// # Errors
-    /// If a task fails; if workers have left that the steps after the checkpoint need again.
+    /// If a task fails; if workers are done that the steps after the checkpoint need again. Those
+    /// that were asked to stop, or are lost, are gone on without until they are back.
     async fn go_back(
         &self,
         global_step: u64,
@@ -260,8 +261,8 @@ impl SessionCreator {
     ) -> Result<Created> {
         let departed = self.clear().await?;
         let takes_steps_again = checkpoint.global_step < global_step;
-        if takes_steps_again && self.task.needs_all_workers() && !departed.left.is_empty() {
-            return Err(workers_have_left(root, what, checkpoint.global_step, &departed.left));
+        if takes_steps_again && self.task.needs_all_workers() && !departed.done.is_empty() {
+            return Err(workers_have_left(root, what, checkpoint.global_step, &departed.done));
         }
         self.restore(checkpoint).await
     }

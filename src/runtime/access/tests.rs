@@ -7,6 +7,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::partition::Partition;
 use crate::runtime::messages::{GraphHandle, SessionId, StepId};
+use crate::sync::Leaving;
 
 const STEP: StepId = StepId { master: 7, number: 0, trains: true };
 const LIMIT: Duration = Duration::from_secs(1);
@@ -50,7 +51,7 @@ fn run(step: StepId, graph: GraphHandle) -> PeerMessage {
 }
 
 fn leave(worker: u32) -> PeerMessage {
-    ParameterServerMessage::Leave { worker }.into()
+    ParameterServerMessage::Leave { worker, why: Leaving::Done }.into()
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::runtime::master::step_plan::partitions;
 use crate::runtime::own_values::OwnValues;
 use crate::runtime::state::{Bound, VariableId};
 use crate::runtime::worker::plan::Plan;
-use crate::sync::{Departed, Epoch, Fate, Mode, Progress, Return, View};
+use crate::sync::{Departed, Epoch, Fate, Leaving, Mode, Progress, Return, View};
 use crate::tensor::DType;
 use crate::transport::Payload;
 use crate::transport::wire::{WireLimits, decode_envelope, encode_envelope};
@@ -95,6 +95,11 @@ fn packed(value: Tensor) -> PackedArrivals {
     ]
 }
 
+fn some_departed() -> Departed {
+    let [done, stopped] = [3, 5].map(|worker| BTreeSet::from([worker]));
+    Departed { done, stopped, lost: BTreeSet::from([0, 7]) }
+}
+
 fn messages() -> Vec<PeerMessage> {
     let step = StepId { master: u64::MAX, number: 7, trains: true };
     let graph = GraphHandle { master: 3, number: 300 };
@@ -103,7 +108,7 @@ fn messages() -> Vec<PeerMessage> {
         Error::new(Code::Aborted, "a long story").on(&TaskName::new("ps", 1)).in_operation("w/read")
     };
     let (isolated, is_again) = (Some((3, SessionId(9))), true);
-    let departed = Departed { left: BTreeSet::from([3]), lost: BTreeSet::from([0, 7]) };
+    let departed = some_departed();
     let to_masters = [
         MasterMessage::GraphRegistered { graph, outcome: Ok(()) },
         MasterMessage::GraphRegistered { graph, outcome: Err(error()) },
@@ -237,7 +242,7 @@ fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_othe
     assert_eq!(error.operation.as_deref(), Some("Add"));
 }
 
-fn to_parameter_servers() -> [ParameterServerMessage; 16] {
+fn to_parameter_servers() -> [ParameterServerMessage; 17] {
     let own = OwnValues { count: 7, values: vec![("v".to_owned(), Tensor::scalar(1f32))] };
     [
         ParameterServerMessage::Reset {
@@ -246,7 +251,8 @@ fn to_parameter_servers() -> [ParameterServerMessage; 16] {
             within_training: true,
             incarnations: vec![(TaskName::new("ps", 1), 7)],
         },
-        ParameterServerMessage::Leave { worker: 3 },
+        ParameterServerMessage::Leave { worker: 3, why: Leaving::Done },
+        ParameterServerMessage::Leave { worker: 4, why: Leaving::Stopped },
         ParameterServerMessage::Lost { worker: 3 },
         ParameterServerMessage::Back { worker: 3 },
         ParameterServerMessage::Flush { number: 2, out: vec![3, 5] },

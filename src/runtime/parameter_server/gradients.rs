@@ -171,7 +171,7 @@ impl ParameterServer {
             // The gradient does not count, or its round ended without it: this task had lost the
             // worker for a while.
             None | Some(Offer::Held | Offer::Stale) => self.answer(ticket, Ok(StateValues::new())),
-            Some(Offer::Departed) if !self.members.has_left(worker) => {
+            Some(Offer::Departed) if !self.members.is_done(worker) => {
                 self.answer(ticket, Err(taken_out(worker)));
             }
             Some(Offer::Departed) => {

@@ -8,11 +8,13 @@ use actix::{AsyncContext, Context, SpawnHandle};
 use tokio::sync::oneshot;
 
 use crate::cluster::ClusterSpec;
+use crate::sync::Leaving;
 use crate::transport::PeerId;
 use crate::units::Time;
 
 use super::ParameterServer;
 use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::link::Actors;
 use crate::runtime::mail::{NOTICE, ParameterServerMail, Patience, Waiting};
 
 /// A program that waits until all workers have left.
@@ -31,7 +33,7 @@ pub(super) struct Joins {
     users: BTreeSet<PeerId>,
     /// Whether there has ever been one.
     had_users: bool,
-    /// When each worker was lost that has been.
+    /// When each worker was lost, or asked to stop, that has been.
     lost: BTreeMap<u32, Time>,
     /// The time since which the task waits for nothing but that somebody comes back, and the next
     /// look at it.
@@ -80,8 +82,7 @@ impl ParameterServer {
     }
 
     pub(super) fn answer_joins(&mut self) {
-        // Who uses the task is told that it is to stop, and ends the training first.
-        let is_to_stop = self.link.actors.stop_requested.get() && self.joins.users.is_empty();
+        let is_to_stop = self.is_to_stop();
         for join in std::mem::take(&mut self.joins.waiting) {
             let is_over = self.all_are_gone(join.workers);
             if is_over {
@@ -93,6 +94,17 @@ impl ParameterServer {
                 self.joins.waiting.push(join);
             }
         }
+    }
+
+    /// Whether the programs wait no longer, since this task is to stop. The variables of a training
+    /// go with one that holds them, and so the training ends first: who uses it is told, and so are
+    /// the others that hold some.
+    fn is_to_stop(&self) -> bool {
+        let Actors { stop_requested, stopping, .. } = &*self.link.actors;
+        let (is_asked, is_unused) = (stop_requested.get(), self.joins.users.is_empty());
+        let holds_variables = self.link.actors.is_holder(self.link.local());
+        let is_told = is_asked || stopping.get().is_some();
+        is_told && is_unused || is_asked && !holds_variables
     }
 
     /// How much longer the task stays, though all workers have departed, for those that are lost:
@@ -108,15 +120,16 @@ impl ParameterServer {
         Some(left).filter(|left| !left.is_zero())
     }
 
-    /// Whether nobody of `workers` is still to leave. Once the chief has left, a worker that has
-    /// never come in this life of the task is not waited for.
+    /// Whether nobody of `workers` is still to leave. Once the chief has ended the training in good
+    /// order, a worker that has never come in this life of the task is not waited for.
     fn all_are_gone(&self, workers: u32) -> bool {
         let is_absent = |worker: &u32| {
             let is_here = self.task_of(*worker).is_some_and(|task| self.joins.is_used_by(task));
             self.members.is_expected(*worker) && !is_here
         };
         let others_train = || self.members.training(workers).next().is_some();
-        let may_be_absent = self.link.actors.chief_has_left.get() && !others_train();
+        let is_chief_done = self.link.actors.chief_left.get() == Some(Leaving::Done);
+        let may_be_absent = is_chief_done && !others_train();
         let absent: BTreeSet<u32> = match may_be_absent {
             true => (0..workers).filter(is_absent).collect(),
             false => BTreeSet::new(),
@@ -124,9 +137,14 @@ impl ParameterServer {
         self.members.all_are_gone(workers, &self.part, &absent)
     }
 
-    /// The workers among `workers` that have departed, but not in good order.
+    /// The workers among `workers` that may come back for what is here: those that are lost and, if
+    /// it was asked to stop, the chief, who has yet to report.
     fn strays(&self, workers: u32) -> impl Iterator<Item = u32> {
-        (0..workers).filter(|worker| !self.members.has_left(*worker))
+        let is_stray = |worker: &u32| match worker {
+            0 => !self.members.is_done(0),
+            other => !self.members.has_left(*other),
+        };
+        (0..workers).filter(is_stray)
     }
 
     /// Notes the loss of workers that only other tasks have told of.
@@ -188,13 +206,13 @@ impl ParameterServer {
         self.joins.deserted = Some((since, timer));
     }
 
-    /// The tasks of the workers that have not left in good order.
+    /// The tasks of the workers whose training has not ended in good order.
     fn missing(&self) -> String {
-        let left = self.members.all_that_departed().left;
+        let done = self.members.all_that_departed().done;
         let workers = self.cluster.iter().flat_map(ClusterSpec::workers);
         let missing: Vec<String> = (0..)
             .zip(workers)
-            .filter(|(worker, _)| !left.contains(worker))
+            .filter(|(worker, _)| !done.contains(worker))
             .map(|(_, task)| task.to_string())
             .collect();
         if missing.is_empty() { "its workers".to_owned() } else { missing.join(", ") }
@@ -205,11 +223,16 @@ impl ParameterServer {
             true => "all are gone, and none has come back",
             false => "none has come",
         };
+        let here = self.link.name(self.link.local());
+        let own_part = match here.is_parameter_server() {
+            true => "the parameter server".to_owned(),
+            false => format!("{here}, which helps a worker,"),
+        };
         let message = format!(
-            "the parameter server waits for {missing}: {what} for {waited:.0?}; start it again \
-             together with them"
+            "{own_part} waits for {missing}: {what} for {waited:.0?}; start it again together with \
+             them"
         );
-        Error::new(Code::Unavailable, message).on(&self.link.name(self.link.local()))
+        Error::new(Code::Unavailable, message).on(&here)
     }
 
     /// What the joins wait for, for the report of a hang.

@@ -7,7 +7,7 @@ use actix::Context;
 
 use crate::cluster::ClusterSpec;
 use crate::graph::Replica;
-use crate::sync::{Joined, Views};
+use crate::sync::{Joined, Leaving, Views};
 use crate::transport::{Loss, PeerId};
 
 use super::ParameterServer;
@@ -113,11 +113,24 @@ impl ParameterServer {
         tell(&self.link.actors.worker, WorkerMail::Bound { graph, attempt, outcome, replaced });
     }
 
-    /// `worker` takes no more steps: nothing waits for it from now on.
-    pub(super) fn leave(&mut self, worker: u32) {
+    /// `from` says that `worker` takes no more steps. If it is another task, it tells what may be
+    /// past: who has met the worker, or was told that it is let in again, finds out by itself.
+    pub(super) fn hear_of_leaving(&mut self, from: PeerId, worker: u32, why: Leaving) {
+        let other = self.task_of(worker).filter(|task| *task != from);
+        let knows_better = |task| self.joins.is_used_by(task) || self.part.lets_in(worker);
+        if !other.is_some_and(knows_better) {
+            self.leave(worker, why);
+        }
+    }
+
+    /// `worker` takes no more steps: no step waits for it from now on.
+    fn leave(&mut self, worker: u32, why: Leaving) {
         self.part.leave(worker);
         self.views.iter_mut().for_each(|views| views.leave(worker));
-        if self.members.leave(worker) {
+        if why == Leaving::Stopped {
+            self.joins.has_lost(worker, self.clock.now());
+        }
+        if self.members.leave(worker, why) {
             self.go_on_without(worker);
         } else {
             self.apply_all_rounds(); // one that was let in and never began was waited for, too
@@ -153,7 +166,7 @@ impl ParameterServer {
         }
         let (silence, missed) = self.members.miss(worker, masters);
         if missed.is_empty() {
-            return;
+            return self.answer_joins(); // it may be the last that used this task
         }
         tracing::info!(task = %self.link.name(peer), "a worker is missed");
         for worker in missed {
@@ -235,7 +248,7 @@ impl ParameterServer {
     /// after it had departed. If it had left the last training in good order, and that training is
     /// over, another one begins. Returns whether it had left this one.
     fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) -> bool {
-        if self.is_own(from) && self.members.has_left_what_is_over(replica.worker) {
+        if self.is_own(from) && self.members.is_done_with_what_is_over(replica.worker) {
             self.members.begin_anew();
             self.begin_anew();
         }

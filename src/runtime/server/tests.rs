@@ -12,7 +12,7 @@ use crate::partition::{Node, Partition, Request, ValueSlot};
 use crate::runtime::mail::{RunStep, SessionOptions};
 use crate::runtime::messages::{GraphHandle, ParameterServerMessage, Values, WorkerMessage};
 use crate::runtime::reply::Answer;
-use crate::sync::Mode;
+use crate::sync::{Leaving, Mode};
 use crate::tensor::DType;
 use crate::transport::{Inbox, PeerId};
 
@@ -72,13 +72,13 @@ fn a_partition_that_is_given_up_while_it_is_held_off_brings_back_no_worker_that_
         let servers = Server::create_cluster(&cluster);
         let ps = &servers[0];
         hear(ps, register(0)).await;
-        hear(ps, ParameterServerMessage::Leave { worker: 0 }).await;
+        hear(ps, ParameterServerMessage::Leave { worker: 0, why: Leaving::Done }).await;
         hear(ps, ParameterServerMessage::TrainingOver).await;
         // Worker 0 is early for another training: worker 1 has not left this one.
         hear(ps, register(1)).await;
         let graphs = vec![graph(1)];
         hear(ps, WorkerMessage::DeregisterGraphs { graphs, isolated: None }).await;
-        hear(ps, ParameterServerMessage::Leave { worker: 1 }).await;
+        hear(ps, ParameterServerMessage::Leave { worker: 1, why: Leaving::Done }).await;
         let joined = ps.join(2, Patience::default());
         let joined = tokio::time::timeout(Duration::from_secs(5), joined).await;
         assert_eq!(joined, Ok(Ok(())), "the training is over");
@@ -95,16 +95,88 @@ fn who_was_told_that_a_worker_leaves_is_told_that_it_is_back() {
         ps.know_cluster();
         hear(ps, register(0)).await;
         for server in &servers {
-            server.actors.deliver(WORKER, vec![ParameterServerMessage::Leave { worker: 0 }.into()]);
+            let left = ParameterServerMessage::Leave { worker: 0, why: Leaving::Done };
+            server.actors.deliver(WORKER, vec![left.into()]);
         }
         settle().await;
-        assert!(worker.has_chief_left());
+        assert_eq!(worker.chief_left(), Some(Leaving::Done));
         hear(ps, register(1)).await;
-        assert!(!worker.has_chief_left());
-        hear(worker, ParameterServerMessage::Leave { worker: 1 }).await;
+        assert_eq!(worker.chief_left(), None);
+        hear(worker, ParameterServerMessage::Leave { worker: 1, why: Leaving::Done }).await;
         let soon = Duration::from_millis(50);
         let joined = tokio::time::timeout(soon, worker.join(2, Patience::default())).await;
         assert!(joined.is_err(), "it waits for worker 0, which never asked anything of it");
+    });
+}
+
+/// A patience that a test can wait for.
+fn short() -> Patience {
+    let wait = Duration::from_millis(50);
+    Patience { first: wait, recovery: wait }
+}
+
+/// Whether a program that joins `server` goes on waiting.
+async fn waits_to_end(server: &Server) -> bool {
+    let joined = server.join(2, Patience::default());
+    tokio::time::timeout(Duration::from_millis(50), joined).await.is_err()
+}
+
+#[test]
+fn a_training_whose_workers_were_all_asked_to_stop_is_no_success_of_its_parameter_server() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
+        let servers = Server::create_cluster(&cluster);
+        let ps = &servers[0];
+        ps.know_cluster();
+        for worker in [0, 1] {
+            hear(ps, ParameterServerMessage::Leave { worker, why: Leaving::Stopped }).await;
+        }
+        let error = ps.join(2, short()).await.unwrap_err();
+        assert_eq!(error.code, Code::Unavailable);
+        let told = "the parameter server waits for worker:0, worker:1";
+        assert!(error.message.starts_with(told), "{error}");
+        hear(ps, ParameterServerMessage::Leave { worker: 0, why: Leaving::Done }).await;
+        assert_eq!(ps.join(2, short()).await, Ok(()), "the chief came back, and ended it");
+    });
+}
+
+#[test]
+fn what_another_task_tells_of_a_worker_that_has_come_since_changes_nothing() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
+        let servers = Server::create_cluster(&cluster);
+        let ps = &servers[0];
+        ps.know_cluster();
+        hear(ps, register(0)).await;
+        let message = ParameterServerMessage::Leave { worker: 0, why: Leaving::Stopped };
+        let by_other = ParameterServerMail::FromPeer { from: PeerId(2), message: message.clone() };
+        tell(&ps.actors.parameter_server, by_other);
+        assert!(waits_to_end(ps).await);
+        assert!(waits(ps).await.concat().contains("2 of 2 workers"));
+        hear(ps, message).await;
+        assert!(waits(ps).await.concat().contains("1 of 2 workers"));
+    });
+}
+
+#[test]
+fn a_task_that_is_asked_to_stop_waits_for_its_users_only_if_its_variables_go_with_it() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+        let cluster = ClusterSpec::simulated([("ps", 2), ("tower", 1)]).unwrap();
+        let servers = Server::create_cluster(&cluster);
+        let [ps, idle, helper] = &servers[..] else { panic!("there are three tasks") };
+        for server in [ps, helper] {
+            server.know_cluster();
+            hear(server, register(0)).await; // from `idle`, which uses both
+            assert!(waits_to_end(server).await);
+        }
+        helper.request_stop();
+        assert_eq!(helper.join(2, Patience::default()).await, Ok(()));
+        ps.request_stop();
+        assert!(waits_to_end(ps).await, "the training ends first");
+        assert_eq!(idle.join(2, Patience::default()).await, Ok(()), "that is how it ends");
     });
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
+use crate::sync::Leaving;
 use crate::transport::PeerId;
 
 use crate::runtime::checkpoint_news::Watched;
@@ -79,9 +80,9 @@ impl Server {
         self.standstill.get()
     }
 
-    /// Whether the chief has left the training.
-    pub(crate) fn has_chief_left(&self) -> bool {
-        self.actors.chief_has_left.get()
+    /// Why the chief has left the training, if it has.
+    pub(crate) fn chief_left(&self) -> Option<Leaving> {
+        self.actors.chief_left.get()
     }
 
     /// The number of times that variables of the task have been cleared.
@@ -92,7 +93,7 @@ impl Server {
     /// Begins to train: announcements of an earlier end no longer hold.
     pub(crate) fn begin_training(&self) {
         self.actors.parting.borrow_mut().clear();
-        self.actors.chief_has_left.set(false);
+        self.actors.chief_left.set(None);
         self.actors.training_over.set(false);
     }
 
@@ -108,8 +109,8 @@ impl Server {
     pub(crate) fn tell_all(&self, message: &ParameterServerMessage) -> Option<BTreeSet<PeerId>> {
         use ParameterServerMessage::{Leave, Lost};
         let resolved = |task: TaskName| self.link.resolve(&task);
-        let is_for_few =
-            matches!(message, Leave { worker: 1.. } | Lost { .. }) && self.actors.has_servers.get();
+        let is_for_few = matches!(message, Leave { worker: 1.., .. } | Lost { .. })
+            && self.actors.has_servers.get();
         let few: Option<BTreeSet<PeerId>> = is_for_few.then(|| {
             let helpers = self.def.cluster.helpers().filter_map(resolved);
             self.link.who_misses_a_worker().into_iter().chain(helpers).collect()

@@ -6,6 +6,7 @@ use super::*;
 use crate::cluster::TaskName;
 use crate::partition::CrossingId;
 use crate::runtime::{ParameterServerMessage, StepId, WorkerMessage};
+use crate::sync::Leaving;
 use crate::tape::{Author, Kind, Life};
 
 const A: usize = 0;
@@ -13,7 +14,7 @@ const B: usize = 1;
 const C: usize = 2;
 
 fn leave(worker: u32) -> PeerMessage {
-    ParameterServerMessage::Leave { worker }.into()
+    ParameterServerMessage::Leave { worker, why: Leaving::Done }.into()
 }
 
 fn leave_name(worker: u64) -> Name {

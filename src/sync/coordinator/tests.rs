@@ -1,7 +1,7 @@
 //! Worked examples of each mode's decisions; the properties are in `any_order`.
 
 use super::*;
-use crate::sync::Place;
+use crate::sync::{Leaving, Place};
 
 /// A coordinator with the membership that it is asked under.
 struct Tried {
@@ -45,7 +45,7 @@ impl Tried {
     }
 
     fn leave(&mut self, worker: u32) -> Vec<Effect> {
-        self.members.leave(worker);
+        self.members.leave(worker, Leaving::Done);
         self.coordinator.leave(&self.members, worker)
     }
 

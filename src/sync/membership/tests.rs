@@ -7,13 +7,34 @@ fn a_training_is_over_when_all_have_departed_and_one_of_them_in_good_order() {
     let mut members = Membership::default();
     assert_eq!((members.lose(Some(0), &[]), members.lose(Some(1), &[])), (vec![0], vec![1]));
     assert!(!members.all_departed(2), "those who are lost may come back");
-    assert!(!members.leave(1) && members.all_departed(2));
+    assert!(!members.leave(1, Leaving::Done) && members.all_departed(2));
+}
+
+#[test]
+fn a_training_that_all_were_asked_to_leave_is_not_over_and_goes_on_with_who_comes_back() {
+    let mut members = Membership::default();
+    members.join(0, 2, 7);
+    assert!(members.leave(0, Leaving::Stopped) && members.leave(1, Leaving::Stopped));
+    assert!(!members.all_departed(2) && members.has_left(1) && !members.is_done(1));
+    let stopped = members.all_that_departed().stopped;
+    assert_eq!(stopped.into_iter().collect::<Vec<_>>(), [0, 1]);
+    assert_eq!((members.join(1, 2, 8), members.epoch()), (Joined::Back, Epoch(1)));
+    assert_eq!((members.leave(1, Leaving::Done), members.all_departed(2)), (true, true));
+}
+
+#[test]
+fn who_was_asked_to_stop_hears_of_the_end_and_is_not_early_for_another_training() {
+    let mut members = Membership::default();
+    members.leave(0, Leaving::Stopped);
+    members.finish();
+    assert!(!members.is_early(0, 2) && !members.is_done_with_what_is_over(0));
+    assert_eq!((members.join(0, 2, 7), members.is_over()), (Joined::Back, true));
 }
 
 #[test]
 fn another_training_is_begun_by_who_has_left_the_last_and_not_by_who_was_lost() {
     let mut members = Membership::default();
-    members.leave(0);
+    members.leave(0, Leaving::Done);
     members.lose(Some(1), &[]);
     members.finish();
     assert_eq!(members.join(1, 2, 7), Joined::Back);
@@ -27,11 +48,11 @@ fn another_training_is_begun_by_who_has_left_the_last_and_not_by_who_was_lost() 
 #[test]
 fn who_has_left_a_training_that_others_still_end_is_early_for_the_next() {
     let mut members = Membership::default();
-    members.leave(0);
+    members.leave(0, Leaving::Done);
     assert!(!members.is_early(0, 2), "the training goes on, and so can this worker");
     members.finish();
     assert!(members.is_early(0, 2) && !members.is_early(1, 2));
-    members.leave(1);
+    members.leave(1, Leaving::Done);
     assert!(!members.is_early(0, 2));
 }
 
@@ -70,7 +91,7 @@ fn a_worker_that_is_missed_is_waited_for_until_it_is_lost_or_joins_again() {
 fn a_lost_worker_whose_task_is_back_is_waited_for_again_and_one_that_has_left_is_not() {
     let mut members = Membership::default();
     members.lose(Some(0), &[]);
-    members.leave(1);
+    members.leave(1, Leaving::Done);
     assert!(members.all_departed(2));
     assert_eq!((members.find_again(1, 8), members.find_again(0, 7)), (false, true));
     assert!(!members.all_departed(2) && !members.find_again(0, 7));
@@ -84,7 +105,7 @@ fn its_size_does_not_grow_with_lives_and_trainings() {
     for life in 0..1000 {
         for worker in 0..3 {
             members.join(worker, 3, 10 * life + u64::from(worker));
-            members.leave(worker);
+            members.leave(worker, Leaving::Done);
         }
     }
     assert_eq!(members.members.known(|_| true).count(), 3);
@@ -100,11 +121,11 @@ fn a_training_of_more_workers_can_follow_one_of_fewer_and_the_other_way_round() 
             members.join(worker, before, 1);
         }
         for worker in 0..before - 1 {
-            members.leave(worker);
+            members.leave(worker, Leaving::Done);
         }
         members.finish();
         assert!(members.is_early(0, after), "worker {} has not left", before - 1);
-        members.leave(before - 1);
+        members.leave(before - 1, Leaving::Done);
         assert!(!members.is_early(0, after));
         assert_eq!(members.join(0, after, 2), Joined::Anew);
         assert_eq!(members.live(after), after);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::sync::protocol::{Arrived, Treatment};
 use crate::sync::{
-    Accumulator, Contribution, Coordinator, Effect, Epoch, Fate, Membership, Mode, Offer,
+    Accumulator, Contribution, Coordinator, Effect, Epoch, Fate, Leaving, Membership, Mode, Offer,
     Participation, Place, Progress, Round, Verdict, Version, View, Views,
 };
 
@@ -135,7 +135,7 @@ impl Training {
                 self.offer(worker, version, variable, &verdict)
             }
             Message::LeaveTraining { worker } => {
-                self.members.leave(worker);
+                self.members.leave(worker, Leaving::Done);
                 let effects = self.coordinator.leave(&self.members, worker);
                 self.carry_out(effects);
                 self.views.lose(worker);

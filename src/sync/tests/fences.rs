@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use crate::sync::{Contribution, Coordinator, Effect, Membership, Mode, Version};
+use crate::sync::{Contribution, Coordinator, Effect, Leaving, Membership, Mode, Version};
 
 #[derive(Clone, Copy, Debug)]
 enum Move {
@@ -94,7 +94,7 @@ impl Seen {
             Move::Leave(worker) => {
                 self.begun.remove(&worker);
                 self.up.take_if(|owner| *owner == worker);
-                self.members.leave(worker);
+                self.members.leave(worker, Leaving::Done);
                 self.coordinator.leave(&self.members, worker)
             }
             // The runtime lets nobody begin while there is a fence. Once all have left, who begins

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::graph::{Graph, Output, Target, Variable, VariablePart};
 use crate::runtime::{Code, Error, Result};
+use crate::sync::Leaving;
 
 use super::super::checkpointing::{Checkpointing, Consistency};
 use super::super::checkpoints::{Checkpoints, part_as_slice};
@@ -283,7 +284,9 @@ impl Hook for CheckpointSaver {
                 }
                 saved?;
             }
-            self.checkpoints.note_end(context.task).await;
+            if context.task.leaving(context.stop.get()) == Leaving::Done {
+                self.checkpoints.note_end(context.task).await;
+            }
             let last = self.last_saved.unwrap_or(context.global_step);
             self.listeners.iter_mut().for_each(|listener| listener.end(last));
             Ok(())

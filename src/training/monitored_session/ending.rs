@@ -1,9 +1,10 @@
 //! The end of a monitored session: its last changes, its hooks, its digest.
 
 use crate::runtime::{Code, Error, Result};
+use crate::sync::Leaving;
 
 use super::super::record::Ending;
-use super::super::recovery::ended_behind;
+use super::super::recovery::{ended_behind, is_end, is_mendable};
 use super::super::weights::weights_digest;
 use super::MonitoredSession;
 
@@ -19,8 +20,11 @@ impl MonitoredSession {
         if self.own_variables.is_some() && !self.task.is_chief() {
             self.task.server().tell_last_own_values(&self.task.chief());
         }
+        let why = self.task.leaving(self.stop_requested.get());
         let ended = self.end(reached).await;
-        self.task.leave();
+        // What a restart mends has not ended the training.
+        let has_failed = ended.as_ref().is_err_and(|error| is_end(error) || is_mendable(error));
+        self.task.leave(if has_failed { Leaving::Stopped } else { why });
         ended
     }
 

@@ -9,6 +9,7 @@ use super::super::recovery::{given_up, operation_timeout};
 use super::super::session::Session;
 use super::{Created, SessionCreator};
 use crate::runtime::{Code, Error, Result};
+use crate::sync::Leaving;
 
 /// How long a task that is there takes to answer, at most.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
@@ -27,20 +28,20 @@ impl SessionCreator {
 
     /// The other workers' part after `what` was lost: waits for the chief as long as it is there.
     /// Restoring many values can take longer than a lost task has to come back; and a chief that
-    /// has left may be about to come back.
+    /// was asked to stop may be about to come back.
     pub(super) async fn wait_again(&self, session: &Session, what: &str) -> Result<()> {
         let chief = self.task.chief();
         loop {
-            match session.run().target(&self.scaffold.all_initialized).await {
-                Ok(_) => return Ok(()),
-                Err(error) if error.code != Code::DeadlineExceeded => return Err(error),
-                Err(_) => {}
-            }
-            if self.task.has_chief_left() {
+            if self.task.chief_left() == Some(Leaving::Done) {
                 let message = format!(
                     "{what}, and the chief, which would give it one, has ended the training"
                 );
                 return Err(Error::new(Code::OutOfRange, message));
+            }
+            match session.run().target(&self.scaffold.all_initialized).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.code != Code::DeadlineExceeded => return Err(error),
+                Err(_) => {}
             }
             if self.task.within(Some(ANSWERS_WITHIN), self.task.places_of(&chief)).await.is_none() {
                 let message = format!(

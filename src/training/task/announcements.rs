@@ -1,21 +1,31 @@
 //! What a task tells the others of its training, and hears: who has left, whether it is over.
 
+use std::collections::BTreeSet;
+
 use super::Task;
 use crate::cluster::TaskName;
+use crate::graph::Replica;
 use crate::runtime::{ParameterServerMessage, Places, Result};
-use crate::sync::Departed;
+use crate::sync::{Departed, Leaving};
 use crate::training::record::Evaluation;
 
 impl Task {
     /// Tells other tasks which workers have left, and which are lost.
     pub(in crate::training) fn tell_who_has_departed(&self, departed: &Departed) {
         let own = self.inner.replica.map(|replica| replica.worker);
-        let left =
-            departed.left.iter().map(|one| (*one, ParameterServerMessage::Leave { worker: *one }));
-        let lost =
-            departed.lost.iter().map(|one| (*one, ParameterServerMessage::Lost { worker: *one }));
-        for (_, message) in left.chain(lost).filter(|(worker, _)| Some(*worker) != own) {
-            self.inner.parts.server.tell_all(&message);
+        let others = |workers: &BTreeSet<u32>| {
+            workers.iter().copied().filter(|worker| Some(*worker) != own).collect::<Vec<_>>()
+        };
+        let server = &self.inner.parts.server;
+        for (workers, why) in
+            [(&departed.done, Leaving::Done), (&departed.stopped, Leaving::Stopped)]
+        {
+            for worker in others(workers) {
+                server.tell_all(&ParameterServerMessage::Leave { worker, why });
+            }
+        }
+        for worker in others(&departed.lost) {
+            server.tell_all(&ParameterServerMessage::Lost { worker });
         }
     }
 
@@ -24,9 +34,9 @@ impl Task {
         self.inner.replica.is_some_and(|replica| replica.mode.needs_all_workers())
     }
 
-    /// Whether the chief has left the training.
-    pub(in crate::training) fn has_chief_left(&self) -> bool {
-        self.inner.parts.server.has_chief_left()
+    /// Why the chief has left the training, if it has.
+    pub(in crate::training) fn chief_left(&self) -> Option<Leaving> {
+        self.inner.parts.server.chief_left()
     }
 
     /// Tells the workers that ask for it where this task's graph has the shared variables.
@@ -80,13 +90,16 @@ impl Task {
         self.inner.parts.server.begin_training();
     }
 
-    /// Notifies all tasks that this worker takes no more steps.
-    pub(in crate::training) fn leave(&self) {
-        if let Some(replica) = self.inner.replica {
-            self.inner
-                .parts
-                .server
-                .broadcast(&ParameterServerMessage::Leave { worker: replica.worker });
+    /// Why this task would take no more steps now, if its session `has_ended` or not.
+    pub(in crate::training) fn leaving(&self, has_ended: bool) -> Leaving {
+        let is_over = has_ended || self.inner.parts.server.is_training_over();
+        if is_over || !self.is_asked_to_stop() { Leaving::Done } else { Leaving::Stopped }
+    }
+
+    /// Notifies all tasks that this worker takes no more steps, and why.
+    pub(in crate::training) fn leave(&self, why: Leaving) {
+        if let Some(Replica { worker, .. }) = self.inner.replica {
+            self.inner.parts.server.broadcast(&ParameterServerMessage::Leave { worker, why });
         }
     }
 }

@@ -5,6 +5,7 @@ mod all_reduce;
 mod ends;
 mod own_values;
 mod session_master;
+mod stops;
 mod waits;
 
 use std::net::UdpSocket;

@@ -19,7 +19,7 @@ use trainyard::runtime::{
     PeerMessage, Processor, Scope, ServerDef, ServerWorld, SessionAction, SessionAnswer,
     WorkerMessage,
 };
-use trainyard::sync::Mode;
+use trainyard::sync::{Leaving, Mode};
 use trainyard::tensor::Shape;
 use trainyard::transport::wire::{WireLimits, decode_envelope, encode_envelope};
 use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
@@ -200,7 +200,7 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
     });
     let mut all = network.sent.take();
     let besides = [
-        ParameterServerMessage::Leave { worker: 0 },
+        ParameterServerMessage::Leave { worker: 0, why: Leaving::Done },
         ParameterServerMessage::TrainingOver,
         ParameterServerMessage::AskForPlaces,
         ParameterServerMessage::WatchCheckpoints,

@@ -8,7 +8,7 @@ use super::*;
 
 /// A training of one parameter server and two workers that goes on until it is stopped, in which a
 /// lost task has `recovery` to come back.
-fn endless(recovery: &str) -> String {
+pub(super) fn endless(recovery: &str) -> String {
     text("async", "time = '10min'\nsteps = 100000000")
         + &format!("[network]\nsilence = '1s'\nrecovery = '{recovery}'\n")
 }

@@ -1,0 +1,76 @@
+//! Workers that are asked to stop before the end of their training: nobody takes that for its end.
+
+use std::time::Instant;
+
+use super::waits::{endless, role, signal};
+use super::*;
+
+#[test]
+fn a_parameter_server_whose_workers_were_stopped_one_after_another_is_to_be_started_again() {
+    let folder = with_certificates("stops_all");
+    let path = scenario("stops_all_scenario", &endless("2s"));
+    let at = addresses();
+    let start = |job, index| run(&folder, &path, &role(&at, job, index));
+    let (ps, workers) = (start("ps", 0), [start("worker", 0), start("worker", 1)]);
+    std::thread::sleep(Duration::from_secs(2));
+    for worker in workers {
+        signal("TERM", &worker);
+        assert_eq!(worker.end().code, 143);
+    }
+    let ps = ps.end();
+    assert_eq!(ps.code, 138, "{}", ps.err);
+    assert!(ps.err.contains("waits for worker:0, worker:1: all are gone"), "{}", ps.err);
+}
+
+#[test]
+fn workers_that_were_all_stopped_come_back_and_end_the_training() {
+    let folder = with_certificates("stops_back");
+    let path = scenario("stops_back_scenario", &endless("20s").replace("'10min'", "'5s'"));
+    let at = addresses();
+    let start = |job, index| run(&folder, &path, &role(&at, job, index));
+    let (ps, workers) = (start("ps", 0), [start("worker", 0), start("worker", 1)]);
+    std::thread::sleep(Duration::from_secs(2));
+    for worker in workers {
+        signal("TERM", &worker);
+        assert_eq!(worker.end().code, 143);
+    }
+    let ended = [start("worker", 1), start("worker", 0), ps].map(Running::end);
+    let said: String = ended.iter().map(|one| &*one.err).collect();
+    assert_eq!(ended.map(|one| one.code), [0, 0, 0], "{said}");
+}
+
+#[test]
+fn an_evaluator_whose_chief_was_stopped_and_does_not_come_back_is_to_be_started_again() {
+    let folder = with_certificates_of("stops_evaluator", "ps:0,worker:0,evaluator:0");
+    let saving = "[checkpoint]\nevery_steps = 50\ndirectory = 'saved'\n";
+    let text = endless("2s").replace("worker = 2", "worker = 1\nevaluator = 1") + saving;
+    let path = scenario("stops_evaluator_scenario", &text);
+    let [ps, chief, evaluator] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [chief], "evaluator": [evaluator]});
+    let start = |job: &str| {
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": 0}}))
+    };
+    let [_ps, chief, evaluator] = ["ps", "worker", "evaluator"].map(start);
+    std::thread::sleep(Duration::from_secs(2));
+    signal("TERM", &chief);
+    let (chief, evaluator) = (chief.end(), evaluator.end());
+    assert_eq!((chief.code, evaluator.code), (143, 138), "{}", evaluator.err);
+    assert!(evaluator.err.contains("worker:0, the chief"), "{}", evaluator.err);
+}
+
+#[test]
+fn a_task_that_helps_a_worker_obeys_at_once_when_it_is_asked_to_stop() {
+    let folder = with_certificates("stops_helper");
+    let replicas = endless("20s") + "[replicas]\nworker = { tasks = 2 }\n";
+    let path = scenario("stops_helper_scenario", &replicas.replace("softmax", "mlp"));
+    let at = addresses();
+    let start = |job, index| run(&folder, &path, &role(&at, job, index));
+    let (_ps, _worker) = (start("ps", 0), start("worker", 0));
+    let helper = start("worker", 1);
+    std::thread::sleep(Duration::from_secs(2));
+    let began = Instant::now();
+    signal("TERM", &helper);
+    let helper = helper.end();
+    assert_eq!(helper.code, 143, "{}", helper.err);
+    assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
+}
