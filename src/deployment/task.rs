@@ -25,7 +25,7 @@ use crate::runtime::{
 };
 use crate::say::say;
 use crate::tape::Recorder;
-use crate::transport::{Quic, Transport};
+use crate::transport::{Quic, Refused, Transport};
 use crate::units::Time;
 
 /// The time limit for sending the last messages.
@@ -135,6 +135,10 @@ where
         Either::Second(code) => (drain(&server, running).await, Some(code)),
     };
     let result = result.map_err(|error| server.broken().unwrap_or(error));
+    let result = result.map_err(|error| match quic.other_run() {
+        Some(why) if error.code == Code::Unanswered => of_other_run(error, &why),
+        _ => error,
+    });
     let stopped = stopped.or_else(|| server.stopping().map(|peer| ended_by(&peer, server.task())));
     let ended = member.clock.now();
     let flush = if result.is_ok() && server.has_met_others() { FLUSH } else { FLUSH_FAILED };
@@ -183,6 +187,12 @@ async fn drain<T>(
         Err(_) => say!("{task} did not end in {} s", GRACE.as_secs()),
     }
     Ok(None)
+}
+
+/// The `error` of a task that nobody has answered, where another one came and was refused.
+fn of_other_run(error: Error, why: &str) -> Error {
+    let message = format!("{}; {why}", error.message);
+    Error { code: Refused::Run.into(), message, ..error }
 }
 
 /// The exit code of a task whose training has ended because `peer` was asked to stop.

@@ -256,6 +256,12 @@ impl<M: Payload> Quic<M> {
         self.node.refusals.borrow().iter().cloned().collect()
     }
 
+    /// Why the first task of the cluster was refused that is of another run than this task, or has
+    /// other settings, if one was.
+    pub fn other_run(&self) -> Option<String> {
+        self.node.other_run.borrow().clone()
+    }
+
     /// Sends all queued messages, tells the peers that the task stops, and closes; gives up after
     /// `deadline`. Returns whether all messages are known to have arrived.
     pub async fn shut_down(&self, deadline: Duration) -> bool {

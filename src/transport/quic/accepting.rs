@@ -58,6 +58,7 @@ fn begin_handshakes<M: Payload>(node: &Rc<Node<M>>) {
 async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, handshake: Handshake) {
     let admitted = tokio::time::timeout(node.silence, shake_hands(&node, incoming));
     if let Err(refusal) = admitted.await.unwrap_or(Err(Refusal::Silent)) {
+        node.note_other_run(&refusal);
         node.note_refusal(handshake.address().to_string(), refusal.to_string());
     }
     drop(handshake);

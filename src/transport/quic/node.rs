@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use super::super::{Identity, Inbox, Loss, Messages, Payload, PeerId};
 use super::handshakes::{Handshakes, MOST_WAITING, Waiting};
-use super::hello::Hello;
+use super::hello::{Hello, Refusal};
 use super::lanes::threads::{LaneThreads, Servers};
 use super::peer::Peer;
 use super::security::roles;
@@ -63,6 +63,8 @@ pub(super) struct Node<M> {
     pub(super) peers: RefCell<Vec<Rc<Peer<M>>>>,
     pub(super) inbox: RefCell<Option<Rc<dyn Inbox<M>>>>,
     pub(super) refusals: RefCell<BTreeSet<(String, String)>>,
+    /// Why the first task of the cluster was refused that is of another run, or has other settings.
+    pub(super) other_run: RefCell<Option<String>>,
     pub(super) handshakes: Rc<Handshakes>,
     /// The connections that peers have opened, until their handshakes begin.
     pub(super) waiting: RefCell<Waiting<Incoming>>,
@@ -195,6 +197,15 @@ impl<M: Payload> Node<M> {
         let inbox = self.inbox.borrow().clone();
         if let Some(inbox) = inbox {
             inbox.lost(peer.id, loss);
+        }
+    }
+
+    /// Notes the refusal of a task of the cluster that is of another run, or has other settings.
+    pub(super) fn note_other_run(&self, refusal: &Refusal) {
+        if let Refusal::Run(sender, ..) | Refusal::Setting(sender, ..) = refusal
+            && self.roster.contains(sender)
+        {
+            self.other_run.borrow_mut().get_or_insert_with(|| refusal.to_string());
         }
     }
 

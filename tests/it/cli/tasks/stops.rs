@@ -74,3 +74,20 @@ fn a_task_that_helps_a_worker_obeys_at_once_when_it_is_asked_to_stop() {
     assert_eq!(helper.code, 143, "{}", helper.err);
     assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
 }
+
+#[test]
+fn a_parameter_server_with_other_settings_than_its_workers_says_so_as_they_do() {
+    let folder = with_certificates("stops_other");
+    let right = endless("500ms");
+    let wrong = scenario("stops_wrong", &right.replace("batch = 8", "batch = 16"));
+    let right = scenario("stops_right", &right);
+    let at = addresses();
+    let ps = run(&folder, &wrong, &role(&at, "ps", 0));
+    let worker = run(&folder, &right, &role(&at, "worker", 0));
+    for task in [worker, ps] {
+        let said = task.end();
+        assert_eq!(said.code, 2, "{}", said.err);
+        let says = "worker:0 has program.batch = 8, and ps:0 program.batch = 16: start both";
+        assert!(said.err.contains(says), "{}", said.err);
+    }
+}
