@@ -48,10 +48,17 @@ impl CheckpointNews {
         self.watched.set(Watched::Asked);
     }
 
-    /// `from` says that there is a checkpoint, which counts if it was asked.
-    pub(super) fn hear(&self, from: PeerId) {
+    /// A message has come from `from` that says that there is a checkpoint. It is an answer, if it
+    /// was asked, until its loss is noted, which is at once, too.
+    pub(super) fn is_answered(&self, from: PeerId) {
         if self.chief.get() == Some(from) {
             self.watched.set(Watched::Answered);
+        }
+    }
+
+    /// The turn of that message has come: it is news, if `from` was asked.
+    pub(super) fn hear(&self, from: PeerId) {
+        if self.chief.get() == Some(from) {
             self.come();
         }
     }
@@ -94,12 +101,16 @@ mod tests {
     #[test]
     fn only_the_chief_that_was_asked_is_heard_and_its_loss_has_it_asked_again() {
         let (news, chief, other) = (CheckpointNews::default(), PeerId(1), PeerId(2));
-        news.hear(chief);
+        let says = |peer| {
+            news.is_answered(peer);
+            news.hear(peer);
+        };
+        says(chief);
         assert_eq!((news.count(), news.watched()), (0, Watched::Asked), "nobody was asked");
         news.watch(chief);
-        news.hear(other);
+        says(other);
         assert_eq!((news.count(), news.watched()), (0, Watched::Asked));
-        news.hear(chief);
+        says(chief);
         assert_eq!((news.count(), news.watched()), (1, Watched::Answered));
         news.lose(other);
         assert_eq!((news.count(), news.watched()), (1, Watched::Answered));

@@ -281,6 +281,7 @@ impl Actors {
                 self.stopping.set(Some(from));
                 self.news.come();
             }
+            ParameterServerMessage::CheckpointSaved => self.news.is_answered(from),
             ParameterServerMessage::Leave { .. }
             | ParameterServerMessage::Lost { .. }
             | ParameterServerMessage::Back { .. }
@@ -289,7 +290,6 @@ impl Actors {
             | ParameterServerMessage::Install(_)
             | ParameterServerMessage::AskForPlaces
             | ParameterServerMessage::WatchCheckpoints
-            | ParameterServerMessage::CheckpointSaved
             | ParameterServerMessage::Places(_)
             | ParameterServerMessage::AskForOwnValues { .. }
             | ParameterServerMessage::AskForRestoredValues

@@ -9,12 +9,13 @@ use super::*;
 use crate::cluster::LocalDevice;
 use crate::graph::{Graph, GraphError, Op, Replica};
 use crate::partition::{Node, Partition, Request, ValueSlot};
+use crate::runtime::checkpoint_news::Watched;
 use crate::runtime::mail::{RunStep, SessionOptions};
 use crate::runtime::messages::{GraphHandle, ParameterServerMessage, Values, WorkerMessage};
 use crate::runtime::reply::Answer;
 use crate::sync::{Leaving, Mode};
 use crate::tensor::DType;
-use crate::transport::{Inbox, PeerId};
+use crate::transport::{Inbox, Loss, PeerId};
 
 /// The task of worker 0.
 const WORKER: PeerId = PeerId(1);
@@ -157,6 +158,23 @@ fn what_another_task_tells_of_a_worker_that_has_come_since_changes_nothing() {
         assert!(waits(ps).await.concat().contains("2 of 2 workers"));
         hear(ps, message).await;
         assert!(waits(ps).await.concat().contains("1 of 2 workers"));
+    });
+}
+
+#[test]
+fn what_the_chief_sent_last_does_not_hide_that_it_is_lost_from_who_watches_its_checkpoints() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+        let cluster = ClusterSpec::simulated([("evaluator", 1), ("worker", 1)]).unwrap();
+        let servers = Server::create_cluster(&cluster);
+        let evaluator = &servers[0];
+        evaluator.watch_checkpoints(servers[1].task());
+        settle().await;
+        assert_eq!(evaluator.watched(), Watched::Answered);
+        evaluator.actors.deliver(WORKER, vec![ParameterServerMessage::CheckpointSaved.into()]);
+        evaluator.actors.lost(WORKER, Loss::Stopped);
+        settle().await;
+        assert_eq!(evaluator.watched(), Watched::Lost);
     });
 }
 
