@@ -106,9 +106,15 @@ impl Predictor {
             experiment =
                 experiment.set(&format!("calibration={:?}", path.display().to_string()))?;
         }
-        let trials = experiment.trials()?;
+        let mut trials = experiment.trials()?;
         let is_known = trials.iter().all(|trial| trial.cluster.message_thread.is_some());
-        let machine = if is_known { None } else { Some(super::calibrate::measure(stop)?.machine) };
+        let mut machine =
+            if is_known { None } else { Some(super::calibrate::measure(stop)?.machine) };
+        if args.lanes == Some(0) {
+            let threads = trials.iter_mut().filter_map(|it| it.cluster.message_thread.as_mut());
+            threads.for_each(|thread| thread.lanes = None);
+            machine.iter_mut().for_each(|machine| machine.lanes = None);
+        }
         Ok(Self { trials, machine })
     }
 

@@ -269,9 +269,7 @@ impl<M: Payload> Quic<M> {
         let has_flushed = tokio::time::timeout(deadline, self.flushed()).await.is_ok();
         self.close_endpoint();
         // The last packets close the connections, so that peers don't have to find out by silence.
-        for endpoint in self.node.endpoints() {
-            let _closed_anyway = tokio::time::timeout(deadline, endpoint.wait_idle()).await;
-        }
+        let _closed_anyway = tokio::time::timeout(deadline, self.closed()).await;
         has_flushed && !self.node.is_unflushed.get()
     }
 
@@ -290,6 +288,13 @@ impl<M: Payload> Quic<M> {
                 return;
             }
             progress.await;
+        }
+    }
+
+    /// Waits until the peers know that all connections are closed.
+    async fn closed(&self) {
+        for endpoint in self.node.endpoints() {
+            endpoint.wait_idle().await;
         }
     }
 

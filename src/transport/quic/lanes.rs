@@ -21,9 +21,11 @@ use quinn::WriteError;
 
 use super::super::Payload;
 use super::super::wire::Outgoing;
+use super::hello::Close;
 use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
+use super::receiving::meaning;
 
 pub(super) use arriving::attend;
 
@@ -57,7 +59,16 @@ pub(super) async fn write<M: Payload>(
         return Err(frame);
     }
     match link.lanes.outbound.get() {
-        Some(lanes) => Ok(lanes.write(number, frame).await),
+        Some(lanes) => {
+            let written = lanes.write(number, frame).await;
+            // Nobody else notices here that a lane has ended: the peer reads from it alone.
+            if let Err(WriteError::ConnectionLost(error)) = &written
+                && link.is_alive.get()
+            {
+                peer.lose(node, meaning(error), Close::Lost);
+            }
+            Ok(written)
+        }
         None => {
             opening::begin(node, peer, link);
             Err(frame)

@@ -188,7 +188,7 @@ impl<M: Payload> Receiver<M> {
 }
 
 /// The loss that the end of a connection stands for.
-fn meaning(error: &ConnectionError) -> Loss {
+pub(super) fn meaning(error: &ConnectionError) -> Loss {
     match error {
         ConnectionError::ApplicationClosed(closed)
             if closed.error_code == Close::Stopped.code() =>

@@ -33,10 +33,11 @@ pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &R
                 let _is_the_only_one_that_opens = link.lanes.outbound.set(lanes);
             }
             Ok(lanes) => close(lanes),
-            Err(error) => tracing::info!(
+            Err(error) if link.lanes.attempts.get() == ATTEMPTS => tracing::info!(
                 task = %on.task, peer = %peer.name, %error,
                 "no lanes to the task: large tensors take its one connection, and one core"
             ),
+            Err(error) => tracing::debug!(peer = %peer.name, %error, "lanes can't be opened yet"),
         }
         link.lanes.is_opening.set(false);
     });
