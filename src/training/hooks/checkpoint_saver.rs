@@ -28,6 +28,8 @@ pub struct CheckpointSaver {
     listeners: Vec<Box<dyn CheckpointSaverListener>>,
     variables: Vec<Saving>,
     step: Option<Output>,
+    /// The global step, read while others go on.
+    reached: Option<Output>,
     /// Lifts the fence behind which the variables are read. None if no worker has to be held.
     lift_fence: Option<Target>,
     consistency: Consistency,
@@ -80,6 +82,7 @@ impl CheckpointSaver {
             listeners: Vec::new(),
             variables: Vec::new(),
             step: None,
+            reached: None,
             lift_fence: None,
             consistency: checkpointing.consistency,
             last_saved: None,
@@ -166,10 +169,10 @@ impl CheckpointSaver {
         Ok(Snapshot { global_step, shards: shards.into_iter().map(shard).collect() })
     }
 
-    /// The global step that the training has reached.
+    /// The global step that the training has reached; others may take further ones.
     async fn reached(&self, context: &HookContext<'_>) -> Result<u64> {
-        let step = self.step.as_ref().expect("a hook begins before it saves");
-        Ok(context.session.run().fetch(step).await?.scalar::<i64>(0)?.max(0) as u64)
+        let reached = self.reached.as_ref().expect("a hook begins before it ends");
+        Ok(context.session.run().fetch(reached).await?.scalar::<i64>(0)?.max(0) as u64)
     }
 
     /// Saves as [`CheckpointSaver::save`]; the training goes on even if that fails.
@@ -223,6 +226,7 @@ impl Hook for CheckpointSaver {
         let held = others.filter(|_| self.consistency == Consistency::Consistent);
         let fence = held.map(|replica| graph.fence(replica)).transpose()?;
         self.lift_fence = held.map(|replica| graph.lift_fence(replica)).transpose()?;
+        self.reached = Some(graph.global_step()?.read());
         let before: Vec<&Target> = fence.iter().collect();
         graph.with_control_dependencies(&before, |graph| {
             let saving = |(variable, _): (Variable, _)| {

@@ -123,6 +123,12 @@ const MENDED: &[(&str, &str)] = &[
     // Half of a step of a worker that was cut off for so long that it counted as lost was taken
     // for a breach, which docs/guarantees.md names as a limit.
     ("async", r#"[{ at = "21187us", one_way = ["worker:1", "ps:0"], for = "4108675us" }]"#),
+    // A chief that had come to the end held the others, and did not let them go on.
+    (
+        "sync, 1 backup, cancelling",
+        r#"[{ at = "111447us", slow_link = ["ps:0", "worker:1"], factor = 42.0, for = "8662us" },
+            { at = "269137us", crash = "ps:1", restart_after = "332776us" }]"#,
+    ),
 ];
 
 /// The same, with other seeds.
