@@ -108,7 +108,10 @@ impl Seat {
         let listen = self.is_alone.then_some(anywhere);
         let silence = self.silence.unwrap_or(config.silence);
         let roster = self.cluster.clone();
-        let lanes = self.lanes.unwrap_or_else(|| lanes_of(rayon::current_num_threads()));
+        let lanes = match self.is_alone {
+            true => 0,
+            false => self.lanes.unwrap_or_else(|| lanes_of(rayon::current_num_threads())),
+        };
         QuicConfig { roster, socket: self.socket.take(), listen, silence, lanes, ..config }
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Errand {
 pub(super) enum Chore {
     /// An envelope goes onto the network.
     Send { to: usize, size: Bytes, envelope: Envelope },
+    /// Lanes begin to send an envelope, which the message thread has given them.
+    Spread { to: usize, size: Bytes, envelope: Envelope },
     /// Lanes have decoded an envelope: the message thread hears of it.
     Decoded(Box<Delivery<Envelope>>),
     /// An envelope is handed to the actors.
@@ -39,9 +41,9 @@ pub(super) enum Chore {
     Finish(Box<Kernels>),
     /// Nothing: the message thread has prepared messages, whose envelope waits to be sent already.
     Prepare,
-    /// Nothing: the message thread has encoded the bytes of an envelope that it has sent.
+    /// Nothing: the bytes of an envelope that has been sent are encoded.
     SendBytes,
-    /// Nothing: the message thread has woken up, or decoded bytes.
+    /// Nothing: the message thread has woken up, or bytes are decoded.
     Nothing,
 }
 
@@ -60,6 +62,7 @@ impl Chore {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Send { .. } => "send",
+            Self::Spread { .. } => "send over lanes",
             Self::Decoded(_) => "bytes that have come over lanes",
             Self::Receive(_) => "receive",
             Self::HandOver { .. } => "hand over",

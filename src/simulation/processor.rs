@@ -291,7 +291,7 @@ impl<T> Processors<T> {
         (task, self.layouts[task].part(queue - self.first_queue[task]))
     }
 
-    fn lanes_of(&self, task: usize) -> std::ops::Range<usize> {
+    fn queues_of(&self, task: usize) -> std::ops::Range<usize> {
         let first = self.first_queue[task];
         first..first + self.layouts[task].queues()
     }
@@ -349,7 +349,7 @@ impl<T> Processors<T> {
     fn reschedule_all(&mut self, task: usize) {
         let Layout { host, cpus, .. } = self.layouts[task];
         self.reschedule(host);
-        for id in self.lanes_of(task).skip(1 + cpus) {
+        for id in self.queues_of(task).skip(1 + cpus) {
             self.reschedule(self.queues[id].cores);
         }
     }

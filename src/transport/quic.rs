@@ -17,7 +17,7 @@
 //! A loss is reported once: if the connections to the old incarnation are found dead before the new
 //! one connects, it is [`Loss::Silent`], and the new one's arrival is no other loss.
 //!
-//! Everything runs on the actors' thread, so that a message reaches them without a change of
+//! All but lanes runs on the actors' thread, so that a message reaches them without a change of
 //! thread.
 
 mod accepting;

@@ -125,7 +125,7 @@ pub(crate) struct TaskArgs {
     /// The number of threads that encrypt large tensors beside the thread of the messages, each
     /// over a connection of its own to every task that has them, too. Default: one for each thread
     /// of kernels, but four at most, and none where there are only two.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=64))]
     pub(crate) lanes: Option<u8>,
 
     /// Tell the numbers of this task to Prometheus at http://ADDRESS/metrics. A port alone is on
@@ -193,7 +193,7 @@ pub(crate) struct ServeArgs {
     pub(crate) busy_poll: Span,
 
     /// The number of threads that encrypt large tensors. Default: as `task`.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=64))]
     pub(crate) lanes: Option<u8>,
 }
 
@@ -256,7 +256,7 @@ pub(crate) struct LaunchArgs {
     pub(crate) busy_poll: Option<Span>,
 
     /// The number of threads of each task that encrypt large tensors. Default: as `task`.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=64))]
     pub(crate) lanes: Option<u8>,
 
     /// Launch each run under N drawn timelines of faults, after those of the scenario, and check

@@ -12,7 +12,7 @@ impl<T> Processors<T> {
         assert!(!self.is_frozen[task], "a frozen task is not frozen again");
         self.end_polling(now, task);
         self.is_frozen[task] = true;
-        for id in self.lanes_of(task) {
+        for id in self.queues_of(task) {
             let queue = &mut self.queues[id];
             if !queue.pieces.is_empty() {
                 queue.stopped = Some(self.hosts[queue.cores].stop(now, id));
@@ -24,7 +24,7 @@ impl<T> Processors<T> {
     /// Lets `task` go on where it stopped after `frozen`.
     pub(in crate::simulation) fn thaw(&mut self, now: Time, task: usize, frozen: Duration) {
         self.is_frozen[task] = false;
-        for id in self.lanes_of(task) {
+        for id in self.queues_of(task) {
             let queue = &mut self.queues[id];
             queue.idle_since = queue.idle_since.after(frozen);
             if let Some(left) = queue.stopped.take() {
@@ -41,7 +41,7 @@ impl<T> Processors<T> {
     /// is left of the pieces that have begun is scaled to it.
     pub(in crate::simulation) fn set_slowdown(&mut self, now: Time, task: usize, factor: f64) {
         let scale = factor / std::mem::replace(&mut self.slowdown[task], factor);
-        for id in self.lanes_of(task) {
+        for id in self.queues_of(task) {
             if matches!(self.place(id).1, Part::Link(_)) {
                 continue;
             }
@@ -71,7 +71,7 @@ impl<T> Processors<T> {
         if self.is_frozen[task] {
             return;
         }
-        for id in self.lanes_of(task) {
+        for id in self.queues_of(task) {
             let is_device = matches!(self.place(id).1, Part::Device(_));
             for index in 0..self.queues[id].pieces.len() {
                 let piece = &mut self.queues[id].pieces[index];
@@ -103,7 +103,7 @@ impl<T> Processors<T> {
         let mut dropped = Vec::new();
         self.end_polling(now, task);
         self.polling[task].begin_anew();
-        for id in self.lanes_of(task) {
+        for id in self.queues_of(task) {
             let left = self.stop(now, id);
             let pieces = std::mem::take(&mut self.queues[id].pieces);
             if let (Some(left), Some(first)) = (left, pieces.front()) {

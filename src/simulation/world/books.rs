@@ -52,11 +52,11 @@ impl World {
     }
 }
 
-/// What message threads have to send, or are about to hand over \[bytes\].
+/// What message threads and lanes have to send, or are about to hand over \[bytes\].
 fn with_threads(work: &[Errand]) -> u64 {
     let bytes = |errand: &Errand| match &errand.chore {
-        Chore::Send { size, .. } => size.0,
-        Chore::Receive(delivery) => delivery.size.0,
+        Chore::Send { size, .. } | Chore::Spread { size, .. } => size.0,
+        Chore::Receive(delivery) | Chore::Decoded(delivery) => delivery.size.0,
         _ => 0,
     };
     work.iter().map(bytes).sum()

@@ -35,12 +35,8 @@ impl World {
             None if coding.is_zero() && self.unpaid[from] == 0 => {}
             None => self.do_on_thread(from, (Activity::Sending, coding), Chore::Prepare),
         }
-        if !of_bytes.is_zero() {
-            let sending = (Activity::Sending, of_bytes);
-            match self.lanes_for(from, to, size) {
-                Some(lanes) => self.do_on_lanes((from, lanes), sending, Chore::SendBytes),
-                None => self.do_on_thread(from, sending, Chore::SendBytes),
-            }
+        if !of_bytes.is_zero() && self.lanes_for(from, to, size).is_none() {
+            self.do_on_thread(from, (Activity::Sending, of_bytes), Chore::SendBytes);
         }
     }
 
@@ -72,6 +68,27 @@ impl World {
         }
     }
 
+    /// Brings an envelope onto the network.
+    pub(super) fn send_now(&mut self, from: usize, to: (usize, Bytes), mut envelope: Envelope) {
+        let (to, size) = to;
+        envelope.cause = self.history.current();
+        self.send_bytes(from, to, size);
+        self.network.send(self.now, from, to, size, envelope);
+    }
+
+    /// Has the lanes of `from` send an envelope, after those that they have.
+    pub(super) fn send_over(
+        &mut self,
+        from: (usize, Lanes),
+        (to, size): (usize, Bytes),
+        envelope: Envelope,
+    ) {
+        let cost = self.message_thread.as_ref().map(|thread| thread.send.of_bytes(size));
+        let spread = Chore::Spread { to, size, envelope };
+        self.do_on_lanes(from, (Activity::Sending, Duration::ZERO), spread);
+        self.do_on_lanes(from, (Activity::Sending, cost.unwrap_or_default()), Chore::SendBytes);
+    }
+
     /// Has the first bytes of an envelope, which is sent now, reach `to` one latency later.
     pub(super) fn send_bytes(&mut self, from: usize, to: usize, size: Bytes) {
         let receive = self.message_thread.as_ref().map(|thread| thread.receive.of_bytes(size));
@@ -97,7 +114,7 @@ impl World {
     }
 
     /// The lanes that an envelope takes, if it is long enough and both ends have some.
-    fn lanes_for(&self, from: usize, to: usize, size: Bytes) -> Option<Lanes> {
+    pub(super) fn lanes_for(&self, from: usize, to: usize, size: Bytes) -> Option<Lanes> {
         let is_spread = size.0 >= SPREAD_ENVELOPE as u64 && from != to;
         let [one, other] = [from, to].map(|task| self.lanes[task].filter(|_| is_spread));
         let (one, other) = (one?, other?);

@@ -193,11 +193,11 @@ impl World {
         };
         self.audit.record(self.now, kind, [task as u64, part]);
         match errand.chore {
-            Chore::Send { to, size, mut envelope } => {
-                envelope.cause = self.history.current();
-                self.send_bytes(task, to, size);
-                self.network.send(self.now, task, to, size, envelope);
-            }
+            Chore::Send { to, size, envelope } => match self.lanes_for(task, to, size) {
+                Some(lanes) => self.send_over((task, lanes), (to, size), envelope),
+                None => self.send_now(task, (to, size), envelope),
+            },
+            Chore::Spread { to, size, envelope } => self.send_now(task, (to, size), envelope),
             Chore::Decoded(delivery) => self.receive(*delivery),
             Chore::Receive(delivery) => self.hand_over(*delivery, actions),
             Chore::HandOver { device, kernels, span, threads } => {

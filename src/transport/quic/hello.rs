@@ -88,6 +88,8 @@ pub(super) struct Hello {
 pub(super) struct LanePlace {
     /// Its number, from 0.
     pub(super) number: u16,
+    /// The number of the attempt to open them, from 1.
+    pub(super) attempt: u8,
     /// The number of lanes.
     pub(super) count: u16,
     /// Whether the one who opens it has dialed the link that it belongs to.
@@ -127,6 +129,8 @@ pub(super) enum Refusal {
     Stranger(TaskName),
     #[error("it does not answer")]
     Silent,
+    #[error("it has no such lane, or not for this connection")]
+    NoSuchLane,
     #[error(transparent)]
     Wire(#[from] WireError),
     #[error("{}", explained(.0))]

@@ -19,13 +19,12 @@ use std::rc::Rc;
 
 use quinn::WriteError;
 
-use super::super::Payload;
 use super::super::wire::Outgoing;
+use super::super::{Loss, Payload};
 use super::hello::Close;
 use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
-use super::receiving::meaning;
 
 pub(super) use arriving::attend;
 
@@ -62,10 +61,8 @@ pub(super) async fn write<M: Payload>(
         Some(lanes) => {
             let written = lanes.write(number, frame).await;
             // Nobody else notices here that a lane has ended: the peer reads from it alone.
-            if let Err(WriteError::ConnectionLost(error)) = &written
-                && link.is_alive.get()
-            {
-                peer.lose(node, meaning(error), Close::Lost);
+            if written.is_err() && link.is_alive.get() {
+                peer.lose(node, Loss::Silent, Close::Lost);
             }
             Ok(written)
         }

@@ -85,20 +85,34 @@ impl<M: Payload> Receiver<M> {
     }
 
     async fn take_carried(self, mut carried: mpsc::Receiver<Carried>) {
+        let mut has_carried = false;
         while let Some(next) = carried.recv().await {
+            has_carried |= next.is_ok();
             let taken = match next {
                 Ok(frame) => self.take(frame).map(|()| self.has_a_large_one()),
                 Err(LaneError::Refused(refusal)) => Err(refusal),
                 Err(LaneError::Panic(panic)) => resume_unwind(panic),
             };
             match taken {
-                Err(Refusal::Connection(error)) => self.has_ended(&error),
+                // The peer has given up opening them; or it writes, and notices by itself.
+                Err(Refusal::Connection(_)) if !has_carried => {}
+                Err(Refusal::Connection(error)) => self.lane_has_ended(&error),
                 taken => self.has_read(taken),
             }
         }
+        if has_carried {
+            self.lane_has_ended(&ConnectionError::LocallyClosed);
+        }
     }
 
-    /// The link or one of its lanes has ended.
+    fn lane_has_ended(&self, error: &ConnectionError) {
+        if self.link.is_alive.get() {
+            tracing::debug!(peer = %self.peer.name, %error, "a lane has ended");
+            self.peer.lose(&self.node, Loss::Silent, Close::Lost);
+        }
+    }
+
+    /// The link has ended.
     fn has_ended(&self, error: &ConnectionError) {
         if self.link.is_alive.get() {
             tracing::debug!(peer = %self.peer.name, %error, "the connection has ended");
@@ -188,7 +202,7 @@ impl<M: Payload> Receiver<M> {
 }
 
 /// The loss that the end of a connection stands for.
-pub(super) fn meaning(error: &ConnectionError) -> Loss {
+fn meaning(error: &ConnectionError) -> Loss {
     match error {
         ConnectionError::ApplicationClosed(closed)
             if closed.error_code == Close::Stopped.code() =>

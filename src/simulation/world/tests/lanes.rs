@@ -70,3 +70,14 @@ fn tasks_on_one_host_have_the_lanes_that_deployed_ones_have_of_their_share_of_it
         assert!(found > expected && found < expected + bytes / 100, "{cores}: {found:?}");
     }
 }
+
+#[test]
+fn what_lanes_have_to_carry_when_a_run_ends_is_in_its_books() {
+    for events in 0..12 {
+        let mut world = spreading(lanes(4, 0.5), None);
+        post(&mut world, 2 * SPREAD_ENVELOPE);
+        send(&mut world, A, B);
+        (0..events).for_each(|_| world.tick(&mut Vec::new()));
+        drop(world.take_unfinished());
+    }
+}

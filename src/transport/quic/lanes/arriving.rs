@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use quinn::Connection;
+use quinn::{Connection, ConnectionError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -15,7 +15,8 @@ use super::super::link::{LARGE_AT_ONCE, Side};
 use super::super::node::Node;
 use super::super::receiving::{Carried, LaneError, read_lanes};
 use super::blocks::{Gathering, arrived};
-use super::of_link::LinkLanes;
+use super::of_link::{Inbound, LinkLanes};
+use super::opening::close;
 use super::threads::Arrival;
 
 /// Joins lanes to their links, until this task's endpoints are closed.
@@ -37,11 +38,11 @@ fn join<M: Payload>(node: &Rc<Node<M>>, arrival: Arrival) -> Result<(), Refusal>
     arrival.hello.check(&node.task, &node.run)?;
     check_name(node, &arrival.connection, &arrival.hello)?;
     let stranger = || Refusal::Stranger(task.clone());
-    let (peer, place) = (node.find(task).ok_or_else(stranger)?, lane.ok_or(Refusal::Silent)?);
+    let (peer, place) = (node.find(task).ok_or_else(stranger)?, lane.ok_or(Refusal::NoSuchLane)?);
     let is_current = peer.epoch() == *epoch && peer.incarnation() == Some(*incarnation);
     let side = if place.of_dialed { Side::Accepted } else { Side::Dialed };
     let link = peer.links().into_iter().find(|link| is_current && link.side == side);
-    let link = link.ok_or(Refusal::Silent)?;
+    let link = link.ok_or(Refusal::NoSuchLane)?;
     if let Some(lanes) = link.lanes.add(place, arrival, node.lanes.threads.len())? {
         let carried = receive(lanes, node.hello(peer.epoch()), node.limits.wire);
         read_lanes(node, &peer, &link, carried);
@@ -59,15 +60,22 @@ impl LinkLanes {
         most: usize,
     ) -> Result<Option<Vec<(Connection, Handle)>>, Refusal> {
         let (number, count) = (usize::from(place.number), usize::from(place.count));
-        let mut inbound = self.inbound.borrow_mut();
-        let is_whole = !inbound.is_empty() && inbound.iter().all(Option::is_some);
-        if number >= count || count > most || is_whole {
-            return Err(Refusal::Silent);
+        let Inbound { attempt, lanes } = &mut *self.inbound.borrow_mut();
+        if place.attempt > *attempt {
+            // The one before has failed.
+            lanes.drain(..).flatten().for_each(|(lane, _)| close(&lane));
+            *attempt = place.attempt;
         }
-        // Those of an attempt before, which has failed, are given up.
-        inbound.resize_with(count, || None);
-        inbound[number] = Some((arrival.connection, arrival.thread));
-        Ok(inbound.iter().cloned().collect())
+        let is_known = lanes.is_empty() || lanes.len() == count;
+        if number >= count || count > most || place.attempt < *attempt || !is_known {
+            return Err(Refusal::NoSuchLane);
+        }
+        lanes.resize_with(count, || None);
+        if lanes[number].is_some() {
+            return Err(Refusal::NoSuchLane);
+        }
+        lanes[number] = Some((arrival.connection, arrival.thread));
+        Ok(lanes.iter().cloned().collect())
     }
 }
 
@@ -77,7 +85,7 @@ fn receive(
     hello: Hello,
     limits: WireLimits,
 ) -> mpsc::Receiver<Carried> {
-    // As many as are sent at a time: more would fill the memory while the actors are busy.
+    // Lanes accept no more envelopes while so many wait for the actors.
     let (carry, carried) = mpsc::channel(LARGE_AT_ONCE);
     let (gathering, count) = (Arc::new(Mutex::new(Gathering::default())), lanes.len());
     for (connection, thread) in lanes {
@@ -105,6 +113,9 @@ impl Lane {
 
     async fn accept(&self, bounds: (usize, WireLimits)) -> Refusal {
         loop {
+            if self.carry.reserve().await.is_err() {
+                return Refusal::Connection(ConnectionError::LocallyClosed);
+            }
             let stream = match self.connection.accept_uni().await {
                 Ok(stream) => stream,
                 Err(error) => return error.into(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use quinn::{Connection, RecvStream, WriteError};
+use quinn::{Connection, RecvStream, SendStream, VarInt, WriteError};
 
 use super::super::super::wire::{Frame, FrameDecoder, Kind, Outgoing, WireError, WireLimits};
 use super::super::hello::Refusal;
@@ -73,6 +73,18 @@ pub(super) async fn write(
         stream.write_chunk(Label { envelope, part, parts }.bytes()).await?;
         streams.push(stream);
     }
+    let written = write_blocks(&mut streams, frame).await;
+    for stream in &mut streams {
+        // One that is only dropped would seem to be whole.
+        let _closed_connections_say_so_elsewhere = match &written {
+            Ok(()) => stream.finish(),
+            Err(_) => stream.reset(VarInt::from_u32(0)),
+        };
+    }
+    written
+}
+
+async fn write_blocks(streams: &mut [SendStream], frame: Outgoing) -> Result<(), WriteError> {
     let (mut turn, mut left) = (0, BLOCK);
     for mut piece in frame.into_pieces() {
         while !piece.is_empty() {
@@ -83,9 +95,6 @@ pub(super) async fn write(
                 (turn, left) = ((turn + 1) % streams.len(), BLOCK);
             }
         }
-    }
-    for stream in &mut streams {
-        let _closed_connections_say_so_elsewhere = stream.finish();
     }
     Ok(())
 }

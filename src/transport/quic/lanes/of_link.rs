@@ -16,8 +16,16 @@ pub(in super::super) struct LinkLanes {
     pub(super) outbound: OnceCell<Outbound>,
     pub(super) attempts: Cell<u8>,
     pub(super) is_opening: Cell<bool>,
-    /// By number: those that the peer has opened.
-    pub(super) inbound: RefCell<Vec<Option<(Connection, Handle)>>>,
+    pub(super) inbound: RefCell<Inbound>,
+}
+
+/// The lanes that the peer has opened, or begun to.
+#[derive(Default)]
+pub(super) struct Inbound {
+    /// The number of its latest attempt.
+    pub(super) attempt: u8,
+    /// By number.
+    pub(super) lanes: Vec<Option<(Connection, Handle)>>,
 }
 
 /// Open lanes to a peer, each with the thread that drives it.
@@ -33,7 +41,9 @@ impl LinkLanes {
     pub(in super::super) fn close(&self, code: VarInt, reason: &[u8]) {
         let outbound = self.outbound.get().into_iter().flat_map(|lanes| &lanes.0);
         let inbound = self.inbound.borrow();
-        outbound.chain(inbound.iter().flatten()).for_each(|(lane, _)| lane.close(code, reason));
+        outbound
+            .chain(inbound.lanes.iter().flatten())
+            .for_each(|(lane, _)| lane.close(code, reason));
     }
 }
 

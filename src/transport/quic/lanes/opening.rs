@@ -21,18 +21,23 @@ use super::{ATTEMPTS, MOST};
 pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>) {
     let lanes = &link.lanes;
     let count = count(node, lanes.ports.len());
-    if count == 0 || lanes.attempts.get() == ATTEMPTS || lanes.is_opening.replace(true) {
+    if !link.is_alive.get()
+        || count == 0
+        || lanes.attempts.get() == ATTEMPTS
+        || lanes.is_opening.replace(true)
+    {
         return;
     }
     lanes.attempts.update(|attempts| attempts + 1);
+    let epoch = peer.epoch();
     let (on, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
     node.spawn(async move {
-        match open(&on, &peer, &link, count).await {
+        match open(&on, &peer, &link, (count, epoch)).await {
             Ok(lanes) if link.is_alive.get() => {
                 tracing::debug!(task = %on.task, peer = %peer.name, count, "lanes are open");
                 let _is_the_only_one_that_opens = link.lanes.outbound.set(lanes);
             }
-            Ok(lanes) => close(lanes),
+            Ok(lanes) => lanes.0.iter().for_each(|(lane, _)| close(lane)),
             Err(error) if link.lanes.attempts.get() == ATTEMPTS => tracing::info!(
                 task = %on.task, peer = %peer.name, %error,
                 "no lanes to the task: large tensors take its one connection, and one core"
@@ -54,23 +59,30 @@ async fn open<M: Payload>(
     node: &Node<M>,
     peer: &Peer<M>,
     link: &Link,
-    count: usize,
+    (count, epoch): (usize, u64),
 ) -> Result<Outbound, Refusal> {
-    let ip = link.connection.remote_address().ip();
+    let remote = link.connection.remote_address();
     let domain = task_domain(&peer.name).map_err(|_| Refusal::Name(peer.name.clone()))?;
-    let settings = node.client_config(ip.to_canonical().is_loopback());
+    let settings = node.client_config(remote.ip().to_canonical().is_loopback());
     let (threads, ports) = (&node.lanes.threads, &link.lanes.ports);
     let dial = |number: usize| -> (JoinHandle<Result<Connection, Refusal>>, Handle) {
         // Peers begin with different threads.
         let at = peer.id.0 as usize + number;
         let thread = &threads[at % threads.len()];
         let of_dialed = link.side == Side::Dialed;
-        let lane = LanePlace { number: number as u16, count: count as u16, of_dialed };
+        let lane = LanePlace {
+            number: number as u16,
+            attempt: link.lanes.attempts.get(),
+            count: count as u16,
+            of_dialed,
+        };
+        let mut address = remote;
+        address.set_port(ports[at % ports.len()]);
         let dialing = dial(
             thread.endpoint.clone(),
-            (SocketAddr::new(ip, ports[at % ports.len()]), domain.as_ref().to_owned()),
+            (address, domain.as_ref().to_owned()),
             settings.clone(),
-            Hello { lane: Some(lane), ..node.hello(peer.epoch()) },
+            Hello { lane: Some(lane), ..node.hello(epoch) },
             node.silence,
         );
         (thread.runtime.spawn(dialing), thread.runtime.clone())
@@ -85,7 +97,7 @@ async fn open<M: Payload>(
     }
     match failed {
         Some(refusal) => {
-            close(lanes);
+            lanes.0.iter().for_each(|(lane, _)| close(lane));
             Err(refusal)
         }
         None => Ok(lanes),
@@ -100,13 +112,20 @@ async fn dial(
     hello: Hello,
     patience: Duration,
 ) -> Result<Connection, Refusal> {
-    let dialed = async {
-        let connection = endpoint.connect_with(settings, address, &domain)?.await?;
+    let connecting = endpoint.connect_with(settings, address, &domain)?;
+    let connected = tokio::time::timeout(patience, connecting).await;
+    let connection = connected.map_err(|_| Refusal::Silent)??;
+    let met = async {
         introduce(&connection, &hello).await?;
-        listen(&connection, patience).await?;
-        Ok(connection)
+        listen(&connection, patience).await
     };
-    tokio::time::timeout(patience, dialed).await.unwrap_or(Err(Refusal::Silent))
+    match tokio::time::timeout(patience, met).await.unwrap_or(Err(Refusal::Silent)) {
+        Ok(_nothing_follows) => Ok(connection),
+        Err(refusal) => {
+            close(&connection);
+            Err(refusal)
+        }
+    }
 }
 
 /// Dials the first lane of `link`'s peer with this introduction.
@@ -124,8 +143,7 @@ pub(super) async fn dial_as<M: Payload>(
     thread.runtime.spawn(dialing).await.expect("no panic")
 }
 
-fn close(lanes: Outbound) {
-    for (lane, _) in lanes.0 {
-        lane.close(Close::Lost.code(), b"another lane can't be opened");
-    }
+/// Gives up a lane that is not in use. A connection that is only dropped says that its task stops.
+pub(super) fn close(lane: &Connection) {
+    lane.close(Close::Lost.code(), b"not all lanes can be opened");
 }

@@ -181,10 +181,25 @@ fn whose_lane_ends_is_lost_and_comes_back() {
     on_actix(async {
         let ends = Ends::with([2, 2]).await;
         ends.open(0).await;
+        ends.send(0, 1).await;
         ends.lanes(0).unwrap()[1].close(Close::Lost.code(), b"a defect");
         ends.until_lost().await;
         ends.open(0).await;
         ends.send(0, 9).await;
+    });
+}
+
+#[test]
+fn lanes_that_are_given_up_before_they_are_used_lose_nobody() {
+    on_actix(async {
+        let ends = Ends::with([2, 2]).await;
+        ends.open(0).await;
+        ends.lanes(0).unwrap()[1].close(Close::Lost.code(), b"the other end was too late");
+        let (node, link) = (&ends.quic[0].node, ends.link(0).unwrap());
+        let of_dialed = link.side == Side::Dialed;
+        let lane = Some(LanePlace { number: 0, attempt: 2, count: 1, of_dialed });
+        opening::dial_as(node, &link, Hello { lane, ..node.hello(0) }).await.unwrap();
+        assert!(ends.inboxes.iter().all(|inbox| inbox.losses.borrow().is_empty()));
     });
 }
 
@@ -207,7 +222,7 @@ fn a_lane_of_an_earlier_incarnation_or_of_more_than_there_are_is_refused() {
         ends.open(0).await;
         let (node, link) = (&ends.quic[0].node, ends.link(0).unwrap());
         let hello = |number, of_dialed| {
-            let lane = Some(LanePlace { number, count: 2, of_dialed });
+            let lane = Some(LanePlace { number, attempt: 1, count: 2, of_dialed });
             Hello { lane, ..node.hello(0) }
         };
         let of_dialed = link.side == Side::Dialed;

@@ -156,13 +156,13 @@ async fn accept(
         let (servers, arrived) = (Arc::clone(&servers), arrived.clone());
         tokio::spawn(async move {
             let met = tokio::time::timeout(silence, meet(incoming, &servers, silence)).await;
-            drop(turn);
             match met.unwrap_or(Err(Refusal::Silent)) {
                 Ok(arrival) => {
                     let _the_task_ends = arrived.send(arrival).await;
                 }
                 Err(error) => tracing::debug!(%error, "a lane was not opened"),
             }
+            drop(turn);
         });
     }
 }
