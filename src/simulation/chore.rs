@@ -39,11 +39,11 @@ pub(super) enum Chore {
     Computed(Box<Kernels>),
     /// The actors hear that kernels have run.
     Finish(Box<Kernels>),
-    /// Nothing: the message thread has prepared messages, whose envelope waits to be sent already.
+    /// Nothing follows; the time went into messages whose envelope waits to be sent already.
     Prepare,
-    /// Nothing: the bytes of an envelope that has been sent are encoded.
+    /// Nothing follows; the time went into encoding the bytes of an envelope that has been sent.
     SendBytes,
-    /// Nothing: the message thread has woken up, or bytes are decoded.
+    /// Nothing follows; the time went into waking up, or into decoding bytes.
     Nothing,
 }
 

@@ -47,8 +47,8 @@ pub struct MessageThread {
     pub lanes: Option<Lanes>,
 }
 
-/// The threads that carry the bytes of large envelopes, as
-/// [`QuicConfig::lanes`](crate::transport::QuicConfig::lanes) of a deployed task.
+/// The threads that carry the bytes of large envelopes. A deployed task has as many as
+/// [`QuicConfig::lanes`](crate::transport::QuicConfig::lanes) says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lanes {
     /// Their number, where a task has the cores for them.

@@ -320,8 +320,8 @@ impl<T> Processors<T> {
         }
     }
 
-    /// For how long noise takes the cores that a queue runs on while it does so much `work`; an
-    /// accelerator and its links have none \[ns\].
+    /// The time that noise adds to so much `work` of a queue \[ns\]. An accelerator and its links
+    /// have no noise.
     fn interrupted(&mut self, id: usize, work: f64) -> f64 {
         let Queue { task, cores, .. } = self.queues[id];
         let noise = self.noise.get_mut(task).filter(|_| cores == self.layouts[task].host);

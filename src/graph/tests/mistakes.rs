@@ -1,4 +1,4 @@
-//! Tests of the mistakes that a program makes as it builds a graph, and of how they are told.
+//! Tests of programs that build a graph wrongly: what is refused, and what the error says.
 
 use super::{assert_says, floats, snapshot};
 use crate::graph::{Graph, GraphError, GraphProblem, Output, dense, sparse_softmax_cross_entropy};

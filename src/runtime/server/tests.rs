@@ -17,6 +17,11 @@ use crate::sync::{Leaving, Mode};
 use crate::tensor::DType;
 use crate::transport::{Inbox, Loss, PeerId};
 
+fn on_actix(test: impl Future<Output = ()>) {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(test);
+}
+
 /// The task of worker 0.
 const WORKER: PeerId = PeerId(1);
 
@@ -67,8 +72,7 @@ async fn settle() {
 
 #[test]
 fn a_partition_that_is_given_up_while_it_is_held_off_brings_back_no_worker_that_has_left() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+    on_actix(async {
         let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
         let servers = Server::create_cluster(&cluster);
         let ps = &servers[0];
@@ -88,8 +92,7 @@ fn a_partition_that_is_given_up_while_it_is_held_off_brings_back_no_worker_that_
 
 #[test]
 fn who_was_told_that_a_worker_leaves_is_told_that_it_is_back() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+    on_actix(async {
         let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
         let servers = Server::create_cluster(&cluster);
         let (ps, worker) = (&servers[0], &servers[2]);
@@ -124,8 +127,7 @@ async fn waits_to_end(server: &Server) -> bool {
 
 #[test]
 fn a_training_whose_workers_were_all_asked_to_stop_is_no_success_of_its_parameter_server() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+    on_actix(async {
         let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
         let servers = Server::create_cluster(&cluster);
         let ps = &servers[0];
@@ -144,8 +146,7 @@ fn a_training_whose_workers_were_all_asked_to_stop_is_no_success_of_its_paramete
 
 #[test]
 fn what_another_task_tells_of_a_worker_that_has_come_since_changes_nothing() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+    on_actix(async {
         let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
         let servers = Server::create_cluster(&cluster);
         let ps = &servers[0];
@@ -163,8 +164,7 @@ fn what_another_task_tells_of_a_worker_that_has_come_since_changes_nothing() {
 
 #[test]
 fn what_the_chief_sent_last_does_not_hide_that_it_is_lost_from_who_watches_its_checkpoints() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+    on_actix(async {
         let cluster = ClusterSpec::simulated([("evaluator", 1), ("worker", 1)]).unwrap();
         let servers = Server::create_cluster(&cluster);
         let evaluator = &servers[0];
@@ -180,8 +180,7 @@ fn what_the_chief_sent_last_does_not_hide_that_it_is_lost_from_who_watches_its_c
 
 #[test]
 fn a_task_that_is_asked_to_stop_waits_for_its_users_only_if_its_variables_go_with_it() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+    on_actix(async {
         let cluster = ClusterSpec::simulated([("ps", 2), ("tower", 1)]).unwrap();
         let servers = Server::create_cluster(&cluster);
         let [ps, idle, helper] = &servers[..] else { panic!("there are three tasks") };
@@ -208,8 +207,7 @@ async fn waits(server: &Server) -> Vec<String> {
 
 #[test]
 fn a_partial_run_that_is_given_up_while_its_plan_is_made_ready_is_waited_for_no_longer() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+    on_actix(async {
         let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap();
         let task = TaskName::new("worker", 0);
         // The parameter server never starts, so it makes nothing ready.
@@ -253,8 +251,7 @@ fn a_partial_run_that_is_given_up_while_its_plan_is_made_ready_is_waited_for_no_
 
 #[test]
 fn a_session_whose_program_has_gone_meanwhile_is_closed() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+    on_actix(async {
         let server = Server::create_local();
         let created = Answer::new();
         let (options, reply) = (SessionOptions::default(), created.reply());

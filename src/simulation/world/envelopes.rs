@@ -76,7 +76,7 @@ impl World {
         self.network.send(self.now, from, to, size, envelope);
     }
 
-    /// Has the lanes of `from` send an envelope, after those that they have.
+    /// Queues an envelope on the lanes of `from`, which send it once they have sent those before.
     pub(super) fn send_over(
         &mut self,
         from: (usize, Lanes),

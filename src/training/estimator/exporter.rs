@@ -101,8 +101,8 @@ impl Exports {
         self.folder.join(format!("{step}.{extension}"))
     }
 
-    /// Writes the weights, then what was measured; then deletes the earliest exports that are too
-    /// many. Their steps do not tell which these are: a training may have begun again.
+    /// Writes the weights, then what was measured; then deletes the earliest exports beyond those
+    /// to keep. Steps do not tell which are the earliest: a training may have begun again.
     fn add(&self, checkpoint: &Restored, evaluated: &Evaluated) -> Result<()> {
         let failed = |path: &Path| {
             let path = path.to_owned();

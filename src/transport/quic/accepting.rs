@@ -12,6 +12,7 @@ use super::hello::{Close, Hello, Refusal, introduce, listen};
 use super::link::{Link, Side};
 use super::node::Node;
 use super::security::{asker_as_client, names};
+use super::settings::is_loopback;
 use super::{receiving, sending};
 use crate::clock::Clock;
 use crate::cluster::TaskName;
@@ -66,8 +67,8 @@ async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, handshake: Han
 }
 
 async fn shake_hands<M: Payload>(node: &Rc<Node<M>>, incoming: Incoming) -> Result<(), Refusal> {
-    let is_loopback = incoming.remote_address().ip().to_canonical().is_loopback();
-    let connection = incoming.accept_with(node.server_config(is_loopback).into())?.await?;
+    let settings = node.server_config(is_loopback(incoming.remote_address()));
+    let connection = incoming.accept_with(settings.into())?.await?;
     let introduced = introductions(node, &connection).await;
     introduced.inspect_err(|refusal| {
         connection.close(refusal.close().code(), refusal.to_string().as_bytes())

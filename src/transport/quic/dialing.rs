@@ -12,7 +12,7 @@ use super::hello::{Close, Refusal, introduce, listen};
 use super::link::{Link, Side};
 use super::node::Node;
 use super::peer::Peer;
-use super::settings::FIRST_PATIENCE;
+use super::settings::{FIRST_PATIENCE, is_loopback};
 use super::{receiving, sending};
 use crate::cluster::TaskName;
 
@@ -99,10 +99,12 @@ async fn shake_hands<M: Payload>(
 ) -> Result<Connection, Refusal> {
     let host_and_port = peer.address.as_deref().ok_or(Refusal::NoAddress)?;
     let address = resolve(host_and_port, node, attempt).await?;
-    let is_loopback = address.ip().to_canonical().is_loopback();
     let domain = task_domain(&peer.name).map_err(|_| Refusal::Name(peer.name.clone()))?;
-    let connecting =
-        node.endpoint.connect_with(node.client_config(is_loopback), address, domain.as_ref())?;
+    let connecting = node.endpoint.connect_with(
+        node.client_config(is_loopback(address)),
+        address,
+        domain.as_ref(),
+    )?;
     let connected = connecting.await;
     connected.map_err(|error| match other_task(&error) {
         Some(found) => {

@@ -17,14 +17,11 @@ pub(super) mod threads;
 
 use std::rc::Rc;
 
-use quinn::WriteError;
-
-use super::super::wire::Outgoing;
-use super::super::{Loss, Payload};
-use super::hello::Close;
+use super::super::Payload;
 use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
+use of_link::Outbound;
 
 pub(super) use arriving::attend;
 
@@ -46,29 +43,20 @@ pub(crate) fn lanes_of(threads: usize) -> usize {
     if threads < LEAST_THREADS { 0 } else { threads.min(MOST_BY_DEFAULT) }
 }
 
-/// Writes the envelope `number` of `link` over its lanes, if it is long enough and they are open;
-/// else returns it. The first one that is long enough has them opened.
-pub(super) async fn write<M: Payload>(
+/// The lanes of `link` for an envelope of `length`, if that is long enough and they are open. The
+/// first one that is long enough has them opened.
+pub(super) fn lanes_for<'a, M: Payload>(
     node: &Rc<Node<M>>,
     peer: &Rc<Peer<M>>,
-    link: &Rc<Link>,
-    (number, frame): (u64, Outgoing),
-) -> Result<Result<(), WriteError>, Outgoing> {
-    if frame.len() < SPREAD_ENVELOPE {
-        return Err(frame);
+    link: &'a Rc<Link>,
+    length: usize,
+) -> Option<&'a Outbound> {
+    if length < SPREAD_ENVELOPE {
+        return None;
     }
-    match link.lanes.outbound.get() {
-        Some(lanes) => {
-            let written = lanes.write(number, frame).await;
-            // Nobody else notices here that a lane has ended: the peer reads from it alone.
-            if written.is_err() && link.is_alive.get() {
-                peer.lose(node, Loss::Silent, Close::Lost);
-            }
-            Ok(written)
-        }
-        None => {
-            opening::begin(node, peer, link);
-            Err(frame)
-        }
+    let lanes = link.lanes.outbound.get();
+    if lanes.is_none() {
+        opening::begin(node, peer, link);
     }
+    lanes
 }

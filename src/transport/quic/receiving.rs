@@ -94,7 +94,7 @@ impl<M: Payload> Receiver<M> {
                 Err(LaneError::Panic(panic)) => resume_unwind(panic),
             };
             match taken {
-                // The peer has given up opening them; or it writes, and notices by itself.
+                // The peer has given up opening them; or it uses them, and watches them, too.
                 Err(Refusal::Connection(_)) if !has_carried => {}
                 Err(Refusal::Connection(error)) => self.lane_has_ended(&error),
                 taken => self.has_read(taken),

@@ -101,9 +101,9 @@ impl<M: Payload> Sender<M> {
         link.sent.unfinished.set(link.sent.unfinished.get() + 1);
         self.node.spawn(async move {
             let turn = link.large.acquire().await;
-            let written = match lanes::write(&node, &peer, &link, (number, frame)).await {
-                Ok(written) => written,
-                Err(frame) => write_large(&link.connection, frame).await,
+            let written = match lanes::lanes_for(&node, &peer, &link, frame.len()) {
+                Some(lanes) => lanes.write(number, frame).await,
+                None => write_large(&link.connection, frame).await,
             };
             drop(turn);
             link.sent.unfinished.set(link.sent.unfinished.get() - 1);

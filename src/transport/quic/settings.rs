@@ -1,5 +1,6 @@
 //! The settings of connections, chosen with `benches/transport` and `benches/peer`.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,11 @@ const INITIAL_RTT: Duration = Duration::from_millis(25);
 /// limit of silence. Short attempts come first, because a lost first packet is resent at growing
 /// intervals: a new attempt reaches a newly started task sooner.
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether `address` is on this machine.
+pub(super) fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
 
 /// The settings of a connection that is lost when its peer is silent for `silence`: see
 /// [`silence`](super::silence), which counts that. QUIC's own timer for idle connections is there

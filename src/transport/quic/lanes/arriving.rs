@@ -51,8 +51,8 @@ fn join<M: Payload>(node: &Rc<Node<M>>, arrival: Arrival) -> Result<(), Refusal>
 }
 
 impl LinkLanes {
-    /// Adds a lane that the peer has opened. Returns all of them with their threads, if it was the
-    /// last.
+    /// Adds a lane that the peer has opened. Once the last one of an attempt is added, returns all
+    /// of them, each with the thread that drives it.
     fn add(
         &self,
         place: LanePlace,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use quinn::{Connection, RecvStream, SendStream, VarInt, WriteError};
+use quinn::{Connection, ReadExactError, RecvStream, SendStream, VarInt, WriteError};
 
 use super::super::super::wire::{Frame, FrameDecoder, Kind, Outgoing, WireError, WireLimits};
 use super::super::hello::Refusal;
@@ -46,13 +46,11 @@ impl Label {
     /// Reads the beginning of `stream`.
     async fn read(stream: &mut RecvStream) -> Result<Self, Refusal> {
         let mut bytes = [0; LABEL];
-        let mut here = 0;
-        while here < LABEL {
-            let chunk = stream.read_chunk(LABEL - here, true).await?.ok_or_else(cut_short)?;
-            bytes[here..here + chunk.bytes.len()].copy_from_slice(&chunk.bytes);
-            here += chunk.bytes.len();
+        match stream.read_exact(&mut bytes).await {
+            Ok(()) => Ok(Self::of_bytes(bytes)),
+            Err(ReadExactError::FinishedEarly(_)) => Err(cut_short()),
+            Err(ReadExactError::ReadError(error)) => Err(error.into()),
         }
-        Ok(Self::of_bytes(bytes))
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Inbound {
 }
 
 /// Open lanes to a peer, each with the thread that drives it.
-pub(super) struct Outbound(pub(super) Vec<(Connection, Handle)>);
+pub(in super::super) struct Outbound(pub(super) Vec<(Connection, Handle)>);
 
 impl LinkLanes {
     /// No lanes yet, to a peer that has them at `ports`.
@@ -49,7 +49,11 @@ impl LinkLanes {
 
 impl Outbound {
     /// Writes an envelope, of that number.
-    pub(super) async fn write(&self, number: u64, frame: Outgoing) -> Result<(), WriteError> {
+    pub(in super::super) async fn write(
+        &self,
+        number: u64,
+        frame: Outgoing,
+    ) -> Result<(), WriteError> {
         let Self(lanes) = self;
         let parts = frame.len().div_ceil(blocks::BLOCK).min(lanes.len());
         // Envelopes that are written at the same time begin with different lanes.

@@ -8,12 +8,13 @@ use quinn::{ClientConfig, Connection, Endpoint};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::super::super::Payload;
 use super::super::super::certificates::task_domain;
+use super::super::super::{Loss, Payload};
 use super::super::hello::{Close, Hello, LanePlace, Refusal, introduce, listen};
 use super::super::link::{Link, Side};
 use super::super::node::Node;
 use super::super::peer::Peer;
+use super::super::settings::is_loopback;
 use super::of_link::Outbound;
 use super::{ATTEMPTS, MOST};
 
@@ -35,6 +36,7 @@ pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &R
         match open(&on, &peer, &link, (count, epoch)).await {
             Ok(lanes) if link.is_alive.get() => {
                 tracing::debug!(task = %on.task, peer = %peer.name, count, "lanes are open");
+                lanes.0.iter().for_each(|(lane, _)| watch(&on, &peer, &link, lane.clone()));
                 let _is_the_only_one_that_opens = link.lanes.outbound.set(lanes);
             }
             Ok(lanes) => lanes.0.iter().for_each(|(lane, _)| close(lane)),
@@ -48,8 +50,8 @@ pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &R
     });
 }
 
-/// The number of lanes of a link to a peer that has `theirs`: all that both ends have, but few
-/// where there are many peers, which then share the threads.
+/// The number of lanes to open to a peer that has `theirs`: as many as both ends have. With many
+/// peers it is fewer for each, so that all together are not far above [`MOST`].
 fn count<M>(node: &Node<M>, theirs: usize) -> usize {
     let share = (MOST / node.peers.borrow().len()).max(1);
     node.lanes.threads.len().min(theirs).min(share)
@@ -63,7 +65,7 @@ async fn open<M: Payload>(
 ) -> Result<Outbound, Refusal> {
     let remote = link.connection.remote_address();
     let domain = task_domain(&peer.name).map_err(|_| Refusal::Name(peer.name.clone()))?;
-    let settings = node.client_config(remote.ip().to_canonical().is_loopback());
+    let settings = node.client_config(is_loopback(remote));
     let (threads, ports) = (&node.lanes.threads, &link.lanes.ports);
     let dial = |number: usize| -> (JoinHandle<Result<Connection, Refusal>>, Handle) {
         // Peers begin with different threads.
@@ -105,7 +107,7 @@ async fn open<M: Payload>(
 }
 
 /// Connects, introduces this task, and waits for the peer's answer: it has all lanes of the link.
-async fn dial(
+pub(super) async fn dial(
     endpoint: Endpoint,
     (address, domain): (SocketAddr, String),
     settings: ClientConfig,
@@ -128,19 +130,17 @@ async fn dial(
     }
 }
 
-/// Dials the first lane of `link`'s peer with this introduction.
-#[cfg(test)]
-pub(super) async fn dial_as<M: Payload>(
-    node: &Node<M>,
-    link: &Link,
-    hello: Hello,
-) -> Result<Connection, Refusal> {
-    let address = SocketAddr::new(link.connection.remote_address().ip(), link.lanes.ports[0]);
-    let (thread, peer) = (&node.lanes.threads[0], node.peer(super::super::super::PeerId(1)));
-    let domain = task_domain(&peer.name).expect("a task has one");
-    let to = (address, domain.as_ref().to_owned());
-    let dialing = dial(thread.endpoint.clone(), to, node.client_config(true), hello, node.silence);
-    thread.runtime.spawn(dialing).await.expect("no panic")
+/// Loses the peer once `lane` ends before its link does: what was written to it may be lost, and
+/// the reader knows of it only if some of it had come.
+fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>, lane: Connection) {
+    let (on, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
+    node.spawn(async move {
+        let error = lane.closed().await;
+        if link.is_alive.get() {
+            tracing::debug!(peer = %peer.name, %error, "a lane has ended");
+            peer.lose(&on, Loss::Silent, Close::Lost);
+        }
+    });
 }
 
 /// Gives up a lane that is not in use. A connection that is only dropped says that its task stops.

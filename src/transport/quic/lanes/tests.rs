@@ -9,12 +9,12 @@ use quinn::Connection;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use super::super::super::certificates::Authority;
+use super::super::super::certificates::{Authority, task_domain};
 use super::super::super::{Inbox, Loss, Messages, PeerId, Transport};
-use super::super::hello::{Close, Hello, LanePlace};
+use super::super::hello::{Close, Hello, LanePlace, Refusal};
 use super::super::link::Side;
 use super::super::{Quic, QuicConfig, RunId};
-use super::of_link::Outbound;
+use super::threads::LaneThread;
 use super::*;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::tensor::Tensor;
@@ -135,6 +135,17 @@ fn sent(lanes: &[Connection]) -> Vec<u64> {
     lanes.iter().map(|lane| lane.stats().udp_tx.bytes).collect()
 }
 
+/// Dials the first lane of the other end of `link` with this introduction.
+async fn dial(node: &Node<Note>, link: &Link, hello: Hello) -> Result<Connection, Refusal> {
+    let mut address = link.connection.remote_address();
+    address.set_port(link.lanes.ports[0]);
+    let to = (address, task_domain(&TaskName::new("worker", 1)).unwrap().as_ref().to_owned());
+    let LaneThread { endpoint, runtime, .. } = &node.lanes.threads[0];
+    let settings = node.client_config(true);
+    let dialing = opening::dial(endpoint.clone(), to, settings, hello, node.silence);
+    runtime.spawn(dialing).await.unwrap()
+}
+
 #[test]
 fn large_envelopes_of_either_direction_are_spread_over_the_lanes_that_both_ends_have() {
     on_actix(async {
@@ -181,7 +192,6 @@ fn whose_lane_ends_is_lost_and_comes_back() {
     on_actix(async {
         let ends = Ends::with([2, 2]).await;
         ends.open(0).await;
-        ends.send(0, 1).await;
         ends.lanes(0).unwrap()[1].close(Close::Lost.code(), b"a defect");
         ends.until_lost().await;
         ends.open(0).await;
@@ -190,15 +200,19 @@ fn whose_lane_ends_is_lost_and_comes_back() {
 }
 
 #[test]
-fn lanes_that_are_given_up_before_they_are_used_lose_nobody() {
+fn lanes_of_an_attempt_that_has_failed_make_way_for_those_of_the_next_and_lose_nobody() {
     on_actix(async {
         let ends = Ends::with([2, 2]).await;
-        ends.open(0).await;
-        ends.lanes(0).unwrap()[1].close(Close::Lost.code(), b"the other end was too late");
+        ends.send(1, 0).await;
         let (node, link) = (&ends.quic[0].node, ends.link(0).unwrap());
         let of_dialed = link.side == Side::Dialed;
-        let lane = Some(LanePlace { number: 0, attempt: 2, count: 1, of_dialed });
-        opening::dial_as(node, &link, Hello { lane, ..node.hello(0) }).await.unwrap();
+        let hello = |attempt, count| {
+            let lane = Some(LanePlace { number: 0, attempt, count, of_dialed });
+            Hello { lane, ..node.hello(0) }
+        };
+        assert!(dial(node, &link, hello(1, 2)).await.is_err(), "the second lane never comes");
+        dial(node, &link, hello(2, 1)).await.unwrap();
+        assert!(dial(node, &link, hello(1, 2)).await.is_err(), "it is of an earlier attempt");
         assert!(ends.inboxes.iter().all(|inbox| inbox.losses.borrow().is_empty()));
     });
 }
@@ -228,7 +242,7 @@ fn a_lane_of_an_earlier_incarnation_or_of_more_than_there_are_is_refused() {
         let of_dialed = link.side == Side::Dialed;
         let earlier = Hello { incarnation: node.incarnation - 1, ..hello(0, of_dialed) };
         for refused in [earlier, hello(0, of_dialed), hello(2, of_dialed), hello(0, !of_dialed)] {
-            let ended = opening::dial_as(node, &link, refused).await;
+            let ended = dial(node, &link, refused).await;
             assert!(ended.is_err(), "it has all lanes, or none such");
         }
         assert!(ends.inboxes.iter().all(|inbox| inbox.losses.borrow().is_empty()));

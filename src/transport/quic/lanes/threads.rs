@@ -11,6 +11,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::super::hello::{Hello, Refusal, listen};
+use super::super::settings::is_loopback;
 use super::super::socket::{CappedSocket, bind_everywhere, enlarge};
 
 /// The number of handshakes of lanes at a time, of each thread.
@@ -44,20 +45,21 @@ pub(in super::super) struct Arrival {
 pub(in super::super) struct Servers(Mutex<Settings>);
 
 struct Settings {
-    loopback: ServerConfig,
-    other: ServerConfig,
+    loopback: Arc<ServerConfig>,
+    other: Arc<ServerConfig>,
 }
 
 impl Servers {
     pub(in super::super) fn new(loopback: ServerConfig, other: ServerConfig) -> Self {
-        Self(Mutex::new(Settings { loopback, other }))
+        Self(Mutex::new(Settings { loopback: loopback.into(), other: other.into() }))
     }
 
     fn of(&self, incoming: &Incoming) -> Arc<ServerConfig> {
         let settings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_loopback = incoming.remote_address().ip().to_canonical().is_loopback();
-        let config = if is_loopback { &settings.loopback } else { &settings.other };
-        Arc::new(config.clone())
+        match is_loopback(incoming.remote_address()) {
+            true => Arc::clone(&settings.loopback),
+            false => Arc::clone(&settings.other),
+        }
     }
 }
 
@@ -123,8 +125,9 @@ impl LaneThread {
             let _context = handle.enter();
             let tokio = Arc::new(TokioRuntime);
             let socket = Arc::new(CappedSocket::new(tokio.wrap_udp_socket(socket)?));
-            let listening =
-                Some(servers.0.lock().unwrap_or_else(PoisonError::into_inner).other.clone());
+            let listening = Some(
+                servers.0.lock().unwrap_or_else(PoisonError::into_inner).other.as_ref().clone(),
+            );
             Endpoint::new_with_abstract_socket(settings, listening, socket, tokio)?
         };
         let run = move || {

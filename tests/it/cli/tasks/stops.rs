@@ -5,18 +5,26 @@ use std::time::Instant;
 use super::waits::{endless, role, signal};
 use super::*;
 
-#[test]
-fn a_parameter_server_whose_workers_were_stopped_one_after_another_is_to_be_started_again() {
-    let folder = with_certificates("stops_all");
-    let path = scenario("stops_all_scenario", &endless("2s"));
+/// A training of `text` whose workers were asked to stop, one after another: its parameter server,
+/// and what starts a worker again.
+fn with_stopped_workers(name: &str, text: &str) -> (Running, impl Fn(u32) -> Running) {
+    let folder = with_certificates(name);
+    let path = scenario(&format!("{name}_scenario"), text);
     let at = addresses();
-    let start = |job, index| run(&folder, &path, &role(&at, job, index));
-    let (ps, workers) = (start("ps", 0), [start("worker", 0), start("worker", 1)]);
+    let ps = run(&folder, &path, &role(&at, "ps", 0));
+    let start = move |index| run(&folder, &path, &role(&at, "worker", index));
+    let workers = [start(0), start(1)];
     std::thread::sleep(Duration::from_secs(2));
     for worker in workers {
         signal("TERM", &worker);
         assert_eq!(worker.end().code, 143);
     }
+    (ps, start)
+}
+
+#[test]
+fn a_parameter_server_whose_workers_were_stopped_one_after_another_is_to_be_started_again() {
+    let (ps, _) = with_stopped_workers("stops_all", &endless("2s"));
     let ps = ps.end();
     assert_eq!(ps.code, 138, "{}", ps.err);
     assert!(ps.err.contains("waits for worker:0, worker:1: all are gone"), "{}", ps.err);
@@ -24,17 +32,9 @@ fn a_parameter_server_whose_workers_were_stopped_one_after_another_is_to_be_star
 
 #[test]
 fn workers_that_were_all_stopped_come_back_and_end_the_training() {
-    let folder = with_certificates("stops_back");
-    let path = scenario("stops_back_scenario", &endless("20s").replace("'10min'", "'5s'"));
-    let at = addresses();
-    let start = |job, index| run(&folder, &path, &role(&at, job, index));
-    let (ps, workers) = (start("ps", 0), [start("worker", 0), start("worker", 1)]);
-    std::thread::sleep(Duration::from_secs(2));
-    for worker in workers {
-        signal("TERM", &worker);
-        assert_eq!(worker.end().code, 143);
-    }
-    let ended = [start("worker", 1), start("worker", 0), ps].map(Running::end);
+    let text = endless("20s").replace("'10min'", "'5s'");
+    let (ps, start) = with_stopped_workers("stops_back", &text);
+    let ended = [start(1), start(0), ps].map(Running::end);
     let said: String = ended.iter().map(|one| &*one.err).collect();
     assert_eq!(ended.map(|one| one.code), [0, 0, 0], "{said}");
 }
