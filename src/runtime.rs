@@ -54,8 +54,8 @@ pub(crate) use master::step_plan::partitions;
 pub use messages::{
     Arrival, Arrivals, ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin,
     Packed, PackedArrivals, ParameterServerMessage, PeerMessage, Places, Placing, Scope,
-    SentOperation, SessionAction, SessionAnswer, SessionCall, SessionId, StepId, Traffic, Values,
-    WorkerMessage,
+    SentOperation, SessionAction, SessionAnswer, SessionCall, SessionId, StepId, StepOrder,
+    Traffic, Values, WorkerMessage,
 };
 pub use own_values::{OwnValues, OwnValuesAnswer};
 pub(crate) use parameter_server::GRACE;

@@ -1,9 +1,9 @@
 //! A tensor: an element type, a shape and a reference-counted, aligned buffer. No operations.
 //!
-//! Cloning a tensor copies a pointer. A shared tensor is never written: a writer first copies the
-//! buffer if, and only if, another tensor still holds it. So no reader ever sees a torn value, and
-//! passing tensors between the tasks of one process costs nothing. A part of a tensor shares the
-//! whole's buffer by the same rule.
+//! A tensor is one pointer, and cloning it copies that. A shared tensor is never written: a writer
+//! first copies the values if, and only if, another tensor still holds them. So no reader ever sees
+//! a torn value, and passing tensors between the tasks of one process costs nothing. A part of a
+//! tensor shares the whole's buffer by the same rule.
 //!
 //! A tensor can be *hollow*: an element type and a shape without memory under them. It stands for
 //! values that nobody computes, and is as long on the wire as they would be.
@@ -11,16 +11,19 @@
 mod buffer;
 mod dtype;
 mod filling;
+mod held;
 mod memory;
 mod shape;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
-use buffer::Shared;
+use buffer::Buffer;
 pub use dtype::{DType, Element};
 pub(crate) use filling::FillingTensor;
+use held::{Held, Memory};
 pub(crate) use memory::SimulationLimit;
 pub use memory::{OutOfMemory, set_memory_limit};
 pub(crate) use memory::{memory_of_machine, within_memory};
@@ -29,12 +32,7 @@ pub use shape::{PartialShape, Shape, ShapeError};
 
 /// An n-dimensional array, row-major and contiguous. Immutable while shared; cheap to clone.
 #[derive(Clone)]
-pub struct Tensor {
-    dtype: DType,
-    shape: Shape,
-    /// The memory; `None` for a hollow tensor.
-    buffer: Option<Shared>,
-}
+pub struct Tensor(Arc<Held>);
 
 /// Errors of making or reading a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,16 +104,20 @@ impl Tensor {
     /// A tensor of zeros (`false` for booleans).
     pub fn zeros(dtype: DType, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
-        Self::over(dtype, shape, Shared::zeroed(shape.bytes_of(dtype)))
+        Self::over(dtype, shape, Buffer::zeroed(shape.bytes_of(dtype)))
     }
 
     /// A hollow tensor: no values, and no memory whatever its shape.
     pub(crate) fn hollow(dtype: DType, shape: impl Into<Shape>) -> Self {
-        Self { dtype, shape: shape.into(), buffer: None }
+        Self::of(dtype, shape.into(), Memory::None)
     }
 
-    fn over(dtype: DType, shape: Shape, buffer: Shared) -> Self {
-        Self { dtype, shape, buffer: Some(buffer) }
+    fn over(dtype: DType, shape: Shape, buffer: Buffer) -> Self {
+        Self::of(dtype, shape, Memory::Own(buffer))
+    }
+
+    fn of(dtype: DType, shape: Shape, memory: Memory) -> Self {
+        Self(Arc::new(Held { dtype, shape, memory }))
     }
 
     /// A tensor with one value everywhere.
@@ -133,13 +135,13 @@ impl Tensor {
         if T::DTYPE == DType::Bool {
             return Self::zeros(DType::Bool, shape);
         }
-        Self::over(T::DTYPE, shape, Shared::recycled(shape.bytes_of(T::DTYPE)))
+        Self::unwritten(T::DTYPE, shape)
     }
 
     /// A tensor of any element type with arbitrary bytes: for a writer of words of the elements'
     /// size that writes every one.
     pub(crate) fn unwritten(dtype: DType, shape: Shape) -> Self {
-        Self::over(dtype, shape, Shared::recycled(shape.bytes_of(dtype)))
+        Self::over(dtype, shape, Buffer::recycled(shape.bytes_of(dtype)))
     }
 
     /// The elements as words of their size, for code that moves them without a look at their
@@ -148,9 +150,9 @@ impl Tensor {
     /// # Panics
     /// If the words are of another size.
     pub(crate) fn words<W: bytemuck::Pod>(&self) -> &[W] {
-        assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
-        let buffer = self.buffer.as_ref().expect("a tensor whose elements are moved has some");
-        bytemuck::cast_slice(buffer.bytes())
+        assert_eq!(size_of::<W>(), self.dtype().size(), "a word is as large as an element");
+        assert!(!self.is_hollow(), "a tensor whose elements are moved has some");
+        bytemuck::cast_slice(self.bytes())
     }
 
     /// The elements for writing, as words of their size that make values of the type; copies them
@@ -159,7 +161,7 @@ impl Tensor {
     /// # Panics
     /// If the words are of another size.
     pub(crate) fn words_mut<W: bytemuck::Pod>(&mut self) -> &mut [W] {
-        assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
+        assert_eq!(size_of::<W>(), self.dtype().size(), "a word is as large as an element");
         bytemuck::cast_slice_mut(self.bytes_mut())
     }
 
@@ -168,8 +170,9 @@ impl Tensor {
     /// # Panics
     /// If the shape holds another number of elements.
     pub(crate) fn reshaped(&self, shape: Shape) -> Self {
-        assert_eq!(shape.elements(), self.shape.elements(), "a shape of as many elements");
-        Self { shape, ..self.clone() }
+        assert_eq!(shape.elements(), self.shape().elements(), "a shape of as many elements");
+        let memory = Held::part(&self.0, 0).unwrap_or(Memory::None);
+        Self::of(self.dtype(), shape, memory)
     }
 
     /// The elements from number `first` on, in the shape of the part that they are, sharing the
@@ -179,9 +182,9 @@ impl Tensor {
     /// # Panics
     /// If there are not as many elements.
     pub(crate) fn part(&self, first: usize, shape: Shape) -> Option<Self> {
-        let (begin, len) = (first * self.dtype.size(), shape.bytes_of(self.dtype));
-        let part = self.buffer.as_ref()?.part(begin, len)?;
-        Some(Self::over(self.dtype, shape, part))
+        let begin = first * self.dtype().size();
+        assert!(begin + shape.bytes_of(self.dtype()) <= self.byte_len(), "a part of the whole");
+        Some(Self::of(self.dtype(), shape, Held::part(&self.0, begin)?))
     }
 
     /// Row `row`: the part at that position of the first dimension.
@@ -189,12 +192,12 @@ impl Tensor {
     /// # Panics
     /// If there is no such row.
     pub(crate) fn row(&self, row: usize) -> Self {
-        let dims = self.shape.dims();
+        let dims = self.0.shape.dims();
         assert!(row < dims[0], "a row is one of those there are");
         if self.is_hollow() {
-            return Self::hollow(self.dtype, Shape::new(&dims[1..]));
+            return Self::hollow(self.dtype(), Shape::new(&dims[1..]));
         }
-        let mut one = Self::unwritten(self.dtype, Shape::new(&dims[1..]));
+        let mut one = Self::unwritten(self.dtype(), Shape::new(&dims[1..]));
         let len = one.byte_len();
         one.bytes_mut().copy_from_slice(&self.bytes()[row * len..][..len]);
         one
@@ -205,19 +208,16 @@ impl Tensor {
     /// # Panics
     /// If they are of different types, or there are none.
     pub(crate) fn of_rows(rows: &[&Self]) -> Self {
+        let (dtype, shape) = (rows[0].dtype(), rows[0].shape());
         let dims: Vec<usize> =
-            std::iter::once(rows.len()).chain(rows[0].shape.dims().iter().copied()).collect();
+            std::iter::once(rows.len()).chain(shape.dims().iter().copied()).collect();
         if rows.iter().any(|row| row.is_hollow()) {
-            return Self::hollow(rows[0].dtype, Shape::new(&dims));
+            return Self::hollow(dtype, Shape::new(&dims));
         }
-        let mut all = Self::unwritten(rows[0].dtype, Shape::new(&dims));
+        let mut all = Self::unwritten(dtype, Shape::new(&dims));
         let len = rows[0].byte_len();
         for (row, to) in rows.iter().zip(all.bytes_mut().chunks_exact_mut(len.max(1))) {
-            assert_eq!(
-                (row.dtype, row.shape),
-                (rows[0].dtype, rows[0].shape),
-                "rows are of one type"
-            );
+            assert_eq!((row.dtype(), row.shape()), (dtype, shape), "rows are of one type");
             to.copy_from_slice(row.bytes());
         }
         all
@@ -226,48 +226,51 @@ impl Tensor {
     /// The raw bytes for writing values of the tensor's type; copies them first if another tensor
     /// shares the buffer.
     fn bytes_mut(&mut self) -> &mut [u8] {
-        self.own_buffer().make_mut()
+        assert!(!self.is_hollow(), "a tensor that is written has memory");
+        if self.is_shared() {
+            let mut copy = Self::unwritten(self.dtype(), self.shape());
+            copy.bytes_mut().copy_from_slice(self.bytes());
+            *self = copy;
+        }
+        let own = Arc::get_mut(&mut self.0).and_then(Held::bytes_mut);
+        own.expect("values that are not shared are their tensor's own")
     }
 
     /// The element type.
     pub fn dtype(&self) -> DType {
-        self.dtype
+        self.0.dtype
     }
 
     /// The shape.
     pub fn shape(&self) -> Shape {
-        self.shape
+        self.0.shape
     }
 
     /// The size of the values \[bytes\], without any header; for a hollow tensor, of the values it
     /// stands for.
     pub fn byte_len(&self) -> usize {
-        self.shape.bytes_of(self.dtype)
+        self.0.byte_len()
     }
 
     /// Whether it is hollow: made where only shapes are computed, without values.
     pub fn is_hollow(&self) -> bool {
-        self.buffer.is_none()
-    }
-
-    fn own_buffer(&mut self) -> &mut Shared {
-        self.buffer.as_mut().expect("a tensor that is written has memory")
+        matches!(self.0.memory, Memory::None)
     }
 
     /// The raw little-endian bytes of the values; empty for a hollow tensor.
     pub fn bytes(&self) -> &[u8] {
-        self.buffer.as_ref().map_or(&[], Shared::bytes)
+        self.0.bytes()
     }
 
     /// The values in row-major order.
     pub fn values<T: Element>(&self) -> Result<&[T], TensorError> {
-        match &self.buffer {
-            _ if T::DTYPE != self.dtype => {
-                Err(TensorError::DType { found: self.dtype, wanted: T::DTYPE })
-            }
-            Some(buffer) => Ok(buffer.as_slice()),
-            None => Err(TensorError::Hollow(self.dtype, self.shape)),
+        if T::DTYPE != self.dtype() {
+            return Err(TensorError::DType { found: self.dtype(), wanted: T::DTYPE });
         }
+        if self.is_hollow() {
+            return Err(TensorError::Hollow(self.dtype(), self.shape()));
+        }
+        Ok(bytemuck::checked::cast_slice(self.bytes()))
     }
 
     /// The values, of a type that graph construction has already checked.
@@ -279,13 +282,13 @@ impl Tensor {
     pub fn item<T: Element>(&self) -> Result<T, TensorError> {
         match self.values::<T>()? {
             [value] => Ok(*value),
-            _ => Err(TensorError::NotScalar(self.shape)),
+            _ => Err(TensorError::NotScalar(self.shape())),
         }
     }
 
     /// Whether another tensor shares the values, so that writing to them would copy them first.
     pub(crate) fn is_shared(&mut self) -> bool {
-        self.buffer.as_mut().is_some_and(Shared::is_shared)
+        !self.is_hollow() && Arc::get_mut(&mut self.0).and_then(Held::bytes_mut).is_none()
     }
 
     /// Copies the values if another tensor shares them: to write to them takes no more memory then.
@@ -300,14 +303,14 @@ impl Tensor {
     /// # Panics
     /// If the tensor holds another element type.
     pub(crate) fn make_mut<T: Element>(&mut self) -> &mut [T] {
-        assert_eq!(T::DTYPE, self.dtype, "a tensor is written as what it holds");
-        self.own_buffer().as_mut_slice()
+        assert_eq!(T::DTYPE, self.dtype(), "a tensor is written as what it holds");
+        bytemuck::checked::cast_slice_mut(self.bytes_mut())
     }
 
     /// The values as an `ndarray` view, without a copy.
     pub fn view<T: Element>(&self) -> Result<ndarray::ArrayViewD<'_, T>, TensorError> {
         let values = self.values()?;
-        Ok(ndarray::ArrayViewD::from_shape(self.shape.dims(), values)
+        Ok(ndarray::ArrayViewD::from_shape(self.shape().dims(), values)
             .expect("a buffer has as many values as its shape"))
     }
 }
@@ -331,19 +334,21 @@ impl PartialEq for Tensor {
     /// Equal element type, shape and bytes; so a NaN equals itself and `0.0` differs from `-0.0`.
     /// Two hollow tensors of one type and shape are equal.
     fn eq(&self, other: &Self) -> bool {
-        let is_alike = self.is_hollow() == other.is_hollow() && self.dtype == other.dtype;
-        is_alike && self.shape == other.shape && self.bytes() == other.bytes()
+        let is_alike = self.is_hollow() == other.is_hollow() && self.dtype() == other.dtype();
+        is_alike && self.0.shape == other.0.shape && self.bytes() == other.bytes()
     }
 }
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 8;
-        write!(f, "{}{} ", self.dtype, self.shape)?;
-        let Some(buffer) = &self.buffer else { return f.write_str("hollow") };
+        write!(f, "{}{} ", self.dtype(), self.shape())?;
+        if self.is_hollow() {
+            return f.write_str("hollow");
+        }
         let mut list = f.debug_list();
-        self.dtype.entries(buffer, SHOWN, &mut list);
-        if self.shape.elements() > SHOWN {
+        self.dtype().entries(self, SHOWN, &mut list);
+        if self.shape().elements() > SHOWN {
             list.entry(&format_args!("…"));
         }
         list.finish()

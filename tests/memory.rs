@@ -27,7 +27,8 @@ use trainyard::partition::{CrossingId, Partition, Receive, ValueSlot};
 use trainyard::prelude::*;
 use trainyard::runtime::{
     ComputeModel, Encoding, GraphHandle, MasterMessage, OwnValuesAnswer, Packed,
-    ParameterServerMessage, PeerMessage, Processor, ServerDef, ServerWorld, StepId, WorkerMessage,
+    ParameterServerMessage, PeerMessage, Processor, ServerDef, ServerWorld, StepId, StepOrder,
+    WorkerMessage,
 };
 use trainyard::sync::Leaving;
 use trainyard::tensor::set_memory_limit;
@@ -258,13 +259,15 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         let (isolated, is_again, functions, counted_by) = (None, false, None, None);
         WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions, counted_by }
     };
-    let run = |master| WorkerMessage::RunGraph {
-        step: step(master),
-        graph: graph(master),
-        feeds: value().into_iter().collect(),
-        origin: None,
-        is_traced: false,
-        next: None,
+    let run = |master| {
+        WorkerMessage::RunGraph(Box::new(StepOrder {
+            step: step(master),
+            graph: graph(master),
+            feeds: value().into_iter().collect(),
+            origin: None,
+            is_traced: false,
+            next: None,
+        }))
     };
     let done = MasterMessage::GraphDone {
         step: step(unknown),
@@ -402,13 +405,15 @@ async fn fails_the_step_of_a_packed_value_that_asks_for_too_much() -> Result<()>
         counted_by,
     };
     let step = |number| StepId { master: 7, number, trains: false };
-    let run = |number| WorkerMessage::RunGraph {
-        step: step(number),
-        graph,
-        feeds: [].into_iter().collect(),
-        origin: None,
-        is_traced: false,
-        next: None,
+    let run = |number| {
+        WorkerMessage::RunGraph(Box::new(StepOrder {
+            step: step(number),
+            graph,
+            feeds: [].into_iter().collect(),
+            origin: None,
+            is_traced: false,
+            next: None,
+        }))
     };
     let packed = Packed::Bf16(Tensor::zeros(DType::BF16, [20 << 20])); // 40 MiB that become 80
     let value = |number| WorkerMessage::PackedTensors {

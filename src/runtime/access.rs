@@ -21,7 +21,8 @@ use crate::transport::{CLIENT, PeerId, Transport};
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::Patience;
 use crate::runtime::messages::{
-    ClientMessage, MasterMessage, ParameterServerMessage, PeerMessage, Scope, WorkerMessage,
+    ClientMessage, GraphHandle, MasterMessage, ParameterServerMessage, PeerMessage, Scope, StepId,
+    WorkerMessage,
 };
 
 /// The most masters of one peer: its server has one at a time.
@@ -244,6 +245,8 @@ impl Access {
         let of = |scope: &Option<Scope>| scope.map(|(master, _)| master);
         let is_own =
             |master: u64| self.masters.borrow().peers.get(&master).is_none_or(|of| *of == from);
+        let is_own_step =
+            |step: &StepId, graph: &GraphHandle| step.master == graph.master && is_own(step.master);
         let are_own = match message {
             WorkerMessage::RegisterGraph { graph, isolated, .. } => {
                 let is_one = of(isolated).is_none_or(|master| master == graph.master);
@@ -255,11 +258,9 @@ impl Access {
             WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 graphs.iter().map(|graph| graph.master).chain(of(isolated)).all(is_own)
             }
-            WorkerMessage::RunGraph { step, graph, .. }
-            | WorkerMessage::RunInPieces { step, graph }
-            | WorkerMessage::Feed { step, graph, .. } => {
-                step.master == graph.master && is_own(step.master)
-            }
+            WorkerMessage::RunGraph(order) => is_own_step(&order.step, &order.graph),
+            WorkerMessage::RunInPieces { step, graph }
+            | WorkerMessage::Feed { step, graph, .. } => is_own_step(step, graph),
             WorkerMessage::AbortStep(step) => is_own(step.master),
             WorkerMessage::AskForMaster { master } => is_own(*master),
             // Whose values a step waits for is in its partition.

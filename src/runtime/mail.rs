@@ -38,7 +38,7 @@ pub(crate) enum MasterMail {
     /// Session: the graph has grown to this.
     ExtendSession { session: SessionId, graph: Arc<GraphDef> },
     /// Session: run a step.
-    RunStep(RunStep),
+    RunStep(Box<RunStep>),
     /// Session: feed and fetch a part of a step in pieces.
     RunPiece(RunPiece),
     /// Session: a step in pieces is given up.
@@ -76,7 +76,12 @@ pub(crate) enum WorkerMail {
     Lost { peer: PeerId, masters: Vec<u64>, loss: Loss },
     /// The parameter server: the variables of a partition have been found, or the error. They have
     /// `replaced` others, which are gone.
-    Bound { graph: GraphHandle, attempt: u64, outcome: Result<Bound>, replaced: Vec<VariableId> },
+    Bound {
+        graph: GraphHandle,
+        attempt: u64,
+        outcome: Result<Bound, Box<Error>>,
+        replaced: Vec<VariableId>,
+    },
     /// The parameter server, or a condition or a loop: operations have been done.
     Served(Vec<Served>),
     /// The parameter server: variables have been read ahead for `step`; none of them if one of them
@@ -124,7 +129,7 @@ pub(crate) enum ParameterServerMail {
     /// A task's master: clear containers. A program: about the end of its training.
     FromPeer { from: PeerId, message: ParameterServerMessage },
     /// The worker: make this partition ready. Answered by `Bound`.
-    Bind(Binding),
+    Bind(Box<Binding>),
     /// The worker: nobody waits any more for these partitions to be made ready.
     GiveUp(Vec<GraphHandle>),
     /// The program: the workers of this cluster train.

@@ -232,7 +232,7 @@ impl Master {
                 self.registered(from, graph, outcome);
             }
             MasterMessage::GraphDone { step, graph, outcome, computed } => {
-                self.collect(from, (step, graph), outcome, computed);
+                self.collect(from, (step, graph), outcome.map_err(|error| *error), computed);
             }
             MasterMessage::Fetched { step, graph, fetches } => {
                 self.fetched(from, (step, graph), fetches);
@@ -275,7 +275,7 @@ impl Receive for Master {
                     session.graph = graph;
                 }
             }
-            MasterMail::RunStep(run) => self.run_step(run, context),
+            MasterMail::RunStep(run) => self.run_step(*run, context),
             MasterMail::RunPiece(piece) => self.run_piece(piece),
             MasterMail::GiveUpPieces { session, handle } => self.give_up_pieces(session, handle),
             MasterMail::CloseSession { session, error } => self.close_session(session, &error),

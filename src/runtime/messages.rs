@@ -22,7 +22,7 @@ use crate::sync::{Departed, Leaving, Progress, View};
 use crate::tensor::Tensor;
 use crate::units::Time;
 
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
 use crate::runtime::own_values::OwnValuesAnswer;
 
 pub use operation::SentOperation;
@@ -99,11 +99,13 @@ pub struct SessionId(pub u64);
 /// A session whose variables are its own: its master's id, as in [`StepId`], and its number there.
 pub type Scope = (u64, SessionId);
 
-/// The values of a few outputs. Two are in place: an envelope of four messages then fits what an
-/// allocator keeps at hand (1 KiB).
+/// The values of a few outputs.
 pub type Values = SmallVec<[Tensor; 2]>;
 
 /// A message between tasks, for one of the receiver's actors.
+///
+/// It is moved from list to list some ten times on its way, and stays small for that: what is large
+/// and comes once a step, or in place of values, is behind a pointer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum PeerMessage {
     /// For the master.
@@ -133,7 +135,7 @@ pub enum MasterMessage {
         /// The partition.
         graph: GraphHandle,
         /// The fetched values in the order of the partition's fetches.
-        outcome: Result<Values>,
+        outcome: Result<Values, Box<Error>>,
         /// The time of its kernels, as if they had run without a pause until the last ended.
         computed: Option<(Time, Time)>,
     },
@@ -211,21 +213,10 @@ pub enum WorkerMessage {
         isolated: Option<Scope>,
     },
     /// Master: run a partition. Answered by [`MasterMessage::GraphDone`].
-    RunGraph {
-        /// The step.
-        step: StepId,
-        /// The partition.
-        graph: GraphHandle,
-        /// The values fed to it, in the order of the partition's feeds.
-        feeds: Values,
-        /// The step's origin, if it is a training step.
-        origin: Option<Origin>,
-        /// Whether the times of its operations are recorded.
-        is_traced: bool,
-        /// The number of the step that will follow with the same partition, if all goes well. What
-        /// it reads first is read and sent when this step has ended, ahead of its own order.
-        next: Option<u64>,
-    },
+    RunGraph(
+        /// What to run.
+        Box<StepOrder>,
+    ),
     /// Master: run a partition whose feeds come later, with `Feed`. Each fetch is told by
     /// [`MasterMessage::Fetched`] as soon as it is there, before the [`MasterMessage::GraphDone`].
     RunInPieces {
@@ -272,6 +263,24 @@ pub enum WorkerMessage {
         /// The master's id.
         master: u64,
     },
+}
+
+/// A master's order to run a partition.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StepOrder {
+    /// The step.
+    pub step: StepId,
+    /// The partition.
+    pub graph: GraphHandle,
+    /// The values fed to it, in the order of the partition's feeds.
+    pub feeds: Values,
+    /// The step's origin, if it is a training step.
+    pub origin: Option<Origin>,
+    /// Whether the times of its operations are recorded.
+    pub is_traced: bool,
+    /// The number of the step that will follow with the same partition, if all goes well. What it
+    /// reads first is read and sent when this step has ended, ahead of its own order.
+    pub next: Option<u64>,
 }
 
 /// A message to another task's parameter server.

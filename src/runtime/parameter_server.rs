@@ -321,7 +321,7 @@ impl Receive for ParameterServer {
 
     fn receive(&mut self, message: ParameterServerMail, context: &mut Context<Self>) {
         match message {
-            ParameterServerMail::Bind(binding) => self.make_ready(binding),
+            ParameterServerMail::Bind(binding) => self.make_ready(*binding),
             ParameterServerMail::GiveUp(graphs) => self.give_up_bindings(&graphs),
             ParameterServerMail::Cluster(cluster) => self.know(cluster, context),
             ParameterServerMail::Lost { peer, masters, loss } => {

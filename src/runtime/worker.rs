@@ -34,7 +34,7 @@ use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, Waiting, WaitingList, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{
-    GraphHandle, MasterMessage, Scope, StepId, StepPart, WorkerMessage,
+    GraphHandle, MasterMessage, Scope, StepId, StepOrder, StepPart, WorkerMessage,
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::worker::executor::{Executor, Ready};
@@ -140,7 +140,8 @@ impl Worker {
             WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 self.deregister(&graphs, isolated)
             }
-            WorkerMessage::RunGraph { step, graph, feeds, origin, is_traced, next } => {
+            WorkerMessage::RunGraph(order) => {
+                let StepOrder { step, graph, feeds, origin, is_traced, next } = *order;
                 let next = next.map(|number| StepId { number, ..step });
                 let feeds = Some(feeds);
                 self.run_graph(from, Order { step, graph, feeds, origin, is_traced, next })
@@ -198,7 +199,7 @@ impl Receive for Worker {
             WorkerMail::Lost { peer, masters, loss } => self.lost(peer, masters, loss),
             WorkerMail::Bound { graph, attempt, outcome, replaced } => {
                 self.memories.values().for_each(|memory| memory.drop_shared(&replaced));
-                self.bound(graph, attempt, outcome);
+                self.bound(graph, attempt, outcome.map_err(|error| *error));
             }
             WorkerMail::Served(served) => self.served(served),
             WorkerMail::ReadAhead { graph, step, served } => self.read_ahead(graph, step, served),

@@ -214,7 +214,7 @@ impl Masters {
                 let items = graphs.iter().map(|graph| graph.number as u32).collect();
                 Name { author, items, ..plain(Kind::DeregisterGraphs, 0) }
             }
-            WorkerMessage::RunGraph { step, graph, .. } => self.part(Kind::RunGraph, *step, *graph),
+            WorkerMessage::RunGraph(order) => self.part(Kind::RunGraph, order.step, order.graph),
             WorkerMessage::RunInPieces { step, graph } => {
                 self.part(Kind::RunInPieces, *step, *graph)
             }

@@ -1,27 +1,26 @@
 //! The memory under a tensor: aligned for the widest vectors, and used again instead of freed.
 //!
-//! A training step makes the same buffers as the step before it. When a buffer's last tensor is
-//! dropped, the buffer goes to a free list, together with its reference count. So a steady step
-//! neither asks the system for memory nor touches a cold page; even for a scalar the list is faster
-//! than an aligned allocation. The list keeps at most [`KEPT_BYTES`] a size class.
+//! A training step makes the same buffers as the step before it. A buffer that is dropped leaves
+//! its memory on a free list. So a steady step neither asks the system for memory nor touches a
+//! cold page; even for a scalar the list is faster than an aligned allocation. The list keeps at
+//! most [`KEPT_BYTES`] a size class.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use super::dtype::Element;
 use super::memory::{Counted, refuse};
 
 /// The most bytes that the free list keeps of each power of two \[bytes\]: two tensors of 100 MB,
 /// since touching that much new memory takes half as long as receiving it.
 const KEPT_BYTES: usize = 256 << 20;
 /// The size of a cache line, and the alignment of every tensor \[bytes\].
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 /// The room that a buffer has before any of its bytes has come \[bytes\]: whoever announces more
 /// has to send it before it takes memory.
 const FIRST_ROOM: usize = 256 << 10;
 /// The number of size classes: one a power of two, up to 1 TiB.
 const CLASSES: usize = 40;
 
-static FREE: [Mutex<Vec<Arc<Buffer>>>; CLASSES] = [const { Mutex::new(Vec::new()) }; CLASSES];
+static FREE: [Mutex<Vec<Room>>; CLASSES] = [const { Mutex::new(Vec::new()) }; CLASSES];
 
 /// One cache line, as wide as an AVX-512 register.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -32,23 +31,23 @@ impl Line {
     const ZERO: Self = Self([0; LINE]);
 }
 
-/// `len` bytes that begin on a cache line.
-pub(super) struct Buffer {
+/// Memory that a buffer has, or left on the free list.
+#[derive(Default)]
+struct Room {
     lines: Vec<Line>,
-    len: usize,
     /// Its share of the memory of all tensors.
     counted: Counted,
 }
 
-impl Buffer {
-    /// An empty buffer with room for `wanted` bytes and more, so that others can use it again.
-    fn with_room(wanted: usize) -> Self {
+impl Room {
+    /// Room for `wanted` bytes and more, so that others can use it again.
+    fn new(wanted: usize) -> Self {
         let counted = count(wanted);
-        Self { lines: Vec::with_capacity(lines_for(wanted)), len: 0, counted }
+        Self { lines: Vec::with_capacity(lines_for(wanted)), counted }
     }
 
-    /// Sees to it that it has room for `wanted` bytes.
-    fn make_room(&mut self, wanted: usize) {
+    /// Sees to it that there is room for `wanted` bytes.
+    fn grow(&mut self, wanted: usize) {
         let lines = lines_for(wanted);
         if lines > self.lines.capacity() {
             self.count_at_least(wanted);
@@ -63,96 +62,53 @@ impl Buffer {
             self.counted = count(wanted);
         }
     }
-
-    fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.len]
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
-    }
 }
 
-/// A buffer that tensors share, or a part of one. The last one to be dropped gives the buffer back
-/// to the free list.
-#[derive(Clone)]
-pub(super) struct Shared {
-    /// `None` only while it is being dropped.
-    buffer: Option<Arc<Buffer>>,
-    /// The place of its first byte in the buffer \[bytes\].
-    begin: usize,
+/// Bytes that begin on a cache line.
+pub(super) struct Buffer {
+    room: Room,
     /// Its length \[bytes\].
     len: usize,
 }
 
-impl Shared {
-    fn whole(buffer: Arc<Buffer>) -> Self {
-        let len = buffer.len;
-        Self { buffer: Some(buffer), begin: 0, len }
-    }
-
-    /// A buffer of zeros.
+impl Buffer {
+    /// `len` zeros.
     pub(super) fn zeroed(len: usize) -> Self {
         let mut buffer = Self::recycled(len);
-        buffer.make_mut().fill(0);
+        buffer.bytes_mut().fill(0);
         buffer
     }
 
-    /// A buffer with arbitrary contents, left by an earlier buffer.
+    /// `len` arbitrary bytes, left by an earlier buffer.
     pub(super) fn recycled(len: usize) -> Self {
-        let class = class(len);
-        let kept = class.and_then(|class| free_list(class).pop());
-        let mut kept = kept.unwrap_or_else(|| Arc::new(Buffer::with_room(len)));
-        let buffer = Arc::get_mut(&mut kept).expect("nobody holds a buffer of the free list");
-        buffer.count_at_least(len);
-        buffer.lines.resize(len.div_ceil(LINE), Line::ZERO);
-        buffer.len = len;
-        Self::whole(kept)
+        let mut room = kept(len).unwrap_or_else(|| Room::new(len));
+        room.count_at_least(len);
+        room.lines.resize(len.div_ceil(LINE), Line::ZERO);
+        Self { room, len }
     }
 
-    /// The `len` bytes from `begin` on, without a copy; `None` if they don't begin on a cache line.
-    pub(super) fn part(&self, begin: usize, len: usize) -> Option<Self> {
-        assert!(begin + len <= self.len, "a part is within the whole");
-        let is_aligned = begin.is_multiple_of(LINE);
-        is_aligned.then(|| Self { buffer: self.buffer.clone(), begin: self.begin + begin, len })
-    }
-
-    /// Its bytes.
     pub(super) fn bytes(&self) -> &[u8] {
-        let buffer = self.buffer.as_ref().expect("a buffer is there until it is dropped");
-        &buffer.bytes()[self.begin..][..self.len]
+        &bytemuck::cast_slice(&self.room.lines)[..self.len]
     }
 
-    pub(super) fn as_slice<T: Element>(&self) -> &[T] {
-        bytemuck::checked::cast_slice(self.bytes())
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.room.lines)[..self.len]
     }
+}
 
-    /// Whether another tensor shares the buffer, or another part of it.
-    pub(super) fn is_shared(&mut self) -> bool {
-        self.buffer.as_mut().is_none_or(|buffer| Arc::get_mut(buffer).is_none())
-    }
-
-    /// Its bytes for writing; copies them first if another tensor shares the buffer, or another
-    /// part of it.
-    pub(super) fn make_mut(&mut self) -> &mut [u8] {
-        if self.is_shared() {
-            let mut copy = Self::recycled(self.len);
-            copy.make_mut().copy_from_slice(self.bytes());
-            *self = copy;
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let Some(class) = class(self.len) else { return };
+        let mut list = free_list(class);
+        if (list.len() + 1) << class <= KEPT_BYTES {
+            list.push(std::mem::take(&mut self.room));
         }
-        let own = self.buffer.as_mut().and_then(Arc::get_mut);
-        let own = own.expect("a buffer that is not shared is its holder's own");
-        &mut own.bytes_mut()[self.begin..][..self.len]
-    }
-
-    pub(super) fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
-        bytemuck::checked::cast_slice_mut(self.make_mut())
     }
 }
 
 /// A buffer that is filled from its beginning. Its memory is not touched before it is filled.
 pub(super) struct Filling {
-    buffer: Arc<Buffer>,
+    buffer: Buffer,
     /// The length that it will have \[bytes\].
     wanted: usize,
 }
@@ -160,13 +116,9 @@ pub(super) struct Filling {
 impl Filling {
     /// An empty buffer for `wanted` bytes.
     pub(super) fn new(wanted: usize) -> Self {
-        let kept = class(wanted).and_then(|class| free_list(class).pop());
-        let first = wanted.min(FIRST_ROOM);
-        let mut buffer = kept.unwrap_or_else(|| Arc::new(Buffer::with_room(first)));
-        let own = Arc::get_mut(&mut buffer).expect("nobody holds a buffer of the free list");
-        own.lines.clear();
-        own.len = 0;
-        Self { buffer, wanted }
+        let mut room = kept(wanted).unwrap_or_else(|| Room::new(wanted.min(FIRST_ROOM)));
+        room.lines.clear();
+        Self { buffer: Buffer { room, len: 0 }, wanted }
     }
 
     /// The length that is missing \[bytes\].
@@ -176,47 +128,32 @@ impl Filling {
 
     /// Appends as much of `bytes` as is missing, and removes that part from `bytes`.
     pub(super) fn push(&mut self, bytes: &mut &[u8]) {
-        let (mut taken, rest) = bytes.split_at(bytes.len().min(self.missing()));
+        let (taken, rest) = bytes.split_at(bytes.len().min(self.missing()));
         *bytes = rest;
-        let buffer =
-            Arc::get_mut(&mut self.buffer).expect("a buffer that is being filled is nobody else's");
-        let filled = buffer.len + taken.len();
-        if filled.div_ceil(LINE) > buffer.lines.capacity() {
-            buffer.make_room((2 * filled).min(self.wanted));
+        let Buffer { room, len } = &mut self.buffer;
+        let filled = *len + taken.len();
+        if filled.div_ceil(LINE) > room.lines.capacity() {
+            room.grow((2 * filled).min(self.wanted));
         }
-        buffer.count_at_least(filled);
-        let begun = buffer.lines.len() * LINE - buffer.len;
+        room.count_at_least(filled);
+        let begun = room.lines.len() * LINE - *len;
         let (head, tail) = taken.split_at(taken.len().min(begun));
-        let at = buffer.len;
-        bytemuck::cast_slice_mut::<Line, u8>(&mut buffer.lines)[at..at + head.len()]
+        bytemuck::cast_slice_mut::<Line, u8>(&mut room.lines)[*len..][..head.len()]
             .copy_from_slice(head);
-        buffer.len += taken.len();
-        taken = tail;
-        let (lines, tail) = taken.as_chunks::<LINE>();
-        buffer.lines.extend(lines.iter().map(|line| Line(*line)));
+        let (lines, tail) = tail.as_chunks::<LINE>();
+        room.lines.extend(lines.iter().map(|line| Line(*line)));
         if !tail.is_empty() {
             let mut last = Line::ZERO;
             last.0[..tail.len()].copy_from_slice(tail);
-            buffer.lines.push(last);
+            room.lines.push(last);
         }
+        *len = filled;
     }
 
     /// The buffer, which is full.
-    pub(super) fn full(self) -> Shared {
+    pub(super) fn full(self) -> Buffer {
         assert_eq!(self.missing(), 0, "a buffer is used once it is full");
-        Shared::whole(self.buffer)
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let Some(mut buffer) = self.buffer.take() else { return };
-        let Some(own) = Arc::get_mut(&mut buffer) else { return };
-        let Some(class) = class(own.len) else { return };
-        let mut list = free_list(class);
-        if (list.len() + 1) << class <= KEPT_BYTES {
-            list.push(buffer);
-        }
+        self.buffer
     }
 }
 
@@ -243,6 +180,11 @@ fn count(bytes: usize) -> Counted {
     counted.unwrap_or_else(|refused| refuse(refused))
 }
 
-fn free_list(class: usize) -> std::sync::MutexGuard<'static, Vec<Arc<Buffer>>> {
+/// Memory from the free list for `len` bytes, if it has some.
+fn kept(len: usize) -> Option<Room> {
+    class(len).and_then(|class| free_list(class).pop())
+}
+
+fn free_list(class: usize) -> std::sync::MutexGuard<'static, Vec<Room>> {
     FREE[class].lock().expect("nothing panics while it holds the free list")
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use half::bf16;
 use serde::{Deserialize, Serialize};
 
-use super::buffer::Shared;
+use super::Tensor;
 
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -69,16 +69,16 @@ impl DType {
         matches!(self, Self::BF16 | Self::I8)
     }
 
-    /// Writes the first `limit` elements of `buffer` to a debug list.
-    pub(super) fn entries(self, buffer: &Shared, limit: usize, list: &mut fmt::DebugList<'_, '_>) {
+    /// Writes the first `limit` elements of `tensor` to a debug list.
+    pub(super) fn entries(self, tensor: &Tensor, limit: usize, list: &mut fmt::DebugList<'_, '_>) {
         match self {
-            Self::F32 => list.entries(buffer.as_slice::<f32>().iter().take(limit)),
-            Self::F64 => list.entries(buffer.as_slice::<f64>().iter().take(limit)),
-            Self::BF16 => list.entries(buffer.as_slice::<bf16>().iter().take(limit)),
-            Self::I32 => list.entries(buffer.as_slice::<i32>().iter().take(limit)),
-            Self::I64 => list.entries(buffer.as_slice::<i64>().iter().take(limit)),
-            Self::I8 => list.entries(buffer.as_slice::<i8>().iter().take(limit)),
-            Self::Bool => list.entries(buffer.as_slice::<bool>().iter().take(limit)),
+            Self::F32 => list.entries(tensor.slice::<f32>().iter().take(limit)),
+            Self::F64 => list.entries(tensor.slice::<f64>().iter().take(limit)),
+            Self::BF16 => list.entries(tensor.slice::<bf16>().iter().take(limit)),
+            Self::I32 => list.entries(tensor.slice::<i32>().iter().take(limit)),
+            Self::I64 => list.entries(tensor.slice::<i64>().iter().take(limit)),
+            Self::I8 => list.entries(tensor.slice::<i8>().iter().take(limit)),
+            Self::Bool => list.entries(tensor.slice::<bool>().iter().take(limit)),
         };
     }
 }

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::*;
 use crate::partition::Partition;
-use crate::runtime::messages::{GraphHandle, SessionId, StepId};
+use crate::runtime::messages::{GraphHandle, SessionId, StepId, StepOrder};
 use crate::sync::Leaving;
 
 const STEP: StepId = StepId { master: 7, number: 0, trains: true };
@@ -47,7 +47,8 @@ fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
 
 fn run(step: StepId, graph: GraphHandle) -> PeerMessage {
     let (feeds, origin) = (smallvec![], None);
-    WorkerMessage::RunGraph { step, graph, feeds, origin, is_traced: false, next: None }.into()
+    let order = StepOrder { step, graph, feeds, origin, is_traced: false, next: None };
+    WorkerMessage::RunGraph(Box::new(order)).into()
 }
 
 fn leave(worker: u32) -> PeerMessage {

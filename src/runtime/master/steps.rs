@@ -16,7 +16,7 @@ use crate::runtime::mail::{RunStep, StepDone};
 use crate::runtime::master::pieces::Pieces;
 use crate::runtime::master::step_plan::{Accepted, Part, Ready, check_feeds};
 use crate::runtime::messages::{
-    GraphHandle, OperationTime, SessionId, StepId, Values, WorkerMessage,
+    GraphHandle, OperationTime, SessionId, StepId, StepOrder, Values, WorkerMessage,
 };
 use crate::runtime::reply::Reply;
 
@@ -75,14 +75,14 @@ impl Master {
                 part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
             self.link.send(
                 part.peer,
-                WorkerMessage::RunGraph {
+                WorkerMessage::RunGraph(Box::new(StepOrder {
                     step,
                     graph: part.graph,
                     feeds,
                     origin: run.origin,
                     is_traced: run.is_traced,
                     next,
-                },
+                })),
             );
         }
         let mut fetches = smallvec![None; run.request.fetches.len()];

@@ -73,8 +73,8 @@ impl MasterMessage {
     fn content_size(&self) -> u64 {
         match self {
             Self::GraphDone { outcome: Ok(fetches), .. } => fetches.iter().map(tensor_size).sum(),
-            Self::GraphDone { outcome: Err(error), .. }
-            | Self::GraphRegistered { outcome: Err(error), .. } => error.message.len() as u64,
+            Self::GraphDone { outcome: Err(error), .. } => error.message.len() as u64,
+            Self::GraphRegistered { outcome: Err(error), .. } => error.message.len() as u64,
             Self::GraphRegistered { outcome: Ok(()), .. }
             | Self::ResetDone { .. }
             | Self::WayLost { .. }
@@ -140,7 +140,7 @@ impl WorkerMessage {
                 nodes.sum::<u64>() + filters.sum::<u64>()
             }
             Self::DeregisterGraphs { graphs, .. } => HANDLE_SIZE * graphs.len() as u64,
-            Self::RunGraph { feeds, .. } => feeds.iter().map(tensor_size).sum(),
+            Self::RunGraph(order) => order.feeds.iter().map(tensor_size).sum(),
             Self::Tensors { arrivals, .. } => arrivals
                 .iter()
                 .map(|(_, value)| CROSSING_SIZE + value.as_ref().map_or(0, tensor_size))

@@ -17,9 +17,10 @@ use crate::optimizer::{Adam, IntoOptimizer};
 use crate::partition::{CrossingId, Node, Partition, Request, Sent, ValueSlot};
 use crate::placement::ReplicaDeviceSetter;
 use crate::runtime::error::{Code, Error};
+use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::master::step_plan::partitions;
 use crate::runtime::own_values::OwnValues;
-use crate::runtime::state::{Bound, VariableId};
+use crate::runtime::state::{Bound, Served, StateRequest, VariableId};
 use crate::runtime::worker::plan::Plan;
 use crate::sync::{Departed, Epoch, Fate, Leaving, Mode, Progress, Return, View};
 use crate::tensor::DType;
@@ -121,7 +122,7 @@ fn messages() -> Vec<PeerMessage> {
         MasterMessage::GraphDone {
             step,
             graph,
-            outcome: Err(error()),
+            outcome: Err(Box::new(error())),
             computed: Some((Time(1), Time(u64::MAX))),
         },
         MasterMessage::Traced { step, graph, times: vec![time()] },
@@ -138,14 +139,14 @@ fn messages() -> Vec<PeerMessage> {
     let registered = some_partitions().into_iter().map(register);
     let to_workers = [
         WorkerMessage::DeregisterGraphs { graphs: vec![graph; 3], isolated: None },
-        WorkerMessage::RunGraph {
+        WorkerMessage::RunGraph(Box::new(StepOrder {
             step,
             graph,
             origin: Some(Origin { owner: Some(4), training: 5, number: 6, is_again: true }),
             feeds: smallvec![value.clone(), Tensor::scalar(true)],
             is_traced: true,
             next: Some(8),
-        },
+        })),
         WorkerMessage::RunInPieces { step, graph },
         WorkerMessage::Feed { step, graph, feeds: vec![(2, value.clone())] },
         WorkerMessage::Tensors {
@@ -391,4 +392,15 @@ proptest! {
             messages.iter().for_each(make_ready);
         }
     }
+}
+#[test]
+fn what_waits_in_a_mailbox_is_at_most_two_cache_lines() {
+    let sizes = [
+        size_of::<MasterMail>(),
+        size_of::<WorkerMail>(),
+        size_of::<ParameterServerMail>(),
+        size_of::<StateRequest>(),
+        size_of::<Served>(),
+    ];
+    assert!(sizes.iter().all(|size| *size <= 128), "{sizes:?}");
 }

@@ -50,13 +50,13 @@ impl PeerMessage {
                 | MasterMessage::Fetched { step, .. },
             )
             | Self::Worker(
-                WorkerMessage::RunGraph { step, .. }
-                | WorkerMessage::RunInPieces { step, .. }
+                WorkerMessage::RunInPieces { step, .. }
                 | WorkerMessage::Feed { step, .. }
                 | WorkerMessage::Tensors { step, .. }
                 | WorkerMessage::PackedTensors { step, .. }
                 | WorkerMessage::AbortStep(step),
             ) => Some(*step),
+            Self::Worker(WorkerMessage::RunGraph(order)) => Some(order.step),
             Self::Master(
                 MasterMessage::GraphRegistered { .. }
                 | MasterMessage::ResetDone { .. }

@@ -108,7 +108,8 @@ impl ParameterServer {
         }
         let epoch = self.members.epoch();
         let outcome = self.store.bind(scope, variables).map(|variables| Bound { variables, epoch });
-        let outcome = outcome.map_err(|error| error.on(&self.link.name(self.link.local())));
+        let own = self.link.name(self.link.local());
+        let outcome = outcome.map_err(|error| Box::new(error.on(&own)));
         let replaced = self.store.take_replaced();
         tell(&self.link.actors.worker, WorkerMail::Bound { graph, attempt, outcome, replaced });
     }

@@ -18,7 +18,9 @@ use crate::runtime::devices::Devices;
 use crate::runtime::link::Link;
 use crate::runtime::mail::WorkerMail;
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{Arrivals, MasterMessage, PeerMessage, StepId, WorkerMessage};
+use crate::runtime::messages::{
+    Arrivals, GraphHandle, MasterMessage, PeerMessage, StepId, WorkerMessage,
+};
 
 /// The memory of the host, which all processors share.
 const HOST: LocalDevice = LocalDevice::cpu(0);
@@ -112,13 +114,10 @@ impl Worker {
                     self.spread(from, step, &devices, &arrivals);
                 }
             }
-            WorkerMessage::RunGraph { graph, .. } | WorkerMessage::Feed { graph, .. } => {
-                match self.graphs.get(&graph).map(|graph| graph.plan.partition.device) {
-                    Some(device) => self.copy_in(from, device, message),
-                    None => self.take(from, message),
-                }
-            }
-            message => self.take(from, message),
+            message => match message.fed().and_then(|graph| self.graphs.get(&graph)) {
+                Some(graph) => self.copy_in(from, graph.plan.partition.device, message),
+                None => self.take(from, message),
+            },
         }
     }
 
@@ -150,10 +149,19 @@ impl Worker {
 }
 
 impl WorkerMessage {
+    /// The partition that it feeds values to.
+    fn fed(&self) -> Option<GraphHandle> {
+        match self {
+            Self::RunGraph(order) => Some(order.graph),
+            Self::Feed { graph, .. } => Some(*graph),
+            _ => None,
+        }
+    }
+
     /// The size of the values that a device of this task takes.
     fn values_size(&self) -> Bytes {
         match self {
-            Self::RunGraph { feeds, .. } => size_of(feeds),
+            Self::RunGraph(order) => size_of(&order.feeds),
             Self::Feed { feeds, .. } => size_of(feeds.iter().map(|(_, value)| value)),
             Self::Tensors { arrivals, .. } => {
                 size_of(arrivals.iter().filter_map(|(_, value)| value.as_ref()))

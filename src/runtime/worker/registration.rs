@@ -55,7 +55,7 @@ impl Worker {
         let attempt = self.registrations;
         self.registrations += 1;
         self.rendezvous.regain(graph.master);
-        let bind = ParameterServerMail::Bind(mail::Binding {
+        let bind = ParameterServerMail::Bind(Box::new(mail::Binding {
             from,
             graph,
             attempt,
@@ -65,7 +65,7 @@ impl Worker {
             counts: partition.counts_steps(),
             counted_by,
             is_again,
-        });
+        }));
         let binding = Binding { attempt, master: from, partition, scope, flow_sessions };
         self.binding.insert(graph, binding);
         self.scopes.extend(scope.map(|scope| (scope, from)));

@@ -52,13 +52,9 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
         Op::ApplyGradient { rule, is_sparse, replica } => {
             let variables = (0..node.variables.len()).map(variable).collect();
-            Action::Apply(apply_gradient(
-                rule.clone(),
-                *is_sparse,
-                replica.map(|one| plan.replica(one)),
-                variables,
-                inputs,
-            )?)
+            let replica = replica.map(|one| plan.replica(one));
+            let apply = apply_gradient(rule.clone(), *is_sparse, replica, variables, inputs)?;
+            Action::Apply(Box::new(apply))
         }
         Op::BeginStep(replica) => Action::Begin(Begin {
             global_step: variable(0),
@@ -71,13 +67,8 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
                 true => Some(least_version(inputs)?.unwrap_or_default()),
                 false => None,
             };
-            Action::Commit(Commit {
-                global_step: variable(0),
-                replica: plan.replica(*replica),
-                read,
-                version,
-                taken: None,
-            })
+            let (global_step, replica) = (variable(0), plan.replica(*replica));
+            Action::Commit(Box::new(Commit { global_step, replica, read, version, taken: None }))
         }
         Op::Fence(replica) => Action::PutUpFence { global_step: variable(0), replica: *replica },
         Op::LiftFence(replica) => Action::LiftFence { global_step: variable(0), replica: *replica },

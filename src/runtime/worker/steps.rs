@@ -88,7 +88,7 @@ impl Worker {
         let mut executor = match self.executor(step, graph, feeds.as_deref()) {
             Ok(executor) => executor,
             Err(error) => {
-                let outcome = Err(error.on(&self.link.name(self.link.local())));
+                let outcome = Err(Box::new(error.on(&self.link.name(self.link.local()))));
                 return self.link.send(
                     master,
                     MasterMessage::GraphDone { step, graph, outcome, computed: None },
@@ -286,10 +286,9 @@ impl Worker {
         if let Some(failed) = self.steps.get(&part) {
             let (master, step, graph) = (failed.master, part.step, failed.graph);
             self.abort(step);
-            self.link.send(
-                master,
-                MasterMessage::GraphDone { step, graph, outcome: Err(error), computed: None },
-            );
+            let outcome = Err(Box::new(error));
+            let done = MasterMessage::GraphDone { step, graph, outcome, computed: None };
+            self.link.send(master, done);
         }
     }
 

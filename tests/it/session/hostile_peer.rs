@@ -128,11 +128,9 @@ fn a_step_that_is_ordered_twice_fails_and_the_server_stands() {
 fn values_orders_and_departures_of_others_are_not_taken() {
     let (_, sent) = spoilt(|_| Some(()));
     let as_other = |message: PeerMessage| match message {
-        PeerMessage::Worker(mut order @ WorkerMessage::RunGraph { .. }) => {
-            if let WorkerMessage::RunGraph { graph, .. } = &mut order {
-                graph.master += 1;
-            }
-            Some(order.into())
+        PeerMessage::Worker(WorkerMessage::RunGraph(mut order)) => {
+            order.graph.master += 1;
+            Some(WorkerMessage::RunGraph(order).into())
         }
         _ => None,
     };
