@@ -96,17 +96,11 @@ impl Chore {
 }
 
 impl Kernels {
-    /// Waits for the result and hands it to the actors. Returns whether the kernels have panicked.
-    pub(super) fn finish(self) -> bool {
+    /// Waits for the result and hands it to the actors.
+    pub(super) fn finish(self) {
         match self.job.finish() {
-            Ok(calculation) => {
-                calculation.done(&self.asker);
-                false
-            }
-            Err(panic) => {
-                self.asker.has_panicked(&*panic);
-                true
-            }
+            Ok(calculation) => calculation.done(&self.asker),
+            Err(panic) => self.asker.has_panicked(&*panic),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::future::Future;
 use crate::runtime::Error;
 
 use super::cluster::{Cluster, Host, Outcome};
-use super::driver::{Driver, on_park};
+use super::driver::Driver;
 use super::programs::Programs;
 
 /// Runs `program` once for each task of `cluster`, all on one virtual clock.
@@ -38,14 +38,11 @@ where
 {
     let (driver, commands) = Driver::enter(cluster);
     let runtime = || {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder
-            .on_thread_park(on_park)
-            .build()
-            .expect("a runtime without drivers needs nothing of the system")
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime without drivers needs nothing of the system")
     };
-    let result = actix_rt::System::with_tokio_rt(runtime)
-        .block_on(async { Programs::start(cluster, &driver, program).finish(commands).await });
+    let run = async { Programs::start(cluster, &driver, program).finish(commands).await };
+    let result = actix_rt::System::with_tokio_rt(runtime).block_on(driver.drive(run));
     let totals = driver.leave();
     Outcome {
         result,
