@@ -6,7 +6,8 @@
 //! # use trainyard::prelude::*;
 //! # async fn trainer(task: Task) -> Result<()> { task.join().await }
 //! # fn test() -> Result<()> {
-//! let experiment = Experiment::load("sims/mine.toml")?.set("compute.slow.\"worker:3\"=4")?;
+//! let experiment = Experiment::load("sims/sync_vs_async.toml")?;
+//! let experiment = experiment.set("compute.slow.\"worker:3\"=4")?;
 //! let report = experiment.seed(8).simulate(trainer)?;
 //! assert!(report.run("async")?.test_accuracy.unwrap() > 0.95);
 //! # Ok(())

@@ -114,7 +114,7 @@ mod user_file;
 ///
 /// #[trainyard::test(seeds = 100)]
 /// fn a_straggler_drops_nothing(seed: u64) -> Result<(), Box<dyn std::error::Error>> {
-///     let experiment = Experiment::load("sims/mine.toml")?.seed(seed);
+///     let experiment = Experiment::load("sims/sync_vs_async.toml")?.seed(seed);
 ///     let report = experiment.simulate(trainyard::training::train)?;
 ///     assert_eq!(report.run("sync")?.gradients.dropped, 0);
 ///     Ok(())

@@ -112,10 +112,9 @@ fn causes(outcome: &Outcome<()>, latency: Duration, recording: &Recording) -> Ve
 fn phases(recording: &Recording) -> Option<[f64; 3]> {
     let mut sums = [0.0; 3];
     for step in recording.steps() {
-        let (from, until) = step.computed.unwrap_or((step.started, step.started));
-        sums[0] += from.since(step.started).as_secs_f64();
-        sums[1] += until.since(from).as_secs_f64();
-        sums[2] += step.ended.since(until).as_secs_f64();
+        for (sum, phase) in sums.iter_mut().zip(step.phases()) {
+            *sum += phase.as_secs_f64();
+        }
     }
     let steps = recording.log.len();
     (steps > 0).then(|| sums.map(|sum| sum / steps as f64))

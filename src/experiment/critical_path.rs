@@ -56,6 +56,9 @@ pub(super) fn waited(path: &simulation::CriticalPath) -> Vec<(String, f64)> {
     shares
 }
 
+/// What a step's time is spent on, as [`StepStats::phases`] has it.
+const PHASES: [Cause; 3] = [Cause::Parameters, Cause::Compute, Cause::Update];
+
 /// Of a deployed run, as [`simulated`]: of the time of all steps whose gradients were applied.
 pub(super) fn deployed(
     steps: impl Iterator<Item = StepStats> + Clone,
@@ -67,14 +70,9 @@ pub(super) fn deployed(
     let stepping = time_in_steps(steps.clone()).min(seconds - start);
     let mut causes = BTreeMap::new();
     for step in steps {
-        let (from, until) = step.computed.unwrap_or((step.started, step.started));
-        let mut add = |cause, (from, until): (Time, Time)| {
-            let share = until.since(from).as_secs_f64() / whole;
-            *causes.entry(cause).or_default() += share * stepping;
-        };
-        add(Cause::Parameters, (step.started, from));
-        add(Cause::Compute, (from, until));
-        add(Cause::Update, (until, step.ended));
+        for (cause, phase) in PHASES.into_iter().zip(step.phases()) {
+            *causes.entry(cause).or_default() += phase.as_secs_f64() / whole * stepping;
+        }
     }
     (whole > 0.0).then(|| with_start(causes, Vec::new(), (start, seconds - start - stepping)))
 }

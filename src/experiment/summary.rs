@@ -249,12 +249,11 @@ fn latest(
 /// others had come as far as the mode demands.
 fn waiting(steps: impl Iterator<Item = StepStats>) -> BTreeMap<TaskName, BTreeMap<String, f64>> {
     let mut waiting: BTreeMap<TaskName, BTreeMap<String, f64>> = BTreeMap::new();
-    let seconds = |from: Time, until: Time| until.since(from).as_secs_f64();
     for step in steps {
-        let (from, until) = step.computed.unwrap_or((step.started, step.started));
+        let [parameters, _, coordination] = step.phases().map(|phase| phase.as_secs_f64());
         let causes = waiting.entry(step.worker).or_default();
-        *causes.entry("parameters".to_owned()).or_default() += seconds(step.started, from);
-        *causes.entry("coordination".to_owned()).or_default() += seconds(until, step.ended);
+        *causes.entry("parameters".to_owned()).or_default() += parameters;
+        *causes.entry("coordination".to_owned()).or_default() += coordination;
     }
     waiting
 }

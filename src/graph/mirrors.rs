@@ -41,7 +41,7 @@ impl Graph {
     pub(crate) fn mirror_initializers(&self) -> Vec<Target> {
         let mirrors: Vec<OpId> = self.state().mirrors.values().copied().collect();
         let of = |mirror: OpId| {
-            let assign = self.beginning_of(mirror).expect("every variable has a first value");
+            let assign = self.initializer_of(mirror).expect("every variable has a first value");
             Target::new(self.clone(), assign)
         };
         mirrors.into_iter().map(of).collect()
@@ -61,7 +61,7 @@ impl Graph {
         tower: usize,
     ) -> Result<(), GraphError> {
         if self.mirror_of(of.op_id(), tower).is_none() {
-            self.begin_with(slot, &of.read_again())?;
+            self.replace_initial_value(slot, &of.read_again())?;
             self.add_mirror(slot, of, tower);
         }
         Ok(())

@@ -89,15 +89,15 @@ impl Graph {
 
     /// Makes `assign` the operation that gives its variable the first value, unless the variable
     /// has one.
-    pub(crate) fn begin_by(&self, assign: OpId) {
+    pub(crate) fn add_initializer(&self, assign: OpId) {
         let variable = self.with_operation(assign, |operation| operation.variables[0]);
-        if self.beginning_of(variable).is_none() {
+        if self.initializer_of(variable).is_none() {
             self.state().initializers.push(assign);
         }
     }
 
     /// The operation that gives `variable` its first value, if one does.
-    pub(crate) fn beginning_of(&self, variable: OpId) -> Option<OpId> {
+    pub(crate) fn initializer_of(&self, variable: OpId) -> Option<OpId> {
         let state = self.state();
         let is_its = |id: &&OpId| state.def.operation(**id).variables.first() == Some(&variable);
         state.initializers.iter().find(is_its).copied()
@@ -149,21 +149,15 @@ impl Graph {
         if let Some(op) = self.state().variable_of_type(name, holds) {
             return Ok(Variable::new(self.clone(), op));
         }
-        let first = {
-            let state = self.state();
-            let mut assigns = state.initializers.iter().map(|assign| state.def.operation(*assign));
-            assigns
-                .find(|assign| assign.variables[0] == variable.op_id())
-                .map(|assign| assign.inputs[0])
-        };
-        let Some(first) = first else {
+        let Some(initializer) = self.initializer_of(variable.op_id()) else {
             let needs = "a variable with an initializer".to_owned();
             return Err(GraphError::new(
                 name,
                 GraphProblem::Inputs { needs, inputs: vec![variable.spec().tensor_type()] },
             ));
         };
-        let initializer = &Output::new(self.clone(), first);
+        let initializer = &self.with_operation(initializer, |assign| assign.inputs[0]);
+        let initializer = &Output::new(self.clone(), *initializer);
         self.new_variable(&NewVariable {
             name,
             initializer,
@@ -273,30 +267,24 @@ impl Graph {
     }
 
     /// The initial value of `variable`.
-    pub(crate) fn first_value(&self, variable: &Variable) -> Output {
-        let state = self.state();
-        let assigns = state.initializers.iter().map(|assign| state.def.operation(*assign));
-        let mut own = assigns.filter(|assign| assign.variables.first() == Some(&variable.op_id()));
-        let edge = own
-            .next()
-            .expect("every variable has an operation that gives it its first value")
-            .inputs[0];
-        drop(own);
-        drop(state);
-        Output::new(self.clone(), edge)
+    pub(crate) fn initial_value(&self, variable: &Variable) -> Output {
+        let initializer = self.initializer_of(variable.op_id());
+        let initializer = initializer.expect("every variable has an initializer");
+        Output::new(self.clone(), self.with_operation(initializer, |assign| assign.inputs[0]))
     }
 
     /// Replaces the initial value of `variable` by `value`.
     #[track_caller]
-    pub(crate) fn begin_with(&self, variable: &Variable, value: &Output) -> Result<(), GraphError> {
-        let assign = self.first_assign(variable, value)?;
-        let mut state = self.state();
-        let state = &mut *state;
-        let is_own = |old: &&mut OpId| {
-            state.def.operation(**old).variables.first() == Some(&variable.op_id())
-        };
-        let old = state.initializers.iter_mut().find(is_own);
-        *old.expect("every variable has an operation that gives it its first value") = assign;
+    pub(crate) fn replace_initial_value(
+        &self,
+        variable: &Variable,
+        value: &Output,
+    ) -> Result<(), GraphError> {
+        let initializer = self.first_assign(variable, value)?;
+        let old = self.initializer_of(variable.op_id());
+        let old = old.expect("every variable has an initializer");
+        let initializers = &mut self.state().initializers;
+        initializers.iter_mut().filter(|one| **one == old).for_each(|one| *one = initializer);
         Ok(())
     }
 

@@ -198,10 +198,10 @@ impl OwnCopy {
     #[track_caller]
     fn new(own: Variable, exchange: Exchange) -> Result<Self, GraphError> {
         let (graph, name) = (own.graph(), own.name());
-        let first = graph.first_value(&own);
+        let first = graph.initial_value(&own);
         let called = LocalSgd::center_of(&name);
         let center = graph.with_shared_variables(|g| g.untrainable_variable(&called, &first))?;
-        graph.begin_with(&own, &center.read())?;
+        graph.replace_initial_value(&own, &center.read())?;
         let sent = match exchange {
             Exchange::Begin => {
                 let start = graph.local_variable(&format!("{name}/start"), &center.read())?;

@@ -50,9 +50,6 @@ pub struct Phase {
     pub measured: f64,
 }
 
-/// The first figure of every comparison.
-const STEP: &str = "step, median [ms]";
-
 impl Figure {
     /// A figure with its error; none if either world lacks it.
     pub fn new(name: &'static str, predicted: Option<f64>, measured: Option<f64>) -> Option<Self> {
@@ -63,12 +60,12 @@ impl Figure {
 }
 
 impl Comparison {
-    /// The name of the figure that a prediction is judged by.
-    pub const STEP: &str = STEP;
+    /// The first figure of every comparison, which a prediction is judged by.
+    pub const STEP: &str = "step, median [ms]";
 
     /// The error of the median step \[%\].
     pub fn step_error(&self) -> Option<f64> {
-        self.figures.iter().find(|figure| figure.name == STEP)?.error_percent
+        self.figures.iter().find(|figure| figure.name == Self::STEP)?.error_percent
     }
 
     /// The table of the run called `name`. Ends with a newline.
@@ -117,10 +114,13 @@ mod tests {
     fn comparison(predicted: f64) -> Comparison {
         let figure = |name, predicted, measured| Figure::new(name, Some(predicted), Some(measured));
         Comparison {
-            figures: [figure(STEP, predicted, 2.0), figure("staleness, mean", 0.0, 0.0)]
-                .into_iter()
-                .flatten()
-                .collect(),
+            figures: [
+                figure(Comparison::STEP, predicted, 2.0),
+                figure("staleness, mean", 0.0, 0.0),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
             causes: vec![
                 TimeSpent { name: "message costs", seconds: 3e-3 },
                 TimeSpent { name: "compute", seconds: 1e-3 },

@@ -30,6 +30,13 @@ pub enum Measure {
     SamplesPerSecond,
 }
 
+impl Measure {
+    /// What runs with this target accuracy, or without one, are compared by.
+    fn towards(target: Option<f64>) -> Self {
+        target.map_or(Self::SamplesPerSecond, |_| Self::TimeToTarget)
+    }
+}
+
 /// A comparison of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -115,7 +122,7 @@ impl Report {
 /// The fastest of the series with one aim beside each other one. Series without a number to be
 /// compared by, or that diverged with a seed, are not compared.
 fn verdicts<'a>(alike: impl Iterator<Item = &'a Series<'a>>, target: Option<f64>) -> Vec<Verdict> {
-    let by = if target.is_some() { Measure::TimeToTarget } else { Measure::SamplesPerSecond };
+    let by = Measure::towards(target);
     let mut comparable: Vec<(f64, &Series<'_>)> = alike
         .filter(|series| !series.has_diverged())
         .filter_map(|series| Some((by.mean_speed(series)?, series)))
@@ -123,14 +130,18 @@ fn verdicts<'a>(alike: impl Iterator<Item = &'a Series<'a>>, target: Option<f64>
     comparable.sort_by(|a, b| b.0.total_cmp(&a.0));
     let Some(((_, fastest), others)) = comparable.split_first() else { return Vec::new() };
     let pairs = comparable.len() * others.len() / 2;
-    let beside = |(_, other): &(f64, &Series<'_>)| {
-        Some(Verdict { target, ..verdict(fastest, other, by, pairs)? })
-    };
+    let beside = |(_, other): &(f64, &Series<'_>)| verdict(fastest, other, target, pairs);
     others.iter().filter_map(beside).collect()
 }
 
-/// The comparison of two of the runs that make so many `pairs`.
-fn verdict(faster: &Series<'_>, slower: &Series<'_>, by: Measure, pairs: usize) -> Option<Verdict> {
+/// The comparison of two of the runs that make so many `pairs`, all with the same `target`.
+fn verdict(
+    faster: &Series<'_>,
+    slower: &Series<'_>,
+    target: Option<f64>,
+    pairs: usize,
+) -> Option<Verdict> {
+    let by = Measure::towards(target);
     let of_a_seed = |run: &&Run| {
         let of_run = |other: &&&Run| (other.seed, other.repeat) == (run.seed, run.repeat);
         let other = slower.runs.iter().find(of_run)?;
@@ -141,7 +152,7 @@ fn verdict(faster: &Series<'_>, slower: &Series<'_>, by: Measure, pairs: usize) 
     Some(Verdict {
         settings: faster.settings().clone(),
         by,
-        target: None,
+        target,
         faster: faster.name(),
         slower: slower.name(),
         times,

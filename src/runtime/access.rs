@@ -284,33 +284,27 @@ impl Access {
 
     fn check_worker(&self, peer: &Peer, message: &PeerMessage) -> Result<(), Refusal> {
         use ParameterServerMessage::{Back, Flush, Install, Leave, Lost, Stopping};
-        let Peer { name, role } = peer;
-        let worker = match (message, *role) {
-            (
-                PeerMessage::ParameterServer(
-                    Leave { worker, .. } | Lost { worker } | Back { worker },
-                ),
-                _,
-            ) => worker,
-            (PeerMessage::ParameterServer(Stopping), Role::Task(Some(_))) => {
-                return Err(Refusal::NoServer);
-            }
-            (PeerMessage::ParameterServer(Flush { .. } | Install(_)), Role::Task(Some(_)))
-                if self.cluster.has_parameter_servers() =>
-            {
+        let PeerMessage::ParameterServer(message) = message else { return Ok(()) };
+        let trains = matches!(peer.role, Role::Task(Some(_)));
+        // Servers say of a worker that it is lost or back, the worker itself that it leaves.
+        let (worker, is_of_servers) = match message {
+            Stopping if trains => return Err(Refusal::NoServer),
+            Flush { .. } | Install(_) if trains && self.cluster.has_parameter_servers() => {
                 return Err(Refusal::NoRounds);
             }
+            Leave { worker, .. } => (*worker, false),
+            Lost { worker } | Back { worker } => (*worker, true),
             _ => return Ok(()),
         };
-        let exists = *worker < self.workers;
-        let is_by_server =
-            matches!(message, PeerMessage::ParameterServer(Lost { .. } | Back { .. }));
-        match *role {
-            Role::Task(Some(0)) if exists => Ok(()),
-            Role::Task(None) if exists && is_by_server && name.is_parameter_server() => Ok(()),
-            Role::Task(Some(own)) if own == *worker && !is_by_server => Ok(()),
-            _ => Err(Refusal::Worker),
-        }
+        let may_say = match peer.role {
+            Role::Task(Some(0)) => worker < self.workers,
+            Role::Task(Some(own)) => own == worker && !is_of_servers,
+            Role::Task(None) => {
+                worker < self.workers && is_of_servers && peer.name.is_parameter_server()
+            }
+            Role::Client | Role::Stranger => false,
+        };
+        if may_say { Ok(()) } else { Err(Refusal::Worker) }
     }
 }
 

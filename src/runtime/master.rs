@@ -136,15 +136,14 @@ impl Master {
         let step =
             StepId { master: self.id, number: self.number_of(&run), trains: run.origin.is_some() };
         let _span = trace_span!("run_step", session = run.session.0, step = step.number).entered();
+        if let Some(deadline) = run.deadline {
+            self.limit(deadline, context);
+        }
         let Some(session) = self.sessions.get_mut(&run.session) else {
             return answer(run.reply, Err(no_session()));
         };
         session.steps += 1;
-        if let Some(deadline) = run.deadline {
-            self.limit(deadline, context);
-        }
         let accepted = Accepted { step, run };
-        let session = self.sessions.get_mut(&accepted.run.session).expect("it was just there");
         match session.plans.get_mut(&accepted.run.request) {
             Some(StepPlan::Ready(plan)) => {
                 let plan = Arc::clone(plan);

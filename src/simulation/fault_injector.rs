@@ -22,7 +22,6 @@ use super::faults::{Damage, FaultKind, Faults, SkipReason, SkippedFault, Trigger
 use super::links::Links;
 
 use cuts::Cuts;
-use effects::SilenceCause;
 pub(super) use effects::{FaultEffect, FaultEvent};
 use factors::Factors;
 use losses::LossyLinks;
@@ -120,16 +119,6 @@ impl FaultInjector {
         due.map(|(_, event)| event).collect()
     }
 
-    /// The end of `observer`'s connection to an earlier incarnation of `peer`, by a reset.
-    pub(super) fn reset(&self, observer: usize, peer: usize) -> FaultEvent {
-        FaultEvent::PeerRestarted { observer, peer }
-    }
-
-    /// The end of `observer`'s connection to `peer`, which has given it up.
-    pub(super) fn close(&self, observer: usize, peer: usize) -> FaultEvent {
-        FaultEvent::SilenceLimit { observer, peer, cause: SilenceCause::Closed }
-    }
-
     /// How long a connected peer may be silent before it is lost.
     pub(super) fn silence(&self) -> Duration {
         self.silence
@@ -196,9 +185,9 @@ impl FaultInjector {
         self.has_returned[task] = true;
     }
 
-    /// The task that what follows from `event` is waited for because of. From some events nothing
-    /// follows.
-    pub(super) fn concerned(&self, event: &FaultEvent) -> usize {
+    /// The task that critical paths blame for delays that follow from `event`; 0 where it delays
+    /// nobody.
+    pub(super) fn blamed_task(&self, event: &FaultEvent) -> usize {
         match event {
             FaultEvent::Begin { kind, .. } => kind.task().map_or(0, |task| self.index(task)),
             FaultEvent::Restart { task }

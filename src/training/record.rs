@@ -1,5 +1,7 @@
 //! The record of a training: a row for each step, the evaluations, and the weights at the end.
 
+use std::time::Duration;
+
 use crate::cluster::TaskName;
 use crate::units::Time;
 
@@ -29,6 +31,15 @@ pub struct StepStats {
     pub applied: bool,
     /// Whether it changed only the worker's own copy, which a later step exchanges.
     pub is_local: bool,
+}
+
+impl StepStats {
+    /// How long it waited for parameters, how long its kernels took, and how long it waited for
+    /// coordination after them.
+    pub(crate) fn phases(&self) -> [Duration; 3] {
+        let (from, until) = self.computed.unwrap_or((self.started, self.started));
+        [from.since(self.started), until.since(from), self.ended.since(until)]
+    }
 }
 
 #[cfg(test)]

@@ -254,7 +254,7 @@ fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
     let (variable, name) = (variable_at(node, 0)?, parse_input(&node.def.input[0]).0);
     let is_first = node.def.name == first_value(name);
-    if is_first && let Some(known) = importer.graph.beginning_of(variable) {
+    if is_first && let Some(known) = importer.graph.initializer_of(variable) {
         importer.operations.insert(node.def.name.clone(), known);
         return Ok(vec![Value { variable: Some((variable, Some(known))), ..Value::default() }]);
     }
@@ -264,7 +264,7 @@ fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         Some(kept) => assign_slot(importer, node, kept, &mut begins)?,
     };
     begins.extend(importer.operations.get(&node.def.name));
-    begins.iter().filter(|_| is_first).for_each(|begin| importer.graph.begin_by(*begin));
+    begins.iter().filter(|_| is_first).for_each(|begin| importer.graph.add_initializer(*begin));
     Ok(values)
 }
 
@@ -329,7 +329,7 @@ impl Importer<'_> {
             colocated_with: Some(variable),
             ..NewOperation::of(Op::Assign)
         })?;
-        self.graph.begin_by(assign);
+        self.graph.add_initializer(assign);
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use crate::tensor::Tensor;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::StepId;
 use crate::runtime::parameter_server::done::Done;
-use crate::runtime::state::{Commit, Served, StateValues, Taken, Ticket};
+use crate::runtime::state::{Commit, Served, StateValues, Ticket};
 
 use resting::Resting;
 use votes::{Told, Vote, late};
@@ -99,13 +99,13 @@ impl Coordination {
         if let Err(error) = self.check(commit.replica, commit.version.unwrap_or_default()) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
-        let taken = commit.taken;
         match commit.version {
             Some(version) => {
-                let vote = Vote { ticket, version, read: commit.read, taken, has_failed: false };
+                let (read, taken) = (commit.read, commit.taken);
+                let vote = Vote { ticket, version, read, taken, has_failed: false };
                 self.vote(members, commit.replica, vote)
             }
-            None => self.count(members, commit, ticket, taken),
+            None => self.count(members, commit, ticket),
         }
     }
 
@@ -116,14 +116,8 @@ impl Coordination {
 
     /// Counts a step whose updates have been applied, and holds its worker as the mode does. A step
     /// that is taken again has been counted before.
-    fn count(
-        &mut self,
-        members: &Membership,
-        commit: &Commit,
-        ticket: Ticket,
-        taken: Option<Taken>,
-    ) -> Answers {
-        let replica = commit.replica;
+    fn count(&mut self, members: &Membership, commit: &Commit, ticket: Ticket) -> Answers {
+        let Commit { replica, taken, .. } = *commit;
         if let Some(before) = taken.and_then(|taken| self.committed.done(ticket, taken)) {
             return self.answer_again(replica, ticket, before);
         }
@@ -356,7 +350,7 @@ mod tests {
     use super::*;
     use crate::cluster::LocalDevice;
     use crate::runtime::messages::Origin;
-    use crate::runtime::state::VariableId;
+    use crate::runtime::state::{Taken, VariableId};
     use crate::sync::Mode;
     use crate::transport::PeerId;
 

@@ -34,6 +34,13 @@ pub(in crate::simulation) enum FaultEvent {
     ReleaseHeld,
 }
 
+impl FaultEvent {
+    /// `observer` hears that `peer` has given their connection up.
+    pub(in crate::simulation) fn closed(observer: usize, peer: usize) -> Self {
+        Self::SilenceLimit { observer, peer, cause: SilenceCause::Closed }
+    }
+}
+
 /// The cause of a peer's silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::simulation) enum SilenceCause {

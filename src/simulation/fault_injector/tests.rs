@@ -2,6 +2,7 @@
 
 mod overlaps;
 
+use super::effects::SilenceCause;
 use super::*;
 use crate::simulation::faults::Fault;
 
@@ -87,10 +88,10 @@ fn a_task_hears_of_a_restart_once_whether_from_another_task_or_by_a_reset() {
     let heard = FaultEvent::PeerRestarted { observer: A, peer: B };
     let told = |observer| FaultEffect::TellLost { observer, peer: B, loss: Loss::Restarted };
     assert_eq!(faults.apply(at(6), heard.clone(), &mut links), [told(A)]);
-    let reset = faults.reset(A, B);
+    let reset = FaultEvent::PeerRestarted { observer: A, peer: B };
     assert_eq!(faults.apply(at(6), reset, &mut links), []);
     assert_eq!(faults.apply(at(6), heard, &mut links), []);
-    let reset = faults.reset(C, B);
+    let reset = FaultEvent::PeerRestarted { observer: C, peer: B };
     assert_eq!(faults.apply(at(6), reset, &mut links), [told(C)]);
 }
 
@@ -215,7 +216,7 @@ fn a_frozen_task_hears_that_its_peer_has_given_it_up_once_it_runs_again() {
     let (mut faults, mut links) = injector(&[]);
     links.give_up(B, A);
     faults.apply(at(0), freeze(A, 1), &mut links);
-    let event = faults.close(A, B);
+    let event = FaultEvent::closed(A, B);
     let effects = faults.apply(at(1), event.clone(), &mut links);
     assert_eq!(effects, [FaultEffect::Postpone { task: A, event: event.clone() }]);
     let thaw = FaultEvent::Thaw { task: A, incarnation: 0 };

@@ -9,6 +9,7 @@ use super::{Action, World};
 use crate::simulation::audit::EventKind;
 use crate::simulation::critical_path::Part;
 use crate::simulation::events::{Envelope, Event};
+use crate::simulation::fault_injector::FaultEvent;
 use crate::simulation::links::Arrival;
 use crate::simulation::network::Delivery;
 
@@ -63,12 +64,12 @@ impl World {
             Arrival::Hold => return self.held.push(delivery),
             Arrival::Reset => {
                 self.books.drop(&delivery);
-                let event = self.faults.reset(from, to);
+                let event = FaultEvent::PeerRestarted { observer: from, peer: to };
                 return self.schedule_fault(self.network.latency(to, from), event);
             }
             Arrival::Closed => {
                 self.books.drop(&delivery);
-                let event = self.faults.close(from, to);
+                let event = FaultEvent::closed(from, to);
                 return self.schedule_fault(self.network.latency(to, from), event);
             }
             Arrival::Drop => {

@@ -33,7 +33,7 @@ impl World {
     }
 
     pub(super) fn apply_fault(&mut self, event: FaultEvent, actions: &mut Vec<Action>) {
-        let task = self.faults.concerned(&event);
+        let task = self.faults.blamed_task(&event);
         self.history.interfere(self.now, task);
         for effect in self.faults.apply(self.now, event, &mut self.links) {
             self.apply(effect, actions);
@@ -89,7 +89,7 @@ impl World {
         self.links.listen(task);
         self.schedule_fault(Duration::ZERO, FaultEvent::ReleaseHeld);
         for observer in self.links.unaware_dialers(task) {
-            let event = self.faults.reset(observer, task);
+            let event = FaultEvent::PeerRestarted { observer, peer: task };
             self.schedule_fault(self.faults.keep_alive(), event);
         }
     }

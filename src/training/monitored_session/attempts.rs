@@ -110,11 +110,8 @@ impl MonitoredSession {
     /// Whether a new session may mend `error`. While variables are being restored, a step can find
     /// them without values, or its gradient can be of a version that is gone.
     pub(super) fn can_recover_from(&self, error: &Error) -> bool {
-        let may_be_reset =
-            error.code == Code::FailedPrecondition && self.creator.checkpoints.is_some();
-        is_mendable(error)
-            || may_be_reset
-            || (error.code == Code::FailedPrecondition && self.creator.was_reset())
+        let may_be_reset = self.creator.checkpoints.is_some() || self.creator.was_reset();
+        is_mendable(error) || error.code == Code::FailedPrecondition && may_be_reset
     }
 
     /// Goes on with a new session.
