@@ -134,9 +134,15 @@ impl FaultInjector {
         self.slow_links.between(from, to)
     }
 
-    /// How much later an envelope comes because packets of it are lost, over a link of `latency`.
-    pub(super) fn retransmission(&mut self, from: usize, to: usize, latency: Duration) -> Duration {
-        self.lossy.delay(from, to, latency)
+    /// How much later an envelope comes because packets of it are lost, over a link of `latency`;
+    /// `None` if nothing gets through for so long that its connection breaks.
+    pub(super) fn retransmission(
+        &mut self,
+        from: usize,
+        to: usize,
+        latency: Duration,
+    ) -> Option<Duration> {
+        self.lossy.delay(from, to, latency, self.silence)
     }
 
     /// Whether nothing can be written to the disk.

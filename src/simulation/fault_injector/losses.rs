@@ -1,4 +1,4 @@
-//! Lost packets: how late a message comes that is sent again.
+//! Lost packets: how late a message comes that is sent again, and when nothing gets through.
 
 use std::time::Duration;
 
@@ -7,11 +7,10 @@ use rand_pcg::Pcg64;
 
 use super::factors::Factors;
 use crate::random;
+use crate::transport::BEATS;
 
 /// The longest that a peer may delay an acknowledgement (`max_ack_delay`: RFC 9000, 18.2).
 const ACK_DELAY: Duration = Duration::from_millis(25);
-/// The most times that one message is lost: less than a limit of silence in all.
-const MOST_LOSSES: u32 = 4;
 
 /// The links that lose packets.
 pub(super) struct LossyLinks {
@@ -37,21 +36,29 @@ impl LossyLinks {
     }
 
     /// How much later a message comes over a link of `latency`: a probe timeout for its first loss,
-    /// and twice as long for each further one (RFC 9002, 6.2).
-    pub(super) fn delay(&mut self, from: usize, to: usize, latency: Duration) -> Duration {
+    /// and twice as long for each further one (RFC 9002, 6.2). `None` if it does not come for a
+    /// whole limit of `silence`, and none of the keep-alives of that time does.
+    pub(super) fn delay(
+        &mut self,
+        from: usize,
+        to: usize,
+        latency: Duration,
+        silence: Duration,
+    ) -> Option<Duration> {
         let gets_through = self.getting_through.between(from, to);
         let (mut late, mut timeout) = (Duration::ZERO, 6 * latency + ACK_DELAY);
         if gets_through == 1.0 {
-            return late;
+            return Some(late);
         }
-        for _ in 0..MOST_LOSSES {
-            if self.draws.random::<f64>() < gets_through {
-                break;
-            }
+        while self.draws.random::<f64>() >= gets_through {
             late += timeout;
             timeout *= 2;
+            if late >= silence {
+                let is_heard = (0..BEATS).any(|_| self.draws.random::<f64>() < gets_through);
+                return is_heard.then_some(silence);
+            }
         }
-        late
+        Some(late)
     }
 }
 
@@ -62,15 +69,28 @@ mod tests {
     #[test]
     fn a_lost_message_comes_one_probe_timeout_later_or_more_and_others_in_time() {
         let mut links = LossyLinks::new(1);
-        let latency = Duration::from_millis(1);
-        assert_eq!(links.delay(0, 1, latency), Duration::ZERO);
+        let (latency, silence) = (Duration::from_millis(1), Duration::from_secs(5));
+        let delay = |links: &mut LossyLinks, to| links.delay(0, to, latency, silence);
+        assert_eq!(delay(&mut links, 1), Some(Duration::ZERO));
         links.begin(vec![0, 1], 0.5);
-        assert_eq!(links.delay(0, 2, latency), Duration::ZERO);
-        let all: Vec<u128> = (0..1000).map(|_| links.delay(0, 1, latency).as_millis()).collect();
+        assert_eq!(delay(&mut links, 2), Some(Duration::ZERO));
+        let all: Vec<u128> = (0..1000).map(|_| delay(&mut links, 1).unwrap().as_millis()).collect();
         let share = |wanted| all.iter().filter(|late| **late == wanted).count() as f64 / 1000.0;
         assert!((share(0) - 0.5).abs() < 0.05 && (share(31) - 0.25).abs() < 0.05);
-        assert_eq!(all.iter().max(), Some(&(31 * 15)));
         links.end(&[0, 1], 0.5);
-        assert_eq!(links.delay(0, 1, latency), Duration::ZERO);
+        assert_eq!(delay(&mut links, 1), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn nothing_gets_through_when_all_packets_of_a_limit_of_silence_are_lost() {
+        let mut links = LossyLinks::new(1);
+        links.begin(vec![0, 1], 0.9);
+        let silence = Duration::from_millis(500);
+        let mut delay = || links.delay(0, 1, Duration::from_millis(1), silence);
+        let all: Vec<Option<Duration>> = (0..10_000).map(|_| delay()).collect();
+        // 31 (2^5 - 1) ms is beyond the limit: five losses, and those of five keep-alives.
+        let share = all.iter().filter(|late| late.is_none()).count() as f64 / 10_000.0;
+        assert!((share - 0.9f64.powi(10)).abs() < 0.02, "{share}");
+        assert!(all.iter().flatten().all(|late| *late <= silence));
     }
 }

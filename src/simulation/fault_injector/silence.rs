@@ -108,6 +108,17 @@ impl FaultInjector {
         effects
     }
 
+    /// Nothing gets through between `one` and `other` until both have noticed.
+    pub(in crate::simulation) fn break_connection(
+        &mut self,
+        now: Time,
+        (one, other): (usize, usize),
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        let lasts = self.silence + self.keep_alive();
+        self.partition(now, vec![(one, other), (other, one)], lasts, links)
+    }
+
     /// The limits of silence of the receiver and the sender of `way`, if they are connected and as
     /// far as a partition of `pairs` has changed them; `before` is the cut without it.
     fn cut_limits(

@@ -1,6 +1,8 @@
 //! Deliveries: an envelope that arrives is handed over, delayed by a slow link, held until its
 //! receiver can take it, or dropped with its connection.
 
+use std::time::Duration;
+
 use crate::runtime::PeerMessage;
 use crate::transport::Loss;
 use crate::units::{Time, seconds};
@@ -31,7 +33,7 @@ impl World {
         for event in due {
             self.apply_fault(event, actions);
         }
-        match self.late_arrival(&delivery) {
+        match self.late_arrival(&delivery, actions) {
             Some(at) => self.events.push(at, Event::SlowArrival(Box::new(delivery))),
             None => self.take_in(delivery, actions),
         }
@@ -39,14 +41,23 @@ impl World {
 
     /// When an envelope arrives that is late: over a slow link, by lost packets, or because small
     /// ones before it are.
-    fn late_arrival(&mut self, delivery: &Delivery<Envelope>) -> Option<Time> {
+    fn late_arrival(
+        &mut self,
+        delivery: &Delivery<Envelope>,
+        actions: &mut Vec<Action>,
+    ) -> Option<Time> {
         if !self.faults.are_expected() {
             return None;
         }
         let (from, to) = (delivery.from, delivery.to);
         let latency = self.network.latency(from, to);
         let slow = latency.as_secs_f64() * (self.faults.link_slowness(from, to) - 1.0);
-        let lost = self.faults.retransmission(from, to, latency);
+        let lost = self.faults.retransmission(from, to, latency).unwrap_or_else(|| {
+            for effect in self.faults.break_connection(self.now, (from, to), &mut self.links) {
+                self.apply(effect, actions);
+            }
+            Duration::ZERO
+        });
         let mut at = self.now.after(seconds(slow).saturating_add(lost));
         if delivery.size <= self.cluster.network.connection.large {
             at = at.max(self.late.get(&(from, to)).copied().unwrap_or(at));
