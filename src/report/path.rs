@@ -138,8 +138,8 @@ impl Run {
         let percent = 100.0 * share;
         let saved = percent / 2.0;
         Some(format!(
-            "limited by {who}, {percent:.0} % of the time (twice as fast, it would make the run about \
-             {saved:.0} % shorter): {}",
+            "limited by {who}, {percent:.0} % of the time (twice as fast, it would make the run \
+             about {saved:.0} % shorter): {}",
             cause.advice()
         ))
     }
