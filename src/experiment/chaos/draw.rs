@@ -15,7 +15,7 @@ const MOST: usize = 4;
 /// The longest that a fault lasts: a training waits longer than that for a lost task.
 const LONGEST: f64 = 5.0;
 /// The chances that a message is late.
-const RATES: std::ops::Range<f64> = 0.05..0.5;
+const RATES: std::ops::Range<f64> = 0.05..0.95;
 /// The factors by which a link or a task is slow.
 const FACTORS: std::ops::Range<f64> = 2.0..50.0;
 
