@@ -191,9 +191,12 @@ pub struct Quic<M: Payload> {
 }
 
 impl QuicConfig {
+    /// The time after which a peer that is not heard of is lost, where nobody has said another.
+    pub const SILENCE: Duration = Duration::from_secs(5);
+
     /// The configuration of `task` of `cluster`, with the default settings.
     pub fn new(cluster: ClusterSpec, task: TaskName, run: RunId, identity: Identity) -> Self {
-        let (listen, socket, silence) = (None, None, Duration::from_secs(5));
+        let (listen, socket, silence) = (None, None, Self::SILENCE);
         let (lanes, limits) = (0, QuicLimits::default());
         let roster = cluster.clone();
         Self { cluster, roster, task, run, identity, listen, socket, silence, lanes, limits }

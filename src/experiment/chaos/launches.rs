@@ -23,6 +23,7 @@ use crate::report::Run;
 use crate::runtime::{Code, Error};
 use crate::simulation::{Fault, FaultKind};
 use crate::training::{Recording, Watch};
+use crate::transport::QuicConfig;
 use crate::units::Time;
 
 /// How often a timeline that broke a promise is launched again, and each shorter one before it
@@ -30,9 +31,6 @@ use crate::units::Time;
 const REPETITIONS: u32 = 3;
 /// The time limit of an undisturbed training.
 const UNDISTURBED: Duration = Duration::from_secs(3600);
-/// The time after which a deployed peer that is not heard of is lost, where the scenario does not
-/// say.
-const SILENCE: Duration = Duration::from_secs(5);
 /// The time between two looks whether the user has asked to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The codes of errors that a process ends with, of which its exit code says less.
@@ -79,7 +77,7 @@ type Launched = Result<Ended<(Run, Recording)>, ExperimentError>;
 /// Has `trial` judged as a deployed one: two tasks may lose each other when one of them has stood
 /// still for half of what they wait for, since a busy machine adds to that.
 pub(super) fn judged_as_deployed(trial: &mut Trial) {
-    trial.cluster.faults.silence = trial.silence.unwrap_or(SILENCE) / 2;
+    trial.cluster.faults.silence = trial.silence.unwrap_or(QuicConfig::SILENCE) / 2;
 }
 
 impl World for Launches<'_> {
