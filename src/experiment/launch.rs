@@ -17,7 +17,6 @@ use crate::report::{Report, Run, World};
 use crate::say::say;
 use crate::tape::Recorder;
 use crate::training::{Recording, Watch};
-use crate::units::Time;
 
 /// Launches the runs of an experiment.
 pub(crate) struct Launcher {
@@ -47,11 +46,7 @@ pub(super) use inflicted::can_inflict;
 /// A watch that shows nothing.
 pub(super) struct Unwatched;
 
-impl Watch for Unwatched {
-    fn update(&mut self, _: u64, _: Option<f32>, _: Time) {}
-
-    fn finish(self: Box<Self>) {}
-}
+impl Watch for Unwatched {}
 
 impl Launcher {
     /// A launcher of the runs of `experiment` as `program`.

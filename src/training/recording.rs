@@ -16,7 +16,8 @@ use super::step_log::StepLog;
 pub trait Watch {
     /// The run is at `global_step`; `loss` is that of the last worker step, and `now` is the time
     /// on the run's clock. It must be cheap enough for every step.
-    fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time);
+    #[expect(unused_variables, reason = "their names say what they are")]
+    fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time) {}
 
     /// A worker of the run has taken a step.
     fn step(&mut self, step: &StepStats) {
@@ -34,7 +35,7 @@ pub trait Watch {
     fn silent(&mut self, _task: &TaskName, _silence: Duration) {}
 
     /// The run is over.
-    fn finish(self: Box<Self>);
+    fn finish(self: Box<Self>) {}
 }
 
 impl<W: Watch + Send + 'static> From<W> for Box<dyn Watch + Send> {

@@ -63,13 +63,9 @@ type Silent = Arc<Mutex<Vec<(TaskName, Duration)>>>;
 struct Listening(Silent);
 
 impl Watch for Listening {
-    fn update(&mut self, _: u64, _: Option<f32>, _: Time) {}
-
     fn silent(&mut self, task: &TaskName, silence: Duration) {
         self.0.lock().expect("nobody panics while it is told").push((task.clone(), silence));
     }
-
-    fn finish(self: Box<Self>) {}
 }
 
 type Launched = Result<Ended<(Run, Recording)>, ExperimentError>;
