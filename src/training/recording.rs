@@ -59,6 +59,8 @@ pub struct Recording {
     pub evaluations: Vec<Evaluation>,
     /// The checkpoints that could not be written, in order.
     pub failed_checkpoints: Vec<FailedCheckpoint>,
+    /// The number of the first of them that were in the news already.
+    told_failures: usize,
     /// Whether the task came when the training had ended.
     pub(crate) is_after_the_end: bool,
     /// The end of the training. None if the chief did not get there.
@@ -88,18 +90,23 @@ impl SharedRecording {
     /// has.
     pub(crate) fn take_news(&self) -> Option<Recording> {
         let mut recording = self.lock();
+        // They stay: at its end the task asks whether its last checkpoint was written.
+        let failed_checkpoints = recording.new_failed_checkpoints().to_vec();
+        recording.told_failures = recording.failed_checkpoints.len();
         let Recording { beginning, log, restored, begun_anew, evaluations, .. } = &mut *recording;
         let is_nothing = beginning.is_none()
             && log.is_empty()
             && restored.is_empty()
             && begun_anew.is_empty()
-            && evaluations.is_empty();
+            && evaluations.is_empty()
+            && failed_checkpoints.is_empty();
         (!is_nothing).then(|| Recording {
             beginning: beginning.take(),
             log: std::mem::take(log),
             restored: std::mem::take(restored),
             begun_anew: std::mem::take(begun_anew),
             evaluations: std::mem::take(evaluations),
+            failed_checkpoints,
             ..Recording::default()
         })
     }
@@ -181,6 +188,11 @@ impl Recording {
             }
         }
         lost
+    }
+
+    /// The checkpoints that could not be written, without those of earlier news.
+    pub(crate) fn new_failed_checkpoints(&self) -> &[FailedCheckpoint] {
+        &self.failed_checkpoints[self.told_failures..]
     }
 
     /// Whether the training ended and is recorded, but its last checkpoint could not be written.
@@ -315,5 +327,24 @@ mod tests {
         let news = shared.take_news().unwrap();
         assert_eq!((news.log.len(), news.restored.len()), (0, 1));
         assert!(shared.take_news().is_none());
+    }
+
+    #[test]
+    fn a_checkpoint_that_could_not_be_written_is_news_once_and_stays_recorded() {
+        let failed = |global_step, is_last| FailedCheckpoint {
+            global_step,
+            why: "the disk is full".to_owned(),
+            is_last,
+        };
+        let shared = SharedRecording::default();
+        shared.checkpoint_failed(failed(10, false));
+        assert_eq!(shared.take_news().unwrap().new_failed_checkpoints(), [failed(10, false)]);
+        assert!(shared.take_news().is_none());
+        shared.checkpoint_failed(failed(20, true));
+        shared.ending(Ending { weights_digest: None });
+        let recording = shared.finish();
+        assert_eq!(recording.new_failed_checkpoints(), [failed(20, true)]);
+        assert_eq!(recording.failed_checkpoints, [failed(10, false), failed(20, true)]);
+        assert!(recording.is_unsaved());
     }
 }

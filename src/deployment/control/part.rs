@@ -49,7 +49,7 @@ struct Look {
 }
 
 impl Part {
-    /// All of `recording`.
+    /// All of `recording` that is news: what can't be written stays in it when it was told.
     pub(crate) fn new(recording: &Recording) -> Self {
         let step = |step: StepStats| Step {
             local_step: step.local_step,
@@ -69,7 +69,7 @@ impl Part {
             accuracy: look.accuracy.to_bits(),
         };
         let (restored, begun_anew) = (recording.restored.iter(), recording.begun_anew.iter());
-        let failed = recording.failed_checkpoints.iter().cloned();
+        let failed = recording.new_failed_checkpoints().iter().cloned();
         let beginning = recording.beginning.clone();
         Self {
             beginning: beginning.map(|it| (it.parameters, it.graph)),
