@@ -68,9 +68,8 @@ fn of_processes(kind: &FaultKind, network: &NetworkSpec) -> Option<ProcessFaultK
             disturb(ways(tasks), Disturbance::Loses(*rate), lasts)
         }
         FaultKind::SlowLink { tasks, factor, lasts } => {
-            let latency = network.latency.mul_f64(factor - 1.0);
-            let rate = network.bandwidth.0 / factor;
-            disturb(ways(tasks), Disturbance::Slow { latency, rate }, lasts)
+            let (latency, rate) = (network.latency, network.bandwidth.0);
+            disturb(ways(tasks), Disturbance::Slow { latency, rate, factor: *factor }, lasts)
         }
         FaultKind::TornCheckpoint { damage } => ProcessFaultKind::Damage(*damage),
         FaultKind::FullDisk { .. } => return None,

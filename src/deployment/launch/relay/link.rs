@@ -16,8 +16,15 @@ pub(crate) enum Disturbance {
     Cut,
     /// A datagram is lost with this chance.
     Loses(f64),
-    /// Each datagram takes `latency` longer, and the link sends `rate` bytes a second.
-    Slow { latency: Duration, rate: f64 },
+    /// All takes `factor` times as long as on a link that has `latency` and sends `rate` bytes a
+    /// second.
+    Slow { latency: Duration, rate: f64, factor: f64 },
+}
+
+/// How much longer each datagram takes that a link of `latency` and `rate` carries, once it is
+/// slower by `factor`, and how many bytes it sends a second then.
+fn slowed(latency: Duration, rate: f64, factor: f64) -> (Duration, f64) {
+    (latency.mul_f64(factor - 1.0), rate / factor)
 }
 
 impl fmt::Display for Disturbance {
@@ -25,8 +32,9 @@ impl fmt::Display for Disturbance {
         match self {
             Self::Cut => f.write_str("nothing comes"),
             Self::Loses(chance) => write!(f, "{:.0} % of the packets are lost", 100.0 * chance),
-            Self::Slow { latency, rate } => {
-                write!(f, "packets take {latency:?} longer, at {:.1} MB/s,", rate / 1e6)
+            Self::Slow { latency, rate, factor } => {
+                let (longer, rate) = slowed(*latency, *rate, *factor);
+                write!(f, "packets take {longer:?} longer, at {:.1} MB/s,", rate / 1e6)
             }
         }
     }
@@ -54,23 +62,26 @@ impl Link {
     /// When a datagram of `length` bytes that comes `now` arrives; none if it is lost, which `draw`
     /// in 0..1 decides.
     pub(super) fn carry(&mut self, now: Time, length: usize, draw: f64) -> Option<Time> {
-        let (mut kept, mut latency, mut rate) = (1.0, Duration::ZERO, f64::INFINITY);
+        let (mut kept, mut factor, mut slow) = (1.0, 1.0, None);
         for disturbance in self.disturbances.values() {
             match disturbance {
                 Disturbance::Cut => return None,
                 Disturbance::Loses(chance) => kept *= 1.0 - chance,
-                Disturbance::Slow { latency: more, rate: at_most } => {
-                    latency += *more;
-                    rate = at_most.min(rate);
+                Disturbance::Slow { latency, rate, factor: by } => {
+                    factor *= by; // as in a simulation
+                    slow = Some((*latency, *rate));
                 }
             }
         }
+        let (longer, rate) = slow.map_or((Duration::ZERO, f64::INFINITY), |(latency, rate)| {
+            slowed(latency, rate, factor)
+        });
         let begins = self.free.max(now);
         if draw >= kept || begins.since(now) > QUEUE {
             return None;
         }
         self.free = begins.after(seconds(length as f64 / rate));
-        self.last = self.free.after(latency).max(self.last);
+        self.last = self.free.after(longer).max(self.last);
         Some(self.last)
     }
 }
@@ -81,6 +92,11 @@ mod tests {
 
     fn at(millis: u64) -> Time {
         Time::ZERO.after(Duration::from_millis(millis))
+    }
+
+    /// A link of 10 ms and 200 kB/s is slower by `factor`.
+    fn slow(factor: f64) -> Disturbance {
+        Disturbance::Slow { latency: Duration::from_millis(10), rate: 2e5, factor }
     }
 
     #[test]
@@ -105,9 +121,19 @@ mod tests {
     }
 
     #[test]
+    fn of_two_disturbances_that_slow_a_link_the_factors_multiply() {
+        let mut link = Link::default();
+        link.disturb(1, slow(2.0));
+        link.disturb(2, slow(5.0));
+        assert_eq!(link.carry(at(0), 1000, 0.0), Some(at(50 + 90)));
+        link.settle(1);
+        assert_eq!(link.carry(at(200), 1000, 0.0), Some(at(200 + 25 + 40)));
+    }
+
+    #[test]
     fn a_slow_link_sends_one_after_the_other_keeps_a_quarter_of_a_second_and_their_order() {
         let mut link = Link::default();
-        link.disturb(1, Disturbance::Slow { latency: Duration::from_millis(10), rate: 1e5 });
+        link.disturb(1, slow(2.0));
         assert_eq!(link.carry(at(0), 10_000, 0.0), Some(at(110)));
         assert_eq!(link.carry(at(0), 10_000, 0.0), Some(at(210)));
         assert_eq!(link.carry(at(0), 10_000, 0.0), Some(at(310)));
