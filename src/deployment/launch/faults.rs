@@ -27,7 +27,8 @@ pub(crate) enum ProcessFaultKind {
     Kill { task: TaskName, restart_after: Option<Duration> },
     /// A process stands still for this time (SIGSTOP, then SIGCONT).
     Stop { task: TaskName, lasts: Duration },
-    /// A process stands still for a part of each [`PERIOD`]: all takes `factor` times as long.
+    /// A process stands still for a part of each [`PERIOD`]: all takes `factor` times as long, and
+    /// the product of the factors where several such faults overlap.
     Slow { task: TaskName, factor: f64, lasts: Duration },
     /// What goes from the first of each of these pairs to the second is disturbed for this time.
     Disturb { ways: Vec<(TaskName, TaskName)>, how: Disturbance, lasts: Duration },
@@ -77,11 +78,9 @@ pub(super) enum Deed {
         factor: f64,
         lasts: Duration,
     },
-    /// Goes on with that, for the next period.
+    /// Begins the next period of a slow process.
     SlowOn {
         index: usize,
-        factor: f64,
-        lasts: Duration,
     },
     Disturb {
         ways: Vec<(usize, usize)>,

@@ -6,6 +6,7 @@ mod deeds;
 mod listener;
 mod quiet;
 mod restarts;
+mod slowness;
 mod told;
 mod waiting;
 
@@ -33,6 +34,7 @@ use crate::units::Time;
 pub(crate) use cause::last_words;
 use listener::{Exit, News, Origin};
 use quiet::Quiet;
+use slowness::Slowness;
 use told::Told;
 
 /// The time after the first failure in which another failure may turn out to be its cause.
@@ -162,6 +164,8 @@ struct Followee {
     id: Option<u32>,
     /// How many faults have it stand still.
     stops: u32,
+    /// How much slower faults make it.
+    slowness: Slowness,
     /// Whether it was killed by a fault, or has ended, and is not started again yet.
     is_down: bool,
     /// How often it was started again after an end of its own.
@@ -211,6 +215,7 @@ impl Followee {
             kill: Some(kill),
             id,
             stops: 0,
+            slowness: Slowness::default(),
             is_down: false,
             restarts: 0,
             is_again: false,

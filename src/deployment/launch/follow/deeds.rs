@@ -45,9 +45,11 @@ impl Followed {
             Deed::Slow { index, factor, lasts } => {
                 let task = &self.tasks[index].task;
                 (self.tell)(&format!("fault: {task} is slower by {factor} for {lasts:?}"));
-                self.slow(index, factor, lasts)?;
+                if self.tasks[index].slowness.add(factor, lasts) {
+                    self.slow(index)?;
+                }
             }
-            Deed::SlowOn { index, factor, lasts } => self.slow(index, factor, lasts)?,
+            Deed::SlowOn { index } => self.slow(index)?,
             Deed::Disturb { ways, how, lasts } => self.disturb(order, &ways, how, lasts),
             Deed::Settle { number } => {
                 if let Some(relay) = &self.relay {
@@ -114,20 +116,13 @@ impl Followed {
         if followee.stops > 0 { Ok(()) } else { signal("CONT", id) }
     }
 
-    /// Has a process stand still for the part of a period that makes it slower by `factor`.
-    fn slow(&mut self, index: usize, factor: f64, lasts: Duration) -> Result<(), DeploymentError> {
-        let still = PERIOD.mul_f64(1.0 - 1.0 / factor).min(lasts);
-        if let Some(id) = self.tasks[index].id
-            && !self.tasks[index].is_down
-        {
-            self.stop_process(index, id, still)?;
-        }
-        let left = lasts.saturating_sub(PERIOD);
-        if !left.is_zero() {
-            let next = self.clock.now().after(PERIOD);
-            self.agenda.add(next, Deed::SlowOn { index, factor, lasts: left });
-        }
-        Ok(())
+    /// Begins a period of a process that faults make slower, unless none does any more.
+    fn slow(&mut self, index: usize) -> Result<(), DeploymentError> {
+        let Followee { slowness, id, is_down, .. } = &mut self.tasks[index];
+        let Some(still) = slowness.begin_period() else { return Ok(()) };
+        let running = id.filter(|_| !*is_down);
+        self.agenda.add(self.clock.now().after(PERIOD), Deed::SlowOn { index });
+        running.map_or(Ok(()), |id| self.stop_process(index, id, still))
     }
 
     fn disturb(
@@ -176,8 +171,9 @@ impl Followed {
         let (way, kill) = listener::listen(Origin { index, sender }, member, &order.log(&task));
         let before = &mut self.tasks[index];
         let (restarts, told) = (before.restarts, std::mem::take(&mut before.told));
+        let slowness = std::mem::take(&mut before.slowness);
         let again = Followee::new(task, way, kill, id);
-        *before = Followee { restarts, is_again: true, told, ..again };
+        *before = Followee { restarts, is_again: true, told, slowness, ..again };
         Ok(())
     }
 
