@@ -365,6 +365,7 @@ impl Followed {
     async fn stop(&mut self, time: Duration) {
         self.max_restarts = 0;
         self.spare_the_rest();
+        self.wake_all(); // nothing else does, once the rest is spared
         let known: Vec<bool> =
             self.tasks.iter().map(|followee| followee.failed.is_some()).collect();
         self.tasks.iter_mut().for_each(|followee| followee.way = None);

@@ -2,6 +2,7 @@
 //! stays behind.
 
 mod restarts;
+mod stops;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -177,6 +177,17 @@ impl Followed {
         Ok(())
     }
 
+    /// Has those go on at once that faults have stand still.
+    pub(super) fn wake_all(&mut self) {
+        let is_still = |followee: &&mut Followee| followee.stops > 0 && followee.failed.is_none();
+        for followee in self.tasks.iter_mut().filter(is_still) {
+            followee.stops = 0;
+            if let Some(Err(error)) = followee.id.map(|id| signal("CONT", id)) {
+                tracing::warn!(task = %followee.task, %error, "it can't be told to stop");
+            }
+        }
+    }
+
     /// Whether all processes have ended, so that no fault is left for any.
     pub(super) fn have_all_ended(&self) -> bool {
         self.tasks.iter().all(|followee| followee.has_ended || followee.failed.is_some())
