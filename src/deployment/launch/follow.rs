@@ -8,6 +8,7 @@ mod quiet;
 mod restarts;
 mod slowness;
 mod told;
+mod verdict;
 mod waiting;
 
 use std::sync::Arc;
@@ -18,13 +19,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::faults::Agenda;
-use super::members::{Cluster, Starter};
+use super::folder::Folder;
+use super::members::{Cluster, Member, Starter};
 use super::relay::Relay;
 use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
 use crate::deployment::control::{BEAT_EVERY, Event};
-use crate::deployment::stop::{Either, GRACE, StopRequest, either};
+use crate::deployment::stop::{Either, StopRequest, either};
 use crate::deployment::{DeploymentError, ExitCode};
 use crate::faults::SkipReason;
 use crate::live::Board;
@@ -37,8 +39,6 @@ use quiet::Quiet;
 use slowness::Slowness;
 use told::Told;
 
-/// The time after the first failure in which another failure may turn out to be its cause.
-const CAUSE: Duration = Duration::from_millis(300);
 /// The time that the tasks have to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
 /// How late a task's hello is believed to be heard.
@@ -54,75 +54,10 @@ pub(super) async fn follow(
     mut watch: Box<dyn Watch>,
     stop: &mut StopRequest,
 ) -> Result<Ended<Launched>, DeploymentError> {
-    let clock = WallClock::new();
-    let (sender, news) = mpsc::unbounded_channel();
-    let next_beat = clock.now().after(BEAT_EVERY);
-    let agenda = Agenda::new(&order.faults, &order.tasks);
-    let (relay, asker, starter) = (cluster.relay, cluster.asker, cluster.starter);
-    let kept = (!agenda.is_empty() || order.max_restarts > 0).then(|| sender.clone());
-    let mut followed = Followed {
-        news,
-        sender: kept,
-        agenda,
-        skipped: Vec::new(),
-        board: order.board.clone(),
-        relay,
-        tell: order.tell,
-        starter,
-        clock,
-        next_beat,
-        max_restarts: order.max_restarts,
-        beats: 0,
-        lingers: 0,
-        idle: 0,
-        chief: 0,
-        tasks: Vec::new(),
-    };
-    for (index, member) in cluster.members.into_iter().enumerate() {
-        let (task, log) = (member.task.clone(), order.log(&member.task));
-        let id = member.child.id();
-        let (way, kill) = listener::listen(Origin { index, sender: sender.clone() }, member, &log);
-        followed.tasks.push(Followee::new(task, way, kill, id));
-    }
-    drop(sender);
-    let chief =
-        followed.tasks.iter().position(|followee| followee.task.is_of_workers()).unwrap_or(0);
-    followed.chief = chief;
-    let ended = loop {
-        let first = either(stop, &mut Box::pin(followed.next_or_beat())).await;
-        match first {
-            Either::First(code) => break Ended::Stopped(code),
-            Either::Second(None | Some(Noted::Failed)) => break Ended::Done(()),
-            Either::Second(Some(Noted::Beat)) => {
-                for (task, silence) in followed.count_quiet(order) {
-                    watch.silent(&task, silence);
-                }
-                followed.tell_of_status(order, asker.as_ref());
-                if followed.count_beat(order.patience).await {
-                    break Ended::Done(());
-                }
-            }
-            Either::Second(Some(Noted::Due)) => followed.do_what_is_due(order)?,
-            Either::Second(Some(Noted::Progress { index, global_step, loss, now }))
-                if index == chief =>
-            {
-                watch.update(global_step, loss, Time(now));
-            }
-            Either::Second(Some(_)) => {}
-        }
-    };
+    let mut followed = Followed::new(cluster, order);
+    let stopped = followed.watch(order, &mut *watch, stop).await?;
     watch.finish();
-    if let Ended::Stopped(code) = ended {
-        followed.stop(GRACE + STOP).await;
-        return Ok(Ended::Stopped(code));
-    }
-    followed.miss_a_chief_that_was_killed();
-    if followed.has_failed() {
-        followed.wait(CAUSE).await;
-        followed.stop(STOP).await;
-        return Err(followed.root_cause(order));
-    }
-    Ok(Ended::Done(followed.told()))
+    followed.conclude(order, stopped).await
 }
 
 /// The processes that are followed.
@@ -141,6 +76,8 @@ struct Followed {
     /// Tells what is done and waited for.
     tell: fn(&str),
     starter: Starter,
+    /// The folder of a certificate for asking tasks for their status, if that is told of.
+    asker: Option<Folder>,
     clock: WallClock,
     next_beat: Time,
     /// How often a task is still started again whose end a restart can mend.
@@ -238,6 +175,74 @@ fn since(clock: &WallClock, date: u64) -> i64 {
 }
 
 impl Followed {
+    fn new(cluster: Cluster, order: &Launch) -> Self {
+        let Cluster { members, asker, starter, relay } = cluster;
+        let (clock, agenda) = (WallClock::new(), Agenda::new(&order.faults, &order.tasks));
+        let (sender, news) = mpsc::unbounded_channel();
+        let followee = |(index, member): (usize, Member)| {
+            let (task, id) = (member.task.clone(), member.child.id());
+            let origin = Origin { index, sender: sender.clone() };
+            let (way, kill) = listener::listen(origin, member, &order.log(&task));
+            Followee::new(task, way, kill, id)
+        };
+        let tasks: Vec<_> = members.into_iter().enumerate().map(followee).collect();
+        let chief = tasks.iter().position(|followee| followee.task.is_of_workers()).unwrap_or(0);
+        let is_kept = !agenda.is_empty() || order.max_restarts > 0;
+        Self {
+            news,
+            sender: is_kept.then_some(sender),
+            agenda,
+            skipped: Vec::new(),
+            board: order.board.clone(),
+            relay,
+            tell: order.tell,
+            starter,
+            asker,
+            clock,
+            next_beat: clock.now().after(BEAT_EVERY),
+            max_restarts: order.max_restarts,
+            beats: 0,
+            lingers: 0,
+            idle: 0,
+            chief,
+            tasks,
+        }
+    }
+
+    /// Follows the processes until all are gone, one has failed, or nothing more is to be waited
+    /// for; `watch` is shown the chief's progress. Returns the exit code of the request to stop, if
+    /// that came first.
+    async fn watch(
+        &mut self,
+        order: &Launch,
+        watch: &mut dyn Watch,
+        stop: &mut StopRequest,
+    ) -> Result<Option<ExitCode>, DeploymentError> {
+        loop {
+            let noted = match either(stop, &mut Box::pin(self.next_or_beat())).await {
+                Either::First(code) => return Ok(Some(code)),
+                Either::Second(noted) => noted,
+            };
+            match noted {
+                None | Some(Noted::Failed) => return Ok(None),
+                Some(Noted::Beat) => {
+                    for (task, silence) in self.count_quiet(order) {
+                        watch.silent(&task, silence);
+                    }
+                    self.tell_of_status(order);
+                    if self.count_beat(order.patience).await {
+                        return Ok(None);
+                    }
+                }
+                Some(Noted::Due) => self.do_what_is_due(order)?,
+                Some(Noted::Progress { index, global_step, loss, now }) if index == self.chief => {
+                    watch.update(global_step, loss, Time(now));
+                }
+                Some(Noted::Progress { .. } | Noted::Other) => {}
+            }
+        }
+    }
+
     /// The next change. None when all processes are gone.
     async fn next(&mut self) -> Option<Noted> {
         let is_over = self.max_restarts == 0 && self.agenda.is_empty();
@@ -247,25 +252,7 @@ impl Followed {
         let news = self.news.recv().await?;
         let (index, event) = match self.judged(news) {
             News::Told(index, event) => (index, event),
-            News::Exited(index, _) if self.tasks[index].is_down => {
-                self.tasks[index].id = None;
-                return Some(Noted::Other);
-            }
-            News::Exited(index, _) if self.tasks[index].has_ended => return Some(Noted::Other),
-            News::Exited(index, exit) if self.has_come_to_its_end(index, &exit) => {
-                (self.tasks[index].has_ended, self.tasks[index].id) = (true, None);
-                return Some(Noted::Other);
-            }
-            News::Exited(index, exit) if self.may_restart(index, &exit) => {
-                self.restart(index, &exit.to_string());
-                self.tasks[index].id = None;
-                return Some(Noted::Other);
-            }
-            News::Exited(index, exit) => {
-                let failures = self.failures();
-                self.tasks[index].failed.get_or_insert((failures, exit));
-                return Some(Noted::Failed);
-            }
+            News::Exited(index, exit) => return Some(self.exited(index, exit)),
         };
         let followee = &mut self.tasks[index];
         followee.unheard = 0;
@@ -302,6 +289,25 @@ impl Followed {
             Event::Ended { now } => followee.told.end(Time(now)),
         }
         Some(Noted::Other)
+    }
+
+    /// The process of the task `index` is gone, with `exit`.
+    fn exited(&mut self, index: usize, exit: Exit) -> Noted {
+        let failures = self.failures();
+        let Followee { id, is_down, has_ended, .. } = &mut self.tasks[index];
+        *id = None;
+        if *is_down || *has_ended {
+            return Noted::Other;
+        }
+        if self.has_come_to_its_end(index, &exit) {
+            self.tasks[index].has_ended = true;
+        } else if self.may_restart(index, &exit) {
+            self.restart(index, &exit.to_string());
+        } else {
+            self.tasks[index].failed.get_or_insert((failures, exit));
+            return Noted::Failed;
+        }
+        Noted::Other
     }
 
     /// `news`; an exit of the chief with 0 is none, if no life of it has reported the training.
@@ -354,47 +360,5 @@ impl Followed {
 
     fn has_failed(&self) -> bool {
         self.failures() > 0
-    }
-
-    /// Handles changes until `time` has passed or all processes are gone. Returns whether they are.
-    async fn wait(&mut self, time: Duration) -> bool {
-        timeout(time, async { while self.next().await.is_some() {} }).await.is_ok()
-    }
-
-    /// Stops all processes: asks them, and kills those that still run after `time`.
-    async fn stop(&mut self, time: Duration) {
-        self.max_restarts = 0;
-        self.spare_the_rest();
-        self.wake_all(); // nothing else does, once the rest is spared
-        let known: Vec<bool> =
-            self.tasks.iter().map(|followee| followee.failed.is_some()).collect();
-        self.tasks.iter_mut().for_each(|followee| followee.way = None);
-        if !self.wait(time).await {
-            self.tasks.iter_mut().for_each(|followee| followee.kill = None);
-            while self.next().await.is_some() {}
-        }
-        // The exit of a process that was asked to stop is no failure of its own.
-        for (followee, _) in self.tasks.iter_mut().zip(known).filter(|(_, was_known)| !was_known) {
-            followee.failed = None;
-        }
-    }
-
-    /// Notes that the run has no result if a fault has killed the chief for good.
-    fn miss_a_chief_that_was_killed(&mut self) {
-        let failures = self.failures();
-        let chief = &mut self.tasks[self.chief];
-        if chief.is_down {
-            chief.failed.get_or_insert((failures, Exit::Signal(9)));
-        }
-    }
-
-    /// The records of all tasks.
-    fn told(mut self) -> Launched {
-        self.spare_the_rest();
-        let took = self.clock.now().since(Time::ZERO);
-        let chief = self.tasks[self.chief].task.clone();
-        let told = self.tasks.into_iter().map(|followee| (followee.task, followee.told));
-        let launched = told::merged(told.collect(), &chief, took);
-        Launched { skipped_faults: self.skipped, ..launched }
     }
 }

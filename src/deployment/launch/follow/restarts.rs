@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::Followed;
 use super::listener::Exit;
 use crate::clock::Clock;
+use crate::deployment::ExitCode;
 use crate::deployment::launch::Launch;
 use crate::deployment::launch::faults::Deed;
-use crate::deployment::{ExitCode, Folder};
 
 /// The time before a task is started again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -38,9 +38,9 @@ impl Followed {
     }
 
     /// Counts a beat, and tells once how a task is asked for its status.
-    pub(super) fn tell_of_status(&mut self, order: &Launch, asker: Option<&Folder>) {
+    pub(super) fn tell_of_status(&mut self, order: &Launch) {
         self.beats += 1;
-        let (Some(training), Some(asker)) = (&order.status_of, asker) else { return };
+        let (Some(training), Some(asker)) = (&order.status_of, &self.asker) else { return };
         if self.beats != LASTING {
             return;
         }

@@ -1,0 +1,79 @@
+//! What came of a run: how its processes are stopped, and its result.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::listener::Exit;
+use super::{Followed, STOP, told};
+use crate::clock::Clock;
+use crate::deployment::launch::{Ended, Launch, Launched};
+use crate::deployment::stop::GRACE;
+use crate::deployment::{DeploymentError, ExitCode};
+use crate::units::Time;
+
+/// The time after the first failure in which another failure may turn out to be its cause.
+const CAUSE: Duration = Duration::from_millis(300);
+
+impl Followed {
+    /// What came of the run, once its processes are stopped.
+    pub(super) async fn conclude(
+        mut self,
+        order: &Launch,
+        stopped: Option<ExitCode>,
+    ) -> Result<Ended<Launched>, DeploymentError> {
+        if let Some(code) = stopped {
+            self.stop(GRACE + STOP).await;
+            return Ok(Ended::Stopped(code));
+        }
+        self.miss_a_chief_that_was_killed();
+        if self.has_failed() {
+            self.wait(CAUSE).await;
+            self.stop(STOP).await;
+            return Err(self.root_cause(order));
+        }
+        Ok(Ended::Done(self.told()))
+    }
+
+    /// Handles changes until `time` has passed or all processes are gone. Returns whether they are.
+    async fn wait(&mut self, time: Duration) -> bool {
+        timeout(time, async { while self.next().await.is_some() {} }).await.is_ok()
+    }
+
+    /// Stops all processes: asks them, and kills those that still run after `time`.
+    pub(super) async fn stop(&mut self, time: Duration) {
+        self.max_restarts = 0;
+        self.spare_the_rest();
+        self.wake_all(); // nothing else does, once the rest is spared
+        let known: Vec<bool> =
+            self.tasks.iter().map(|followee| followee.failed.is_some()).collect();
+        self.tasks.iter_mut().for_each(|followee| followee.way = None);
+        if !self.wait(time).await {
+            self.tasks.iter_mut().for_each(|followee| followee.kill = None);
+            while self.next().await.is_some() {}
+        }
+        // The exit of a process that was asked to stop is no failure of its own.
+        for (followee, _) in self.tasks.iter_mut().zip(known).filter(|(_, was_known)| !was_known) {
+            followee.failed = None;
+        }
+    }
+
+    /// Notes that the run has no result if a fault has killed the chief for good.
+    fn miss_a_chief_that_was_killed(&mut self) {
+        let failures = self.failures();
+        let chief = &mut self.tasks[self.chief];
+        if chief.is_down {
+            chief.failed.get_or_insert((failures, Exit::Signal(9)));
+        }
+    }
+
+    /// The records of all tasks.
+    fn told(mut self) -> Launched {
+        self.spare_the_rest();
+        let took = self.clock.now().since(Time::ZERO);
+        let chief = self.tasks[self.chief].task.clone();
+        let told = self.tasks.into_iter().map(|followee| (followee.task, followee.told));
+        let launched = told::merged(told.collect(), &chief, took);
+        Launched { skipped_faults: self.skipped, ..launched }
+    }
+}
