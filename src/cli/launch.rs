@@ -12,7 +12,7 @@ use super::live::Live;
 use super::output::{Out, command, digests, exit_code};
 use super::progress::Progress;
 use crate::checkpoint::{Retention, Saver, open_store};
-use crate::deployment::{Ended, ExitCode, Folder, StopRequest, Tuning, folder};
+use crate::deployment::{Ended, ExitCode, Folder, StopRequest, Stopped, Tuning, folder};
 use crate::experiment::calibration::Machine;
 use crate::experiment::{
     Experiment, ExperimentError, Launcher, Prediction, Trainer, Trial, check_places, folder_of,
@@ -166,8 +166,13 @@ where
                 };
                 let (mut result, recording) = match launched {
                     Ended::Done(done) => done,
-                    Ended::Stopped(code) => {
-                        logs.remove();
+                    Ended::Stopped(Stopped { code, failed }) => {
+                        for failed in &failed {
+                            say!("run `{}`: {failed}", trial.name);
+                        }
+                        if failed.is_empty() {
+                            logs.remove();
+                        }
                         self.tell_of_checkpoint(&trial);
                         out.print_so_far(format, &report, all)?;
                         return Ok(code);

@@ -20,6 +20,7 @@ use crate::experiment::{ExperimentError, Observed, Trainer, Trial, model_of};
 use crate::live::{Board, Meter};
 use crate::report::{Report, World};
 use crate::runtime::{Host, Traffic};
+use crate::say::say;
 use crate::tensor::set_memory_limit;
 use crate::training::{Recording, SharedRecording, run_to_end, train};
 use crate::transport::RunId;
@@ -125,9 +126,8 @@ fn attend(
         control.tell(&Event::Recorded { part: Part::new(&recording), sent });
         control.tell_and_wait(&Event::Ended { now: ended.0 });
     }
-    if !recording.is_unsaved() {
-        result.map_err(|error| Failure::Task { run: trial.name.clone(), error })?;
-    }
+    let result = result.map_err(|error| Failure::Task { run: trial.name.clone(), error });
+    unless_unsaved(result, &recording, stopped)?;
     let observed = Observed::deployed(ended, [(task, sent)].into());
     let observed = match control {
         Some(_) => observed,
@@ -135,6 +135,23 @@ fn attend(
     };
     let attended = Attended { recording, observed, stopped, reports, is_measured_elsewhere };
     attended.conclude(args, (trial, empty))
+}
+
+/// The failure in `result`, unless the training has come to its end and lacks its last checkpoint
+/// alone: then the report says so, or this, where a task that was `stopped` has none.
+fn unless_unsaved<T>(
+    result: Result<T, Failure>,
+    recording: &Recording,
+    stopped: Option<ExitCode>,
+) -> Result<(), Failure> {
+    match result {
+        Err(failure) if !recording.is_unsaved() => Err(failure),
+        Err(failure) if stopped.is_some() => {
+            say!("{failure}");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A task's part in a run that did not fail.
@@ -157,13 +174,14 @@ impl Attended {
         (trial, empty): (&Trial, Report),
     ) -> Result<ExitCode, Failure> {
         let Self { recording, observed, stopped, reports, is_measured_elsewhere } = self;
+        let is_unsaved = recording.is_unsaved();
         let is_empty = recording.log.is_empty() && recording.evaluations.is_empty();
         let has_begun = !is_empty || stopped.is_none();
         let code = if recording.is_after_the_end {
             ExitCode::Done
         } else if reports && has_begun {
             report(args, (trial, empty), &recording, &observed)?
-        } else if recording.is_unsaved() {
+        } else if is_unsaved {
             ExitCode::Unwritable
         } else {
             ExitCode::Done
@@ -171,7 +189,8 @@ impl Attended {
         if code == ExitCode::TargetNotReached && is_measured_elsewhere {
             return Ok(stopped.unwrap_or(ExitCode::Done));
         }
-        Ok(stopped.unwrap_or(code))
+        // A stop that loses steps is not one in good order.
+        Ok(stopped.filter(|_| !is_unsaved).unwrap_or(code))
     }
 }
 

@@ -96,7 +96,25 @@ pub(crate) enum Ended<T> {
     /// The run is over.
     Done(T),
     /// The run was asked to stop, and its tasks are stopped.
-    Stopped(ExitCode),
+    Stopped(Stopped),
+}
+
+/// A run that was asked to stop.
+pub(crate) struct Stopped {
+    /// The exit code that the request asks for.
+    pub(crate) code: ExitCode,
+    /// The tasks that did not stop in good order.
+    pub(crate) failed: Vec<FailedStop>,
+}
+
+/// A task that did not stop in good order.
+#[derive(Debug, thiserror::Error)]
+#[error("{task} did not stop in good order: {why}\n  its log: {}", .log.display())]
+pub(crate) struct FailedStop {
+    task: TaskName,
+    /// Its last error, or how it ended.
+    why: String,
+    log: PathBuf,
 }
 
 /// The merged records of a run's tasks.

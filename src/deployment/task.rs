@@ -172,7 +172,7 @@ pub(super) fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) 
 }
 
 /// Has the program end by itself within the time limit. It is no error if the program does not
-/// finish.
+/// finish, nor what comes of it that it was interrupted.
 async fn drain<T>(
     server: &Server,
     running: JoinHandle<runtime::Result<T>>,
@@ -181,12 +181,22 @@ async fn drain<T>(
     say!("asked to stop: {task} ends its training");
     server.request_stop();
     match timeout(GRACE, running).await {
+        Ok(Ok(Err(error))) if !may_be_of_a_stop(error.code) => return Err(error),
         Ok(Ok(Err(error))) => say!("{error}"),
         Ok(Ok(Ok(value))) => return Ok(Some(value)),
         Ok(Err(error)) => return panicked(error),
         Err(_) => say!("{task} did not end in {} s", GRACE.as_secs()),
     }
     Ok(None)
+}
+
+/// Whether a program may end with `code` because its task, or all of them, were asked to stop. The
+/// others are mistakes and losses that it would have had anyhow, such as a checkpoint that can't be
+/// written.
+fn may_be_of_a_stop(code: Code) -> bool {
+    let is_of_the_program =
+        matches!(code, Code::InvalidArgument | Code::ResourceExhausted | Code::NanLoss);
+    !is_of_the_program && !code.is_of_storage()
 }
 
 /// The `error` of a task that nobody has answered, where another one came and was refused.

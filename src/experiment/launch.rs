@@ -112,7 +112,7 @@ impl Launcher {
         };
         let launched = match launch(&order, watch, stop).await? {
             Ended::Done(launched) => launched,
-            Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
+            Ended::Stopped(stopped) => return Ok(Ended::Stopped(stopped)),
         };
         let (ended, sent) = (launched.ended, launched.sent);
         let skipped_faults = inflicted::skipped_faults(trial, &launched.skipped_faults);
@@ -163,7 +163,7 @@ impl Experiment {
             let launched = launcher.launch((self, trial), place, Box::new(Unwatched), &mut stop);
             match runtime.block_on(launched)? {
                 Ended::Done((run, _)) => report.add(run, trials.len()),
-                Ended::Stopped(code) => return Err(stopped(trial, code)),
+                Ended::Stopped(asked) => return Err(stopped(trial, asked.code)),
             }
         }
         Ok(report)

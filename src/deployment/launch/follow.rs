@@ -164,6 +164,11 @@ impl Followee {
             has_ended: false,
         }
     }
+
+    /// Whether its process runs.
+    fn runs(&self) -> bool {
+        !self.has_ended && !self.is_down && self.failed.is_none()
+    }
 }
 
 /// The time since the machine's date `date`, at which a task said hello \[ns\]: a launcher that has
@@ -336,7 +341,7 @@ impl Followed {
                 true
             }
             Exit::Code(code) => *code == ExitCode::Unwritable as i32 && has_ended(),
-            Exit::Signal(_) | Exit::Silent(_) | Exit::Unknown(_) => false,
+            Exit::Signal(_) | Exit::Silent(_) | Exit::Overdue(_) | Exit::Unknown(_) => false,
         }
     }
 

@@ -154,8 +154,9 @@ async fn deploy(
     let launched = launcher.launch((experiment, trial), place, Box::new(Unwatched), stop);
     match launched.await? {
         Ended::Done((_, recording)) => Ok(median_step(&recording).unwrap_or(f64::NAN)),
-        Ended::Stopped(code) => {
-            Err(DeploymentError::Stopped { run: trial.name.clone(), code }.into())
+        Ended::Stopped(stopped) => {
+            let (run, code) = (trial.name.clone(), stopped.code);
+            Err(DeploymentError::Stopped { run, code }.into())
         }
     }
 }

@@ -183,8 +183,9 @@ fn attempt(launched: Launched, trial: &Trial, folder: Folder, now: Time) -> Atte
             let ended = Time::ZERO.after(Duration::from_secs_f64(run.seconds));
             Attempt::new(recording, ended, Ok(()))
         }
-        Ok(Ended::Stopped(code)) => {
-            failed(DeploymentError::Stopped { run: trial.name.clone(), code }.into(), now)
+        Ok(Ended::Stopped(stopped)) => {
+            let (run, code) = (trial.name.clone(), stopped.code);
+            failed(DeploymentError::Stopped { run, code }.into(), now)
         }
         Err(error) => failed(error, now),
     };

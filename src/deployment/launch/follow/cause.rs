@@ -22,11 +22,7 @@ impl Followed {
         failed.sort_by_key(|((rank, exit), _)| (exit.is_loss_of_another(), *rank));
         let ((_, exit), task) = failed[0];
         let log = order.log(task);
-        let said = match exit {
-            Exit::Code(_) => last_words(&log),
-            _ => None,
-        };
-        let why = said.unwrap_or_else(|| exit.to_string());
+        let why = why(exit, &log);
         DeploymentError::Task {
             run: order.run.clone(),
             task: task.clone(),
@@ -35,6 +31,15 @@ impl Followed {
             code: exit.meaning(),
         }
     }
+}
+
+/// Why a process with this `log` ended with `exit`: its last words, if it had the time for any.
+pub(super) fn why(exit: &Exit, log: &Path) -> String {
+    let said = match exit {
+        Exit::Code(_) => last_words(log),
+        _ => None,
+    };
+    said.unwrap_or_else(|| exit.to_string())
 }
 
 /// The last error in a log, with the lines of it that follow, or else the log's last line.

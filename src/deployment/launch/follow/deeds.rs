@@ -63,10 +63,10 @@ impl Followed {
 
     /// The number of the process of the task `index`, if it runs.
     fn running(&self, index: usize) -> Option<u32> {
-        let Followee { task, id, has_ended, is_down, failed, .. } = &self.tasks[index];
-        let id = id.filter(|_| !*has_ended && failed.is_none() && !*is_down);
+        let followee = &self.tasks[index];
+        let id = followee.id.filter(|_| followee.runs());
         if id.is_none() {
-            (self.tell)(&format!("fault skipped: {task} does not run"));
+            (self.tell)(&format!("fault skipped: {} does not run", followee.task));
         }
         id
     }

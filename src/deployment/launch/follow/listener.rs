@@ -38,12 +38,18 @@ pub(super) enum News {
 /// and SIGSEGV. Started again it would end so again.
 const OF_A_DEFECT: [i32; 6] = [4, 5, 6, 7, 8, 11];
 
+/// The exit codes of a process that has done what it was asked to.
+const IN_GOOD_ORDER: [i32; 3] =
+    [ExitCode::Done as i32, ExitCode::Interrupted as i32, ExitCode::Terminated as i32];
+
 /// How a process ended.
 pub(super) enum Exit {
     Code(i32),
     Signal(i32),
     /// It was killed after it had given no sign of life for so long.
     Silent(Duration),
+    /// It was killed because it still ran so long after it was asked to stop.
+    Overdue(Duration),
     /// The chief, in a later life, has found the training ended, and no life has reported it.
     Unreported,
     Unknown(io::Error),
@@ -62,11 +68,19 @@ impl Exit {
         is_unanswered || self.is_loss_of_another()
     }
 
+    /// Whether a process may end so because it, or another, was asked to stop.
+    pub(super) fn is_of_a_stop(&self) -> bool {
+        let is_in_order = matches!(self, Self::Code(code) if IN_GOOD_ORDER.contains(code));
+        is_in_order || self.has_missed_the_end()
+    }
+
     /// The exit code of the whole cluster.
     pub(super) fn meaning(&self) -> ExitCode {
         match self {
             Self::Signal(signal) if OF_A_DEFECT.contains(signal) => ExitCode::Internal,
-            Self::Signal(_) | Self::Silent(_) | Self::Unreported => ExitCode::PeersLost,
+            Self::Signal(_) | Self::Silent(_) | Self::Overdue(_) | Self::Unreported => {
+                ExitCode::PeersLost
+            }
             Self::Code(code) => match ExitCode::of(*code) {
                 Some(ExitCode::Interrupted | ExitCode::Terminated) => ExitCode::PeersLost,
                 known => known.unwrap_or(ExitCode::Internal),
@@ -85,6 +99,9 @@ impl fmt::Display for Exit {
                 f,
                 "it was killed after it had given no sign of life for {silence:.0?}: it stood still"
             ),
+            Self::Overdue(time) => {
+                write!(f, "it still ran {time:.0?} after it was asked to stop, and was killed")
+            }
             Self::Unreported => f.write_str(
                 "it was lost after its last checkpoint, before it had reported the training; the \
                  same command reports it",

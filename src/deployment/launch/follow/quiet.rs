@@ -73,7 +73,7 @@ impl Followed {
 impl Followee {
     /// Whether its process runs and has begun.
     fn waits(&self) -> bool {
-        self.has_begun && !self.has_ended && !self.is_down && self.failed.is_none()
+        self.has_begun && self.runs()
     }
 }
 

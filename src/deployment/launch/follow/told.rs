@@ -7,7 +7,7 @@ use crate::cluster::TaskName;
 use crate::deployment::control::Part;
 use crate::deployment::launch::Launched;
 use crate::runtime::Traffic;
-use crate::training::{Evaluation, Recording, Restore, StepLog, StepStats};
+use crate::training::{Evaluation, FailedCheckpoint, Recording, Restore, StepLog, StepStats};
 use crate::units::Time;
 
 /// What a task has told, life by life: it may have been killed and started again.
@@ -61,6 +61,14 @@ impl Told {
         let is_known = |life: &Life| life.recording.ending.is_some();
         let has_begun = |life: &Life| life.recording.beginning.is_some();
         self.0.len() > 1 && self.0.iter().any(has_begun) && !self.0.iter().any(is_known)
+    }
+
+    /// Why the training's last checkpoint is missing, if it has ended and could not be saved.
+    pub(super) fn unsaved(&self) -> Option<String> {
+        let recording = self.0.last().map(|life| &life.recording)?;
+        let last = recording.failed_checkpoints.last().filter(|_| recording.is_unsaved())?;
+        let FailedCheckpoint { global_step, why, .. } = last;
+        Some(format!("its last checkpoint, of step {global_step}, can't be written: {why}"))
     }
 
     /// Whether the process has ended its training.
@@ -140,6 +148,20 @@ mod tests {
         assert!(told.has_lost_the_end());
         told.0[1].recording.ending = Some(Ending { weights_digest: None });
         assert!(!told.has_lost_the_end());
+    }
+
+    #[test]
+    fn a_training_is_unsaved_that_ended_without_its_last_checkpoint() {
+        let mut told = Told::default();
+        told.begin(0);
+        let recording = &mut told.0[0].recording;
+        let why = "the disk is full".to_owned();
+        recording.failed_checkpoints =
+            vec![FailedCheckpoint { global_step: 7, why, is_last: true }];
+        assert_eq!(told.unsaved(), None, "it may go on");
+        told.0[0].recording.ending = Some(Ending { weights_digest: None });
+        let said = told.unsaved().unwrap();
+        assert!(said.contains("of step 7, can't be written: the disk is full"), "{said}");
     }
 
     #[test]

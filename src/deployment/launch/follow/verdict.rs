@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::cause::why;
 use super::listener::Exit;
-use super::{Followed, STOP, told};
+use super::{Followed, Followee, STOP, told};
 use crate::clock::Clock;
-use crate::deployment::launch::{Ended, Launch, Launched};
+use crate::deployment::launch::{Ended, FailedStop, Launch, Launched, Stopped};
 use crate::deployment::stop::GRACE;
 use crate::deployment::{DeploymentError, ExitCode};
 use crate::units::Time;
@@ -23,8 +24,8 @@ impl Followed {
         stopped: Option<ExitCode>,
     ) -> Result<Ended<Launched>, DeploymentError> {
         if let Some(code) = stopped {
-            self.stop(GRACE + STOP).await;
-            return Ok(Ended::Stopped(code));
+            let exits = self.stop(GRACE + STOP).await;
+            return Ok(Ended::Stopped(Stopped { code, failed: self.failed_stops(order, exits) }));
         }
         self.miss_a_chief_that_was_killed();
         if self.has_failed() {
@@ -40,8 +41,9 @@ impl Followed {
         timeout(time, async { while self.next().await.is_some() {} }).await.is_ok()
     }
 
-    /// Stops all processes: asks them, and kills those that still run after `time`.
-    pub(super) async fn stop(&mut self, time: Duration) {
+    /// Stops all processes: asks them, and kills those that still run after `time`. Returns the
+    /// exits that this does not explain, by task.
+    pub(super) async fn stop(&mut self, time: Duration) -> Vec<Option<Exit>> {
         self.max_restarts = 0;
         self.spare_the_rest();
         self.wake_all(); // nothing else does, once the rest is spared
@@ -49,13 +51,30 @@ impl Followed {
             self.tasks.iter().map(|followee| followee.failed.is_some()).collect();
         self.tasks.iter_mut().for_each(|followee| followee.way = None);
         if !self.wait(time).await {
-            self.tasks.iter_mut().for_each(|followee| followee.kill = None);
+            for followee in &mut self.tasks {
+                followee.kill = None;
+                if followee.runs() {
+                    followee.failed = Some((usize::MAX, Exit::Overdue(time)));
+                }
+            }
             while self.next().await.is_some() {}
         }
-        // The exit of a process that was asked to stop is no failure of its own.
-        for (followee, _) in self.tasks.iter_mut().zip(known).filter(|(_, was_known)| !was_known) {
-            followee.failed = None;
-        }
+        // The exit of a process that was asked to stop is no failure of the run.
+        let new = |(followee, was_known): (&mut Followee, bool)| {
+            let (_, exit) = followee.failed.take_if(|_| !was_known)?;
+            Some(exit).filter(|exit| !exit.is_of_a_stop())
+        };
+        self.tasks.iter_mut().zip(known).map(new).collect()
+    }
+
+    /// The tasks that did not stop in good order, of which some ended with `exits`.
+    fn failed_stops(&self, order: &Launch, exits: Vec<Option<Exit>>) -> Vec<FailedStop> {
+        let failed = |(followee, exit): (&Followee, Option<Exit>)| {
+            let (task, log) = (followee.task.clone(), order.log(&followee.task));
+            let why = followee.told.unsaved().or_else(|| Some(why(&exit?, &log)))?;
+            Some(FailedStop { task, why, log })
+        };
+        self.tasks.iter().zip(exits).filter_map(failed).collect()
     }
 
     /// Notes that the run has no result if a fault has killed the chief for good.

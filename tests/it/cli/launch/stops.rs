@@ -3,25 +3,65 @@
 use super::*;
 use crate::support::binary::Running;
 
-/// A launch that goes on until it is stopped, with checkpoints in `saved` of its beginning and end.
-fn saving(test: &str, saved: &Path, more: &str) -> Running {
+/// A scenario that goes on until it is stopped, with checkpoints in `saved` of its beginning and
+/// end, and `more`.
+fn saving(test: &str, saved: &Path, more: &str) -> String {
     let directory = saved.display();
-    let text = endless("'async'")
-        + &format!("[checkpoint]\nevery = '1h'\ndirectory = '{directory}'\n{more}");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
-    command.args(["launch", &scenario(test, &text)]).env_remove("TF_CONFIG");
-    Running::start(&mut command, LIMIT)
+    let checkpoint = format!("[checkpoint]\nevery = '1h'\ndirectory = '{directory}'\n");
+    scenario(test, &(endless("'async'") + &checkpoint + more))
 }
 
 #[test]
 fn a_launch_that_is_asked_to_stop_while_a_fault_has_its_chief_stand_still_saves_its_last_step() {
     let saved = folder("launch_stops_still_saved");
     let freeze = "[[fault]]\nat = '2s'\nfreeze = 'worker:0'\nfor = '10min'\n";
-    let mut launch = saving("launch_stops_still", &saved, freeze);
+    let path = saving("launch_stops_still", &saved, freeze);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.args(["launch", &path]).env_remove("TF_CONFIG");
+    let mut launch = Running::start(&mut command, LIMIT);
     launch.line_with("worker:0 stands still");
     launch.signal("INT");
     let said = launch.end();
     assert_eq!(said.code, 130, "{}", said.err);
     let steps = checkpoints(&saved);
     assert!(steps.len() == 2 && steps[1] > steps[0], "{steps:?}: {}", said.err);
+}
+
+#[test]
+fn a_launch_that_is_asked_to_stop_says_which_task_did_not_in_good_order_and_keeps_its_log() {
+    let saved = folder("launch_stops_unsaved_saved");
+    let mut launch = Launch::start(&saving("launch_stops_unsaved", &saved, ""), &[]);
+    launch.wait_for_tasks(5);
+    let began = Instant::now();
+    while checkpoints(&saved).is_empty() {
+        assert!(began.elapsed() < LIMIT, "there is no checkpoint of the beginning");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500)); // some steps
+    fs::remove_dir_all(&saved).unwrap();
+    fs::write(&saved, "not a folder").unwrap();
+    send("INT", launch.child.id());
+    let said = launch.end();
+    fs::remove_file(&saved).unwrap();
+    assert_eq!(said.code, 130, "{}", said.err);
+    assert!(said.err.contains("worker:0 did not stop in good order: run `only`: "), "{}", said.err);
+    assert!(said.err.contains("Not a directory"), "{}", said.err);
+    assert_eq!(said.err.matches("in good order").count(), 1, "{}", said.err);
+    let log = said.err.split("its log: ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    assert!(log.ends_with("worker-0.log") && Path::new(log).exists(), "{log}");
+}
+
+#[test]
+fn a_task_that_has_to_be_killed_after_it_was_asked_to_stop_has_a_line() {
+    let path = scenario("launch_stops_overdue", &endless("'async'"));
+    let mut launch = Launch::start(&path, &[]);
+    launch.wait_for_tasks(5);
+    let (victim, _) = tasks(&path).into_iter().find(|(_, role)| role == "worker:1").unwrap();
+    send("STOP", victim);
+    send("TERM", launch.child.id());
+    let said = launch.end();
+    assert_eq!(said.code, 143, "{}", said.err);
+    let told = "worker:1 did not stop in good order: it still ran 13s after it was asked to stop";
+    assert!(said.err.contains(told), "{}", said.err);
+    assert_nothing_stays(&path);
 }
