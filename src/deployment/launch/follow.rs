@@ -83,7 +83,7 @@ struct Followed {
     /// How often a task is still started again whose end a restart can mend.
     max_restarts: u32,
     beats: u32,
-    /// The number of beats since the chief is done.
+    /// The number of beats since the chief is gone.
     lingers: u32,
     /// The number of beats since only tasks are left that have nothing to do.
     idle: u32,
@@ -335,7 +335,7 @@ impl Followed {
             Exit::Code(0) => true,
             Exit::Unreported => false,
             // It has missed the end, as one that stood still: the result is there all the same.
-            exit if exit.has_missed_the_end() && self.tasks[self.chief].has_ended => {
+            exit if exit.has_missed_the_end() && self.is_chief_done() => {
                 let task = &self.tasks[index].task;
                 (self.tell)(&format!("the chief is done; {task} has missed the end"));
                 true

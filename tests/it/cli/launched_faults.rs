@@ -86,6 +86,8 @@ fn a_worker_that_is_killed_for_good_is_missed_and_a_chief_that_is_leaves_no_resu
     let without_chief = of("worker:0");
     assert_eq!((without_chief.code, &*without_chief.out), (138, ""), "{}", without_chief.err);
     assert!(without_chief.err.contains("it was killed by signal 9"), "{}", without_chief.err);
+    let waits = "the chief was killed; still there: ps:0, ps:1";
+    assert!(without_chief.err.contains(waits), "{}", without_chief.err);
 }
 
 /// The steps in a report, by worker: the numbers of those that were applied, in their order, and of

@@ -18,7 +18,9 @@ impl Followed {
     /// Whether the task `index` is started again after `exit`. The exit codes decide, as a
     /// scheduler would by them.
     pub(super) fn may_restart(&self, index: usize, exit: &Exit) -> bool {
-        let is_left = self.tasks[index].restarts < self.max_restarts && !self.has_failed();
+        let is_left = self.tasks[index].restarts < self.max_restarts
+            && !self.has_failed()
+            && !self.is_chief_dead(); // there will be no result
         let is_mended = match exit {
             Exit::Code(code) => ExitCode::asks_for_restart(*code),
             Exit::Unreported => false, // by itself it finds nobody

@@ -77,12 +77,18 @@ impl Followed {
         self.tasks.iter().zip(exits).filter_map(failed).collect()
     }
 
-    /// Notes that the run has no result if a fault has killed the chief for good.
+    /// Notes that the run has no result if a fault has killed the chief. If that was for good,
+    /// whatever else has failed came later: the first failure ends the run.
     fn miss_a_chief_that_was_killed(&mut self) {
-        let failures = self.failures();
+        let (failures, is_dead) = (self.failures(), self.is_chief_dead());
+        if is_dead {
+            let failed = self.tasks.iter_mut().filter_map(|followee| followee.failed.as_mut());
+            failed.for_each(|(rank, _)| *rank += 1);
+        }
         let chief = &mut self.tasks[self.chief];
         if chief.is_down {
-            chief.failed.get_or_insert((failures, Exit::Signal(9)));
+            let rank = if is_dead { 0 } else { failures };
+            chief.failed.get_or_insert((rank, Exit::Signal(9)));
         }
     }
 

@@ -1,5 +1,5 @@
 //! The limits of the launcher's waits: for a task that gives no sign of life, and for the others
-//! once the chief is done.
+//! once the chief is gone.
 //!
 //! Time is counted in beats and not read from a clock: after the launcher itself has stood still,
 //! the tasks have a beat to be heard.
@@ -28,13 +28,14 @@ impl Followed {
         if self.has_failed() {
             return true;
         }
-        if !self.is_chief_done() {
+        if !self.tasks[self.chief].has_ended {
             return false;
         }
         self.idle = if self.are_all_latecomers() { self.idle + 1 } else { 0 };
         if self.idle == IDLE {
             let names = self.who_lingers();
-            (self.tell)(&format!("the chief is done; nothing is left to do for {names}"));
+            let chief_is_gone = self.chief_is_gone();
+            (self.tell)(&format!("{chief_is_gone}; nothing is left to do for {names}"));
             self.stop(STOP).await;
             return true;
         }
@@ -55,8 +56,20 @@ impl Followed {
         left.all(|followee| followee.is_again || followee.is_down)
     }
 
-    fn is_chief_done(&self) -> bool {
-        self.tasks[self.chief].has_ended
+    /// Whether the chief has come to the end of the training.
+    pub(super) fn is_chief_done(&self) -> bool {
+        self.tasks[self.chief].has_ended && !self.is_chief_dead()
+    }
+
+    /// Whether a fault has killed the chief for good.
+    pub(super) fn is_chief_dead(&self) -> bool {
+        let chief = &self.tasks[self.chief];
+        chief.has_ended && chief.is_down
+    }
+
+    /// Why the others have nothing to wait for.
+    fn chief_is_gone(&self) -> &'static str {
+        if self.is_chief_dead() { "the chief was killed" } else { "the chief is done" }
     }
 
     /// Counts the silence of a task, and kills it when that is too long.
@@ -98,7 +111,7 @@ impl Followed {
     }
 
     fn tell_who_lingers(&self, left: Duration) {
-        let names = self.who_lingers();
-        (self.tell)(&format!("the chief is done; still there: {names}, for {left:.0?} at most"));
+        let (names, chief_is_gone) = (self.who_lingers(), self.chief_is_gone());
+        (self.tell)(&format!("{chief_is_gone}; still there: {names}, for {left:.0?} at most"));
     }
 }
