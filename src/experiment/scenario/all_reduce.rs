@@ -51,8 +51,12 @@ pub(super) fn apply(
         (0..*tasks).map(move |index| TaskName::new(&*job, index))
     };
     let tasks: Vec<TaskName> = replicas.iter().flat_map(of_job).collect();
-    let host = |task: &TaskName| match hosts {
-        Some(hosts) => hosts.tasks.iter().position(|tasks| tasks.contains(task)).unwrap_or(0),
+    let on_hosts: Option<BTreeMap<&TaskName, usize>> = hosts.map(|hosts| {
+        let numbered = hosts.tasks.iter().enumerate();
+        numbered.flat_map(|(host, tasks)| tasks.iter().map(move |task| (task, host))).collect()
+    });
+    let host = |task: &TaskName| match &on_hosts {
+        Some(on_hosts) => on_hosts.get(task).copied().unwrap_or(0),
         None => number(task, cluster),
     };
     let racks = match &network.racks {

@@ -29,6 +29,9 @@ use crate::simulation::{Gpus, Hosts, MessageThread, NetworkSpec};
 use crate::training::{Evaluating, Settings, Stop};
 use crate::units::Bytes;
 
+/// The most tasks of a cluster: what each of more keeps of the others would be terabytes.
+const MOST_TASKS: u64 = 100_000;
+
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ScenarioFile {
@@ -62,6 +65,8 @@ pub(super) fn build(
 ) -> Result<Scenario, ScenarioError> {
     let mut found = Mistakes::default();
     let cluster = cluster(file.cluster, &mut found);
+    // Before anything is made for each task.
+    let mut found = check_size(&cluster, found, origin, text)?;
     let count = |job: &str| cluster.get(job).map(Tasks::count);
     let way = file.program.all_reduce;
     let replicas = all_reduce::replicas(way, &file.replicas, &cluster, &mut found);
@@ -184,6 +189,21 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
         cluster.insert(job, tasks);
     }
     cluster
+}
+
+/// Fails if `cluster` has more tasks than any run can have; else, the mistakes `found` before.
+fn check_size(
+    cluster: &BTreeMap<String, Tasks>,
+    mut found: Mistakes,
+    origin: &str,
+    text: Option<&str>,
+) -> Result<Mistakes, ScenarioError> {
+    let total: u64 = cluster.values().map(|tasks| u64::from(tasks.count())).sum();
+    if total <= MOST_TASKS {
+        return Ok(found);
+    }
+    found.note("cluster", format!("{total} tasks are more than {MOST_TASKS}, the most of a run"));
+    found.settle(origin, text).map(|()| Mistakes::default())
 }
 
 /// Checks the `addresses` of the job at `path`: each is a `host:port` that no other task has.

@@ -14,6 +14,9 @@ use crate::cluster::TaskName;
 use crate::simulation::{ConnectionSpec, Hosts, LEAST_MTU, LinkSpeed, NetworkSpec, Racks};
 use crate::units::{Bytes, BytesPerSecond, Span};
 
+/// The most pairs of tasks that links are given for: each is kept, both ways.
+const MOST_PAIRS: u64 = 4_000_000;
+
 /// The section as it is typed.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -158,6 +161,7 @@ impl Named<'_> {
     /// The links of pairs of tasks, in both directions. A later one replaces an earlier one.
     fn links(&mut self, file: Vec<LinkFile>) -> BTreeMap<(usize, usize), LinkSpeed> {
         let mut links = BTreeMap::new();
+        let mut pairs = 0;
         for (index, LinkFile { between: [one, other], latency, bandwidth }) in
             file.into_iter().enumerate()
         {
@@ -165,6 +169,15 @@ impl Named<'_> {
             let own = self.speed(&SpeedFile { preset: None, latency, bandwidth }, &path);
             let between = format!("{path}.between");
             let (ones, others) = (self.numbers(&one, &between), self.numbers(&other, &between));
+            pairs += ones.len() as u64 * others.len() as u64;
+            if pairs > MOST_PAIRS {
+                let why = format!(
+                    "with the links before it, these are {pairs} pairs of tasks, and at most \
+                     {MOST_PAIRS} can have their own; give `network.tasks`, or `[network]`"
+                );
+                self.found.note(between, why);
+                break;
+            }
             for (one, other) in
                 ones.iter().flat_map(|one| others.iter().map(|other| (*one, *other)))
             {

@@ -286,3 +286,20 @@ fn a_fault_with_a_key_that_there_is_not_is_asked_whether_another_was_meant() {
         example("[[fault]]\nat = \"1s\"\nfreez = \"ps:0\"\nfor = \"1s\"").unwrap_err().to_string();
     assert!(error.contains("freez") && error.contains("did you mean `freeze`?"), "{error}");
 }
+
+#[test]
+fn more_tasks_than_any_run_can_have_are_refused_before_anything_is_made_for_each() {
+    for other in [
+        "hosts = { tasks_per_host = 3, cores = 2 }",
+        "gpus = { worker = { count = 1 } }",
+        "network = { tasks = { worker = { latency = \"1us\" } } }",
+        "network = { link = [{ between = [\"worker\", \"ps\"], latency = \"1us\" }] }",
+        "compute = { tasks = { worker = { rate = \"1GFLOP/s\" } } }",
+        "program.all_reduce = \"ring\"",
+    ] {
+        let text = format!("cluster = {{ ps = 4294967295, worker = 4294967295 }}\n{other}\n");
+        let said = example(&text).unwrap_err().to_string();
+        let expected = "1: cluster: 8589934590 tasks are more than 100000, the most of a run";
+        assert_eq!(said, format!("sims/example.toml:{expected}"));
+    }
+}

@@ -45,3 +45,16 @@ fn a_mistake_in_a_network_is_told_with_its_line() {
         assert_eq!(example(text).unwrap_err().to_string(), format!("sims/example.toml:{expected}"));
     }
 }
+
+#[test]
+fn links_of_more_pairs_than_can_be_kept_are_refused() {
+    let of_jobs = |tasks: u32| {
+        let link = "[[network.link]]\nbetween = [\"worker\", \"ps\"]\n";
+        example(&format!("[cluster]\nps = {tasks}\nworker = {tasks}\n{link}{link}"))
+    };
+    assert_eq!(of_jobs(100).unwrap().network.links.len(), 2 * 100 * 100);
+    let said = of_jobs(20_000).unwrap_err().to_string();
+    let expected = "5: network.link[0].between: with the links before it, these are 400000000 \
+                    pairs of tasks, and at most 4000000 can have their own";
+    assert!(said.starts_with(&format!("sims/example.toml:{expected}")), "{said}");
+}
