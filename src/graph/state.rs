@@ -47,6 +47,10 @@ pub(super) struct State {
     /// Shared with the snapshots since it was last changed.
     pub(super) def: Arc<GraphDef>,
     pub(super) by_name: BTreeMap<Arc<str>, OpId>,
+    /// By name of an operation: the first number that may be free for another one of that name.
+    next_numbers: BTreeMap<String, u64>,
+    /// By name of a scope: likewise.
+    next_scopes: BTreeMap<String, u64>,
     pub(super) device_scopes: Vec<DeviceScope>,
     pub(super) name_scopes: Vec<String>,
     pub(super) controls: Vec<OpId>,
@@ -163,7 +167,7 @@ impl State {
         }
     }
 
-    fn name_for(&self, new: &NewOperation<'_>) -> Result<Arc<str>, GraphError> {
+    fn name_for(&mut self, new: &NewOperation<'_>) -> Result<Arc<str>, GraphError> {
         let (Name::Exactly(name) | Name::Numbered(name)) = new.name;
         let full = if new.is_detached { name.to_owned() } else { self.scoped(name) };
         let fail = |problem| {
@@ -197,13 +201,14 @@ impl State {
     }
 
     /// `name`, or `name_1`, `name_2` and so on if it is taken.
-    fn unique(&self, name: &str) -> String {
+    fn unique(&mut self, name: &str) -> String {
         let taken = |candidate: &str| self.by_name.contains_key(candidate);
-        numbered(name).find(|candidate| !taken(candidate)).expect("numbers don't run out")
+        first_free(name, &mut self.next_numbers, taken)
     }
 
     /// The scope `name` in the innermost scope, numbered if operations already have that prefix.
-    pub(super) fn unique_scope(&self, name: &str) -> String {
+    pub(super) fn unique_scope(&mut self, name: &str) -> String {
+        let scoped = self.scoped(name);
         let taken = |scope: &str| {
             let prefix = format!("{scope}/");
             self.by_name
@@ -211,14 +216,28 @@ impl State {
                 .next()
                 .is_some_and(|(name, _)| name.starts_with(&prefix))
         };
-        numbered(&self.scoped(name))
-            .find(|candidate| !taken(candidate))
-            .expect("numbers don't run out")
+        first_free(&scoped, &mut self.next_scopes, taken)
     }
 }
 
-fn numbered(name: &str) -> impl Iterator<Item = String> {
-    std::iter::once(name.to_owned()).chain((1..).map(move |i| format!("{name}_{i}")))
+/// The first of `name`, `name_1`, `name_2` and so on that is not taken. What is taken once stays
+/// so, and the search begins where that by the same name has ended, which `next` keeps.
+fn first_free(
+    name: &str,
+    next: &mut BTreeMap<String, u64>,
+    taken: impl Fn(&str) -> bool,
+) -> String {
+    if !taken(name) {
+        return name.to_owned();
+    }
+    let number = next.entry(name.to_owned()).or_insert(1);
+    loop {
+        let candidate = format!("{name}_{number}");
+        if !taken(&candidate) {
+            return candidate;
+        }
+        *number += 1;
+    }
 }
 
 /// Whether an operation or a scope may have the full name `name`: TensorFlow's grammar.

@@ -29,6 +29,9 @@ const LARGEST: usize = 1_000_000_000;
 /// The most towers of a worker, each of which is a copy of the model in its graph.
 const MOST_TOWERS: usize = 1024;
 
+/// The most hidden layers, each of which is dozens of operations of the graph.
+const MOST_LAYERS: usize = 1000;
+
 /// A limit beyond the cores of any machine.
 const MOST_CORES: usize = 4096;
 
@@ -78,6 +81,10 @@ pub(super) fn program(
     found.at_least_1(batch as u64, "program.batch");
     found.at_most(batch, LARGEST, "program.batch");
     found.at_most(file.dim.unwrap_or(DIM), LARGEST, "program.dim");
+    let layers = file.hidden.as_ref().map_or(0, Vec::len);
+    found.unless(layers <= MOST_LAYERS, "program.hidden", || {
+        format!("{layers} hidden layers are more than {MOST_LAYERS}, the most that are built")
+    });
     for (layer, units) in file.hidden.iter().flatten().enumerate() {
         found.at_most(*units, LARGEST, &format!("program.hidden[{layer}]"));
     }

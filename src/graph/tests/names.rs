@@ -12,6 +12,8 @@ fn an_operation_without_a_name_is_called_after_its_kind_and_numbered() {
     let x = floats(&g, "x", [Some(2)]);
     let names: Vec<String> = (0..3).map(|_| x.relu().name()).collect();
     assert_eq!(names, ["Relu", "Relu_1", "Relu_2"]);
+    floats(&g, "Relu_4", [Some(2)]);
+    assert_eq!([x.relu().name(), x.relu().name()], ["Relu_3", "Relu_5"]);
     floats(&g, "Tanh", [Some(2)]);
     assert_eq!(x.tanh().name(), "Tanh_1");
 }

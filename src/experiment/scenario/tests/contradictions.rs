@@ -288,6 +288,18 @@ fn a_fault_with_a_key_that_there_is_not_is_asked_whether_another_was_meant() {
 }
 
 #[test]
+fn more_hidden_layers_than_are_built_are_refused() {
+    let of = |layers: usize| {
+        let hidden = vec!["1"; layers].join(", ");
+        example(&format!("[program]\nmodel = \"mlp\"\nhidden = [{hidden}]\n"))
+    };
+    assert!(of(1000).is_ok());
+    let said = of(1001).unwrap_err().to_string();
+    let expected = "3: program.hidden: 1001 hidden layers are more than 1000";
+    assert!(said.starts_with(&format!("sims/example.toml:{expected}")), "{said}");
+}
+
+#[test]
 fn more_tasks_than_any_run_can_have_are_refused_before_anything_is_made_for_each() {
     for other in [
         "hosts = { tasks_per_host = 3, cores = 2 }",
