@@ -44,12 +44,13 @@ pub use compression::Encoding;
 pub(crate) use compute::leaves_message_thread;
 pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};
 pub use devices::{ClusterDevices, Devices};
+pub(crate) use error::program_panicked;
 pub use error::{Code, Error, Result};
 pub(crate) use mail::{
     CLOSED, MasterMail, NOTICE, ResetContainers, RunPiece, RunStep, SessionList, StepDone, stopped,
 };
 pub use mail::{Patience, SessionOptions, SessionStatus, Waiting, WaitingList};
-pub(crate) use mailbox::{messages_sent, panic_text, tell};
+pub(crate) use mailbox::{messages_sent, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
     Arrival, Arrivals, ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin,

@@ -21,7 +21,7 @@ use crate::cluster::TaskName;
 use crate::live::Board;
 use crate::runtime::{
     self, Code, ComputeModel, Encoding, Error, Host, ParameterServerMessage, PeerMessage,
-    Processor, Server, ServerDef, Traffic, panic_text,
+    Processor, Server, ServerDef, Traffic, program_panicked,
 };
 use crate::say::say;
 use crate::tape::Recorder;
@@ -220,5 +220,5 @@ async fn pass_on_the_end(server: Rc<Server>) {
 /// The error of a program that panicked.
 fn panicked<T>(error: tokio::task::JoinError) -> runtime::Result<T> {
     let panic = error.try_into_panic().expect("nobody cancels a task's program");
-    Err(Error::new(Code::Internal, format!("the program panicked: {}", panic_text(&*panic))))
+    Err(program_panicked(&*panic))
 }

@@ -1,9 +1,11 @@
 //! The error that a user of the runtime sees: TensorFlow's class, what happened, and where.
 
+use std::any::Any;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::mailbox::panic_text;
 use crate::cluster::{ClusterError, ConfigErrors, DeviceNameError, TaskName};
 use crate::graph::{GraphError, GraphProblem};
 use crate::placement::PlacementError;
@@ -129,6 +131,15 @@ impl fmt::Display for Error {
             (None, None) => Ok(()),
         }
     }
+}
+
+/// The error of a task's program that has unwound with `panic`.
+pub(crate) fn program_panicked(panic: &(dyn Any + Send)) -> Error {
+    // Refused memory unwinds, too.
+    if let Some(refused) = panic.downcast_ref::<OutOfMemory>() {
+        return (*refused).into();
+    }
+    Error::new(Code::Internal, format!("the program panicked: {}", panic_text(panic)))
 }
 
 macro_rules! invalid_argument {

@@ -12,7 +12,8 @@ use tokio::task::{AbortHandle, JoinError};
 use crate::clock::Clock;
 use crate::cluster::TaskName;
 use crate::runtime::{
-    ClusterDevices, Code, ComputeModel, Devices, Error, Server, ServerDef, ServerWorld, panic_text,
+    ClusterDevices, Code, ComputeModel, Devices, Error, Server, ServerDef, ServerWorld,
+    program_panicked,
 };
 
 use super::cluster::{Cluster, Host};
@@ -248,6 +249,5 @@ fn result_of<T>(joined: Result<Result<T, Error>, JoinError>) -> Option<Result<T,
         Err(error) => error,
     };
     let panic = error.try_into_panic().ok()?;
-    let message = format!("the program panicked: {}", panic_text(&*panic));
-    Some(Err(Error::new(Code::Internal, message)))
+    Some(Err(program_panicked(&*panic)))
 }

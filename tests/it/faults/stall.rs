@@ -120,6 +120,19 @@ fn a_program_that_panics_ends_the_run_and_says_where() {
 }
 
 #[test]
+fn a_program_that_asks_for_more_memory_than_there_is_ends_the_run_and_is_told_of_the_limit() {
+    let error = error_of(Mode::Async, async |task| {
+        if task.index() == 1 {
+            Graph::new().constant(Tensor::zeros(DType::F32, [1 << 20, 1 << 20, 1 << 8]));
+        }
+        Ok(false)
+    });
+    assert_eq!(error.code, Code::ResourceExhausted, "{error}");
+    assert!(error.message.contains("raise the memory limit"), "{error}");
+    assert_eq!(error.task.unwrap().to_string(), "worker:1");
+}
+
+#[test]
 fn an_alarm_that_nobody_awaits_does_not_hold_up_the_rest() {
     let trained = Simulated::new(1, 1, Mode::Async).run_hosted(|host, task| async move {
         if task.job() == "ps" {
