@@ -18,6 +18,7 @@ const PROCESS: f64 = 24.0 * 1024.0 * 1024.0;
 /// A sample of a batch besides its features: its label, and its position among the samples.
 const SAMPLE: f64 = 16.0;
 const F32: f64 = 4.0;
+const I64: f64 = 8.0;
 
 /// An estimate, by what needs the memory \[bytes\].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -28,11 +29,15 @@ struct Estimate {
     variables: f64,
     /// Batches, and what a step computes of them.
     batches: f64,
+    /// Rows that steps look up, whatever their batch, and their values.
+    lookups: f64,
+    /// What the evaluation of the whole test split holds.
+    evaluation: f64,
 }
 
 impl Estimate {
     fn total(&self) -> f64 {
-        self.tasks + self.data + self.variables + self.batches
+        self.tasks + self.data + self.variables + self.batches + self.lookups + self.evaluation
     }
 
     /// The part that needs most, with the keys that it comes from.
@@ -42,6 +47,8 @@ impl Estimate {
             ("the data (`program.dataset`)", self.data),
             ("the variables and their gradients (`program.model` and its sizes)", self.variables),
             ("the workers' batches (`program.batch`)", self.batches),
+            ("the rows that steps look up (`program.lookups`)", self.lookups),
+            ("the evaluation of the test split (`program.dataset`)", self.evaluation),
         ];
         parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are parts")
     }
@@ -70,6 +77,8 @@ pub(super) fn check_task(trial: &Trial) -> Result<(), ExperimentError> {
         data: of_all.data / tasks,
         variables: of_all.variables / workers,
         batches: of_all.batches / workers,
+        lookups: of_all.lookups / workers,
+        evaluation: of_all.evaluation,
     };
     fits(trial, own)
 }
@@ -125,8 +134,9 @@ fn estimate(trial: &Trial, world: World) -> Estimate {
     let batch = trial.settings.batch as f64;
     let samples = workers * batch * SAMPLE;
     let computes = trial.cluster.numerics == Numerics::Real;
-    let Extent { parameters, activations } =
-        if computes { extent(trial) } else { Extent::default() };
+    let of_model = extent(trial);
+    let Extent { parameters, activations, widest, looked_up, .. } =
+        if computes { of_model } else { Extent::default() };
     let slots = trial.settings.optimizer.rule.slots_like_variable() as f64;
     // A value and its slots at home; a worker's gradient, and its copy if it is another process.
     let copies = 1.0 + slots + workers * if processes > 1.0 { 2.0 } else { 1.0 };
@@ -142,7 +152,15 @@ fn estimate(trial: &Trial, world: World) -> Estimate {
         variables: parameters * F32 * copies * mirrors,
         // Each activation has a gradient.
         batches: samples + workers * batch * activations * F32 * 2.0,
+        // Each row is a number in the graph of a worker. Its values are read, and have a gradient.
+        lookups: workers * (of_model.lookups * I64 + looked_up * F32 * 2.0),
+        // One task evaluates, a layer after the other, and each makes its outputs of the last ones.
+        evaluation: test_samples(trial) * widest * F32 * 2.0,
     }
+}
+
+fn test_samples(trial: &Trial) -> f64 {
+    trial.known_data().map_or(0.0, |dataset| dataset.test.len() as f64)
 }
 
 fn extent(trial: &Trial) -> Extent {
@@ -183,6 +201,18 @@ mod tests {
         assert_eq!(deployed.variables, parameters * 4.0 * 9.0, "and a copy a worker");
         assert_eq!(deployed.data, 4.0 * simulated.data, "each process loads the data");
         assert_eq!(simulated.batches, 3.0 * 32.0 * (16.0 + 74.0 * 8.0));
+    }
+
+    #[test]
+    fn a_run_needs_the_rows_that_it_looks_up_and_what_an_evaluation_holds() {
+        let null = "[program]\nmodel = \"null\"\nvariables = 2\nbytes = \"1MB\"\nlookups = 1000\n";
+        let estimate = estimates(null, World::Simulation);
+        assert_eq!(estimate.lookups, 2.0 * 1000.0 * (8.0 + 16.0 * 8.0), "of 2 workers");
+        let shapes = format!("[compute]\nnumerics = \"shapes\"\n{null}");
+        assert_eq!(estimates(&shapes, World::Simulation).lookups, 2.0 * 1000.0 * 8.0);
+        let wide = estimates("[program]\nmodel = \"mlp\"\nhidden = [500]\n", World::Simulation);
+        let samples = crate::data::Dataset::digits().unwrap().test.len() as f64;
+        assert_eq!(wide.evaluation, samples * 500.0 * 8.0);
     }
 
     #[test]

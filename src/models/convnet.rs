@@ -38,6 +38,7 @@ pub(super) fn extent([mut height, mut width, mut channels]: [usize; 3], classes:
         extent.parameters += ((size.window * size.window * channels + 1) * filters) as f64;
         extent.activations += (height * width * (channels * size.window * size.window)) as f64;
         extent.activations += (2 * height * width * filters) as f64;
+        extent.widest = extent.widest.max((height * width * filters) as f64);
         (height, width, channels) = (height.div_ceil(2), width.div_ceil(2), filters);
     }
     let mut before = height * width * channels;

@@ -11,17 +11,24 @@ pub(crate) struct Extent {
     pub(crate) parameters: f64,
     /// Outputs of layers, for one sample.
     pub(crate) activations: f64,
+    /// Outputs of the widest layer, for one sample; 0 where it is not known.
+    pub(crate) widest: f64,
+    /// Rows that a step looks up, whatever its batch.
+    pub(crate) lookups: f64,
+    /// Values of these rows.
+    pub(crate) looked_up: f64,
 }
 
 impl Extent {
     /// Dense layers from `width` inputs to `widths`.
     fn of_layers(width: f64, widths: impl IntoIterator<Item = usize>) -> Self {
-        let mut extent = Self { parameters: 0.0, activations: width };
+        let mut extent = Self { activations: width, ..Self::default() };
         let mut before = width;
         for units in widths {
             let units = units as f64;
             extent.parameters += (before + 1.0) * units;
             extent.activations += units;
+            extent.widest = extent.widest.max(units);
             before = units;
         }
         extent
@@ -44,17 +51,15 @@ impl Model {
             Self::Published(published) => of_published(*published),
             Self::GraphDef(graph) => {
                 let (parameters, activations) = (graph.parameters, graph.activations);
-                Extent { parameters: parameters as f64, activations: activations as f64 }
+                let (parameters, activations) = (parameters as f64, activations as f64);
+                Extent { parameters, activations, ..Extent::default() }
             }
             Self::Count => Extent::default(), // a few scalars
             Self::Layers(layers) => {
                 let parameters = layers.iter().map(|layer| layer.parameters as f64).sum();
-                Extent { parameters, activations: 0.0 }
+                Extent { parameters, ..Extent::default() }
             }
-            Self::Null(Null { variables, elements, .. }) => {
-                let parameters = *variables as f64 * *elements as f64;
-                Extent { parameters, activations: 0.0 }
-            }
+            Self::Null(null) => of_null(null),
         }
     }
 }
@@ -66,6 +71,18 @@ fn of_embedding(embedding: &Embedding, classes: usize) -> Extent {
     Extent {
         parameters: *rows as f64 * width + dense.parameters,
         activations: *slots as f64 * width + dense.activations,
+        widest: dense.widest.max(*slots as f64 * width),
+        ..dense
+    }
+}
+
+fn of_null(Null { variables, elements, lookups, .. }: &Null) -> Extent {
+    let (rows, width) = lookups.map_or((0.0, 0.0), |of| (of.rows as f64, of.width as f64));
+    Extent {
+        parameters: *variables as f64 * *elements as f64,
+        lookups: rows,
+        looked_up: rows * width,
+        ..Extent::default()
     }
 }
 
@@ -77,20 +94,29 @@ fn of_published(published: Published) -> Extent {
         Published::InceptionV3 => (23.8e6, 20e6),
         Published::Resnet50 => (25.6e6, 22e6),
     };
-    Extent { parameters, activations }
+    Extent { parameters, activations, ..Extent::default() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::Lookups;
 
     #[test]
     fn the_extent_of_layers_is_that_of_their_kernels_biases_and_outputs() {
         let mlp = Model::Mlp { hidden: vec![128] }.extent(64, None, 10);
         assert_eq!(mlp.parameters, (64 * 128 + 128 + 128 * 10 + 10) as f64);
         assert_eq!(mlp.activations, (64 + 128 + 10) as f64);
+        assert_eq!(mlp.widest, 128.0);
         let large = Model::Mlp { hidden: vec![1 << 30; 2] }.extent(64, None, 10);
         assert!(large.parameters > 1e18, "{}", large.parameters);
+    }
+
+    #[test]
+    fn the_extent_of_a_null_model_has_the_rows_that_it_looks_up() {
+        let lookups = Some(Lookups { rows: 100, width: 16 });
+        let null = Model::Null(Null { lookups, ..Null::scalars(4) }).extent(0, None, 0);
+        assert_eq!((null.parameters, null.lookups, null.looked_up), (4.0, 100.0, 1600.0));
     }
 
     #[test]

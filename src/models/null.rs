@@ -93,7 +93,8 @@ impl Null {
 
     /// The rows that a step looks up in one of the variables, which have equal shares of them.
     fn ids(&self, g: &Graph, index: usize, lookups: Lookups, seed: u64) -> Output {
-        let end = |index| lookups.rows * index / self.variables;
+        // The product of the two need not fit the type of either.
+        let end = |index| (lookups.rows as u128 * index as u128 / self.variables as u128) as usize;
         let count = end(index + 1) - end(index);
         let rows = self.elements.div_ceil(lookups.width) as i64;
         let mut draws = random::stream(seed, &["null", "rows", &index.to_string()]);

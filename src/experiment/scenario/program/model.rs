@@ -124,6 +124,7 @@ fn null(file: &ProgramFile, found: &mut Mistakes) -> Null {
         format!("{variables} variables have at least 4 bytes each")
     });
     if let Some(lookups) = file.lookups {
+        found.at_most(lookups, LARGEST, "program.lookups");
         found.unless(lookups >= variables, "program.lookups", || {
             format!("a step looks up at least one row of each of {variables} variables")
         });
