@@ -142,8 +142,8 @@ pub(crate) fn step_graph(task: &Task) -> Result<(Arc<GraphDef>, Request)> {
     let told = shared.end_of_step().into_iter().flat_map(|end| end.told_of_step());
     request.fetches.extend(told.take(1).map(|global_step| global_step.edge()));
     if let Some(data) = &model.data {
-        let fed = data.towers.iter().flat_map(|tower| [&tower.features, &tower.labels]);
-        request.feeds = fed.map(Output::edge).collect();
+        request.feeds = data.towers.iter().flat_map(EstimatorSpec::fed).map(Output::edge).collect();
+        request.targets.extend(data.towers[0].updates.iter().map(Target::op_id));
         request.fetches.push(data.loss.edge());
     }
     Ok((g.snapshot()?, request))

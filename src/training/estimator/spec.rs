@@ -78,6 +78,11 @@ impl EstimatorSpec {
         self
     }
 
+    /// The placeholders that a batch feeds.
+    pub(in crate::training) fn fed(&self) -> impl Iterator<Item = &Output> {
+        [&self.features, &self.labels].into_iter().chain(&self.ids)
+    }
+
     /// The parts of a batch, each with the placeholder that it feeds.
     pub(in crate::training) fn feeds(
         &self,

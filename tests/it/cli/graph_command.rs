@@ -115,6 +115,19 @@ fn show_lists_a_step_of_a_scenario_by_task_with_what_crosses() {
 }
 
 #[test]
+fn show_reads_every_scenario_that_is_shipped() {
+    let sims = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/sims")).unwrap();
+    let files = sims.map(|file| file.unwrap().path()).filter(|path| {
+        // The program of that one is its own.
+        path.extension().is_some_and(|is| is == "toml") && !path.ends_with("own_operation.toml")
+    });
+    for file in files {
+        let said = trainyard(&["graph", "show", file.to_str().unwrap()]);
+        assert_eq!(said.code, 0, "{}: {}", file.display(), said.err);
+    }
+}
+
+#[test]
 fn show_as_dot_has_a_cluster_a_task_and_an_edge_for_each_input() {
     let path = scenario("show_dot", SMALL);
     let said = trainyard(&["graph", "show", &path, "--dot"]);
