@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::names::is_of_store;
 use super::shard_file::Encoded;
 use super::store::{Folder, Store};
 use super::weights::of_model;
@@ -14,7 +15,8 @@ use super::{CheckpointError, Restored};
 /// slots; and where each worker has trained a copy, one value, the center of all.
 ///
 /// # Errors
-/// If the file can't be written, or if there is a link, a device or a folder in its place.
+/// If the file can't be written, if it is named as a store's own file, or if there is a link, a
+/// device or a folder in its place.
 pub fn export(
     restored: Restored,
     weights_only: bool,
@@ -36,6 +38,10 @@ pub fn export(
         .file_name()
         .and_then(|name| name.to_str())
         .ok_or_else(|| error("it has no name".to_owned()))?;
+    // One of the same name may be the checkpoint that is exported.
+    if is_of_store(name) {
+        return Err(error("it is named as a file of checkpoints; give it another name".to_owned()));
+    }
     if std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
         let problem = "it is there and no plain file, which alone is replaced; name another place";
         return Err(error(problem.to_owned()));

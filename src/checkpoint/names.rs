@@ -82,6 +82,19 @@ pub(crate) fn is_shard(file: &str) -> bool {
     file.ends_with(SHARD)
 }
 
+/// Whether a store of checkpoints has a file named `file`, whatever its checkpoints are called.
+pub(super) fn is_of_store(file: &str) -> bool {
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_part = |name: &str| {
+        let mut words = name.rsplit('-');
+        let (of, word, part) = (words.next(), words.next(), words.next());
+        word == Some("of") && [of, part].into_iter().all(|number| number.is_some_and(is_number))
+    };
+    [STATE_FILE, WRITER_FILE].contains(&file)
+        || file.ends_with(INDEX)
+        || file.strip_suffix(SHARD).is_some_and(is_part)
+}
+
 /// Parses a number, only if it is written as numbers are printed.
 fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number: &u64| number.to_string() == text)
@@ -123,6 +136,17 @@ mod tests {
             "model.ckpt-99999999999999999999.index.json",
         ] {
             assert_eq!(names.parse(file), None, "{file}");
+        }
+    }
+
+    #[test]
+    fn the_files_of_a_store_are_known_whatever_its_checkpoints_are_called() {
+        for file in ["checkpoint", "checkpoint.writer", "a-1.index.json"] {
+            assert!(is_of_store(file), "{file}");
+        }
+        assert!(is_of_store(&Names::new("own").unwrap().shard(7, 2, (0, 3))));
+        for file in ["model-4.safetensors", "checkpoint.safetensors", "a-of-b.safetensors"] {
+            assert!(!is_of_store(file), "{file}");
         }
     }
 
