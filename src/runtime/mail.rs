@@ -228,15 +228,21 @@ pub struct Patience {
     pub first: Duration,
     /// For those that were lost, to come back.
     pub recovery: Duration,
+    /// For the end of an operation of a training's session, such as a step.
+    pub operation: Duration,
 }
 
 impl Patience {
     /// How much longer a task is waited for that has never come: it may still have to be started.
     const FIRST: u32 = 5;
+    /// The least limit of an operation: far longer than most steps.
+    const OPERATION: Duration = Duration::from_secs(300);
 
     /// The patience of a training in which a lost task has `recovery` to come back.
     pub fn new(recovery: Duration) -> Self {
-        Self { first: recovery.saturating_mul(Self::FIRST), recovery }
+        let first = recovery.saturating_mul(Self::FIRST);
+        // A step may wait for a task that has yet to come.
+        Self { first, recovery, operation: first.max(Self::OPERATION) }
     }
 }
 

@@ -10,17 +10,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::runtime::{Code, Error};
-use crate::training::task::Task;
-
-/// The least time limit of a monitored session's operations: far longer than any step that makes
-/// progress.
-const OPERATION_TIMEOUT: Duration = Duration::from_secs(300);
-
-/// The time limit of a monitored session's operations: a step may wait for a task that has yet to
-/// come.
-pub(super) fn operation_timeout(task: &Task) -> Duration {
-    OPERATION_TIMEOUT.max(task.patience().first)
-}
 
 /// Decides whether to try again, and after how long a pause.
 #[derive(Clone, Copy, Debug, Default)]

@@ -15,7 +15,7 @@ use super::checkpoints::Checkpoints;
 use super::own_values;
 use super::places::places;
 use super::record::Restore;
-use super::recovery::{lost_values, operation_timeout, workers_have_left};
+use super::recovery::{lost_values, workers_have_left};
 use super::restoring::restore;
 use super::scaffold::{Finalized, Known};
 use super::session::Session;
@@ -183,7 +183,7 @@ impl SessionCreator {
         self.clear().await?;
         self.task.recorder().restored(Restore { global_step: 0, at: self.task.now() });
         let all: Vec<&Known> = self.scaffold.shared.iter().collect();
-        self.initialize(self.session(operation_timeout(&self.task)).await?, &all).await
+        self.initialize(self.session(self.task.patience().operation).await?, &all).await
     }
 
     /// Gives `missing` their first values.
@@ -210,7 +210,7 @@ impl SessionCreator {
         own_values::publish(&self.task, &self.graph, &checkpoint);
         // The variables are cleared: the steps so far are undone; none ends before they are set.
         let at = self.task.now();
-        session.set_timeout(self.task.limit(operation_timeout(&self.task)));
+        session.set_timeout(self.task.limit(self.task.patience().operation));
         restore(&session, &self.scaffold.shared, &checkpoint).await?;
         if self.scaffold.shared.iter().any(|variable| variable.restore.is_none()) {
             let found = self.find(&session).await?;
@@ -304,7 +304,7 @@ impl SessionCreator {
     /// Sets the limit of a session's operations back to the usual one.
     pub(super) fn renew_timeout(&self, session: &Session) {
         let own = self.options.operation_timeout;
-        session.set_timeout(own.or_else(|| self.task.limit(operation_timeout(&self.task))));
+        session.set_timeout(own.or_else(|| self.task.limit(self.task.patience().operation)));
     }
 
     /// Completes a session whose shared variables have their values: the worker's own variables and

@@ -22,9 +22,8 @@ use crate::units::Time;
 use saved::Saved;
 use timeline::{Timeline, is_crash, is_full_disk, is_tear};
 
-/// After the last fault and the time of an undisturbed run, the longest wait that a training may
-/// have before it ends: an operation's limit, and some tries.
-const LAST_WAIT: Duration = Duration::from_secs(400);
+/// What a training may take, after its longest wait for an operation, to try again before it ends.
+const LAST_TRIES: Duration = Duration::from_secs(100);
 
 /// What is promised of a training, whatever befalls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -88,6 +87,8 @@ pub(super) struct Judge<'a> {
     ended: Time,
     weights: Option<u64>,
     saved: Saved,
+    /// The longest time in which a worker ends no step: no operation takes longer.
+    longest: Duration,
     /// Whether no step is so long that all are silent meanwhile.
     tells: bool,
 }
@@ -102,6 +103,7 @@ impl<'a> Judge<'a> {
         world: &'a dyn World,
     ) -> Result<Option<Self>, ExperimentError> {
         let Some(attempt) = world.train(trial, &[], None) else { return Ok(None) };
+        let longest = longest_without_a_step(&attempt);
         if let Err(error) = attempt.result
             && !attempt.is_unsaved
         {
@@ -110,7 +112,7 @@ impl<'a> Judge<'a> {
         let saved = Saved::read(attempt.store, false);
         let (ended, weights) = (attempt.ended, attempt.weights);
         let tells = attempt.silent.is_empty();
-        Ok(Some(Self { trial, world, ended, weights, saved, tells }))
+        Ok(Some(Self { trial, world, ended, weights, saved, longest, tells }))
     }
 
     pub(super) fn trial(&self) -> &'a Trial {
@@ -129,8 +131,9 @@ impl<'a> Judge<'a> {
     /// Trains the run under `faults`, and judges how it ended. None if the user has asked to stop.
     pub(super) fn verdict(&self, faults: &[Fault]) -> Option<Verdict> {
         let timeline = Timeline { faults, trial: self.trial };
-        let latest = self.latest(&timeline);
-        let attempt = self.world.train(self.trial, faults, Some(latest))?;
+        let patient = self.patient(faults);
+        let latest = self.latest(&timeline, patient.settings.patience.operation);
+        let attempt = self.world.train(&patient, faults, Some(latest))?;
         let mut breaches = Breaches::default();
         let ended = attempt.ended;
         breaches.unless(ended <= latest, Promise::Ends, || {
@@ -168,9 +171,20 @@ impl<'a> Judge<'a> {
         Some(Verdict { failed, breaches: breaches.0, last_words, folder })
     }
 
-    /// The time by which a run under faults has to have ended.
-    fn latest(&self, timeline: &Timeline<'_>) -> Time {
-        timeline.end().after(self.length()).after(LAST_WAIT)
+    /// The run with a limit that its operations keep under `faults`: each of these may have one
+    /// begin anew, and take twice as long. Undisturbed simulations have no limit.
+    fn patient(&self, faults: &[Fault]) -> Trial {
+        let mut trial = self.trial.clone();
+        let limit = &mut trial.settings.patience.operation;
+        let times = 2 * (faults.len() as u32 + 1);
+        *limit = self.longest.saturating_mul(times).max(*limit);
+        trial
+    }
+
+    /// The time by which a run under faults, with that `limit` of its operations, has to have
+    /// ended: after the last of them it may take as long as undisturbed, and wait once.
+    fn latest(&self, timeline: &Timeline<'_>, limit: Duration) -> Time {
+        timeline.end().after(self.length()).after(limit).after(LAST_TRIES)
     }
 
     fn check_weights(&self, timeline: &Timeline<'_>, attempt: &Attempt, found: &mut Breaches) {
@@ -184,6 +198,20 @@ impl<'a> Judge<'a> {
             format!("{} and not {}, and no gradient was dropped", hex(is), hex(expected))
         });
     }
+}
+
+/// The longest time of `attempt` in which one of its workers ended no step.
+fn longest_without_a_step(attempt: &Attempt) -> Duration {
+    let mut ends: BTreeMap<&TaskName, Vec<Time>> = BTreeMap::new();
+    for step in &attempt.steps {
+        ends.entry(&step.worker).or_insert_with(|| vec![Time::ZERO]).push(step.ended);
+    }
+    let longest = ends.into_values().map(|mut ends| {
+        ends.push(attempt.ended);
+        ends.sort();
+        ends.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap_or_default()
+    });
+    longest.max().unwrap_or_default()
 }
 
 /// What was broken so far.

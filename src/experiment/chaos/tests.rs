@@ -12,6 +12,7 @@ use crate::cluster::TaskName;
 use crate::experiment::scenario;
 use crate::experiment::scenario::written_faults;
 use crate::planted::{self, Bug};
+use crate::runtime::Code;
 use crate::simulation::{FaultKind, Trigger};
 use crate::training::train;
 use crate::units::Time;
@@ -55,6 +56,50 @@ fn a_report_is_the_same_on_any_number_of_threads() {
         serde_json::to_value(report).unwrap()
     };
     assert_eq!(report(), report());
+}
+
+/// A training whose steps take longer than the usual limit of an operation.
+const SLOW: &str = r#"
+    [cluster]
+    ps = 1
+    worker = 2
+    [compute]
+    step_time = { law = "constant", value = "1h" }
+    [stop]
+    steps = 4
+    [[run]]
+    mode = "async"
+"#;
+
+#[test]
+fn what_takes_long_undisturbed_may_do_so_under_faults() {
+    // Of the second one, the evaluation at the end takes longest.
+    let slow_memory = SLOW.replace(
+        "step_time = { law = \"constant\", value = \"1h\" }",
+        "memory = \"50B/s\"\n[program]\nbatch = 1",
+    );
+    for text in [SLOW, &slow_memory] {
+        let report = Experiment::parse(text).unwrap().chaos(train, 30, |_, _| {}).unwrap();
+        assert!(report.is_clean(), "{:?}", report.runs);
+        let failed = &report.runs[0].failed;
+        assert_eq!(failed.get("DeadlineExceeded"), None, "{failed:?}");
+    }
+}
+
+#[test]
+fn a_step_that_reaches_its_limit_says_how_long_that_is_and_what_raises_it() {
+    let fault =
+        "fault = [{ at = \"1h\", slow_task = \"worker:1\", factor = 1.5, for = \"1ms\" }]\n";
+    let ended = |recovery: &str| {
+        let text = format!("{fault}[network]\nrecovery = \"{recovery}\"\n{SLOW}");
+        Experiment::parse(&text).unwrap().trials().unwrap()[0].simulate(&train).outcome.result
+    };
+    let error = ended("1min").unwrap_err();
+    assert_eq!(error.code, Code::DeadlineExceeded);
+    for said in ["longer than the 300s that it was given", "raise `network.recovery`"] {
+        assert!(error.message.contains(said), "{error}");
+    }
+    assert!(ended("30min").is_ok());
 }
 
 /// Asserts that of `seeds` timelines of a run of `mode`, some break one of `promises` with `bug`

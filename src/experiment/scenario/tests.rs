@@ -117,7 +117,7 @@ fn faults_are_read_with_their_times() {
     let scenario = example(text).unwrap();
     assert_eq!(scenario.faults, Faults { silence: 2 * second, list });
     assert_eq!(scenario.silence, Some(2 * second));
-    assert_eq!(scenario.settings.patience, Patience { first: 100 * second, recovery: 20 * second });
+    assert_eq!(scenario.settings.patience, Patience::new(20 * second));
 }
 
 #[test]

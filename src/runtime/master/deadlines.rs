@@ -5,6 +5,7 @@
 //! it, so a limit costs the step nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::{AsyncContext, Context, SpawnHandle};
 
@@ -93,10 +94,10 @@ impl Master {
     /// Ends a step at its deadline, whether it runs or waits until its plan is registered.
     fn deadline_reached(&mut self, step: StepId) {
         if let Some(running) = self.steps.get(&step) {
-            let error = self.too_slow("the step", &running.unanswered());
+            let error = self.too_slow("the step", running.limit, &running.unanswered());
             return self.fail(step, error);
         }
-        self.withdraw(step, |master, peers| master.too_slow("making the step ready", peers));
+        self.withdraw(step, |master, peers| master.too_slow("making the step ready", None, peers));
     }
 
     /// Refuses a step that waits until its plan is registered; `error` is given the peers that have
@@ -116,12 +117,24 @@ impl Master {
         }
     }
 
-    /// The error of a step or reset that took longer than its limit, or that would; says who has
-    /// not answered.
-    pub(super) fn too_slow(&self, what: &str, unanswered: &[PeerId]) -> Error {
+    /// What is left until `deadline`.
+    pub(super) fn left(&self, deadline: Option<Time>) -> Option<Duration> {
+        deadline.map(|deadline| deadline.since(self.clock.now()))
+    }
+
+    /// The error of a step or reset that took longer than its `limit`, where that is known, or that
+    /// would; says who has not answered.
+    pub(super) fn too_slow(
+        &self,
+        what: &str,
+        limit: Option<Duration>,
+        unanswered: &[PeerId],
+    ) -> Error {
         let who = self.names_and_obstacles(unanswered);
+        let limit = limit.map(|limit| format!("the {limit:.0?} that ")).unwrap_or_default();
         if unanswered.is_empty() {
-            let message = format!("{what} took longer than it was given; not all was fetched");
+            let message =
+                format!("{what} took longer than {limit}it was given; not all was fetched");
             return Error::new(Code::DeadlineExceeded, message);
         }
         if let Some(refused) = self.refused(unanswered) {
@@ -134,10 +147,15 @@ impl Master {
             return Error::new(Code::Cancelled, message);
         }
         let hint = match self.are_reached(unanswered) {
-            true => "; its log and `trainyard status` say whom it waits for",
-            false => "; start what does not run, and ask the others with `trainyard status`",
+            true => {
+                "there is a way to each, so it may still be at work: for steps that take so long, \
+                 raise `network.recovery` (five times that is the limit) or the session's own \
+                 timeout; in a deployment, `trainyard status` says whom it waits for"
+            }
+            false => "start what does not run, and ask the others with `trainyard status`",
         };
-        let message = format!("{what} took longer than it was given; no answer from {who}{hint}");
+        let message =
+            format!("{what} took longer than {limit}it was given; no answer from {who}; {hint}");
         Error::new(Code::DeadlineExceeded, message)
     }
 

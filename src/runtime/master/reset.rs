@@ -136,7 +136,7 @@ impl Master {
         if self.waits_for_dispensable(&reset) {
             return self.give_up_on_all(reset, context);
         }
-        let error = self.too_slow("the reset", &reset.outstanding);
+        let error = self.too_slow("the reset", None, &reset.outstanding);
         end(reset, Err(error), context);
     }
 

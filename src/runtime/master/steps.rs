@@ -2,6 +2,7 @@
 //! their deadline.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
 use tracing::trace_span;
@@ -36,6 +37,8 @@ pub(super) struct Step {
     pub(super) pieces: Option<Box<Pieces>>,
     /// The time by which the step must have ended.
     pub(super) deadline: Option<Time>,
+    /// What it was given until then, as it began.
+    pub(super) limit: Option<Duration>,
     reply: Reply<Result<StepDone>>,
 }
 
@@ -91,6 +94,7 @@ impl Master {
         }
         let outstanding = plan.parts.iter().map(|part| part.graph).collect();
         let (session, deadline, reply) = (run.session, run.deadline, run.reply);
+        let limit = self.left(deadline);
         self.steps.insert(
             step,
             Step {
@@ -102,6 +106,7 @@ impl Master {
                 times: Vec::new(),
                 pieces: None,
                 deadline,
+                limit,
                 reply,
             },
         );
@@ -121,9 +126,22 @@ impl Master {
             Box::new(Pieces::new(handle, request))
         });
         let (computed, times) = (None, Vec::new());
-        let step_in_pieces =
-            Step { session, outstanding, plan, fetches, computed, times, pieces, deadline, reply };
-        self.steps.insert(step, step_in_pieces);
+        let limit = self.left(deadline);
+        self.steps.insert(
+            step,
+            Step {
+                session,
+                outstanding,
+                plan,
+                fetches,
+                computed,
+                times,
+                pieces,
+                deadline,
+                limit,
+                reply,
+            },
+        );
         self.end_if_done(step);
     }
 

@@ -65,7 +65,7 @@ impl Joins {
 
     /// The time that is left to `join` after a wait of `waited`.
     fn left(&self, join: &Join, waited: Duration) -> Duration {
-        let Patience { first, recovery } = join.patience;
+        let Patience { first, recovery, .. } = join.patience;
         if self.had_users { recovery } else { first }.saturating_sub(waited)
     }
 }

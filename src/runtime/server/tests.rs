@@ -116,7 +116,7 @@ fn who_was_told_that_a_worker_leaves_is_told_that_it_is_back() {
 /// A patience that a test can wait for.
 fn short() -> Patience {
     let wait = Duration::from_millis(50);
-    Patience { first: wait, recovery: wait }
+    Patience { first: wait, recovery: wait, operation: wait }
 }
 
 /// Whether a program that joins `server` goes on waiting.

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use super::super::places::unless_misplaced;
-use super::super::recovery::{given_up, operation_timeout};
+use super::super::recovery::given_up;
 use super::super::session::Session;
 use super::{Created, SessionCreator};
 use crate::runtime::{Code, Error, Result};
@@ -21,7 +21,7 @@ impl SessionCreator {
         let initialized = session.run().target(&self.scaffold.all_initialized);
         let waited = unless_misplaced(initialized.into_future(), &self.task, &self.graph).await;
         waited.map_err(|error| self.blame_the_chief(error))?;
-        session.set_timeout(self.task.limit(operation_timeout(&self.task)));
+        session.set_timeout(self.task.limit(self.task.patience().operation));
         let global_step = self.scaffold.global_step(&session).await?;
         self.ready(session, global_step, None).await
     }

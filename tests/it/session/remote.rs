@@ -216,7 +216,7 @@ fn a_parameter_server_that_leads_the_sessions_of_its_workers_is_not_deserted() {
             servers[0].stop();
             Ok::<_, Error>(())
         };
-        let patience = Patience { first: soon, recovery: soon };
+        let patience = Patience { first: soon, recovery: soon, ..Patience::default() };
         let (joined, trained) = both(servers[0].join(1, patience), trains).await;
         trained?;
         assert_error(joined, Code::Unavailable, &["the server has stopped"]);
