@@ -123,6 +123,15 @@ impl ByTokens {
             found.push((key, "0 must be at least 1".to_owned()));
         }
         let (aggregated, total) = self.replicas(workers);
+        // TensorFlow runs it, and waits for ever at its end.
+        if total > 0 && aggregated.max(total) < workers {
+            let why = format!(
+                "an update has tokens for {} of {workers} workers, so some would wait for ever \
+                 after the last one; make it at least {workers}, or remove the key",
+                aggregated.max(total)
+            );
+            found.push(("total_num_replicas", why));
+        }
         let needed = aggregated.saturating_sub(total);
         if let Some(tokens) = self.num_tokens.filter(|tokens| *tokens < needed) {
             let why = format!("{tokens} are too few for any update; at least {needed} are needed");
@@ -268,6 +277,24 @@ impl Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_update_by_tokens_has_one_for_each_worker() {
+        let of = |aggregated, total| {
+            ByTokens {
+                replicas_to_aggregate: aggregated,
+                total_num_replicas: total,
+                num_tokens: None,
+            }
+            .mistakes(4)
+        };
+        for (aggregated, total) in [(None, None), (Some(1), None), (Some(4), Some(2))] {
+            assert_eq!(of(aggregated, total), []);
+        }
+        let [(key, why)] = &of(Some(1), Some(2))[..] else { panic!("there is one mistake") };
+        assert_eq!(*key, "total_num_replicas");
+        assert!(why.contains("tokens for 2 of 4 workers"), "{why}");
+    }
 
     #[test]
     fn the_conditions_of_an_end_are_kept_in_a_form_that_later_releases_read() {
