@@ -110,7 +110,7 @@ struct Scale {
 }
 
 /// The longest time that can be written: a clock of nanoseconds in 64 bits ends after 584 years.
-const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub(crate) const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 const SPAN: Scale = Scale {
     what: "length of time",

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::time_text::time_text;
 use crate::cluster::TaskName;
 use crate::simulation::Law;
+use crate::units::LONGEST_SPAN;
 use crate::user_file;
 
 /// The share of each worker's steps at the beginning that warm up.
@@ -57,6 +58,14 @@ pub enum LawsError {
         /// The names of the runs.
         runs: Vec<String>,
     },
+    /// The tables have no steps of the run that was picked.
+    #[error("there is no run `{run}`; there are: `{}`", .runs.join("`, `"))]
+    NoSuchRun {
+        /// The name.
+        run: String,
+        /// The names of the runs.
+        runs: Vec<String>,
+    },
     /// No worker has taken enough steps.
     #[error("no worker has computed {FEWEST} steps after the first ones; let the run take longer")]
     TooFew,
@@ -76,7 +85,7 @@ struct Row {
 ///
 /// # Errors
 /// If a folder has no table of steps with their compute times, if there are several runs and none
-/// is picked, or too few steps.
+/// is picked, or not the one that is, or too few steps.
 pub fn step_laws(folders: &[PathBuf], run: Option<&str>) -> Result<Vec<StepLaw>, LawsError> {
     let mut times: BTreeMap<TaskName, Vec<f64>> = BTreeMap::new();
     let mut runs = BTreeSet::new();
@@ -84,12 +93,19 @@ pub fn step_laws(folders: &[PathBuf], run: Option<&str>) -> Result<Vec<StepLaw>,
         let path = folder.join("steps.csv");
         let unreadable = |why: String| LawsError::Unreadable { path: path.clone(), why };
         let mut rows = read(&path).map_err(unreadable)?;
-        rows.retain(|row| run.is_none_or(|run| row.run == run));
         runs.extend(rows.iter().map(|row| row.run.clone()));
+        rows.retain(|row| run.is_none_or(|run| row.run == run));
         take(rows, &mut times).map_err(unreadable)?;
     }
-    if runs.len() > 1 {
-        return Err(LawsError::SeveralRuns { runs: runs.into_iter().collect() });
+    match run {
+        Some(run) if !runs.is_empty() && !runs.contains(run) => {
+            let (run, runs) = (run.to_owned(), runs.into_iter().collect());
+            return Err(LawsError::NoSuchRun { run, runs });
+        }
+        None if runs.len() > 1 => {
+            return Err(LawsError::SeveralRuns { runs: runs.into_iter().collect() });
+        }
+        _ => {}
     }
     let enough = times.into_iter().filter(|(_, times)| times.len() >= FEWEST);
     let laws: Vec<StepLaw> = enough.map(|(worker, times)| law_of(worker, times)).collect();
@@ -99,8 +115,19 @@ pub fn step_laws(folders: &[PathBuf], run: Option<&str>) -> Result<Vec<StepLaw>,
 /// The rows of the table at `path`.
 fn read(path: &Path) -> Result<Vec<Row>, String> {
     let bytes = user_file::read(path, LONGEST).map_err(|error| error.to_string())?;
-    let rows: Result<_, _> = csv::Reader::from_reader(&bytes[..]).deserialize().collect();
-    rows.map_err(|error| error.to_string())
+    let rows: Result<Vec<Row>, _> = csv::Reader::from_reader(&bytes[..]).deserialize().collect();
+    let rows = rows.map_err(|error| error.to_string())?;
+    let times = 0.0..=LONGEST_SPAN.as_secs_f64();
+    for (index, row) in rows.iter().enumerate() {
+        if let Some(seconds) = row.compute_s.filter(|seconds| !times.contains(seconds)) {
+            let most = times.end();
+            return Err(format!(
+                "row {}: compute_s = {seconds:?} is not from 0 to {most}",
+                index + 1
+            ));
+        }
+    }
+    Ok(rows)
 }
 
 /// Adds the compute times of `rows`, without those of each worker's first steps.
@@ -253,6 +280,33 @@ mod tests {
         let law = law_of(TaskName::new("worker", 0), times.clone()).law;
         assert!(matches!(law, Law::Empirical { .. }), "{law:?}");
         assert_near(&[law.mean()], &[times.iter().sum::<f64>() / 1_000.0]);
+    }
+
+    /// What is said of a table with the steps of one worker in the run `async`, 40 that took a
+    /// millisecond and one that took `last`.
+    fn said_of(last: &str, run: Option<&str>) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let times = std::iter::repeat_n("0.001", 40).chain([last]);
+        let rows = times.enumerate().map(|(at, time)| format!("async,worker:0,{at},{time}\n"));
+        let table = format!("run,worker,local_step,compute_s\n{}", rows.collect::<String>());
+        std::fs::write(folder.path().join("steps.csv"), table).unwrap();
+        let laws = step_laws(&[folder.path().to_owned()], run);
+        laws.map_or_else(|error| error.to_string(), |laws| format!("{} steps", laws[0].steps))
+    }
+
+    #[test]
+    fn a_time_that_no_scenario_can_have_is_told_with_its_row() {
+        assert_eq!(said_of("0.001", None), "37 steps");
+        for time in ["inf", "NaN", "1e300", "-1"] {
+            let error = said_of(time, None);
+            assert!(error.contains(&format!("steps.csv: row 41: compute_s = {time}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_not_there_is_told_with_those_that_are() {
+        assert_eq!(said_of("0.001", Some("async")), "37 steps");
+        assert_eq!(said_of("0.001", Some("z")), "there is no run `z`; there are: `async`");
     }
 
     #[test]
