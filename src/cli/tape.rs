@@ -39,10 +39,44 @@ fn show(args: &ShowTapeArgs, tapes: &Tapes, mut out: impl Write) -> Result<(), F
             "{folder} has no tape of life {life} of {task}"
         )));
     };
+    let count = life.entries.len();
+    if args.from > 0 && args.from >= count {
+        return Err(Failure::NotSupported(format!(
+            "the tape of life {} of {task} has {count} entries, counted from 0; there is none from \
+             {} on",
+            args.life, args.from
+        )));
+    }
     let entries = life.entries.iter().enumerate().skip(args.from).take(args.count);
     for (position, entry) in entries {
         let (at, what) = (entry.at.as_secs_f64(), entry.event.in_words(tapes.tasks()));
         writeln!(out, "{position:>6} {at:>12.6} {what}").map_err(failed())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::TaskName;
+    use crate::tape::{Entry, Event};
+    use crate::units::Time;
+
+    #[test]
+    fn a_position_past_the_end_of_a_tape_is_told_how_many_entries_there_are() {
+        let entry = Entry { at: Time(1), event: Event::Computed { device: 0 } };
+        let life = Life { began: Time::ZERO, entries: vec![entry; 3], died: None };
+        let task: TaskName = "worker:0".parse().unwrap();
+        let tapes = Tapes::of(vec![task.clone()], vec![vec![life]]);
+        let shown = |from| {
+            let (folder, task) = ("tapes".into(), Some(task.clone()));
+            let args = ShowTapeArgs { folder, task, life: 0, from, count: 20 };
+            let mut out = Vec::new();
+            show(&args, &tapes, &mut out)
+                .map(|()| out.iter().filter(|byte| **byte == b'\n').count())
+        };
+        assert_eq!(shown(2).ok(), Some(1));
+        let error = shown(3).unwrap_err().to_string();
+        assert!(error.contains("the tape of life 0 of worker:0 has 3 entries"), "{error}");
+    }
 }

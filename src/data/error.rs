@@ -111,7 +111,10 @@ impl From<DataError> for Error {
 impl DataError {
     /// Whether the file was read, and its content is wrong.
     pub(crate) fn is_corrupt(&self) -> bool {
-        matches!(self, Self::Malformed { .. } | Self::Empty { .. })
+        match self {
+            Self::Unreadable { source, .. } => source.kind() == io::ErrorKind::UnexpectedEof,
+            _ => matches!(self, Self::Malformed { .. } | Self::Empty { .. }),
+        }
     }
 
     /// Whether it was asked for what it has not.

@@ -86,6 +86,7 @@ fn idx_files_that_lie_about_themselves_are_named_with_the_place() {
     let (images, labels) = (idx(&[1, 1, 2], &[1, 2]), idx(&[1], &[1]));
     assert!(error(b"\0\0\x0d\x03", &labels).contains("bytes 0 to 3"));
     assert!(error(&images[..17], &labels).contains("ends after 1 of 2 bytes"));
+    assert!(Dataset::idx(&folder.0).unwrap_err().is_corrupt(), "it is cut off");
     assert!(error(&idx(&[u32::MAX, u32::MAX, u32::MAX], &[]), &labels).contains("are more than"));
     assert!(error(&idx(&[1, 1, 1], &[1, 2]), &labels).contains("more follows"));
     assert!(error(&images, &idx(&[2], &[1, 2])).contains("2 labels for 1 images"));

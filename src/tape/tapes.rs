@@ -148,7 +148,7 @@ impl Tapes {
                 let last = last.map_or(own.began, |entry| entry.at);
                 let until = next.unwrap_or(Time(u64::MAX));
                 let heard = self.last_heard(task, (own.began, until)).unwrap_or(last);
-                self.lives[task][life].died = Some(Time(last.max(heard).0 + 1));
+                self.lives[task][life].died = Some(Time(last.max(heard).0.saturating_add(1)));
             }
         }
     }
@@ -211,4 +211,19 @@ fn folders(folder: &Path) -> Vec<String> {
     let mut found: Vec<String> = found.map(|path| format!("`{}`", path.display())).collect();
     found.sort();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_that_lasts_to_the_end_of_the_clock_dies_there() {
+        let end = Time(u64::MAX);
+        let entry = Entry { at: end, event: Event::Computed { device: 0 } };
+        let life = Life { began: Time::ZERO, entries: vec![entry], died: None };
+        let mut tapes = Tapes::of(vec![TaskName::new("ps", 0)], vec![vec![life]]);
+        tapes.find_deaths();
+        assert_eq!(tapes.lives(0)[0].died, Some(end));
+    }
 }
