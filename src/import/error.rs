@@ -123,7 +123,11 @@ struct List<'a>(&'a [UnknownOperation]);
 impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|unknown| {
-            write!(f, "\n  {} of {}, such as `{}`", unknown.count, unknown.kind, unknown.example)
+            let UnknownOperation { kind, count, example } = unknown;
+            match kind.as_str() {
+                "" => write!(f, "\n  {count} without an operation, such as the node `{example}`"),
+                _ => write!(f, "\n  {count} of `{kind}`, such as `{example}`"),
+            }
         })
     }
 }

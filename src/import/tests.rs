@@ -116,7 +116,8 @@ fn what_is_not_wanted_need_not_exist_here() {
         (imported.inputs(), imported.outputs()),
         (&["x".to_owned()][..], &["y".to_owned()][..])
     );
-    assert_refused(nodes, &["1 operations of 1 kinds", "NoSuchOp", "z"]);
+    assert_refused(nodes, &["1 operations of 1 kinds", "1 of `NoSuchOp`, such as `z`"]);
+    assert_refused(vec![node("", "z", &[])], &["1 without an operation, such as the node `z`"]);
 }
 
 #[test]

@@ -158,12 +158,12 @@ impl ScenarioError {
 /// What serde expects, by its name for a type of ours, and what to write.
 const TYPES: [(&str, &str); 14] = [
     ("u64", "a whole number from 0"),
-    ("u32", "a whole number from 0"),
-    ("u16", "a whole number from 0"),
-    ("u8", "a whole number from 0"),
+    ("u32", "a whole number from 0 to 4294967295"),
+    ("u16", "a whole number from 0 to 65535"),
+    ("u8", "a whole number from 0 to 255"),
     ("usize", "a whole number from 0"),
     ("a nonzero u64", "a whole number from 1"),
-    ("a nonzero u32", "a whole number from 1"),
+    ("a nonzero u32", "a whole number from 1 to 4294967295"),
     ("a nonzero usize", "a whole number from 1"),
     ("f64", "a number"),
     ("f32", "a number"),

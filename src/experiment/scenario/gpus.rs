@@ -86,6 +86,9 @@ impl GpusFile {
                 format!("{count} must be at least 1 and at most {MAX_DEVICES}")
             });
         }
+        found.unless(self.capacity != Some(Bytes(0)), format!("{path}.capacity"), || {
+            "0B hold nothing; give more, or remove the key".to_owned()
+        });
         let preset = self.preset.and_then(|preset| {
             found.unless(preset.accelerator.is_some(), format!("{path}.preset"), || {
                 format!("`{}` is no accelerator; name one, such as `a100-80gb`", preset.name)

@@ -85,7 +85,7 @@ fn import_lists_all_operations_that_do_not_exist_here_and_that_is_a_mistake_to_m
     let said = trainyard(&["graph", "import", path.to_str().unwrap()]);
     assert_eq!((said.code, said.out.as_str()), (2, ""));
     for words in
-        ["3 operations of 2 kinds", "2 of NoSuchOp, such as `a`", "1 of OtherOp, such as `c`"]
+        ["3 operations of 2 kinds", "2 of `NoSuchOp`, such as `a`", "1 of `OtherOp`, such as `c`"]
     {
         assert!(said.err.contains(words), "no `{words}` in {}", said.err);
     }

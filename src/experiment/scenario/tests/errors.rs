@@ -197,7 +197,7 @@ fn a_compression_that_sends_nothing_is_refused_with_its_place() {
         "[network]\ncompression = { int8 = { block = 0 } }",
         "2:34",
         "0",
-        "invalid value: integer `0`, expected a whole number from 1",
+        "invalid value: integer `0`, expected a whole number from 1 to 4294967295",
     );
     malformed(
         "[network]\ncompression = \"bf61\"",

@@ -27,6 +27,7 @@ fn gpus_and_towers_that_can_not_be_are_told_with_their_lines() {
     for (text, said) in [
         ("[gpus.chief]\ncount = 1", "1: gpus.\"chief\": no task's name"),
         ("[gpus.worker]\ncount = 0", "gpus.\"worker\".count: 0 must be at least 1"),
+        ("[gpus.worker]\ncapacity = \"0B\"", "gpus.\"worker\".capacity: 0B hold nothing"),
         ("[gpus.worker]\nhost = { bandwidth = \"0GB/s\" }", "bandwidth: must be above 0"),
         ("[program]\ntowers = 3", "can't be shared out equally to 3 towers"),
         ("[program]\ntowers = 2", "2 towers ask for 2 GPUs, and worker:0 has 0; give"),

@@ -7,6 +7,10 @@ fn a_wrong_type_is_told_in_the_words_of_a_scenario_and_not_of_rust() {
     for (text, words) in [
         ("seed = -1", "expected a whole number from 0"),
         (
+            "[[run]]\nmode = { elastic_averaging = { every = 9223372036854775807, alpha = 0.1 } }",
+            "expected a whole number from 0 to 4294967295",
+        ),
+        (
             "seed = '99999999999999999999'",
             "is not from -9223372036854775808 to 9223372036854775807",
         ),
