@@ -84,6 +84,11 @@ fn place() -> PathBuf {
     write("nan.libsvm", b"1 1:nan\n0 1:2\n1 1:1\n");
     write("wide.libsvm", b"1 4000000000:3\n0 1:2\n1 1:1\n0 2:2\n1 2:1\n");
     write("torn_idx/train-images-idx3-ubyte", &[0, 0, 8, 3, 255, 255, 255, 255]);
+    for name in ["train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"] {
+        write(&format!("cut_idx/{name}-ubyte"), &[0, 0, 8, 3, 0, 0]);
+    }
+    write("results/steps.csv", b"run,worker,local_step,compute_s\nasync,worker:0,0,0.001\n");
+    write("torn_results/steps.csv", b"run,worker,local_step,compute_s\nasync,worker:0,0,inf\n");
     let graph = include_bytes!("../../graphdefs/frozen_mlp.pb");
     write("good.pb", graph);
     write("torn.pb", &graph[..graph.len() / 2]);
