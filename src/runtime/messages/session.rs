@@ -52,7 +52,6 @@ pub struct SessionCall {
 
 /// What a client wants of a master.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(clippy::large_enum_variant, reason = "most are runs, and a call lies in a box")]
 pub enum SessionAction {
     /// Begin a session. Answered by its [`Scope`].
     Create {

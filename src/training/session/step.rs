@@ -194,10 +194,6 @@ impl<'a> Running<'a> {
     }
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one a step, and a box would be memory a step"
-)]
 enum Stage {
     Requested(RequestedStep),
     Waiting(Request, Answer<Result<StepDone>>),
