@@ -32,7 +32,10 @@ pub use shape::{PartialShape, Shape, ShapeError};
 
 /// An n-dimensional array, row-major and contiguous. Immutable while shared; cheap to clone.
 #[derive(Clone)]
-pub struct Tensor(Arc<Held>);
+pub struct Tensor(
+    /// `None` only while it is being dropped.
+    Option<Arc<Held>>,
+);
 
 /// Errors of making or reading a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,7 +120,7 @@ impl Tensor {
     }
 
     fn of(dtype: DType, shape: Shape, memory: Memory) -> Self {
-        Self(Arc::new(Held { dtype, shape, memory }))
+        Self(Some(Held::new(dtype, shape, memory)))
     }
 
     /// A tensor with one value everywhere.
@@ -171,7 +174,7 @@ impl Tensor {
     /// If the shape holds another number of elements.
     pub(crate) fn reshaped(&self, shape: Shape) -> Self {
         assert_eq!(shape.elements(), self.shape().elements(), "a shape of as many elements");
-        let memory = Held::part(&self.0, 0).unwrap_or(Memory::None);
+        let memory = Memory::part(self, 0).unwrap_or(Memory::None);
         Self::of(self.dtype(), shape, memory)
     }
 
@@ -184,7 +187,7 @@ impl Tensor {
     pub(crate) fn part(&self, first: usize, shape: Shape) -> Option<Self> {
         let begin = first * self.dtype().size();
         assert!(begin + shape.bytes_of(self.dtype()) <= self.byte_len(), "a part of the whole");
-        Some(Self::of(self.dtype(), shape, Held::part(&self.0, begin)?))
+        Some(Self::of(self.dtype(), shape, Memory::part(self, begin)?))
     }
 
     /// Row `row`: the part at that position of the first dimension.
@@ -192,7 +195,7 @@ impl Tensor {
     /// # Panics
     /// If there is no such row.
     pub(crate) fn row(&self, row: usize) -> Self {
-        let dims = self.0.shape.dims();
+        let dims = self.held().shape.dims();
         assert!(row < dims[0], "a row is one of those there are");
         if self.is_hollow() {
             return Self::hollow(self.dtype(), Shape::new(&dims[1..]));
@@ -232,34 +235,42 @@ impl Tensor {
             copy.bytes_mut().copy_from_slice(self.bytes());
             *self = copy;
         }
-        let own = Arc::get_mut(&mut self.0).and_then(Held::bytes_mut);
-        own.expect("values that are not shared are their tensor's own")
+        self.own_bytes().expect("values that are not shared are their tensor's own")
+    }
+
+    /// The bytes for writing. `None` if another tensor shares them, or the tensor is hollow.
+    fn own_bytes(&mut self) -> Option<&mut [u8]> {
+        self.0.as_mut().and_then(Arc::get_mut).and_then(Held::bytes_mut)
+    }
+
+    fn held(&self) -> &Held {
+        self.0.as_ref().expect("a tensor has its values until it is dropped")
     }
 
     /// The element type.
     pub fn dtype(&self) -> DType {
-        self.0.dtype
+        self.held().dtype
     }
 
     /// The shape.
     pub fn shape(&self) -> Shape {
-        self.0.shape
+        self.held().shape
     }
 
     /// The size of the values \[bytes\], without any header; for a hollow tensor, of the values it
     /// stands for.
     pub fn byte_len(&self) -> usize {
-        self.0.byte_len()
+        self.held().byte_len()
     }
 
     /// Whether it is hollow: made where only shapes are computed, without values.
     pub fn is_hollow(&self) -> bool {
-        matches!(self.0.memory, Memory::None)
+        matches!(self.held().memory, Memory::None)
     }
 
     /// The raw little-endian bytes of the values; empty for a hollow tensor.
     pub fn bytes(&self) -> &[u8] {
-        self.0.bytes()
+        self.held().bytes()
     }
 
     /// The values in row-major order.
@@ -288,7 +299,7 @@ impl Tensor {
 
     /// Whether another tensor shares the values, so that writing to them would copy them first.
     pub(crate) fn is_shared(&mut self) -> bool {
-        !self.is_hollow() && Arc::get_mut(&mut self.0).and_then(Held::bytes_mut).is_none()
+        !self.is_hollow() && self.own_bytes().is_none()
     }
 
     /// Copies the values if another tensor shares them: to write to them takes no more memory then.
@@ -315,6 +326,14 @@ impl Tensor {
     }
 }
 
+impl Drop for Tensor {
+    fn drop(&mut self) {
+        if let Some(held) = self.0.take() {
+            Held::release(held);
+        }
+    }
+}
+
 impl<T: Element, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Tensor {
     fn from(array: ndarray::Array<T, D>) -> Self {
         let shape = Shape::new(array.shape());
@@ -335,7 +354,7 @@ impl PartialEq for Tensor {
     /// Two hollow tensors of one type and shape are equal.
     fn eq(&self, other: &Self) -> bool {
         let is_alike = self.is_hollow() == other.is_hollow() && self.dtype() == other.dtype();
-        is_alike && self.0.shape == other.0.shape && self.bytes() == other.bytes()
+        is_alike && self.held().shape == other.held().shape && self.bytes() == other.bytes()
     }
 }
 

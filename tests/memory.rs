@@ -260,14 +260,14 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions, counted_by }
     };
     let run = |master| {
-        WorkerMessage::RunGraph(Box::new(StepOrder {
+        WorkerMessage::RunGraph(StepOrder {
             step: step(master),
             graph: graph(master),
             feeds: value().into_iter().collect(),
             origin: None,
             is_traced: false,
             next: None,
-        }))
+        })
     };
     let done = MasterMessage::GraphDone {
         step: step(unknown),
@@ -406,14 +406,14 @@ async fn fails_the_step_of_a_packed_value_that_asks_for_too_much() -> Result<()>
     };
     let step = |number| StepId { master: 7, number, trains: false };
     let run = |number| {
-        WorkerMessage::RunGraph(Box::new(StepOrder {
+        WorkerMessage::RunGraph(StepOrder {
             step: step(number),
             graph,
             feeds: [].into_iter().collect(),
             origin: None,
             is_traced: false,
             next: None,
-        }))
+        })
     };
     let packed = Packed::Bf16(Tensor::zeros(DType::BF16, [20 << 20])); // 40 MiB that become 80
     let value = |number| WorkerMessage::PackedTensors {

@@ -314,7 +314,7 @@ fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
     let causes = [(Cause::ServerCard, 6.0), (Cause::Compute, 4.0)];
     let one = limited(&causes, &["ps:3"]).limit().unwrap();
     assert!(one.starts_with("limited by ps:3's part, 60 % of the time"), "{one}");
-    assert!(one.contains("the run is about 30 % shorter): more parameter servers"), "{one}");
+    assert!(one.contains("the run about 30 % shorter): more parameter servers"), "{one}");
     let causes = [(Cause::ServerCard, 5.4), (Cause::Stragglers, 2.6), (Cause::Latency, 2.0)];
     let half = limited(&causes, &["ps:1"]);
     let path = half.critical_path.unwrap();

@@ -38,7 +38,7 @@ pub(crate) enum MasterMail {
     /// Session: the graph has grown to this.
     ExtendSession { session: SessionId, graph: Arc<GraphDef> },
     /// Session: run a step.
-    RunStep(Box<RunStep>),
+    RunStep(RunStep),
     /// Session: feed and fetch a part of a step in pieces.
     RunPiece(RunPiece),
     /// Session: a step in pieces is given up.

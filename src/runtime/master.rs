@@ -274,7 +274,7 @@ impl Receive for Master {
                     session.graph = graph;
                 }
             }
-            MasterMail::RunStep(run) => self.run_step(*run, context),
+            MasterMail::RunStep(run) => self.run_step(run, context),
             MasterMail::RunPiece(piece) => self.run_piece(piece),
             MasterMail::GiveUpPieces { session, handle } => self.give_up_pieces(session, handle),
             MasterMail::CloseSession { session, error } => self.close_session(session, &error),

@@ -105,7 +105,8 @@ pub type Values = SmallVec<[Tensor; 2]>;
 /// A message between tasks, for one of the receiver's actors.
 ///
 /// It is moved from list to list some ten times on its way, and stays small for that: what is large
-/// and comes once a step, or in place of values, is behind a pointer.
+/// and comes seldom is behind a pointer. What comes with every step is not, since that would be
+/// memory a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum PeerMessage {
     /// For the master.
@@ -215,7 +216,7 @@ pub enum WorkerMessage {
     /// Master: run a partition. Answered by [`MasterMessage::GraphDone`].
     RunGraph(
         /// What to run.
-        Box<StepOrder>,
+        StepOrder,
     ),
     /// Master: run a partition whose feeds come later, with `Feed`. Each fetch is told by
     /// [`MasterMessage::Fetched`] as soon as it is there, before the [`MasterMessage::GraphDone`].

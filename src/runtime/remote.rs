@@ -331,7 +331,7 @@ impl Receive for RemoteMaster {
                 }
                 self.extend(session, context);
             }
-            MasterMail::RunStep(run) => self.run_step(*run, context),
+            MasterMail::RunStep(run) => self.run_step(run, context),
             MasterMail::RunPiece(piece) => self.run_piece(piece, context),
             MasterMail::GiveUpPieces { session, handle } => {
                 self.give_up_pieces(session, handle, context);

@@ -66,10 +66,11 @@ pub(crate) struct StateRequest {
 }
 
 /// The effect of an operation on a task's state.
-///
-/// What changes a variable is behind a pointer: a step reads as often, and a read is moved from
-/// list to list.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a request is moved into the list of its turn; a box would be memory a step"
+)]
 pub(crate) enum Action {
     /// Gives the value, and the version if a mode asks for it.
     Read {
@@ -88,9 +89,9 @@ pub(crate) enum Action {
     Await(VariableId),
     Assign(VariableId, Tensor),
     AssignAdd(VariableId, Tensor),
-    Apply(Box<ApplyGradient>),
+    Apply(ApplyGradient),
     Begin(Begin),
-    Commit(Box<Commit>),
+    Commit(Commit),
     /// Waits until all other workers are held between two of their steps.
     PutUpFence {
         global_step: VariableId,
@@ -137,8 +138,9 @@ impl Action {
     /// is taken.
     pub(crate) fn originate(&mut self, step: Taken) {
         match self {
-            Self::Apply(apply) => apply.taken = Some(step),
-            Self::Commit(commit) => commit.taken = Some(step),
+            Self::Apply(ApplyGradient { taken, .. }) | Self::Commit(Commit { taken, .. }) => {
+                *taken = Some(step)
+            }
             Self::OnResource(asked) => asked.taken = Some(step),
             Self::Read { origin, .. } | Self::Gather { origin, .. } => *origin = Some(step.origin),
             Self::IsInitialized(_)

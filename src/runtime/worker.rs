@@ -141,7 +141,7 @@ impl Worker {
                 self.deregister(&graphs, isolated)
             }
             WorkerMessage::RunGraph(order) => {
-                let StepOrder { step, graph, feeds, origin, is_traced, next } = *order;
+                let StepOrder { step, graph, feeds, origin, is_traced, next } = order;
                 let next = next.map(|number| StepId { number, ..step });
                 let feeds = Some(feeds);
                 self.run_graph(from, Order { step, graph, feeds, origin, is_traced, next })

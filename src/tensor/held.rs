@@ -1,9 +1,15 @@
-//! What the clones of a tensor share: element type, shape, and the memory of the values.
+//! What the clones of a tensor share: element type, shape, and the memory of the values. What the
+//! last clone leaves is used again, so that a steady step allocates nothing.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::buffer::{Buffer, LINE};
-use super::{DType, Shape};
+use super::{DType, Shape, Tensor};
+
+/// The most that are kept to be used again.
+const KEPT: usize = 4096;
+
+static SPARE: Mutex<Vec<Arc<Held>>> = Mutex::new(Vec::new());
 
 /// An element type, a shape and the values. A tensor is a pointer to one, so that a message or an
 /// envelope that holds tensors stays small.
@@ -18,12 +24,29 @@ pub(super) enum Memory {
     /// In a buffer of their own.
     Own(Buffer),
     /// In the buffer of `whole`, from the byte `begin` on.
-    Part { whole: Arc<Held>, begin: usize },
+    Part { whole: Tensor, begin: usize },
     /// Nowhere: the tensor is hollow.
     None,
 }
 
 impl Held {
+    pub(super) fn new(dtype: DType, shape: Shape, memory: Memory) -> Arc<Self> {
+        let new = Self { dtype, shape, memory };
+        let Some(mut held) = spare().pop() else { return Arc::new(new) };
+        *Arc::get_mut(&mut held).expect("nobody holds what is spare") = new;
+        held
+    }
+
+    /// A tensor of it is dropped: the last one gives up the memory.
+    pub(super) fn release(mut held: Arc<Self>) {
+        let Some(own) = Arc::get_mut(&mut held) else { return };
+        own.memory = Memory::None;
+        let mut spare = spare();
+        if spare.len() < KEPT {
+            spare.push(held);
+        }
+    }
+
     /// The length of the values \[bytes\].
     pub(super) fn byte_len(&self) -> usize {
         self.shape.bytes_of(self.dtype)
@@ -43,24 +66,27 @@ impl Held {
         let len = self.byte_len();
         match &mut self.memory {
             Memory::Own(buffer) => Some(buffer.bytes_mut()),
-            Memory::Part { whole, begin } => {
-                let whole = Arc::get_mut(whole).and_then(Self::bytes_mut)?;
-                Some(&mut whole[*begin..][..len])
-            }
+            Memory::Part { whole, begin } => Some(&mut whole.own_bytes()?[*begin..][..len]),
             Memory::None => None,
         }
     }
+}
 
-    /// The memory of the values from the byte `begin` of `whole` on, without a copy. `None` if they
-    /// don't begin on a cache line, as all tensors do, or `whole` is hollow.
-    pub(super) fn part(whole: &Arc<Self>, begin: usize) -> Option<Memory> {
-        match &whole.memory {
+impl Memory {
+    /// That of the values from the byte `begin` of `whole` on, without a copy. `None` if they don't
+    /// begin on a cache line, as all tensors do, or `whole` is hollow.
+    pub(super) fn part(whole: &Tensor, begin: usize) -> Option<Self> {
+        match &whole.held().memory {
             _ if !begin.is_multiple_of(LINE) => None,
-            Memory::Own(_) => Some(Memory::Part { whole: Arc::clone(whole), begin }),
-            Memory::Part { whole, begin: own } => {
-                Some(Memory::Part { whole: Arc::clone(whole), begin: own + begin })
+            Self::Own(_) => Some(Self::Part { whole: whole.clone(), begin }),
+            Self::Part { whole, begin: own } => {
+                Some(Self::Part { whole: whole.clone(), begin: own + begin })
             }
-            Memory::None => None,
+            Self::None => None,
         }
     }
+}
+
+fn spare() -> MutexGuard<'static, Vec<Arc<Held>>> {
+    SPARE.lock().expect("nothing panics while it holds the list")
 }

@@ -230,7 +230,7 @@ impl Session {
     }
 
     fn send(&self, run: RunStep) {
-        tell(&self.target.master, MasterMail::RunStep(Box::new(run)));
+        tell(&self.target.master, MasterMail::RunStep(run));
     }
 
     /// When a step has to have ended that begins now, with `own` as its own limit.

@@ -48,7 +48,7 @@ fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
 fn run(step: StepId, graph: GraphHandle) -> PeerMessage {
     let (feeds, origin) = (smallvec![], None);
     let order = StepOrder { step, graph, feeds, origin, is_traced: false, next: None };
-    WorkerMessage::RunGraph(Box::new(order)).into()
+    WorkerMessage::RunGraph(order).into()
 }
 
 fn leave(worker: u32) -> PeerMessage {

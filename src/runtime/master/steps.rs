@@ -78,14 +78,14 @@ impl Master {
                 part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
             self.link.send(
                 part.peer,
-                WorkerMessage::RunGraph(Box::new(StepOrder {
+                WorkerMessage::RunGraph(StepOrder {
                     step,
                     graph: part.graph,
                     feeds,
                     origin: run.origin,
                     is_traced: run.is_traced,
                     next,
-                })),
+                }),
             );
         }
         let mut fetches = smallvec![None; run.request.fetches.len()];

@@ -139,14 +139,14 @@ fn messages() -> Vec<PeerMessage> {
     let registered = some_partitions().into_iter().map(register);
     let to_workers = [
         WorkerMessage::DeregisterGraphs { graphs: vec![graph; 3], isolated: None },
-        WorkerMessage::RunGraph(Box::new(StepOrder {
+        WorkerMessage::RunGraph(StepOrder {
             step,
             graph,
             origin: Some(Origin { owner: Some(4), training: 5, number: 6, is_again: true }),
             feeds: smallvec![value.clone(), Tensor::scalar(true)],
             is_traced: true,
             next: Some(8),
-        })),
+        }),
         WorkerMessage::RunInPieces { step, graph },
         WorkerMessage::Feed { step, graph, feeds: vec![(2, value.clone())] },
         WorkerMessage::Tensors {

@@ -24,7 +24,7 @@ use crate::runtime::state::{ApplyGradient, StateValues, Ticket, VariableId};
 
 impl ParameterServer {
     /// Applies a gradient at once, or offers it to the round of its variable.
-    pub(super) fn apply(&mut self, ticket: Ticket, apply: Box<ApplyGradient>) {
+    pub(super) fn apply(&mut self, ticket: Ticket, apply: ApplyGradient) {
         let stored = self.store.get_mut(apply.variables[0]);
         if let Err(error) = stored.check_gradient(&apply.gradient) {
             return self.answer(ticket, Err(error));
@@ -39,8 +39,8 @@ impl ParameterServer {
                 }
                 self.apply_alone(ticket, &apply, correction);
             }
-            Treatment::Collect { place, waits } => self.offer(ticket, *apply, Some(place), waits),
-            Treatment::Drop => self.offer(ticket, *apply, None, false),
+            Treatment::Collect { place, waits } => self.offer(ticket, apply, Some(place), waits),
+            Treatment::Drop => self.offer(ticket, apply, None, false),
         }
     }
 

@@ -238,7 +238,7 @@ fn a_partial_run_that_is_given_up_while_its_plan_is_made_ready_is_waited_for_no_
             pieces: Some((5, set_up.reply())),
             reply: whole.reply(),
         };
-        tell(&worker.actors.master, MasterMail::RunStep(Box::new(run)));
+        tell(&worker.actors.master, MasterMail::RunStep(run));
         let waiting = waits(&worker).await.join("\n");
         assert!(waiting.contains("ps:0 to make it ready"), "{waiting}");
         tell(&worker.actors.master, MasterMail::GiveUpPieces { session, handle: 5 });

@@ -164,7 +164,7 @@ impl FlowSession {
             pieces: None,
             reply: answer.reply(),
         };
-        tell(&self.master, MasterMail::RunStep(Box::new(step)));
+        tell(&self.master, MasterMail::RunStep(step));
         Ok(answer.await.ok_or_else(stopped)??.fetches)
     }
 }

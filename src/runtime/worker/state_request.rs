@@ -54,7 +54,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
             let variables = (0..node.variables.len()).map(variable).collect();
             let replica = replica.map(|one| plan.replica(one));
             let apply = apply_gradient(rule.clone(), *is_sparse, replica, variables, inputs)?;
-            Action::Apply(Box::new(apply))
+            Action::Apply(apply)
         }
         Op::BeginStep(replica) => Action::Begin(Begin {
             global_step: variable(0),
@@ -68,7 +68,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
                 false => None,
             };
             let (global_step, replica) = (variable(0), plan.replica(*replica));
-            Action::Commit(Box::new(Commit { global_step, replica, read, version, taken: None }))
+            Action::Commit(Commit { global_step, replica, read, version, taken: None })
         }
         Op::Fence(replica) => Action::PutUpFence { global_step: variable(0), replica: *replica },
         Op::LiftFence(replica) => Action::LiftFence { global_step: variable(0), replica: *replica },
