@@ -63,10 +63,7 @@ pub(super) fn build(
     origin: &str,
     text: Option<&str>,
 ) -> Result<Scenario, ScenarioError> {
-    let mut found = Mistakes::default();
-    let cluster = cluster(file.cluster, &mut found);
-    // Before anything is made for each task.
-    let mut found = check_size(&cluster, found, origin, text)?;
+    let (cluster, mut found) = cluster_of_size(file.cluster, origin, text)?;
     let count = |job: &str| cluster.get(job).map(Tasks::count);
     let way = file.program.all_reduce;
     let replicas = all_reduce::replicas(way, &file.replicas, &cluster, &mut found);
@@ -191,19 +188,21 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
     cluster
 }
 
-/// Fails if `cluster` has more tasks than any run can have; else, the mistakes `found` before.
-fn check_size(
-    cluster: &BTreeMap<String, Tasks>,
-    mut found: Mistakes,
+/// The cluster, with the mistakes in it. Fails at once if it has more tasks than any run can have:
+/// the rest of the scenario is made for each of them.
+fn cluster_of_size(
+    file: Option<BTreeMap<String, Tasks>>,
     origin: &str,
     text: Option<&str>,
-) -> Result<Mistakes, ScenarioError> {
+) -> Result<(BTreeMap<String, Tasks>, Mistakes), ScenarioError> {
+    let mut found = Mistakes::default();
+    let cluster = cluster(file, &mut found);
     let total: u64 = cluster.values().map(|tasks| u64::from(tasks.count())).sum();
     if total <= MOST_TASKS {
-        return Ok(found);
+        return Ok((cluster, found));
     }
     found.note("cluster", format!("{total} tasks are more than {MOST_TASKS}, the most of a run"));
-    found.settle(origin, text).map(|()| Mistakes::default())
+    found.settle(origin, text).map(|()| (cluster, Mistakes::default()))
 }
 
 /// Checks the `addresses` of the job at `path`: each is a `host:port` that no other task has.
