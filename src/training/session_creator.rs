@@ -1,6 +1,7 @@
 //! Creates a session whose variables have values for a monitored session: the chief initializes or
 //! restores them, the other workers wait for that.
 
+mod start;
 mod waiting;
 
 use std::cell::Cell;
@@ -21,6 +22,7 @@ use super::scaffold::{Finalized, Known};
 use super::session::Session;
 use super::task::Task;
 use crate::checkpoint::Restored;
+use start::{Start, Values};
 
 /// The time between two looks at a condition of the program's own. The runtime's own conditions
 /// need no polling.
@@ -53,11 +55,34 @@ pub(super) struct Created {
     pub(super) restored: Option<u64>,
 }
 
-/// The shared variables without values, and the progress of the training.
+/// The shared variables without values, and what is known of the values of all.
 struct Found<'a> {
     missing: Vec<&'a Known>,
-    /// None if the global step has no value.
-    global_step: Option<u64>,
+    values: Values,
+}
+
+impl Found<'_> {
+    /// What is lost of the values of a training that was at `global_step`.
+    fn loss(&self, global_step: u64) -> String {
+        let Some(variable) = self.missing.first() else {
+            let now = self.values.global_step.unwrap_or(0);
+            return format!("the global step went back from {global_step} to {now}");
+        };
+        let on = variable.task.as_ref().map_or_else(String::new, |task| format!(" on {task}"));
+        format!("`{}`{on} has no value any more", variable.name)
+    }
+
+    /// The error of a chief that finds a training whose values are lost.
+    fn not_restored(&self) -> Error {
+        let (step, missing) = (self.values.global_step.unwrap_or(0), self.missing[0]);
+        let message = format!(
+            "the training is at global step {step}, but `{}` has no value: its task has come back \
+             without its variables, and no checkpoint to restore",
+            missing.name
+        );
+        let error = Error::new(Code::VariablesLost, message);
+        missing.task.iter().fold(error, Error::on)
+    }
 }
 
 impl SessionCreator {
@@ -84,30 +109,23 @@ impl SessionCreator {
         let session = self.session(self.task.patience().recovery).await?;
         let found = self.find(&session).await?;
         self.meet_helpers(&session).await?;
-        let gone = found.missing.first().map(|variable| {
-            let on = variable.task.as_ref().map_or_else(String::new, |task| format!(" on {task}"));
-            format!("`{}`{on} has no value any more", variable.name)
-        });
-        let gone = gone.or_else(|| {
-            let now =
-                found.global_step.filter(|now| *now < global_step && self.checkpoints.is_none())?;
-            Some(format!("the global step went back from {global_step} to {now}"))
-        });
-        let Some(what) = gone else {
+        let (values, keeps_checkpoints) = (found.values, self.checkpoints.is_some());
+        if !values.are_lost(global_step, keeps_checkpoints) {
             // A worker that was lost when the training went back may not have heard of it.
-            let now = found.global_step.unwrap_or(0);
+            let now = values.global_step.unwrap_or(0);
             let restored = Some(now).filter(|now| *now < global_step);
             return self.with_own_values(session, now, restored).await;
-        };
-        let is_untrained = global_step.max(found.global_step.unwrap_or(0)) == 0;
+        }
+        let what = found.loss(global_step);
         if self.task.is_chief() {
-            return match self.latest().await? {
-                Some(checkpoint) => self.go_back(global_step, root, &what, checkpoint).await,
-                None if is_untrained => self.begin_anew(found).await,
-                None => Err(lost_values(root, &what)),
+            let newest = self.latest().await?;
+            return match (values.start_again(global_step, newest.is_some()), newest) {
+                (Start::BeginAnew, _) => self.begin_anew(found).await,
+                (_, Some(checkpoint)) => self.go_back(global_step, root, &what, checkpoint).await,
+                (_, None) => Err(lost_values(root, &what)),
             };
         }
-        if self.checkpoints.is_none() && !is_untrained {
+        if values.start_again(global_step, keeps_checkpoints) == Start::Lost {
             return Err(lost_values(root, &what));
         }
         let chief = self.task.chief();
@@ -124,51 +142,37 @@ impl SessionCreator {
         Ok(session)
     }
 
-    /// The chief's part: continues a training whose variables have values; else restores the newest
-    /// checkpoint; else initializes the variables.
+    /// The chief's part: gives the variables their values, as [`Values::start`] decides.
     async fn prepare(&self, session: Session) -> Result<Created> {
         let found = self.find(&session).await?;
-        let is_whole = found.missing.is_empty() && !self.scaffold.is_half_initialized();
-        let live = found.global_step.filter(|_| is_whole);
-        let mut newest = match self.latest().await {
-            Err(error) if error.code == Code::DataLoss && live.is_some_and(|live| live > 0) => {
+        let values = found.values;
+        let newest = match self.latest().await {
+            Err(error)
+                if error.code == Code::DataLoss && values.live().is_some_and(|live| live > 0) =>
+            {
                 tracing::warn!(%error, "going on from the variables, which have their values");
                 None
             }
             latest => latest?,
         };
-        if let Some(checkpoint) =
-            newest.take_if(|checkpoint| live.is_none_or(|live| live < checkpoint.global_step))
-        {
-            if found.missing.len() < self.scaffold.shared.len() {
-                self.clear().await?;
+        match values.start(newest.as_ref().map(|checkpoint| checkpoint.global_step)) {
+            Start::Restore => {
+                if values.are_there() {
+                    self.clear().await?;
+                }
+                self.restore(newest.expect("a start restores a checkpoint that is there")).await
             }
-            return self.restore(checkpoint).await;
-        }
-        if let Some(live) = live {
-            if let Some(checkpoint) = &newest {
-                // An earlier life may have restored it, and died before all workers had their own.
-                own_values::publish(&self.task, &self.graph, checkpoint);
+            Start::GoOn(live) => {
+                if let Some(checkpoint) = &newest {
+                    // An earlier life may have restored it, and died before all workers had theirs.
+                    own_values::publish(&self.task, &self.graph, checkpoint);
+                }
+                self.ready(session, live, None).await
             }
-            return self.ready(session, live, None).await;
+            Start::BeginAnew => self.begin_anew(found).await,
+            Start::Initialize => self.initialize(session, &found.missing).await,
+            Start::Lost => Err(found.not_restored()),
         }
-        if let (Some(step), Some(missing)) =
-            (found.global_step.filter(|step| *step > 0), found.missing.first())
-        {
-            let message = format!(
-                "the training is at global step {step}, but `{}` has no value: its task has come \
-                 back without its variables, and no checkpoint to restore",
-                missing.name
-            );
-            let error = Error::new(Code::VariablesLost, message);
-            return Err(missing.task.iter().fold(error, Error::on));
-        }
-        let is_a_part_lost =
-            !found.missing.is_empty() && found.missing.len() < self.scaffold.shared.len();
-        if is_a_part_lost {
-            return self.begin_anew(found).await;
-        }
-        self.initialize(session, &found.missing).await
     }
 
     /// Gives all variables their first values, even those that have values: these may have had
@@ -355,6 +359,12 @@ impl SessionCreator {
         }
         let global_step =
             if has_step { Some(self.scaffold.global_step(session).await?) } else { None };
-        Ok(Found { missing, global_step })
+        let values = Values {
+            missing: missing.len(),
+            shared: shared.len(),
+            global_step,
+            is_half_initialized: self.scaffold.is_half_initialized(),
+        };
+        Ok(Found { missing, values })
     }
 }
