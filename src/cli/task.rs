@@ -21,6 +21,7 @@ use crate::live::{Board, Meter};
 use crate::report::{Report, World};
 use crate::runtime::{Host, Traffic};
 use crate::say::say;
+use crate::tape::Recorder;
 use crate::tensor::set_memory_limit;
 use crate::training::{Recording, SharedRecording, run_to_end, train};
 use crate::transport::RunId;
@@ -55,10 +56,11 @@ pub(super) fn run(
         true => model_of(std::slice::from_ref(&trial), &train),
         false => model_of(std::slice::from_ref(&trial), trainer),
     };
+    let assignment = Assignment::new(args, quiet, &trial, &seat, control);
     if args.built_in {
-        return attend((args, quiet), (&trial, report), (config, seat), control, &train);
+        return assignment.attend(seat, config, report, &train);
     }
-    attend((args, quiet), (&trial, report), (config, seat), control, trainer)
+    assignment.attend(seat, config, report, trainer)
 }
 
 /// The only one of `trials`; an error if there are several.
@@ -70,71 +72,187 @@ fn only(mut trials: Vec<Trial>) -> Result<Trial, Failure> {
     Err(ExperimentError::SeveralRuns { runs }.into())
 }
 
-/// Takes part in the run, to its end or until it is asked to stop, and reports the result.
-fn attend(
-    (args, quiet): (&TaskArgs, bool),
-    (trial, empty): (&Trial, Report),
-    (config, seat): (RunConfig, Seat),
+/// A task of a run, and what the command asks of it.
+struct Assignment<'a> {
+    args: &'a TaskArgs,
+    quiet: bool,
+    trial: &'a Trial,
+    task: TaskName,
+    /// The connection to the launcher, if there is one.
     control: Option<Control>,
-    trainer: &impl Trainer,
-) -> Result<ExitCode, Failure> {
-    let launcher = control.as_ref().map(Control::try_clone).transpose()?.map(Control::into_stream);
-    let stop = StopRequest::listen(launcher)?;
-    let clock = WallClock::new();
-    let has_results = seat.is_chief() || seat.task().role() == Role::Evaluator;
-    let reports = has_results && control.is_none(); // a launcher does it for its tasks
-    let is_measured_elsewhere = seat.cluster().evaluator().is_some() && seat.is_chief();
-    let task = seat.task().clone();
-    if let Some(control) = &control {
-        let (now, date) = (clock.now().0, clock.date().as_nanos() as u64);
-        control.tell_and_wait(&Event::Hello { now, date });
-    }
-    let live = Live::start(args.metrics, args.dashboard.address)?;
-    let board = board(live.as_ref(), args, trial, &seat);
-    let progress = reports.then(|| Progress::of(trial, quiet));
-    let recording = recording((trial, &task), progress, board.clone());
-    let busy_poll = args.busy_poll.0;
-    let (encoding, devices) = (trial.cluster.encoding, trial.cluster.devices);
-    let recorder = match &args.record {
-        Some(folder) => Some(trial.recorder(&seat, clock, folder)?),
-        None => None,
-    };
-    let own = recorder.clone();
-    let (shown, sent) = (board.clone(), Rc::<Cell<Traffic>>::default());
-    let counted = Rc::clone(&sent);
-    let member = Member { seat, encoding, devices, busy_poll, clock, recorder: own, board, sent };
-    let telling = telling(control.as_ref(), counted, shown.clone().zip(Some(task.clone())))?;
-    let program = |host: Host| {
-        telling(&recording);
-        let task = trial.deployed_checkpoints().and_then(|checkpoints| {
-            let stores = (checkpoints, Stores::Lasting);
-            trial.task((host.server, host.clock), stores, &recording, Some(config))
-        });
-        run_to_end(task.map(|task| (task.clone(), trainer(task))))
-    };
-    let outcome = deployment::run(member, stop, program)?;
-    let TaskOutcome { result, stopped, ended, sent } = outcome;
-    let recording = recording.finish();
-    if let Some(recorder) = recorder {
-        let weights = recording.ending.and_then(|ending| ending.weights_digest);
-        recorder.end(weights, result.as_ref().err().map(ToString::to_string));
-    }
-    if let Some(control) = &control {
-        if let Some(board) = &shown {
-            control.show_once(board, &task);
+    /// Whether this process reports the result.
+    reports: bool,
+    /// Whether an evaluator decides if the target is reached, and not this task.
+    is_measured_elsewhere: bool,
+}
+
+/// What records and shows a task while it runs.
+struct Instruments {
+    clock: WallClock,
+    board: Option<Arc<Board>>,
+    recording: SharedRecording,
+    recorder: Option<Recorder>,
+    /// Counts what the task sends.
+    sent: Rc<Cell<Traffic>>,
+    _live: Option<Live>,
+}
+
+impl<'a> Assignment<'a> {
+    fn new(
+        args: &'a TaskArgs,
+        quiet: bool,
+        trial: &'a Trial,
+        seat: &Seat,
+        control: Option<Control>,
+    ) -> Self {
+        let has_results = seat.is_chief() || seat.task().role() == Role::Evaluator;
+        Self {
+            args,
+            quiet,
+            trial,
+            task: seat.task().clone(),
+            reports: has_results && control.is_none(), // a launcher does it for its tasks
+            is_measured_elsewhere: seat.cluster().evaluator().is_some() && seat.is_chief(),
+            control,
         }
-        control.tell(&Event::Recorded { part: Part::new(&recording), sent });
-        control.tell_and_wait(&Event::Ended { now: ended.0 });
     }
-    let result = result.map_err(|error| Failure::Task { run: trial.name.clone(), error });
-    unless_unsaved(result, &recording, stopped)?;
-    let observed = Observed::deployed(ended, [(task, sent)].into());
-    let observed = match control {
-        Some(_) => observed,
-        None => observed.without(&trial.cluster.faults.list),
-    };
-    let attended = Attended { recording, observed, stopped, reports, is_measured_elsewhere };
-    attended.conclude(args, (trial, empty))
+
+    /// Takes part in the run, to its end or until it is asked to stop, and reports the result in
+    /// the report, which is `empty` so far.
+    fn attend(
+        self,
+        seat: Seat,
+        config: RunConfig,
+        empty: Report,
+        trainer: &impl Trainer,
+    ) -> Result<ExitCode, Failure> {
+        let launcher = self.control.as_ref().map(Control::stream).transpose()?;
+        let stop = StopRequest::listen(launcher)?;
+        let instruments = self.prepare(&seat)?;
+        let outcome = self.run(&instruments, seat, config, stop, trainer)?;
+        let recording = instruments.recording.clone().finish();
+        if let Some(recorder) = &instruments.recorder {
+            let weights = recording.ending.and_then(|ending| ending.weights_digest);
+            recorder.end(weights, outcome.result.as_ref().err().map(ToString::to_string));
+        }
+        self.tell_the_end(&instruments, &recording, &outcome);
+        let TaskOutcome { result, stopped, ended, sent } = outcome;
+        let result = result.map_err(|error| Failure::Task { run: self.trial.name.clone(), error });
+        unless_unsaved(result, &recording, stopped)?;
+        let observed = Observed::deployed(ended, [(self.task.clone(), sent)].into());
+        let observed = match self.control {
+            Some(_) => observed,
+            None => observed.without(&self.trial.cluster.faults.list),
+        };
+        self.conclude(empty, &recording, &observed, stopped)
+    }
+
+    /// Tells the launcher of this process, and makes what records and shows the task in `seat`.
+    fn prepare(&self, seat: &Seat) -> Result<Instruments, Failure> {
+        let Self { args, trial, .. } = self;
+        let clock = WallClock::new();
+        if let Some(control) = &self.control {
+            let (now, date) = (clock.now().0, clock.date().as_nanos() as u64);
+            control.tell_and_wait(&Event::Hello { now, date });
+        }
+        let live = Live::start(args.metrics, args.dashboard.address)?;
+        let board = board(live.as_ref(), args, trial, seat);
+        let progress = self.reports.then(|| Progress::of(trial, self.quiet));
+        let recording = recording(trial, &self.task, progress, board.clone());
+        let recorder = match &args.record {
+            Some(folder) => Some(trial.recorder(seat, clock, folder)?),
+            None => None,
+        };
+        let sent = Rc::default();
+        Ok(Instruments { clock, board, recording, recorder, sent, _live: live })
+    }
+
+    /// Runs the task's server and program.
+    fn run(
+        &self,
+        instruments: &Instruments,
+        seat: Seat,
+        config: RunConfig,
+        stop: StopRequest,
+        trainer: &impl Trainer,
+    ) -> Result<TaskOutcome<()>, Failure> {
+        let trial = self.trial;
+        let member = Member {
+            seat,
+            encoding: trial.cluster.encoding,
+            devices: trial.cluster.devices,
+            busy_poll: self.args.busy_poll.0,
+            clock: instruments.clock,
+            recorder: instruments.recorder.clone(),
+            board: instruments.board.clone(),
+            sent: Rc::clone(&instruments.sent),
+        };
+        let program = |host: Host| {
+            self.keep_telling(instruments);
+            let task = trial.deployed_checkpoints().and_then(|checkpoints| {
+                let stores = (checkpoints, Stores::Lasting);
+                let recording = &instruments.recording;
+                trial.task((host.server, host.clock), stores, recording, Some(config))
+            });
+            run_to_end(task.map(|task| (task.clone(), trainer(task))))
+        };
+        Ok(deployment::run(member, stop, program)?)
+    }
+
+    /// Tells the launcher, if there is one, that the actors run, and what the task records, sends
+    /// and shows.
+    fn keep_telling(&self, instruments: &Instruments) {
+        let Some(control) = &self.control else { return };
+        let Instruments { board, recording, sent, .. } = instruments;
+        actix_rt::spawn(control.clone().beat());
+        actix_rt::spawn(control.clone().record(recording.clone(), Rc::clone(sent)));
+        if let Some(board) = board {
+            actix_rt::spawn(control.clone().show(Arc::clone(board), self.task.clone()));
+        }
+    }
+
+    /// Tells the launcher, if there is one, what it has yet to hear, and that the task has ended.
+    fn tell_the_end<T>(
+        &self,
+        instruments: &Instruments,
+        recording: &Recording,
+        outcome: &TaskOutcome<T>,
+    ) {
+        let Some(control) = &self.control else { return };
+        if let Some(board) = &instruments.board {
+            control.show_once(board, &self.task);
+        }
+        control.tell(&Event::Recorded { part: Part::new(recording), sent: outcome.sent });
+        control.tell_and_wait(&Event::Ended { now: outcome.ended.0 });
+    }
+
+    /// Reports the result of a part in the run that did not fail, where that is due, and decides
+    /// the exit code. `stopped` is that of the request to stop, if there was one.
+    fn conclude(
+        &self,
+        empty: Report,
+        recording: &Recording,
+        observed: &Observed,
+        stopped: Option<ExitCode>,
+    ) -> Result<ExitCode, Failure> {
+        let is_unsaved = recording.is_unsaved();
+        let is_empty = recording.log.is_empty() && recording.evaluations.is_empty();
+        let has_begun = !is_empty || stopped.is_none();
+        let code = if recording.is_after_the_end {
+            ExitCode::Done
+        } else if self.reports && has_begun {
+            report(self.args, self.trial, empty, recording, observed)?
+        } else if is_unsaved {
+            ExitCode::Unwritable
+        } else {
+            ExitCode::Done
+        };
+        if code == ExitCode::TargetNotReached && self.is_measured_elsewhere {
+            return Ok(stopped.unwrap_or(ExitCode::Done));
+        }
+        // A stop that loses steps is not one in good order.
+        Ok(stopped.filter(|_| !is_unsaved).unwrap_or(code))
+    }
 }
 
 /// The failure in `result`, unless the training has come to its end and lacks its last checkpoint
@@ -154,46 +272,6 @@ fn unless_unsaved<T>(
     }
 }
 
-/// A task's part in a run that did not fail.
-struct Attended {
-    recording: Recording,
-    observed: Observed,
-    /// The exit code of the request to stop, if there was one.
-    stopped: Option<ExitCode>,
-    /// Whether this process reports the result.
-    reports: bool,
-    /// Whether an evaluator decides if the target is reached, and not this task.
-    is_measured_elsewhere: bool,
-}
-
-impl Attended {
-    /// Reports the result, where that is due, and decides the exit code.
-    fn conclude(
-        self,
-        args: &TaskArgs,
-        (trial, empty): (&Trial, Report),
-    ) -> Result<ExitCode, Failure> {
-        let Self { recording, observed, stopped, reports, is_measured_elsewhere } = self;
-        let is_unsaved = recording.is_unsaved();
-        let is_empty = recording.log.is_empty() && recording.evaluations.is_empty();
-        let has_begun = !is_empty || stopped.is_none();
-        let code = if recording.is_after_the_end {
-            ExitCode::Done
-        } else if reports && has_begun {
-            report(args, (trial, empty), &recording, &observed)?
-        } else if is_unsaved {
-            ExitCode::Unwritable
-        } else {
-            ExitCode::Done
-        };
-        if code == ExitCode::TargetNotReached && is_measured_elsewhere {
-            return Ok(stopped.unwrap_or(ExitCode::Done));
-        }
-        // A stop that loses steps is not one in good order.
-        Ok(stopped.filter(|_| !is_unsaved).unwrap_or(code))
-    }
-}
-
 /// The board of the task, if somebody is to see its numbers.
 fn board(live: Option<&Live>, args: &TaskArgs, trial: &Trial, seat: &Seat) -> Option<Arc<Board>> {
     if live.is_none() && !args.shown {
@@ -207,30 +285,10 @@ fn board(live: Option<&Live>, args: &TaskArgs, trial: &Trial, seat: &Seat) -> Op
     Some(board)
 }
 
-/// Tells the launcher, if there is one, that the actors run, what is recorded and `sent`, and what
-/// `shown` shows of its task.
-fn telling(
-    control: Option<&Control>,
-    sent: Rc<Cell<Traffic>>,
-    shown: Option<(Arc<Board>, TaskName)>,
-) -> Result<impl FnOnce(&SharedRecording) + use<>, Failure> {
-    let clone = |it: &Control| -> Result<_, Failure> {
-        Ok((it.try_clone()?, it.try_clone()?, it.try_clone()?))
-    };
-    let clones = control.map(clone).transpose()?;
-    Ok(move |recording: &SharedRecording| {
-        let Some((beating, recorded, showing)) = clones else { return };
-        actix_rt::spawn(beating.beat());
-        actix_rt::spawn(recorded.record(recording.clone(), sent));
-        if let Some((board, task)) = shown {
-            actix_rt::spawn(showing.show(board, task));
-        }
-    })
-}
-
 /// The recording of the task: it shows its steps as `progress`, and on `board`.
 fn recording(
-    (trial, task): (&Trial, &TaskName),
+    trial: &Trial,
+    task: &TaskName,
     progress: Option<Progress>,
     board: Option<Arc<Board>>,
 ) -> SharedRecording {
@@ -249,7 +307,8 @@ fn recording(
 /// measurements.
 fn report(
     args: &TaskArgs,
-    (trial, mut report): (&Trial, Report),
+    trial: &Trial,
+    mut report: Report,
     recording: &Recording,
     observed: &Observed,
 ) -> Result<ExitCode, Failure> {

@@ -60,8 +60,9 @@ pub(crate) enum Event {
 
 /// The connection to the launcher. It may stand still, as after Ctrl-Z: what is told now and then
 /// waits then until it has read what it was told before, and the task goes on.
+#[derive(Clone)]
 pub(crate) struct Control {
-    stream: UnixStream,
+    stream: Rc<UnixStream>,
     teller: Teller,
 }
 
@@ -85,14 +86,7 @@ impl Control {
 
     fn over(stream: UnixStream) -> io::Result<Self> {
         let teller = Teller::start(stream.try_clone()?)?;
-        Ok(Self { stream, teller })
-    }
-
-    /// Another handle to the same connection.
-    pub(crate) fn try_clone(&self) -> Result<Self, DeploymentError> {
-        let stream =
-            self.stream.try_clone().map_err(DeploymentError::system("talk to the launcher"))?;
-        Ok(Self { stream, teller: self.teller.clone() })
+        Ok(Self { stream: Rc::new(stream), teller })
     }
 
     /// Gives signs of life for as long as the actors' thread, on which this runs, is not stuck.
@@ -141,9 +135,9 @@ impl Control {
         }
     }
 
-    /// The stream, on which the launcher's end can be noticed.
-    pub(crate) fn into_stream(self) -> UnixStream {
-        self.stream
+    /// Another handle to the stream, on which the launcher's end can be noticed.
+    pub(crate) fn stream(&self) -> Result<UnixStream, DeploymentError> {
+        self.stream.try_clone().map_err(DeploymentError::system("talk to the launcher"))
     }
 
     /// Sends `event` to the launcher, without waiting until it is there.
