@@ -37,6 +37,7 @@ mod reply;
 mod server;
 mod state;
 mod target;
+mod training_state;
 mod worker;
 
 pub(crate) use checkpoint_news::Watched;

@@ -57,7 +57,7 @@ impl Asker {
 impl Asker {
     /// Actors that do not run.
     pub(crate) fn nobody() -> Self {
-        Self(Rc::new(Actors::new(crate::runtime::access::Access::nobody())))
+        Self(Rc::new(Actors::nobody()))
     }
 }
 

@@ -249,14 +249,14 @@ impl ParameterServer {
                 self.link.send(from, ParameterServerMessage::OwnValues(answer));
             }
             ParameterServerMessage::OwnValues(answer) => {
-                let is_chief = self.link.actors.chief.get() == Some(self.link.local());
+                let is_chief = self.link.actors.training.chief.get() == Some(self.link.local());
                 self.link.actors.own_values.hear(from, answer, is_chief);
             }
             ParameterServerMessage::WatchCheckpoints => {
-                self.link.actors.news.watched_by(from);
+                self.link.actors.training.news.watched_by(from);
                 self.link.send(from, ParameterServerMessage::CheckpointSaved);
             }
-            ParameterServerMessage::CheckpointSaved => self.link.actors.news.hear(from),
+            ParameterServerMessage::CheckpointSaved => self.link.actors.training.news.hear(from),
             ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {
                 self.note_incarnations(&incarnations);
                 self.reset(from, number, containers, within_training);

@@ -33,6 +33,7 @@ use crate::runtime::messages::PeerMessage;
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::processor::Processor;
 use crate::runtime::target::ServerTarget;
+use crate::runtime::training_state::TrainingState;
 use crate::runtime::worker::Worker;
 
 /// The world that a server lives in: its transport, its clock and its devices.
@@ -142,12 +143,8 @@ impl Server {
     /// A server in a world; its actors run, but it takes no messages of other tasks until started.
     pub fn new(def: ServerDef, world: ServerWorld) -> Self {
         let access = Access::new(&def.cluster, &world.transport);
-        let actors = Rc::new(Actors::new(access));
-        let has_servers = def.cluster.has_parameter_servers();
-        actors.has_servers.set(has_servers);
-        let holders = def.cluster.holders().into_iter();
-        let holders = holders.filter_map(|task| world.transport.resolve(&task));
-        actors.holders.replace(holders.collect());
+        let training = TrainingState::new(&def.cluster, &*world.transport);
+        let actors = Rc::new(Actors::new(access, training));
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
         let devices = world.devices.of_cluster(&def.cluster);
         let id = xxh3_64(

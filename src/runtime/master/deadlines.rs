@@ -161,7 +161,7 @@ impl Master {
 
     /// Whether this task is to stop, and there is no way to one of `peers`.
     fn is_hopeless(&self, peers: &[PeerId]) -> bool {
-        self.link.actors.stop_requested.get() && !self.are_reached(peers)
+        self.link.actors.training.is_stop_requested() && !self.are_reached(peers)
     }
 
     /// Whether there is a way to all `peers`.

@@ -160,7 +160,7 @@ impl Master {
     /// Whether a training can go on without `peer`: where there are parameter servers, they have
     /// its variables.
     fn is_dispensable(&self, peer: PeerId) -> bool {
-        self.link.actors.has_servers.get() && self.link.name(peer).is_of_workers()
+        self.link.actors.training.has_servers() && self.link.name(peer).is_of_workers()
     }
 
     /// Whether `reset` can go on without all that have not answered.

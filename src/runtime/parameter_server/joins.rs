@@ -14,7 +14,6 @@ use crate::units::Time;
 
 use super::ParameterServer;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::link::Actors;
 use crate::runtime::mail::{NOTICE, ParameterServerMail, Patience, Waiting};
 
 /// A program that waits until all workers have left.
@@ -100,10 +99,10 @@ impl ParameterServer {
     /// go with one that holds them, and so the training ends first: who uses it is told, and so are
     /// the others that hold some.
     fn is_to_stop(&self) -> bool {
-        let Actors { stop_requested, stopping, .. } = &*self.link.actors;
-        let (is_asked, is_unused) = (stop_requested.get(), self.joins.users.is_empty());
-        let holds_variables = self.link.actors.is_holder(self.link.local());
-        let is_told = is_asked || stopping.get().is_some();
+        let training = &self.link.actors.training;
+        let (is_asked, is_unused) = (training.is_stop_requested(), self.joins.users.is_empty());
+        let holds_variables = training.is_holder(self.link.local());
+        let is_told = is_asked || training.stopping().is_some();
         is_told && is_unused || is_asked && !holds_variables
     }
 
@@ -128,7 +127,7 @@ impl ParameterServer {
             self.members.is_expected(*worker) && !is_here
         };
         let others_train = || self.members.training(workers).next().is_some();
-        let is_chief_done = self.link.actors.chief_left.get() == Some(Leaving::Done);
+        let is_chief_done = self.link.actors.training.chief_left() == Some(Leaving::Done);
         let may_be_absent = is_chief_done && !others_train();
         let absent: BTreeSet<u32> = match may_be_absent {
             true => (0..workers).filter(is_absent).collect(),

@@ -64,7 +64,7 @@ impl ParameterServer {
         } else if variables > 0 {
             // Trainings in other containers go on.
             self.members.expect_all();
-            self.link.actors.training_over.set(false);
+            self.link.actors.training.is_over.set(false);
         }
     }
 

@@ -78,7 +78,7 @@ impl ParameterServer {
     /// Whether what the master of `from` trains here is its worker's own: where there are parameter
     /// servers, other workers train nothing here, and do not say here that they leave.
     fn is_own(&self, from: PeerId) -> bool {
-        from == self.link.local() && self.link.actors.has_servers.get()
+        from == self.link.local() && self.link.actors.training.has_servers()
     }
 
     /// Makes ready the partitions that waited and need not wait any longer.
@@ -187,10 +187,10 @@ impl ParameterServer {
     /// Goes on without the workers that are `lost`, and tells the parameter servers and the chief:
     /// one that has come back since may never have met them.
     fn tell_of_losses(&mut self, lost: Vec<u32>) {
-        let (local, chief) = (self.link.local(), self.link.actors.chief.get());
+        let (local, chief) = (self.link.local(), self.link.actors.training.chief.get());
         let mut hearers = self.other_holders();
-        let is_heard = chief == Some(local) || self.link.actors.is_holder(local);
-        if self.link.actors.has_servers.get() && is_heard {
+        let is_heard = chief == Some(local) || self.link.actors.training.is_holder(local);
+        if self.link.actors.training.has_servers() && is_heard {
             hearers.extend(chief.filter(|chief| *chief != local));
             let helpers = self.cluster.iter().flat_map(ClusterSpec::helpers);
             hearers.extend(helpers.filter_map(|task| self.link.resolve(&task)));
@@ -279,7 +279,7 @@ impl ParameterServer {
     /// Begins another training, in an epoch of its own: leftovers of the one before are dropped.
     pub(super) fn begin_anew(&mut self) {
         tracing::debug!(epoch = %self.members.epoch(), "another training begins");
-        self.link.actors.training_over.set(false);
+        self.link.actors.training.is_over.set(false);
         self.part.begin_anew();
         self.views.iter_mut().for_each(Views::begin_anew);
         self.snapshots.finish();

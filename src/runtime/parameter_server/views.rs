@@ -39,7 +39,8 @@ impl ParameterServer {
             self.part.forget_earlier_life(binding.from.0, incarnation);
         }
         let Some((task, incarnation)) = binding.counted_by.as_deref() else { return };
-        let holder = self.link.resolve(task).filter(|peer| self.link.actors.is_holder(*peer));
+        let holder =
+            self.link.resolve(task).filter(|peer| self.link.actors.training.is_holder(*peer));
         let Some(peer) = holder else { return };
         if self.part.forget_earlier_life(peer.0, *incarnation) {
             self.link.has_restarted(task, *incarnation);
@@ -171,7 +172,7 @@ impl ParameterServer {
     }
 
     pub(super) fn other_holders(&self) -> Vec<PeerId> {
-        let holders = self.link.actors.holders.borrow();
+        let holders = self.link.actors.training.holders();
         holders.iter().copied().filter(|holder| *holder != self.link.local()).collect()
     }
 
@@ -213,7 +214,7 @@ impl ParameterServer {
         else {
             return false;
         };
-        let has_servers = self.link.actors.has_servers.get();
+        let has_servers = self.link.actors.training.has_servers();
         let is_gone = |task: PeerId| {
             !has_servers && self.worker_at(task).is_some_and(|worker| out.contains(&worker))
         };

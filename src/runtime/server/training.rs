@@ -9,10 +9,10 @@ use crate::sync::Leaving;
 use crate::transport::PeerId;
 
 use crate::runtime::checkpoint_news::Watched;
-use crate::runtime::link::Parting;
 use crate::runtime::mail::{MasterMail, ParameterServerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{ParameterServerMessage, Places};
+use crate::runtime::training_state::Parting;
 
 use super::Server;
 
@@ -21,20 +21,19 @@ impl Server {
     /// was. Why not a list of the workers: each of N tasks would hold N.
     pub(crate) fn know_cluster(&self) {
         let cluster = &self.def.cluster;
-        self.actors.chief.set(cluster.workers().find_map(|task| self.link.resolve(&task)));
+        self.actors.training.chief.set(cluster.workers().find_map(|task| self.link.resolve(&task)));
         tell(&self.actors.parameter_server, ParameterServerMail::Cluster(cluster.clone()));
     }
 
     /// Whether the chief has said that the training is over.
     pub(crate) fn is_training_over(&self) -> bool {
-        self.actors.training_over.get()
+        self.actors.training.is_over.get()
     }
 
     /// Ends this task's training after the step that is under way; the other tasks go on. If this
     /// is a parameter server, they save its variables and end the training.
     pub fn request_stop(&self) {
-        self.actors.stop_requested.set(true);
-        self.actors.news.come();
+        self.actors.training.request_stop();
         self.actors.remotes.request_stop();
         tell(&self.actors.master, MasterMail::AlarmRings);
         if self.task().is_parameter_server() {
@@ -45,20 +44,18 @@ impl Server {
 
     /// The other task that was asked to stop and ends the training by that, if there is one.
     pub(crate) fn stopping(&self) -> Option<TaskName> {
-        let peer = self.actors.stopping.get().filter(|peer| *peer != self.link.local())?;
+        let peer = self.actors.training.stopping().filter(|peer| *peer != self.link.local())?;
         Some(self.link.name(peer)).filter(|_| !self.is_training_over())
     }
 
     /// Whether [`Server::request_stop`] was called.
     pub(crate) fn is_stop_requested(&self) -> bool {
-        self.actors.stop_requested.get()
+        self.actors.training.is_stop_requested()
     }
 
     /// Waits until the chief has said that the training is over.
     pub(crate) async fn training_is_over(&self) {
-        while !self.is_training_over() {
-            self.actors.end_of_training.notified().await;
-        }
+        self.actors.training.ended().await;
     }
 
     /// Whether this task has been connected to any other task.
@@ -82,26 +79,24 @@ impl Server {
 
     /// Why the chief has left the training, if it has.
     pub(crate) fn chief_left(&self) -> Option<Leaving> {
-        self.actors.chief_left.get()
+        self.actors.training.chief_left()
     }
 
     /// The number of times that variables of the task have been cleared.
     pub(crate) fn resets(&self) -> u64 {
-        self.actors.resets.get()
+        self.actors.training.resets()
     }
 
     /// Begins to train: announcements of an earlier end no longer hold.
     pub(crate) fn begin_training(&self) {
-        self.actors.parting.borrow_mut().clear();
-        self.actors.chief_left.set(None);
-        self.actors.training_over.set(false);
+        self.actors.training.begin();
     }
 
     /// Tells all tasks `message`, which is about the end of the training, and keeps it for those
     /// that are lost after it.
     pub(crate) fn broadcast(&self, message: &ParameterServerMessage) {
         let to = self.tell_all(message);
-        self.actors.parting.borrow_mut().push(Parting { message: message.clone(), to });
+        self.actors.training.keep(Parting { message: message.clone(), to });
     }
 
     /// Tells all tasks of the cluster `message`. That a worker leaves or is lost is for those alone
@@ -110,10 +105,11 @@ impl Server {
         use ParameterServerMessage::{Leave, Lost};
         let resolved = |task: TaskName| self.link.resolve(&task);
         let is_for_few = matches!(message, Leave { worker: 1.., .. } | Lost { .. })
-            && self.actors.has_servers.get();
+            && self.actors.training.has_servers();
         let few: Option<BTreeSet<PeerId>> = is_for_few.then(|| {
             let helpers = self.def.cluster.helpers().filter_map(resolved);
-            self.link.who_misses_a_worker().into_iter().chain(helpers).collect()
+            let missing = self.actors.training.who_misses_a_worker(self.link.local());
+            missing.into_iter().chain(helpers).collect()
         });
         let tell = |peer: &PeerId| self.link.send(*peer, message.clone());
         match &few {
@@ -148,7 +144,7 @@ impl Server {
     /// Asks the task of `chief` to say of each checkpoint that it is saved.
     pub(crate) fn watch_checkpoints(&self, chief: &TaskName) {
         if let Some(peer) = self.link.resolve(chief) {
-            self.actors.news.watch(peer);
+            self.actors.training.news.watch(peer);
             self.link.send(peer, ParameterServerMessage::WatchCheckpoints);
             self.link.flush();
         }
@@ -156,7 +152,7 @@ impl Server {
 
     /// Tells the tasks that watch this task's checkpoints that there is another one.
     pub(crate) fn tell_of_checkpoint(&self) {
-        for watcher in self.actors.news.watchers() {
+        for watcher in self.actors.training.news.watchers() {
             self.link.send(watcher, ParameterServerMessage::CheckpointSaved);
         }
         self.link.flush();
@@ -164,16 +160,16 @@ impl Server {
 
     /// How this task's watch over the chief's checkpoints stands.
     pub(crate) fn watched(&self) -> Watched {
-        self.actors.news.watched()
+        self.actors.training.news.watched()
     }
 
     /// The number of times that there was news of checkpoints, or of the end of the training.
     pub(crate) fn news(&self) -> u64 {
-        self.actors.news.count()
+        self.actors.training.news.count()
     }
 
     /// Waits until there is more news than `seen`.
     pub(crate) async fn news_after(&self, seen: u64) {
-        self.actors.news.after(seen).await;
+        self.actors.training.news.after(seen).await;
     }
 }

@@ -221,7 +221,6 @@ mod tests {
     use super::*;
     use crate::cluster::{LocalDevice, TaskName};
     use crate::partition::{Partition, ValueSlot};
-    use crate::runtime::access::Access;
     use crate::runtime::messages::StepId;
     use crate::runtime::state::Bound;
     use crate::sync::Epoch;
@@ -245,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_condition_or_loop_is_noted_with_its_operation_and_step() {
-        let actors = Rc::new(Actors::new(Access::nobody()));
+        let actors = Rc::new(Actors::nobody());
         let step = StepId { master: 1, number: 7, trains: false };
         let ticket = Ticket { step, device: LocalDevice::cpu(0), node: 0 };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,0 +1,194 @@
+//! What a task knows of the training that it is part of: who takes part in which way, who has
+//! stopped, and whether it is over.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use tokio::sync::Notify;
+
+use crate::cluster::ClusterSpec;
+use crate::sync::Leaving;
+use crate::transport::{PeerId, Transport};
+
+use crate::runtime::checkpoint_news::CheckpointNews;
+use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
+
+/// A task's knowledge of its training, which its actors and its program share.
+#[derive(Default)]
+pub(crate) struct TrainingState {
+    /// Whether the chief has announced the end of the training.
+    pub(super) is_over: Cell<bool>,
+    /// Wakes the programs that wait for the chief's announcement.
+    end: Notify,
+    /// Whether this task is to take no more steps, whatever the others do.
+    stop_requested: Cell<bool>,
+    /// The parameter server that was asked to stop, if one was.
+    stopping: Cell<Option<PeerId>>,
+    /// Why worker 0 takes no more steps, if it has said so.
+    chief_left: Cell<Option<Leaving>>,
+    /// The number of times that the task's variables have been cleared.
+    resets: Cell<u64>,
+    /// Whether the cluster has parameter servers.
+    has_servers: bool,
+    /// The tasks that hold variables: the parameter servers or, if there are none, those
+    /// that train.
+    holders: Vec<PeerId>,
+    /// The training's chief, once it is known.
+    pub(super) chief: Cell<Option<PeerId>>,
+    /// By peer, as far as any: whether this task has sent it something for a step.
+    partners: RefCell<Vec<bool>>,
+    /// What this task has said about the end of the training.
+    parting: RefCell<Vec<Parting>>,
+    /// Who is told of checkpoints, and what this task has heard of them.
+    pub(super) news: CheckpointNews,
+}
+
+/// A message about the end of the training, kept for the tasks that are lost after it.
+pub(super) struct Parting {
+    pub(super) message: ParameterServerMessage,
+    /// The tasks that it is for; none for all.
+    pub(super) to: Option<BTreeSet<PeerId>>,
+}
+
+impl TrainingState {
+    /// The knowledge of a task of `cluster`, in which `transport` knows the peers.
+    pub(super) fn new(cluster: &ClusterSpec, transport: &dyn Transport<PeerMessage>) -> Self {
+        let holders = cluster.holders().into_iter();
+        Self {
+            has_servers: cluster.has_parameter_servers(),
+            holders: holders.filter_map(|task| transport.resolve(&task)).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Begins to train: announcements of an earlier end no longer hold.
+    pub(super) fn begin(&self) {
+        self.parting.borrow_mut().clear();
+        self.chief_left.set(None);
+        self.is_over.set(false);
+    }
+
+    /// Waits until the chief has announced the end of the training.
+    pub(super) async fn ended(&self) {
+        while !self.is_over.get() {
+            self.end.notified().await;
+        }
+    }
+
+    /// This task is to take no more steps.
+    pub(super) fn request_stop(&self) {
+        self.stop_requested.set(true);
+        self.news.come();
+    }
+
+    pub(super) fn is_stop_requested(&self) -> bool {
+        self.stop_requested.get()
+    }
+
+    /// The parameter server that was asked to stop, if one was.
+    pub(super) fn stopping(&self) -> Option<PeerId> {
+        self.stopping.get()
+    }
+
+    /// Why worker 0 takes no more steps, if it has said so.
+    pub(super) fn chief_left(&self) -> Option<Leaving> {
+        self.chief_left.get()
+    }
+
+    /// The number of times that the task's variables have been cleared.
+    pub(super) fn resets(&self) -> u64 {
+        self.resets.get()
+    }
+
+    /// Whether the cluster has parameter servers.
+    pub(super) fn has_servers(&self) -> bool {
+        self.has_servers
+    }
+
+    /// The tasks that hold variables.
+    pub(super) fn holders(&self) -> &[PeerId] {
+        &self.holders
+    }
+
+    /// Whether `peer` holds variables.
+    pub(super) fn is_holder(&self, peer: PeerId) -> bool {
+        self.holders.contains(&peer)
+    }
+
+    /// The tasks that miss a worker which leaves, beside the helpers, where there are parameter
+    /// servers; this task is `local`. These wait for it, as does a task that this one has sent
+    /// something for a step; and the chief would look for it at the end. Telling all would take a
+    /// connection between any two workers.
+    pub(super) fn who_misses_a_worker(&self, local: PeerId) -> BTreeSet<PeerId> {
+        let partners = self.partners.borrow();
+        let partners = (0..).zip(&*partners).filter(|(_, is_partner)| **is_partner);
+        let partners = partners.map(|(peer, _)| PeerId(peer));
+        let always = [local].into_iter().chain(self.chief.get());
+        always.chain(self.holders.iter().copied()).chain(partners).collect()
+    }
+
+    /// Keeps what this task has said about the end of the training.
+    pub(super) fn keep(&self, parting: Parting) {
+        self.parting.borrow_mut().push(parting);
+    }
+
+    /// What `peer` was told about the end of the training.
+    pub(super) fn parting_for(&self, peer: PeerId) -> Vec<ParameterServerMessage> {
+        let parting = self.parting.borrow();
+        let is_for = |one: &&Parting| one.to.as_ref().is_none_or(|to| to.contains(&peer));
+        parting.iter().filter(is_for).map(|one| one.message.clone()).collect()
+    }
+
+    /// Notes that this task sends `to` something for a step, unless `messages` are only about the
+    /// end of the training.
+    pub(super) fn note_partner(&self, to: PeerId, messages: &[PeerMessage]) {
+        use ParameterServerMessage::{Back, Leave, Lost, Stopping, TrainingOver};
+        if let [
+            PeerMessage::ParameterServer(
+                Leave { .. } | Lost { .. } | Back { .. } | TrainingOver | Stopping,
+            ),
+        ] = messages
+        {
+            return;
+        }
+        let mut partners = self.partners.borrow_mut();
+        let index = to.0 as usize;
+        if partners.len() <= index {
+            partners.resize(index + 1, false);
+        }
+        partners[index] = true;
+    }
+
+    /// Notes what the task's program asks about its training.
+    pub(super) fn note(&self, from: PeerId, message: &ParameterServerMessage) {
+        match message {
+            ParameterServerMessage::TrainingOver => {
+                self.is_over.set(true);
+                self.end.notify_waiters();
+            }
+            ParameterServerMessage::Reset { .. } => self.resets.set(self.resets.get() + 1),
+            ParameterServerMessage::Leave { worker: 0, why } => {
+                self.chief_left.set(Some(*why));
+                self.news.come();
+            }
+            ParameterServerMessage::Back { worker: 0 } => self.chief_left.set(None),
+            ParameterServerMessage::Stopping => {
+                self.stopping.set(Some(from));
+                self.news.come();
+            }
+            ParameterServerMessage::CheckpointSaved => self.news.is_answered(from),
+            ParameterServerMessage::Leave { .. }
+            | ParameterServerMessage::Lost { .. }
+            | ParameterServerMessage::Back { .. }
+            | ParameterServerMessage::Flush { .. }
+            | ParameterServerMessage::Flushed { .. }
+            | ParameterServerMessage::Install(_)
+            | ParameterServerMessage::AskForPlaces
+            | ParameterServerMessage::WatchCheckpoints
+            | ParameterServerMessage::Places(_)
+            | ParameterServerMessage::AskForOwnValues { .. }
+            | ParameterServerMessage::AskForRestoredValues
+            | ParameterServerMessage::OwnValues(_) => {}
+        }
+    }
+}
