@@ -43,7 +43,7 @@ use crate::runtime::worker::memory::DeviceMemory;
 use crate::runtime::worker::plan::Plan;
 use crate::runtime::worker::read_ahead::Ahead;
 use crate::runtime::worker::receivers::{Outgoing, Receivers};
-use crate::runtime::worker::registration::Binding;
+use crate::runtime::worker::registration::{Binding, Registration};
 use crate::runtime::worker::rendezvous::Rendezvous;
 use crate::runtime::worker::steps::{Order, Step};
 
@@ -133,10 +133,15 @@ impl Worker {
                 is_again,
                 functions,
                 counted_by,
-            } => {
-                let of = (isolated, is_again, counted_by);
-                self.register((from, graph), partition, of, functions.as_deref())
-            }
+            } => self.register(Registration {
+                from,
+                graph,
+                partition,
+                scope: isolated,
+                is_again,
+                functions,
+                counted_by,
+            }),
             WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 self.deregister(&graphs, isolated)
             }

@@ -1,5 +1,6 @@
 //! The registration of partitions: their variables are looked up, and their plans are made.
 
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use crate::cluster::DeviceName;
@@ -22,6 +23,21 @@ use super::{Graph, Worker};
 /// 1.5 GB of tables.
 const MAX_REGISTERED: usize = 1 << 24;
 
+/// A partition that a master wants kept ready.
+pub(super) struct Registration {
+    pub(super) from: PeerId,
+    pub(super) graph: GraphHandle,
+    pub(super) partition: Arc<Partition>,
+    /// The session, if its variables are its own.
+    pub(super) scope: Option<Scope>,
+    /// Whether a training step waits for it of which an earlier attempt was given up.
+    pub(super) is_again: bool,
+    /// The devices that its functions may be on, if it has any.
+    pub(super) functions: Option<Box<Placing>>,
+    /// The task that counts the steps of its training, if it is of one.
+    pub(super) counted_by: Option<Box<Life>>,
+}
+
 /// A partition whose variables are being looked up.
 pub(super) struct Binding {
     /// The number of the registration: the lookup of an earlier one of the same name does not
@@ -36,15 +52,11 @@ pub(super) struct Binding {
 impl Worker {
     /// First half of a registration: the parameter server looks up the variables; [`Worker::bound`]
     /// is the second.
-    pub(super) fn register(
-        &mut self,
-        (from, graph): (PeerId, GraphHandle),
-        partition: Arc<Partition>,
-        (scope, is_again, counted_by): (Option<Scope>, bool, Option<Box<Life>>),
-        functions: Option<&Placing>,
-    ) {
+    pub(super) fn register(&mut self, registration: Registration) {
+        let Registration { from, graph, partition, scope, is_again, functions, counted_by } =
+            registration;
         let checked = self.check_room(graph, &partition);
-        let flow_sessions = match checked.and_then(|()| FlowSessions::new(functions)) {
+        let flow_sessions = match checked.and_then(|()| FlowSessions::new(functions.as_deref())) {
             Ok(flow_sessions) => flow_sessions,
             Err(error) => {
                 let outcome = Err(error.on(&self.link.name(self.link.local())));
@@ -95,14 +107,11 @@ impl Worker {
     }
 
     pub(super) fn bound(&mut self, graph: GraphHandle, attempt: u64, outcome: Result<Bound>) {
-        if self.binding.get(&graph).is_none_or(|binding| binding.attempt != attempt) {
+        let Entry::Occupied(binding) = self.binding.entry(graph) else { return };
+        if binding.get().attempt != attempt {
             return;
         }
-        let Some(Binding { master, partition, scope, flow_sessions, .. }) =
-            self.binding.remove(&graph)
-        else {
-            return;
-        };
+        let Binding { master, partition, scope, flow_sessions, .. } = binding.remove();
         let outcome = outcome.and_then(|bound| {
             self.check_device(&partition)?;
             let receivers = Receivers::of(&partition, &self.link)?;
