@@ -25,14 +25,15 @@ const A_CORE: usize = 3;
 pub(super) fn run(
     args: &SimArgs,
     experiment: &Experiment,
-    (seeds, quiet): (u64, bool),
+    seeds: u64,
+    quiet: bool,
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
     let counter = Progress::counter("timelines", seeds, quiet);
     let report = experiment.chaos(trainer, seeds, |run, done| counter.show(run, done))?;
     counter.finish();
     check_tried(&report)?;
-    print(("sim", &args.scenario), args.format.format(), &report)?;
+    print("sim", &args.scenario, args.format.format(), &report)?;
     Ok(exit_code(&report))
 }
 
@@ -40,8 +41,10 @@ pub(super) fn run(
 /// over.
 pub(super) fn launch(
     args: &LaunchArgs,
-    (experiment, mut launcher): (&Experiment, Launcher),
-    (timelines, quiet): (u64, bool),
+    experiment: &Experiment,
+    mut launcher: Launcher,
+    timelines: u64,
+    quiet: bool,
 ) -> Result<ExitCode, Failure> {
     launcher.tell = |_| {}; // several launches at a time
     let jobs = args.jobs.map_or(A_CORE * cores().get(), |jobs| jobs.get() as usize);
@@ -58,7 +61,7 @@ pub(super) fn launch(
     if stopped.is_err() {
         check_tried(&report)?;
     }
-    print(("launch", &args.scenario), args.format.format(), &report)?;
+    print("launch", &args.scenario, args.format.format(), &report)?;
     Ok(stopped.unwrap_or(exit_code(&report)))
 }
 
@@ -94,7 +97,8 @@ fn exit_code(report: &ChaosReport) -> ExitCode {
 }
 
 fn print(
-    (command, scenario): (&str, &ScenarioArgs),
+    command: &str,
+    scenario: &ScenarioArgs,
     format: Format,
     report: &ChaosReport,
 ) -> Result<(), Failure> {
@@ -103,15 +107,17 @@ fn print(
         Format::Json => serde_json::to_writer_pretty(&mut out, report)
             .map_err(io::Error::from)
             .and_then(|()| writeln!(out)),
-        Format::Text(layout) => print_table(&mut out, (command, scenario), (report, layout)),
+        Format::Text(layout) => print_table(&mut out, command, scenario, report, layout),
     };
     written.map_err(Failure::writing("the result"))
 }
 
 fn print_table(
     out: &mut impl Write,
-    (command, scenario): (&str, &ScenarioArgs),
-    (report, layout): (&ChaosReport, Layout),
+    command: &str,
+    scenario: &ScenarioArgs,
+    report: &ChaosReport,
+    layout: Layout,
 ) -> io::Result<()> {
     let mut rows =
         vec![["run", "tried", "to the end", "with an error", "broken"].map(str::to_owned).to_vec()];
@@ -125,7 +131,7 @@ fn print_table(
     for run in &report.runs {
         for broken in &run.broken {
             print_broken(out, &run.run, broken)?;
-            let replay = replay(command, scenario, (&run.run, &broken.faults));
+            let replay = replay(command, scenario, &run.run, &broken.faults);
             writeln!(out, "  to replay it:\n    {replay}")?;
         }
     }
@@ -133,7 +139,7 @@ fn print_table(
 }
 
 /// The command line that tries `run` of the same scenario under `faults`.
-fn replay(command: &str, scenario: &ScenarioArgs, (run, faults): (&str, &str)) -> String {
+fn replay(command: &str, scenario: &ScenarioArgs, run: &str, faults: &str) -> String {
     let mut words = vec!["trainyard".to_owned(), command.to_owned()];
     words.extend(scenario.scenario.iter().map(|path| path.display().to_string()));
     words.extend(scenario.seed.map(|seed| format!("--seed {seed}")));
@@ -190,7 +196,7 @@ mod tests {
         let line = <Line as clap::Parser>::parse_from(given);
         let expected = "trainyard sim a.toml --seed 7 --unset 'fault' --set 'stop.steps=3' \
                         --run 'sync' --set 'fault=[]' --chaos 0";
-        assert_eq!(replay("sim", &line.scenario, ("sync", "[]")), expected);
+        assert_eq!(replay("sim", &line.scenario, "sync", "[]"), expected);
     }
 
     #[test]

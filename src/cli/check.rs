@@ -51,7 +51,7 @@ fn simulated(args: &CheckArgs, quiet: bool, trainer: &impl Trainer) -> Result<Re
     let progress = Several::new(trials.len(), quiet);
     simulate_all(
         &trials,
-        |trial| simulate(trial, (&progress, None), trainer),
+        |trial| simulate(trial, &progress, None, trainer),
         |_, result| {
             report.runs.push(result?.0);
             Ok::<_, Failure>(())

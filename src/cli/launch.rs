@@ -31,8 +31,8 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     let experiment = args.variants.of(args.scenario.experiment()?);
     if let Some(timelines) = args.chaos {
-        let launcher = launcher((args, quiet), flags, &experiment)?;
-        return chaos::launch(args, (&experiment, launcher), (timelines, quiet));
+        let launcher = launcher(args, quiet, flags, &experiment)?;
+        return chaos::launch(args, &experiment, launcher, timelines, quiet);
     }
     let trials = experiment.trials_in(World::Deployment)?;
     check_places(&trials, args.repeat.get())?;
@@ -47,7 +47,7 @@ pub(super) fn run(
         true => Some(Predictor::new(args, &experiment, &mut stop)?),
         false => None,
     };
-    let mut launcher = launcher((args, quiet), flags, &experiment)?;
+    let mut launcher = launcher(args, quiet, flags, &experiment)?;
     let live = Live::start(args.metrics, args.dashboard.address)?;
     launcher.boards = live.as_ref().map(|live| Arc::clone(&live.boards));
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
@@ -64,7 +64,8 @@ pub(super) fn run(
 
 /// A launcher of this program.
 fn launcher(
-    (args, quiet): (&LaunchArgs, bool),
+    args: &LaunchArgs,
+    quiet: bool,
     flags: Vec<String>,
     experiment: &Experiment,
 ) -> Result<Launcher, Failure> {

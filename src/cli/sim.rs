@@ -31,7 +31,7 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     let experiment = args.variants.of(args.scenario.experiment()?);
     if let Some(seeds) = args.chaos {
-        return chaos::run(args, &experiment, (seeds, quiet), trainer);
+        return chaos::run(args, &experiment, seeds, quiet, trainer);
     }
     let results = Results::new(None);
     on_stop(&results, stopped(args.format.format()))?;
@@ -56,8 +56,7 @@ pub(super) fn run(
     }
     let live = Live::start(None, args.dashboard.address)?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
-    let failed = match simulate_each(args, &trials, (&progress, live.as_ref()), (&results, trainer))
-    {
+    let failed = match simulate_each(args, &trials, &progress, live.as_ref(), &results, trainer) {
         Ok(failed) => failed,
         Err(failure) => {
             let SoFar { report, mut out, .. } = results.take().expect(BEGUN);
@@ -95,13 +94,15 @@ struct SoFar {
 fn simulate_each(
     args: &SimArgs,
     trials: &[Trial],
-    shown: (&Several, Option<&Live>),
-    (results, trainer): (&Results<Option<SoFar>>, &impl Trainer),
+    progress: &Several,
+    live: Option<&Live>,
+    results: &Results<Option<SoFar>>,
+    trainer: &impl Trainer,
 ) -> Result<Vec<Failure>, Failure> {
     let mut failed = Vec::new();
     simulate_all(
         trials,
-        |trial| repeat(args, trial, shown, trainer),
+        |trial| repeat(args, trial, progress, live, trainer),
         |trial, result| {
             let (mut run, recording) = match result {
                 Err(failure) if failure.is_of_one_run() => {
@@ -176,12 +177,13 @@ fn tell_of_no_timeline(asked: Option<Steps>, run: &Run) {
 fn repeat(
     args: &SimArgs,
     trial: &Trial,
-    (progress, live): (&Several, Option<&Live>),
+    progress: &Several,
+    live: Option<&Live>,
     trainer: &impl Trainer,
 ) -> Result<(Run, Recording), Failure> {
-    let first = simulate(trial, (progress, live), trainer)?;
+    let first = simulate(trial, progress, live, trainer)?;
     for _ in 1..args.repeat.get() {
-        let (again, _) = simulate(trial, (progress, live), trainer)?;
+        let (again, _) = simulate(trial, progress, live, trainer)?;
         let (was, is) = (digests(&first.0), digests(&again));
         if was != is {
             return Err(Failure::RepeatDiffered { run: trial.name.clone(), was, is });
@@ -193,7 +195,8 @@ fn repeat(
 /// Runs a run once; `live` shows it.
 pub(super) fn simulate(
     trial: &Trial,
-    (progress, live): (&Several, Option<&Live>),
+    progress: &Several,
+    live: Option<&Live>,
     trainer: &impl Trainer,
 ) -> Result<(Run, Recording), Failure> {
     let progress = progress.next(trial);

@@ -190,9 +190,8 @@ impl<'a> Assignment<'a> {
         let program = |host: Host| {
             self.keep_telling(instruments);
             let task = trial.deployed_checkpoints().and_then(|checkpoints| {
-                let stores = (checkpoints, Stores::Lasting);
                 let recording = &instruments.recording;
-                trial.task((host.server, host.clock), stores, recording, Some(config))
+                trial.task(host, checkpoints, Stores::Lasting, recording, Some(config))
             });
             run_to_end(task.map(|task| (task.clone(), trainer(task))))
         };

@@ -129,9 +129,8 @@ impl Launcher {
         record: Option<&Path>,
     ) -> Vec<String> {
         let mut arguments = vec!["task".to_owned(), self.scenario.display().to_string()];
-        let (run, swept) = &trial.origin;
-        arguments.push(format!("--run={run}"));
-        for change in experiment.changes().chain(swept) {
+        arguments.push(format!("--run={}", trial.run_name()));
+        for change in experiment.changes().chain(&trial.sweep_values) {
             let flag = if change.removes() { "unset" } else { "set" };
             arguments.push(format!("--{flag}={change}"));
         }

@@ -23,7 +23,7 @@ use crate::kernels::Numerics;
 use crate::live::About;
 use crate::models::Model;
 use crate::report::{self, plan::Price};
-use crate::runtime::{Code, Error, Result as TaskResult, Server};
+use crate::runtime::{Code, Error, Result as TaskResult};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
 use crate::tensor::SimulationLimit;
@@ -65,8 +65,10 @@ pub struct Trial {
     pub(super) arguments: Vec<String>,
     /// What its tasks and traffic cost.
     pub(super) price: Option<Price>,
-    /// The run's name, and the values of the sweeps.
-    pub(super) origin: (String, Vec<Change>),
+    /// The run's name in the scenario.
+    pub(super) run: String,
+    /// The values of the sweeps.
+    pub(super) sweep_values: Vec<Change>,
     /// Which of several launches with the same settings it is, from 1.
     pub(super) repeat: u32,
     /// What decides its data; none for a model without data.
@@ -127,7 +129,8 @@ impl Trial {
         check_own_coordination(run, &settings)?;
         Ok(Self {
             name: name(run, swept),
-            origin: (run.name.clone(), swept.to_vec()),
+            run: run.name.clone(),
+            sweep_values: swept.to_vec(),
             repeat: 1,
             scenario: scenario.name.clone(),
             how: run.how(),
@@ -247,14 +250,13 @@ impl Trial {
         let (own, checkpointing) = (self.with_data(), self.simulated_checkpoints());
         let (stores, in_the_chief) = (Stores::in_memory(), self.keeps_checkpoints_in_the_chief());
         let start = |host: Host| {
-            let place = (Rc::clone(&host.server), Rc::clone(&host.clock));
             let saved = match in_the_chief {
                 true => self.simulated_checkpoints(), // a task's next life has none
                 false => checkpointing.clone(),
             };
-            let saved = (saved, stores.clone());
             let own = own.as_ref().map_err(Clone::clone);
-            let task = own.and_then(|own| own.task(place, saved, &recording, None));
+            let task =
+                own.and_then(|own| own.task(host.clone(), saved, stores.clone(), &recording, None));
             run_to_end(task.map(|task| (task.clone(), program(host, task))))
         };
         let outcome = simulation::run(&self.cluster, start);
@@ -262,17 +264,18 @@ impl Trial {
         self.compare_weights(Simulated { recording: recording.finish(), outcome, took })
     }
 
-    /// The task on `server`, in either world; `config` is what the environment says of it.
+    /// The task on `host`, in either world; `config` is what the environment says of it.
     pub(crate) fn task(
         &self,
-        (server, clock): (Rc<Server>, Rc<dyn Clock>),
-        (checkpointing, stores): (Option<Checkpointing>, Stores),
+        host: Host,
+        checkpointing: Option<Checkpointing>,
+        stores: Stores,
         recording: &SharedRecording,
         config: Option<RunConfig>,
     ) -> TaskResult<Task> {
         Task::new(TaskParts {
-            server,
-            clock,
+            server: host.server,
+            clock: host.clock,
             mode: self.mode,
             seed: self.cluster.seed,
             settings: self.settings.clone(),
@@ -323,20 +326,20 @@ impl Trial {
 
     /// The run's name in the scenario.
     pub(super) fn run_name(&self) -> &str {
-        &self.origin.0
+        &self.run
     }
 
     /// The same, launched once more as number `repeat`, from 1, under a name that tells it.
     #[must_use]
     pub(crate) fn repeated(&self, repeat: u32) -> Self {
-        let (run, swept) = &self.origin;
-        let values = swept.iter().map(Change::to_string).chain([format!("repeat={repeat}")]);
-        Self { name: named(run, values), repeat, ..self.clone() }
+        let swept = self.sweep_values.iter().map(Change::to_string);
+        let values = swept.chain([format!("repeat={repeat}")]);
+        Self { name: named(&self.run, values), repeat, ..self.clone() }
     }
 
     /// The values of the sweeps, but for the seed.
     pub(super) fn swept(&self) -> report::Swept {
-        let swept = self.origin.1.iter().map(Change::key_and_value);
+        let swept = self.sweep_values.iter().map(Change::key_and_value);
         swept.filter(|(key, _)| key != Change::SEED).collect()
     }
 }

@@ -78,7 +78,8 @@ impl RemoteMaster {
     pub(crate) fn new(
         transport: Rc<dyn Transport<PeerMessage>>,
         clock: Rc<dyn Clock>,
-        (peer, own): (PeerId, Address<MasterMail>),
+        peer: PeerId,
+        own: Address<MasterMail>,
         patience: Patience,
         stop_requested: &Rc<Cell<bool>>,
     ) -> Self {

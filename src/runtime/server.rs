@@ -313,9 +313,9 @@ impl Server {
             Error::new(Code::NotFound, message)
         };
         let peer = self.link.resolve(task).ok_or_else(unknown)?;
-        let place = (&self.world.transport, &self.world.clock);
-        let master = self.actors.remotes.reach(peer, place, patience, &self.actors.panics);
-        let clock = Rc::clone(&self.world.clock);
+        let (Actors { remotes, panics, .. }, world) = (&*self.actors, &self.world);
+        let master = remotes.reach(peer, &world.transport, &world.clock, patience, panics);
+        let clock = Rc::clone(&world.clock);
         Ok(ServerTarget::new(task.clone(), master, clock, None))
     }
 

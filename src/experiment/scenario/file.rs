@@ -86,9 +86,8 @@ pub(super) fn build(
     settings.read_ahead = file.network.read_ahead.unwrap_or(true);
     let measures = settings.model.has_accuracy();
     settings.evaluator = file.evaluator.unwrap_or_default();
-    let evaluators = (count("evaluator"), file.evaluator.is_some(), count("master").is_some());
-    let has_place = file.checkpoint.as_ref().map(|checkpoint| checkpoint.directory.is_some());
-    check_evaluator(evaluators, has_place, measures, &mut found);
+    let (has_settings, checkpoint) = (file.evaluator.is_some(), file.checkpoint.as_ref());
+    check_evaluator(&cluster, has_settings, checkpoint, measures, &mut found);
     check_accuracy(&settings, numerics == Numerics::Real && measures, &mut found);
     let own = std::mem::take(&mut file.compute.tasks);
     let (mut network, mut compute) =
@@ -298,21 +297,24 @@ fn check_accuracy(settings: &Settings, has_accuracy: bool, found: &mut Mistakes)
     });
 }
 
-/// Checks that an evaluator has something to measure, and that there is one if it has settings:
-/// `count` of them, the settings, and the legacy job `master` beside it; and, if there are
-/// checkpoints, whether they have a place that another process can read.
+/// Checks that an evaluator has something to measure, that another process can read the checkpoints
+/// that it measures, and that there is one if it has settings. `measures`: whether the model has
+/// anything to measure.
 fn check_evaluator(
-    (count, has_settings, has_master): (Option<u32>, bool, bool),
-    has_place: Option<bool>,
+    cluster: &BTreeMap<String, Tasks>,
+    has_settings: bool,
+    checkpoint: Option<&Checkpoint>,
     measures: bool,
     found: &mut Mistakes,
 ) {
+    let count = cluster.get("evaluator").map(Tasks::count);
     found.unless(count.is_some() || !has_settings, "evaluator", || {
         "the cluster has no evaluator; add `evaluator = 1` to `[cluster]`".to_owned()
     });
     let Some(count) = count else { return };
     let path = "cluster.evaluator";
     found.unless(count <= 1, path, || format!("there can be one evaluator at most, not {count}"));
+    let has_place = checkpoint.map(|checkpoint| checkpoint.directory.is_some());
     found.unless(has_place.is_some(), path, || {
         "an evaluator measures checkpoints, and there are none; add `[checkpoint]`".to_owned()
     });
@@ -326,7 +328,7 @@ fn check_evaluator(
          nothing to measure; remove it"
             .to_owned()
     });
-    found.unless(!has_master, path, || {
+    found.unless(!cluster.contains_key("master"), path, || {
         "beside the job `master`, an evaluator is not supported; rename `master` to `chief`"
             .to_owned()
     });

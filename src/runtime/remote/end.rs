@@ -29,7 +29,8 @@ impl RemoteMasters {
     pub(crate) fn reach(
         &self,
         peer: PeerId,
-        (transport, clock): (&Rc<dyn Transport<PeerMessage>>, &Rc<dyn Clock>),
+        transport: &Rc<dyn Transport<PeerMessage>>,
+        clock: &Rc<dyn Clock>,
         patience: Patience,
         panics: &Rc<Panics>,
     ) -> Address<MasterMail> {
@@ -37,9 +38,8 @@ impl RemoteMasters {
         let address = masters.entry(peer).or_insert_with(|| {
             let address = Address::new();
             let (transport, clock) = (Rc::clone(transport), Rc::clone(clock));
-            let own = (peer, address.clone());
-            let stop = &self.stop_requested;
-            address.run(RemoteMaster::new(transport, clock, own, patience, stop), panics);
+            let (own, stop) = (address.clone(), &self.stop_requested);
+            address.run(RemoteMaster::new(transport, clock, peer, own, patience, stop), panics);
             address
         });
         address.clone()
@@ -106,9 +106,9 @@ impl ClientEnd {
     /// The server of `task`; none if it is not known here.
     pub(crate) fn target(self: &Rc<Self>, task: &TaskName) -> Option<ServerTarget> {
         let peer = self.transport.resolve(task)?;
-        let place = (&self.transport, &self.clock);
-        let master = self.masters.reach(peer, place, self.patience, &self.panics);
-        let clock = Rc::clone(&self.clock);
+        let Self { masters, transport, clock, patience, panics } = &**self;
+        let master = masters.reach(peer, transport, clock, *patience, panics);
+        let clock = Rc::clone(clock);
         let connection: Rc<dyn Any> = Rc::<Self>::clone(self);
         Some(ServerTarget::new(task.clone(), master, clock, Some(connection)))
     }

@@ -68,9 +68,8 @@ impl Ends {
         let (network, masters) = (Rc::new(network), RemoteMasters::default());
         let transport: Rc<dyn Transport<PeerMessage>> = Rc::<Kept>::clone(&network);
         let clock: Rc<dyn Clock> = Rc::new(WallClock::new());
-        let place = (&transport, &clock);
         let panics = Rc::<Panics>::default();
-        let master = masters.reach(SERVER, place, Patience::default(), &panics);
+        let master = masters.reach(SERVER, &transport, &clock, Patience::default(), &panics);
         Self { network, masters, master }
     }
 

@@ -71,7 +71,9 @@ impl FlowSessions {
     /// ends the task, as a kernel's does.
     pub(super) fn run(
         &self,
-        (plan, ticket, inputs): (Arc<Plan>, Ticket, Vec<Tensor>),
+        plan: Arc<Plan>,
+        ticket: Ticket,
+        inputs: Vec<Tensor>,
         actors: &Rc<Actors>,
     ) -> RunningFlow {
         let mut idle = self.idle.borrow_mut();
@@ -80,8 +82,8 @@ impl FlowSessions {
         let (idle, actors) = (Rc::clone(&self.idle), Rc::clone(actors));
         let options = self.options.clone();
         RunningFlow(tokio::task::spawn_local(async move {
-            let place = (&*actors, options);
-            let ran = caught(run(&mut session, place, (&plan, ticket.node), inputs)).await;
+            let ran = run(&mut session, &actors.master, options, &plan, ticket.node, inputs);
+            let ran = caught(ran).await;
             let outcome = match ran {
                 Ok(outcome) => outcome,
                 Err(panic) => {
@@ -111,8 +113,10 @@ async fn caught<T>(work: impl Future<Output = T>) -> thread::Result<T> {
 /// Runs the condition or loop `node` of `plan` in `session`, or in a new one.
 async fn run(
     session: &mut Option<FlowSession>,
-    (actors, options): (&Actors, SessionOptions),
-    (plan, node): (&Plan, u32),
+    master: &Address<MasterMail>,
+    options: SessionOptions,
+    plan: &Plan,
+    node: u32,
     inputs: Vec<Tensor>,
 ) -> Result<Values> {
     let node = plan.node(node);
@@ -120,8 +124,8 @@ async fn run(
     let session = match session {
         Some(session) => session,
         None => {
-            let graph = functions(flow, node, &plan.partition.device_name())?;
-            session.insert(FlowSession::open(&actors.master, options, graph).await?)
+            let (graph, requests) = functions(flow, node, &plan.partition.device_name())?;
+            session.insert(FlowSession::open(master, options, graph, requests).await?)
         }
     };
     let mut running = within_memory(|| flow.begin(inputs))?;
@@ -139,7 +143,8 @@ impl FlowSession {
     async fn open(
         master: &Address<MasterMail>,
         options: SessionOptions,
-        (graph, requests): (Arc<GraphDef>, Vec<Request>),
+        graph: Arc<GraphDef>,
+        requests: Vec<Request>,
     ) -> Result<Self> {
         let answer = Answer::new();
         let reply = answer.reply();
@@ -250,7 +255,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let noted = tokio::task::LocalSet::new().block_on(&runtime, async {
             let sessions = FlowSessions::new(None).unwrap();
-            let _running = sessions.run((plan(), ticket, Vec::new()), &actors);
+            let _running = sessions.run(plan(), ticket, Vec::new(), &actors);
             actors.panics.noted().await
         });
         assert!(noted.starts_with("`loop` of step 7 panicked: only conditions"), "{noted}");

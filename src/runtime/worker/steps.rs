@@ -235,8 +235,9 @@ impl Worker {
         let operations = requests_made + kernels + ready.flows.len();
         for (node, inputs) in ready.flows.drain(..) {
             let ticket = Ticket { step: part.step, device: part.device, node };
-            let flow = (Arc::clone(running.executor.plan()), ticket, inputs);
-            running.flows.push(graph.flow_sessions.run(flow, &self.link.actors));
+            let plan = Arc::clone(running.executor.plan());
+            let flow = graph.flow_sessions.run(plan, ticket, inputs, &self.link.actors);
+            running.flows.push(flow);
         }
         self.devices.get(part.device).operate(operations);
         self.ready = ready;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::checkpoint::{Memory, Retention, Saver, Stores};
 use crate::clock::{Clock, Sleep};
 use crate::experiment::Experiment;
-use crate::simulation;
+use crate::simulation::{self, Host};
 use crate::training::{SharedRecording, train};
 use crate::units::Time;
 
@@ -55,9 +55,9 @@ fn wrong_dates_of_tasks_and_of_their_later_lives_change_no_event_and_no_weight()
         let outcome = simulation::run(&trial.cluster, |host| {
             let life = lives.fetch_add(1, Ordering::Relaxed);
             let ahead = Duration::from_secs(3600) * (100 - hours_behind * life) as u32;
-            let clock = Rc::new(Skewed { clock: host.clock, ahead });
-            let places = (trial.checkpointing.clone(), Stores::in_memory());
-            let task = trial.task((host.server, clock), places, &recording, None);
+            let host = Host { clock: Rc::new(Skewed { clock: host.clock, ahead }), ..host };
+            let (kept, stores) = (trial.checkpointing.clone(), Stores::in_memory());
+            let task = trial.task(host, kept, stores, &recording, None);
             async { train(task?).await }
         });
         assert!(outcome.result.is_ok(), "{:?}", outcome.result);
