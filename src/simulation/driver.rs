@@ -5,6 +5,7 @@
 //! to let tokio park the thread at every event and wake it again takes a tenth of a simulation.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -16,14 +17,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, unconstrained};
 
 use crate::cluster::TaskName;
-use crate::runtime::PeerMessage;
+use crate::runtime::{Error, PeerMessage};
 use crate::transport::{Inbox, PeerId};
 use crate::units::Time;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Outcome};
 use super::faults::Damage;
 use super::job::Jobs;
-use super::world::{Action, Totals, World};
+use super::world::{Action, World};
 
 /// A world, and the inboxes of the actors in it.
 pub(super) struct Driver {
@@ -137,13 +138,13 @@ impl Driver {
         .await
     }
 
-    /// Ends the world, and releases the actors in it.
-    pub(super) fn leave(&self) -> Totals {
+    /// Ends the world, whose programs have ended with `result`, and releases the actors in it.
+    pub(super) fn leave<T>(&self, result: Result<BTreeMap<TaskName, T>, Error>) -> Outcome<T> {
         CURRENT.set(None);
         let unfinished = self.world.borrow_mut().take_unfinished();
         drop(unfinished);
         self.inboxes.borrow_mut().fill_with(|| None);
-        self.world.borrow().totals()
+        self.world.borrow().outcome(result)
     }
 
     pub(super) fn set_inbox(&self, task: usize, inbox: Option<Rc<dyn Inbox<PeerMessage>>>) {

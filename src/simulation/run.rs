@@ -43,17 +43,5 @@ where
     };
     let run = async { Programs::start(cluster, &driver, program).finish(commands).await };
     let result = actix_rt::System::with_tokio_rt(runtime).block_on(driver.drive(run));
-    let totals = driver.leave();
-    Outcome {
-        result,
-        ended: totals.now,
-        events: totals.events,
-        deliveries: totals.deliveries,
-        digest: totals.digest,
-        sent: cluster.spec.tasks().zip(totals.traffic).collect(),
-        usage: cluster.spec.tasks().zip(totals.usage).collect(),
-        cards: cluster.spec.tasks().zip(totals.cards).collect(),
-        path: totals.path,
-        skipped_faults: totals.skipped_faults,
-    }
+    driver.leave(result)
 }

@@ -20,22 +20,21 @@ use std::num::NonZeroU32;
 use std::rc::Rc;
 
 use crate::cluster::{DeviceName, LocalDevice, Role, TaskName};
-use crate::runtime::{PeerMessage, Traffic};
+use crate::runtime::{Error, PeerMessage, Traffic};
 use crate::transport::Messages;
 use crate::units::{Bytes, Time};
 
-use super::audit::{Audit, Digest, EventKind};
+use super::audit::{Audit, EventKind};
 use super::chore::{Errand, Kernels};
-use super::cluster::Cluster;
-use super::critical_path::{CriticalPath, History, Part};
+use super::cluster::{Cluster, Outcome};
+use super::critical_path::{History, Part};
 use super::device::{ComputeSpec, Device};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::FaultInjector;
-use super::faults::SkippedFault;
 use super::hosts::{Lanes, MessageThread};
 use super::links::Links;
-use super::network::{CardTraffic, Delivery, Network};
-use super::processor::{Processors, Usage};
+use super::network::{Delivery, Network};
+use super::processor::Processors;
 use super::replay::Replay;
 use super::timeline::Timeline;
 
@@ -94,24 +93,6 @@ pub(super) struct World {
 /// The time by which every run has ended: 200 years. Beyond it, times that could not be told apart
 /// from the clock's greatest would be taken for it.
 const END_OF_TIME: Time = Time(200 * 365 * 24 * 3600 * 1_000_000_000);
-
-/// The counts of a world.
-pub(super) struct Totals {
-    pub(super) now: Time,
-    pub(super) events: u64,
-    pub(super) deliveries: u64,
-    pub(super) digest: Digest,
-    /// What each task has sent to others.
-    pub(super) traffic: Vec<Traffic>,
-    /// What the processor of each task did.
-    pub(super) usage: Vec<Usage>,
-    /// What has crossed the card of the host of each task.
-    pub(super) cards: Vec<CardTraffic>,
-    /// The critical paths of training steps.
-    pub(super) path: CriticalPath,
-    /// The faults that did not happen.
-    pub(super) skipped_faults: Vec<SkippedFault>,
-}
 
 impl World {
     /// The world of `cluster` at the beginning of its clock.
@@ -345,8 +326,8 @@ impl World {
         (std::mem::take(&mut self.events), std::mem::take(&mut self.missed), work)
     }
 
-    /// The totals at the end of a run.
-    pub(super) fn totals(&self) -> Totals {
+    /// What came of a run whose programs have ended with `result`.
+    pub(super) fn outcome<T>(&self, result: Result<BTreeMap<TaskName, T>, Error>) -> Outcome<T> {
         let (sent, arrived) = (self.network.bytes_accepted(), self.network.bytes_delivered());
         let (lost, under_way) = (self.network.bytes_taken_back(), self.network.bytes_in_flight());
         assert!(
@@ -355,14 +336,17 @@ impl World {
              under way"
         );
         self.write_gauges(true);
-        Totals {
-            now: self.now,
+        let of_each = self.tasks.iter().cloned();
+        let cards = (0..self.tasks.len()).map(|task| self.network.card_traffic(task));
+        Outcome {
+            result,
+            ended: self.now,
             events: self.audit.events(),
             deliveries: self.deliveries,
             digest: self.audit.digest(),
-            traffic: self.traffic.clone(),
-            usage: (0..self.tasks.len()).map(|task| self.usage(task)).collect(),
-            cards: (0..self.tasks.len()).map(|task| self.network.card_traffic(task)).collect(),
+            sent: of_each.clone().zip(self.traffic.iter().copied()).collect(),
+            usage: of_each.clone().zip((0..).map(|task| self.usage(task))).collect(),
+            cards: of_each.zip(cards).collect(),
             path: self.history.paths(&self.tasks),
             skipped_faults: self.faults.skipped(),
         }

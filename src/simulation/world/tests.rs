@@ -153,7 +153,7 @@ fn a_tick_moves_the_clock_to_the_next_event_and_without_one_reports_a_stall() {
     assert_next(&mut world, LATENCY, &["1 from 0 to 1"]);
     assert_next(&mut world, ms(2), &["wake"]);
     assert_next(&mut world, ms(2), &["stall"]);
-    assert_eq!((world.totals().events, world.totals().deliveries), (2, 1));
+    assert_eq!((world.audit.events(), world.deliveries), (2, 1));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn nothing_gets_out_of_a_task_that_has_died_and_nothing_that_it_missed_happens()
     assert_next(&mut world, ms(105), &["0 loses 1: it has fallen silent"]);
     assert_next(&mut world, ms(105), &["stall"]);
     assert!(!alarm.has_rung.get());
-    assert_eq!(world.totals().traffic[B].total, 0);
+    assert_eq!(world.traffic[B].total, 0);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_slow_link_slows_the_cards_of_its_tasks_and_not_for_longer_than_it_lasts() {
     let mut world = world_of(&[(0, fault)], |cluster| {
         cluster.network.bandwidth = BytesPerSecond(1e3);
     });
-    let size = |world: &World| Duration::from_millis(world.totals().traffic[A].total);
+    let size = |world: &World| Duration::from_millis(world.traffic[A].total);
     world.tick(&mut Vec::new());
     send(&mut world, A, B);
     let whole = size(&world);
@@ -293,7 +293,7 @@ fn a_slow_task_is_slow_only_while_its_fault_lasts() {
         assert_next(&mut world, ms(1_000), &["finish"]);
         assert_next(&mut world, ms(2_000) + delay, &["finish"]);
         assert_next(&mut world, ms(3_000) + delay, &["finish"]);
-        let took = world.totals().usage[A].of(Activity::Kernels);
+        let took = world.usage(A).of(Activity::Kernels);
         assert_eq!(took, ms(3_000) + delay);
     }
 }
@@ -316,7 +316,7 @@ fn a_crash_ends_the_time_that_kernels_took() {
         compute(&mut world, A, 100_000_000_000);
     }
     assert_next(&mut world, ms(10_000), &["kill 0, which missed 0"]);
-    assert_eq!(world.totals().usage[A].of(Activity::Kernels), ms(10_000));
+    assert_eq!(world.usage(A).of(Activity::Kernels), ms(10_000));
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_slow_task_pays_its_factor_more_for_the_messages_that_it_sends_meanwhile() {
 fn a_task_without_a_modelled_message_thread_is_busy_with_the_messages_that_it_has_paid_for() {
     let crash = FaultKind::Crash { task: task(A), restart_after: None };
     let mut world = world_of(&[(25, crash)], |cluster| cluster.network.message_cost = ms(10));
-    let sending = |world: &World| world.totals().usage[A].of(Activity::Sending);
+    let sending = |world: &World| world.usage(A).of(Activity::Sending);
     for _ in 0..3 {
         send(&mut world, A, B);
     }

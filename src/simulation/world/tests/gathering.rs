@@ -41,7 +41,7 @@ fn what_waits_for_a_task_leaves_as_one_after_the_kernels_that_came_up_meanwhile(
     assert_next(&mut world, SMALL, &["finish"]);
     send(&mut world, A, B);
     assert_next(&mut world, SMALL + SEND + LATENCY, &["3 from 0 to 1"]);
-    assert_eq!(world.totals().usage[A].of(Activity::Sending), SEND);
+    assert_eq!(world.usage(A).of(Activity::Sending), SEND);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn operations_of_a_message_are_paid_before_the_envelope_that_it_joins() {
     world.operate(A, 4);
     send(&mut world, A, B);
     assert_next(&mut world, operation * 4 + SEND + LATENCY, &["2 from 0 to 1"]);
-    assert_eq!(world.totals().usage[A].of(Activity::Operations), operation * 4);
+    assert_eq!(world.usage(A).of(Activity::Operations), operation * 4);
 }
 
 #[test]

@@ -48,9 +48,8 @@ fn envelopes_cost_their_sender_and_their_receiver_one_after_another() {
     for count in 0..3 {
         assert_next(&mut world, first + RECEIVE * count, &["1 from 0 to 1"]);
     }
-    let totals = world.totals();
-    assert_eq!(totals.usage[A].of(Activity::Sending), SEND * 3);
-    assert_eq!(totals.usage[B].of(Activity::Receiving), RECEIVE * 3);
+    assert_eq!(world.usage(A).of(Activity::Sending), SEND * 3);
+    assert_eq!(world.usage(B).of(Activity::Receiving), RECEIVE * 3);
 }
 
 #[test]
@@ -60,11 +59,11 @@ fn each_byte_of_an_envelope_costs_both_of_its_ends_at_the_same_time() {
     let costs = MessageThread { send: cost, receive: cost, ..thread() };
     let mut world = calibrated(costs, None);
     send(&mut world, A, B);
-    let bytes = world.totals().traffic[A].total as u32;
+    let bytes = world.traffic[A].total as u32;
     let sent = ms(bytes);
     assert_next(&mut world, LATENCY + sent, &["1 from 0 to 1"]);
-    assert_eq!(world.totals().usage[A].of(Activity::Sending), sent);
-    assert_eq!(world.totals().usage[B].of(Activity::Receiving), sent);
+    assert_eq!(world.usage(A).of(Activity::Sending), sent);
+    assert_eq!(world.usage(B).of(Activity::Receiving), sent);
 }
 
 #[test]
@@ -95,7 +94,7 @@ fn a_thread_that_sleeps_wakes_up_first_and_one_that_has_just_been_busy_does_not(
     let first = SEND + LATENCY + WAKE + RECEIVE;
     assert_next(&mut world, first, &["1 from 0 to 1"]);
     assert_next(&mut world, first + RECEIVE, &["1 from 0 to 1"]);
-    assert_eq!(world.totals().usage[B].of(Activity::Waking), WAKE);
+    assert_eq!(world.usage(B).of(Activity::Waking), WAKE);
 }
 
 #[test]
@@ -107,10 +106,10 @@ fn a_thread_that_sleeps_wakes_up_once_for_an_envelope_whose_bytes_cost_something
     sleep(&mut world, A, ms(5));
     assert_next(&mut world, ms(5), &["wake"]);
     send(&mut world, A, B);
-    let bytes = Duration::from_nanos(world.totals().traffic[A].total);
+    let bytes = Duration::from_nanos(world.traffic[A].total);
     let expected = ms(5) + SEND + LATENCY + WAKE + bytes + RECEIVE;
     assert_next(&mut world, expected, &["1 from 0 to 1"]);
-    assert_eq!(world.totals().usage[B].of(Activity::Waking), WAKE);
+    assert_eq!(world.usage(B).of(Activity::Waking), WAKE);
 }
 
 #[test]
@@ -145,7 +144,7 @@ fn large_kernels_leave_the_thread_free_to_send_and_small_ones_do_not() {
     send(&mut world, A, B);
     assert_next(&mut world, end + small, &["finish"]);
     assert_next(&mut world, end + small + SEND + LATENCY + RECEIVE, &["1 from 0 to 1"]);
-    let usage = world.totals().usage[A];
+    let usage = world.usage(A);
     assert_eq!(usage.of(Activity::HandingOver), HAND_OVER);
     assert_eq!(usage.of(Activity::Kernels), large);
     assert_eq!(usage.of(Activity::SmallKernels), small);
@@ -158,7 +157,7 @@ fn operations_are_paid_with_what_the_thread_does_next() {
     world.operate(A, 4);
     send(&mut world, A, B);
     assert_next(&mut world, operation * 4 + SEND + LATENCY + RECEIVE, &["1 from 0 to 1"]);
-    assert_eq!(world.totals().usage[A].of(Activity::Operations), operation * 4);
+    assert_eq!(world.usage(A).of(Activity::Operations), operation * 4);
 }
 
 #[test]
@@ -169,7 +168,7 @@ fn two_tasks_on_one_core_take_twice_as_long_for_the_same_and_on_two_cores_as_lon
         compute(&mut world, B, 1_000_000);
         assert_next(&mut world, ms(factor), &["finish"]);
         assert_next(&mut world, ms(factor), &["finish"]);
-        let queueing = world.totals().usage[A].of(Activity::Queueing);
+        let queueing = world.usage(A).of(Activity::Queueing);
         assert_eq!(queueing, ms(factor - 1));
     }
 }
