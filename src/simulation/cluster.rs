@@ -70,8 +70,13 @@ pub struct Cluster {
 impl Cluster {
     /// The devices of `task`, in order.
     pub(super) fn devices_of(&self, task: &TaskName) -> impl Iterator<Item = LocalDevice> {
-        let gpus = self.gpus.get(task).map_or(0, |gpus| gpus.count.get());
+        let gpus = self.gpus_of(task);
         (0..self.devices.get()).map(LocalDevice::cpu).chain((0..gpus).map(LocalDevice::gpu))
+    }
+
+    /// The number of accelerators of `task`.
+    pub(super) fn gpus_of(&self, task: &TaskName) -> u32 {
+        self.gpus.get(task).map_or(0, |gpus| gpus.count.get())
     }
 
     /// The number of devices that the kernels of `task` run on unless they ask for others: its

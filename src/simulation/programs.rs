@@ -193,7 +193,7 @@ where
         };
         let transport = SimulatedTransport { driver: driver(), task, incarnation };
         let cpus = self.cluster.devices.get() as usize;
-        let all = cpus + self.cluster.gpus.get(&name).map_or(0, |gpus| gpus.count.get() as usize);
+        let all = cpus + self.cluster.gpus_of(&name) as usize;
         let devices: Devices = (0..cpus).map(device).collect();
         let devices = devices.with_gpus((cpus..all).map(device), self.devices.clone());
         let world = ServerWorld {

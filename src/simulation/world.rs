@@ -265,10 +265,14 @@ impl World {
         self.replay.is_none() && self.devices[task][device].takes_steps_whole()
     }
 
+    /// Whether a device of a task is an accelerator: these come after its processors.
+    fn is_gpu(&self, device: usize) -> bool {
+        device >= self.cluster.devices.get() as usize
+    }
+
     /// The memory of a device of `task`, if it is limited.
     pub(super) fn memory(&self, task: usize, device: usize) -> Option<Bytes> {
-        let is_gpu = device >= self.cluster.devices.get() as usize;
-        let gpus = self.cluster.gpus.get(&self.tasks[task]).filter(|_| is_gpu);
+        let gpus = self.cluster.gpus.get(&self.tasks[task]).filter(|_| self.is_gpu(device));
         gpus.and_then(|gpus| gpus.capacity)
     }
 

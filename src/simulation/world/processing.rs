@@ -36,7 +36,7 @@ pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Er
     // Without hosts to share, cores are never scarce.
     let cores = cluster.hosts.as_ref().map_or(u32::MAX, |hosts| hosts.cores.get());
     let layout = |(host, task): (&usize, &TaskName)| {
-        let gpus = cluster.gpus.get(task).map_or(0, |gpus| gpus.count.get() as usize);
+        let gpus = cluster.gpus_of(task) as usize;
         let has_lanes = lanes(cluster, task).is_some();
         Layout { host: *host, cpus: cluster.devices.get() as usize, gpus, has_lanes }
     };
@@ -111,7 +111,7 @@ impl World {
         let Span { whole: span, straggling } = model.time(step, costs);
         let is_drawn = model.draws_times() && !span.is_zero();
         let cost = costs.total();
-        let is_gpu = device >= self.cluster.devices.get() as usize;
+        let is_gpu = self.is_gpu(device);
         let (threads, stretch) = if is_gpu { (1, None) } else { self.threads_of(task, cost) };
         let stretched = |span: Duration| match stretch {
             Some(factor) if !is_drawn => span.mul_f64(factor),
