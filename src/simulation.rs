@@ -10,6 +10,7 @@
 //! digests are equal.
 
 mod audit;
+mod background;
 mod chore;
 mod cluster;
 mod critical_path;
@@ -22,7 +23,6 @@ mod faults;
 mod gauges;
 mod gpus;
 mod hosts;
-mod job;
 mod law;
 mod links;
 mod network;

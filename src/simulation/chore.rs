@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use crate::runtime::{Asker, WorkerStep};
 use crate::units::Bytes;
 
+use super::background::Pending;
 use super::critical_path::{Cause, Part};
 use super::events::Envelope;
 use super::gpus::Hop;
-use super::job::Job;
 use super::network::Delivery;
 
 /// A piece of a processor's work: what has begun it, and what follows.
@@ -53,7 +53,7 @@ pub(super) struct Kernels {
     pub(super) step: Option<WorkerStep>,
     /// For how much longer they run than on average.
     pub(super) straggling: Duration,
-    pub(super) job: Job,
+    pub(super) pending: Pending,
     pub(super) asker: Asker,
 }
 
@@ -98,7 +98,7 @@ impl Chore {
 impl Kernels {
     /// Waits for the result and hands it to the actors.
     pub(super) fn finish(self) {
-        match self.job.finish() {
+        match self.pending.finish() {
             Ok(calculation) => calculation.done(&self.asker),
             Err(panic) => self.asker.has_panicked(&*panic),
         }

@@ -21,9 +21,9 @@ use crate::runtime::{Error, PeerMessage};
 use crate::transport::{Inbox, PeerId};
 use crate::units::Time;
 
+use super::background::Background;
 use super::cluster::{Cluster, Outcome};
 use super::faults::Damage;
-use super::job::Jobs;
 use super::world::{Action, World};
 
 /// A world, and the inboxes of the actors in it.
@@ -35,7 +35,7 @@ pub(super) struct Driver {
     /// Empty between ticks, kept for its storage.
     actions: RefCell<Vec<Action>>,
     /// The arithmetic that its devices have begun.
-    pub(super) jobs: Jobs,
+    pub(super) background: Background,
     commands: UnboundedSender<RunCommand>,
     /// Whether a command or a program's result was sent to the run since it last looked.
     pub(super) has_news: Cell<bool>,
@@ -109,7 +109,7 @@ impl Driver {
             world: RefCell::new(world),
             inboxes: RefCell::new(inboxes),
             actions: RefCell::default(),
-            jobs: Jobs::new(),
+            background: Background::new(),
             commands: sender,
             has_news: Cell::new(false),
         });

@@ -14,10 +14,10 @@ use crate::runtime::{Asker, Calculation, ComputeModel, PeerMessage, Work, Worker
 use crate::transport::{Inbox, Messages, Obstacle, PeerId, Transport};
 use crate::units::{Bytes, Time};
 
+use super::background::Pending;
 use super::chore::Kernels;
 use super::driver::Driver;
 use super::events::Alarm;
-use super::job::Job;
 
 /// The virtual clock as a task has it.
 pub(super) struct SimulatedClock {
@@ -138,7 +138,7 @@ impl ComputeModel for SimulatedDevice {
         let kernels = Box::new(Kernels {
             step,
             straggling: Duration::ZERO,
-            job: self.driver.jobs.start(calculation, effort),
+            pending: self.driver.background.start(calculation, effort),
             asker,
         });
         let mut world = self.driver.world.borrow_mut();
@@ -157,8 +157,8 @@ impl ComputeModel for SimulatedDevice {
         asker: Asker,
     ) {
         let (step, straggling) = (None, Duration::ZERO);
-        let job = Job::Small(then);
-        let kernels = Box::new(Kernels { step, straggling, job, asker });
+        let pending = Pending::Small(then);
+        let kernels = Box::new(Kernels { step, straggling, pending, asker });
         self.driver.world.borrow_mut().copy(self.task, between, size, kernels);
     }
 

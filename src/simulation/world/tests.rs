@@ -14,10 +14,10 @@ use super::*;
 use crate::cluster::ClusterSpec;
 use crate::kernels::{Cost, Costs, KernelKind, Numerics};
 use crate::runtime::{Asker, Calculation, Encoding, ParameterServerMessage};
+use crate::simulation::background::Pending;
 use crate::simulation::chore::Kernels;
 use crate::simulation::device::ComputeSpec;
 use crate::simulation::faults::{Fault, FaultKind, Faults, Trigger};
-use crate::simulation::job::Job;
 use crate::simulation::network::NetworkSpec;
 use crate::simulation::processor::Activity;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
@@ -100,9 +100,13 @@ fn sleep(world: &mut World, task: usize, until: Duration) -> Rc<Alarm> {
 
 /// Gives the first device of a task kernels of so many operations, which write nothing.
 fn compute(world: &mut World, task: usize, flops: u64) {
-    let job = Job::Small(Box::new(Nothing));
-    let kernels =
-        Box::new(Kernels { step: None, straggling: Duration::ZERO, job, asker: Asker::nobody() });
+    let pending = Pending::Small(Box::new(Nothing));
+    let kernels = Box::new(Kernels {
+        step: None,
+        straggling: Duration::ZERO,
+        pending,
+        asker: Asker::nobody(),
+    });
     let cost = Cost { flops, bytes: 0 };
     let costs = &Costs::of(KernelKind::Matmul, cost);
     let at_once = world.compute((task, 0), None, costs, kernels);

@@ -1,4 +1,5 @@
-//! Jobs: real arithmetic on rayon's threads, while the simulation goes on in virtual time.
+//! Background work: real arithmetic on rayon's threads, while the simulation goes on in virtual
+//! time.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -12,39 +13,40 @@ use crate::runtime::{Calculation, attempt};
 /// Work that costs less stays on the simulation's own thread: offering it would take longer.
 const WORTH_OFFERING: Cost = Cost { flops: 20_000, bytes: 40_000 };
 
-/// Once the simulation needs one of the waiting jobs, a thread is woken for the others if they cost
-/// this much together.
+/// Once the simulation needs one of the waiting calculations, a thread is woken for the others if
+/// they cost this much together.
 const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
 
-/// If the waiting jobs cost this much together, a thread is woken at once. For less that would not
-/// pay: waking takes the simulation some 10 us.
+/// If the waiting calculations cost this much together, a thread is woken at once. For less that
+/// would not pay: waking takes the simulation some 10 us.
 const WORTH_WAKING: Cost = Cost { flops: 20_000_000, bytes: 20_000_000 };
 
-/// How often a thread looks for the end of a job before it sleeps: for about as long as waking up
-/// would take.
+/// How often a thread looks for the end of a calculation before it sleeps: for about as long as
+/// waking up would take.
 const LOOKS: u32 = 2_000;
 
-/// How often a thread that has done all jobs looks for another one before it stops: for some
-/// milliseconds, in which a simulation of many tasks comes to several.
+/// How often a thread that has done all calculations looks for another one before it stops: for
+/// some milliseconds, in which a simulation of many tasks comes to several.
 const LOOKS_FOR_MORE: u32 = 3_000;
 
-/// The number of simulations that run. Where there are several, no thread looks for jobs: it would
-/// take a core from another one, or do the jobs of that one meanwhile.
+/// The number of simulations that run. Where there are several, no thread looks for calculations:
+/// it would take a core from another one, or do the work of that one meanwhile.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Whether this thread does jobs of a simulation.
+    /// Whether this thread calculates for a simulation.
     static HELPS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A calculation that has run, or its panic.
 type Ran = thread::Result<Box<dyn Calculation>>;
 
-/// The jobs of one simulation that wait for a thread.
+/// The calculations of one simulation that wait for a thread.
 #[derive(Clone)]
-pub(super) struct Jobs(Arc<Board>);
+pub(super) struct Background(Arc<Shared>);
 
-struct Board {
+/// What the simulation and the threads that help it share.
+struct Shared {
     offers: Mutex<Offers>,
     /// The number of those that wait, for a thread that looks for one.
     waiting: AtomicUsize,
@@ -58,7 +60,7 @@ struct Offers {
     /// What those that wait cost together.
     cost: Cost,
     next_number: u64,
-    /// The number of rayon's threads that do these jobs; each stops when none has come for a while.
+    /// The number of rayon's threads that do these; each stops when none has come for a while.
     helpers: usize,
     /// Whether one of them has nothing to do and looks for more.
     is_one_looking: bool,
@@ -75,40 +77,40 @@ struct Offer {
 }
 
 /// A piece of arithmetic that is done by the time its result is needed.
-pub(super) enum Job {
+pub(super) enum Pending {
     /// Too small for another thread; done by the thread that waits for it.
     Small(Box<dyn Calculation>),
     /// Offered to rayon's threads; one of them may have begun it.
     Offered(Offered),
 }
 
-/// A job that others may do. Who drops it needs it no more, and withdraws it.
+/// A calculation that others may do. Who drops it needs it no more, and withdraws it.
 pub(super) struct Offered {
-    jobs: Jobs,
+    background: Background,
     number: u64,
     end: Arc<End>,
     /// Whether nobody has waited for it yet.
     is_open: bool,
 }
 
-/// The end of a job that a thread of rayon's has taken.
+/// The end of a calculation that a thread of rayon's has taken.
 #[derive(Default)]
 pub(super) struct End {
     ran: Mutex<Option<Ran>>,
     has_come: Condvar,
 }
 
-impl Jobs {
-    /// No jobs yet, of a simulation that begins.
+impl Background {
+    /// No calculations yet, of a simulation that begins.
     pub(super) fn new() -> Self {
         let (offers, waiting) = (Mutex::default(), AtomicUsize::new(0));
-        Self(Arc::new(Board { offers, waiting, _counted: Counted::new() }))
+        Self(Arc::new(Shared { offers, waiting, _counted: Counted::new() }))
     }
 
     /// Offers `calculation` to rayon's threads if its `cost` is worth it.
-    pub(super) fn start(&self, calculation: Box<dyn Calculation>, cost: Cost) -> Job {
+    pub(super) fn start(&self, calculation: Box<dyn Calculation>, cost: Cost) -> Pending {
         if !is_worth(cost, WORTH_OFFERING) {
-            return Job::Small(calculation);
+            return Pending::Small(calculation);
         }
         let end = Arc::new(End::default());
         let mut offers = self.lock();
@@ -119,7 +121,7 @@ impl Jobs {
         if is_worth(offers.cost, WORTH_WAKING) {
             self.wake_helper(offers);
         }
-        Job::Offered(Offered { jobs: self.clone(), number, end, is_open: true })
+        Pending::Offered(Offered { background: self.clone(), number, end, is_open: true })
     }
 
     /// Has one more thread of rayon's do what waits, unless one looks for it or all do already.
@@ -127,24 +129,24 @@ impl Jobs {
         if !offers.is_one_looking && offers.helpers < rayon::current_num_threads() {
             offers.helpers += 1;
             drop(offers); // the helper needs them at once
-            let jobs = self.clone();
-            rayon::spawn(move || jobs.help());
+            let background = self.clone();
+            rayon::spawn(move || background.help());
         }
     }
 
     /// Does what waits until nothing has come for a while.
     fn help(&self) {
-        // A thread that waits for a part of a kernel may help meanwhile; that job is then late.
-        let is_within_a_job = HELPS.replace(true);
+        // A thread that waits for a part of a kernel may help meanwhile; that kernel is then late.
+        let is_within_another = HELPS.replace(true);
         loop {
             while let Some(Offer { calculation, end, .. }) = self.next() {
                 end.comes(run(calculation));
             }
-            if !self.look_for_more(!is_within_a_job) {
+            if !self.look_for_more(!is_within_another) {
                 break;
             }
         }
-        HELPS.set(is_within_a_job);
+        HELPS.set(is_within_another);
     }
 
     /// The first that waits. If much is left, a further helper does it.
@@ -158,8 +160,8 @@ impl Jobs {
         next
     }
 
-    /// Looks for another job if the helper that asks `has_time`, no other helper looks, and a core
-    /// is free for it. Without a job, this helper is no longer counted.
+    /// Looks for another calculation if the helper that asks `has_time`, no other helper looks, and
+    /// a core is free for it. Without one, this helper is no longer counted.
     fn look_for_more(&self, has_time: bool) -> bool {
         let mut offers = self.lock();
         if has_time && !offers.is_one_looking && has_a_free_core() {
@@ -169,7 +171,7 @@ impl Jobs {
                 if self.0.waiting.load(Ordering::Relaxed) > 0 || !has_a_free_core() {
                     break;
                 }
-                rayon::yield_now(); // kernels of a job may be spread over several threads
+                rayon::yield_now(); // kernels may be spread over several threads
                 thread::yield_now();
             }
             offers = self.lock();
@@ -180,7 +182,7 @@ impl Jobs {
         is_one_waiting
     }
 
-    /// Withdraws the job of this number, unless a helper has begun it.
+    /// Withdraws the calculation of this number, unless a helper has begun it.
     fn withdraw(&self, number: u64) -> Option<Offer> {
         let mut offers = self.lock();
         let offer = offers.take_numbered(number);
@@ -188,8 +190,8 @@ impl Jobs {
         offer
     }
 
-    /// Takes the job of this number back, unless a helper has begun it. If others wait, somebody
-    /// does them meanwhile.
+    /// Takes the calculation of this number back, unless a helper has begun it. If others wait,
+    /// somebody does them meanwhile.
     fn take_back(&self, number: u64) -> Option<Box<dyn Calculation>> {
         let mut offers = self.lock();
         let offer = offers.take_numbered(number)?;
@@ -210,7 +212,7 @@ impl Jobs {
     }
 }
 
-/// Whether the only simulation leaves a core to a thread that looks for its jobs.
+/// Whether the only simulation leaves a core to a thread that looks for its calculations.
 fn has_a_free_core() -> bool {
     RUNNING.load(Ordering::Relaxed) == 1 && rayon::current_num_threads() > 1
 }
@@ -248,14 +250,14 @@ impl Offers {
     }
 }
 
-impl Job {
+impl Pending {
     /// Waits until the work is done. Does it itself if nobody has begun. Returns its panic.
     pub(super) fn finish(self) -> Ran {
         match self {
             Self::Small(calculation) => run(calculation),
             Self::Offered(mut offered) => {
                 offered.is_open = false;
-                match offered.jobs.take_back(offered.number) {
+                match offered.background.take_back(offered.number) {
                     Some(calculation) => run(calculation),
                     None => offered.end.wait(),
                 }
@@ -267,7 +269,8 @@ impl Job {
 impl Drop for Offered {
     fn drop(&mut self) {
         if self.is_open {
-            drop(self.jobs.withdraw(self.number)); // the values that it would have computed with
+            // The values that it would have computed with.
+            drop(self.background.withdraw(self.number));
         }
     }
 }
@@ -326,29 +329,30 @@ mod tests {
 
     #[test]
     fn work_large_or_small_is_done_once_and_by_the_time_that_it_is_waited_for() {
-        let (jobs, runs) = (Jobs::new(), Arc::new(AtomicU32::new(0)));
+        let (background, runs) = (Background::new(), Arc::new(AtomicU32::new(0)));
         for (count, flops) in (1..).zip([1, WORTH_OFFERING.flops].repeat(200)) {
-            let job = jobs.start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
-            assert!(job.finish().is_ok());
+            let pending =
+                background.start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
+            assert!(pending.finish().is_ok());
             assert_eq!(runs.load(Ordering::Relaxed), count);
         }
     }
 
     #[test]
-    fn jobs_that_wait_together_are_each_done_once_whichever_is_needed_first() {
+    fn calculations_that_wait_together_are_each_done_once_whichever_is_needed_first() {
         for flops in [WORTH_OFFERING.flops, WORTH_WAKING.flops] {
-            let (jobs, runs) = (Jobs::new(), Arc::new(AtomicU32::new(0)));
+            let (background, runs) = (Background::new(), Arc::new(AtomicU32::new(0)));
             let start =
-                |_| jobs.start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
-            let mut started: Vec<Job> = (0..300).map(start).collect();
+                |_| background.start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
+            let mut started: Vec<Pending> = (0..300).map(start).collect();
             let dropped = started.split_off(200);
-            assert!(started.into_iter().rev().all(|job| job.finish().is_ok()));
+            assert!(started.into_iter().rev().all(|pending| pending.finish().is_ok()));
             assert!(runs.load(Ordering::Relaxed) >= 200);
             drop(dropped);
-            while jobs.lock().helpers > 0 {
+            while background.lock().helpers > 0 {
                 thread::yield_now();
             }
-            assert!(jobs.lock().waiting.is_empty(), "who drops a job withdraws it");
+            assert!(background.lock().waiting.is_empty(), "who drops one withdraws it");
             assert!(runs.load(Ordering::Relaxed) <= 300);
         }
     }
