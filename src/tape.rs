@@ -10,20 +10,20 @@
 //! |---|---|
 //! | [`Name`] | a message, without its values and without ids that differ between worlds |
 //! | [`Entry`] | an envelope that was received, the loss of a peer, or the end of the task |
-//! | [`Recorder`] | writes the tape of a task while it runs |
+//! | [`TapeWriter`] | writes the tape of a task while it runs |
 //! | [`Tapes`] | the tapes of a run, read from a folder |
 
 mod entry;
 mod error;
 mod file;
 mod name;
-mod recorder;
 mod tapes;
+mod writer;
 
 pub use entry::{Entry, Event};
 pub use error::TapeError;
 pub use file::{Header, read};
 pub use name::{Author, Kind, Masters, Name};
 pub(crate) use name::{joined, parts};
-pub use recorder::Recorder;
 pub use tapes::{Life, Tapes};
+pub use writer::TapeWriter;

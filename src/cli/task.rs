@@ -21,7 +21,7 @@ use crate::live::{Board, Meter};
 use crate::report::{Report, World};
 use crate::runtime::{Host, Traffic};
 use crate::say::say;
-use crate::tape::Recorder;
+use crate::tape::TapeWriter;
 use crate::tensor::set_memory_limit;
 use crate::training::{Recording, SharedRecording, run_to_end, train};
 use crate::transport::RunId;
@@ -91,7 +91,7 @@ struct Instruments {
     clock: WallClock,
     board: Option<Arc<Board>>,
     recording: SharedRecording,
-    recorder: Option<Recorder>,
+    tape: Option<TapeWriter>,
     /// Counts what the task sends.
     sent: Rc<Cell<Traffic>>,
     _live: Option<Live>,
@@ -131,9 +131,9 @@ impl<'a> Assignment<'a> {
         let instruments = self.prepare(&seat)?;
         let outcome = self.run(&instruments, seat, config, stop, trainer)?;
         let recording = instruments.recording.clone().finish();
-        if let Some(recorder) = &instruments.recorder {
+        if let Some(tape) = &instruments.tape {
             let weights = recording.ending.and_then(|ending| ending.weights_digest);
-            recorder.end(weights, outcome.result.as_ref().err().map(ToString::to_string));
+            tape.end(weights, outcome.result.as_ref().err().map(ToString::to_string));
         }
         self.tell_the_end(&instruments, &recording, &outcome);
         let TaskOutcome { result, stopped, ended, sent } = outcome;
@@ -159,12 +159,12 @@ impl<'a> Assignment<'a> {
         let board = board(live.as_ref(), args, trial, seat);
         let progress = self.reports.then(|| Progress::of(trial, self.quiet));
         let recording = recording(trial, &self.task, progress, board.clone());
-        let recorder = match &args.record {
-            Some(folder) => Some(trial.recorder(seat, clock, folder)?),
+        let tape = match &args.record {
+            Some(folder) => Some(trial.tape_writer(seat, clock, folder)?),
             None => None,
         };
         let sent = Rc::default();
-        Ok(Instruments { clock, board, recording, recorder, sent, _live: live })
+        Ok(Instruments { clock, board, recording, tape, sent, _live: live })
     }
 
     /// Runs the task's server and program.
@@ -183,7 +183,7 @@ impl<'a> Assignment<'a> {
             devices: trial.cluster.devices,
             busy_poll: self.args.busy_poll.0,
             clock: instruments.clock,
-            recorder: instruments.recorder.clone(),
+            tape: instruments.tape.clone(),
             board: instruments.board.clone(),
             sent: Rc::clone(&instruments.sent),
         };

@@ -24,7 +24,7 @@ use crate::runtime::{
     Processor, Server, ServerDef, Traffic, program_panicked,
 };
 use crate::say::say;
-use crate::tape::Recorder;
+use crate::tape::TapeWriter;
 use crate::transport::{Quic, Refused, Transport};
 use crate::units::Time;
 
@@ -47,7 +47,7 @@ pub struct Member {
     /// The task's clock.
     pub clock: WallClock,
     /// Writes the order in which it receives messages, if that is asked for.
-    pub recorder: Option<Recorder>,
+    pub tape: Option<TapeWriter>,
     /// Shows its traffic and what it waits for, if somebody is to see them.
     pub board: Option<Arc<Board>>,
     /// Counts what it sends to other tasks.
@@ -75,8 +75,8 @@ impl Member {
     pub fn new(seat: Seat) -> Self {
         let (devices, busy_poll) = (NonZeroU32::MIN, Duration::ZERO);
         let (encoding, clock) = (Encoding::Exact, WallClock::new());
-        let (recorder, board, sent) = (None, None, Rc::default());
-        Self { seat, encoding, devices, busy_poll, clock, recorder, board, sent }
+        let (tape, board, sent) = (None, None, Rc::default());
+        Self { seat, encoding, devices, busy_poll, clock, tape, board, sent }
     }
 }
 
@@ -151,13 +151,13 @@ where
 
 /// The task's server, started.
 pub(super) fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Server> {
-    let device = |number| match &member.recorder {
-        Some(recorder) => Rc::new(recorder.gated(number)) as Rc<dyn ComputeModel>,
+    let device = |number| match &member.tape {
+        Some(tape) => Rc::new(tape.gated(number)) as Rc<dyn ComputeModel>,
         None => Rc::new(Processor::default()),
     };
     let devices = (0..member.devices.get()).map(device).collect();
-    let transport = match &member.recorder {
-        Some(recorder) => recorder.over(transport),
+    let transport = match &member.tape {
+        Some(tape) => tape.over(transport),
         None => transport,
     };
     let transport = member.encoding.over(transport);

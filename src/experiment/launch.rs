@@ -15,7 +15,7 @@ use crate::deployment::{
 use crate::live::{Board, Boards};
 use crate::report::{Report, Run, World};
 use crate::say::say;
-use crate::tape::Recorder;
+use crate::tape::TapeWriter;
 use crate::training::{Recording, Watch};
 
 /// Launches the runs of an experiment.
@@ -92,7 +92,7 @@ impl Launcher {
     ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
         let record = self.record.as_ref().map(|folder| folder.join(folder_of(&trial.name)));
         if let Some(folder) = &record {
-            Recorder::check_is_new(folder)?;
+            TapeWriter::check_is_new(folder)?;
         }
         let order = Launch {
             program: self.program.clone(),

@@ -13,7 +13,7 @@ use crate::cluster::TaskName;
 use crate::deployment::Seat;
 use crate::runtime::{Code, Error};
 use crate::simulation::Faults;
-use crate::tape::{Header, Recorder, Tapes};
+use crate::tape::{Header, TapeWriter, Tapes};
 use crate::units::Time;
 
 impl Trial {
@@ -21,18 +21,18 @@ impl Trial {
     ///
     /// # Errors
     /// If it can't be written.
-    pub(crate) fn recorder(
+    pub(crate) fn tape_writer(
         &self,
         seat: &Seat,
         clock: WallClock,
         folder: &Path,
-    ) -> Result<Recorder, ExperimentError> {
+    ) -> Result<TapeWriter, ExperimentError> {
         let began = clock.date().saturating_sub(clock.now().since(Time::ZERO));
         let header = Header {
             began: began.as_nanos() as u64,
             ..self.header(seat.task(), seat.cluster().tasks())
         };
-        Ok(Recorder::create(folder, &header, Rc::new(clock))?)
+        Ok(TapeWriter::create(folder, &header, Rc::new(clock))?)
     }
 
     /// Has its simulation replay the tapes in `folder`, which [`Experiment::launch`] or tasks have

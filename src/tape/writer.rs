@@ -1,4 +1,4 @@
-//! The recorder: stands between a task's transport and its actors, and writes what passes.
+//! The writer of a tape: stands between a task's transport and its actors, and writes what passes.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -27,7 +27,7 @@ const QUIET: u32 = 3;
 
 /// Writes the tape of a task.
 #[derive(Clone)]
-pub struct Recorder(Rc<Inner>);
+pub struct TapeWriter(Rc<Inner>);
 
 struct Inner {
     clock: Rc<dyn Clock>,
@@ -59,7 +59,7 @@ struct State {
     frame: Vec<u8>,
 }
 
-impl Recorder {
+impl TapeWriter {
     /// Begins a tape in `folder`, for this life of the task of `header`.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Recorder {
         &self,
         transport: Rc<dyn Transport<PeerMessage>>,
     ) -> Rc<dyn Transport<PeerMessage>> {
-        Rc::new(Recorded { recorder: self.clone(), transport })
+        Rc::new(Recorded { writer: self.clone(), transport })
     }
 
     /// A device of the task, whose large kernels end in turn with what the task receives.
@@ -197,9 +197,9 @@ impl Recorder {
     }
 }
 
-impl fmt::Debug for Recorder {
+impl fmt::Debug for TapeWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the recorder of {}", self.0.path.display())
+        write!(f, "the tape writer of {}", self.0.path.display())
     }
 }
 
@@ -230,7 +230,7 @@ async fn settle(inbox: Option<&dyn Inbox<PeerMessage>>) {
 
 /// A transport whose deliveries are recorded.
 struct Recorded {
-    recorder: Recorder,
+    writer: TapeWriter,
     transport: Rc<dyn Transport<PeerMessage>>,
 }
 
@@ -252,9 +252,9 @@ impl Transport<PeerMessage> for Recorded {
     }
 
     fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
-        self.recorder.0.inbox.replace(Some(inbox));
-        let (recorder, transport) = (self.recorder.clone(), Rc::downgrade(&self.transport));
-        self.transport.listen(Rc::new(RecordedInbox { recorder, transport }));
+        self.writer.0.inbox.replace(Some(inbox));
+        let (writer, transport) = (self.writer.clone(), Rc::downgrade(&self.transport));
+        self.transport.listen(Rc::new(RecordedInbox { writer, transport }));
     }
 
     fn close(&self) {
@@ -280,7 +280,7 @@ impl Transport<PeerMessage> for Recorded {
 
 /// Writes each message that arrives to the tape, and hands it to the task's actors.
 struct RecordedInbox {
-    recorder: Recorder,
+    writer: TapeWriter,
     transport: std::rc::Weak<dyn Transport<PeerMessage>>,
 }
 
@@ -288,26 +288,26 @@ impl RecordedInbox {
     /// The number of a peer in the tape; none of one that is no task of the cluster, such as a
     /// client that asks for the task's status.
     fn number(&self, peer: PeerId) -> Option<u32> {
-        self.recorder.number(&self.transport.upgrade()?.name(peer))
+        self.writer.number(&self.transport.upgrade()?.name(peer))
     }
 }
 
 impl Inbox<PeerMessage> for RecordedInbox {
     fn deliver(&self, from: PeerId, messages: Messages<PeerMessage>) {
-        self.recorder.arrive(Arrival::Envelope { from, number: self.number(from), messages });
+        self.writer.arrive(Arrival::Envelope { from, number: self.number(from), messages });
     }
 
     fn lost(&self, peer: PeerId, loss: Loss) {
-        self.recorder.arrive(Arrival::Loss { peer, number: self.number(peer), loss });
+        self.writer.arrive(Arrival::Loss { peer, number: self.number(peer), loss });
     }
 
     fn broken(&self, panic: &(dyn Any + Send)) {
-        let inbox = self.recorder.0.inbox.borrow().clone();
+        let inbox = self.writer.0.inbox.borrow().clone();
         inbox.iter().for_each(|inbox| inbox.broken(panic));
     }
 }
 
-impl Gate for Recorder {
+impl Gate for TapeWriter {
     fn pass(&self, device: u32, done: Box<dyn FnOnce()>) {
         self.arrive(Arrival::Computed { device, done });
     }
