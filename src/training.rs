@@ -56,7 +56,9 @@ pub use run_options::{RunOptions, TraceLevel};
 pub use run_settings::RunSettings;
 pub use scaffold::Scaffold;
 pub use session::{Callable, PartialRun, Session, SessionRun};
-pub use settings::{ByTokens, Evaluating, Reducing, Settings, Stop, Way};
+pub use settings::{
+    AllReduceKind, AllReduceSettings, EvaluatorSettings, Settings, Stop, SyncReplicasSettings,
+};
 pub(crate) use step_log::StepLog;
 pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};

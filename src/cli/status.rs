@@ -7,11 +7,11 @@ use super::args::StatusArgs;
 use super::cluster::write_replicas;
 use super::failure::Failure;
 use super::stdout::stdout;
-use crate::deployment::{ExitCode, Question, SessionStanding, Standing, ask};
+use crate::deployment::{ExitCode, Question, TaskSessionStatus, TaskStatus, ask};
 
 /// Runs the command.
 pub(super) fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
-    let standing = ask(&Question {
+    let status = ask(&Question {
         task: &args.task,
         address: &args.address,
         run: &args.run_name,
@@ -19,32 +19,32 @@ pub(super) fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
         client: &args.client,
     })?;
     let out = stdout();
-    let printed = if args.json { write_json(&standing, out) } else { write_text(&standing, out) };
+    let printed = if args.json { write_json(&status, out) } else { write_text(&status, out) };
     printed.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }
 
-fn write_json(standing: &Standing, mut out: impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut out, standing)?;
+fn write_json(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, status)?;
     writeln!(out)
 }
 
-fn write_text(standing: &Standing, mut out: impl Write) -> io::Result<()> {
-    let state = match standing {
-        Standing { serves_sessions: true, .. } => "it serves sessions",
-        Standing { is_training_over: true, .. } => "its training is over",
+fn write_text(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
+    let state = match status {
+        TaskStatus { serves_sessions: true, .. } => "it serves sessions",
+        TaskStatus { is_training_over: true, .. } => "its training is over",
         _ => "it trains",
     };
-    writeln!(out, "{}: {state}, {} bytes sent", standing.task, standing.bytes_sent)?;
-    for device in &standing.devices {
+    writeln!(out, "{}: {state}, {} bytes sent", status.task, status.bytes_sent)?;
+    for device in &status.devices {
         writeln!(out, "device   {device}")?;
     }
-    for (task, address) in &standing.cluster {
+    for (task, address) in &status.cluster {
         writeln!(out, "{task:<8} {}", address.as_deref().unwrap_or("address not known"))?;
     }
-    write_replicas(&standing.replicas, &mut out)?;
-    for session in &standing.sessions {
-        let SessionStanding { number, operations, steps, running, .. } = session;
+    write_replicas(&status.replicas, &mut out)?;
+    for session in &status.sessions {
+        let TaskSessionStatus { number, operations, steps, running, .. } = session;
         let client = session.client.as_deref().unwrap_or("its own program");
         let away = if session.is_away { ", which is away" } else { "" };
         writeln!(
@@ -53,13 +53,13 @@ fn write_text(standing: &Standing, mut out: impl Write) -> io::Result<()> {
              {running} under way"
         )?;
     }
-    for (task, why) in &standing.unreached {
+    for (task, why) in &status.unreached {
         writeln!(out, "can't reach {task}: {why}")?;
     }
-    for (who, why) in &standing.refused {
+    for (who, why) in &status.refused {
         writeln!(out, "no connection with {who}: {why}")?;
     }
-    for (who, what) in &standing.waiting {
+    for (who, what) in &status.waiting {
         writeln!(out, "{who} waits for {what}")?;
     }
     Ok(())
@@ -70,9 +70,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_standing_tells_who_waits_for_what() {
+    fn a_status_tells_who_waits_for_what() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        let standing = Standing {
+        let status = TaskStatus {
             task: "worker:1".to_owned(),
             devices: vec!["/job:worker/task:1/device:CPU:0".to_owned()],
             cluster: vec![
@@ -81,7 +81,7 @@ mod tests {
             ],
             replicas: vec![vec!["worker:0".to_owned(), "worker:1".to_owned()]],
             bytes_sent: 5,
-            sessions: vec![SessionStanding {
+            sessions: vec![TaskSessionStatus {
                 number: 7,
                 client: Some("client:0".to_owned()),
                 is_away: true,
@@ -91,10 +91,10 @@ mod tests {
             }],
             waiting: vec![pair("master of worker:1", "ps:0")],
             unreached: vec![pair("ps:0", "it has not answered yet")],
-            ..Standing::default()
+            ..TaskStatus::default()
         };
         let mut text = Vec::new();
-        write_text(&standing, &mut text).unwrap();
+        write_text(&status, &mut text).unwrap();
         let expected = "worker:1: it trains, 5 bytes sent\n\
                         device   /job:worker/task:1/device:CPU:0\n\
                         ps:0     a:1\n\

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::DeploymentError;
 use super::client::{bind, check_client};
-use super::network::{Message, Standing};
+use super::network::{Message, TaskStatus};
 use crate::cluster::{ClusterSpec, ConfigErrors, TaskName};
 use crate::transport::{
     ASKER, Identity, Inbox, Loss, Messages, Obstacle, PeerId, RunId, Transport,
@@ -42,7 +42,7 @@ pub struct Question<'a> {
 /// # Errors
 /// If it does not answer within some seconds, with the reason as far as it is known; if the
 /// question itself is wrong.
-pub fn ask(question: &Question<'_>) -> Result<Standing, DeploymentError> {
+pub fn ask(question: &Question<'_>) -> Result<TaskStatus, DeploymentError> {
     let runtime = || {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         builder.enable_all().build().expect("the system has what a runtime needs")
@@ -50,7 +50,7 @@ pub fn ask(question: &Question<'_>) -> Result<Standing, DeploymentError> {
     actix_rt::System::with_tokio_rt(runtime).block_on(answer(question))
 }
 
-async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
+async fn answer(args: &Question<'_>) -> Result<TaskStatus, DeploymentError> {
     let task = args.task;
     let address = [(task.index(), args.address.to_owned())];
     ClusterSpec::sparse([(task.job(), address)]).map_err(|error| DeploymentError::Cluster {
@@ -71,7 +71,7 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
         tracing::debug!("the task may not know that nobody asks any more");
     }
     match told {
-        Ok(Ok(standing)) => Ok(standing),
+        Ok(Ok(status)) => Ok(status),
         _ => {
             let reasons: Vec<&str> = obstacles.iter().map(|it| it.why.as_str()).collect();
             let why = if reasons.is_empty() {
@@ -97,14 +97,14 @@ fn problems(errors: &ConfigErrors) -> String {
 
 /// Receives the answer.
 struct Ear {
-    reply: RefCell<Option<oneshot::Sender<Standing>>>,
+    reply: RefCell<Option<oneshot::Sender<TaskStatus>>>,
 }
 
 impl Inbox<Message> for Ear {
     fn deliver(&self, _: PeerId, messages: Messages<Message>) {
         for message in messages {
-            if let (Message::Told(standing), Some(reply)) = (message, self.reply.take())
-                && reply.send(standing).is_err()
+            if let (Message::Status(status), Some(reply)) = (message, self.reply.take())
+                && reply.send(status).is_err()
             {
                 tracing::debug!("the answer came too late");
             }

@@ -28,15 +28,15 @@ const LOOKS: u32 = 200;
 pub enum Message {
     /// A message of the runtime, from task to task.
     Runtime(PeerMessage),
-    /// Asks a task for its status. It answers with `Told`.
+    /// Asks a task for its status. It answers with `Status`.
     Ask,
     /// The status of a task.
-    Told(Standing),
+    Status(TaskStatus),
 }
 
 /// The status of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct TaskStatus {
     /// The task's name.
     pub task: String,
     /// The names of its devices.
@@ -52,7 +52,7 @@ pub struct Standing {
     /// Whether clients may have sessions on it.
     pub serves_sessions: bool,
     /// The sessions on it.
-    pub sessions: Vec<SessionStanding>,
+    pub sessions: Vec<TaskSessionStatus>,
     /// The actors that wait, each with the thing it waits for.
     pub waiting: Vec<(String, String)>,
     /// The tasks that it has messages for but can't reach, each with the reason.
@@ -63,7 +63,7 @@ pub struct Standing {
 
 /// The status of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionStanding {
+pub struct TaskSessionStatus {
     /// Its number at its server.
     pub number: u64,
     /// Its client; none if it is the program of the task itself.
@@ -78,7 +78,7 @@ pub struct SessionStanding {
     pub running: u64,
 }
 
-impl Standing {
+impl TaskStatus {
     /// Its length on the wire, up to the lengths of its lists and texts \[bytes\].
     fn size(&self) -> u64 {
         let Self { task, devices, cluster, replicas, sessions, .. } = self;
@@ -93,7 +93,7 @@ impl Standing {
     }
 }
 
-impl From<SessionStatus> for SessionStanding {
+impl From<SessionStatus> for TaskSessionStatus {
     fn from(status: SessionStatus) -> Self {
         Self {
             number: status.number,
@@ -111,14 +111,14 @@ impl Payload for Message {
         match self {
             Self::Runtime(message) => message.wire_size(),
             Self::Ask => Bytes(0),
-            Self::Told(standing) => Bytes(standing.size()),
+            Self::Status(status) => Bytes(status.size()),
         }
     }
 
     fn check(&self) -> Result<(), String> {
         match self {
             Self::Runtime(message) => message.check(),
-            Self::Ask | Self::Told(_) => Ok(()),
+            Self::Ask | Self::Status(_) => Ok(()),
         }
     }
 }
@@ -166,12 +166,12 @@ impl Network {
 
     /// What a board shows of `server`, which is this task's.
     pub(super) async fn traffic(&self, server: &Server) -> live::Traffic {
-        let standing = self.standing(server).await;
+        let status = self.status(server).await;
         let mut traffic = live::Traffic {
-            waiting: standing.waiting,
-            unreached: standing.unreached.into_iter().map(|(task, _)| task).collect(),
-            sessions: standing.sessions.len() as u64,
-            running_steps: standing.sessions.iter().map(|session| session.running).sum(),
+            waiting: status.waiting,
+            unreached: status.unreached.into_iter().map(|(task, _)| task).collect(),
+            sessions: status.sessions.len() as u64,
+            running_steps: status.sessions.iter().map(|session| session.running).sum(),
             ..live::Traffic::default()
         };
         for (peer, (sent, received)) in
@@ -202,7 +202,7 @@ impl Network {
     }
 
     /// The task's status.
-    async fn standing(&self, server: &Server) -> Standing {
+    async fn status(&self, server: &Server) -> TaskStatus {
         let list: WaitingList = Arc::new(Mutex::new(Vec::new()));
         let sessions: SessionList = SessionList::default();
         server.inquire(&list);
@@ -222,7 +222,7 @@ impl Network {
         let replicas = self.roster.replicas();
         let replicas = replicas.map(|tasks| tasks.iter().map(ToString::to_string).collect());
         let refused = server.refusals().into_iter().map(|(who, why)| (who.to_string(), why));
-        Standing {
+        TaskStatus {
             task: server.task().to_string(),
             devices: server.devices().map(|device| device.to_string()).collect(),
             cluster: cluster.collect(),
@@ -230,7 +230,7 @@ impl Network {
             is_training_over: server.is_training_over(),
             bytes_sent: self.sent.get().total,
             serves_sessions: server.serves_sessions(),
-            sessions: sessions.into_iter().map(SessionStanding::from).collect(),
+            sessions: sessions.into_iter().map(TaskSessionStatus::from).collect(),
             waiting: waiting.into_iter().map(|waiting| (waiting.who, waiting.what)).collect(),
             unreached: self
                 .quic
@@ -310,7 +310,7 @@ impl Inbox<Message> for Sorter {
                 asks = true;
                 None
             }
-            Message::Told(_) => None, // nobody here has asked
+            Message::Status(_) => None, // nobody here has asked
         };
         let messages: Messages<PeerMessage> = messages.into_iter().filter_map(of_runtime).collect();
         if !messages.is_empty() {
@@ -342,8 +342,8 @@ async fn answer(network: Weak<Network>, to: PeerId) {
     while let Some(asked) = network.upgrade() {
         let server = asked.server.borrow().upgrade();
         if let Some(server) = server {
-            let standing = asked.standing(&server).await;
-            asked.quic.send(to, vec![Message::Told(standing)]);
+            let status = asked.status(&server).await;
+            asked.quic.send(to, vec![Message::Status(status)]);
         }
         drop(asked);
         while network.upgrade().is_some_and(|network| network.quic.has_unwritten(to)) {

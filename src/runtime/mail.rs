@@ -156,9 +156,9 @@ pub(crate) enum ParameterServerMail {
     /// The server: answer when every one of `workers` has left, or when `patience` is at its end.
     Join { workers: u32, patience: Patience, reply: oneshot::Sender<Result<()>> },
     /// The clock: it is time to look whether anybody uses the task.
-    NobodyHasCome,
+    CheckJoins,
     /// The clock: it is time to look whether steps are answered.
-    LookAtSteps,
+    CheckSteps,
     /// The server: this task was asked to stop.
     AskedToStop,
     /// The server: say what you wait for.

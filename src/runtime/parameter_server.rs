@@ -353,16 +353,16 @@ impl Receive for ParameterServer {
             ParameterServerMail::Join { workers, patience, reply } => {
                 self.join(workers, patience, reply);
             }
-            ParameterServerMail::NobodyHasCome => self.look_at_joins(context),
-            ParameterServerMail::LookAtSteps => self.look_at_steps(context),
+            ParameterServerMail::CheckJoins => self.check_joins(context),
+            ParameterServerMail::CheckSteps => self.check_steps(context),
             ParameterServerMail::AskedToStop => self.answer_joins(),
             ParameterServerMail::Inquire(list) => self.inquire(&list),
             ParameterServerMail::Stop => context.stop(),
         }
-        self.mind_views();
+        self.advance_views();
         self.serve_deferred();
-        self.let_in();
-        self.mind_joins(context);
+        self.bind_held_off();
+        self.update_join_timer(context);
         self.end_turn();
     }
 }

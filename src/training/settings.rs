@@ -33,7 +33,7 @@ pub struct Settings {
     pub towers: usize,
     /// How mirrored towers on the tasks of a replica sum their gradients; none if towers share
     /// their variables. The batch then is that of the replica's tasks together.
-    pub all_reduce: Option<Reducing>,
+    pub all_reduce: Option<AllReduceSettings>,
     /// Whether an operation that asks for a device that its task does not have runs on another of
     /// the task, in sessions that do not say otherwise.
     pub allow_soft_placement: bool,
@@ -44,9 +44,9 @@ pub struct Settings {
     pub stop: Stop,
     /// How TensorFlow's own tokens coordinate the workers, in a run of the mode `async`; none if
     /// they do not.
-    pub sync_replicas: Option<ByTokens>,
+    pub sync_replicas: Option<SyncReplicasSettings>,
     /// How often an evaluator measures.
-    pub evaluator: Evaluating,
+    pub evaluator: EvaluatorSettings,
     /// How long tasks wait for one another.
     pub patience: Patience,
     /// Whether the answer to a worker's step brings the variables that its next step reads, where
@@ -56,17 +56,17 @@ pub struct Settings {
 
 /// How mirrored towers sum their gradients: `all_reduce` of a scenario's `[program]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reducing {
-    /// The way.
-    pub way: Way,
+pub struct AllReduceSettings {
+    /// How each sum is made.
+    pub algorithm: AllReduceKind,
     /// By task of a replica: the number of its rack; empty if there are none.
     pub racks: Vec<usize>,
 }
 
-/// A way of an all-reduce, as a scenario names it.
+/// The algorithm of an all-reduce, as a scenario names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum AllReduceKind {
     /// [`AllReduce::Ring`].
     Ring,
     /// [`AllReduce::Tree`].
@@ -77,15 +77,15 @@ pub enum Way {
     Hierarchical,
 }
 
-impl Reducing {
+impl AllReduceSettings {
     /// The all-reduce over towers on these tasks of a replica.
     pub(super) fn over(&self, tasks: &[usize]) -> AllReduce {
         let group = |task: &usize| self.racks.get(*task).copied().unwrap_or(*task);
-        match self.way {
-            Way::Ring => AllReduce::Ring,
-            Way::Tree => AllReduce::Tree,
-            Way::Shuffle => AllReduce::Shuffle,
-            Way::Hierarchical => {
+        match self.algorithm {
+            AllReduceKind::Ring => AllReduce::Ring,
+            AllReduceKind::Tree => AllReduce::Tree,
+            AllReduceKind::Shuffle => AllReduce::Shuffle,
+            AllReduceKind::Hierarchical => {
                 AllReduce::Hierarchical { groups: tasks.iter().map(group).collect() }
             }
         }
@@ -96,7 +96,7 @@ impl Reducing {
 /// `[program]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ByTokens {
+pub struct SyncReplicasSettings {
     /// The number of gradients of an update. Default: one for each replica.
     pub replicas_to_aggregate: Option<u32>,
     /// The number of replicas. Default: all workers.
@@ -105,7 +105,7 @@ pub struct ByTokens {
     pub num_tokens: Option<u32>,
 }
 
-impl ByTokens {
+impl SyncReplicasSettings {
     /// The gradients of an update and the replicas, of `workers` workers.
     pub(crate) fn replicas(&self, workers: u32) -> (u32, u32) {
         let total = self.total_num_replicas.unwrap_or(workers);
@@ -145,7 +145,7 @@ impl ByTokens {
 /// `[evaluator]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Evaluating {
+pub struct EvaluatorSettings {
     /// The time before it begins. Default: none.
     #[serde(deserialize_with = "Span::duration")]
     pub start_delay: Duration,
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn an_update_by_tokens_has_one_for_each_worker() {
         let of = |aggregated, total| {
-            ByTokens {
+            SyncReplicasSettings {
                 replicas_to_aggregate: aggregated,
                 total_num_replicas: total,
                 num_tokens: None,

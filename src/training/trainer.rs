@@ -152,9 +152,9 @@ pub(crate) fn step_graph(task: &Task) -> Result<(Arc<GraphDef>, Request)> {
 fn build_graph(task: &Task, absent: &Absent) -> Result<(Graph, Built)> {
     let g = Graph::new();
     g.set_random_seed(task.seed());
-    if let Some(reducing) = &task.settings().all_reduce {
+    if let Some(all_reduce) = &task.settings().all_reduce {
         let own = task.device().to_string();
-        let model = g.with_device(&own, |g| mirrored::build(g, task, reducing, absent))?;
+        let model = g.with_device(&own, |g| mirrored::build(g, task, all_reduce, absent))?;
         return Ok((g, model));
     }
     let setter = ReplicaDeviceSetter::new(task.cluster())

@@ -9,18 +9,18 @@ use super::replicas::{ReplicaFile, check_replicas};
 use crate::cluster::TaskName;
 use crate::models::Model;
 use crate::simulation::{Hosts, NetworkSpec};
-use crate::training::{Reducing, Settings, Way};
+use crate::training::{AllReduceKind, AllReduceSettings, Settings};
 
 const PATH: &str = "program.all_reduce";
 
 /// By job: the number of tasks of a replica. All tasks that train by all-reduce are one.
 pub(super) fn replicas(
-    way: Option<Way>,
+    algorithm: Option<AllReduceKind>,
     typed: &BTreeMap<String, ReplicaFile>,
     cluster: &BTreeMap<String, Tasks>,
     found: &mut Mistakes,
 ) -> BTreeMap<String, u32> {
-    if way.is_none() {
+    if algorithm.is_none() {
         return super::replicas::replicas(typed, cluster, found);
     }
     found.unless(typed.is_empty(), "replicas", || {
@@ -39,13 +39,13 @@ pub(super) fn replicas(
 /// Has `settings` train by all-reduce, if they are to, on the tasks of `replicas`; their batch is
 /// then that of all tasks together.
 pub(super) fn apply(
-    way: Option<Way>,
+    algorithm: Option<AllReduceKind>,
     settings: &mut Settings,
     replicas: &BTreeMap<String, u32>,
     (network, hosts): (&NetworkSpec, Option<&Hosts>),
     cluster: &BTreeMap<String, Tasks>,
 ) {
-    let Some(way) = way else { return };
+    let Some(algorithm) = algorithm else { return };
     let of_job = |(job, tasks): (&String, &u32)| {
         let job = job.clone();
         (0..*tasks).map(move |index| TaskName::new(&*job, index))
@@ -64,18 +64,18 @@ pub(super) fn apply(
         None => Vec::new(),
     };
     settings.batch = settings.batch.saturating_mul(tasks.len().max(1));
-    settings.all_reduce = Some(Reducing { way, racks });
+    settings.all_reduce = Some(AllReduceSettings { algorithm, racks });
 }
 
 /// Checks that `settings` can be trained by all-reduce, or have something for all tasks of
 /// `replicas` to compute.
 pub(super) fn check(
-    way: Option<Way>,
+    algorithm: Option<AllReduceKind>,
     replicas: &BTreeMap<String, u32>,
     settings: &Settings,
     found: &mut Mistakes,
 ) {
-    if way.is_none() {
+    if algorithm.is_none() {
         return check_replicas(replicas, settings, found);
     }
     let has_layers = settings.model.has_data() && !matches!(settings.model, Model::GraphDef(_));

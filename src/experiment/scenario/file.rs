@@ -26,7 +26,7 @@ use crate::kernels::Numerics;
 use crate::report::plan::Price;
 use crate::runtime::Patience;
 use crate::simulation::{Gpus, Hosts, MessageThread, NetworkSpec};
-use crate::training::{Evaluating, Settings, Stop};
+use crate::training::{EvaluatorSettings, Settings, Stop};
 use crate::units::Bytes;
 
 /// The most tasks of a cluster: what each of more keeps of the others would be terabytes.
@@ -47,7 +47,7 @@ pub(super) struct ScenarioFile {
     pub(super) run: Option<Vec<RunFile>>,
     fault: Vec<FaultFile>,
     checkpoint: Option<Checkpoint>,
-    evaluator: Option<Evaluating>,
+    evaluator: Option<EvaluatorSettings>,
     hosts: Option<HostsFile>,
     gpus: BTreeMap<String, GpusFile>,
     calibration: Option<CalibrationFile>,
@@ -64,16 +64,15 @@ pub(super) fn build(
     text: Option<&str>,
 ) -> Result<Scenario, ScenarioError> {
     let (cluster, mut found) = cluster_of_size(file.cluster, origin, text)?;
-    let count = |job: &str| cluster.get(job).map(Tasks::count);
-    let way = file.program.all_reduce;
-    let replicas = all_reduce::replicas(way, &file.replicas, &cluster, &mut found);
-    let (servers, workers) = (count("ps").unwrap_or(1), workers(&cluster, &replicas));
+    let (algorithm, numerics) = (file.program.all_reduce, file.compute.numerics);
+    let replicas = all_reduce::replicas(algorithm, &file.replicas, &cluster, &mut found);
+    let servers = cluster.get("ps").map_or(1, Tasks::count);
+    let workers = workers(&cluster, &replicas);
     stop(&file.stop, &mut found);
-    let numerics = file.compute.numerics;
     if let Some(checkpoint) = &file.checkpoint {
         checkpoint.check(numerics, &mut found);
     }
-    let runs = runs(file.run, (workers, file.network.compression), way.is_some(), &mut found);
+    let runs = runs(file.run, (workers, file.network.compression), algorithm.is_some(), &mut found);
     let silence = file.network.silence.map(Duration::from);
     let faults = faults(file.fault, silence, (&cluster, file.checkpoint.is_some()), &mut found);
     let slow = slow(&file.compute.slow, &cluster, &mut found);
@@ -81,7 +80,7 @@ pub(super) fn build(
     let layers = LayerTable::of(&file.program, origin, &mut found);
     let (mut settings, dataset) =
         program(file.program, file.stop, origin, (servers, workers), &mut found);
-    all_reduce::check(way, &replicas, &settings, &mut found);
+    all_reduce::check(algorithm, &replicas, &settings, &mut found);
     settings.patience = patience(file.network.recovery.map(Duration::from), &mut found);
     settings.read_ahead = file.network.read_ahead.unwrap_or(true);
     let measures = settings.model.has_accuracy();
@@ -96,7 +95,7 @@ pub(super) fn build(
     check_hosts(hosts.as_ref(), (&network, &settings), &cluster, &mut found);
     let calibration = file.calibration.map(|file| calibration(file, origin, &mut found));
     calibration.iter().for_each(|measured| measured.apply(&mut network, &mut compute));
-    all_reduce::apply(way, &mut settings, &replicas, (&network, hosts.as_ref()), &cluster);
+    all_reduce::apply(algorithm, &mut settings, &replicas, (&network, hosts.as_ref()), &cluster);
     settings.model = LayerTable::model(layers, settings.model, settings.batch, compute.rate);
     let own_compute = own_compute(own, &compute, &cluster, &mut found);
     let gpus = gpus(file.gpus, (&compute, &own_compute), &cluster, &mut found);

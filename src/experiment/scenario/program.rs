@@ -17,7 +17,7 @@ use crate::data::Source;
 use crate::models::{Model, NullGradient};
 use crate::optimizer::{GradientDescent, Optimizer};
 use crate::runtime::Patience;
-use crate::training::{ByTokens, Evaluating, Settings, Stop, Way};
+use crate::training::{AllReduceKind, EvaluatorSettings, Settings, Stop, SyncReplicasSettings};
 use crate::units::{Bytes, BytesPerSecond};
 use graph_def::{InputsFile, graph_def};
 pub(super) use layers::LayerTable;
@@ -62,10 +62,10 @@ pub(super) struct ProgramFile {
     read_rate: Option<BytesPerSecond>,
     optimizer: Option<OptimizerFile>,
     towers: Option<usize>,
-    pub(super) all_reduce: Option<Way>,
+    pub(super) all_reduce: Option<AllReduceKind>,
     allow_soft_placement: bool,
     pub(super) num_cores: Option<u32>,
-    sync_replicas: Option<ByTokens>,
+    sync_replicas: Option<SyncReplicasSettings>,
 }
 
 /// The training's settings and data. `origin` is the scenario's file, at which relative paths
@@ -117,7 +117,7 @@ pub(super) fn program(
     });
     let partitioner = file.partitioner.map(|typed| typed.partitioner(found));
     let sync_replicas = file.sync_replicas;
-    check_by_tokens(sync_replicas, (learns, workers), found);
+    check_sync_replicas(sync_replicas, learns, workers, found);
     let towers = file.towers.unwrap_or(1);
     let num_cores = file.num_cores.unwrap_or(1);
     found.at_least_1(num_cores.into(), "program.num_cores");
@@ -135,7 +135,7 @@ pub(super) fn program(
         read_rate: file.read_rate,
         stop,
         sync_replicas,
-        evaluator: Evaluating::default(),
+        evaluator: EvaluatorSettings::default(),
         patience: Patience::default(),
         read_ahead: true,
     };
@@ -157,9 +157,14 @@ fn check_towers(towers: usize, batch: usize, can_have_any: bool, found: &mut Mis
 }
 
 /// Checks a training by tokens of `workers` workers, whose model has gradients of its own or not.
-fn check_by_tokens(given: Option<ByTokens>, (learns, workers): (bool, u32), found: &mut Mistakes) {
-    let Some(by_tokens) = given else { return };
-    for (key, text) in by_tokens.mistakes(workers) {
+fn check_sync_replicas(
+    given: Option<SyncReplicasSettings>,
+    learns: bool,
+    workers: u32,
+    found: &mut Mistakes,
+) {
+    let Some(sync_replicas) = given else { return };
+    for (key, text) in sync_replicas.mistakes(workers) {
         found.note(format!("program.sync_replicas.{key}"), text);
     }
     found.unless(learns, "program.sync_replicas", || {

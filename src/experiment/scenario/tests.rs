@@ -22,7 +22,7 @@ use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule, Optimize
 use crate::runtime::Patience;
 use crate::simulation::{Damage, Fault, FaultKind, Law, Racks, Trigger};
 use crate::sync::Mode;
-use crate::training::{Evaluating, Stop};
+use crate::training::{EvaluatorSettings, Stop};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Time};
 
 /// The scenario in `text`, in a file called `sims/example.toml`.
@@ -179,7 +179,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
                 time: None,
             },
             sync_replicas: None,
-            evaluator: Evaluating::default(),
+            evaluator: EvaluatorSettings::default(),
             patience: Patience::new(Duration::from_secs(60)),
             read_ahead: true,
         },

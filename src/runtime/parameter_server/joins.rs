@@ -156,7 +156,7 @@ impl ParameterServer {
 
     /// Begins to count the time when the last user is gone, or all that are left are lost ones, and
     /// stops when one has come.
-    pub(super) fn mind_joins(&mut self, context: &mut Context<Self>) {
+    pub(super) fn update_join_timer(&mut self, context: &mut Context<Self>) {
         let Joins { waiting, users, deserted, .. } = &self.joins;
         let stays = || waiting.iter().any(|join| self.stays(join).is_some());
         let waits = !waiting.is_empty() && (users.is_empty() || stays());
@@ -166,12 +166,12 @@ impl ParameterServer {
         }
         match self.joins.deserted.take() {
             Some((_, timer)) => drop(context.cancel_future(timer)),
-            None => self.look_at_joins_later(self.clock.now(), context),
+            None => self.check_joins_later(self.clock.now(), context),
         }
     }
 
     /// Ends the joins that nobody has come to in time, and says whom the others wait for.
-    pub(super) fn look_at_joins(&mut self, context: &mut Context<Self>) {
+    pub(super) fn check_joins(&mut self, context: &mut Context<Self>) {
         let Some((since, _)) = self.joins.deserted.take() else { return };
         self.answer_joins();
         let waited = self.clock.now().since(since);
@@ -187,7 +187,7 @@ impl ParameterServer {
             self.joins.waiting.push(join);
         }
         if !self.joins.waiting.is_empty() {
-            self.look_at_joins_later(since, context);
+            self.check_joins_later(since, context);
         }
     }
 
@@ -197,11 +197,11 @@ impl ParameterServer {
     }
 
     /// Looks at the joins at the next notice, or when the first of them has waited long enough.
-    fn look_at_joins_later(&mut self, since: Time, context: &mut Context<Self>) {
+    fn check_joins_later(&mut self, since: Time, context: &mut Context<Self>) {
         let now = self.clock.now();
         let left = |join| self.left(join, now.since(since));
         let next = self.joins.waiting.iter().map(left).min().unwrap_or(NOTICE).min(NOTICE);
-        let timer = self.tell_own_after(next, ParameterServerMail::NobodyHasCome, context);
+        let timer = self.tell_own_after(next, ParameterServerMail::CheckJoins, context);
         self.joins.deserted = Some((since, timer));
     }
 

@@ -54,12 +54,12 @@ impl ParameterServer {
     /// A program of a training in `cluster` runs here: from now on, somebody looks at its steps.
     pub(super) fn know(&mut self, cluster: ClusterSpec, context: &mut Context<Self>) {
         if self.cluster.replace(cluster).is_none() {
-            self.look_at_steps_later(context);
+            self.check_steps_later(context);
         }
     }
 
     /// Says whom the steps wait for, if none has been answered for long.
-    pub(super) fn look_at_steps(&mut self, context: &mut Context<Self>) {
+    pub(super) fn check_steps(&mut self, context: &mut Context<Self>) {
         if let Some(silent) = self.notices.due(self.clock.now())
             && let Some(what) = self.held_up()
         {
@@ -75,14 +75,14 @@ impl ParameterServer {
                 );
             }
         }
-        self.look_at_steps_later(context);
+        self.check_steps_later(context);
     }
 
     /// Looks at the steps again after [`NOTICE`]. In a simulation nobody looks: a timer that is
     /// always set would hide that nothing else can happen any more.
-    fn look_at_steps_later(&self, context: &mut Context<Self>) {
+    fn check_steps_later(&self, context: &mut Context<Self>) {
         if !self.clock.is_virtual() {
-            self.tell_own_after(NOTICE, ParameterServerMail::LookAtSteps, context);
+            self.tell_own_after(NOTICE, ParameterServerMail::CheckSteps, context);
         }
     }
 

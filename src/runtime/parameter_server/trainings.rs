@@ -82,7 +82,7 @@ impl ParameterServer {
     }
 
     /// Makes ready the partitions that waited and need not wait any longer.
-    pub(super) fn let_in(&mut self) {
+    pub(super) fn bind_held_off(&mut self) {
         for binding in std::mem::take(&mut self.held_off) {
             if self.is_held_off(&binding) {
                 self.held_off.push(binding);

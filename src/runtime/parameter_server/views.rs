@@ -117,7 +117,7 @@ impl ParameterServer {
 
     /// Begins a change of the view if one is due, and ends the one under way once all have
     /// answered; then the next one, if a worker has come back meanwhile.
-    pub(super) fn mind_views(&mut self) {
+    pub(super) fn advance_views(&mut self) {
         if self.views.as_ref().is_none_or(Views::is_whole) {
             return;
         }

@@ -4,7 +4,7 @@ use super::absent::Absent;
 use super::{Built, Data, network};
 use crate::graph::{Graph, GraphError, Output, mirrored_gradients, stack};
 use crate::models::Stages;
-use crate::training::settings::Reducing;
+use crate::training::settings::AllReduceSettings;
 use crate::training::task::Task;
 
 /// The scenario's network in towers, with the operation that trains them all: one tower on each
@@ -12,7 +12,7 @@ use crate::training::task::Task;
 pub(super) fn build(
     g: &Graph,
     task: &Task,
-    reducing: &Reducing,
+    all_reduce: &AllReduceSettings,
     absent: &Absent,
 ) -> Result<Built, GraphError> {
     let settings = task.settings();
@@ -34,7 +34,7 @@ pub(super) fn build(
     let stages = Stages::new(vec![task.device()]);
     let built = g.mirrored_towers(&devices, |g, _| network(g, task, &stages))?;
     let (towers, losses): (Vec<_>, Vec<Output>) = built.into_iter().unzip();
-    let gradients = mirrored_gradients(&losses, &reducing.over(&tasks))?;
+    let gradients = mirrored_gradients(&losses, &all_reduce.over(&tasks))?;
     let train_op = task.apply_mirrored_gradients(settings.optimizer.clone(), &gradients)?;
     let loss = stack(&losses.iter().collect::<Vec<_>>(), 0)?.mean();
     Ok(Built::of(&train_op, Some(Data { towers, loss })))

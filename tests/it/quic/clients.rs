@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use trainyard::cluster::TaskName;
-use trainyard::deployment::{Certificates, Client, Question, SessionStanding, Standing, ask};
+use trainyard::deployment::{Certificates, Client, Question, TaskSessionStatus, TaskStatus, ask};
 use trainyard::prelude::*;
 use trainyard::runtime::ServerTarget;
 use trainyard::sync::Mode;
@@ -82,12 +82,12 @@ impl Served {
     }
 
     /// What a task says of itself, as `trainyard status` asks it.
-    async fn standing(&self, task: usize) -> Standing {
-        self.standing_for(task, 3).await
+    async fn status(&self, task: usize) -> TaskStatus {
+        self.status_for(task, 3).await
     }
 
     /// The same, asked with the certificate of a client.
-    async fn standing_for(&self, task: usize, client: u32) -> Standing {
+    async fn status_for(&self, task: usize, client: u32) -> TaskStatus {
         let ((job, index), address) = (TASKS[task], self.addresses[task].clone());
         let place = self.place.clone();
         let asked = tokio::task::spawn_blocking(move || {
@@ -98,14 +98,14 @@ impl Served {
     }
 
     /// Waits until the sessions on a task are as `wanted` says.
-    async fn until(&self, task: usize, wanted: impl Fn(&[SessionStanding]) -> bool) {
+    async fn until(&self, task: usize, wanted: impl Fn(&[TaskSessionStatus]) -> bool) {
         let began = Instant::now();
         loop {
-            let standing = self.standing(task).await;
-            if wanted(&standing.sessions) {
+            let status = self.status(task).await;
+            if wanted(&status.sessions) {
                 return;
             }
-            assert!(began.elapsed() < SOON, "{:?}", standing.sessions);
+            assert!(began.elapsed() < SOON, "{:?}", status.sessions);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -153,7 +153,7 @@ impl Model {
     }
 }
 
-fn of<'a>(sessions: &'a [SessionStanding], client: &str) -> Option<&'a SessionStanding> {
+fn of<'a>(sessions: &'a [TaskSessionStatus], client: &str) -> Option<&'a TaskSessionStatus> {
     sessions.iter().find(|session| session.client.as_deref() == Some(client))
 }
 
@@ -186,7 +186,7 @@ fn two_clients_share_variables_and_the_death_of_one_ends_its_own_session_alone()
         command.env(PLACE, &served.place).env(URL, served.url(2));
         let other = Running::start(&mut command, Duration::from_secs(60));
         model.until(&session, 1.0).await?;
-        let is_in_its_step = |sessions: &[SessionStanding]| {
+        let is_in_its_step = |sessions: &[TaskSessionStatus]| {
             of(sessions, "client:1").is_some_and(|other| (other.steps, other.running) == (2, 1))
         };
         served.until(2, is_in_its_step).await;
@@ -200,9 +200,9 @@ fn two_clients_share_variables_and_the_death_of_one_ends_its_own_session_alone()
         let limit = Duration::from_secs(2);
         let within = limit..SILENCE + limit + SLACK;
         assert!(within.contains(&killed.elapsed()), "{:?}", killed.elapsed());
-        let standing = served.standing(2).await;
-        let own = of(&standing.sessions, "client:0").unwrap();
-        assert!(standing.serves_sessions && own.operations > 5 && own.steps == 1, "{own:?}");
+        let status = served.status(2).await;
+        let own = of(&status.sessions, "client:0").unwrap();
+        assert!(status.serves_sessions && own.operations > 5 && own.steps == 1, "{own:?}");
         elsewhere.run().target(&model.open).await?;
         assert_eq!(model.value(&session).await?, 6.0, "the step of the killed one is gone, too");
         client.close().await;
@@ -222,8 +222,8 @@ fn who_asks_with_a_clients_certificate_ends_none_of_its_sessions() {
         session.run().target(&model.init).await?;
         for steps in 1..4 {
             session.run().target(&model.add).await?;
-            let standing = served.standing_for(0, 0).await;
-            let own = of(&standing.sessions, "client:0").unwrap();
+            let status = served.status_for(0, 0).await;
+            let own = of(&status.sessions, "client:0").unwrap();
             assert_eq!((own.steps, own.is_away), (1 + steps, false));
         }
         assert_eq!(model.value(&session).await?, 3.0);
