@@ -69,7 +69,7 @@ pub struct Trial {
     pub(super) run: String,
     /// The values of the sweeps.
     pub(super) sweep_values: Vec<Change>,
-    /// Which of several launches with the same settings it is, from 1.
+    /// The number of this launch among those with the same settings, from 1.
     pub(super) repeat: u32,
     /// What decides its data; none for a model without data.
     pub(super) data_key: Option<DataKey>,

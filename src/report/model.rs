@@ -112,7 +112,7 @@ pub struct Run {
     pub run: String,
     /// The seed of all its randomness.
     pub seed: u64,
-    /// Which of several launches with the same seed it is, from 1.
+    /// The number of this launch among those with the same settings and seed, from 1.
     pub repeat: u32,
     /// The swept values.
     pub settings: Swept,

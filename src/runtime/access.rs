@@ -7,8 +7,8 @@
 //! | any other, such as who only asks for the status | nothing |
 //!
 //! A master's id belongs to the peer that first registered a graph under it, until that peer is
-//! lost. Worker 0's task, which restores the training for all, may also say that others have left;
-//! it and parameter servers, that they have lost them.
+//! lost. Worker 0's task may report that other workers have left. It and the parameter servers may
+//! report a worker as lost.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -48,8 +48,8 @@ impl CheckpointNews {
         self.watched.set(Watched::Asked);
     }
 
-    /// A message has come from `from` that says that there is a checkpoint. It is an answer, if it
-    /// was asked, until its loss is noted, which is at once, too.
+    /// Notes an answer of `from`, if it was asked. Set on arrival, like a loss, so that the two
+    /// keep their order; `hear` counts the news when the message's turn comes.
     pub(super) fn is_answered(&self, from: PeerId) {
         if self.chief.get() == Some(from) {
             self.watched.set(Watched::Answered);

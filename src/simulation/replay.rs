@@ -1,5 +1,5 @@
-//! The replay of tapes: each task is delivered what its tape has, in that order and not before the
-//! time of it; what the tape has no place for is not delivered.
+//! The replay of tapes. Each task receives the messages of its tape, in the tape's order and never
+//! before their recorded time. A message that is not on the tape is held.
 //!
 //! A pure machine, which stands where the network and the faults stand otherwise: messages arrive
 //! at once and wait for their turn, and kernels take no time, so that whatever a task was sent is

@@ -32,8 +32,8 @@ impl ParameterServer {
         self.views = Some(views);
     }
 
-    /// Forgets what earlier lives of the task that counts the steps of `binding`, and of the task
-    /// whose master registers it, have told of views: the present ones know nothing of it.
+    /// Forgets views announced by earlier incarnations of two tasks: the one that counts
+    /// `binding`'s steps, and the one that registers it.
     pub(super) fn forget_earlier_deciders(&mut self, binding: &Binding) {
         if let Some(incarnation) = self.link.incarnation(binding.from) {
             self.part.forget_earlier_life(binding.from.0, incarnation);
