@@ -116,7 +116,7 @@ pub struct BegunAnew {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restore {
-    /// The global step of the checkpoint; 0 if the training began anew.
+    /// The global step of the checkpoint; 0 where the variables got first values.
     pub global_step: u64,
     /// A time after the last update that it undid, and before the first that it did not.
     pub at: Time,
@@ -150,7 +150,8 @@ pub trait Recorder {
     /// A worker has taken a step.
     fn step(&self, stats: StepStats);
 
-    /// The chief has restored a checkpoint: all later updates are undone.
+    /// The chief has restored a checkpoint, or given the variables first values: all later updates
+    /// are undone.
     fn restored(&self, restore: Restore);
 
     /// A worker's own values began anew: no checkpoint of the step has them, or it was started

@@ -117,6 +117,7 @@ impl SharedRecording {
         if let Some(watch) = recording.watch.take() {
             watch.finish();
         }
+        recording.leave_out_beginnings();
         recording
     }
 
@@ -136,6 +137,16 @@ impl Recording {
             step.applied &= !is_lost && !self.has_undone(&step);
             step
         })
+    }
+
+    /// Leaves out the beginnings of the training, which have undone nothing.
+    pub(crate) fn leave_out_beginnings(&mut self) {
+        let Self { restored, log, evaluations, .. } = self;
+        restored.retain(|restore| {
+            restore.global_step > 0
+                || log.iter().any(|step| restore.undoes(&step))
+                || evaluations.iter().any(|evaluation| restore.undoes_evaluation(evaluation))
+        });
     }
 
     /// The greatest global step, without what a return to a checkpoint has undone.
@@ -278,6 +289,20 @@ mod tests {
         shared.step(StepStats { started: Time(50), ended: Time(60), ..step(2) });
         let applied: Vec<bool> = shared.finish().steps().map(|step| step.applied).collect();
         assert_eq!(applied, [true, true, false, false, true]);
+    }
+
+    #[test]
+    fn first_values_undo_what_an_earlier_life_has_done_and_are_no_return_otherwise() {
+        let begin = |at| Restore { global_step: 0, at: Time(at) };
+        let shared = SharedRecording::default();
+        shared.restored(begin(0));
+        (0..2).for_each(|number| shared.step(step(number)));
+        shared.restored(begin(25));
+        shared.step(StepStats { started: Time(30), ended: Time(40), ..step(0) });
+        let recording = shared.finish();
+        assert_eq!(recording.restored, [begin(25)]);
+        let applied: Vec<bool> = recording.steps().map(|step| step.applied).collect();
+        assert_eq!((applied, recording.global_step()), (vec![false, false, true], 1));
     }
 
     #[test]

@@ -170,7 +170,10 @@ impl SessionCreator {
                 self.ready(session, live, None).await
             }
             Start::BeginAnew => self.begin_anew(found).await,
-            Start::Initialize => self.initialize(session, &found.missing).await,
+            Start::Initialize => {
+                self.has_no_steps();
+                self.initialize(session, &found.missing).await
+            }
             Start::Lost => Err(found.not_restored()),
         }
     }
@@ -185,9 +188,15 @@ impl SessionCreator {
             "variables have lost their values before there was a checkpoint; beginning anew"
         );
         self.clear().await?;
-        self.task.recorder().restored(Restore { global_step: 0, at: self.task.now() });
+        self.has_no_steps();
         let all: Vec<&Known> = self.scaffold.shared.iter().collect();
         self.initialize(self.session(self.task.patience().operation).await?, &all).await
+    }
+
+    /// Notes that variables get first values: whatever steps there were are undone. An earlier life
+    /// of the chief may have led some.
+    fn has_no_steps(&self) {
+        self.task.recorder().restored(Restore { global_step: 0, at: self.task.now() });
     }
 
     /// Gives `missing` their first values.

@@ -279,9 +279,10 @@ impl Followed {
             }
             Event::Recorded { part, sent } => {
                 let progress = part.progress();
-                if let (Some(board), Some(global_step)) = (&self.board, part.restored()) {
-                    board.restore(global_step);
+                if let Some(global_step) = part.restored() {
+                    self.restored(global_step);
                 }
+                let followee = &mut self.tasks[index];
                 followee.told.record(&followee.task, part, sent);
                 if let Some((global_step, loss, now)) = progress {
                     if followee.quiet.steps(global_step) {
@@ -294,6 +295,21 @@ impl Followed {
             Event::Ended { now } => followee.told.end(Time(now)),
         }
         Some(Noted::Other)
+    }
+
+    /// The chief has gone back to a checkpoint of the step `global_step`, or given the variables
+    /// first values.
+    fn restored(&self, global_step: u64) {
+        if let Some(board) = &self.board {
+            board.restore(global_step);
+        }
+        let undone = self.tasks.iter().map(|followee| followee.told.global_step()).max();
+        if let Some(undone) = undone.filter(|undone| global_step == 0 && *undone > 0) {
+            (self.tell)(&format!(
+                "the training begins anew: its steps up to {undone} are undone, and no checkpoint \
+                 has them"
+            ));
+        }
     }
 
     /// The process of the task `index` is gone, with `exit`.

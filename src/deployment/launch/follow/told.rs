@@ -71,6 +71,11 @@ impl Told {
         Some(format!("its last checkpoint, of step {global_step}, can't be written: {why}"))
     }
 
+    /// The greatest global step that a process has told.
+    pub(super) fn global_step(&self) -> u64 {
+        self.0.iter().map(|life| life.recording.global_step()).max().unwrap_or(0)
+    }
+
     /// Whether the process has ended its training.
     pub(super) fn has_ended(&self) -> bool {
         self.0.last().is_some_and(|life| life.recording.ending.is_some())
@@ -101,6 +106,7 @@ pub(super) fn merged(tasks: Vec<(TaskName, Told)>, chief: &TaskName, took: Durat
             append(&mut recording, life.recording, ahead);
         }
     }
+    recording.leave_out_beginnings();
     Launched { recording, sent, ended, took, skipped_faults: Vec::new() }
 }
 
