@@ -17,7 +17,7 @@ use crate::runtime::messages::{GraphHandle, ParameterServerMessage};
 use crate::runtime::state::{Bound, StateValues};
 
 /// How long a worker whose task has fallen silent is still waited for: longer than it takes to
-/// connect again.
+/// connect again, or to be started again by a scheduler.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 impl ParameterServer {
