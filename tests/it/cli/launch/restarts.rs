@@ -66,3 +66,19 @@ fn a_repeated_synchronous_launch_reports_each_launch_and_that_their_weights_were
     assert!((mean - seconds.iter().sum::<f64>() / 3.0).abs() < 1e-9 * mean, "{speed}");
     assert!(speed["low"].as_f64().unwrap() < mean && mean < speed["high"].as_f64().unwrap());
 }
+
+#[test]
+fn a_training_that_restarts_without_checkpoints_begins_anew_and_counts_what_that_undid_as_dropped()
+{
+    let text = small("'async'", "steps = 8000").replace("ps = 2", "ps = 1");
+    let fault = "[[fault]]\nat = '500ms'\ncrash = 'ps:0'\nrestart_after = '10ms'\n";
+    let path = scenario("launch_begun_anew", &format!("{text}{fault}"));
+    let said = Launch::start(&path, &["--max-restarts", "3", "--json"]).end();
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("the training begins anew: its steps up to "), "{}", said.err);
+    let result: Value = serde_json::from_str(&said.out).unwrap();
+    let run = &result["runs"][0];
+    let gradients = |key: &str| run["gradients"][key].as_u64().unwrap();
+    assert_eq!(gradients("applied"), run["global_steps"].as_u64().unwrap(), "{run}");
+    assert!(gradients("dropped") > 0 && run["global_steps"].as_u64().unwrap() < 8100, "{run}");
+}
