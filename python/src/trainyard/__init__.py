@@ -98,15 +98,26 @@ class Result:
         return _frame(self.rows("runs"))
 
     def steps(self, run=None):
-        """A DataFrame with a row for each step of each worker, of all runs or of one."""
+        """A DataFrame with a row for each step of each worker, of all runs or of one.
+
+        `run` is a run's name: of the scenario, with all its seeds and swept values, or of one row, as in
+        `async (seed=7)`.
+        """
         return _frame(self._of(run, "steps"))
 
     def evaluations(self, run=None):
-        """A DataFrame with a row for each look at the test data, of all runs or of one."""
+        """A DataFrame with a row for each look at the test data, of all runs or of one, named as in `steps`."""
         return _frame(self._of(run, "evaluations"))
 
     def _of(self, run, table):
-        return [row for row in self.rows(table) if run is None or row["run"] == run]
+        rows = self.rows(table)
+        if run is None:
+            return rows
+        wanted = [entry["name"] for entry in self.report["runs"] if run in (entry["name"], entry["run"])]
+        if not wanted:
+            names = [repr(entry[key]) for key in ("run", "name") for entry in self.report["runs"]]
+            raise ValueError(f"there is no run {run!r}; there are {', '.join(dict.fromkeys(names))}")
+        return [row for row in rows if row["run"] in wanted]
 
     def __repr__(self):
         names = ", ".join(entry["name"] for entry in self.report["runs"])

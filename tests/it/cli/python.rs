@@ -62,6 +62,26 @@ fn python_runs_a_scenario_and_reads_its_rows_without_other_packages() {
 }
 
 #[test]
+fn the_rows_of_a_run_are_those_of_all_its_seeds_or_of_the_one_that_is_named() {
+    if !has("csv, json", "the Python module") {
+        return;
+    }
+    let path = scenario("python_seeds", SMALL);
+    let code = format!(
+        "import trainyard\n\
+         result = trainyard.sim({path:?}, seeds=2)\n\
+         of = lambda name: {{row['run'] for row in result._of(name, 'steps')}}\n\
+         assert of('one') == {{'one (seed=3)', 'one (seed=4)'}}, of('one')\n\
+         assert of('two (seed=4)') == {{'two (seed=4)'}}, of('two (seed=4)')\n\
+         try:\n    result.steps('three')\n\
+         except ValueError as error:\n    \
+         assert \"'three'; there are 'one', 'two', 'one (seed=3)'\" in str(error), error\n\
+         else:\n    raise AssertionError('an unknown run is no error')\n"
+    );
+    assert_passes(&code);
+}
+
+#[test]
 fn the_lesson_in_the_notebook_runs_and_shows_what_it_says() {
     if !has("pandas", "the lesson in python/scaling.ipynb") {
         return;
