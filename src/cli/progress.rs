@@ -12,7 +12,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Trial;
 use crate::say::say;
-use crate::training::Watch;
+use crate::training::{Restore, Stop, Watch};
 use crate::units::Time;
 
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
@@ -25,9 +25,25 @@ const ENOUGH: u64 = 10;
 pub(crate) struct Progress {
     run: String,
     total_steps: Option<u64>,
+    /// `stop.time`, on the run's clock.
+    limit: Option<Duration>,
+    /// The first step that was seen of this life: those before it are of a checkpoint.
+    first: Option<Look>,
+    /// The newest time on the run's clock: that of a chief that was started again begins anew.
+    newest: Time,
     began: Instant,
     next: Instant,
     line: Line,
+}
+
+/// Where a run is at a moment.
+#[derive(Clone, Copy)]
+struct Look {
+    /// By the wall clock, since the progress began.
+    elapsed: Duration,
+    global_step: u64,
+    /// By the run's clock.
+    now: Time,
 }
 
 /// Counts what is done of several runs, one after the other, each of the same length.
@@ -78,7 +94,7 @@ impl Several {
             1 => trial.name.clone(),
             total => format!("[{number} of {total}] {}", trial.name),
         };
-        let progress = Progress::new(run, trial.settings.stop.steps, self.quiet);
+        let progress = Progress::new(run, &trial.settings.stop, self.quiet);
         if let Line::Redrawn(bar) = &progress.line {
             self.lines.add(bar.clone());
         }
@@ -132,7 +148,7 @@ impl Line {
 impl Progress {
     /// The progress of `trial`.
     pub(crate) fn of(trial: &Trial, quiet: bool) -> Self {
-        Self::new(&*trial.name, trial.settings.stop.steps, quiet)
+        Self::new(&*trial.name, &trial.settings.stop, quiet)
     }
 
     /// A counter of what is done of each of several runs, `total` times `what`.
@@ -142,38 +158,73 @@ impl Progress {
         Counter { what, total, next, line }
     }
 
-    /// The progress of the run called `run`, which has at most `total_steps` global steps, if the
-    /// number is known.
-    fn new(run: impl Into<String>, total_steps: Option<u64>, quiet: bool) -> Self {
-        let (began, line) = (Instant::now(), Line::new(quiet));
-        let mut progress = Self { run: run.into(), total_steps, began, next: began, line };
-        progress.next += progress.line.interval();
-        progress
+    /// The progress of the run called `run`, which ends by `stop`.
+    fn new(run: impl Into<String>, stop: &Stop, quiet: bool) -> Self {
+        let (run, began, line) = (run.into(), Instant::now(), Line::new(quiet));
+        let next = began + line.interval();
+        let (total_steps, limit) = (stop.steps, stop.time);
+        Self { run, total_steps, limit, first: None, newest: Time::ZERO, began, next, line }
     }
 
     /// `sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left`: the speed is by the wall
-    /// clock, of which `elapsed` has passed; the time is the run's own.
-    fn describe(
-        &self,
-        elapsed: Duration,
-        global_step: u64,
-        loss: Option<f32>,
-        now: Time,
-    ) -> String {
-        let rate = global_step as f64 / elapsed.as_secs_f64().max(1e-9);
+    /// clock, the time is the run's own.
+    fn describe(&self, look: Look, loss: Option<f32>) -> String {
+        let Look { global_step, now, .. } = look;
+        let rate = self.rate(look);
         let of = self.total_steps.map(|total| format!("/{total}")).unwrap_or_default();
         let loss = loss.map(|loss| format!(", loss {loss:.4}")).unwrap_or_default();
-        let left = match self.total_steps {
-            Some(total) if global_step >= ENOUGH => {
-                format!(", {:.0}s left", total.saturating_sub(global_step) as f64 / rate)
-            }
-            _ => String::new(),
-        };
+        let of_steps = self.total_steps.filter(|_| self.taken(look) >= ENOUGH);
+        let of_steps = of_steps.map(|total| total.saturating_sub(global_step) as f64 / rate);
+        let left = of_steps.into_iter().chain(self.left_of_limit(look)).reduce(f64::min);
+        let left = left.map(|left| format!(", {left:.0}s left")).unwrap_or_default();
         format!(
             "{}: {global_step}{of} steps, {rate:.1}/s{loss}, time {:.3}s{left}",
             self.run,
             now.as_secs_f64()
         )
+    }
+
+    /// Notes where the run is, and the first step of a life.
+    fn note(&mut self, look: Look) {
+        let is_another_life = look.now < self.newest;
+        self.newest = look.now;
+        if is_another_life || self.first.is_none() {
+            self.first = Some(look);
+        }
+    }
+
+    /// The number of global steps of which the speed is known.
+    fn taken(&self, look: Look) -> u64 {
+        look.global_step.saturating_sub(self.origin(look).global_step)
+    }
+
+    /// Their number a second of the wall clock.
+    fn rate(&self, look: Look) -> f64 {
+        let seconds = look.elapsed.saturating_sub(self.origin(look).elapsed).as_secs_f64();
+        self.taken(look) as f64 / seconds.max(1e-9)
+    }
+
+    /// What is left of the run's time limit \[s of the wall clock\]: a simulation's clock goes at
+    /// another speed.
+    fn left_of_limit(&self, look: Look) -> Option<f64> {
+        let origin = self.origin(look);
+        let left = self.limit?.saturating_sub(look.now.since(Time::ZERO)).as_secs_f64();
+        let gone = look.now.since(origin.now).as_secs_f64();
+        let took = look.elapsed.saturating_sub(origin.elapsed).as_secs_f64();
+        (gone > 0.0 && took > 0.0).then(|| left * took / gone)
+    }
+
+    /// Where the speed is measured from: the first step that was seen or, while there is no other,
+    /// the beginning.
+    fn origin(&self, look: Look) -> Look {
+        match self.first {
+            Some(first) if first.global_step < look.global_step => first,
+            first => Look {
+                elapsed: Duration::ZERO,
+                global_step: first.map_or(0, |first| first.global_step.saturating_sub(1)),
+                now: Time::ZERO,
+            },
+        }
     }
 }
 
@@ -181,12 +232,19 @@ impl Watch for Progress {
     /// Checks the clock; usually it is too early to do more.
     fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time) {
         let instant = Instant::now();
+        let look = Look { elapsed: instant - self.began, global_step, now };
+        self.note(look);
         if instant < self.next {
             return;
         }
         self.next = instant + self.line.interval();
-        let text = self.describe(self.began.elapsed(), global_step, loss, now);
+        let text = self.describe(look, loss);
         self.line.show(text);
+    }
+
+    /// A training that has gone back takes steps again: its speed is that of those from here on.
+    fn restored(&mut self, _: &Restore) {
+        self.first = None;
     }
 
     /// Removes the line.
@@ -199,39 +257,54 @@ impl Watch for Progress {
 mod tests {
     use super::*;
 
-    const NOW: Time = Time(1_203_400_000);
+    /// Where a run is after 2 s of the wall clock and 1.2034 s of its own.
+    fn at(global_step: u64) -> Look {
+        Look { elapsed: Duration::from_secs(2), global_step, now: Time(1_203_400_000) }
+    }
+
+    /// The progress of a run of `steps`, without a line.
+    fn of(steps: Option<u64>) -> Progress {
+        Progress::new("sync", &Stop { steps, ..Stop::default() }, true)
+    }
 
     #[test]
     fn the_line_tells_speed_loss_time_and_what_is_left() {
-        let line = Progress::new("sync", Some(2000), true).describe(
-            Duration::from_secs(2),
-            500,
-            Some(0.312),
-            NOW,
-        );
+        let line = of(Some(2000)).describe(at(500), Some(0.312));
         assert_eq!(line, "sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left");
     }
 
     #[test]
     fn the_first_steps_do_not_tell_how_long_a_training_takes() {
-        let after = |steps| {
-            let progress = Progress::new("sync", Some(2000), true);
-            progress.describe(Duration::from_secs(2), steps, None, NOW)
-        };
+        let after = |steps| of(Some(2000)).describe(at(steps), None);
         assert!(!after(1).contains("left") && after(10).ends_with(", 398s left"));
     }
 
     #[test]
     fn what_is_not_known_is_left_out() {
-        let line =
-            Progress::new("sync", None, true).describe(Duration::from_secs(2), 500, None, NOW);
+        let line = of(None).describe(at(500), None);
         assert_eq!(line, "sync: 500 steps, 250.0/s, time 1.203s");
-        let line = Progress::new("sync", Some(9), true).describe(
-            Duration::from_secs(2),
-            0,
-            None,
-            Time::ZERO,
-        );
+        let line = of(Some(9)).describe(Look { now: Time::ZERO, ..at(0) }, None);
         assert_eq!(line, "sync: 0/9 steps, 0.0/s, time 0.000s");
+    }
+
+    #[test]
+    fn the_steps_of_an_earlier_life_do_not_count_for_the_speed() {
+        let first = Look { elapsed: Duration::from_secs(1), global_step: 1000, now: Time(9) };
+        let of_another = Look { elapsed: Duration::ZERO, global_step: 40, now: Time(99) };
+        for earlier in [None, Some(of_another)] {
+            let mut progress = of(Some(2000));
+            earlier.into_iter().chain([first, at(1250)]).for_each(|look| progress.note(look));
+            let line = progress.describe(at(1250), None);
+            assert_eq!(line, "sync: 1250/2000 steps, 250.0/s, time 1.203s, 3s left");
+        }
+    }
+
+    #[test]
+    fn no_more_time_is_left_than_the_limit_leaves() {
+        let limit = Some(Duration::from_nanos(3_008_500_000)); // 2.5 times what is gone of it
+        let limited = |steps| Progress { limit, ..of(steps) };
+        assert!(limited(Some(2000)).describe(at(500), None).ends_with(", 3s left"));
+        assert!(limited(None).describe(at(500), None).ends_with(", 3s left"));
+        assert!(limited(Some(600)).describe(at(500), None).ends_with(", 0s left"));
     }
 }
