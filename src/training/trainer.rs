@@ -108,7 +108,7 @@ fn check_that_somebody_holds_variables(task: &Task) -> Result<()> {
     }
     let message = format!(
         "the cluster has no task of the job `ps`, so nothing holds the variables that its \
-         {workers} workers share; add `ps = 1` to the cluster"
+         {workers} workers share; add `ps = 1` to the cluster, or train by `program.all_reduce`"
     );
     Err(Error::new(Code::InvalidArgument, message))
 }

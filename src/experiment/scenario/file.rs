@@ -176,7 +176,8 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
                 .note(&path, format!("the tasks of `{job}` would not {duty}; is `{meant}` meant?"));
         }
         found.unless(tasks.count() >= 1, &path, || {
-            "a job has at least 1 task; remove it, or give it one".to_owned()
+            let instead = if job == "ps" { ", or train by `program.all_reduce`" } else { "" };
+            format!("a job has at least 1 task; remove it, or give it one{instead}")
         });
         if let Tasks::Addresses(addresses) = &tasks {
             check_addresses(&path, &job, addresses, &mut first_at, found);

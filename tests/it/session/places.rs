@@ -56,5 +56,6 @@ fn workers_that_share_variables_that_no_task_holds_are_told_to_add_a_parameter_s
         Experiment::parse(scenario).unwrap().simulate(train).map_err(Error::from)
     };
     assert_eq!(report(1).unwrap().runs[0].global_steps, 3, "a worker alone holds its own");
-    assert_error(report(2), Code::InvalidArgument, &["no task of the job `ps`", "add `ps = 1`"]);
+    let said = ["no task of the job `ps`", "add `ps = 1`", "by `program.all_reduce`"];
+    assert_error(report(2), Code::InvalidArgument, &said);
 }

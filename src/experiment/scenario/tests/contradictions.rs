@@ -10,7 +10,8 @@ fn all_contradictions_are_reported_at_once_each_with_its_line_and_key() {
 [[run]]\nmode = { k_async = { k = 9 } }\n[[run]]\nmode = { k_batch_sync = { k = 0 } }
 [[run]]\nmode = { delay_compensated = { lambda = -1.0 } }\n";
     let expected = "\
-sims/example.toml:2: cluster.ps: a job has at least 1 task; remove it, or give it one
+sims/example.toml:2: cluster.ps: a job has at least 1 task; remove it, or give it one, or train by \
+`program.all_reduce`
 sims/example.toml:5: network.bandwidth: must be above 0
 sims/example.toml:7: compute.slow.\"worker:8\": the job `worker` has 8 tasks, counted from 0
 sims/example.toml:8: stop: no condition, so no run would end; give `steps`, `samples` or `time`
