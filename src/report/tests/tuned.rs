@@ -28,6 +28,27 @@ fn of_several_learning_rates_a_run_keeps_the_one_that_reaches_the_target_first()
 }
 
 #[test]
+fn the_best_learning_rate_is_told_of_each_swept_point() {
+    let tried = |workers: u32, rate: f64, seconds: f64| Run {
+        settings: [
+            ("cluster.worker".to_owned(), workers.into()),
+            (Report::LEARNING_RATE.to_owned(), rate.into()),
+        ]
+        .into(),
+        ..run("sync", Some(seconds), 1.0)
+    };
+    let runs = [(4, 0.1, 1.0), (4, 0.2, 2.0), (8, 0.1, 2.0), (8, 0.2, 1.0)];
+    let runs = runs.map(|(workers, rate, seconds)| tried(workers, rate, seconds)).into();
+    let mut report = Report { runs, ..report() };
+    report.keep_best_rates();
+    let text = table::render(&report, Layout::Plain);
+    for best in ["sync (cluster.worker=4): 0.1 is the best", "sync (cluster.worker=8): 0.2 is the"]
+    {
+        assert!(text.contains(best), "{text}");
+    }
+}
+
+#[test]
 fn of_learning_rates_that_all_diverged_none_is_told_to_be_the_best() {
     let diverged = |rate: f64| Run {
         name: format!("async at {rate}"),
