@@ -150,6 +150,11 @@ const DATA_RATE: Scale = Scale {
         ("Mbps", 125e3),
         ("Gbps", 125e6),
         ("Tbps", 125e9),
+        ("bit/s", 0.125),
+        ("kbit/s", 125.0),
+        ("Mbit/s", 125e3),
+        ("Gbit/s", 125e6),
+        ("Tbit/s", 125e9),
         ("B/s", 1.0),
         ("kB/s", 1e3),
         ("MB/s", 1e6),
@@ -331,6 +336,7 @@ mod tests {
         assert_eq!("50us".parse::<Span>().unwrap().0, Duration::from_micros(50));
         assert_eq!("1.5 s".parse::<Span>().unwrap().0, Duration::from_millis(1500));
         assert_eq!("10Gbps".parse::<BytesPerSecond>().unwrap().0, 1.25e9);
+        assert_eq!("100Mbit/s".parse::<BytesPerSecond>().unwrap().0, 12.5e6);
         assert_eq!("10GB/s".parse::<BytesPerSecond>().unwrap().0, 10e9);
         assert_eq!("50GFLOP/s".parse::<FlopsPerSecond>().unwrap().0, 50e9);
         assert_eq!("4MiB".parse::<Bytes>().unwrap(), Bytes(4 << 20));
