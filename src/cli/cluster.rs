@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::Path;
 
 use clap::builder::styling::AnsiColor;
 use serde_json::{Map, json};
@@ -12,17 +13,16 @@ use super::failure::Failure;
 use super::stdout::stdout;
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::deployment::{ExitCode, find_role, session_master, with_task};
-use crate::experiment::Experiment;
 use crate::experiment::scenario::Scenario;
+use crate::experiment::{Experiment, ExperimentError};
 use crate::say::say;
 
 /// Runs the command. If nothing gives this process a role, it is a training in one process.
 pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
     let alone =
         || RunConfig::from_tf_config(None).expect("a training in one process has no mistakes");
-    let experiment = args.scenario.as_ref().map(Experiment::load).transpose()?;
-    let scenario = experiment.map(|experiment| experiment.scenarios()).transpose()?;
-    let scenario = scenario.as_ref().map(|scenarios| &scenarios[0].1);
+    let scenario = args.scenario.as_ref().map(|path| changed(args, path)).transpose()?;
+    let scenario = scenario.as_ref();
     let listed = scenario.and_then(Scenario::addresses);
     let found = find_role(&args.role.flags(scenario), listed)?;
     let config = match found {
@@ -30,12 +30,32 @@ pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
         found => found.unwrap_or_else(alone),
     };
     session_master(&config)?;
-    let replicas = scenario.map_or_else(BTreeMap::new, |scenario| scenario.replicas.clone());
+    let of_run = scenario.map(|scenario| of_run(scenario, args.run.as_deref())).transpose()?;
+    let replicas = of_run.map_or_else(BTreeMap::new, |scenario| scenario.replicas.clone());
     let cluster = config.cluster_spec().clone().with_replicas(replicas);
     warn(&config);
     let printed = if args.json { print_json(&config, &cluster) } else { print(&config, &cluster) };
     printed.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
+}
+
+/// The scenario at `path`, as the arguments change it.
+fn changed(args: &ClusterArgs, path: &Path) -> Result<Scenario, ExperimentError> {
+    let experiment = Experiment::load(path)?;
+    let changes = args.unset.iter().chain(&args.sets).cloned();
+    Ok(changes.fold(experiment, Experiment::change).scenarios()?.swap_remove(0).1)
+}
+
+/// The scenario with the settings of its run `name`, if one is named.
+fn of_run<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a Scenario, ExperimentError> {
+    let Some(name) = name else { return Ok(scenario) };
+    match scenario.runs.iter().find(|run| run.name == name) {
+        Some(run) => Ok(scenario.of(run)),
+        None => Err(ExperimentError::NoSuchRun {
+            name: name.to_owned(),
+            runs: scenario.runs.iter().map(|run| run.name.clone()).collect(),
+        }),
+    }
 }
 
 /// Prints on stderr the ignored parts of the configuration.

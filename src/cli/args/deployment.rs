@@ -11,7 +11,7 @@ use clap::Subcommand;
 use super::{DashboardArgs, FormatArgs, ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
 use crate::deployment::RoleFlags;
-use crate::experiment::scenario::{Scenario, Tasks};
+use crate::experiment::scenario::{Change, Scenario, Tasks};
 use crate::live::http_address;
 use crate::transport::Polling;
 use crate::units::{Bytes, Span};
@@ -74,14 +74,36 @@ impl RoleArgs {
     }
 }
 
-/// The arguments of `cluster`.
+/// The arguments of `cluster`: those of `task` that say who it is, and others that its command
+/// often has.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClusterArgs {
     /// The scenario of the training, for its addresses and its `[replicas]`.
     pub(crate) scenario: Option<PathBuf>,
 
+    /// The run, for replicas of its own. Default: those that all runs have in common.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+
+    /// Change one key of the scenario, as `task` does; may be repeated.
+    #[arg(long = "set", value_name = "PATH=VALUE", requires = "scenario")]
+    pub(crate) sets: Vec<Change>,
+
+    /// Remove one key of the scenario, as `task` does; may be repeated.
+    #[arg(long = "unset", value_name = "PATH", value_parser = Change::unset,
+          requires = "scenario")]
+    pub(crate) unset: Vec<Change>,
+
     #[command(flatten)]
     pub(crate) role: RoleArgs,
+
+    /// Taken as `task` takes it, and not read.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) certs: Option<PathBuf>,
+
+    /// Taken as `task` takes it, and not read.
+    #[arg(long, alias = "run_name", value_name = "NAME")]
+    pub(crate) run_name: Option<String>,
 
     /// Print it as JSON.
     #[arg(long)]

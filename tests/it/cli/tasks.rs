@@ -138,6 +138,11 @@ fn a_replica_of_several_tasks_is_shown_by_the_cluster_and_by_a_running_task() {
     assert!(!told(&["cluster"]).out.contains("replica"), "the scenario says so");
     let shown: Value = serde_json::from_str(&told(&["cluster", &path, "--json"]).out).unwrap();
     assert_eq!(shown["replicas"], json!([["worker:0", "worker:1"]]));
+    let as_a_task = ["cluster", &path, "--run", "sync", "--certs", "certs", "--run-name", "tasks"];
+    let shown = told(&as_a_task);
+    assert!(shown.code == 0 && shown.out.contains(line), "{}{}", shown.out, shown.err);
+    let shown = told(&["cluster", &path, "--run", "asink"]);
+    assert!(shown.code == 2 && shown.err.contains("asink"), "{}", shown.err);
     let _running =
         run(&folder, &path, &json!({"cluster": cluster, "task": {"type": "ps", "index": 0}}));
     let status = ["status", &ps, "--task", "ps:0", "--run-name", "tasks", "--certs", "certs"];
