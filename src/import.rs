@@ -127,10 +127,18 @@ pub fn training_graph(
     Ok(imported)
 }
 
+/// What is said to a SavedModel.
+pub(crate) const SAVED_MODEL: &str = "it is a SavedModel, which is not read; write the graph that \
+                                      the program builds as a GraphDef, by \
+                                      `tf.get_default_graph().as_graph_def().SerializeToString()`";
+
 fn decode(bytes: &[u8]) -> Result<wire::GraphDef, ImportError> {
-    if bytes.is_empty() {
+    match bytes.first() {
         // It would be a graph without nodes; a file of no bytes is one that was not written.
-        return Err(ImportError::Malformed("it is empty".to_owned()));
+        None => return Err(ImportError::Malformed("it is empty".to_owned())),
+        // The first field of a SavedModel is a number, its version; that of a GraphDef is a node.
+        Some(0x08) => return Err(ImportError::Malformed(SAVED_MODEL.to_owned())),
+        Some(_) => {}
     }
     wire::GraphDef::decode(bytes).map_err(|error| ImportError::Malformed(error.to_string()))
 }

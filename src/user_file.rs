@@ -41,6 +41,11 @@ pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Err(io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
+/// Whether `path` is the folder of one of TensorFlow's SavedModels.
+pub(crate) fn is_saved_model(path: &Path) -> bool {
+    path.join("saved_model.pb").is_file()
+}
+
 /// Reads the text at `path`.
 ///
 /// # Errors

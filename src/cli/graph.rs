@@ -18,7 +18,7 @@ use crate::deployment::ExitCode;
 use crate::experiment::scenario::Change;
 use crate::experiment::{Experiment, ExperimentError};
 use crate::graph::{Graph, GraphDef, Op, OpId};
-use crate::import::{Imported, sub_graph, written};
+use crate::import::{Imported, SAVED_MODEL, sub_graph, written};
 use crate::partition::Request;
 use crate::runtime::{self, Error};
 use crate::training::{SharedRecording, Task, step_graph};
@@ -48,12 +48,14 @@ fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
 
 /// Imports the part of the file's graph that `outputs` need; all of it if none is named.
 fn read(file: &Path, outputs: &[String]) -> Result<Imported, Failure> {
-    let path = file.display().to_string();
-    let bytes = user_file::read(file, user_file::GRAPH)
-        .map_err(|error| Failure::Graph { path: path.clone(), problem: error.to_string() })?;
+    let failed = |problem: String| Failure::Graph { path: file.display().to_string(), problem };
+    if user_file::is_saved_model(file) {
+        return Err(failed(SAVED_MODEL.to_owned()));
+    }
+    let bytes =
+        user_file::read(file, user_file::GRAPH).map_err(|error| failed(error.to_string()))?;
     let wanted: Vec<&str> = outputs.iter().map(String::as_str).collect();
-    sub_graph(&Graph::new(), &bytes, &wanted)
-        .map_err(|error| Failure::Graph { path, problem: error.to_string() })
+    sub_graph(&Graph::new(), &bytes, &wanted).map_err(|error| failed(error.to_string()))
 }
 
 fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {

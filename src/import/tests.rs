@@ -192,6 +192,8 @@ fn wrong_graphs_are_refused_with_what_is_wrong() {
     assert!(matches!(graph_def(&Graph::new(), b"\xff\xff"), Err(ImportError::Malformed(_))));
     let empty = graph_def(&Graph::new(), b"").map(drop).unwrap_err().to_string();
     assert_eq!(empty, "this is no binary GraphDef: it is empty");
+    let saved = graph_def(&Graph::new(), b"\x08\x01\x12\x00").map(drop).unwrap_err().to_string();
+    assert!(saved.contains("it is a SavedModel") && saved.contains("as_graph_def()"), "{saved}");
 }
 
 #[test]

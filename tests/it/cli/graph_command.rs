@@ -35,6 +35,18 @@ fn import_lists_what_a_file_holds() {
 }
 
 #[test]
+fn a_saved_model_is_told_to_be_written_as_a_graph_def() {
+    let folder = folder("graph_saved_model");
+    let file = folder.join("saved_model.pb");
+    fs::write(&file, b"\x08\x01\x12\x00").unwrap();
+    for path in [&folder, &file] {
+        let said = trainyard(&["graph", "import", path.to_str().unwrap()]);
+        let says_how = said.err.contains("it is a SavedModel") && said.err.contains("as_graph_def");
+        assert!(said.code == 2 && says_how, "{}", said.err);
+    }
+}
+
+#[test]
 fn an_exported_graph_is_imported_again_and_updates_are_refused_by_name() {
     let folder = folder("graph_export");
     let out = folder.join("mlp.pb");
