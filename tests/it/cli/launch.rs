@@ -198,7 +198,9 @@ fn a_task_that_is_killed_is_named_as_the_root_cause_and_the_others_are_stopped()
     send("KILL", victim);
     let said = launch.end();
     assert_eq!(said.code, 138, "{}", said.err);
-    assert!(said.err.contains("worker:1 failed first: it was killed by signal 9"), "{}", said.err);
+    let why =
+        "worker:1 failed first: it was killed by signal 9; `--max-restarts N` starts it again";
+    assert!(said.err.contains(why), "{}", said.err);
     let log = said.err.split("its log: ").nth(1).map(|rest| PathBuf::from(rest.trim())).unwrap();
     assert!(log.exists(), "{}", log.display());
     assert_nothing_stays(&path);

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::deployment::DeploymentError;
 use crate::deployment::launch::Launch;
 use crate::deployment::launch::follow::Followed;
 use crate::deployment::launch::follow::listener::Exit;
+use crate::deployment::{DeploymentError, ExitCode};
 
 /// The most lines of a task's last error that are told.
 const MOST_LINES: usize = 10;
@@ -22,7 +22,12 @@ impl Followed {
         failed.sort_by_key(|((rank, exit), _)| (exit.is_loss_of_another(), *rank));
         let ((_, exit), task) = failed[0];
         let log = order.log(task);
-        let why = why(exit, &log);
+        let mut why = why(exit, &log);
+        let is_gone = matches!(exit, Exit::Signal(_) | Exit::Silent(_));
+        let is_mended = is_gone && exit.meaning() == ExitCode::PeersLost;
+        if is_mended && order.max_restarts == 0 && order.faults.is_empty() {
+            why += "; `--max-restarts N` starts it again";
+        }
         DeploymentError::Task {
             run: order.run.clone(),
             task: task.clone(),
