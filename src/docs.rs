@@ -1,6 +1,8 @@
 //! Guides: what trainyard is made of, how to use it, and how to add to it.
 //!
-//! They are the Markdown files of the folder `docs`; their code is compiled and run as tests.
+//! They are the Markdown files of the folder `docs`. Their code in Rust is compiled as tests of the
+//! documentation, and run where it needs no file or cluster; of a function with
+//! [`trainyard::test`](crate::test) only the attribute is.
 
 #[doc = include_str!("../docs/architecture.md")]
 pub mod architecture {}

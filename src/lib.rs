@@ -45,7 +45,10 @@
 //! | guide | for |
 //! |---|---|
 //! | [`docs::tutorial`] | from a first simulation to three machines |
+//! | [`docs::scenarios`] | what can be modelled, all modes, and what a report says |
+//! | [`docs::deploying`] | tasks, certificates, checkpoints, and what happens when tasks fail |
 //! | [`docs::coming_from_tensorflow`] | TensorFlow's trainer beside ours, name by name |
+//! | [`docs::extending`] | operations, update rules and modes of your own |
 //! | [`docs::architecture`] | a map of the code, and the life of a step through it |
 //! | [`docs::guarantees`] | what can be relied on, and where that ends |
 //! | [`docs::glossary`] | the words |
@@ -113,10 +116,11 @@ mod user_file;
 /// use trainyard::experiment::Experiment;
 ///
 /// #[trainyard::test(seeds = 100)]
-/// fn a_straggler_drops_nothing(seed: u64) -> Result<(), Box<dyn std::error::Error>> {
+/// fn synchronous_gradients_are_never_stale(seed: u64) -> Result<(), Box<dyn std::error::Error>> {
 ///     let experiment = Experiment::load("sims/sync_vs_async.toml")?.seed(seed);
 ///     let report = experiment.simulate(trainyard::training::train)?;
-///     assert_eq!(report.run("sync")?.gradients.dropped, 0);
+///     let staleness = report.run("sync")?.staleness.as_ref().expect("it has applied some");
+///     assert_eq!(staleness.mean, 0.0);
 ///     Ok(())
 /// }
 /// ```
