@@ -376,8 +376,9 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_name = "TASK")]
     pub(crate) task: TaskName,
 
-    /// The training's name: what --run-name of its tasks says, or else the scenario's name.
-    #[arg(long, alias = "run_name", value_name = "NAME")]
+    /// The name that the task has: what its --run-name says; else the scenario's name of a `task`,
+    /// and that which is the default here of a `serve`.
+    #[arg(long, alias = "run_name", value_name = "NAME", default_value = "trainyard")]
     pub(crate) run_name: String,
 
     /// The folder of a certificate of the same authority: `certs issue DIR --task client:0`.
