@@ -1,7 +1,7 @@
 //! A user's own trainer: a perceptron for the digits, in the shape of a TensorFlow program.
 //!
 //! ```text
-//! cargo run --example digits_trainer -- sim sims/sync_vs_async.toml
+//! cargo run --release --example digits_trainer -- sim sims/sync_vs_async.toml
 //! ```
 //!
 //! The scenario gives the cluster, the network, the mode and the batches. This program gives the

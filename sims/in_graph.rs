@@ -3,7 +3,7 @@
 //! them.
 //!
 //! ```text
-//! cargo run --example in_graph -- sim sims/in_graph.toml
+//! cargo run --release --example in_graph -- sim sims/in_graph.toml
 //! ```
 //!
 //! The cluster has a `worker`, which is the client, and a job `tower`, whose tasks are helpers.

@@ -7,7 +7,7 @@
 //! trainyard serve $HOSTS --task ps:0 --certs certs &
 //! trainyard serve $HOSTS --task ps:1 --certs certs &
 //! trainyard serve $HOSTS --task worker:0 --certs certs &
-//! cargo run --example model_parallel -- quic://127.0.0.1:2222/job:ps/task:0 certs
+//! cargo run --release --example model_parallel -- quic://127.0.0.1:2222/job:ps/task:0 certs
 //! ```
 
 use std::error::Error;

@@ -1,8 +1,8 @@
 //! A recurrent network that reads the digits row by row: 8 rows of 8 pixels, in a loop.
 //!
 //! ```text
-//! cargo run --example rnn -- sim sims/rnn.toml
-//! cargo run --example rnn -- launch sims/rnn.toml
+//! cargo run --release --example rnn -- sim sims/rnn.toml
+//! cargo run --release --example rnn -- launch sims/rnn.toml
 //! ```
 
 use trainyard::prelude::*;
