@@ -22,6 +22,7 @@ pub mod plan;
 mod plot;
 mod series;
 mod statistics;
+mod swept;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -35,12 +36,12 @@ pub use comparison::{Comparison, Figure, Phase, TimeSpent, summary};
 pub use estimate::Estimate;
 pub use expectations::{Checked, Expectations, Expected, write_junit};
 pub use model::{
-    End, EvaluationRow, Gradients, NoSuchRun, Report, Run, SkippedFault, StepRow, Swept, Usage,
-    World,
+    End, EvaluationRow, Gradients, NoSuchRun, Report, Run, SkippedFault, StepRow, Usage, World,
 };
 pub use path::{Cause, CriticalPath, PathPart};
 pub use series::Summary;
 pub use statistics::{Staleness, StepSeconds};
+pub use swept::Swept;
 pub use text_table::Layout;
 pub(crate) use text_table::TextTable;
 pub use timeline::Timeline;

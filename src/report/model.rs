@@ -10,12 +10,10 @@ use super::aim::Aim;
 use super::comparison::Comparison;
 use super::path::CriticalPath;
 use super::statistics::{Staleness, StepSeconds};
+use super::swept::Swept;
 use super::tuned::Tuned;
 use crate::cluster::TaskName;
 use crate::units::Time;
-
-/// The values of the keys that are swept, by the path of the key; without the seed's.
-pub type Swept = BTreeMap<String, serde_json::Value>;
 
 /// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]

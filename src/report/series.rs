@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::estimate::Estimate;
+use super::swept::swept_name;
 use super::{Report, Run, Swept};
 
 /// Runs that differ in nothing but the seed, or that are launches of the same.
@@ -82,19 +83,6 @@ pub(super) fn told_apart_by(report: &Report) -> &'static str {
     }
 }
 
-/// A run's name and its swept values: `async (cluster.worker=4)`.
-pub(super) fn name(run: &str, settings: &Swept) -> String {
-    let value = |(key, value): (&String, &serde_json::Value)| match value.as_str() {
-        Some(text) => format!("{key}={text}"),
-        None => format!("{key}={value}"),
-    };
-    let values: Vec<String> = settings.iter().map(value).collect();
-    match values.is_empty() {
-        true => run.to_owned(),
-        false => format!("{run} ({})", values.join(", ")),
-    }
-}
-
 impl<'a> Series<'a> {
     /// The run's name in the scenario.
     pub(super) fn run(&self) -> &'a str {
@@ -110,7 +98,7 @@ impl<'a> Series<'a> {
     pub(super) fn name(&self) -> String {
         match self.runs[..] {
             [only] => only.name.clone(),
-            _ => name(self.run(), self.settings()),
+            _ => swept_name(self.run(), self.settings()),
         }
     }
 

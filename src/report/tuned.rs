@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::series::name;
+use super::swept::swept_name;
 
 /// The learning rates that a run was tried with.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,11 +50,11 @@ impl Tuned {
     pub(super) const REMARK: &str = "the rates were chosen by these same seeds, so the figures are \
                                      a little better than those of other seeds would be";
 
-    /// `async (cluster.worker=4): 0.1 is the best of the learning rates 0.05, 0.1, 0.2`, and whether
-    /// others might be better; or that none came to anything.
+    /// `async (cluster.worker=4): 0.1 is the best of the learning rates 0.05, 0.1, 0.2`, and
+    /// whether others might be better; or that none came to anything.
     pub(super) fn render(&self) -> String {
         let Self { run, settings, learning_rate, tried } = self;
-        let run = name(run, settings);
+        let run = swept_name(run, settings);
         let mut rates: Vec<f64> = tried.iter().map(|tried| tried.learning_rate).collect();
         let words = rates.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
         if tried.iter().all(Tried::is_without_result) {

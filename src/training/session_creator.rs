@@ -171,7 +171,9 @@ impl SessionCreator {
             }
             Start::BeginAnew => self.begin_anew(found).await,
             Start::Initialize => {
-                self.has_no_steps();
+                if values.missing > 0 {
+                    self.has_no_steps();
+                }
                 self.initialize(session, &found.missing).await
             }
             Start::Lost => Err(found.not_restored()),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::text::{money, time};
 use super::{Candidate, Plan, Point};
 use crate::report::estimate::Estimate;
-use crate::report::{Swept, series};
+use crate::report::swept::{Swept, swept_name};
 
 /// What is asked of the candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -112,7 +112,7 @@ impl Plan {
             .filter_map(|candidate| Some((asked.estimate(candidate)?.mean, *candidate)))
             .collect();
         allowed.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let what = series::name(&asked.render(currency.unwrap_or_default()), given);
+        let what = swept_name(&asked.render(currency.unwrap_or_default()), given);
         let given = given.clone();
         let Some(((_, best), others)) = allowed.split_first() else {
             let text = format!("{what}: none of these");

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Limit, Plan, Point};
 use crate::report::estimate::Estimate;
-use crate::report::{Swept, series};
+use crate::report::swept::{Swept, swept_name};
 
 /// A run with swept values, over its seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,7 +79,7 @@ impl Candidate {
             Estimate::of(&values?)
         };
         Self {
-            name: series::name(&first.run, &first.settings),
+            name: swept_name(&first.run, &first.settings),
             run: first.run.clone(),
             settings: first.settings.clone(),
             seeds: points.len() as u64,

@@ -46,7 +46,7 @@ fn a_run_that_would_take_more_memory_than_its_limit_is_refused_with_what_needs_i
         ("program.batch=100000000", ["over the limit of 4GB", "the workers' batches"]),
         ("program.hidden=[100000, 100000]", ["over the limit of 4GB", "the variables"]),
         ("program.hidden=[1000000000]", ["over the limit of 4GB", "evaluation of the test split"]),
-        ("cluster.worker=1000000", ["over the limit of 4GB", "the tasks (`[cluster]`)"]),
+        ("cluster.worker=90000", ["over the limit of 4GB", "the tasks (`[cluster]`)"]),
         ("memory_limit=\"1MB\"", ["over the limit of 1MB", "the tasks (`[cluster]`)"]),
         ("program.batch=100000000000", ["program.batch", "must be at most 1000000000"]),
     ] {

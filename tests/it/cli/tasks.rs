@@ -138,7 +138,7 @@ fn a_replica_of_several_tasks_is_shown_by_the_cluster_and_by_a_running_task() {
     assert!(!told(&["cluster"]).out.contains("replica"), "the scenario says so");
     let shown: Value = serde_json::from_str(&told(&["cluster", &path, "--json"]).out).unwrap();
     assert_eq!(shown["replicas"], json!([["worker:0", "worker:1"]]));
-    let as_a_task = ["cluster", &path, "--run", "sync", "--certs", "certs", "--run-name", "tasks"];
+    let as_a_task = ["cluster", &path, "--run", "only", "--certs", "certs", "--run-name", "tasks"];
     let shown = told(&as_a_task);
     assert!(shown.code == 0 && shown.out.contains(line), "{}{}", shown.out, shown.err);
     let shown = told(&["cluster", &path, "--run", "asink"]);
