@@ -60,7 +60,12 @@ impl Timeline<'_> {
         };
         let absence = |fault: &Fault| {
             let Trigger::Time(from) = fault.at else { return None };
+            // A connection that breaks by losses is noticed, and made anew, after their end.
+            let after_losses = 2 * self.trial.cluster.faults.silence;
             let lasts = match &fault.kind {
+                FaultKind::Loss { tasks, lasts, .. } if is_cut(&mut tasks.iter()) => {
+                    *lasts + after_losses
+                }
                 FaultKind::Freeze { task, lasts } if task == worker => *lasts,
                 FaultKind::Partition { tasks, lasts } if is_cut(&mut tasks.iter()) => *lasts,
                 FaultKind::OneWay { from, to, lasts } if is_cut(&mut [from, to].into_iter()) => {
@@ -88,26 +93,28 @@ impl Timeline<'_> {
 
     /// Whether tasks may count each other as lost though neither has died.
     fn separates(&self) -> bool {
+        let silence = self.trial.cluster.faults.silence;
         let apart = |fault: &Fault| match &fault.kind {
             FaultKind::Freeze { lasts, .. }
             | FaultKind::Partition { lasts, .. }
             | FaultKind::OneWay { lasts, .. } => *lasts,
+            FaultKind::Loss { .. } => silence, // it may break a connection, however short it is
             _ => Duration::ZERO,
         };
-        let silence = self.trial.cluster.faults.silence;
         self.faults.iter().map(apart).sum::<Duration>() >= silence
     }
 
     /// Whether `worker` may be unable to ask `chief`: that has died, or they have lost each other.
     pub(super) fn cuts_off(&self, worker: &TaskName, chief: Option<&TaskName>) -> bool {
         let parts = |task: &TaskName| task == worker || Some(task) == chief;
+        let silence = self.trial.cluster.faults.silence;
         let apart = |fault: &Fault| match &fault.kind {
             FaultKind::Freeze { task, lasts } if parts(task) => *lasts,
             FaultKind::Partition { tasks, lasts } if tasks.iter().all(parts) => *lasts,
+            FaultKind::Loss { tasks, .. } if tasks.iter().all(parts) => silence,
             FaultKind::OneWay { from, to, lasts } if parts(from) && parts(to) => *lasts,
             _ => Duration::ZERO,
         };
-        let silence = self.trial.cluster.faults.silence;
         let has_died = self.worker_crashes().any(|dead| Some(dead) == chief);
         has_died || self.faults.iter().map(apart).sum::<Duration>() >= silence
     }
