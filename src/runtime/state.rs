@@ -67,10 +67,6 @@ pub(crate) struct StateRequest {
 
 /// The effect of an operation on a task's state.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a request is moved into the list of its turn; a box would be memory a step"
-)]
 pub(crate) enum Action {
     /// Gives the value, and the version if a mode asks for it.
     Read {
