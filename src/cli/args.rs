@@ -1,6 +1,7 @@
 //! The arguments as they are typed. Combinations are checked where the arguments are used.
 
 mod calibrate;
+mod certs;
 mod check;
 mod checkpoint;
 mod dashboard;
@@ -22,15 +23,13 @@ use clap::{ArgAction, Parser, Subcommand};
 use super::exit_code;
 
 pub(crate) use calibrate::CalibrateArgs;
+pub(crate) use certs::{CertsArgs, CertsCommand, IssueArgs, NewArgs};
 pub(crate) use check::CheckArgs;
 pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
 };
 pub(crate) use dashboard::DashboardArgs;
-pub(crate) use deployment::{
-    CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs, NewArgs, ServeArgs,
-    StatusArgs, TaskArgs,
-};
+pub(crate) use deployment::{ClusterArgs, DoctorArgs, LaunchArgs, ServeArgs, StatusArgs, TaskArgs};
 pub(crate) use format::{Format, FormatArgs};
 pub(crate) use graph::{ExportArgs, GraphArgs, GraphCommand, ImportArgs, ShowArgs};
 pub(crate) use mistakes::said;

@@ -362,3 +362,17 @@ pub(crate) fn given_up_pieces() -> Error {
 pub(crate) fn stopped() -> Error {
     Error::new(Code::Unavailable, "the server has stopped")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_in_a_mailbox_stays_small_since_it_is_moved_from_list_to_list() {
+        let mails =
+            [size_of::<MasterMail>(), size_of::<WorkerMail>(), size_of::<ParameterServerMail>()];
+        assert!(mails.iter().all(|size| *size <= 144), "{mails:?}");
+        let (request, answer) = (size_of::<StateRequest>(), size_of::<Served>());
+        assert!(request <= 272 && answer <= 128, "{request}, {answer}");
+    }
+}

@@ -25,7 +25,7 @@ use crate::units::Time;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::own_values::OwnValuesAnswer;
 
-pub use operation::SentOperation;
+pub use operation::{OperationTime, SentOperation};
 pub use packed::Packed;
 pub(crate) use packed::{unpacked, written};
 pub(crate) use session::device_filters;
@@ -66,20 +66,6 @@ pub struct Origin {
 pub(crate) struct StepPart {
     pub(crate) step: StepId,
     pub(crate) device: LocalDevice,
-}
-
-/// When an operation of a step ran (TensorFlow: `NodeExecStats`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OperationTime {
-    /// The operation's name.
-    pub operation: Arc<str>,
-    /// The device that it ran on: `/job:ps/task:0/device:CPU:0`.
-    pub device: Arc<str>,
-    /// When it was given to the device or to the parameter server, on the clock of its task. In a
-    /// simulation all tasks have one clock.
-    pub began: Time,
-    /// When its outputs were there.
-    pub ended: Time,
 }
 
 /// A partition that a worker keeps ready to run, by the master that registered it and its number

@@ -43,7 +43,7 @@ pub(crate) struct TrainingState {
     pub(super) news: CheckpointNews,
 }
 
-/// A message about the end of the training, kept for the tasks that are lost after it.
+/// A message about the end of the training, which is sent again to a peer that was lost since.
 pub(super) struct Parting {
     pub(super) message: ParameterServerMessage,
     /// The tasks that it is for; none for all.

@@ -303,8 +303,11 @@ impl Followed {
         if let Some(board) = &self.board {
             board.restore(global_step);
         }
-        let undone = self.tasks.iter().map(|followee| followee.told.global_step()).max();
-        if let Some(undone) = undone.filter(|undone| global_step == 0 && *undone > 0) {
+        if global_step > 0 {
+            return;
+        }
+        let told = self.tasks.iter().map(|followee| followee.told.global_step());
+        if let Some(undone) = told.max().filter(|undone| *undone > 0) {
             (self.tell)(&format!(
                 "the training begins anew: its steps up to {undone} are undone, and no checkpoint \
                  has them"

@@ -181,8 +181,8 @@ impl<'a> Judge<'a> {
         trial
     }
 
-    /// The time by which a run under faults, with that `limit` of its operations, has to have
-    /// ended: after the last of them it may take as long as undisturbed, and wait once.
+    /// The time by which a run under faults has to have ended: after the last fault it may take as
+    /// long as an undisturbed run and, once, as long as the `limit` of an operation.
     fn latest(&self, timeline: &Timeline<'_>, limit: Duration) -> Time {
         timeline.end().after(self.length()).after(limit).after(LAST_TRIES)
     }

@@ -43,6 +43,30 @@ pub(super) struct Step {
 }
 
 impl Step {
+    /// A step whose parts have all been ordered to run.
+    fn new(
+        session: SessionId,
+        plan: Arc<Ready>,
+        fetches: SmallVec<[Option<Tensor>; 2]>,
+        (deadline, limit): (Option<Time>, Option<Duration>),
+        reply: Reply<Result<StepDone>>,
+    ) -> Self {
+        let outstanding = plan.parts.iter().map(|part| part.graph).collect();
+        let (computed, times, pieces) = (None, Vec::new(), None);
+        Self {
+            session,
+            outstanding,
+            plan,
+            fetches,
+            computed,
+            times,
+            pieces,
+            deadline,
+            limit,
+            reply,
+        }
+    }
+
     /// The tasks that have not answered.
     pub(super) fn unanswered(&self) -> Vec<PeerId> {
         self.plan.peers(&self.outstanding)
@@ -92,24 +116,9 @@ impl Master {
         for (fetch, feed) in &plan.fed_fetches {
             fetches[*fetch as usize] = Some(run.feeds[*feed as usize].clone());
         }
-        let outstanding = plan.parts.iter().map(|part| part.graph).collect();
-        let (session, deadline, reply) = (run.session, run.deadline, run.reply);
-        let limit = self.left(deadline);
-        self.steps.insert(
-            step,
-            Step {
-                session,
-                outstanding,
-                plan,
-                fetches,
-                computed: None,
-                times: Vec::new(),
-                pieces: None,
-                deadline,
-                limit,
-                reply,
-            },
-        );
+        let limit = self.left(run.deadline);
+        let begun = Step::new(run.session, plan, fetches, (run.deadline, limit), run.reply);
+        self.steps.insert(step, begun);
         self.end_if_done(step);
     }
 
@@ -120,28 +129,13 @@ impl Master {
         }
         let RunStep { session, request, deadline, pieces, reply, .. } = run;
         let fetches = smallvec![None; request.fetches.len()];
-        let outstanding = plan.parts.iter().map(|part| part.graph).collect();
         let pieces = pieces.map(|(handle, set_up)| {
             answer_set_up(set_up);
             Box::new(Pieces::new(handle, request))
         });
-        let (computed, times) = (None, Vec::new());
         let limit = self.left(deadline);
-        self.steps.insert(
-            step,
-            Step {
-                session,
-                outstanding,
-                plan,
-                fetches,
-                computed,
-                times,
-                pieces,
-                deadline,
-                limit,
-                reply,
-            },
-        );
+        let begun = Step::new(session, plan, fetches, (deadline, limit), reply);
+        self.steps.insert(step, Step { pieces, ..begun });
         self.end_if_done(step);
     }
 

@@ -1,4 +1,4 @@
-//! Operations of a client's graph on the wire.
+//! Operations on the wire: of a client's graph, and when those of a step ran.
 //!
 //! The kind of an operation and its attributes are encoded by themselves, so that a kind that is
 //! not registered here is an error of the session that sent it, and not of the connection.
@@ -13,8 +13,23 @@ use smallvec::SmallVec;
 use crate::cluster::DeviceSpec;
 use crate::graph::{Edge, GraphDef, Op, OpId, ReceivedOperation};
 use crate::transport::wire;
+use crate::units::Time;
 
 use crate::runtime::error::{Code, Error, Result};
+
+/// When an operation of a step ran (TensorFlow: `NodeExecStats`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationTime {
+    /// The operation's name.
+    pub operation: Arc<str>,
+    /// The device that it ran on: `/job:ps/task:0/device:CPU:0`.
+    pub device: Arc<str>,
+    /// When it was given to the device or to the parameter server, on the clock of its task. In a
+    /// simulation all tasks have one clock.
+    pub began: Time,
+    /// When its outputs were there.
+    pub ended: Time,
+}
 
 /// One operation of a graph, for a master in another process.
 #[derive(Clone, Debug, Serialize, Deserialize)]

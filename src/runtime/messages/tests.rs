@@ -17,10 +17,9 @@ use crate::optimizer::{Adam, IntoOptimizer};
 use crate::partition::{CrossingId, Node, Partition, Request, Sent, ValueSlot};
 use crate::placement::ReplicaDeviceSetter;
 use crate::runtime::error::{Code, Error};
-use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::master::step_plan::partitions;
 use crate::runtime::own_values::OwnValues;
-use crate::runtime::state::{Bound, Served, StateRequest, VariableId};
+use crate::runtime::state::{Bound, VariableId};
 use crate::runtime::worker::plan::Plan;
 use crate::sync::{Departed, Epoch, Fate, Leaving, Mode, Progress, Return, View};
 use crate::tensor::DType;
@@ -392,12 +391,4 @@ proptest! {
             messages.iter().for_each(make_ready);
         }
     }
-}
-#[test]
-fn what_waits_in_a_mailbox_stays_small_since_it_is_moved_from_list_to_list() {
-    let mails =
-        [size_of::<MasterMail>(), size_of::<WorkerMail>(), size_of::<ParameterServerMail>()];
-    assert!(mails.iter().all(|size| *size <= 144), "{mails:?}");
-    let (request, answer) = (size_of::<StateRequest>(), size_of::<Served>());
-    assert!(request <= 272 && answer <= 128, "{request}, {answer}");
 }

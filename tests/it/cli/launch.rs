@@ -99,6 +99,16 @@ impl Drop for Launch {
     }
 }
 
+/// Waits until there is a checkpoint in `saved`, and some steps have been taken after it.
+fn wait_for_a_checkpoint(saved: &Path) {
+    let began = Instant::now();
+    while checkpoints(saved).is_empty() {
+        assert!(began.elapsed() < LIMIT, "there is no checkpoint of the beginning");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+}
+
 /// The processes that run a task of `scenario`, and the role of each.
 fn tasks(scenario: &str) -> Vec<(u32, String)> {
     let process = |pid: u32| {
@@ -352,12 +362,7 @@ fn a_launch_that_is_asked_to_stop_saves_a_checkpoint_of_its_last_step() {
     let path = scenario("launch_stopped", &text);
     let mut launch = Launch::start(&path, &[]);
     launch.wait_for_tasks(5);
-    let began = Instant::now();
-    while checkpoints(&saved).is_empty() {
-        assert!(began.elapsed() < LIMIT, "there is no checkpoint of the beginning");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::thread::sleep(Duration::from_millis(500)); // some steps
+    wait_for_a_checkpoint(&saved);
     send("TERM", launch.child.id());
     let said = launch.end();
     assert_eq!(said.code, 143, "{}", said.err);

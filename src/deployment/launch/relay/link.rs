@@ -16,8 +16,7 @@ pub(crate) enum Disturbance {
     Cut,
     /// A datagram is lost with this chance.
     Loses(f64),
-    /// All takes `factor` times as long as on a link that has `latency` and sends `rate` bytes a
-    /// second.
+    /// A link of this latency and this rate \[bytes/s\] is slower by `factor`, in both.
     Slow { latency: Duration, rate: f64, factor: f64 },
 }
 

@@ -32,12 +32,7 @@ fn a_launch_that_is_asked_to_stop_says_which_task_did_not_in_good_order_and_keep
     let saved = folder("launch_stops_unsaved_saved");
     let mut launch = Launch::start(&saving("launch_stops_unsaved", &saved, ""), &[]);
     launch.wait_for_tasks(5);
-    let began = Instant::now();
-    while checkpoints(&saved).is_empty() {
-        assert!(began.elapsed() < LIMIT, "there is no checkpoint of the beginning");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::thread::sleep(Duration::from_millis(500)); // some steps
+    wait_for_a_checkpoint(&saved);
     fs::remove_dir_all(&saved).unwrap();
     fs::write(&saved, "not a folder").unwrap();
     send("INT", launch.child.id());
