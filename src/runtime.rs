@@ -22,6 +22,7 @@ mod compression;
 mod compute;
 mod devices;
 mod error;
+mod gathered;
 mod link;
 mod mail;
 mod mailbox;

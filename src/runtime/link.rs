@@ -11,10 +11,10 @@ use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
 
 use crate::runtime::access::Access;
+use crate::runtime::gathered::Gathered;
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Address, Panics, Spare, tell};
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
-use crate::runtime::ordered::Ordered;
 use crate::runtime::own_values::KnownOwnValues;
 use crate::runtime::places::KnownPlaces;
 use crate::runtime::remote::RemoteMasters;
@@ -29,7 +29,7 @@ use crate::runtime::training_state::TrainingState;
 pub(crate) struct Link {
     pub(crate) actors: Rc<Actors>,
     transport: Rc<dyn Transport<PeerMessage>>,
-    outgoing: Rc<RefCell<Ordered<PeerId, Messages<PeerMessage>>>>,
+    outgoing: Rc<RefCell<Gathered<PeerId, Messages<PeerMessage>>>>,
 }
 
 /// The addresses of a task's actors, and the state that these share.
@@ -104,7 +104,7 @@ impl Link {
             self.actors.dispatch(to, message);
         } else {
             let mut outgoing = self.outgoing.borrow_mut();
-            outgoing.get_or_insert_with(to, || self.actors.envelopes.take()).push(message);
+            outgoing.of(to, || self.actors.envelopes.take()).push(message);
         }
     }
 

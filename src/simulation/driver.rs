@@ -154,10 +154,11 @@ impl Driver {
 
     /// Ticks the world once.
     fn tick(&self) {
-        let mut actions = self.actions.take();
+        let mut actions = self.actions.borrow_mut();
         self.world.borrow_mut().tick(&mut actions);
-        actions.drain(..).for_each(|action| self.act(action));
-        self.actions.replace(actions);
+        if !actions.is_empty() {
+            actions.drain(..).for_each(|action| self.act(action));
+        }
     }
 
     fn act(&self, action: Action) {

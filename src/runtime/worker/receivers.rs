@@ -9,9 +9,9 @@ use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
 use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::gathered::Gathered;
 use crate::runtime::link::Link;
 use crate::runtime::messages::{Arrivals, StepId};
-use crate::runtime::ordered::Ordered;
 use crate::runtime::worker::copies::Outlet;
 
 /// Devices of a task that receive the same values.
@@ -30,7 +30,7 @@ pub(super) struct Receivers {
 }
 
 /// Values to send, by the place of their receiver. Empty between uses, and kept for its storage.
-pub(super) type Outgoing = Ordered<u32, Arrivals>;
+pub(super) type Outgoing = Gathered<u32, Arrivals>;
 
 impl Receivers {
     /// The receivers of `partition`.
@@ -76,7 +76,7 @@ impl Receivers {
         }
         for (send, value) in values.drain(..) {
             let (place, crossing) = self.of_send[send as usize];
-            outgoing.get_or_insert_with(place, Default::default).push((crossing, value));
+            outgoing.of(place, Arrivals::default).push((crossing, value));
         }
         for (place, arrivals) in outgoing.drain() {
             let Receiver { peer, devices } = self.all[place as usize].clone();

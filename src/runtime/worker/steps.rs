@@ -8,7 +8,7 @@ use tracing::trace_span;
 
 use super::Worker;
 use super::copies::Outlet;
-use super::executor::{AtOnce, Executor};
+use super::executor::{AtOnce, Executor, Ready};
 use super::flows::RunningFlow;
 use super::pieces::Pieces;
 use super::trace::Trace;
@@ -209,40 +209,39 @@ impl Worker {
 
     /// Carries out everything that is ready, and tells the master if that finished the step.
     pub(super) fn run_ready(&mut self, part: StepPart) {
-        let Some(running) = self.steps.get_mut(&part) else { return };
-        let graph = self.graphs.get_mut(&running.graph).expect("a graph outlives its steps");
-        let outlet = Outlet { link: &self.link, devices: &self.devices, from: part.device };
+        let Self { steps, graphs, link, clock, devices, ready, outgoing, .. } = self;
+        let Some(running) = steps.get_mut(&part) else { return };
+        let graph = graphs.get_mut(&running.graph).expect("a graph outlives its steps");
+        let outlet = Outlet { link, devices, from: part.device };
         if let Some(fetched) = running.fetched(part.step) {
             outlet.fetch(running.master, fetched);
         }
-        let mut ready = std::mem::take(&mut self.ready);
-        let device = self.devices.get(part.device);
+        let device = devices.get(part.device);
         let whole = running.origin.is_some() && device.takes_steps_whole();
         let at_once = AtOnce { whole, singly: running.trace.is_some() };
-        if let Err(error) = running.executor.run_ready(at_once, &mut ready) {
+        if let Err(error) = running.executor.run_ready(at_once, ready) {
+            *ready = Ready::default(); // what the step had ready goes with it
             return self.fail(part, error);
         }
-        graph.receivers.send(&mut ready.sends, part.step, &outlet, &mut self.outgoing);
-        let requests_made = ready.state_requests.len();
+        graph.receivers.send(&mut ready.sends, part.step, &outlet, outgoing);
         if let Some(trace) = &mut running.trace {
-            trace.begin(&ready, self.clock.now());
-        }
-        if requests_made > 0 {
-            running.ask(&mut ready.state_requests, &self.link.actors);
+            trace.begin(ready, clock.now());
         }
         let batch = ready.kernels.take();
         let kernels = batch.as_ref().map_or(0, |batch| batch.nodes.len());
-        let operations = requests_made + kernels + ready.flows.len();
+        let operations = ready.state_requests.len() + kernels + ready.flows.len();
+        if !ready.state_requests.is_empty() {
+            running.ask(&mut ready.state_requests, &link.actors);
+        }
         for (node, inputs) in ready.flows.drain(..) {
             let ticket = Ticket { step: part.step, device: part.device, node };
             let plan = Arc::clone(running.executor.plan());
-            let flow = graph.flow_sessions.run(plan, ticket, inputs, &self.link.actors);
+            let flow = graph.flow_sessions.run(plan, ticket, inputs, &link.actors);
             running.flows.push(flow);
         }
-        self.devices.get(part.device).operate(operations);
-        self.ready = ready;
+        device.operate(operations);
         if let Some(batch) = batch {
-            running.launched = self.clock.now();
+            running.launched = clock.now();
             let origin = running.origin;
             self.launch(batch, origin);
         } else if running.executor.is_finished() {
