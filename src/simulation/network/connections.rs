@@ -25,11 +25,21 @@ pub(super) struct Connections {
 }
 
 /// One direction of the connection between two tasks.
+///
+/// As large as a line of a processor's cache: there can be a million, and most messages look at one
+/// that was not looked at for long.
 pub(super) struct Connection {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) route: Route,
     pub(super) latency: Duration,
+    /// None before a message has met another on its links.
+    flow: Option<Box<Flow>>,
+}
+
+/// The messages of a connection whose links others use, too.
+#[derive(Default)]
+struct Flow {
     small: VecDeque<Queued>,
     large: VecDeque<Queued>,
     turn: Option<Turn>,
@@ -95,8 +105,7 @@ impl Connections {
 
 impl Connection {
     fn new((from, to): (usize, usize), route: Route, latency: Duration) -> Self {
-        let (small, large) = (VecDeque::new(), VecDeque::new());
-        Self { from, to, route, latency, small, large, turn: None }
+        Self { from, to, route, latency, flow: None }
     }
 
     /// Whether it is to or from `task`.
@@ -104,54 +113,63 @@ impl Connection {
         self.from == task || self.to == task
     }
 
+    fn turn(&self) -> Option<&Turn> {
+        self.flow.as_ref()?.turn.as_ref()
+    }
+
+    fn flow(&mut self) -> &mut Flow {
+        self.flow.get_or_insert_default()
+    }
+
     /// Whether a turn is under way.
     pub(super) fn is_flowing(&self) -> bool {
-        self.turn.is_some()
+        self.turn().is_some()
     }
 
     /// Whether a message that joins ends the turn under way, if `at_once` large ones share one.
     pub(super) fn is_interrupted_by(&self, is_large: bool, at_once: usize) -> bool {
-        let of_large = self.turn.as_ref().filter(|turn| turn.sharers > 0);
+        let of_large = self.turn().filter(|turn| turn.sharers > 0);
         of_large.is_some_and(|turn| !is_large || turn.sharers < at_once)
     }
 
     /// Adds a message of which `left` bytes have not left.
     pub(super) fn push(&mut self, id: MessageId, left: f64, is_large: bool) {
-        let queue = if is_large { &mut self.large } else { &mut self.small };
-        queue.push_back(Queued { id, left });
+        let Flow { small, large, .. } = self.flow();
+        if is_large { large } else { small }.push_back(Queued { id, left });
     }
 
     /// Begins the next turn, if there is a message. Returns the bytes of the turn. Of large
     /// messages, `at_once` share it.
     pub(super) fn begin_turn(&mut self, at_once: usize) -> Option<f64> {
-        assert!(self.turn.is_none(), "a turn begins after the last one");
-        let turn = if let Some(first) = self.small.front() {
+        let Flow { small, large, turn } = &mut **self.flow.as_mut()?;
+        assert!(turn.is_none(), "a turn begins after the last one");
+        let next = if let Some(first) = small.front() {
             Turn { id: first.id, bytes: first.left, sharers: 0 }
         } else {
-            let sharers = at_once.min(self.large.len());
+            let sharers = at_once.min(large.len());
             let by_left = |a: &&Queued, b: &&Queued| a.left.total_cmp(&b.left);
-            let first = self.large.iter().take(sharers).min_by(by_left)?;
+            let first = large.iter().take(sharers).min_by(by_left)?;
             Turn { id: first.id, bytes: first.left * sharers as f64, sharers }
         };
-        let bytes = turn.bytes;
-        self.turn = Some(turn);
-        Some(bytes)
+        Some(turn.insert(next).bytes)
     }
 
     /// Interrupts the turn under way, of which `left` bytes have not left.
     pub(super) fn interrupt(&mut self, left: f64) {
-        let turn = self.turn.take().expect("a turn is under way");
-        self.serve(turn.sharers, turn.bytes - left);
+        let flow = self.flow();
+        let turn = flow.turn.take().expect("a turn is under way");
+        flow.serve(turn.sharers, turn.bytes - left);
     }
 
     /// Ends the turn under way. Returns the message that is through.
     pub(super) fn end_turn(&mut self) -> MessageId {
-        let turn = self.turn.take().expect("a turn is under way");
+        let flow = self.flow();
+        let turn = flow.turn.take().expect("a turn is under way");
         if turn.sharers == 0 {
-            self.small.pop_front();
+            flow.small.pop_front();
         } else {
-            self.serve(turn.sharers, turn.bytes);
-            self.large.retain(|queued| queued.id != turn.id);
+            flow.serve(turn.sharers, turn.bytes);
+            flow.large.retain(|queued| queued.id != turn.id);
         }
         turn.id
     }
@@ -159,11 +177,15 @@ impl Connection {
     /// Removes all messages. Returns them with the bytes of each that have not left. No turn is
     /// under way.
     pub(super) fn clear(&mut self) -> Vec<(MessageId, f64)> {
-        assert!(self.turn.is_none(), "messages are removed between two turns");
-        let queued = self.small.drain(..).chain(self.large.drain(..));
+        let Some(flow) = &mut self.flow else { return Vec::new() };
+        assert!(flow.turn.is_none(), "messages are removed between two turns");
+        let queued = flow.small.drain(..).chain(flow.large.drain(..));
         queued.map(|Queued { id, left }| (id, left)).collect()
     }
+}
 
+impl Flow {
+    /// Takes `bytes` from the messages whose turn it is.
     fn serve(&mut self, sharers: usize, bytes: f64) {
         let (queue, share) = match sharers {
             0 => (&mut self.small, bytes),
@@ -192,6 +214,11 @@ mod tests {
             through.push((connection.end_turn(), bytes));
         }
         through
+    }
+
+    #[test]
+    fn it_fits_into_a_line_of_a_processors_cache() {
+        assert_eq!(size_of::<Connection>(), 64);
     }
 
     #[test]
