@@ -274,18 +274,17 @@ impl Membership {
         self.departed(workers).any(|worker| self.is_done(worker))
     }
 
-    /// Whether all of `workers` but those that are `absent` have departed, as far as this task
+    /// Whether all of `workers` but those who `may_be_absent` have departed, as far as this task
     /// knows, or have been taken out, as those know who told it of their `part`: a worker may have
     /// died before this task began.
     pub(crate) fn all_are_gone(
         &self,
         workers: u32,
         part: &Participation,
-        absent: &BTreeSet<u32>,
+        may_be_absent: impl Fn(u32) -> bool,
     ) -> bool {
-        let most = self.members.departed().len() + part.most_out() + absent.len();
         let is_gone =
-            |worker| !self.is_live(worker) || part.is_out(worker) || absent.contains(&worker);
-        most >= workers as usize && (0..workers).all(is_gone) && self.are_some_done(workers)
+            |worker| !self.is_live(worker) || part.is_out(worker) || may_be_absent(worker);
+        (0..workers).all(is_gone) && self.are_some_done(workers)
     }
 }

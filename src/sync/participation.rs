@@ -46,11 +46,6 @@ impl Participation {
         self.told.values().any(|told| told.view.back.contains_key(&worker))
     }
 
-    /// No more workers than these have been taken out.
-    pub(super) fn most_out(&self) -> usize {
-        self.told.values().map(|told| told.view.out.len()).sum()
-    }
-
     /// Whether no round may be made, since a change of the view is under way.
     pub fn is_held(&self) -> bool {
         self.told.values().any(|told| told.change.is_some())

@@ -1,6 +1,7 @@
 //! Programs that wait until all workers have left: their answers, how long they stay for lost
 //! workers, and the limit of the wait while nobody uses the task.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -122,18 +123,17 @@ impl ParameterServer {
     /// Whether nobody of `workers` is still to leave. Once the chief has ended the training in good
     /// order, a worker that has never come in this life of the task is not waited for.
     fn all_are_gone(&self, workers: u32) -> bool {
-        let is_absent = |worker: &u32| {
-            let is_here = self.task_of(*worker).is_some_and(|task| self.joins.is_used_by(task));
-            self.members.is_expected(*worker) && !is_here
-        };
         let others_train = || self.members.training(workers).next().is_some();
         let is_chief_done = self.link.actors.training.chief_left() == Some(Leaving::Done);
-        let may_be_absent = is_chief_done && !others_train();
-        let absent: BTreeSet<u32> = match may_be_absent {
-            true => (0..workers).filter(is_absent).collect(),
-            false => BTreeSet::new(),
-        };
-        self.members.all_are_gone(workers, &self.part, &absent)
+        let some_may_be_absent = LazyCell::new(|| is_chief_done && !others_train());
+        self.members.all_are_gone(workers, &self.part, |worker| {
+            self.members.is_expected(worker) && !self.is_here(worker) && *some_may_be_absent
+        })
+    }
+
+    /// Whether the task of `worker` uses this one.
+    fn is_here(&self, worker: u32) -> bool {
+        self.task_of(worker).is_some_and(|task| self.joins.is_used_by(task))
     }
 
     /// The workers among `workers` that may come back for what is here: those that are lost and, if
@@ -249,8 +249,9 @@ impl ParameterServer {
     /// The tasks of those `workers` that have never come in this life of the task.
     fn never_came(&self, workers: u32) -> Vec<String> {
         let is_absent = |worker: &u32| {
-            let is_here = self.task_of(*worker).is_some_and(|task| self.joins.is_used_by(task));
-            self.members.is_expected(*worker) && !is_here && !self.joins.lost.contains_key(worker)
+            self.members.is_expected(*worker)
+                && !self.is_here(*worker)
+                && !self.joins.lost.contains_key(worker)
         };
         let task = |worker| self.cluster.as_ref()?.worker(worker).map(|task| task.to_string());
         (0..workers).filter(is_absent).filter_map(task).collect()

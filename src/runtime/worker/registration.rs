@@ -1,5 +1,6 @@
 //! The registration of partitions: their variables are looked up, and their plans are made.
 
+use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::runtime::worker::flows::FlowSessions;
 use crate::runtime::worker::plan::Plan;
 use crate::runtime::worker::receivers::Receivers;
 
+use super::steps::all_of;
 use super::{Graph, Worker};
 
 /// The most operations, values and edges that a master may have registered here at a time: some
@@ -143,12 +145,10 @@ impl Worker {
 
     pub(super) fn deregister(&mut self, graphs: &[GraphHandle], isolated: Option<Scope>) {
         // An order to abort a step can still be on its way.
-        let orphans: Vec<StepId> = self
-            .steps
-            .iter()
-            .filter(|(_, step)| graphs.contains(&step.graph))
-            .map(|(part, _)| part.step)
-            .collect();
+        let masters: BTreeSet<u64> = graphs.iter().map(|graph| graph.master).collect();
+        let steps = masters.into_iter().flat_map(|master| self.steps_within(all_of(master)));
+        let orphans = steps.filter(|(_, step)| graphs.contains(&step.graph));
+        let orphans: Vec<StepId> = orphans.map(|(part, _)| part.step).collect();
         orphans.into_iter().for_each(|step| self.abort(step));
         let mut given_up = Vec::new();
         for graph in graphs {

@@ -1,5 +1,6 @@
 //! The steps that run on a task: their order, what they do as it comes up, and their end.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use actix::{ActorContext, Context};
@@ -12,6 +13,7 @@ use super::executor::{AtOnce, Executor, Ready};
 use super::flows::RunningFlow;
 use super::pieces::Pieces;
 use super::trace::Trace;
+use crate::cluster::LocalDevice;
 use crate::kernels::Numerics;
 use crate::partition::Partition;
 use crate::runtime::compute::WorkerStep;
@@ -73,6 +75,11 @@ impl Step {
         let requests = std::mem::replace(requests, actors.requests.take());
         tell(&actors.parameter_server, ParameterServerMail::Serve(requests));
     }
+}
+
+/// All steps of `master`.
+pub(super) fn all_of(master: u64) -> RangeInclusive<StepId> {
+    StepId { master, number: 0, trains: false }..=StepId { master, number: u64::MAX, trains: true }
 }
 
 impl Worker {
@@ -137,6 +144,9 @@ impl Worker {
         let graph = self.graphs.get(&handle).ok_or_else(gone)?;
         let Partition { device, feeds: wanted, .. } = &graph.plan.partition;
         let refused = |message: String| Err(Error::new(Code::InvalidArgument, message));
+        if step.master != handle.master {
+            return refused("its graph is another master's".to_owned());
+        }
         let part = StepPart { step, device: *device };
         if self.steps.get(&part).is_some() {
             let number = step.number;
@@ -295,7 +305,7 @@ impl Worker {
     pub(super) fn abort(&mut self, step: StepId) {
         self.rendezvous.abort(step);
         let running: SmallVec<[StepPart; 1]> =
-            self.steps.keys().filter(|part| part.step == step).copied().collect();
+            self.steps_within(step..=step).map(|(part, _)| *part).collect();
         for part in &running {
             let given_up = self.steps.remove(part).expect("it was just there");
             given_up.executor.give_up();
@@ -305,6 +315,15 @@ impl Worker {
             }
         }
         tell(&self.link.actors.parameter_server, ParameterServerMail::Forget(step));
+    }
+
+    /// The parts of these steps that run here.
+    pub(super) fn steps_within(
+        &self,
+        steps: RangeInclusive<StepId>,
+    ) -> impl Iterator<Item = (&StepPart, &Step)> {
+        let first = StepPart { step: *steps.start(), device: LocalDevice::cpu(0) };
+        self.steps.range(first..).take_while(move |(part, _)| part.step <= *steps.end())
     }
 
     /// The server stops: tells the masters that wait for a step here, as far as messages still get
