@@ -63,7 +63,7 @@ pub use messages::{
 pub use own_values::{OwnValues, OwnValuesAnswer};
 pub(crate) use parameter_server::GRACE;
 pub use processor::Processor;
-pub(crate) use processor::{Gate, GatedProcessor, attempt, is_computing};
+pub(crate) use processor::{Gate, attempt, is_computing};
 pub(crate) use remote::ClientEnd;
 pub(crate) use reply::Answer;
 pub use server::{Host, Server, ServerDef, ServerWorld};

@@ -118,6 +118,9 @@ pub enum Refused {
 }
 
 /// A task's connection to the others.
+///
+/// Why no method has a body here: a transport around another would silently lose what it does not
+/// pass on.
 pub trait Transport<M: Payload> {
     /// This task.
     fn local(&self) -> PeerId;
@@ -138,27 +141,18 @@ pub trait Transport<M: Payload> {
     fn close(&self);
 
     /// The incarnation of `peer` that this task is connected to, or was last; `None` if it has met
-    /// none. A transport whose tasks never restart has none.
-    #[expect(unused_variables, reason = "its tasks never restart")]
-    fn incarnation(&self, peer: PeerId) -> Option<u64> {
-        None
-    }
+    /// none, or if its tasks never restart.
+    fn incarnation(&self, peer: PeerId) -> Option<u64>;
 
     /// Another task has met `incarnation` of `peer`: if this one is still connected to an earlier
     /// incarnation, that one is lost now, before any message about the later one.
-    #[expect(unused_variables, reason = "its tasks never restart")]
-    fn has_restarted(&self, peer: PeerId, incarnation: u64) {}
+    fn has_restarted(&self, peer: PeerId, incarnation: u64);
 
     /// How long a connected peer may be silent before it is lost; nothing if none ever is.
-    fn silence(&self) -> Duration {
-        Duration::ZERO
-    }
+    fn silence(&self) -> Duration;
 
     /// Why messages to `peer` wait; `None` if none do, or if the transport never has any wait.
-    #[expect(unused_variables, reason = "it delivers at once")]
-    fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
-        None
-    }
+    fn obstacle(&self, peer: PeerId) -> Option<Obstacle>;
 }
 
 /// A peer gives a sign of life in each of so many parts of the limit of silence, and is lost if it

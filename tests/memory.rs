@@ -18,6 +18,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use ear::Ear;
 use trainyard::clock::WallClock;
@@ -32,7 +33,7 @@ use trainyard::runtime::{
 };
 use trainyard::sync::Leaving;
 use trainyard::tensor::set_memory_limit;
-use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
+use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
 use trainyard::units::Bytes;
 
 const STEPS: usize = 100_000;
@@ -114,6 +115,20 @@ impl Transport<PeerMessage> for End {
         for other in others {
             other.lost(self.local, Loss::Stopped);
         }
+    }
+
+    fn incarnation(&self, _: PeerId) -> Option<u64> {
+        None
+    }
+
+    fn has_restarted(&self, _: PeerId, _: u64) {}
+
+    fn silence(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
+        None
     }
 }
 

@@ -62,6 +62,9 @@ impl Asker {
 }
 
 /// Runs work and decides how long it takes: its real time, or the time that a model gives.
+///
+/// Why no method has a body here: a device around another would silently lose what it does not
+/// pass on.
 pub trait ComputeModel {
     /// Starts `work`; the device runs one piece after the other.
     fn launch(&self, work: Work);
@@ -70,39 +73,31 @@ pub trait ComputeModel {
     /// one and has memory of its own; then is `then` done.
     fn copy(
         &self,
-        _between: (LocalDevice, LocalDevice),
-        _size: Bytes,
+        between: (LocalDevice, LocalDevice),
+        size: Bytes,
         then: Box<dyn Calculation>,
         asker: Asker,
-    ) {
-        then.done(&asker);
-    }
+    );
 
     /// The size of the device's memory, if it is limited.
-    fn memory(&self) -> Option<Bytes> {
-        None
-    }
+    fn memory(&self) -> Option<Bytes>;
 
     /// Spreads kernels over so many of the machine's cores; `None` leaves that to the machine.
-    fn use_cores(&self, _cores: Option<NonZeroU32>) {}
+    fn use_cores(&self, cores: Option<NonZeroU32>);
 
     /// Stops the work of `step`, which nobody waits for any more. Its calculation sees for itself
     /// that it is given up.
-    fn stop(&self, _step: WorkerStep) {}
+    fn stop(&self, step: WorkerStep);
 
     /// The message thread of the task carries out `count` operations, beside their kernels.
-    fn operate(&self, _count: usize) {}
+    fn operate(&self, count: usize);
 
     /// Whether the kernels of a training step wait until everything has arrived that the step
     /// fetches from other devices: the model gives one time for all of them.
-    fn takes_steps_whole(&self) -> bool {
-        false
-    }
+    fn takes_steps_whole(&self) -> bool;
 
     /// Whether the device computes numbers at all.
-    fn numerics(&self) -> Numerics {
-        Numerics::Real
-    }
+    fn numerics(&self) -> Numerics;
 }
 
 /// The work that keeps a message thread from its messages for too long: some 80 µs, at 100 GFLOP/s

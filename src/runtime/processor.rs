@@ -12,7 +12,13 @@ use std::thread;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tokio::sync::oneshot;
 
-use crate::runtime::compute::{Asker, Calculation, ComputeModel, Work, leaves_message_thread};
+use crate::cluster::LocalDevice;
+use crate::kernels::Numerics;
+use crate::units::Bytes;
+
+use crate::runtime::compute::{
+    Asker, Calculation, ComputeModel, Work, WorkerStep, leaves_message_thread,
+};
 
 /// A device on this machine's cores: work takes its real time.
 ///
@@ -21,7 +27,16 @@ use crate::runtime::compute::{Asker, Calculation, ComputeModel, Work, leaves_mes
 /// other, while the task's message thread takes, answers and sends messages. These are all that the
 /// process has, or as many as the task is to use. Clones are the same device.
 #[derive(Clone, Default)]
-pub struct Processor(Arc<Mutex<Line>>);
+pub struct Processor {
+    cores: Cores,
+    /// The gate through which large work ends, and the number of the device there; none if the
+    /// actors are told at once.
+    gate: Option<(u32, Rc<dyn Gate>)>,
+}
+
+/// The cores that large work runs on, and the line before them.
+#[derive(Clone, Default)]
+struct Cores(Arc<Mutex<Line>>);
 
 /// The large pieces of work that wait for the one under way.
 #[derive(Default)]
@@ -32,26 +47,11 @@ struct Line {
     threads: Option<Arc<ThreadPool>>,
 }
 
-/// What hands the end of large work to the actors of a task, in turn with all else that reaches
-/// them from outside.
+/// Orders the ends of large work with everything else that reaches a task's actors.
 pub(crate) trait Gate {
     /// Has `done` called when its turn comes; it is the end of the next piece of the task's device
     /// of that number.
     fn pass(&self, device: u32, done: Box<dyn FnOnce()>);
-}
-
-/// A processor whose large work ends through a gate.
-pub(crate) struct GatedProcessor {
-    pub(crate) processor: Processor,
-    /// The number of the device.
-    pub(crate) device: u32,
-    pub(crate) gate: Rc<dyn Gate>,
-}
-
-impl ComputeModel for GatedProcessor {
-    fn launch(&self, work: Work) {
-        self.processor.take(work, Some((self.device, Rc::clone(&self.gate))));
-    }
 }
 
 /// A piece of work on its way through the cores, and the way back.
@@ -74,8 +74,30 @@ pub(crate) fn is_computing() -> bool {
 }
 
 impl ComputeModel for Processor {
+    /// Runs small work at once, and hands large work to the cores.
     fn launch(&self, work: Work) {
-        self.take(work, None);
+        let Work { cost, mut calculation, asker, .. } = work;
+        if leaves_message_thread(cost.total()) {
+            return self.hand_over(calculation, asker);
+        }
+        match attempt(&mut *calculation) {
+            Ok(()) => calculation.done(&asker),
+            Err(panic) => asker.has_panicked(&*panic),
+        }
+    }
+
+    fn copy(
+        &self,
+        _: (LocalDevice, LocalDevice),
+        _: Bytes,
+        then: Box<dyn Calculation>,
+        asker: Asker,
+    ) {
+        then.done(&asker); // the devices of a machine's cores share its memory
+    }
+
+    fn memory(&self) -> Option<Bytes> {
+        None
     }
 
     /// # Panics
@@ -86,38 +108,38 @@ impl ComputeModel for Processor {
             let threads = threads.thread_name(|thread| format!("core {thread}"));
             Arc::new(threads.build().expect("the system gives a task its threads"))
         };
-        let mut line = self.line();
+        let mut line = self.cores.line();
         if line.threads.as_ref().map(|pool| pool.current_num_threads() as u32)
             != cores.map(NonZeroU32::get)
         {
             line.threads = cores.map(pool);
         }
     }
+
+    fn stop(&self, _: WorkerStep) {}
+
+    fn operate(&self, _: usize) {}
+
+    fn takes_steps_whole(&self) -> bool {
+        false
+    }
+
+    fn numerics(&self) -> Numerics {
+        Numerics::Real
+    }
 }
 
 impl Processor {
-    /// Runs small work at once, and hands large work to the cores.
-    fn take(&self, work: Work, gate: Option<(u32, Rc<dyn Gate>)>) {
-        let Work { cost, mut calculation, asker, .. } = work;
-        if leaves_message_thread(cost.total()) {
-            return self.hand_over(calculation, asker, gate);
-        }
-        match attempt(&mut *calculation) {
-            Ok(()) => calculation.done(&asker),
-            Err(panic) => asker.has_panicked(&*panic),
-        }
+    /// Device `device` of a task whose large work ends through `gate`.
+    pub(crate) fn gated(device: u32, gate: Rc<dyn Gate>) -> Self {
+        Self { cores: Cores::default(), gate: Some((device, gate)) }
     }
 
     /// Hands `calculation` to the cores; the end of it wakes this thread. If the task ends before,
     /// nobody waits for the calculation.
-    fn hand_over(
-        &self,
-        calculation: Box<dyn Calculation>,
-        asker: Asker,
-        gate: Option<(u32, Rc<dyn Gate>)>,
-    ) {
+    fn hand_over(&self, calculation: Box<dyn Calculation>, asker: Asker) {
         let (done, ran) = oneshot::channel::<Ran>();
-        let away = Away::count();
+        let (away, gate) = (Away::count(), self.gate.clone());
         tokio::task::spawn_local(async move {
             let ran = ran.await;
             drop(away);
@@ -132,13 +154,20 @@ impl Processor {
                 Err(_) => unreachable!("each piece of the line is run"),
             }
         });
+        self.cores.take(Piece { calculation, done });
+    }
+}
+
+impl Cores {
+    /// Runs `piece` after those that wait.
+    fn take(&self, piece: Piece) {
         let mut line = self.line();
-        line.waiting.push_back(Piece { calculation, done });
+        line.waiting.push_back(piece);
         if !std::mem::replace(&mut line.is_moving, true) {
-            let (threads, line) = (line.threads.clone(), self.clone());
+            let (threads, cores) = (line.threads.clone(), self.clone());
             match threads {
-                Some(threads) => threads.spawn(move || line.run()),
-                None => rayon::spawn(move || line.run()),
+                Some(threads) => threads.spawn(move || cores.run()),
+                None => rayon::spawn(move || cores.run()),
             }
         }
     }
@@ -172,7 +201,7 @@ pub(crate) fn attempt(calculation: &mut dyn Calculation) -> thread::Result<()> {
 
 impl fmt::Debug for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a processor with {} pieces of work in line", self.line().waiting.len())
+        write!(f, "a processor with {} pieces of work in line", self.cores.line().waiting.len())
     }
 }
 
@@ -259,14 +288,36 @@ mod tests {
         assert_eq!(done[0], (1, None), "{done:?}");
     }
 
+    /// A gate that lets all pass at once.
+    struct Open;
+
+    impl Gate for Open {
+        fn pass(&self, _: u32, done: Box<dyn FnOnce()>) {
+            done();
+        }
+    }
+
+    /// The number of threads that large work runs on, once `processor` was told these numbers of
+    /// cores.
+    fn threads(processor: &Processor, told: &[u32]) -> usize {
+        for cores in told {
+            processor.use_cores(NonZeroU32::new(*cores));
+        }
+        run(processor, &[LARGE])[0].1.unwrap().threads
+    }
+
     #[test]
     fn large_work_spreads_over_as_many_threads_as_the_task_is_to_use() {
-        let threads = |told: &[u32]| {
-            let processor = Processor::default();
-            told.iter().for_each(|cores| processor.use_cores(NonZeroU32::new(*cores)));
-            run(&processor, &[LARGE])[0].1.unwrap().threads
-        };
-        assert_eq!((threads(&[3]), threads(&[3, 1])), (3, 1));
-        assert_eq!(threads(&[3, 0]), rayon::current_num_threads(), "those of the process");
+        assert_eq!(threads(&Processor::default(), &[3]), 3);
+        assert_eq!(threads(&Processor::default(), &[3, 1]), 1);
+        let all = rayon::current_num_threads();
+        assert_eq!(threads(&Processor::default(), &[3, 0]), all, "those of the process");
+    }
+
+    #[test]
+    fn a_recorded_task_uses_as_many_threads_as_it_is_to_use() {
+        let processor = Processor::gated(0, Rc::new(Open));
+        assert_eq!(threads(&processor, &[3]), 3);
+        assert_eq!(threads(&processor, &[1]), 1);
     }
 }

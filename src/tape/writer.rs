@@ -17,7 +17,7 @@ use super::name::Masters;
 use super::tapes::{EXTENSION, files};
 use crate::clock::Clock;
 use crate::cluster::TaskName;
-use crate::runtime::{Gate, GatedProcessor, PeerMessage, Processor, messages_sent};
+use crate::runtime::{Gate, PeerMessage, Processor, messages_sent};
 use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
 use crate::units::Time;
 
@@ -108,9 +108,8 @@ impl TapeWriter {
     }
 
     /// A device of the task, whose large kernels end in turn with what the task receives.
-    pub(crate) fn gated(&self, device: u32) -> GatedProcessor {
-        let gate = Rc::new(self.clone()) as Rc<dyn Gate>;
-        GatedProcessor { processor: Processor::default(), device, gate }
+    pub(crate) fn gated(&self, device: u32) -> Processor {
+        Processor::gated(device, Rc::new(self.clone()))
     }
 
     /// Writes that the task has ended, with the digest of its weights or an error.

@@ -3,8 +3,9 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
-use super::{Inbox, Messages, Payload, PeerId, Transport};
+use super::{Inbox, Messages, Obstacle, Payload, PeerId, Transport};
 use crate::cluster::{ClusterSpec, TaskName};
 
 /// A network of tasks on one thread.
@@ -69,5 +70,19 @@ impl<M: Payload> Transport<M> for Endpoint<M> {
 
     fn close(&self) {
         self.set_inbox(None);
+    }
+
+    fn incarnation(&self, _: PeerId) -> Option<u64> {
+        None
+    }
+
+    fn has_restarted(&self, _: PeerId, _: u64) {}
+
+    fn silence(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
+        None
     }
 }

@@ -51,6 +51,16 @@ impl Transport<PeerMessage> for Kept {
 
     fn close(&self) {}
 
+    fn incarnation(&self, _: PeerId) -> Option<u64> {
+        None
+    }
+
+    fn has_restarted(&self, _: PeerId, _: u64) {}
+
+    fn silence(&self) -> Duration {
+        Duration::ZERO
+    }
+
     fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
         self.obstacle.clone()
     }

@@ -22,7 +22,7 @@ use trainyard::runtime::{
 use trainyard::sync::{Leaving, Mode};
 use trainyard::tensor::Shape;
 use trainyard::transport::wire::{WireLimits, decode_envelope, encode_envelope};
-use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
+use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
 
 pub(crate) const PS: PeerId = PeerId(0);
 pub(crate) const WORKER: PeerId = PeerId(1);
@@ -75,6 +75,20 @@ impl Transport<PeerMessage> for End {
 
     fn close(&self) {
         self.network.inboxes.borrow_mut()[self.local.0 as usize] = None;
+    }
+
+    fn incarnation(&self, _: PeerId) -> Option<u64> {
+        None
+    }
+
+    fn has_restarted(&self, _: PeerId, _: u64) {}
+
+    fn silence(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
+        None
     }
 }
 
