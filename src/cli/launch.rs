@@ -246,7 +246,7 @@ impl Launches {
     /// different weights.
     fn judge(&self, trial: &Trial) -> Option<Failure> {
         let first = self.first.as_ref()?;
-        let is_judged = trial.mode.needs_all_workers() && trial.cluster.faults.list.is_empty();
+        let is_judged = trial.mode.needs().is_barrier() && trial.cluster.faults.list.is_empty();
         // A limit of time ends each launch at another step.
         let other = self.others.iter().find(|run| run.global_steps == first.global_steps)?;
         let (was, is) = (digests(first), digests(other));

@@ -100,6 +100,11 @@ impl<G> Accumulator<G> {
         Self { contributors: Expected::Named(BTreeMap::new()), ..Self::of_all(replicas, 0) }
     }
 
+    /// Whether all workers that take part contribute to every round.
+    pub(crate) fn is_barrier(&self) -> bool {
+        matches!(self.contributors, Expected::Everyone)
+    }
+
     /// The round under way, and so the variable's version.
     pub fn round(&self) -> u64 {
         self.round
@@ -119,7 +124,7 @@ impl<G> Accumulator<G> {
         gradient: G,
     ) -> Offer<G> {
         self.assert_is_replica(worker);
-        let is_barrier = matches!(self.contributors, Expected::Everyone);
+        let is_barrier = self.is_barrier();
         let exists = place.round <= self.round || !is_barrier;
         assert!(
             exists,
@@ -205,7 +210,7 @@ impl<G> Accumulator<G> {
     /// Removes and returns the gradients of `worker` that are held behind a barrier.
     pub fn withdraw_of(&mut self, worker: u32) -> Vec<G> {
         self.complete = Complete::default();
-        if !matches!(self.contributors, Expected::Everyone) {
+        if !self.is_barrier() {
             return Vec::new();
         }
         let own: Vec<(Place, u32)> =
@@ -216,7 +221,7 @@ impl<G> Accumulator<G> {
     /// Behind a barrier: how many rounds have been made here and, with the one under way, how many
     /// of these have the gradient of `worker`, if it has taken part in all.
     pub fn progress(&self, worker: u32) -> Option<Progress> {
-        if !matches!(self.contributors, Expected::Everyone) {
+        if !self.is_barrier() {
             return None;
         }
         let made = self.round - self.first;

@@ -21,6 +21,8 @@ use super::{Epoch, Membership, Mode};
 #[derive(Debug)]
 pub struct Coordinator {
     policy: Box<dyn Policy>,
+    /// Whether the shards hold all workers.
+    is_barrier: bool,
     /// The epoch of its decisions; contributions of another epoch are dropped.
     epoch: Epoch,
     workers: u32,
@@ -35,12 +37,13 @@ impl Coordinator {
             let effects = policy.leave(members, worker);
             assert!(effects.is_empty(), "nobody waits in a training that has just begun");
         }
-        Self { policy, epoch: members.epoch(), workers, fence: None }
+        let is_barrier = mode.needs().is_barrier();
+        Self { policy, is_barrier, epoch: members.epoch(), workers, fence: None }
     }
 
     /// Behind a barrier: `worker` is there, and takes no part in rounds until it is let in.
     pub(crate) fn keep_out(&mut self, members: &Membership, worker: u32) {
-        if self.policy.is_barrier() {
+        if self.is_barrier {
             let effects = self.policy.leave(members, worker);
             assert!(effects.is_empty(), "nobody waits in a training that has just begun");
         }
@@ -120,7 +123,7 @@ impl Coordinator {
 
     /// Whether the shards hold all workers.
     pub(crate) fn is_barrier(&self) -> bool {
-        self.policy.is_barrier()
+        self.is_barrier
     }
 
     /// Whether a step that is taken again is a new contribution.
@@ -187,7 +190,7 @@ impl Coordinator {
     pub fn fence_waits_for(&self, members: &Membership) -> Vec<u32> {
         match &self.fence {
             // The barrier holds them all: no round is complete without the owner's gradient.
-            Some(fence) if !self.policy.is_barrier() => {
+            Some(fence) if !self.is_barrier => {
                 let training = members.training(self.workers);
                 training.filter(|worker| fence.waits_for(*worker)).collect()
             }

@@ -110,13 +110,6 @@ impl Mode {
         self.with(|mode| mode.needs())
     }
 
-    /// Whether every round has a gradient of every worker. The weights then do not depend on who is
-    /// fast.
-    pub(crate) fn needs_all_workers(self) -> bool {
-        let needs = self.needs();
-        needs.rounds && !needs.vote
-    }
-
     /// How workers exchange what they have learnt, if they train copies of their own.
     pub fn copies(self) -> Option<Copies> {
         self.with(|mode| mode.copies())

@@ -89,6 +89,12 @@ impl Needs {
     pub(crate) const BARRIER: Self = Self { rounds: true, ..Self::VERSION };
     /// Gradients are collected into rounds that the task of the global step names.
     pub(crate) const VOTE: Self = Self { vote: true, ..Self::BARRIER };
+
+    /// Whether the shards are a barrier: each of their rounds has a gradient of every worker. The
+    /// weights then do not depend on who is fast.
+    pub(crate) fn is_barrier(self) -> bool {
+        self.rounds && !self.vote
+    }
 }
 
 /// How workers that train copies of their own exchange what they learn with the center, on the
@@ -267,11 +273,6 @@ pub(crate) trait Policy: fmt::Debug {
 
     /// Whether a commit may have to wait.
     fn holds_commits(&self) -> bool {
-        false
-    }
-
-    /// Whether the shards hold all workers: none of their rounds is complete without each worker.
-    fn is_barrier(&self) -> bool {
         false
     }
 

@@ -77,7 +77,7 @@ impl Positions {
         let found = run.await?;
         for (index, known) in self.list.iter().enumerate() {
             let saved = u64::try_from(found.scalar::<i64>(index)?).unwrap_or(0);
-            let is_known = saved > 0 && !task.needs_all_workers();
+            let is_known = saved > 0 && !task.has_barrier();
             known.input.seek(if is_known { saved } else { by_step });
         }
         self.are_found.set(true);

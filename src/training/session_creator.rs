@@ -276,7 +276,7 @@ impl SessionCreator {
     ) -> Result<Created> {
         let departed = self.clear().await?;
         let takes_steps_again = checkpoint.global_step < global_step;
-        if takes_steps_again && self.task.needs_all_workers() && !departed.done.is_empty() {
+        if takes_steps_again && self.task.has_barrier() && !departed.done.is_empty() {
             return Err(workers_have_left(root, what, checkpoint.global_step, &departed.done));
         }
         self.restore(checkpoint).await

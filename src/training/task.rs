@@ -217,7 +217,7 @@ impl Task {
     /// nobody changes them in between, as in rounds of all workers.
     pub(super) fn reads_ahead(&self) -> bool {
         let mode = self.inner.replica.map(|replica| replica.mode);
-        let keeps_variables = |mode: Mode| mode.needs_all_workers() && mode.copies().is_none();
+        let keeps_variables = |mode: Mode| mode.needs().is_barrier() && mode.copies().is_none();
         self.inner.parts.settings.read_ahead && mode.is_some_and(keeps_variables)
     }
 

@@ -145,10 +145,10 @@ impl ParameterServer {
             }
         }
         if stored.rounds.is_none() {
-            let gradients = match replica.mode.needs().vote {
+            let gradients = match replica.mode.needs().is_barrier() {
+                true => Accumulator::of_all(replica.workers, stored.version),
                 // The coordinator counts these rounds, from 0.
-                true => Accumulator::of_voters(replica.workers),
-                false => Accumulator::of_all(replica.workers, stored.version),
+                false => Accumulator::of_voters(replica.workers),
             };
             let applied = Done::default();
             stored.rounds =
@@ -215,7 +215,7 @@ impl ParameterServer {
             let Some(round) = rounds.gradients.take_ready(&self.part) else { return };
             let offered: Vec<Offered> =
                 round.gradients.into_iter().map(|(_, offered)| offered).collect();
-            if rounds.is_barrier() {
+            if rounds.gradients.is_barrier() {
                 for Offered { ticket, apply, .. } in &offered {
                     apply.taken.iter().for_each(|taken| rounds.applied.note(*ticket, *taken, ()));
                 }

@@ -23,7 +23,8 @@ impl ParameterServer {
         if !binding.counts || !has_rounds {
             return;
         }
-        self.has_barrier |= binding.replicas.iter().any(|replica| !replica.mode.needs().vote);
+        self.has_barrier |=
+            binding.replicas.iter().any(|replica| replica.mode.needs().is_barrier());
         if self.views.is_some() {
             return;
         }
@@ -255,7 +256,7 @@ impl ParameterServer {
             let task = self.task_of(*worker);
             for id in self.store.ids() {
                 let Some(rounds) = &mut self.store.get_mut(id).rounds else { continue };
-                let is_dropped = rounds.is_barrier() && *fate == Fate::Dropped;
+                let is_dropped = rounds.gradients.is_barrier() && *fate == Fate::Dropped;
                 if let Some(task) = task.filter(|_| is_dropped) {
                     rounds.applied.forget(task);
                 }

@@ -165,10 +165,6 @@ impl Policy for Barrier {
     fn round_size(&self, members: &Membership) -> Option<usize> {
         Some(members.live(self.workers) as usize)
     }
-
-    fn is_barrier(&self) -> bool {
-        true
-    }
 }
 
 impl fmt::Display for Sync {

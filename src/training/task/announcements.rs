@@ -30,8 +30,8 @@ impl Task {
     }
 
     /// Whether each round of the training is of all workers.
-    pub(in crate::training) fn needs_all_workers(&self) -> bool {
-        self.inner.replica.is_some_and(|replica| replica.mode.needs_all_workers())
+    pub(in crate::training) fn has_barrier(&self) -> bool {
+        self.inner.replica.is_some_and(|replica| replica.mode.needs().is_barrier())
     }
 
     /// Why the chief has left the training, if it has.

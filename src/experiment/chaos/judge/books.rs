@@ -34,7 +34,7 @@ pub(super) fn check(
     } else if !needs.rounds {
         let twice = rounds.iter().find(|(_, steps)| steps.len() > 1);
         found.unless(twice.is_none(), Promise::Counts, || format!("one update is told {twice:?}"));
-    } else if !needs.vote {
+    } else if needs.is_barrier() {
         check_rounds(&rounds, found);
     }
 }

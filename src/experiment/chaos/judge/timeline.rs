@@ -169,8 +169,8 @@ impl Timeline<'_> {
         let dies = |worker: TaskName| self.worker_crashes().any(|dead| *dead == worker);
         // The round in which all workers die at once counts though nobody has its answer.
         let may_all_die = cluster.workers().all(dies);
-        let has_rounds = self.trial.mode.needs_all_workers();
-        has_rounds && all_come_back && !ends_in_time && !may_all_die && !self.may_end_it()
+        let has_barrier = self.trial.mode.needs().is_barrier();
+        has_barrier && all_come_back && !ends_in_time && !may_all_die && !self.may_end_it()
     }
 
     /// Whether the weights have to be those of the undisturbed run in any case: no worker dies.

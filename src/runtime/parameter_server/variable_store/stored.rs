@@ -75,13 +75,6 @@ pub(in crate::runtime::parameter_server) struct Offered {
     pub(in crate::runtime::parameter_server) goes_on: bool,
 }
 
-impl Rounds {
-    /// Whether every worker has a part in each round, so that nobody votes.
-    pub(in crate::runtime::parameter_server) fn is_barrier(&self) -> bool {
-        !self.training.mode.needs().vote
-    }
-}
-
 impl Stored {
     pub(super) fn new(spec: VariableSpec) -> Self {
         Self {
