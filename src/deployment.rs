@@ -23,6 +23,7 @@ mod observation;
 mod renewal;
 mod role;
 mod seat;
+mod seated;
 mod serve;
 mod server;
 mod standstill;

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use super::DeploymentError;
 use super::renewal::Renewal;
+use super::{Certificates, DeploymentError};
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::transport::{Authority, Identity, QuicConfig, RunId, lanes_of};
 
@@ -82,6 +82,32 @@ impl Seat {
             is_alone,
             task,
             known,
+        })
+    }
+
+    /// The place of a server that is `task` of `cluster`, all of whose addresses are known.
+    ///
+    /// # Errors
+    /// If its certificate can't be read.
+    pub(super) fn of_server(
+        cluster: &ClusterSpec,
+        task: TaskName,
+        certificates: &Certificates,
+    ) -> Result<Self, DeploymentError> {
+        let folder = certificates.folder();
+        Ok(Self {
+            identity: Identity::load(folder, &task)?,
+            renewal: Some(Renewal::new(folder, &task)),
+            cluster: cluster.clone(),
+            known: cluster.clone(),
+            run: certificates.run().clone(),
+            is_dynamic: false,
+            socket: None,
+            silence: None,
+            lanes: Some(0),
+            master: None,
+            is_alone: false,
+            task,
         })
     }
 

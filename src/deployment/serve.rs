@@ -1,15 +1,11 @@
 //! A task without a program: it serves the sessions of clients until it is asked to stop.
 
-use std::rc::Rc;
 use std::time::Duration;
 
-use super::network::Network;
-use super::observation;
+use super::seated::{Seated, take_seat};
 use super::stop::{Either, StopRequest, either};
-use super::task::start;
 use super::{DeploymentError, ExitCode, Member, busy_poll};
 use crate::runtime::Error;
-use crate::transport::Quic;
 
 /// The time limit for telling clients that the server stops.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -35,18 +31,8 @@ async fn attend(
     mut stop: StopRequest,
     ready: impl FnOnce(),
 ) -> Result<Result<ExitCode, Error>, DeploymentError> {
-    let quic = Quic::bind(member.seat.network()).await?;
-    if let Some(renewal) = member.seat.renewal.take() {
-        actix_rt::spawn(renewal.watch(Rc::downgrade(&quic)));
-    }
-    let (cluster, known) = (member.seat.cluster.clone(), member.seat.known.clone());
-    let network = Network::new(Rc::clone(&quic), cluster, known, Rc::default());
-    let server = start(&member, network.transport());
+    let Seated { quic, server } = take_seat(&mut member).await?;
     server.serve_sessions(limit);
-    network.attach(&server);
-    if let Some(board) = member.board.take() {
-        observation::watch(&network, &server, board);
-    }
     ready();
     let mut breaks = Box::pin(server.breaks());
     let ended = match either(&mut breaks, &mut stop).await {

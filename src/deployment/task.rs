@@ -11,21 +11,18 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::busy_poll;
-use super::network::Network;
-use super::observation;
-use super::standstill;
+use super::seated::{Seated, take_seat};
 use super::stop::{Either, GRACE, StopRequest, either};
 use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
 use crate::live::Board;
 use crate::runtime::{
-    self, Code, ComputeModel, Encoding, Error, Host, ParameterServerMessage, PeerMessage,
-    Processor, Server, ServerDef, Traffic, program_panicked,
+    self, Code, Encoding, Error, Host, ParameterServerMessage, Server, Traffic, program_panicked,
 };
 use crate::say::say;
 use crate::tape::TapeWriter;
-use crate::transport::{Quic, Refused, Transport};
+use crate::transport::Refused;
 use crate::units::Time;
 
 /// The time limit for sending the last messages.
@@ -106,21 +103,8 @@ where
     T: 'static,
     F: Future<Output = runtime::Result<T>> + 'static,
 {
-    let quic = Quic::bind(member.seat.network()).await?;
-    if let Some(renewal) = member.seat.renewal.take() {
-        actix_rt::spawn(renewal.watch(Rc::downgrade(&quic)));
-    }
-    let Seat { cluster, known, is_dynamic, .. } = &member.seat;
-    let clock = member.clock;
-    let sent = Rc::clone(&member.sent);
-    let network = Network::new(Rc::clone(&quic), cluster.clone(), known.clone(), sent);
-    let server = start(&member, network.transport());
-    network.attach(&server);
-    if let Some(board) = member.board.take() {
-        observation::watch(&network, &server, board);
-    }
-    actix_rt::spawn(standstill::watch(Rc::downgrade(&server), clock));
-    if *is_dynamic && server.task().is_parameter_server() {
+    let Seated { quic, server } = take_seat(&mut member).await?;
+    if member.seat.is_dynamic && server.task().is_parameter_server() {
         actix_rt::spawn(pass_on_the_end(Rc::clone(&server)));
     }
     let host = Host { server: Rc::clone(&server), clock: Rc::new(member.clock) };
@@ -147,28 +131,6 @@ where
     }
     server.stop();
     Ok(TaskOutcome { result, stopped, ended, sent: member.sent.get() })
-}
-
-/// The task's server, started.
-pub(super) fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Server> {
-    let device = |number| match &member.tape {
-        Some(tape) => Rc::new(tape.gated(number)) as Rc<dyn ComputeModel>,
-        None => Rc::new(Processor::default()),
-    };
-    let devices = (0..member.devices.get()).map(device).collect();
-    let transport = match &member.tape {
-        Some(tape) => tape.over(transport),
-        None => transport,
-    };
-    let transport = member.encoding.over(transport);
-    let world = runtime::ServerWorld { transport, clock: Rc::new(member.clock), devices };
-    let Seat { cluster, task, master, .. } = &member.seat;
-    let server = Server::new(ServerDef { cluster: cluster.clone(), task: task.clone() }, world);
-    server.start().expect("a new server can be started");
-    if let Some(master) = master {
-        server.set_session_master(master).expect("it has an address in the cluster");
-    }
-    Rc::new(server)
 }
 
 /// Has the program end by itself within the time limit. It is no error if the program does not
