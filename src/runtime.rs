@@ -31,14 +31,17 @@ mod messages;
 mod ordered;
 mod own_values;
 mod parameter_server;
+mod patience;
 mod places;
 mod processor;
 mod remote;
 mod reply;
 mod server;
+mod session_options;
 mod state;
 mod target;
 mod training_state;
+mod waiting;
 mod worker;
 
 pub(crate) use checkpoint_news::Watched;
@@ -46,12 +49,10 @@ pub use compression::Encoding;
 pub(crate) use compute::leaves_message_thread;
 pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};
 pub use devices::{ClusterDevices, Devices};
-pub(crate) use error::program_panicked;
+pub(crate) use error::{CLOSED, program_panicked, stopped};
 pub use error::{Code, Error, Result};
-pub(crate) use mail::{
-    CLOSED, MasterMail, NOTICE, ResetContainers, RunPiece, RunStep, SessionList, StepDone, stopped,
-};
-pub use mail::{Patience, SessionOptions, SessionStatus, Waiting, WaitingList};
+pub use mail::SessionStatus;
+pub(crate) use mail::{MasterMail, ResetContainers, RunPiece, RunStep, SessionList, StepDone};
 pub(crate) use mailbox::{messages_sent, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
@@ -62,9 +63,13 @@ pub use messages::{
 };
 pub use own_values::{OwnValues, OwnValuesAnswer};
 pub(crate) use parameter_server::GRACE;
+pub(crate) use patience::NOTICE;
+pub use patience::Patience;
 pub use processor::Processor;
 pub(crate) use processor::{Gate, attempt, is_computing};
 pub(crate) use remote::ClientEnd;
 pub(crate) use reply::Answer;
 pub use server::{Host, Server, ServerDef, ServerWorld};
+pub use session_options::SessionOptions;
 pub use target::ServerTarget;
+pub use waiting::{Waiting, WaitingList};

@@ -19,11 +19,11 @@ use crate::cluster::{ClusterSpec, TaskName};
 use crate::transport::{CLIENT, PeerId, Transport};
 
 use crate::runtime::error::{Code, Error};
-use crate::runtime::mail::Patience;
 use crate::runtime::messages::{
     ClientMessage, GraphHandle, MasterMessage, ParameterServerMessage, PeerMessage, Scope, StepId,
     WorkerMessage,
 };
+use crate::runtime::patience::Patience;
 
 /// The most masters of one peer: its server has one at a time.
 const MASTERS: usize = 8;

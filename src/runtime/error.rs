@@ -142,6 +142,26 @@ pub(crate) fn program_panicked(panic: &(dyn Any + Send)) -> Error {
     Error::new(Code::Internal, format!("the program panicked: {}", panic_text(panic)))
 }
 
+/// The text that TensorFlow's users look for when a session is closed during a step.
+pub(crate) const CLOSED: &str = "the step was cancelled by an explicit call to `Session::close`";
+
+/// The error of a step in a session that its master does not know.
+pub(crate) fn no_session() -> Error {
+    let message = "the session is closed, by its program, by a reset of its server, or because its \
+                   client was away; make a new one";
+    Error::new(Code::Aborted, message)
+}
+
+/// The error of a step in pieces that its program gives up.
+pub(crate) fn given_up_pieces() -> Error {
+    Error::new(Code::Cancelled, "the partial run was given up")
+}
+
+/// The error that a task answers once its actors have stopped.
+pub(crate) fn stopped() -> Error {
+    Error::new(Code::Unavailable, "the server has stopped")
+}
+
 macro_rules! invalid_argument {
     ($($error:ty),*) => {$(
         impl From<$error> for Error {

@@ -1,9 +1,7 @@
 //! The mail of a task's three actors: what arrives for them, and what they, their devices and the
 //! programs of their own task tell each other. It never leaves the process.
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -15,14 +13,17 @@ use crate::tensor::Tensor;
 use crate::transport::{Loss, PeerId};
 use crate::units::Time;
 
-use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::error::{Error, Result};
 use crate::runtime::messages::{
     ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin, ParameterServerMessage,
-    Placing, Scope, SessionId, StepId, Values, WorkerMessage, device_filters,
+    Scope, SessionId, StepId, Values, WorkerMessage,
 };
 use crate::runtime::parameter_server::updating::Updates;
+use crate::runtime::patience::Patience;
 use crate::runtime::reply::Reply;
+use crate::runtime::session_options::SessionOptions;
 use crate::runtime::state::{Bound, Served, StateRequest, VariableId};
+use crate::runtime::waiting::WaitingList;
 use crate::runtime::worker::copied::Copied;
 use crate::runtime::worker::executor::Batch;
 
@@ -218,41 +219,6 @@ pub(crate) struct ResetContainers {
     pub(crate) reply: Reply<Result<Departed>>,
 }
 
-/// The length of a wait that is worth a line in the log, and the interval of such lines.
-pub(crate) const NOTICE: Duration = Duration::from_secs(10);
-
-/// How long a task waits for others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// For those that have never come.
-    pub first: Duration,
-    /// For those that were lost, to come back.
-    pub recovery: Duration,
-    /// For the end of an operation of a training's session, such as a step.
-    pub operation: Duration,
-}
-
-impl Patience {
-    /// How much longer a task is waited for that has never come: it may still have to be started.
-    const FIRST: u32 = 5;
-    /// The least limit of an operation: far longer than most steps.
-    const OPERATION: Duration = Duration::from_secs(300);
-
-    /// The patience of a training in which a lost task has `recovery` to come back.
-    pub fn new(recovery: Duration) -> Self {
-        let first = recovery.saturating_mul(Self::FIRST);
-        // A step may wait for a task that has yet to come.
-        Self { first, recovery, operation: first.max(Self::OPERATION) }
-    }
-}
-
-impl Default for Patience {
-    /// A minute to come back, five to come.
-    fn default() -> Self {
-        Self::new(Duration::from_secs(60))
-    }
-}
-
 /// The result of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepDone {
@@ -263,65 +229,6 @@ pub(crate) struct StepDone {
     /// When its operations ran, if that was asked for.
     pub(crate) times: Vec<OperationTime>,
 }
-
-/// The options of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SessionOptions {
-    /// Use only the devices that match one of these filters, and those of the session's own server.
-    /// Without filters, use all devices of the cluster.
-    pub device_filters: Vec<DeviceSpec>,
-    /// Share no variables with other sessions.
-    pub isolate_session_state: bool,
-    /// Run an operation on another device of its task if it asks for a device that the task does
-    /// not have, such as `/gpu:0`. The job and the task that it asks for are kept.
-    pub allow_soft_placement: bool,
-    /// Write the device of each operation of a step to the log, when the master places it.
-    pub log_device_placement: bool,
-    /// The time that a step may take before it fails and says who had not answered.
-    pub operation_timeout: Option<Duration>,
-}
-
-impl SessionOptions {
-    /// What of them is said to another task.
-    pub(crate) fn placing(&self) -> Placing {
-        Placing {
-            device_filters: self.device_filters.iter().map(ToString::to_string).collect(),
-            allow_soft_placement: self.allow_soft_placement,
-            log_device_placement: self.log_device_placement,
-        }
-    }
-
-    /// The options that another task asks for.
-    ///
-    /// # Errors
-    /// If one of the filters is no device.
-    pub(crate) fn of_placing(placing: &Placing) -> Result<Self> {
-        Ok(Self {
-            device_filters: device_filters(&placing.device_filters)?,
-            allow_soft_placement: placing.allow_soft_placement,
-            log_device_placement: placing.log_device_placement,
-            ..Self::default()
-        })
-    }
-}
-
-/// Who waits, and for what: for the report of a hang.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Waiting {
-    /// The actor that waits, with its step if it has one.
-    pub who: String,
-    /// The thing waited for.
-    pub what: String,
-}
-
-impl fmt::Display for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} waits for {}", self.who, self.what)
-    }
-}
-
-/// The list to which actors write what they wait for.
-pub type WaitingList = Arc<Mutex<Vec<Waiting>>>;
 
 /// A session, as its master knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -342,26 +249,6 @@ pub struct SessionStatus {
 
 /// The list to which a master writes its sessions.
 pub(crate) type SessionList = Arc<Mutex<Vec<SessionStatus>>>;
-
-/// The text that TensorFlow's users look for when a session is closed during a step.
-pub(crate) const CLOSED: &str = "the step was cancelled by an explicit call to `Session::close`";
-
-/// The error of a step in a session that its master does not know.
-pub(crate) fn no_session() -> Error {
-    let message = "the session is closed, by its program, by a reset of its server, or because its \
-                   client was away; make a new one";
-    Error::new(Code::Aborted, message)
-}
-
-/// The error of a step in pieces that its program gives up.
-pub(crate) fn given_up_pieces() -> Error {
-    Error::new(Code::Cancelled, "the partial run was given up")
-}
-
-/// The error that a task answers once its actors have stopped.
-pub(crate) fn stopped() -> Error {
-    Error::new(Code::Unavailable, "the server has stopped")
-}
 
 #[cfg(test)]
 mod tests {

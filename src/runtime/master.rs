@@ -23,17 +23,16 @@ use crate::graph::GraphDef;
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
-use crate::runtime::error::{Code, Error};
+use crate::runtime::error::{CLOSED, Code, Error, no_session};
 use crate::runtime::link::Link;
-use crate::runtime::mail::{
-    CLOSED, MasterMail, RunStep, SessionList, SessionOptions, SessionStatus, Waiting, WaitingList,
-    no_session,
-};
+use crate::runtime::mail::{MasterMail, RunStep, SessionList, SessionStatus};
 use crate::runtime::mailbox::Receive;
 use crate::runtime::master::step_plan::{Accepted, StepPlan};
 use crate::runtime::messages::{GraphHandle, MasterMessage, SessionId, StepId};
 use crate::runtime::ordered::Ordered;
 use crate::runtime::reply::answer;
+use crate::runtime::session_options::SessionOptions;
+use crate::runtime::waiting::{Waiting, WaitingList};
 use clients::Client;
 use deadlines::Alarm;
 use expected::Expected;

@@ -37,7 +37,7 @@ use crate::transport::PeerId;
 use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
-use crate::runtime::mail::{Binding, ParameterServerMail, WaitingList, WorkerMail};
+use crate::runtime::mail::{Binding, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell, tell_later};
 use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::parameter_server::coordination::Coordination;
@@ -46,6 +46,7 @@ use crate::runtime::parameter_server::variable_store::VariableStore;
 use crate::runtime::state::{
     Action, Commit, Served, StateRequest, StateValues, Ticket, VariableId,
 };
+use crate::runtime::waiting::WaitingList;
 use joins::Joins;
 use notices::Notices;
 use snapshots::Snapshots;

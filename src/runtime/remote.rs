@@ -25,14 +25,14 @@ use crate::graph::GraphDef;
 use crate::transport::{Loss, PeerId, Transport};
 use crate::units::Time;
 
-use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::{
-    MasterMail, Patience, ResetContainers, RunPiece, RunStep, SessionOptions, Waiting, WaitingList,
-    given_up_pieces, no_session,
-};
+use crate::runtime::error::{Code, Error, Result, given_up_pieces, no_session};
+use crate::runtime::mail::{MasterMail, ResetContainers, RunPiece, RunStep};
 use crate::runtime::mailbox::{Address, Receive};
 use crate::runtime::messages::{PeerMessage, Scope, SentOperation, SessionAction, SessionId};
+use crate::runtime::patience::Patience;
 use crate::runtime::reply::{Reply, answer};
+use crate::runtime::session_options::SessionOptions;
+use crate::runtime::waiting::{Waiting, WaitingList};
 
 use calls::{Calls, MOST_LOSSES, Waiter};
 pub(crate) use end::{ClientEnd, RemoteMasters};

@@ -21,19 +21,18 @@ use crate::transport::{InMemoryNetwork, Transport};
 use crate::runtime::access::Access;
 use crate::runtime::compute::ComputeModel;
 use crate::runtime::devices::Devices;
-use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::error::{Code, Error, Result, stopped};
 use crate::runtime::link::{Actors, Link};
-use crate::runtime::mail::{
-    MasterMail, ParameterServerMail, Patience, SessionList, Waiting, WaitingList, WorkerMail,
-    stopped,
-};
+use crate::runtime::mail::{MasterMail, ParameterServerMail, SessionList, WorkerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::master::Master;
 use crate::runtime::messages::PeerMessage;
 use crate::runtime::parameter_server::ParameterServer;
+use crate::runtime::patience::Patience;
 use crate::runtime::processor::Processor;
 use crate::runtime::target::ServerTarget;
 use crate::runtime::training_state::TrainingState;
+use crate::runtime::waiting::{Waiting, WaitingList};
 use crate::runtime::worker::Worker;
 
 /// The world that a server lives in: its transport, its clock and its devices.

@@ -31,12 +31,13 @@ use crate::transport::PeerId;
 
 use crate::runtime::devices::Devices;
 use crate::runtime::link::Link;
-use crate::runtime::mail::{ParameterServerMail, Waiting, WaitingList, WorkerMail};
+use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{
     GraphHandle, MasterMessage, Scope, StepId, StepOrder, StepPart, WorkerMessage,
 };
 use crate::runtime::ordered::Ordered;
+use crate::runtime::waiting::{Waiting, WaitingList};
 use crate::runtime::worker::executor::{Executor, Ready};
 use crate::runtime::worker::flows::FlowSessions;
 use crate::runtime::worker::memory::DeviceMemory;

@@ -14,10 +14,11 @@ use crate::units::Time;
 
 use super::{Master, refuse};
 use crate::runtime::error::{Code, Error};
-use crate::runtime::mail::{MasterMail, NOTICE};
+use crate::runtime::mail::MasterMail;
 use crate::runtime::mailbox::tell_later;
 use crate::runtime::master::step_plan::StepPlan;
 use crate::runtime::messages::StepId;
+use crate::runtime::patience::NOTICE;
 
 /// The master's next alarm.
 pub(super) struct Alarm {

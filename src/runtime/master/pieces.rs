@@ -10,8 +10,8 @@ use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
 use super::{Master, answer};
-use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::{RunPiece, given_up_pieces};
+use crate::runtime::error::{Code, Error, Result, given_up_pieces};
+use crate::runtime::mail::RunPiece;
 use crate::runtime::master::step_plan::{Accepted, Part, Ready, StepPlan, check_feeds};
 use crate::runtime::messages::{GraphHandle, SessionId, StepId, Values, WorkerMessage};
 use crate::runtime::reply::Reply;

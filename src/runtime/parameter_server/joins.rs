@@ -15,7 +15,9 @@ use crate::units::Time;
 
 use super::ParameterServer;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::{NOTICE, ParameterServerMail, Patience, Waiting};
+use crate::runtime::mail::ParameterServerMail;
+use crate::runtime::patience::{NOTICE, Patience};
+use crate::runtime::waiting::Waiting;
 
 /// A program that waits until all workers have left.
 struct Join {

@@ -7,7 +7,9 @@ use actix::Context;
 
 use super::ParameterServer;
 use crate::cluster::ClusterSpec;
-use crate::runtime::mail::{NOTICE, ParameterServerMail, Waiting};
+use crate::runtime::mail::ParameterServerMail;
+use crate::runtime::patience::NOTICE;
+use crate::runtime::waiting::Waiting;
 use crate::units::Time;
 
 /// The most waits that a line names.

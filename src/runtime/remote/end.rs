@@ -11,10 +11,12 @@ use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
 use super::RemoteMaster;
-use crate::runtime::mail::{MasterMail, Patience, WaitingList};
+use crate::runtime::mail::MasterMail;
 use crate::runtime::mailbox::{Address, Panics, tell};
 use crate::runtime::messages::{ClientMessage, PeerMessage};
+use crate::runtime::patience::Patience;
 use crate::runtime::target::ServerTarget;
+use crate::runtime::waiting::WaitingList;
 
 /// The masters of other servers that this process has sessions on.
 #[derive(Default)]

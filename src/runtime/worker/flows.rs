@@ -21,12 +21,13 @@ use crate::operations::{Flow, Next};
 use crate::partition::{Node, Request};
 use crate::tensor::{Tensor, within_memory};
 
-use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::error::{CLOSED, Code, Error, Result, stopped};
 use crate::runtime::link::Actors;
-use crate::runtime::mail::{CLOSED, MasterMail, RunStep, SessionOptions, WorkerMail, stopped};
+use crate::runtime::mail::{MasterMail, RunStep, WorkerMail};
 use crate::runtime::mailbox::{Address, tell};
 use crate::runtime::messages::{Placing, SessionId, Values};
 use crate::runtime::reply::Answer;
+use crate::runtime::session_options::SessionOptions;
 use crate::runtime::state::{Served, Ticket};
 use crate::runtime::worker::plan::Plan;
 

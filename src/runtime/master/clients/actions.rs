@@ -13,15 +13,14 @@ use crate::partition::Request;
 use crate::transport::PeerId;
 
 use super::Caller;
-use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::{
-    CLOSED, ResetContainers, RunStep, SessionOptions, StepDone, no_session, stopped,
-};
+use crate::runtime::error::{CLOSED, Code, Error, Result, no_session, stopped};
+use crate::runtime::mail::{ResetContainers, RunStep, StepDone};
 use crate::runtime::master::Master;
 use crate::runtime::messages::{
     self, Origin, Scope, SentOperation, SessionAction, SessionAnswer, SessionId, Values,
 };
 use crate::runtime::reply::Answer;
+use crate::runtime::session_options::SessionOptions;
 
 /// The most sessions of one client.
 const SESSIONS: usize = 64;

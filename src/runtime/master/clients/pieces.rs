@@ -9,8 +9,8 @@ use crate::partition::Request;
 use crate::tensor::Tensor;
 
 use super::Caller;
-use crate::runtime::error::Result;
-use crate::runtime::mail::{RunPiece, RunStep, StepDone, stopped};
+use crate::runtime::error::{Result, stopped};
+use crate::runtime::mail::{RunPiece, RunStep, StepDone};
 use crate::runtime::master::Master;
 use crate::runtime::messages::{SessionAnswer, SessionId, Values};
 use crate::runtime::reply::Answer;
