@@ -6,14 +6,13 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::rc::{Rc, Weak};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::live;
-use crate::runtime::{PeerMessage, Server, SessionList, SessionStatus, Traffic, WaitingList};
+use crate::runtime::{Inquiry, PeerMessage, Server, SessionStatus, Traffic};
 use crate::transport::{
     Inbox, Loss, Messages, Obstacle, Payload, PeerId, Quic, Transport, envelope_size,
 };
@@ -203,18 +202,16 @@ impl Network {
 
     /// The task's status.
     async fn status(&self, server: &Server) -> TaskStatus {
-        let list: WaitingList = Arc::new(Mutex::new(Vec::new()));
-        let sessions: SessionList = SessionList::default();
-        server.inquire(&list);
+        let (waiting, sessions) = (Inquiry::new(), Inquiry::new());
+        server.inquire(&waiting);
         server.list_sessions(&sessions);
         for _ in 0..LOOKS {
-            if Arc::strong_count(&list) == 1 && Arc::strong_count(&sessions) == 1 {
-                break; // all actors have written, and let go of it
+            if waiting.is_over() && sessions.is_over() {
+                break;
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        let waiting = list.lock().expect("nobody panics while writing what it waits for").clone();
-        let sessions = sessions.lock().expect("nobody panics while writing its sessions").clone();
+        let (waiting, sessions) = (waiting.take(), sessions.take());
         let cluster = self.roster.tasks().map(|task| {
             let address = self.known.task_address(&task).ok().map(str::to_owned);
             (task.to_string(), address)

@@ -1,7 +1,7 @@
 //! The mail of a task's three actors: what arrives for them, and what they, their devices and the
 //! programs of their own task tell each other. It never leaves the process.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
@@ -14,6 +14,7 @@ use crate::transport::{Loss, PeerId};
 use crate::units::Time;
 
 use crate::runtime::error::{Error, Result};
+use crate::runtime::inquiry::Asked;
 use crate::runtime::messages::{
     ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin, ParameterServerMessage,
     Scope, SessionId, StepId, Values, WorkerMessage,
@@ -23,7 +24,7 @@ use crate::runtime::patience::Patience;
 use crate::runtime::reply::Reply;
 use crate::runtime::session_options::SessionOptions;
 use crate::runtime::state::{Bound, Served, StateRequest, VariableId};
-use crate::runtime::waiting::WaitingList;
+use crate::runtime::waiting::Waiting;
 use crate::runtime::worker::copied::Copied;
 use crate::runtime::worker::executor::Batch;
 
@@ -60,9 +61,9 @@ pub(crate) enum MasterMail {
     /// The clock: the time is over in which the peer might have come back as this client.
     ClientIsGone { peer: PeerId, client: u64 },
     /// The server: say what you wait for.
-    Inquire(WaitingList),
+    Inquire(Asked<Waiting>),
     /// The server: list the sessions.
-    ListSessions(SessionList),
+    ListSessions(Asked<SessionStatus>),
     /// The server stops: everything that runs is cancelled.
     Stop,
 }
@@ -99,7 +100,7 @@ pub(crate) enum WorkerMail {
     /// The device: values have been copied from or to its memory.
     Copied(Box<Copied>),
     /// The server: say what you wait for.
-    Inquire(WaitingList),
+    Inquire(Asked<Waiting>),
     /// The server stops: masters that wait for a step here are told.
     Stop,
 }
@@ -163,7 +164,7 @@ pub(crate) enum ParameterServerMail {
     /// The server: this task was asked to stop.
     AskedToStop,
     /// The server: say what you wait for.
-    Inquire(WaitingList),
+    Inquire(Asked<Waiting>),
     /// The server stops: nobody is answered any more.
     Stop,
 }
@@ -246,9 +247,6 @@ pub struct SessionStatus {
     /// The number of those that are under way.
     pub running: usize,
 }
-
-/// The list to which a master writes its sessions.
-pub(crate) type SessionList = Arc<Mutex<Vec<SessionStatus>>>;
 
 #[cfg(test)]
 mod tests {

@@ -24,15 +24,16 @@ use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
 use crate::runtime::error::{CLOSED, Code, Error, no_session};
+use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
-use crate::runtime::mail::{MasterMail, RunStep, SessionList, SessionStatus};
+use crate::runtime::mail::{MasterMail, RunStep, SessionStatus};
 use crate::runtime::mailbox::Receive;
 use crate::runtime::master::step_plan::{Accepted, StepPlan};
 use crate::runtime::messages::{GraphHandle, MasterMessage, SessionId, StepId};
 use crate::runtime::ordered::Ordered;
 use crate::runtime::reply::answer;
 use crate::runtime::session_options::SessionOptions;
-use crate::runtime::waiting::{Waiting, WaitingList};
+use crate::runtime::waiting::Waiting;
 use clients::Client;
 use deadlines::Alarm;
 use expected::Expected;
@@ -186,32 +187,27 @@ impl Master {
         context.stop();
     }
 
-    fn inquire(&self, list: &WaitingList) {
+    fn inquire(&self, asked: &Asked<Waiting>) {
         let who = self.link.name(self.link.local());
-        let mut list = list.lock().expect("nobody panics while writing what it waits for");
         for step in self.steps.keys() {
             let who = format!("master of {who}, step {}", step.number);
-            list.push(Waiting { who, what: self.unanswered(*step) });
+            asked.answer([Waiting { who, what: self.unanswered(*step) }]);
         }
         for plan in self.sessions.values().flat_map(|session| session.plans.values()) {
             let StepPlan::Registering { ready, outstanding, waiting } = plan else { continue };
             for accepted in waiting {
                 let who = format!("master of {who}, step {}", accepted.step.number);
-                list.push(Waiting {
-                    who,
-                    what: format!("{} to make it ready", self.names(&ready.peers(outstanding))),
-                });
+                let what = format!("{} to make it ready", self.names(&ready.peers(outstanding)));
+                asked.answer([Waiting { who, what }]);
             }
         }
         if let Some(tasks) = self.reset_waits_for() {
-            list.push(Waiting {
-                who: format!("master of {who}"),
-                what: format!("{tasks} to be reset"),
-            });
+            let (who, what) = (format!("master of {who}"), format!("{tasks} to be reset"));
+            asked.answer([Waiting { who, what }]);
         }
     }
 
-    fn list_sessions(&self, list: &SessionList) {
+    fn list_sessions(&self, asked: &Asked<SessionStatus>) {
         let status = |(id, session): (&SessionId, &Session)| SessionStatus {
             number: id.0,
             client: session.client.map(|client| self.link.name(client)),
@@ -220,8 +216,7 @@ impl Master {
             steps: session.steps,
             running: self.steps.iter().filter(|(_, step)| step.session == *id).count(),
         };
-        let mut list = list.lock().expect("nobody panics while writing its sessions");
-        list.extend(self.sessions.iter().map(status));
+        asked.answer(self.sessions.iter().map(status));
     }
 
     fn on_message(&mut self, from: PeerId, message: MasterMessage, context: &mut Context<Self>) {
@@ -281,13 +276,13 @@ impl Receive for Master {
             MasterMail::FromPeer { from, message } => self.on_message(from, message, context),
             MasterMail::Lost { peer, loss } => self.lost(peer, loss, context),
             MasterMail::AlarmRings => self.alarm_rings(context),
-            MasterMail::Inquire(list) => self.inquire(&list),
+            MasterMail::Inquire(asked) => self.inquire(&asked),
             MasterMail::ResetDeadlineReached { number } => {
                 self.reset_deadline_reached(number, context);
             }
             MasterMail::ResetGraceIsOver { number } => self.reset_grace_is_over(number, context),
             MasterMail::ClientIsGone { peer, client } => self.client_is_gone(peer, client),
-            MasterMail::ListSessions(list) => self.list_sessions(&list),
+            MasterMail::ListSessions(asked) => self.list_sessions(&asked),
             MasterMail::FromMaster(message) => {
                 tracing::debug!(?message, "an answer for a client; dropped");
             }

@@ -36,6 +36,7 @@ use crate::transport::PeerId;
 
 use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
 use crate::runtime::mail::{Binding, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell, tell_later};
@@ -46,7 +47,7 @@ use crate::runtime::parameter_server::variable_store::VariableStore;
 use crate::runtime::state::{
     Action, Commit, Served, StateRequest, StateValues, Ticket, VariableId,
 };
-use crate::runtime::waiting::WaitingList;
+use crate::runtime::waiting::Waiting;
 use joins::Joins;
 use notices::Notices;
 use snapshots::Snapshots;
@@ -269,10 +270,9 @@ impl ParameterServer {
         self.served.push(Served { ticket, outcome });
     }
 
-    fn inquire(&self, list: &WaitingList) {
-        let mut list = list.lock().expect("nobody panics while writing what it waits for");
-        list.extend(self.steps_wait_for());
-        list.extend(self.joins_wait_for(&self.title()));
+    fn inquire(&self, asked: &Asked<Waiting>) {
+        asked.answer(self.steps_wait_for());
+        asked.answer(self.joins_wait_for(&self.title()));
     }
 
     /// Sends this actor `mail` after `wait`, unless the returned timer is cancelled.
@@ -357,7 +357,7 @@ impl Receive for ParameterServer {
             ParameterServerMail::CheckJoins => self.check_joins(context),
             ParameterServerMail::CheckSteps => self.check_steps(context),
             ParameterServerMail::AskedToStop => self.answer_joins(),
-            ParameterServerMail::Inquire(list) => self.inquire(&list),
+            ParameterServerMail::Inquire(asked) => self.inquire(&asked),
             ParameterServerMail::Stop => context.stop(),
         }
         self.advance_views();

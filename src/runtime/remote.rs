@@ -26,13 +26,14 @@ use crate::transport::{Loss, PeerId, Transport};
 use crate::units::Time;
 
 use crate::runtime::error::{Code, Error, Result, given_up_pieces, no_session};
+use crate::runtime::inquiry::Asked;
 use crate::runtime::mail::{MasterMail, ResetContainers, RunPiece, RunStep};
 use crate::runtime::mailbox::{Address, Receive};
 use crate::runtime::messages::{PeerMessage, Scope, SentOperation, SessionAction, SessionId};
 use crate::runtime::patience::Patience;
 use crate::runtime::reply::{Reply, answer};
 use crate::runtime::session_options::SessionOptions;
-use crate::runtime::waiting::{Waiting, WaitingList};
+use crate::runtime::waiting::Waiting;
 
 use calls::{Calls, MOST_LOSSES, Waiter};
 pub(crate) use end::{ClientEnd, RemoteMasters};
@@ -284,12 +285,12 @@ impl RemoteMaster {
         self.calls.give_up(&error);
     }
 
-    fn inquire(&self, list: &WaitingList) {
+    fn inquire(&self, asked: &Asked<Waiting>) {
         let local = self.transport.name(self.transport.local());
-        let mut list = list.lock().expect("nobody panics while writing what it waits for");
         for what in self.calls.under_way() {
             let to = self.transport.name(self.peer);
-            list.push(Waiting { who: format!("client {local}"), what: format!("{to} to {what}") });
+            let (who, what) = (format!("client {local}"), format!("{to} to {what}"));
+            asked.answer([Waiting { who, what }]);
         }
     }
 }
@@ -344,7 +345,7 @@ impl Receive for RemoteMaster {
             MasterMail::FromMaster(message) => self.answered(message, context),
             MasterMail::Lost { loss, .. } => self.lost(loss, context),
             MasterMail::AlarmRings => self.look(context),
-            MasterMail::Inquire(list) => self.inquire(&list),
+            MasterMail::Inquire(asked) => self.inquire(&asked),
             MasterMail::Stop => {
                 self.give_up(&Error::new(Code::Cancelled, "the client has closed its connection"));
                 context.stop();

@@ -8,7 +8,6 @@ mod training;
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -22,8 +21,9 @@ use crate::runtime::access::Access;
 use crate::runtime::compute::ComputeModel;
 use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result, stopped};
+use crate::runtime::inquiry::Inquiry;
 use crate::runtime::link::{Actors, Link};
-use crate::runtime::mail::{MasterMail, ParameterServerMail, SessionList, WorkerMail};
+use crate::runtime::mail::{MasterMail, ParameterServerMail, SessionStatus, WorkerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::master::Master;
 use crate::runtime::messages::PeerMessage;
@@ -32,7 +32,7 @@ use crate::runtime::patience::Patience;
 use crate::runtime::processor::Processor;
 use crate::runtime::target::ServerTarget;
 use crate::runtime::training_state::TrainingState;
-use crate::runtime::waiting::{Waiting, WaitingList};
+use crate::runtime::waiting::Waiting;
 use crate::runtime::worker::Worker;
 
 /// The world that a server lives in: its transport, its clock and its devices.
@@ -361,18 +361,18 @@ impl Server {
         self.world.devices.use_cores(cores);
     }
 
-    /// Makes the actors write what they wait for, once they have dealt with all earlier messages.
-    pub(crate) fn inquire(&self, list: &Arc<Mutex<Vec<Waiting>>>) {
-        let list: &WaitingList = list;
-        tell(&self.actors.master, MasterMail::Inquire(Arc::clone(list)));
-        tell(&self.actors.worker, WorkerMail::Inquire(Arc::clone(list)));
-        tell(&self.actors.parameter_server, ParameterServerMail::Inquire(Arc::clone(list)));
-        self.actors.remotes.inquire(list);
+    /// Asks the actors what they wait for; they answer once they have dealt with all earlier
+    /// messages.
+    pub(crate) fn inquire(&self, inquiry: &Inquiry<Waiting>) {
+        tell(&self.actors.master, MasterMail::Inquire(inquiry.ask()));
+        tell(&self.actors.worker, WorkerMail::Inquire(inquiry.ask()));
+        tell(&self.actors.parameter_server, ParameterServerMail::Inquire(inquiry.ask()));
+        self.actors.remotes.inquire(inquiry);
     }
 
-    /// Makes the master write its sessions.
-    pub(crate) fn list_sessions(&self, list: &SessionList) {
-        tell(&self.actors.master, MasterMail::ListSessions(Arc::clone(list)));
+    /// Asks the master for its sessions.
+    pub(crate) fn list_sessions(&self, inquiry: &Inquiry<SessionStatus>) {
+        tell(&self.actors.master, MasterMail::ListSessions(inquiry.ask()));
     }
 }
 

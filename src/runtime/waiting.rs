@@ -1,15 +1,14 @@
 //! What actors wait for, as they say it to those who ask.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
 
 /// Who waits, and for what: for the report of a hang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     /// The actor that waits, with its step if it has one.
-    pub who: String,
+    pub(crate) who: String,
     /// The thing waited for.
-    pub what: String,
+    pub(crate) what: String,
 }
 
 impl fmt::Display for Waiting {
@@ -17,6 +16,3 @@ impl fmt::Display for Waiting {
         write!(f, "{} waits for {}", self.who, self.what)
     }
 }
-
-/// The list to which actors write what they wait for.
-pub type WaitingList = Arc<Mutex<Vec<Waiting>>>;

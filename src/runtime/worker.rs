@@ -30,6 +30,7 @@ use crate::partition::CrossingId;
 use crate::transport::PeerId;
 
 use crate::runtime::devices::Devices;
+use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
@@ -37,7 +38,7 @@ use crate::runtime::messages::{
     GraphHandle, MasterMessage, Scope, StepId, StepOrder, StepPart, WorkerMessage,
 };
 use crate::runtime::ordered::Ordered;
-use crate::runtime::waiting::{Waiting, WaitingList};
+use crate::runtime::waiting::Waiting;
 use crate::runtime::worker::executor::{Executor, Ready};
 use crate::runtime::worker::flows::FlowSessions;
 use crate::runtime::worker::memory::DeviceMemory;
@@ -173,20 +174,22 @@ impl Worker {
         }
     }
 
-    fn inquire(&self, list: &WaitingList) {
+    fn inquire(&self, asked: &Asked<Waiting>) {
         let who = self.link.name(self.link.local());
-        let mut list = list.lock().expect("nobody panics while writing what it waits for");
         for (StepPart { step, .. }, running) in self.steps.iter() {
             let missing: Vec<String> = running.executor.missing().collect();
             if !missing.is_empty() {
                 let what = missing.join(", ");
-                list.push(Waiting { who: format!("worker of {who}, step {}", step.number), what });
+                asked.answer([Waiting {
+                    who: format!("worker of {who}, step {}", step.number),
+                    what,
+                }]);
             }
         }
         for (step, values) in self.rendezvous.waiting().filter(|(step, _)| !self.is_expected(step))
         {
             let what = format!("its order to run: {values} values are here");
-            list.push(Waiting { who: format!("worker of {who}, step {}", step.number), what });
+            asked.answer([Waiting { who: format!("worker of {who}, step {}", step.number), what }]);
         }
     }
 }
@@ -216,7 +219,7 @@ impl Receive for Worker {
             }
             WorkerMail::Computed(batch) => self.computed(batch),
             WorkerMail::Copied(copied) => self.copied(*copied),
-            WorkerMail::Inquire(list) => self.inquire(&list),
+            WorkerMail::Inquire(asked) => self.inquire(&asked),
             WorkerMail::Stop => self.stop(context),
         }
         self.link.flush();

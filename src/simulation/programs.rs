@@ -19,7 +19,7 @@ use crate::runtime::{
 use super::cluster::{Cluster, Host};
 use super::driver::{Driver, RunCommand};
 use super::endpoints::{SimulatedClock, SimulatedDevice, SimulatedTransport};
-use super::stall::Inquiry;
+use super::stall::Stall;
 
 /// All programs of a run.
 pub(super) struct Programs<'a, P, T> {
@@ -32,7 +32,7 @@ pub(super) struct Programs<'a, P, T> {
     results: UnboundedSender<ProgramResult<T>>,
     returned: UnboundedReceiver<ProgramResult<T>>,
     /// The question to all actors, once the run has stalled.
-    inquiry: Option<Inquiry>,
+    stall: Option<Stall>,
 }
 
 struct TaskState<T> {
@@ -74,11 +74,11 @@ where
         let state = |name| TaskState { name, server: None, program: Program::Restarting };
         let tasks = cluster.spec.tasks().map(state).collect();
         let driver = Rc::clone(driver);
-        let inquiry = None;
+        let stall = None;
         let gpus = cluster.gpus.iter().map(|(task, gpus)| (task.clone(), gpus.count.get()));
         let devices = ClusterDevices::with_gpus(gpus.collect());
         let mut programs =
-            Self { cluster, driver, program, tasks, devices, results, returned, inquiry };
+            Self { cluster, driver, program, tasks, devices, results, returned, stall };
         if cluster.replay.is_some() {
             return programs; // each task starts when it did
         }
@@ -156,9 +156,9 @@ where
             }
             RunCommand::EndStalled => {
                 let servers = self.tasks.iter().filter_map(|task| task.server.as_ref());
-                let inquiry = self.inquiry.get_or_insert_with(|| Inquiry::new(servers));
-                if inquiry.is_over() {
-                    return Err(inquiry.to_error());
+                let stall = self.stall.get_or_insert_with(|| Stall::new(servers));
+                if stall.is_explained() {
+                    return Err(stall.to_error());
                 }
             }
             RunCommand::EndDeparted => {

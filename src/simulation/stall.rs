@@ -1,37 +1,35 @@
 //! The error of a run in which nothing can happen any more: who waits for what.
 
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
 
-use crate::runtime::{Code, Error, Server, Waiting, WaitingList};
+use crate::runtime::{Code, Error, Inquiry, Server, Waiting};
 
-/// A question to all actors about what they wait for.
-pub(super) struct Inquiry {
-    answers: WaitingList,
-    /// The number of actors that had not answered at the last call of [`Inquiry::is_over`].
+/// The question to all actors of a run in which nothing can happen any more.
+pub(super) struct Stall {
+    inquiry: Inquiry<Waiting>,
+    /// The number of actors that had not answered at the last call of [`Stall::is_explained`].
     unanswered: usize,
 }
 
-impl Inquiry {
+impl Stall {
+    /// Asks the actors of `servers` what they wait for.
     pub(super) fn new<'a>(servers: impl Iterator<Item = &'a Rc<Server>>) -> Self {
-        let answers: WaitingList = Arc::new(Mutex::new(Vec::new()));
+        let inquiry = Inquiry::new();
         for server in servers {
-            server.inquire(&answers);
+            server.inquire(&inquiry);
         }
-        Self { unanswered: usize::MAX, answers }
+        Self { inquiry, unanswered: usize::MAX }
     }
 
-    /// Whether the inquiry is over: all actors have answered, or none has since the last call.
-    pub(super) fn is_over(&mut self) -> bool {
-        // An actor drops its copy of the list once it has answered.
-        let unanswered = Arc::strong_count(&self.answers) - 1;
+    /// Whether all actors have answered, or none has since the last call.
+    pub(super) fn is_explained(&mut self) -> bool {
+        let unanswered = self.inquiry.unanswered();
         let before = std::mem::replace(&mut self.unanswered, unanswered);
-        unanswered == 0 || unanswered == before
+        self.inquiry.is_over() || unanswered == before
     }
 
     pub(super) fn to_error(&self) -> Error {
-        let waiting = self.answers.lock().expect("nobody panics while writing what it waits for");
-        stalled(&waiting)
+        stalled(&self.inquiry.take())
     }
 }
 

@@ -11,12 +11,13 @@ use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
 use super::RemoteMaster;
+use crate::runtime::inquiry::Inquiry;
 use crate::runtime::mail::MasterMail;
 use crate::runtime::mailbox::{Address, Panics, tell};
 use crate::runtime::messages::{ClientMessage, PeerMessage};
 use crate::runtime::patience::Patience;
 use crate::runtime::target::ServerTarget;
-use crate::runtime::waiting::WaitingList;
+use crate::runtime::waiting::Waiting;
 
 /// The masters of other servers that this process has sessions on.
 #[derive(Default)]
@@ -62,10 +63,10 @@ impl RemoteMasters {
         }
     }
 
-    /// Makes each write what it waits for.
-    pub(crate) fn inquire(&self, list: &WaitingList) {
+    /// Asks each what it waits for.
+    pub(crate) fn inquire(&self, inquiry: &Inquiry<Waiting>) {
         for master in self.masters.borrow().values() {
-            tell(master, MasterMail::Inquire(WaitingList::clone(list)));
+            tell(master, MasterMail::Inquire(inquiry.ask()));
         }
     }
 

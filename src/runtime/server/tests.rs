@@ -200,10 +200,10 @@ fn a_task_that_is_asked_to_stop_waits_for_its_users_only_if_its_variables_go_wit
 
 /// What `server` and its clients wait for.
 async fn waits(server: &Server) -> Vec<String> {
-    let list = Arc::new(Mutex::new(Vec::new()));
-    server.inquire(&list);
+    let inquiry = Inquiry::new();
+    server.inquire(&inquiry);
     settle().await;
-    list.lock().unwrap().iter().map(ToString::to_string).collect()
+    inquiry.take().iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -259,9 +259,9 @@ fn a_session_whose_program_has_gone_meanwhile_is_closed() {
         tell(&server.actors.master, MasterMail::CreateSession { options, reply });
         drop(created);
         settle().await;
-        let list = SessionList::default();
-        server.list_sessions(&list);
+        let inquiry = Inquiry::new();
+        server.list_sessions(&inquiry);
         settle().await;
-        assert!(list.lock().unwrap().is_empty());
+        assert!(inquiry.is_over() && inquiry.take().is_empty());
     });
 }

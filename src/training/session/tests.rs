@@ -1,12 +1,11 @@
 //! Tests of what a server reports as waiting while a session's step waits.
 
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
 
 use super::Session;
 use crate::cluster::ClusterSpec;
 use crate::graph::Graph;
-use crate::runtime::{Result, Server};
+use crate::runtime::{Inquiry, Result, Server};
 
 #[test]
 fn a_server_says_which_steps_wait_for_which_initialization() {
@@ -38,12 +37,14 @@ async fn waiting(servers: &[Server]) -> Result<Vec<String>> {
     for _ in 0..3 {
         session.run().target(&init).await?;
     }
-    let list = Arc::new(Mutex::new(Vec::new()));
-    servers.iter().for_each(|server| server.inquire(&list));
+    let inquiry = Inquiry::new();
+    for server in servers {
+        server.inquire(&inquiry);
+    }
     session.run().target(&init).await?;
     session.close();
     assert!(step.await.expect("the step does not panic").is_err());
-    let mut said: Vec<String> = list.lock().unwrap().iter().map(ToString::to_string).collect();
+    let mut said: Vec<String> = inquiry.take().iter().map(ToString::to_string).collect();
     said.sort();
     Ok(said)
 }
