@@ -7,7 +7,8 @@ use super::args::StatusArgs;
 use super::cluster::write_replicas;
 use super::failure::Failure;
 use super::stdout::stdout;
-use crate::deployment::{ExitCode, Question, TaskSessionStatus, TaskStatus, ask};
+use crate::deployment::{ExitCode, Question, TaskStatus, ask};
+use crate::runtime::SessionStatus;
 
 /// Runs the command.
 pub(super) fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
@@ -44,8 +45,9 @@ fn write_text(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
     }
     write_replicas(&status.replicas, &mut out)?;
     for session in &status.sessions {
-        let TaskSessionStatus { number, operations, steps, running, .. } = session;
-        let client = session.client.as_deref().unwrap_or("its own program");
+        let SessionStatus { number, operations, steps, running, .. } = session;
+        let client = session.client.as_ref().map(ToString::to_string);
+        let client = client.as_deref().unwrap_or("its own program");
         let away = if session.is_away { ", which is away" } else { "" };
         writeln!(
             out,
@@ -68,6 +70,19 @@ fn write_text(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::TaskName;
+
+    fn session() -> SessionStatus {
+        let client = Some(TaskName::new("client", 0));
+        SessionStatus { number: 7, client, is_away: true, operations: 12, steps: 5, running: 1 }
+    }
+
+    #[test]
+    fn a_session_names_its_client_in_json_as_users_do() {
+        let expected = "{\"number\":7,\"client\":\"client:0\",\"is_away\":true,\
+                        \"operations\":12,\"steps\":5,\"running\":1}";
+        assert_eq!(serde_json::to_string(&session()).unwrap(), expected);
+    }
 
     #[test]
     fn a_status_tells_who_waits_for_what() {
@@ -81,14 +96,7 @@ mod tests {
             ],
             replicas: vec![vec!["worker:0".to_owned(), "worker:1".to_owned()]],
             bytes_sent: 5,
-            sessions: vec![TaskSessionStatus {
-                number: 7,
-                client: Some("client:0".to_owned()),
-                is_away: true,
-                operations: 12,
-                steps: 5,
-                running: 1,
-            }],
+            sessions: vec![session()],
             waiting: vec![pair("master of worker:1", "ps:0")],
             unreached: vec![pair("ps:0", "it has not answered yet")],
             ..TaskStatus::default()

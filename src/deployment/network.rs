@@ -51,30 +51,13 @@ pub struct TaskStatus {
     /// Whether clients may have sessions on it.
     pub serves_sessions: bool,
     /// The sessions on it.
-    pub sessions: Vec<TaskSessionStatus>,
+    pub sessions: Vec<SessionStatus>,
     /// The actors that wait, each with the thing it waits for.
     pub waiting: Vec<(String, String)>,
     /// The tasks that it has messages for but can't reach, each with the reason.
     pub unreached: Vec<(String, String)>,
     /// The peers that it refused or that refused it, each with the reason.
     pub refused: Vec<(String, String)>,
-}
-
-/// The status of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskSessionStatus {
-    /// Its number at its server.
-    pub number: u64,
-    /// Its client; none if it is the program of the task itself.
-    pub client: Option<String>,
-    /// Whether the connection of its client is lost.
-    pub is_away: bool,
-    /// The number of operations of its graph.
-    pub operations: u64,
-    /// The number of its steps that have begun.
-    pub steps: u64,
-    /// The number of those that are under way.
-    pub running: u64,
 }
 
 impl TaskStatus {
@@ -85,23 +68,10 @@ impl TaskStatus {
         let pairs = pairs.into_iter().flatten().flat_map(|(who, what)| [who, what]);
         let addresses = cluster.iter().flat_map(|(task, at)| [Some(task), at.as_ref()]).flatten();
         let clients = sessions.iter().filter_map(|session| session.client.as_ref());
+        let clients: usize = clients.map(|client| client.to_string().len()).sum();
         let texts = devices.iter().chain(replicas.iter().flatten()).chain(addresses);
-        let texts = texts.chain(clients).chain(pairs).chain([task]);
-        let numbers = 40 * sessions.len();
-        texts.map(|text| text.len() as u64).sum::<u64>() + numbers as u64
-    }
-}
-
-impl From<SessionStatus> for TaskSessionStatus {
-    fn from(status: SessionStatus) -> Self {
-        Self {
-            number: status.number,
-            client: status.client.map(|client| client.to_string()),
-            is_away: status.is_away,
-            operations: status.operations as u64,
-            steps: status.steps,
-            running: status.running as u64,
-        }
+        let texts: usize = texts.chain(pairs).chain([task]).map(String::len).sum();
+        (texts + clients + 40 * sessions.len()) as u64
     }
 }
 
@@ -227,7 +197,7 @@ impl Network {
             is_training_over: server.is_training_over(),
             bytes_sent: self.sent.get().total,
             serves_sessions: server.serves_sessions(),
-            sessions: sessions.into_iter().map(TaskSessionStatus::from).collect(),
+            sessions,
             waiting: waiting.into_iter().map(|waiting| (waiting.who, waiting.what)).collect(),
             unreached: self
                 .quic

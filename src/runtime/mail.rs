@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::cluster::{ClusterSpec, DeviceSpec, TaskName};
+use crate::cluster::{ClusterSpec, DeviceSpec};
 use crate::graph::{GraphDef, Replica, VariableSpec};
 use crate::partition::Request;
 use crate::sync::Departed;
@@ -23,6 +23,7 @@ use crate::runtime::parameter_server::updating::Updates;
 use crate::runtime::patience::Patience;
 use crate::runtime::reply::Reply;
 use crate::runtime::session_options::SessionOptions;
+use crate::runtime::session_status::SessionStatus;
 use crate::runtime::state::{Bound, Served, StateRequest, VariableId};
 use crate::runtime::waiting::Waiting;
 use crate::runtime::worker::copied::Copied;
@@ -229,23 +230,6 @@ pub(crate) struct StepDone {
     pub(crate) computed: Option<(Time, Time)>,
     /// When its operations ran, if that was asked for.
     pub(crate) times: Vec<OperationTime>,
-}
-
-/// A session, as its master knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionStatus {
-    /// The session's number at its master.
-    pub number: u64,
-    /// The client; none if it is a program of the server's own process.
-    pub client: Option<TaskName>,
-    /// Whether the client's connection is lost.
-    pub is_away: bool,
-    /// The number of its graph's operations.
-    pub operations: usize,
-    /// The number of its steps that have begun.
-    pub steps: u64,
-    /// The number of those that are under way.
-    pub running: usize,
 }
 
 #[cfg(test)]

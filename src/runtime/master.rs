@@ -26,13 +26,14 @@ use crate::transport::{Loss, PeerId};
 use crate::runtime::error::{CLOSED, Code, Error, no_session};
 use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
-use crate::runtime::mail::{MasterMail, RunStep, SessionStatus};
+use crate::runtime::mail::{MasterMail, RunStep};
 use crate::runtime::mailbox::Receive;
 use crate::runtime::master::step_plan::{Accepted, StepPlan};
 use crate::runtime::messages::{GraphHandle, MasterMessage, SessionId, StepId};
 use crate::runtime::ordered::Ordered;
 use crate::runtime::reply::answer;
 use crate::runtime::session_options::SessionOptions;
+use crate::runtime::session_status::SessionStatus;
 use crate::runtime::waiting::Waiting;
 use clients::Client;
 use deadlines::Alarm;
@@ -212,9 +213,9 @@ impl Master {
             number: id.0,
             client: session.client.map(|client| self.link.name(client)),
             is_away: session.client.is_some_and(|client| self.is_away(client)),
-            operations: session.graph.operations.len(),
+            operations: session.graph.operations.len() as u64,
             steps: session.steps,
-            running: self.steps.iter().filter(|(_, step)| step.session == *id).count(),
+            running: self.steps.iter().filter(|(_, step)| step.session == *id).count() as u64,
         };
         asked.answer(self.sessions.iter().map(status));
     }

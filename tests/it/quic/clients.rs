@@ -14,9 +14,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use trainyard::cluster::TaskName;
-use trainyard::deployment::{Certificates, Client, Question, TaskSessionStatus, TaskStatus, ask};
+use trainyard::deployment::{Certificates, Client, Question, TaskStatus, ask};
 use trainyard::prelude::*;
-use trainyard::runtime::ServerTarget;
+use trainyard::runtime::{ServerTarget, SessionStatus};
 use trainyard::sync::Mode;
 use trainyard::transport::Authority;
 use trainyard::units::Time;
@@ -98,7 +98,7 @@ impl Served {
     }
 
     /// Waits until the sessions on a task are as `wanted` says.
-    async fn until(&self, task: usize, wanted: impl Fn(&[TaskSessionStatus]) -> bool) {
+    async fn until(&self, task: usize, wanted: impl Fn(&[SessionStatus]) -> bool) {
         let began = Instant::now();
         loop {
             let status = self.status(task).await;
@@ -153,8 +153,10 @@ impl Model {
     }
 }
 
-fn of<'a>(sessions: &'a [TaskSessionStatus], client: &str) -> Option<&'a TaskSessionStatus> {
-    sessions.iter().find(|session| session.client.as_deref() == Some(client))
+fn of<'a>(sessions: &'a [SessionStatus], client: &str) -> Option<&'a SessionStatus> {
+    sessions
+        .iter()
+        .find(|session| session.client.as_ref().is_some_and(|name| name.to_string() == client))
 }
 
 /// The variables by which the process of a client learns where it is.
@@ -186,7 +188,7 @@ fn two_clients_share_variables_and_the_death_of_one_ends_its_own_session_alone()
         command.env(PLACE, &served.place).env(URL, served.url(2));
         let other = Running::start(&mut command, Duration::from_secs(60));
         model.until(&session, 1.0).await?;
-        let is_in_its_step = |sessions: &[TaskSessionStatus]| {
+        let is_in_its_step = |sessions: &[SessionStatus]| {
             of(sessions, "client:1").is_some_and(|other| (other.steps, other.running) == (2, 1))
         };
         served.until(2, is_in_its_step).await;
