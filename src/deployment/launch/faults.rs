@@ -21,17 +21,19 @@ pub(crate) struct ProcessFault {
     pub(crate) kind: ProcessFaultKind,
 }
 
+/// What a fault does to processes and their links; a `Process` is a task's name, or its index in a
+/// launch.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ProcessFaultKind {
+pub(crate) enum ProcessFaultKind<Process = TaskName> {
     /// A process is killed (SIGKILL), and started again after this time, if any.
-    Kill { task: TaskName, restart_after: Option<Duration> },
+    Kill { task: Process, restart_after: Option<Duration> },
     /// A process stands still for this time (SIGSTOP, then SIGCONT).
-    Stop { task: TaskName, lasts: Duration },
+    Stop { task: Process, lasts: Duration },
     /// A process stands still for a part of each [`PERIOD`]: all takes `factor` times as long, and
     /// the product of the factors where several such faults overlap.
-    Slow { task: TaskName, factor: f64, lasts: Duration },
+    Slow { task: Process, factor: f64, lasts: Duration },
     /// What goes from the first of each of these pairs to the second is disturbed for this time.
-    Disturb { ways: Vec<(TaskName, TaskName)>, how: Disturbance, lasts: Duration },
+    Disturb { ways: Vec<(Process, Process)>, how: Disturbance, lasts: Duration },
     /// The file of the checkpoints that was written last is damaged.
     Damage(Damage),
 }
@@ -54,66 +56,43 @@ impl ProcessFault {
 /// The time in which a slow process stands still once and goes on once.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
+impl ProcessFaultKind {
+    /// The same, with each task that it names as its index in `tasks`; `None` if one of them is not
+    /// in `tasks`.
+    fn among(&self, tasks: &[TaskName]) -> Option<ProcessFaultKind<usize>> {
+        use ProcessFaultKind::{Damage, Disturb, Kill, Slow, Stop};
+        let index = |task: &TaskName| tasks.iter().position(|one| one == task);
+        Some(match self {
+            Self::Kill { task, restart_after } => {
+                Kill { task: index(task)?, restart_after: *restart_after }
+            }
+            Self::Stop { task, lasts } => Stop { task: index(task)?, lasts: *lasts },
+            Self::Slow { task, factor, lasts } => {
+                Slow { task: index(task)?, factor: *factor, lasts: *lasts }
+            }
+            Self::Disturb { ways, how, lasts } => {
+                let known = |(from, to): &(TaskName, TaskName)| Some((index(from)?, index(to)?));
+                let ways = ways.iter().filter_map(known).collect();
+                Disturb { ways, how: *how, lasts: *lasts }
+            }
+            Self::Damage(damage) => Damage(*damage),
+        })
+    }
+}
+
 /// Something to do to the processes, by their indices, to the links or to the checkpoints.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Deed {
-    Kill {
-        index: usize,
-        restart_after: Option<Duration>,
-    },
-    Start {
-        index: usize,
-    },
-    Stop {
-        index: usize,
-        lasts: Duration,
-    },
-    /// Of the process with this number.
-    Continue {
-        index: usize,
-        id: u32,
-    },
-    Slow {
-        index: usize,
-        factor: f64,
-        lasts: Duration,
-    },
+    /// Begins a fault.
+    Begin(ProcessFaultKind<usize>),
+    /// Starts a process that was killed, or has ended, again.
+    Start { index: usize },
+    /// Has the process with this number go on.
+    Continue { index: usize, id: u32 },
     /// Begins the next period of a slow process.
-    SlowOn {
-        index: usize,
-    },
-    Disturb {
-        ways: Vec<(usize, usize)>,
-        how: Disturbance,
-        lasts: Duration,
-    },
+    SlowOn { index: usize },
     /// Ends the disturbance of this number.
-    Settle {
-        number: usize,
-    },
-    Damage(Damage),
-}
-
-impl Deed {
-    /// `fault`, with each task that it names as its index in `tasks`; `None` if one of them is not
-    /// in `tasks`.
-    fn of(fault: &ProcessFault, tasks: &[TaskName]) -> Option<Self> {
-        let index = |task: &TaskName| tasks.iter().position(|one| one == task);
-        Some(match fault.kind.clone() {
-            ProcessFaultKind::Kill { task, restart_after } => {
-                Self::Kill { index: index(&task)?, restart_after }
-            }
-            ProcessFaultKind::Stop { task, lasts } => Self::Stop { index: index(&task)?, lasts },
-            ProcessFaultKind::Slow { task, factor, lasts } => {
-                Self::Slow { index: index(&task)?, factor, lasts }
-            }
-            ProcessFaultKind::Disturb { ways, how, lasts } => {
-                let known = |(from, to): &(TaskName, TaskName)| Some((index(from)?, index(to)?));
-                Self::Disturb { ways: ways.iter().filter_map(known).collect(), how, lasts }
-            }
-            ProcessFaultKind::Damage(damage) => Self::Damage(damage),
-        })
-    }
+    Settle { number: usize },
 }
 
 /// A deed to come.
@@ -137,7 +116,8 @@ impl Agenda {
     /// The agenda of `faults` on the processes of `tasks`.
     pub(super) fn new(faults: &[ProcessFault], tasks: &[TaskName]) -> Self {
         let known = |fault: &ProcessFault| {
-            let due = Due { deed: Deed::of(fault, tasks)?, begins: Some(fault.number) };
+            let deed = Deed::Begin(fault.kind.among(tasks)?);
+            let due = Due { deed, begins: Some(fault.number) };
             Some((fault.at, due))
         };
         Self { faults: faults.iter().filter_map(known).collect(), ..Self::default() }
@@ -233,9 +213,10 @@ mod tests {
         agenda.begin(began);
         assert_eq!(agenda.take(began), None);
         let late = began.after(Duration::from_secs(5));
-        let due = |begins, deed| Some(Due { deed, begins: Some(begins) });
-        assert_eq!(agenda.take(late), due(1, Deed::Stop { index: 1, lasts }));
-        assert_eq!(agenda.take(late), due(3, Deed::Kill { index: 0, restart_after: None }));
+        let due = |begins, kind| Some(Due { deed: Deed::Begin(kind), begins: Some(begins) });
+        assert_eq!(agenda.take(late), due(1, ProcessFaultKind::Stop { task: 1, lasts }));
+        let kill = ProcessFaultKind::Kill { task: 0, restart_after: None };
+        assert_eq!(agenda.take(late), due(3, kill));
         assert_eq!(agenda.take(late), None);
         agenda.add(late, Deed::Settle { number: 5 });
         assert_eq!(agenda.clear(), [9], "the fault that the training did not come to");

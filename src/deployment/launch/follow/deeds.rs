@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::deployment::DeploymentError;
 use crate::deployment::launch::damage::inflict;
 use crate::deployment::launch::faults::{Deed, Due, PERIOD, signal};
-use crate::deployment::launch::{Disturbance, Launch};
+use crate::deployment::launch::{Disturbance, Launch, ProcessFaultKind};
 use crate::faults::{Damage, SkipReason};
 
 /// The time after which a process that is still to go is looked at again.
@@ -33,32 +33,46 @@ impl Followed {
         order: &Launch,
         deed: Deed,
     ) -> Result<Option<SkipReason>, DeploymentError> {
-        let now = self.clock.now();
         match deed {
-            Deed::Kill { index, restart_after } => return Ok(self.kill(index, restart_after)),
+            Deed::Begin(fault) => return self.begin(order, fault),
             Deed::Start { index } if self.tasks[index].id.is_some() => {
-                self.agenda.add(now.after(SOON), deed); // not gone yet
+                self.agenda.add(self.clock.now().after(SOON), deed); // not gone yet
             }
             Deed::Start { index } => self.start_again(order, index)?,
-            Deed::Stop { index, lasts } => return self.stand_still(index, lasts),
             Deed::Continue { index, id } => self.go_on(index, id)?,
-            Deed::Slow { index, factor, lasts } => {
-                let task = &self.tasks[index].task;
-                (self.tell)(&format!("fault: {task} is slower by {factor} for {lasts:?}"));
-                if self.tasks[index].slowness.add(factor, lasts) {
-                    self.slow(index)?;
-                }
-            }
             Deed::SlowOn { index } => self.slow(index)?,
-            Deed::Disturb { ways, how, lasts } => self.disturb(order, &ways, how, lasts),
             Deed::Settle { number } => {
                 if let Some(relay) = &self.relay {
                     relay.settle(number);
                 }
             }
-            Deed::Damage(damage) => return Ok(self.damage(order, damage)),
         }
         Ok(None)
+    }
+
+    /// Begins a fault, or returns why it is skipped.
+    fn begin(
+        &mut self,
+        order: &Launch,
+        fault: ProcessFaultKind<usize>,
+    ) -> Result<Option<SkipReason>, DeploymentError> {
+        match fault {
+            ProcessFaultKind::Kill { task, restart_after } => Ok(self.kill(task, restart_after)),
+            ProcessFaultKind::Stop { task, lasts } => self.stand_still(task, lasts),
+            ProcessFaultKind::Slow { task, factor, lasts } => {
+                let name = &self.tasks[task].task;
+                (self.tell)(&format!("fault: {name} is slower by {factor} for {lasts:?}"));
+                if self.tasks[task].slowness.add(factor, lasts) {
+                    self.slow(task)?;
+                }
+                Ok(None)
+            }
+            ProcessFaultKind::Disturb { ways, how, lasts } => {
+                self.disturb(order, &ways, how, lasts);
+                Ok(None)
+            }
+            ProcessFaultKind::Damage(damage) => Ok(self.damage(order, damage)),
+        }
     }
 
     /// The number of the process of the task `index`, if it runs.
