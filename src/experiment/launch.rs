@@ -79,13 +79,15 @@ impl Launcher {
         })
     }
 
-    /// Launches one run and follows it to its end. The tasks' logs go to the folder `logs`.
+    /// Launches `trial`, one run of `experiment`, and follows it to its end. The tasks' logs go to
+    /// the folder `logs`.
     ///
     /// # Errors
     /// If the system refuses, or a task fails; the error names the task and its last words.
     pub(crate) async fn launch(
         &self,
-        (experiment, trial): (&Experiment, &Trial),
+        experiment: &Experiment,
+        trial: &Trial,
         logs: PathBuf,
         watch: Box<dyn Watch>,
         stop: &mut StopRequest,
@@ -159,7 +161,7 @@ impl Experiment {
         let mut stop = StopRequest::never();
         for trial in &trials {
             let place = logs.path().to_owned();
-            let launched = launcher.launch((self, trial), place, Box::new(Unwatched), &mut stop);
+            let launched = launcher.launch(self, trial, place, Box::new(Unwatched), &mut stop);
             match runtime.block_on(launched)? {
                 Ended::Done((run, _)) => report.add(run, trials.len()),
                 Ended::Stopped(asked) => return Err(stopped(trial, asked.code)),

@@ -130,7 +130,7 @@ pub(super) async fn measure(
             began(&format!("{}, {round} of {ROUNDS}", plan.name));
             let experiment = plan.experiment()?;
             let trial = experiment.trials()?.remove(0);
-            let step = deploy(program, (&experiment, &trial), stop).await?;
+            let step = deploy(program, &experiment, &trial, stop).await?;
             if round == 1 {
                 all.push(Measured { name: plan.name, steps: Vec::new(), trial });
             }
@@ -144,14 +144,15 @@ pub(super) async fn measure(
 /// Deploys a run once, and returns the median of its workers' steps \[s\].
 async fn deploy(
     program: &Path,
-    (experiment, trial): (&Experiment, &Trial),
+    experiment: &Experiment,
+    trial: &Trial,
     stop: &mut StopRequest,
 ) -> Result<f64, ExperimentError> {
     let mut launcher = Launcher::new(experiment, program.to_owned())?;
     launcher.flags.push("--built-in".to_owned());
     let logs = Folder::private("trainyard-calibration")?;
     let place = logs.path().to_owned();
-    let launched = launcher.launch((experiment, trial), place, Box::new(Unwatched), stop);
+    let launched = launcher.launch(experiment, trial, place, Box::new(Unwatched), stop);
     match launched.await? {
         Ended::Done((_, recording)) => Ok(median_step(&recording).unwrap_or(f64::NAN)),
         Ended::Stopped(stopped) => {

@@ -143,9 +143,9 @@ impl Launches<'_> {
         };
         runtime.block_on(async {
             let mut never = StopRequest::never();
-            let asked = (&experiment, trial);
             let watch = Box::new(Listening(Arc::clone(silent)));
-            let mut launching = pin!(self.launcher.launch(asked, logs, watch, &mut never));
+            let mut launching =
+                pin!(self.launcher.launch(&experiment, trial, logs, watch, &mut never));
             loop {
                 if let Ok(launched) = timeout(LOOK_EVERY, &mut launching).await {
                     return Some(launched);

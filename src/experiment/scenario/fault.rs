@@ -41,7 +41,8 @@ pub(super) struct FaultFile {
 pub(super) fn faults(
     file: Vec<FaultFile>,
     silence: Option<Duration>,
-    (cluster, has_checkpoints): (&BTreeMap<String, Tasks>, bool),
+    cluster: &BTreeMap<String, Tasks>,
+    has_checkpoints: bool,
     found: &mut Mistakes,
 ) -> Faults {
     let silence = silence.unwrap_or(Faults::SILENCE);

@@ -7,7 +7,6 @@ use actix::fut::ActorFutureExt;
 use actix::{AsyncContext, Context, WrapFuture};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::cluster::DeviceSpec;
 use crate::graph::GraphDef;
 use crate::partition::Request;
 use crate::transport::PeerId;
@@ -27,8 +26,14 @@ const SESSIONS: usize = 64;
 /// The most steps of one session with different feeds, fetches and targets.
 const REQUESTS: usize = 1 << 12;
 
-/// A client's step: its request and feeds, its time limit, its origin, and whether it is traced.
-type ClientStep = (Request, Values, Option<Duration>, Option<Origin>, bool);
+/// A step as a client asks for it.
+struct ClientStep {
+    request: Request,
+    feeds: Values,
+    timeout: Option<Duration>,
+    origin: Option<Origin>,
+    is_traced: bool,
+}
 
 impl Master {
     /// Carries out the action of a call, and answers it: now or, if it takes time, once it is done.
@@ -61,7 +66,7 @@ impl Master {
             }
             SessionAction::Run { session, request, feeds, timeout, origin, is_traced } => {
                 let session = self.check_step(caller.peer, session, &request, feeds.len())?;
-                let step = (request, feeds, timeout, origin, is_traced);
+                let step = ClientStep { request, feeds, timeout, origin, is_traced };
                 self.run_for(caller, session, step, context);
                 return Ok(None);
             }
@@ -89,8 +94,22 @@ impl Master {
                 SessionAnswer::Done
             }
             SessionAction::Reset { containers, within_training, device_filters, timeout } => {
-                let filters = messages::device_filters(&device_filters)?;
-                self.reset_for(caller, (containers, within_training, filters, timeout), context);
+                let device_filters = messages::device_filters(&device_filters)?;
+                let deadline = timeout.map(|timeout| self.clock.now().after(timeout));
+                let answer = Answer::new();
+                let reply = answer.reply();
+                let reset = ResetContainers {
+                    containers,
+                    within_training,
+                    device_filters,
+                    deadline,
+                    reply,
+                };
+                self.reset(reset, context);
+                let done = async move {
+                    answer.await.unwrap_or_else(|| Err(stopped())).map(SessionAnswer::Reset)
+                };
+                self.answer_later(caller, done, context);
                 return Ok(None);
             }
             SessionAction::Return => SessionAnswer::Done,
@@ -179,9 +198,10 @@ impl Master {
         &mut self,
         caller: Caller,
         session: SessionId,
-        (request, feeds, timeout, origin, is_traced): ClientStep,
+        step: ClientStep,
         context: &mut Context<Self>,
     ) {
+        let ClientStep { request, feeds, timeout, origin, is_traced } = step;
         let answer = Answer::<Result<StepDone>>::new();
         let deadline = timeout.map(|timeout| self.clock.now().after(timeout));
         // Clients count their trainings each by itself.
@@ -207,24 +227,6 @@ impl Master {
         self.run_step(run, context);
         let fetched = |done: StepDone| SessionAnswer::Fetched(done.fetches, done.times);
         let done = async move { answer.await.unwrap_or_else(|| Err(stopped())).map(fetched) };
-        self.answer_later(caller, done, context);
-    }
-
-    fn reset_for(
-        &mut self,
-        caller: Caller,
-        asked: (Vec<String>, bool, Vec<DeviceSpec>, Option<Duration>),
-        context: &mut Context<Self>,
-    ) {
-        let (containers, within_training, device_filters, timeout) = asked;
-        let answer = Answer::new();
-        let deadline = timeout.map(|timeout| self.clock.now().after(timeout));
-        let reply = answer.reply();
-        let asked =
-            ResetContainers { containers, within_training, device_filters, deadline, reply };
-        self.reset(asked, context);
-        let done =
-            async move { answer.await.unwrap_or_else(|| Err(stopped())).map(SessionAnswer::Reset) };
         self.answer_later(caller, done, context);
     }
 }
