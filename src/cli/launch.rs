@@ -219,7 +219,7 @@ where
         stop: &mut StopRequest,
     ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
         let progress = Box::new(Progress::of(trial, self.quiet));
-        self.launcher.launch(self.experiment, trial, logs, progress, stop).await
+        self.launcher.launch(self.experiment, trial, logs, Some(progress), stop).await
     }
 }
 

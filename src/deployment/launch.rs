@@ -130,14 +130,14 @@ pub(crate) struct Launched {
     pub(crate) skipped_faults: Vec<(usize, SkipReason)>,
 }
 
-/// Starts the processes of a run and follows them until all are gone; `watch` is shown the chief's
-/// progress.
+/// Starts the processes of a run and follows them until all are gone; `watch`, if there is one, is
+/// shown the chief's progress.
 ///
 /// # Errors
 /// If the system refuses, or a process fails; the error names the task and its last words.
 pub(crate) async fn launch(
     order: &Launch,
-    watch: Box<dyn Watch>,
+    watch: Option<Box<dyn Watch>>,
     stop: &mut StopRequest,
 ) -> Result<Ended<Launched>, DeploymentError> {
     follow::follow(members::start(order)?, order, watch, stop).await

@@ -43,11 +43,6 @@ pub(crate) struct Launcher {
 
 pub(super) use inflicted::can_inflict;
 
-/// A watch that shows nothing.
-pub(super) struct Unwatched;
-
-impl Watch for Unwatched {}
-
 impl Launcher {
     /// A launcher of the runs of `experiment` as `program`.
     ///
@@ -89,7 +84,7 @@ impl Launcher {
         experiment: &Experiment,
         trial: &Trial,
         logs: PathBuf,
-        watch: Box<dyn Watch>,
+        watch: Option<Box<dyn Watch>>,
         stop: &mut StopRequest,
     ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
         let record = self.record.as_ref().map(|folder| folder.join(folder_of(&trial.name)));
@@ -161,7 +156,7 @@ impl Experiment {
         let mut stop = StopRequest::never();
         for trial in &trials {
             let place = logs.path().to_owned();
-            let launched = launcher.launch(self, trial, place, Box::new(Unwatched), &mut stop);
+            let launched = launcher.launch(self, trial, place, None, &mut stop);
             match runtime.block_on(launched)? {
                 Ended::Done((run, _)) => report.add(run, trials.len()),
                 Ended::Stopped(asked) => return Err(stopped(trial, asked.code)),

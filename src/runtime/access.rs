@@ -198,7 +198,7 @@ impl Access {
         let Some(transport) = self.transport.as_ref().and_then(Weak::upgrade) else { return };
         let here = transport.name(transport.local());
         let error = Error::new(Code::Unauthenticated, refusal.to_string()).on(&here);
-        let answer = ClientMessage::Answered { number: call.number, outcome: Err(error) };
+        let answer = ClientMessage { number: call.number, outcome: Err(error) };
         transport.send(from, vec![answer.into()]);
     }
 

@@ -154,7 +154,7 @@ pub enum MasterMessage {
         /// The departed workers of the training, if one goes on.
         departed: Departed,
     },
-    /// Client: a call for one of its sessions. Answered by [`ClientMessage::Answered`].
+    /// Client: a call for one of its sessions. Answered by [`ClientMessage`].
     Called(
         /// The call.
         Box<SessionCall>,

@@ -150,9 +150,7 @@ impl Masters {
             PeerMessage::Master(message) => self.of_master(message),
             PeerMessage::Worker(message) => self.of_worker(from, message),
             PeerMessage::ParameterServer(message) => of_parameter_server(message),
-            PeerMessage::Client(ClientMessage::Answered { number, .. }) => {
-                plain(Kind::Answered, *number)
-            }
+            PeerMessage::Client(ClientMessage { number, .. }) => plain(Kind::Answered, *number),
         }
     }
 

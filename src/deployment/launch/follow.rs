@@ -51,12 +51,14 @@ const LATEST_HELLO: Duration = Duration::from_secs(60);
 pub(super) async fn follow(
     cluster: Cluster,
     order: &Launch,
-    mut watch: Box<dyn Watch>,
+    mut watch: Option<Box<dyn Watch>>,
     stop: &mut StopRequest,
 ) -> Result<Ended<Launched>, DeploymentError> {
     let mut followed = Followed::new(cluster, order);
-    let stopped = followed.watch(order, &mut *watch, stop).await?;
-    watch.finish();
+    let stopped = followed.watch(order, &mut watch, stop).await?;
+    if let Some(watch) = watch {
+        watch.finish();
+    }
     followed.conclude(order, stopped).await
 }
 
@@ -220,7 +222,7 @@ impl Followed {
     async fn watch(
         &mut self,
         order: &Launch,
-        watch: &mut dyn Watch,
+        watch: &mut Option<Box<dyn Watch>>,
         stop: &mut StopRequest,
     ) -> Result<Option<ExitCode>, DeploymentError> {
         loop {
@@ -232,7 +234,9 @@ impl Followed {
                 None | Some(Noted::Failed) => return Ok(None),
                 Some(Noted::Beat) => {
                     for (task, silence) in self.count_quiet(order) {
-                        watch.silent(&task, silence);
+                        if let Some(watch) = watch {
+                            watch.silent(&task, silence);
+                        }
                     }
                     self.tell_of_status(order);
                     if self.count_beat(order.patience).await {
@@ -241,7 +245,9 @@ impl Followed {
                 }
                 Some(Noted::Due) => self.do_what_is_due(order)?,
                 Some(Noted::Progress { index, global_step, loss, now }) if index == self.chief => {
-                    watch.update(global_step, loss, Time(now));
+                    if let Some(watch) = watch {
+                        watch.update(global_step, loss, Time(now));
+                    }
                 }
                 Some(Noted::Progress { .. } | Noted::Other) => {}
             }

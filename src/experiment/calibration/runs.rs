@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::deployment::{DeploymentError, Ended, Folder, StopRequest};
-use crate::experiment::launch::Unwatched;
 use crate::experiment::{Experiment, ExperimentError, Launcher, Trial};
 use crate::kernels::Numerics;
 use crate::simulation::Noise;
@@ -152,7 +151,7 @@ async fn deploy(
     launcher.flags.push("--built-in".to_owned());
     let logs = Folder::private("trainyard-calibration")?;
     let place = logs.path().to_owned();
-    let launched = launcher.launch(experiment, trial, place, Box::new(Unwatched), stop);
+    let launched = launcher.launch(experiment, trial, place, None, stop);
     match launched.await? {
         Ended::Done((_, recording)) => Ok(median_step(&recording).unwrap_or(f64::NAN)),
         Ended::Stopped(stopped) => {

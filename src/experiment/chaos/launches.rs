@@ -145,7 +145,7 @@ impl Launches<'_> {
             let mut never = StopRequest::never();
             let watch = Box::new(Listening(Arc::clone(silent)));
             let mut launching =
-                pin!(self.launcher.launch(&experiment, trial, logs, watch, &mut never));
+                pin!(self.launcher.launch(&experiment, trial, logs, Some(watch), &mut never));
             loop {
                 if let Ok(launched) = timeout(LOOK_EVERY, &mut launching).await {
                     return Some(launched);

@@ -110,7 +110,7 @@ impl Master {
             Some(None) => return,
             Some(Some(outcome)) => {
                 let outcome = outcome.clone();
-                return self.link.send(from, ClientMessage::Answered { number, outcome });
+                return self.link.send(from, ClientMessage { number, outcome });
             }
             None => {}
         }
@@ -118,7 +118,7 @@ impl Master {
         if client.calls.len() >= CALLS {
             let message = format!("more than {CALLS} calls are under way; wait for some of them");
             let outcome = Err(self.refusal(Code::FailedPrecondition, message));
-            return self.link.send(from, ClientMessage::Answered { number, outcome });
+            return self.link.send(from, ClientMessage { number, outcome });
         }
         client.calls.insert(number, None);
         self.carry_out(caller, action, context);
@@ -132,7 +132,7 @@ impl Master {
         };
         client.keep(number, outcome.clone());
         if !client.is_away() {
-            self.link.send(peer, ClientMessage::Answered { number, outcome });
+            self.link.send(peer, ClientMessage { number, outcome });
         }
     }
 
@@ -189,7 +189,7 @@ impl Master {
             let open = client.calls.iter().filter(|(_, answer)| answer.is_none());
             for (number, _) in open {
                 let (number, outcome) = (*number, Err(error.clone()));
-                self.link.send(peer, ClientMessage::Answered { number, outcome });
+                self.link.send(peer, ClientMessage { number, outcome });
             }
         }
     }

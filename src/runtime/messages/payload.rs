@@ -116,8 +116,7 @@ impl SessionAction {
 
 impl ClientMessage {
     fn content_size(&self) -> u64 {
-        let Self::Answered { outcome, .. } = self;
-        match outcome {
+        match &self.outcome {
             Ok(SessionAnswer::Fetched(values, times)) => {
                 values.iter().map(tensor_size).sum::<u64>() + times.len() as u64 * NODE_SIZE
             }

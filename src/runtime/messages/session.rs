@@ -134,16 +134,13 @@ pub enum SessionAction {
     Return,
 }
 
-/// A message to a client, from the master that it has called.
+/// A message to a client, from the master that it has called: the call has been carried out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum ClientMessage {
-    /// The call has been carried out, or the error.
-    Answered {
-        /// The call's number.
-        number: u64,
-        /// What came of it.
-        outcome: Result<SessionAnswer>,
-    },
+pub struct ClientMessage {
+    /// The call's number.
+    pub number: u64,
+    /// What came of it.
+    pub outcome: Result<SessionAnswer>,
 }
 
 /// What came of a call.

@@ -185,7 +185,7 @@ fn answers(error: Error) -> [PeerMessage; 5] {
         Ok(SessionAnswer::Done),
         Err(error),
     ];
-    outcomes.map(|outcome| ClientMessage::Answered { number: 9, outcome }.into())
+    outcomes.map(|outcome| ClientMessage { number: 9, outcome }.into())
 }
 
 /// What a client wants of a master.

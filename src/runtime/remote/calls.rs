@@ -206,7 +206,7 @@ impl RemoteMaster {
 
     /// The other master has answered.
     pub(super) fn answered(&mut self, message: ClientMessage, context: &mut Context<Self>) {
-        let ClientMessage::Answered { number, outcome } = message;
+        let ClientMessage { number, outcome } = message;
         (self.has_answered, self.cut_off) = (true, None);
         let Some(call) = self.calls.open.remove(&number) else {
             return self.answered_too_late(number, outcome, context);

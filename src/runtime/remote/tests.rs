@@ -97,7 +97,7 @@ impl Ends {
     /// The server answers a call that it has begun session `number`.
     async fn begun(&self, call: u64, number: u64) {
         let outcome = Ok(SessionAnswer::Created((7, SessionId(number))));
-        self.masters.deliver(SERVER, ClientMessage::Answered { number: call, outcome });
+        self.masters.deliver(SERVER, ClientMessage { number: call, outcome });
         settle().await;
     }
 

@@ -338,7 +338,7 @@ struct Begun(Cell<Option<Scope>>);
 impl Inbox<PeerMessage> for Begun {
     fn deliver(&self, _: PeerId, messages: Messages<PeerMessage>) {
         for message in messages {
-            let PeerMessage::Client(ClientMessage::Answered { outcome, .. }) = message else {
+            let PeerMessage::Client(ClientMessage { outcome, .. }) = message else {
                 continue;
             };
             if let Ok(SessionAnswer::Created(scope)) = outcome {
