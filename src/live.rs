@@ -18,4 +18,4 @@ pub(crate) use dashboard::dashboard;
 pub(crate) use http::{Answer, HttpServer, at as http_address};
 pub(crate) use meter::Meter;
 pub(crate) use metrics::CONTENT_TYPE;
-pub(crate) use snapshot::{Snapshot, Traffic};
+pub(crate) use snapshot::{Snapshot, TaskActivity};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::live;
+use crate::live::TaskActivity;
 use crate::runtime::{Inquiry, PeerMessage, Server, SessionStatus, Traffic};
 use crate::transport::{
     Inbox, Loss, Messages, Obstacle, Payload, PeerId, Quic, Transport, envelope_size,
@@ -134,23 +134,23 @@ impl Network {
     }
 
     /// What a board shows of `server`, which is this task's.
-    pub(super) async fn traffic(&self, server: &Server) -> live::Traffic {
+    pub(super) async fn activity(&self, server: &Server) -> TaskActivity {
         let status = self.status(server).await;
-        let mut traffic = live::Traffic {
+        let mut activity = TaskActivity {
             waiting: status.waiting,
             unreached: status.unreached.into_iter().map(|(task, _)| task).collect(),
             sessions: status.sessions.len() as u64,
             running_steps: status.sessions.iter().map(|session| session.running).sum(),
-            ..live::Traffic::default()
+            ..TaskActivity::default()
         };
         for (peer, (sent, received)) in
             self.by_peer.get().iter().flat_map(|all| all.borrow().clone())
         {
             let name = self.quic.name(peer).to_string();
-            *traffic.sent.entry(name.clone()).or_default() += sent;
-            *traffic.received.entry(name).or_default() += received;
+            *activity.sent.entry(name.clone()).or_default() += sent;
+            *activity.received.entry(name).or_default() += received;
         }
-        traffic
+        activity
     }
 
     /// The transport of the runtime's messages.

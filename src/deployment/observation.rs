@@ -23,8 +23,8 @@ async fn look(network: Weak<Network>, server: Weak<Server>, board: Arc<Board>) {
             let (Some(network), Some(server)) = (network.upgrade(), server.upgrade()) else {
                 return;
             };
-            let traffic = network.traffic(&server).await;
-            board.note(server.task(), traffic);
+            let activity = network.activity(&server).await;
+            board.note(server.task(), activity);
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -5,13 +5,13 @@
 //! shrunk to the fewest faults that still break it, and printed as a value of the scenario's key
 //! `fault`, which replays it.
 
+mod arena;
 mod draw;
 mod judge;
 mod launches;
 mod shrink;
 #[cfg(test)]
 mod tests;
-mod world;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,10 +26,10 @@ use crate::deployment::Folder;
 use crate::report::World;
 use crate::simulation::Fault;
 
+use arena::{Arena, InSimulation};
 pub use judge::{Breach, Promise};
 use judge::{Judge, Verdict};
 pub(crate) use launches::Launches;
-use world::InSimulation;
 
 /// What came of the runs of an experiment under drawn faults.
 #[derive(Clone, Debug, Serialize)]
@@ -130,13 +130,13 @@ impl Experiment {
 
 fn try_runs(
     trials: &[Trial],
-    world: &impl world::World,
+    arena: &impl Arena,
     seeds: u64,
     progress: impl Fn(&ChaosRun, u64) + Sync,
 ) -> Result<ChaosReport, ExperimentError> {
     let mut runs = Vec::new();
     for trial in trials {
-        let Some(judge) = Judge::new(trial, world)? else { break };
+        let Some(judge) = Judge::new(trial, arena)? else { break };
         runs.push(try_all(&judge, seeds, &progress));
     }
     Ok(ChaosReport { runs })
@@ -144,7 +144,7 @@ fn try_runs(
 
 /// Tries all timelines of a run, several at once.
 fn try_all(judge: &Judge<'_>, seeds: u64, progress: &(impl Fn(&ChaosRun, u64) + Sync)) -> ChaosRun {
-    let (own, world) = (&judge.trial().cluster.faults.list, judge.world());
+    let (own, arena) = (&judge.trial().cluster.faults.list, judge.arena());
     let first = u64::from(own.is_empty()); // number 0 is the scenario's own timeline
     let (next, done) = (AtomicU64::new(first), AtomicU64::new(0));
     let all = Mutex::new(ChaosRun { run: judge.trial().name.clone(), ..ChaosRun::default() });
@@ -158,7 +158,7 @@ fn try_all(judge: &Judge<'_>, seeds: u64, progress: &(impl Fn(&ChaosRun, u64) + 
             if number > seeds {
                 return;
             }
-            let seed = number.checked_sub(1).map(|seed| world.first_seed(judge.trial()) + seed);
+            let seed = number.checked_sub(1).map(|seed| arena.first_seed(judge.trial()) + seed);
             let faults = seed.map_or_else(|| own.clone(), |seed| draw::faults(judge, seed));
             let Some(tried) = try_one(judge, seed, &faults) else { return };
             let mut all = all.lock().expect("nothing panics while it holds the tally");
@@ -167,7 +167,7 @@ fn try_all(judge: &Judge<'_>, seeds: u64, progress: &(impl Fn(&ChaosRun, u64) + 
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..world.jobs() {
+        for _ in 0..arena.jobs() {
             scope.spawn(try_some);
         }
     });
@@ -190,7 +190,7 @@ fn try_one(judge: &Judge<'_>, seed: Option<u64>, faults: &[Fault]) -> Option<Tri
         let with = |code| Tried::Failed(format!("{code:?}"));
         return Some(failed.map_or(Tried::ReachedTheEnd, with));
     }
-    let tries = judge.world().repetitions();
+    let tries = judge.arena().repetitions();
     let breaches_of = |faults: &[Fault]| judge.verdict(faults).map_or(Vec::new(), |it| it.breaches);
     let again = (0..tries).filter(|_| !breaches_of(faults).is_empty()).count() as u32;
     let repeats = (tries > 0).then_some(Repeats { again, tries });

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::course::Course;
 use super::links::{Links, Pair};
-use super::snapshot::{Snapshot, Traffic, evaluated};
+use super::snapshot::{Snapshot, TaskActivity, evaluated};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::training::{Evaluation, StepStats};
 
@@ -77,9 +77,9 @@ impl Shown {
         let mut all = BTreeMap::new();
         for (name, task) in &self.tasks {
             let name = name.to_string();
-            let received = task.traffic.received.iter();
+            let received = task.activity.received.iter();
             let received = received.map(|(from, bytes)| ((from.clone(), name.clone()), bytes));
-            let sent = task.traffic.sent.iter();
+            let sent = task.activity.sent.iter();
             let sent = sent.map(|(to, bytes)| ((name.clone(), to.clone()), bytes));
             for (pair, bytes) in received.chain(sent) {
                 let known: &mut u64 = all.entry(pair).or_default();
@@ -130,7 +130,7 @@ impl Board {
             (shown.waited, now) = (waited, then);
             for ((from, to), bytes) in sent {
                 if let Some(task) = shown.tasks.get_mut(&from) {
-                    task.traffic.sent.insert(to.to_string(), bytes);
+                    task.activity.sent.insert(to.to_string(), bytes);
                 }
             }
         }
@@ -159,10 +159,10 @@ impl Board {
         }
     }
 
-    /// Notes the traffic of `task` and who waits there.
-    pub(crate) fn note(&self, task: &TaskName, traffic: Traffic) {
+    /// Notes what `task` does: its traffic, and who waits there.
+    pub(crate) fn note(&self, task: &TaskName, activity: TaskActivity) {
         if let Some(task) = self.shown().tasks.get_mut(task) {
-            task.traffic = traffic;
+            task.activity = activity;
         }
     }
 

@@ -106,9 +106,9 @@ fn of_task(shown: &Shown, name: &TaskName, task: &Snapshot) -> Value {
         "step_seconds": step_seconds,
         "compute_seconds": compute_seconds,
         "computing": compute_seconds.and_then(share).map(|share| share.min(1.0)),
-        "sent": task.traffic.sent.values().sum::<u64>(),
-        "received": task.traffic.received.values().sum::<u64>(),
+        "sent": task.activity.sent.values().sum::<u64>(),
+        "received": task.activity.received.values().sum::<u64>(),
         "waits_for": waits_for,
-        "unreached": task.traffic.unreached,
+        "unreached": task.activity.unreached,
     })
 }

@@ -44,10 +44,10 @@ const METRICS: [Metric; 13] = [
         task.loss().map(|loss| (String::new(), f64::from(loss))).into_iter().collect()
     }),
     ("sent_bytes_total", "counter", "Data sent, by the receiver's job.", false, |task| {
-        by_job(&task.traffic.sent)
+        by_job(&task.activity.sent)
     }),
     ("received_bytes_total", "counter", "Data received, by the sender's job.", false, |task| {
-        by_job(&task.traffic.received)
+        by_job(&task.activity.received)
     }),
     (
         "waiting",
@@ -57,11 +57,11 @@ const METRICS: [Metric; 13] = [
         waiting,
     ),
     ("unreached", "gauge", "Tasks that messages wait for, since they can't be reached.", false, {
-        |task| task.traffic.unreached.iter().map(|peer| (label("peer", peer), 1.0)).collect()
+        |task| task.activity.unreached.iter().map(|peer| (label("peer", peer), 1.0)).collect()
     }),
-    ("sessions", "gauge", "Sessions on the task.", false, |task| one(task.traffic.sessions)),
+    ("sessions", "gauge", "Sessions on the task.", false, |task| one(task.activity.sessions)),
     ("running_steps", "gauge", "Steps of sessions that are under way.", false, |task| {
-        one(task.traffic.running_steps)
+        one(task.activity.running_steps)
     }),
     ("trains", "gauge", "1 for a task that trains.", true, |_| one(1)),
 ];
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::ClusterSpec;
-    use crate::live::{About, Traffic};
+    use crate::live::{About, TaskActivity};
     use crate::training::StepStats;
     use crate::units::Time;
 
@@ -204,14 +204,14 @@ mod tests {
         board.count(&step, 32);
         board.count(&StepStats { applied: false, ..step }, 32);
         let waits = |what: &str| ("master of ps:0".to_owned(), what.to_owned());
-        let traffic = Traffic {
+        let activity = TaskActivity {
             sent: [("worker:0".to_owned(), 1000), ("worker:1".to_owned(), 24)].into(),
             received: [("worker:0".to_owned(), 10)].into(),
             waiting: vec![waits("step 5 of worker:0, ps:0"), waits("step 6 of worker:0")],
             unreached: vec!["worker:0".to_owned()],
-            ..Traffic::default()
+            ..TaskActivity::default()
         };
-        board.note(&TaskName::new("ps", 0), traffic);
+        board.note(&TaskName::new("ps", 0), activity);
         board
     }
 

@@ -45,7 +45,7 @@ pub(crate) struct Snapshot {
     pub(crate) compute_seconds: f64,
     pub(crate) computed: u64,
     /// Its network and its actors, as it last looked.
-    pub(crate) traffic: Traffic,
+    pub(crate) activity: TaskActivity,
 }
 
 /// A measurement on the test split: time \[s\], global step, accuracy.
@@ -58,7 +58,7 @@ pub(super) fn evaluated(evaluation: &Evaluation) -> Evaluated {
 
 /// What a task knows of its network and of its actors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Traffic {
+pub(crate) struct TaskActivity {
     /// The data sent, by the receiver \[bytes\].
     pub(crate) sent: BTreeMap<String, u64>,
     /// The data received, by the sender \[bytes\].
@@ -132,7 +132,7 @@ impl Snapshot {
     /// The number of its actors that wait, by the first task that each waits for.
     pub(super) fn waits_for(&self) -> BTreeMap<Option<TaskName>, u64> {
         let mut by_task = BTreeMap::new();
-        for (_, what) in &self.traffic.waiting {
+        for (_, what) in &self.activity.waiting {
             let mut words = what.split(|c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c)));
             let first = words.find_map(|word| word.parse::<TaskName>().ok());
             *by_task.entry(first).or_default() += 1;

@@ -28,7 +28,7 @@ pub(super) fn faults(judge: &Judge<'_>, seed: u64) -> Vec<Fault> {
     let tasks: Vec<TaskName> = judge.trial().cluster.spec.tasks().collect();
     let length = judge.length().as_secs_f64();
     let mut draws = random::stream(seed, &["chaos"]);
-    let has = |fault: &Fault| judge.world().has(judge.trial(), &fault.kind);
+    let has = |fault: &Fault| judge.arena().has(judge.trial(), &fault.kind);
     let draw = |draws: &mut _| loop {
         let fault = fault(draws, &tasks, length);
         if has(&fault) {

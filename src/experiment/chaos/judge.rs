@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::super::{ExperimentError, Trial};
-use super::world::{Attempt, World};
+use super::arena::{Arena, Attempt};
 use crate::cluster::TaskName;
 use crate::deployment::Folder;
 use crate::runtime::Code;
@@ -83,7 +83,7 @@ pub(super) struct Verdict {
 /// A run, with what it does undisturbed.
 pub(super) struct Judge<'a> {
     trial: &'a Trial,
-    world: &'a dyn World,
+    arena: &'a dyn Arena,
     ended: Time,
     weights: Option<u64>,
     saved: Saved,
@@ -100,9 +100,9 @@ impl<'a> Judge<'a> {
     /// If that fails.
     pub(super) fn new(
         trial: &'a Trial,
-        world: &'a dyn World,
+        arena: &'a dyn Arena,
     ) -> Result<Option<Self>, ExperimentError> {
-        let Some(attempt) = world.train(trial, &[], None) else { return Ok(None) };
+        let Some(attempt) = arena.train(trial, &[], None) else { return Ok(None) };
         let longest = longest_without_a_step(&attempt);
         if let Err(error) = attempt.result
             && !attempt.is_unsaved
@@ -112,15 +112,15 @@ impl<'a> Judge<'a> {
         let saved = Saved::read(attempt.store, false);
         let (ended, weights) = (attempt.ended, attempt.weights);
         let tells = attempt.silent.is_empty();
-        Ok(Some(Self { trial, world, ended, weights, saved, longest, tells }))
+        Ok(Some(Self { trial, arena, ended, weights, saved, longest, tells }))
     }
 
     pub(super) fn trial(&self) -> &'a Trial {
         self.trial
     }
 
-    pub(super) fn world(&self) -> &'a dyn World {
-        self.world
+    pub(super) fn arena(&self) -> &'a dyn Arena {
+        self.arena
     }
 
     /// How long the undisturbed run takes.
@@ -133,7 +133,7 @@ impl<'a> Judge<'a> {
         let timeline = Timeline { faults, trial: self.trial };
         let patient = self.patient(faults);
         let latest = self.latest(&timeline, patient.settings.patience.operation);
-        let attempt = self.world.train(&patient, faults, Some(latest))?;
+        let attempt = self.arena.train(&patient, faults, Some(latest))?;
         let mut breaches = Breaches::default();
         let ended = attempt.ended;
         breaches.unless(ended <= latest, Promise::Ends, || {
@@ -144,7 +144,7 @@ impl<'a> Judge<'a> {
                 format!("{task} logged nothing for {silence:.0?}, and no step was taken")
             });
         }
-        let is_undone = self.world.undoes_steps() || !timeline.has(is_crash);
+        let is_undone = self.arena.undoes_steps() || !timeline.has(is_crash);
         books::check(self.trial, &timeline, &attempt.steps, is_undone, &mut breaches);
         let saved = Saved::read(attempt.store.clone(), timeline.has(is_tear));
         let is_unsaved = timeline.has(is_full_disk) && attempt.is_unsaved;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::super::launch::{Launcher, can_inflict};
 use super::super::{Experiment, ExperimentError, Trial};
-use super::world::{Attempt, World};
+use super::arena::{Arena, Attempt};
 use crate::checkpoint::open_store;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
@@ -68,7 +68,7 @@ impl Watch for Listening {
     }
 }
 
-type Launched = Result<Ended<(Run, Recording)>, ExperimentError>;
+type LaunchOutcome = Result<Ended<(Run, Recording)>, ExperimentError>;
 
 /// Has `trial` judged as a deployed one: two tasks may lose each other when one of them has stood
 /// still for half of what they wait for, since a busy machine adds to that.
@@ -76,7 +76,7 @@ pub(super) fn judged_as_deployed(trial: &mut Trial) {
     trial.cluster.faults.silence = trial.silence.unwrap_or(QuicConfig::SILENCE) / 2;
 }
 
-impl World for Launches<'_> {
+impl Arena for Launches<'_> {
     fn train(&self, trial: &Trial, faults: &[Fault], latest: Option<Time>) -> Option<Attempt> {
         let (clock, mut trial) = (WallClock::new(), trial.clone());
         trial.cluster.faults.list = faults.to_vec();
@@ -125,7 +125,7 @@ impl Launches<'_> {
         folder: &Path,
         (limit, clock): (Time, WallClock),
         silent: &Silent,
-    ) -> Option<Launched> {
+    ) -> Option<LaunchOutcome> {
         let logs = folder.join("logs");
         let prepared = fs::create_dir(&logs)
             .map_err(DeploymentError::writing(logs.display().to_string()))
@@ -177,7 +177,7 @@ fn hang(trial: &Trial, limit: Time) -> ExperimentError {
 }
 
 /// What came of a launch of `trial` that was over `now`, with its files in `folder`.
-fn attempt(launched: Launched, trial: &Trial, folder: Folder, now: Time) -> Attempt {
+fn attempt(launched: LaunchOutcome, trial: &Trial, folder: Folder, now: Time) -> Attempt {
     let mut attempt = match launched {
         Ok(Ended::Done((run, recording))) => {
             let ended = Time::ZERO.after(Duration::from_secs_f64(run.seconds));

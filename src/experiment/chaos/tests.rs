@@ -6,7 +6,7 @@ mod own_values;
 
 use std::time::Duration;
 
-use super::world::Attempt;
+use super::arena::Attempt;
 use super::*;
 use crate::cluster::TaskName;
 use crate::experiment::scenario;
@@ -39,8 +39,8 @@ const SHORT: &str = r#"
 #[test]
 fn a_drawn_timeline_is_written_as_the_scenarios_key_and_repeats_by_its_seed() {
     let trials = Experiment::parse(SHORT).unwrap().trials().unwrap();
-    let world = InSimulation(train);
-    let judge = Judge::new(&trials[0], &world).unwrap().expect("nobody asks to stop");
+    let arena = InSimulation(train);
+    let judge = Judge::new(&trials[0], &arena).unwrap().expect("nobody asks to stop");
     for seed in 0..50 {
         let drawn = draw::faults(&judge, seed);
         assert_eq!(drawn, draw::faults(&judge, seed));
@@ -169,7 +169,7 @@ fn a_vote_that_is_lost_is_found_and_shrunk_to_two_faults() {
     assert_is_found(Bug::LosesVotes, mode, 120, &[Promise::Ends, Promise::Explains]);
 }
 
-/// A world in which a timeline that slows a task ends with other weights, every second time; if
+/// An arena in which a timeline that slows a task ends with other weights, every second time; if
 /// tasks are to be silent, they are under faults, and perhaps undisturbed.
 #[derive(Default)]
 struct Flaky {
@@ -178,7 +178,7 @@ struct Flaky {
     is_always_silent: bool,
 }
 
-impl world::World for Flaky {
+impl Arena for Flaky {
     fn train(&self, _: &Trial, faults: &[Fault], _: Option<Time>) -> Option<Attempt> {
         let is_slow = |fault: &Fault| matches!(fault.kind, FaultKind::SlowTask { .. });
         let count = self.trains.fetch_add(u64::from(!faults.is_empty()), Ordering::Relaxed);
@@ -246,10 +246,10 @@ fn drawn_timelines_find_a_restore_that_lets_an_old_step_go_on() {
 #[test]
 fn a_process_that_waits_in_silence_breaks_a_promise_unless_steps_are_as_long() {
     let trials = Experiment::parse(SHORT).unwrap().trials().unwrap();
-    let broken = |world: &Flaky| {
+    let broken = |arena: &Flaky| {
         let faults = FaultKind::Freeze { task: TaskName::new("ps", 0), lasts: Duration::ZERO };
         let faults = [Fault { at: Trigger::Time(Time::ZERO), kind: faults }];
-        let judge = Judge::new(&trials[0], world).unwrap().expect("nobody asks to stop");
+        let judge = Judge::new(&trials[0], arena).unwrap().expect("nobody asks to stop");
         judge.verdict(&faults).expect("nobody asks to stop").breaches
     };
     assert_eq!(broken(&Flaky::default()), []);

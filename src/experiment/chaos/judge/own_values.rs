@@ -1,7 +1,7 @@
 //! The own values of workers that began anew: whether that is what a promise leaves out, so that
 //! the weights may differ.
 
-use super::super::world::Attempt;
+use super::super::arena::Attempt;
 use super::saved::Saved;
 use super::{Breaches, Promise, Timeline};
 use crate::training::Restore;

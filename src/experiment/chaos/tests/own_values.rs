@@ -1,8 +1,8 @@
 //! A training may end with other weights where a worker's own values began anew, and only there.
 
 use crate::experiment::chaos::InSimulation;
+use crate::experiment::chaos::arena::{Arena, Attempt};
 use crate::experiment::chaos::judge::{Breach, Judge, Promise};
-use crate::experiment::chaos::world::{Attempt, World};
 use crate::experiment::{Experiment, Trial};
 use crate::planted::{self, Bug};
 use crate::simulation::{Fault, FaultKind};
@@ -19,9 +19,9 @@ const BEFORE_THE_ANSWER: &str = r#"
 const WHOLE: &str = r#"[{ at = "250ms", crash = "ps:0", restart_after = "20ms" }]"#;
 
 /// The simulated world, of which a report does not say whose own values began anew.
-struct Concealing<W>(W);
+struct Concealing<A>(A);
 
-impl<W: World> World for Concealing<W> {
+impl<A: Arena> Arena for Concealing<A> {
     fn train(&self, trial: &Trial, faults: &[Fault], latest: Option<Time>) -> Option<Attempt> {
         let attempt = self.0.train(trial, faults, latest)?;
         Some(Attempt { begun_anew: Vec::new(), ..attempt })
@@ -55,11 +55,11 @@ fn trial(faults: &str) -> Trial {
     experiment.trials().unwrap().remove(0)
 }
 
-/// What `trial` breaks in `world`, and the workers that began anew in it.
-fn judged(trial: &Trial, world: &impl World) -> (Vec<Breach>, Vec<String>) {
+/// What `trial` breaks in `arena`, and the workers that began anew in it.
+fn judged(trial: &Trial, arena: &impl Arena) -> (Vec<Breach>, Vec<String>) {
     let faults = &trial.cluster.faults.list;
-    let judge = Judge::new(trial, world).unwrap().expect("nobody asks to stop");
-    let attempt = world.train(trial, faults, None).expect("nobody asks to stop");
+    let judge = Judge::new(trial, arena).unwrap().expect("nobody asks to stop");
+    let attempt = arena.train(trial, faults, None).expect("nobody asks to stop");
     assert!(!attempt.restored.is_empty(), "the training has gone back to a checkpoint");
     let anew = attempt.begun_anew.iter().map(|begun| begun.worker.to_string());
     let verdict = judge.verdict(faults).expect("nobody asks to stop");

@@ -14,7 +14,7 @@ use crate::training::{BegunAnew, Recording, Restore, StepStats};
 use crate::units::Time;
 
 /// A place to try timelines in.
-pub(super) trait World: Sync {
+pub(super) trait Arena: Sync {
     /// Trains `trial` under `faults`. It ends a training that still takes steps soon after
     /// `latest`. None if the user has asked to stop.
     fn train(&self, trial: &Trial, faults: &[Fault], latest: Option<Time>) -> Option<Attempt>;
@@ -99,7 +99,7 @@ impl Attempt {
 /// The simulated world.
 pub(super) struct InSimulation<T>(pub(super) T);
 
-impl<T: Trainer> World for InSimulation<T> {
+impl<T: Trainer> Arena for InSimulation<T> {
     fn train(&self, trial: &Trial, faults: &[Fault], latest: Option<Time>) -> Option<Attempt> {
         let (store, mut trial) = (Memory::default(), trial.clone());
         if let Some(latest) = latest {
