@@ -12,6 +12,7 @@
 
 mod ask;
 mod busy_poll;
+mod certificates;
 mod client;
 mod control;
 mod error;
@@ -32,6 +33,7 @@ mod task;
 
 pub use ask::{Question, ask};
 pub(crate) use busy_poll::block_on;
+pub use certificates::Certificates;
 pub use client::{Client, run_client};
 pub(crate) use control::{Control, Event, Part};
 pub use error::DeploymentError;
@@ -51,6 +53,5 @@ pub use role::{RoleFlags, find_role, require_role};
 pub(crate) use seat::session_master;
 pub use seat::{Proof, Seat};
 pub use serve::serve;
-pub use server::Certificates;
 pub use stop::StopRequest;
 pub use task::{Member, TaskOutcome, run};

@@ -25,7 +25,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// What of them is said to another task.
+    /// The part of the options that is sent to another task.
     pub(crate) fn placing(&self) -> Placing {
         Placing {
             device_filters: self.device_filters.iter().map(ToString::to_string).collect(),

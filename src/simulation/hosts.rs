@@ -40,8 +40,8 @@ pub struct MessageThread {
     pub operation: Duration,
     /// The cost of giving kernels to the cores and hearing of their end, half of it each.
     pub hand_over: Duration,
-    /// Whether the thread sends once it has nothing else to do of what has come up, and small
-    /// envelopes that then wait for the same task as one, as a deployed thread does.
+    /// Whether the thread handles all that has arrived before it sends, and then sends waiting
+    /// small envelopes to one task as one.
     pub gathers: bool,
     /// The threads that carry large envelopes in its place.
     pub lanes: Option<Lanes>,

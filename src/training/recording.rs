@@ -59,7 +59,7 @@ pub struct Recording {
     pub evaluations: Vec<Evaluation>,
     /// The checkpoints that could not be written, in order.
     pub failed_checkpoints: Vec<FailedCheckpoint>,
-    /// The number of the first of them that were in the news already.
+    /// How many of them earlier news has told.
     told_failures: usize,
     /// Whether the task came when the training had ended.
     pub(crate) is_after_the_end: bool,

@@ -17,7 +17,7 @@ use crate::runtime::error::Result;
 
 use super::{OperationTime, Origin, Scope, SentOperation, Values};
 
-/// What decides, of the options of a session, which devices its operations are placed on.
+/// The session options that affect placement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placing {
     /// As in [`SessionOptions`](crate::runtime::SessionOptions), each as it is written.

@@ -33,9 +33,9 @@ pub(super) struct Joins {
     /// The other tasks that have registered something here, and the clients of this task's master,
     /// as far as they are not lost.
     users: BTreeSet<PeerId>,
-    /// Whether there has ever been one.
+    /// Whether any task or client has ever used this one.
     had_users: bool,
-    /// When each worker was lost, or asked to stop, that has been.
+    /// By worker that was lost or asked to stop: when.
     lost: BTreeMap<u32, Time>,
     /// The time since which the task waits for nothing but that somebody comes back, and the next
     /// look at it.
@@ -43,7 +43,8 @@ pub(super) struct Joins {
 }
 
 impl Joins {
-    /// The task or client `user` has begun to use this task; it runs `worker`, if one.
+    /// The task or client `user` has begun to use this task; `worker` is the one that it runs, if
+    /// any.
     pub(super) fn has_come(&mut self, user: PeerId, worker: Option<u32>) {
         if let Some(worker) = worker {
             self.lost.remove(&worker);

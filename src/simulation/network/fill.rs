@@ -9,11 +9,10 @@
 //! back, with all other rates fixed. If a neighbouring link then contradicts the result
 //! ([`Flows::spread`]), it joins the region and the filling is repeated.
 //!
-//! A card can have thousands of flows, so what is known of all of them is not asked of each: who
-//! holds none that is fixed has its whole capacity to give, only flows that change their bottleneck
-//! are moved, and the load of a link is summed only where it could be full: where it would be, were
-//! all of its flows as fast as the fastest. Where the level of a link affects no other, none of its
-//! flows is looked at ([`free`]).
+//! Three shortcuts: a link without fixed flows has all its capacity to give; only flows that change
+//! bottleneck move; a load is summed only if the link could be full (all its flows at the fastest
+//! one's rate). Where the level of a link affects no other, none of its flows is looked at
+//! ([`free`]).
 
 mod free;
 

@@ -51,8 +51,7 @@ impl Task {
         clock.sleep_until(clock.now().after(pause)).await;
     }
 
-    /// The time limit of a wait that should end by itself. None in a simulation, which notices a
-    /// stall without one.
+    /// `limit`, or none where the clock detects stalls: a simulation without faults.
     pub(in crate::training) fn limit(&self, limit: Duration) -> Option<Duration> {
         (!self.inner.parts.clock.sees_stalls()).then_some(limit)
     }
