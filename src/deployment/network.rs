@@ -194,7 +194,7 @@ impl Network {
             devices: server.devices().map(|device| device.to_string()).collect(),
             cluster: cluster.collect(),
             replicas: replicas.collect(),
-            is_training_over: server.is_training_over(),
+            is_training_over: server.training().is_over(),
             bytes_sent: self.sent.get().total,
             serves_sessions: server.serves_sessions(),
             sessions,

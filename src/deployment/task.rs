@@ -175,7 +175,7 @@ fn ended_by(peer: &TaskName, task: &TaskName) -> ExitCode {
 
 /// Passes the end of the training on to tasks that the chief may not know.
 async fn pass_on_the_end(server: Rc<Server>) {
-    server.training_is_over().await;
+    server.training().ended().await;
     server.broadcast(&ParameterServerMessage::TrainingOver);
 }
 

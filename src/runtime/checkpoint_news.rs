@@ -77,17 +77,18 @@ impl CheckpointNews {
         self.came.notify_waiters();
     }
 
-    pub(super) fn watched(&self) -> Watched {
+    /// How this task's watch over the chief's checkpoints stands.
+    pub(crate) fn watched(&self) -> Watched {
         self.watched.get()
     }
 
-    /// The number of times that there was news.
-    pub(super) fn count(&self) -> u64 {
+    /// The number of times that there was news of checkpoints, or of the end of the training.
+    pub(crate) fn count(&self) -> u64 {
         self.count.get()
     }
 
     /// Waits until there is more news than `seen`.
-    pub(super) async fn after(&self, seen: u64) {
+    pub(crate) async fn after(&self, seen: u64) {
         while self.count.get() == seen {
             self.came.notified().await;
         }

@@ -40,7 +40,7 @@ pub(crate) struct TrainingState {
     /// What this task has said about the end of the training.
     parting: RefCell<Vec<Parting>>,
     /// Who is told of checkpoints, and what this task has heard of them.
-    pub(super) news: CheckpointNews,
+    pub(crate) news: CheckpointNews,
 }
 
 /// A message about the end of the training, which is sent again to a peer that was lost since.
@@ -62,14 +62,19 @@ impl TrainingState {
     }
 
     /// Begins to train: announcements of an earlier end no longer hold.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.parting.borrow_mut().clear();
         self.chief_left.set(None);
         self.is_over.set(false);
     }
 
+    /// Whether the chief has announced the end of the training.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.get()
+    }
+
     /// Waits until the chief has announced the end of the training.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         while !self.is_over.get() {
             self.end.notified().await;
         }
@@ -81,7 +86,8 @@ impl TrainingState {
         self.news.come();
     }
 
-    pub(super) fn is_stop_requested(&self) -> bool {
+    /// Whether this task is to take no more steps.
+    pub(crate) fn is_stop_requested(&self) -> bool {
         self.stop_requested.get()
     }
 
@@ -91,12 +97,12 @@ impl TrainingState {
     }
 
     /// Why worker 0 takes no more steps, if it has said so.
-    pub(super) fn chief_left(&self) -> Option<Leaving> {
+    pub(crate) fn chief_left(&self) -> Option<Leaving> {
         self.chief_left.get()
     }
 
     /// The number of times that the task's variables have been cleared.
-    pub(super) fn resets(&self) -> u64 {
+    pub(crate) fn resets(&self) -> u64 {
         self.resets.get()
     }
 

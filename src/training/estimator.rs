@@ -130,10 +130,10 @@ struct Training {
 
 impl Training {
     async fn run(&mut self, task: &Task, session: &mut MonitoredSession) -> Result<()> {
-        let mut seen = task.server().news();
+        let mut seen = task.server().training().news.count();
         while !session.should_stop() {
             self.step(task, session).await?;
-            let news = task.server().news();
+            let news = task.server().training().news.count();
             if let Some(evaluator) = self.evaluator.as_mut().filter(|_| news != seen)
                 && evaluator.is_due()
             {

@@ -96,7 +96,7 @@ impl Evaluator {
         }
         self.pause_until(self.task.now().after(self.spec.start_delay)).await;
         loop {
-            let (seen, is_over) = (self.task.server().news(), self.is_over());
+            let (seen, is_over) = (self.task.server().training().news.count(), self.is_over());
             if !self.is_stopped() {
                 self.look().await?;
             }
@@ -110,7 +110,7 @@ impl Evaluator {
                 None => self.pause_until(self.task.now().after(LOOK_AGAIN)).await,
             }
         }
-        self.task.begin_training(); // what ended is not the end of another training
+        self.task.server().training().begin(); // what ended is not the end of another training
         match self.last {
             None if !self.is_stopped() => {
                 let message = "the training has ended, and there is no whole checkpoint of it that \
@@ -125,7 +125,7 @@ impl Evaluator {
     /// unless it ended the training because a parameter server was asked to.
     fn is_over(&self) -> bool {
         let is_stopping = || self.task.server().stopping().is_some();
-        let has_chief_ended_it = match self.task.chief_left() {
+        let has_chief_ended_it = match self.task.server().training().chief_left() {
             Some(Leaving::Done) => true,
             Some(Leaving::Stopped) => is_stopping(),
             None => false,
@@ -134,7 +134,7 @@ impl Evaluator {
     }
 
     fn is_stopped(&self) -> bool {
-        self.task.server().is_stop_requested()
+        self.task.server().training().is_stop_requested()
     }
 
     /// Whether an evaluator that nobody tells of the end is done.
@@ -146,18 +146,19 @@ impl Evaluator {
     /// Waits until `time`, or until the training is over.
     async fn pause_until(&self, time: Time) {
         loop {
-            let (left, seen) = (time.since(self.task.now()), self.task.server().news());
+            let (left, seen) =
+                (time.since(self.task.now()), self.task.server().training().news.count());
             if left.is_zero() || self.is_over() {
                 return;
             }
-            self.task.within(Some(left), self.task.server().news_after(seen)).await;
+            self.task.within(Some(left), self.task.server().training().news.after(seen)).await;
         }
     }
 
     /// Waits until there is more news than `seen`. A chief that is lost is asked again.
     async fn wait_for_news(&self, seen: u64, chief: &TaskName) -> Result<()> {
         let (server, patience) = (self.task.server(), self.task.patience());
-        let limit = match server.watched() {
+        let limit = match server.training().news.watched() {
             Watched::Answered => None,
             Watched::Asked => self.task.limit(patience.first),
             Watched::Lost => {
@@ -165,7 +166,7 @@ impl Evaluator {
                 Some(patience.recovery)
             }
         };
-        let Some(()) = self.task.within(limit, server.news_after(seen)).await else {
+        let Some(()) = self.task.within(limit, server.training().news.after(seen)).await else {
             let message = format!(
                 "{chief}, the chief, whose checkpoints are measured, is gone for {:.0?}; start \
                  both again",

@@ -58,7 +58,7 @@ async fn misplaced(task: &Task, graph: &Graph) -> Error {
         let own = task.name();
         tracing::warn!("{own} waits until the chief, {chief}, gives the variables their values");
     }
-    let of_chief = task.places_of(&chief).await;
+    let of_chief = task.server().places_of(&chief).await;
     match difference(&places(graph, task.name()), &of_chief, &chief) {
         Some(error) => error.on(task.name()),
         None => std::future::pending().await,

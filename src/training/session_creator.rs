@@ -96,7 +96,7 @@ impl SessionCreator {
         if !self.task.is_chief() {
             return self.wait(session).await;
         }
-        self.task.publish_places(places(&self.graph, self.task.name()));
+        self.task.server().publish_places(places(&self.graph, self.task.name()));
         self.prepare(session).await
     }
 
@@ -333,7 +333,7 @@ impl SessionCreator {
         self.scaffold.initialize_own(&session).await?;
         self.scaffold.set_mirrors(&session).await?;
         self.renew_timeout(&session);
-        let resets = self.task.resets();
+        let resets = self.task.server().training().resets();
         let was_reset = self.resets.replace(resets) != resets;
         Ok(Created {
             session,
@@ -344,7 +344,7 @@ impl SessionCreator {
 
     /// Whether the variables were cleared since the last session was made.
     pub(super) fn was_reset(&self) -> bool {
-        self.resets.get() != self.task.resets()
+        self.resets.get() != self.task.server().training().resets()
     }
 
     async fn latest(&self) -> Result<Option<Restored>> {

@@ -104,9 +104,9 @@ fn who_was_told_that_a_worker_leaves_is_told_that_it_is_back() {
             server.actors.deliver(WORKER, vec![left.into()]);
         }
         settle().await;
-        assert_eq!(worker.chief_left(), Some(Leaving::Done));
+        assert_eq!(worker.training().chief_left(), Some(Leaving::Done));
         hear(ps, register(1)).await;
-        assert_eq!(worker.chief_left(), None);
+        assert_eq!(worker.training().chief_left(), None);
         hear(worker, ParameterServerMessage::Leave { worker: 1, why: Leaving::Done }).await;
         let soon = Duration::from_millis(50);
         let joined = tokio::time::timeout(soon, worker.join(2, Patience::default())).await;
@@ -171,11 +171,11 @@ fn what_the_chief_sent_last_does_not_hide_that_it_is_lost_from_who_watches_its_c
         let evaluator = &servers[0];
         evaluator.watch_checkpoints(servers[1].task());
         settle().await;
-        assert_eq!(evaluator.watched(), Watched::Answered);
+        assert_eq!(evaluator.training().news.watched(), Watched::Answered);
         evaluator.actors.deliver(WORKER, vec![ParameterServerMessage::CheckpointSaved.into()]);
         evaluator.actors.lost(WORKER, Loss::Stopped);
         settle().await;
-        assert_eq!(evaluator.watched(), Watched::Lost);
+        assert_eq!(evaluator.training().news.watched(), Watched::Lost);
     });
 }
 

@@ -5,29 +5,27 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
-use crate::sync::Leaving;
 use crate::transport::PeerId;
 
-use crate::runtime::checkpoint_news::Watched;
 use crate::runtime::mail::{MasterMail, ParameterServerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{ParameterServerMessage, Places};
-use crate::runtime::training_state::Parting;
+use crate::runtime::training_state::{Parting, TrainingState};
 
 use super::Server;
 
 impl Server {
+    /// What the task knows of its training.
+    pub(crate) fn training(&self) -> &TrainingState {
+        &self.actors.training
+    }
+
     /// Tells the parameter server which cluster trains, so that it knows which worker a lost task
     /// was. Why not a list of the workers: each of N tasks would hold N.
     pub(crate) fn know_cluster(&self) {
         let cluster = &self.def.cluster;
         self.actors.training.chief.set(cluster.workers().find_map(|task| self.link.resolve(&task)));
         tell(&self.actors.parameter_server, ParameterServerMail::Cluster(cluster.clone()));
-    }
-
-    /// Whether the chief has said that the training is over.
-    pub(crate) fn is_training_over(&self) -> bool {
-        self.actors.training.is_over.get()
     }
 
     /// Ends this task's training after the step that is under way; the other tasks go on. If this
@@ -45,17 +43,7 @@ impl Server {
     /// The other task that was asked to stop and ends the training by that, if there is one.
     pub(crate) fn stopping(&self) -> Option<TaskName> {
         let peer = self.actors.training.stopping().filter(|peer| *peer != self.link.local())?;
-        Some(self.link.name(peer)).filter(|_| !self.is_training_over())
-    }
-
-    /// Whether [`Server::request_stop`] was called.
-    pub(crate) fn is_stop_requested(&self) -> bool {
-        self.actors.training.is_stop_requested()
-    }
-
-    /// Waits until the chief has said that the training is over.
-    pub(crate) async fn training_is_over(&self) {
-        self.actors.training.ended().await;
+        Some(self.link.name(peer)).filter(|_| !self.training().is_over())
     }
 
     /// Whether this task has been connected to any other task.
@@ -75,21 +63,6 @@ impl Server {
     /// The longest time for which this task's process has stood still.
     pub(crate) fn longest_standstill(&self) -> Duration {
         self.standstill.get()
-    }
-
-    /// Why the chief has left the training, if it has.
-    pub(crate) fn chief_left(&self) -> Option<Leaving> {
-        self.actors.training.chief_left()
-    }
-
-    /// The number of times that variables of the task have been cleared.
-    pub(crate) fn resets(&self) -> u64 {
-        self.actors.training.resets()
-    }
-
-    /// Begins to train: announcements of an earlier end no longer hold.
-    pub(crate) fn begin_training(&self) {
-        self.actors.training.begin();
     }
 
     /// Tells all tasks `message`, which is about the end of the training, and keeps it for those
@@ -156,20 +129,5 @@ impl Server {
             self.link.send(watcher, ParameterServerMessage::CheckpointSaved);
         }
         self.link.flush();
-    }
-
-    /// How this task's watch over the chief's checkpoints stands.
-    pub(crate) fn watched(&self) -> Watched {
-        self.actors.training.news.watched()
-    }
-
-    /// The number of times that there was news of checkpoints, or of the end of the training.
-    pub(crate) fn news(&self) -> u64 {
-        self.actors.training.news.count()
-    }
-
-    /// Waits until there is more news than `seen`.
-    pub(crate) async fn news_after(&self, seen: u64) {
-        self.actors.training.news.after(seen).await;
     }
 }

@@ -235,7 +235,7 @@ impl Builder {
             options: self.session,
             checkpoints,
             max_wait: self.max_wait,
-            resets: Cell::new(task.resets()),
+            resets: Cell::new(task.server().training().resets()),
         };
         let mut tries = Tries::default();
         let Created { session, global_step, restored } =
@@ -272,7 +272,7 @@ impl Builder {
 
     /// Tells the server, and as the chief the recorder, that a training begins.
     fn begin_training(&self) -> Result<()> {
-        self.task.begin_training();
+        self.task.server().training().begin();
         if self.task.is_chief() {
             let variables = self.graph.trainable_variables();
             let sizes = variables.iter().map(|variable| variable.spec().shape.elements() as u64);

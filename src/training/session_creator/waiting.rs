@@ -32,7 +32,7 @@ impl SessionCreator {
     pub(super) async fn wait_again(&self, session: &Session, what: &str) -> Result<()> {
         let chief = self.task.chief();
         loop {
-            if self.task.chief_left() == Some(Leaving::Done) {
+            if self.task.server().training().chief_left() == Some(Leaving::Done) {
                 let message = format!(
                     "{what}, and the chief, which would give it one, has ended the training"
                 );
@@ -43,7 +43,12 @@ impl SessionCreator {
                 Err(error) if error.code != Code::DeadlineExceeded => return Err(error),
                 Err(_) => {}
             }
-            if self.task.within(Some(ANSWERS_WITHIN), self.task.places_of(&chief)).await.is_none() {
+            if self
+                .task
+                .within(Some(ANSWERS_WITHIN), self.task.server().places_of(&chief))
+                .await
+                .is_none()
+            {
                 let message = format!(
                     "the chief, {chief}, has not given the variables their values again, and does \
                      not answer"

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Task;
-use crate::cluster::TaskName;
 use crate::graph::Replica;
-use crate::runtime::{ParameterServerMessage, Places, Result};
+use crate::runtime::{ParameterServerMessage, Result};
 use crate::sync::{Departed, Leaving};
 use crate::training::record::Evaluation;
 
@@ -34,26 +33,6 @@ impl Task {
         self.inner.replica.is_some_and(|replica| replica.mode.needs().is_barrier())
     }
 
-    /// Why the chief has left the training, if it has.
-    pub(in crate::training) fn chief_left(&self) -> Option<Leaving> {
-        self.inner.parts.server.chief_left()
-    }
-
-    /// Tells the workers that ask for it where this task's graph has the shared variables.
-    pub(in crate::training) fn publish_places(&self, places: Places) {
-        self.inner.parts.server.publish_places(places);
-    }
-
-    /// Where the graph of `chief` has the shared variables, once it is built.
-    pub(in crate::training) async fn places_of(&self, chief: &TaskName) -> Places {
-        self.inner.parts.server.places_of(chief).await
-    }
-
-    /// The number of times that the variables of this task have been cleared.
-    pub(in crate::training) fn resets(&self) -> u64 {
-        self.inner.parts.server.resets()
-    }
-
     /// The work of a parameter server and of a helper: serves until every worker has left the
     /// training.
     ///
@@ -77,22 +56,18 @@ impl Task {
 
     /// Whether the training is over, for all or for this task.
     pub(in crate::training) fn is_training_over(&self) -> bool {
-        self.is_asked_to_stop() || self.inner.parts.server.is_training_over()
+        self.is_asked_to_stop() || self.inner.parts.server.training().is_over()
     }
 
     /// Whether this task, or a parameter server, is to stop before the training's end.
     pub(in crate::training) fn is_asked_to_stop(&self) -> bool {
         let server = &self.inner.parts.server;
-        server.is_stop_requested() || server.stopping().is_some()
-    }
-
-    pub(in crate::training) fn begin_training(&self) {
-        self.inner.parts.server.begin_training();
+        server.training().is_stop_requested() || server.stopping().is_some()
     }
 
     /// Why this task would take no more steps now, if its session `has_ended` or not.
     pub(in crate::training) fn leaving(&self, has_ended: bool) -> Leaving {
-        let is_over = has_ended || self.inner.parts.server.is_training_over();
+        let is_over = has_ended || self.inner.parts.server.training().is_over();
         if is_over || !self.is_asked_to_stop() { Leaving::Done } else { Leaving::Stopped }
     }
 
