@@ -1,6 +1,8 @@
 //! Files of events, which TensorBoard shows: records of TFRecord, each an `Event` of `event.proto`.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use prost::Message;
 
@@ -79,6 +81,25 @@ impl<W: Write> EventWriter<W> {
 /// The name of an event file that `whom` began at `seconds`.
 pub(crate) fn file_name(seconds: u64, whom: &str) -> String {
     format!("events.out.tfevents.{seconds:010}.{whom}")
+}
+
+/// Creates an event file in `folder` that did not exist. If `name` is taken, such as by another life
+/// of a task in the same second, the new one is numbered.
+///
+/// # Errors
+/// If it can't be created.
+pub(crate) fn create_new(folder: &Path, name: &str) -> io::Result<(File, PathBuf)> {
+    let mut path = folder.join(name);
+    for number in 1.. {
+        match File::create_new(&path) {
+            Ok(file) => return Ok((file, path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                path = folder.join(format!("{name}.{number}"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    unreachable!("a folder has fewer files than there are numbers")
 }
 
 /// Frames `data` as a record: length, checksum of the length, data, checksum of the data; all

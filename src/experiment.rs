@@ -50,6 +50,7 @@ use aims::{aims, common_target};
 pub(crate) use compare::Prediction;
 pub use error::ExperimentError;
 pub use files::Files;
+pub(crate) use files::ReportFolder;
 pub(crate) use files::timeline_file;
 pub(crate) use launch::Launcher;
 pub(crate) use observed::Observed;

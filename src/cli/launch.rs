@@ -12,6 +12,7 @@ use super::live::Live;
 use super::output::{Out, command, digests, exit_code};
 use super::progress::Progress;
 use crate::checkpoint::{Retention, Saver, open_store};
+use crate::clock::{Clock, WallClock};
 use crate::deployment::{Ended, ExitCode, Folder, StopRequest, Stopped, Tuning, folder};
 use crate::experiment::calibration::Machine;
 use crate::experiment::{
@@ -147,7 +148,7 @@ where
         let (repeats, format) = (args.repeat.get(), args.format.format());
         let mut report = experiment.report(trials, World::Deployment)?;
         (report.command, report.model) = (command(), self.model.clone());
-        let mut out = Out::create(args.out.as_deref())?;
+        let mut out = Out::beside_earlier(args.out.as_deref(), WallClock::new().date())?;
         let all = trials.len() * repeats as usize;
         let logs = Logs::new(args.out.clone())?;
         let mut differing = None;

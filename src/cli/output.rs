@@ -1,14 +1,14 @@
 //! Writes results: a report's files, and the comparison on stdout.
 
 use std::io::{self, Write};
-
 use std::path::Path;
+use std::time::Duration;
 
 use super::args::{Format, ScenarioArgs};
 use super::failure::Failure;
 use super::stdout::stdout;
 use crate::deployment::ExitCode;
-use crate::experiment::{Files, Trial};
+use crate::experiment::{Files, ReportFolder, Trial};
 use crate::report::{End, Report, Run, SkippedFault, json, summary, table};
 use crate::say::say;
 use crate::training::Recording;
@@ -16,26 +16,63 @@ use crate::training::Recording;
 /// The files of a report, if the user wants them. What can't be written loses no result: the table
 /// is printed even so, and the failure is told after it.
 pub(super) struct Out {
+    /// The folder of a deployment, and the date when that began, until its first run is over.
+    folder: Option<(ReportFolder, Duration)>,
     files: Option<Files>,
     failure: Option<Failure>,
 }
 
 impl Out {
+    /// Files that take the place of those of an earlier report.
     pub(super) fn create(directory: Option<&Path>) -> Result<Self, Failure> {
-        let create = |directory: &Path| {
-            Files::create(directory).map_err(Failure::writing(directory.display().to_string()))
-        };
-        Ok(Self { files: directory.map(create).transpose()?, failure: None })
+        let files = directory.map(|directory| to_write(directory, Files::create(directory)));
+        Ok(Self { folder: None, files: files.transpose()?, failure: None })
     }
 
-    /// Appends the last run of `report`, which is `trial`'s.
+    /// Files of a deployment that began at the date `began`. Those of an earlier report are set
+    /// aside as soon as a run is over: they may be of the part of the training before.
+    pub(super) fn beside_earlier(
+        directory: Option<&Path>,
+        began: Duration,
+    ) -> Result<Self, Failure> {
+        let lock = |directory: &Path| to_write(directory, ReportFolder::lock(directory));
+        let folder = directory.map(lock).transpose()?;
+        Ok(Self { folder: folder.map(|folder| (folder, began)), files: None, failure: None })
+    }
+
+    /// Appends the last run of `report`, which is `trial`'s. A deployed one that had nothing to do
+    /// leaves the folder as it is.
     pub(super) fn append(&mut self, report: &Report, trial: &Trial, recording: &Recording) {
+        if let Some((folder, began)) = self.folder.take() {
+            if report.runs.last().is_some_and(Run::had_nothing_to_do) {
+                self.folder = Some((folder, began));
+                return;
+            }
+            self.begin(folder, began);
+        }
         let Some(files) = &mut self.files else { return };
         if let Err(error) = files.append(report, trial, recording) {
             let what =
                 format!("the files of run `{}` in {}", trial.name, files.directory().display());
             tracing::error!(%error, "{what} can't be written");
             self.failure.get_or_insert(Failure::Write { what, error });
+        }
+    }
+
+    /// Begins the files of a deployment in `folder`.
+    fn begin(&mut self, folder: ReportFolder, began: Duration) {
+        let what = folder.directory().display().to_string();
+        match Files::beside_earlier(folder, began) {
+            Ok((files, aside)) => {
+                if let Some(aside) = aside {
+                    let aside = aside.display();
+                    say!("{what} had the results of an earlier run: they are in {aside} now");
+                }
+                self.files = Some(files);
+            }
+            Err(error) => {
+                self.failure.get_or_insert(Failure::Write { what, error });
+            }
         }
     }
 
@@ -110,6 +147,11 @@ impl Out {
     }
 }
 
+/// What a report is written with in `directory`, or the failure to do so.
+fn to_write<T>(directory: &Path, made: io::Result<T>) -> Result<T, Failure> {
+    made.map_err(Failure::writing(directory.display().to_string()))
+}
+
 /// How many of `all` runs are over.
 fn so_far(report: &Report, all: usize) -> String {
     let (over, runs) = (report.runs.len(), if all == 1 { "run is" } else { "runs are" });
@@ -141,9 +183,9 @@ fn notes(report: &Report) -> Vec<String> {
         if has_digests {
             notes.push(format!("{name}: {}", digests(run)));
         }
-        notes.extend(run.resumed_from.map(|step| match run.gradients.computed {
-            0 => format!("{name}: nothing was left to do: step {step} is saved"),
-            _ => {
+        notes.extend(run.resumed_from.map(|step| match run.had_nothing_to_do() {
+            true => format!("{name}: nothing was left to do: step {step} is saved"),
+            false => {
                 format!("{name}: went on from the checkpoint of step {step} of an earlier training")
             }
         }));

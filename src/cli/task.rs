@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::args::TaskArgs;
 use super::failure::Failure;
@@ -78,6 +79,8 @@ struct Assignment<'a> {
     quiet: bool,
     trial: &'a Trial,
     task: TaskName,
+    /// The date when this process began.
+    began: Duration,
     /// The connection to the launcher, if there is one.
     control: Option<Control>,
     /// Whether this process reports the result.
@@ -111,6 +114,7 @@ impl<'a> Assignment<'a> {
             quiet,
             trial,
             task: seat.task().clone(),
+            began: WallClock::new().date(),
             reports: has_results && control.is_none(), // a launcher does it for its tasks
             is_measured_elsewhere: seat.cluster().evaluator().is_some() && seat.is_chief(),
             control,
@@ -126,6 +130,9 @@ impl<'a> Assignment<'a> {
         empty: Report,
         trainer: &impl Trainer,
     ) -> Result<ExitCode, Failure> {
+        if self.reports {
+            drop(self.out()?); // a place that can't be written is told before the training
+        }
         let launcher = self.control.as_ref().map(Control::stream).transpose()?;
         let stop = StopRequest::listen(launcher)?;
         let instruments = self.prepare(&seat)?;
@@ -240,7 +247,7 @@ impl<'a> Assignment<'a> {
         let code = if recording.is_after_the_end {
             ExitCode::Done
         } else if self.reports && has_begun {
-            report(self.args, self.trial, empty, recording, observed)?
+            self.report(empty, recording, observed)?
         } else if is_unsaved {
             ExitCode::Unwritable
         } else {
@@ -251,6 +258,33 @@ impl<'a> Assignment<'a> {
         }
         // A stop that loses steps is not one in good order.
         Ok(stopped.filter(|_| !is_unsaved).unwrap_or(code))
+    }
+
+    /// Writes and prints the report of this task: the chief has the training's, an evaluator its
+    /// measurements.
+    fn report(
+        &self,
+        mut report: Report,
+        recording: &Recording,
+        observed: &Observed,
+    ) -> Result<ExitCode, Failure> {
+        let (args, trial) = (self.args, self.trial);
+        let result = trial.summarise(recording, observed, observed.ended.since(Time::ZERO));
+        report.add(result, 1);
+        report.of_task = observed.only_task().filter(|_| trial.cluster.spec.tasks().count() > 1);
+        let (mut out, failure) = match self.out() {
+            Ok(out) => (out, None),
+            Err(failure) => (Out::create(None)?, Some(failure)), // the table is printed even so
+        };
+        out.append(&report, trial, recording);
+        out.print(args.format.format(), &report)?;
+        failure.map_or_else(|| Ok(exit_code(&report.runs)), Err)
+    }
+
+    /// The files of the report. Their folder is locked until this is dropped: not while the task
+    /// runs, since the chief and an evaluator may have the same one.
+    fn out(&self) -> Result<Out, Failure> {
+        Out::beside_earlier(self.args.out.as_deref(), self.began)
     }
 }
 
@@ -300,25 +334,4 @@ fn recording(
             SharedRecording::showing(meter.of_task(task.clone()))
         }
     }
-}
-
-/// Writes and prints the report of this task: the chief has the training's, an evaluator its
-/// measurements.
-fn report(
-    args: &TaskArgs,
-    trial: &Trial,
-    mut report: Report,
-    recording: &Recording,
-    observed: &Observed,
-) -> Result<ExitCode, Failure> {
-    let result = trial.summarise(recording, observed, observed.ended.since(Time::ZERO));
-    report.add(result, 1);
-    report.of_task = observed.only_task().filter(|_| trial.cluster.spec.tasks().count() > 1);
-    let (mut out, failure) = match Out::create(args.out.as_deref()) {
-        Ok(out) => (out, None),
-        Err(failure) => (Out::create(None)?, Some(failure)), // the table is printed even so
-    };
-    out.append(&report, trial, recording);
-    out.print(args.format.format(), &report)?;
-    failure.map_or_else(|| Ok(exit_code(&report.runs)), Err)
 }

@@ -1,17 +1,23 @@
 //! The files of a report in a folder. They are written run by run, so that a later failure loses
 //! nothing.
 
-use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
+mod folder;
+
+use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::trial::folder_of;
 use super::{Trial, summary};
 use crate::clock::{Clock, WallClock};
+use crate::event_file;
 use crate::report::{Report, Timeline, csv, events, html, json};
 use crate::training::Recording;
 use crate::units::Time;
+
+pub(crate) use folder::ReportFolder;
+use folder::{ROWS, WHOLE, remove_earlier};
 
 /// The largest timeline that is drawn on the page \[bytes\].
 const MOST_DRAWN: u64 = 32 << 20;
@@ -24,46 +30,16 @@ pub(crate) fn timeline_file(directory: &Path, run: &str, is_only: bool) -> PathB
     })
 }
 
-/// The files that a report has once, and that are written again as runs are added.
-const WHOLE: [&str; 2] = ["report.html", "result.json"];
-
 /// How much longer the time between two writings of the whole files is than the first of them took:
 /// else all of a long sweep would take as long as the square of its runs.
 const APART: u32 = 20;
-
-/// The files of rows, which are appended to.
-const ROWS: [&str; 2] = ["steps.csv", "evaluations.csv"];
-
-/// Removes what an earlier report has left in `directory`, but for its rows: a run that fails now
-/// must not have its results.
-fn remove_earlier(directory: &Path) -> io::Result<()> {
-    let entries = |folder: &Path| match fs::read_dir(folder) {
-        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>(),
-        Err(_) => Ok(Vec::new()),
-    };
-    for path in entries(directory)? {
-        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        let stem = name.strip_suffix(".json").unwrap_or_default();
-        let is_ours = stem == "timeline" || stem.starts_with("timeline-") || WHOLE.contains(&name);
-        if is_ours && path.is_file() {
-            fs::remove_file(path)?;
-        }
-    }
-    for run in entries(&directory.join("events"))? {
-        let file = run.join(events::file_name());
-        if file.is_file() {
-            fs::remove_file(file)?;
-            // It stays if something else is in it.
-            fs::remove_dir(run).ok();
-        }
-    }
-    Ok(())
-}
 
 /// A folder with `report.html`, `result.json`, `steps.csv`, `evaluations.csv`, and `events/` for
 /// TensorBoard.
 pub struct Files {
     directory: PathBuf,
+    /// The date when the runs began; zero for simulations, whose files are to be the same again.
+    began: Duration,
     steps: csv::Steps<File>,
     evaluations: csv::Evaluations<File>,
     courses: Vec<html::Course>,
@@ -81,17 +57,36 @@ impl Files {
     /// # Errors
     /// If they can't be created, or another report is being written there.
     pub fn create(directory: impl Into<PathBuf>) -> io::Result<Self> {
-        let directory = directory.into();
-        fs::create_dir_all(&directory)?;
-        let [steps, evaluations] = ROWS.map(|name| directory.join(name));
-        let rows = locked(&steps)?;
-        remove_earlier(&directory)?;
-        rows.set_len(0)?;
-        let steps = csv::Steps::new(rows)?;
-        let evaluations = csv::Evaluations::new(File::create(evaluations)?)?;
-        let (courses, clock) = (Vec::new(), WallClock::new());
-        let (due, is_behind) = (Time::ZERO, false);
-        Ok(Self { directory, steps, evaluations, courses, clock, due, is_behind })
+        let mut folder = ReportFolder::lock(directory)?;
+        remove_earlier(folder.directory())?;
+        Self::begin(&mut folder, Duration::ZERO)
+    }
+
+    /// The files in `folder` of a report on a deployment that began at the date `began`. Those of
+    /// an earlier report there are set aside, into the folder that is returned.
+    ///
+    /// # Errors
+    /// If they can't be created, or the earlier ones moved.
+    pub(crate) fn beside_earlier(
+        mut folder: ReportFolder,
+        began: Duration,
+    ) -> io::Result<(Self, Option<PathBuf>)> {
+        let aside = folder.set_aside_earlier()?;
+        Ok((Self::begin(&mut folder, began)?, aside))
+    }
+
+    fn begin(folder: &mut ReportFolder, began: Duration) -> io::Result<Self> {
+        let [steps, evaluations] = folder.begin_rows()?;
+        Ok(Self {
+            directory: folder.directory().to_owned(),
+            began,
+            steps: csv::Steps::new(steps)?,
+            evaluations: csv::Evaluations::new(evaluations)?,
+            courses: Vec::new(),
+            clock: WallClock::new(),
+            due: Time::ZERO,
+            is_behind: false,
+        })
     }
 
     /// Removes the files of a report without any run.
@@ -137,9 +132,10 @@ impl Files {
         self.evaluations.append(&trial.name, &evaluations)?;
         let folder = self.directory.join("events").join(folder_of(&trial.name));
         fs::create_dir_all(&folder)?;
-        let file = File::create(folder.join(events::file_name()))?;
+        let (file, _) = event_file::create_new(&folder, &events::file_name(self.began.as_secs()))?;
         let graph = recording.beginning.as_ref().map(|beginning| &*beginning.graph);
-        events::write(graph, steps.clone(), &evaluations, BufWriter::new(file))?;
+        let began = self.began.as_secs_f64();
+        events::write(graph, steps.clone(), &evaluations, began, BufWriter::new(file))?;
         // One seed and one launch are enough to look at; the numbers are of all.
         if trial.cluster.seed == report.seed && trial.repeat == 1 {
             let course = html::Course::new(&trial.name, steps, &evaluations);
@@ -193,19 +189,6 @@ impl Files {
     }
 }
 
-/// Opens `path` for one process alone.
-fn locked(path: &Path) -> io::Result<File> {
-    let file = File::options().write(true).create(true).truncate(false).open(path)?;
-    match file.try_lock() {
-        // On a file system without locks, two reports may mix.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let why = "another run writes its results there; give each a folder of its own";
-            Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,6 +207,37 @@ mod tests {
         drop(first);
         Files::create(folder.path()).unwrap();
         assert!(!folder.path().join("result.json").exists());
+    }
+
+    #[test]
+    fn what_an_earlier_deployment_left_is_set_aside_and_a_folder_that_gets_nothing_stays_as_it_was()
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        drop(ReportFolder::lock(folder.path()).unwrap());
+        assert!(!path("steps.csv").exists());
+        let begin = || {
+            let folder = ReportFolder::lock(folder.path()).unwrap();
+            Files::beside_earlier(folder, Duration::from_secs(7)).unwrap()
+        };
+        let (first, aside) = begin();
+        assert_eq!(aside, None);
+        drop(first);
+        for life in ["first", "second"] {
+            fs::write(path("steps.csv"), life).unwrap();
+            fs::write(path("result.json"), life).unwrap();
+            drop(ReportFolder::lock(folder.path()).unwrap());
+            assert_eq!(fs::read_to_string(path("result.json")).unwrap(), life);
+            let (files, aside) = begin();
+            assert!(ReportFolder::lock(folder.path()).is_err(), "the new file is locked");
+            drop(files);
+            let aside = aside.expect("there was something");
+            for name in ["steps.csv", "result.json"] {
+                assert_eq!(fs::read_to_string(aside.join(name)).unwrap(), life);
+            }
+            assert!(!path("result.json").exists());
+        }
+        assert!(path("earlier-1").exists() && path("earlier-2").exists());
     }
 
     #[test]

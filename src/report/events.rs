@@ -8,17 +8,18 @@ use crate::event_file::EventWriter;
 /// The most stretches of a run, each with its histograms.
 const STRETCHES: usize = 50;
 
-/// The name of a run's event file.
-pub fn file_name() -> String {
-    crate::event_file::file_name(0, "trainyard")
+/// The name of the event file of a run that began `began` seconds after 1970, or 0 if it was
+/// simulated.
+pub fn file_name(began: u64) -> String {
+    crate::event_file::file_name(began, "trainyard")
 }
 
 /// Writes a run's `graph` (a binary GraphDef, if it is known), and its worker steps and
 /// evaluations, all by the global step: for each worker the loss,
 /// the duration of its steps in seconds, and the staleness of its gradients; for each evaluation
 /// the loss and the accuracy. Beside them, for each stretch of the run, how the staleness of all
-/// gradients that were applied and the durations of all steps are distributed. Times are since the
-/// run began.
+/// gradients that were applied and the durations of all steps are distributed. The run `began` so
+/// many seconds after 1970, or at 0 if it was simulated.
 ///
 /// # Errors
 /// If `out` can't be written.
@@ -26,11 +27,12 @@ pub fn write(
     graph: Option<&[u8]>,
     steps: impl Iterator<Item = StepRow> + Clone,
     evaluations: &[EvaluationRow],
+    began: f64,
     out: impl Write,
 ) -> io::Result<()> {
-    let mut writer = EventWriter::new(out, 0.0)?;
+    let mut writer = EventWriter::new(out, began)?;
     if let Some(graph) = graph {
-        writer.graph(graph.to_vec(), 0.0)?;
+        writer.graph(graph.to_vec(), began)?;
     }
     for row in steps.clone() {
         let tag = |name: &str| format!("{name}/{}", row.worker);
@@ -40,7 +42,7 @@ pub fn write(
             (&*staleness, row.staleness as f32),
         ];
         values.extend(row.loss.map(|value| (&*loss, value)));
-        writer.scalars(&values, row.global_step, row.end.as_secs_f64())?;
+        writer.scalars(&values, row.global_step, began + row.end.as_secs_f64())?;
     }
     let (mut rest, length) = (steps.clone(), steps.count().div_ceil(STRETCHES));
     loop {
@@ -55,11 +57,11 @@ pub fn write(
         let step = stretch.iter().map(|row| row.global_step).max().unwrap_or(0);
         let end = stretch.iter().map(|row| row.end.as_secs_f64()).fold(0.0, f64::max);
         let values: [(&str, &[f64]); 2] = [("staleness", &staleness), ("step_seconds", &seconds)];
-        writer.histograms(&values, step, end)?;
+        writer.histograms(&values, step, began + end)?;
     }
     for row in evaluations {
         let values = [("evaluation/loss", row.loss), ("evaluation/accuracy", row.accuracy as f32)];
-        writer.scalars(&values, row.global_step, row.at.as_secs_f64())?;
+        writer.scalars(&values, row.global_step, began + row.at.as_secs_f64())?;
     }
     writer.flush()
 }
@@ -94,7 +96,7 @@ mod tests {
             accuracy: 0.5,
         };
         let steps = [row.clone(), StepRow { loss: None, ..row }];
-        write(Some(b"graph"), steps.into_iter(), &[evaluation], &mut file).unwrap();
+        write(Some(b"graph"), steps.into_iter(), &[evaluation], 0.0, &mut file).unwrap();
         let named = |values: &[(&str, f32)]| {
             values.iter().map(|(tag, x)| (format!("{tag}/worker:1"), *x)).collect()
         };

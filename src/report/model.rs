@@ -189,6 +189,11 @@ impl Run {
     pub fn has_diverged(&self) -> bool {
         self.end == End::Diverged
     }
+
+    /// Whether the run was of a training that had ended before, so that it computed nothing.
+    pub fn had_nothing_to_do(&self) -> bool {
+        self.resumed_from.is_some() && self.gradients.computed == 0
+    }
 }
 
 /// The parts of a task, each with the share of the run's time in which it was busy.

@@ -2,12 +2,11 @@
 //! reads.
 
 use std::cell::RefCell;
-use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::event_file::{EventWriter, file_name};
+use crate::event_file::{EventWriter, create_new, file_name};
 use crate::graph::Graph;
 use crate::import;
 use crate::runtime::{Code, Error, Result};
@@ -36,7 +35,8 @@ impl SummaryWriter {
         let folder = folder.as_ref();
         std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
         let task_name = format!("{}-{}", task.job(), task.index());
-        let (file, path) = create_new(folder, &file_name(task.date().as_secs(), &task_name))?;
+        let (file, path) = create_new(folder, &file_name(task.date().as_secs(), &task_name))
+            .map_err(|error| unwritable(folder, &error))?;
         let file = EventWriter::new(file, task.date().as_secs_f64())
             .map_err(|error| unwritable(&path, &error))?;
         Ok(Self { file: Rc::new(RefCell::new(file)), path, task: task.clone() })
@@ -77,22 +77,6 @@ impl SummaryWriter {
     pub fn path(&self) -> &Path {
         &self.path
     }
-}
-
-/// Creates a file that did not exist. If `name` is taken, by a life of the task in the same second,
-/// the new one is numbered.
-fn create_new(folder: &Path, name: &str) -> Result<(File, PathBuf)> {
-    let mut path = folder.join(name);
-    for number in 1.. {
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((file, path)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                path = folder.join(format!("{name}.{number}"))
-            }
-            Err(error) => return Err(unwritable(&path, &error)),
-        }
-    }
-    unreachable!("a folder has fewer files than there are numbers")
 }
 
 /// The error of an output file that can't be written, with what to do about it.

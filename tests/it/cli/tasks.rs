@@ -4,6 +4,7 @@
 mod all_reduce;
 mod ends;
 mod own_values;
+mod results;
 mod session_master;
 mod stops;
 mod waits;
@@ -37,9 +38,15 @@ fn addresses<const N: usize>() -> [String; N] {
 
 /// Runs a task with certificates of the folder `certs`.
 fn run(folder: &Path, scenario: &str, config: &Value) -> Running {
+    run_with(folder, scenario, config, &[])
+}
+
+/// Runs a task with `more` arguments.
+fn run_with(folder: &Path, scenario: &str, config: &Value, more: &[&str]) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
     command
         .args(["task", scenario, "--certs", "certs"])
+        .args(more)
         .current_dir(folder)
         .env("TF_CONFIG", config.to_string());
     Running::start(&mut command, LIMIT)

@@ -1,0 +1,46 @@
+//! What tasks leave in the folder of `--out`.
+
+use std::fs;
+
+use super::*;
+
+/// A task that trains alone.
+fn alone() -> Value {
+    json!({"task": {"type": "worker", "index": 0}})
+}
+
+/// A training of `stop` with checkpoints.
+fn saved(stop: &str) -> String {
+    text("sync", stop) + "[checkpoint]\nevery_steps = 10\ndirectory = 'saved'\n"
+}
+
+#[test]
+fn a_training_that_goes_on_keeps_its_earlier_results_and_one_with_nothing_to_do_writes_nothing() {
+    let folder = with_certificates("results_kept");
+    let path = scenario("results_kept", &saved("steps = 10"));
+    let train = |more: &[&str]| {
+        let said = run_with(&folder, &path, &alone(), &[&["--out", "out"], more].concat()).end();
+        assert_eq!(said.code, 0, "{}", said.err);
+        said
+    };
+    let read = |name: &str| fs::read_to_string(folder.join("out").join(name)).unwrap();
+    let events = || fs::read_dir(folder.join("out/events/only")).unwrap().count();
+    train(&[]);
+    let (rows, result) = (read("steps.csv"), read("result.json"));
+    assert!(train(&[]).out.contains("nothing was left to do"));
+    assert_eq!((read("steps.csv"), read("result.json")), (rows.clone(), result.clone()));
+    assert!(!folder.join("out/earlier-1").exists() && events() == 1);
+    let said = train(&["--set", "stop.steps=20"]);
+    assert!(said.err.contains("out/earlier-1"), "{}", said.err);
+    assert_eq!((read("earlier-1/steps.csv"), read("earlier-1/result.json")), (rows, result));
+    assert!(read("steps.csv").contains(",20,") && events() == 2);
+}
+
+#[test]
+fn a_place_that_can_not_hold_results_is_told_before_the_training() {
+    let folder = with_certificates("results_unfit");
+    let path = scenario("results_unfit", &saved("steps = 10"));
+    let said = run_with(&folder, &path, &alone(), &["--out", &path]).end();
+    assert_eq!((said.code, &*said.out), (9, ""), "{}", said.err);
+    assert!(!folder.join("saved").exists());
+}
