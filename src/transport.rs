@@ -153,6 +153,10 @@ pub trait Transport<M: Payload> {
 
     /// Why messages to `peer` wait; `None` if none do, or if the transport never has any wait.
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle>;
+
+    /// Why this task and `peer` refuse each other, if they did when they met last: whichever has
+    /// dialed, and whether or not messages wait.
+    fn refusal(&self, peer: PeerId) -> Option<(Refused, String)>;
 }
 
 /// A peer gives a sign of life in each of so many parts of the limit of silence, and is lost if it

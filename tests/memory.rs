@@ -33,7 +33,7 @@ use trainyard::runtime::{
 };
 use trainyard::sync::Leaving;
 use trainyard::tensor::set_memory_limit;
-use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
+use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Refused, Transport};
 use trainyard::units::Bytes;
 
 const STEPS: usize = 100_000;
@@ -128,6 +128,10 @@ impl Transport<PeerMessage> for End {
     }
 
     fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
+        None
+    }
+
+    fn refusal(&self, _: PeerId) -> Option<(Refused, String)> {
         None
     }
 }

@@ -14,7 +14,7 @@ use crate::cluster::{ClusterSpec, TaskName};
 use crate::live::TaskActivity;
 use crate::runtime::{Inquiry, PeerMessage, Server, SessionStatus, Traffic};
 use crate::transport::{
-    Inbox, Loss, Messages, Obstacle, Payload, PeerId, Quic, Transport, envelope_size,
+    Inbox, Loss, Messages, Obstacle, Payload, PeerId, Quic, Refused, Transport, envelope_size,
 };
 use crate::units::Bytes;
 
@@ -259,6 +259,10 @@ impl Transport<PeerMessage> for OfRuntime {
 
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
         self.0.quic.obstacle(peer)
+    }
+
+    fn refusal(&self, peer: PeerId) -> Option<(Refused, String)> {
+        self.0.quic.refusal(peer)
     }
 }
 

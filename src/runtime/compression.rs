@@ -16,7 +16,7 @@ use half::bf16;
 use crate::cluster::TaskName;
 use crate::kernels::{convert, quantize};
 use crate::tensor::{DType, Shape, Tensor, within_memory};
-use crate::transport::{Inbox, Messages, Obstacle, PeerId, Transport};
+use crate::transport::{Inbox, Messages, Obstacle, PeerId, Refused, Transport};
 
 use crate::runtime::messages::{Packed, PeerMessage, WorkerMessage, written};
 
@@ -140,5 +140,9 @@ impl Transport<PeerMessage> for Compressed {
 
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
         self.transport.obstacle(peer)
+    }
+
+    fn refusal(&self, peer: PeerId) -> Option<(Refused, String)> {
+        self.transport.refusal(peer)
     }
 }

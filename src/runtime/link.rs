@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracing::trace_span;
 
 use crate::cluster::TaskName;
-use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
+use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Refused, Transport};
 
 use crate::runtime::access::Access;
 use crate::runtime::gathered::Gathered;
@@ -95,6 +95,13 @@ impl Link {
     /// Why messages to `peer` wait, if they do.
     pub(crate) fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
         self.transport.obstacle(peer)
+    }
+
+    /// Why this task and `peer` refuse each other, if they did when they met last; the words begin
+    /// with the peer's name.
+    pub(crate) fn refusal(&self, peer: PeerId) -> Option<(Refused, String)> {
+        let (refused, why) = self.transport.refusal(peer)?;
+        Some((refused, format!("{} (refused: {why})", self.name(peer))))
     }
 
     /// Sends `message` to its actor at `to`; a message to another task goes with the next flush.

@@ -11,7 +11,7 @@ use crate::clock::{Clock, Sleep};
 use crate::cluster::{LocalDevice, TaskName};
 use crate::kernels::{Cost, Numerics};
 use crate::runtime::{Asker, Calculation, ComputeModel, PeerMessage, Work, WorkerStep};
-use crate::transport::{Inbox, Messages, Obstacle, PeerId, Transport};
+use crate::transport::{Inbox, Messages, Obstacle, PeerId, Refused, Transport};
 use crate::units::{Bytes, Time};
 
 use super::background::Pending;
@@ -113,6 +113,10 @@ impl Transport<PeerMessage> for SimulatedTransport {
 
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
         self.driver.world.borrow().obstacle(self.task, peer.0 as usize)
+    }
+
+    fn refusal(&self, _: PeerId) -> Option<(Refused, String)> {
+        None // all tasks have one scenario, and no certificates
     }
 
     fn has_restarted(&self, peer: PeerId, incarnation: u64) {

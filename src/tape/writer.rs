@@ -18,7 +18,7 @@ use super::tapes::{EXTENSION, files};
 use crate::clock::Clock;
 use crate::cluster::TaskName;
 use crate::runtime::{Gate, PeerMessage, Processor, messages_sent};
-use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
+use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Refused, Transport};
 use crate::units::Time;
 
 /// How often in a row all others have had their turn, and nothing was to do, before a task counts
@@ -274,6 +274,10 @@ impl Transport<PeerMessage> for Recorded {
 
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
         self.transport.obstacle(peer)
+    }
+
+    fn refusal(&self, peer: PeerId) -> Option<(Refused, String)> {
+        self.transport.refusal(peer)
     }
 }
 

@@ -85,4 +85,8 @@ impl<M: Payload> Transport<M> for Endpoint<M> {
     fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
         None
     }
+
+    fn refusal(&self, _: PeerId) -> Option<(Refused, String)> {
+        None
+    }
 }

@@ -47,7 +47,7 @@ use std::time::Duration;
 
 use super::certificates::{CertificateError, Identity};
 use super::wire::WireLimits;
-use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Transport};
+use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Refused, Transport};
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
 
 pub(crate) use lanes::{SPREAD_ENVELOPE, lanes_of};
@@ -374,5 +374,9 @@ impl<M: Payload> Transport<M> for Quic<M> {
 
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
         self.node.peer(peer).obstacle()
+    }
+
+    fn refusal(&self, peer: PeerId) -> Option<(Refused, String)> {
+        self.node.peer(peer).refusal()
     }
 }

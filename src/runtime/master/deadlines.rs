@@ -54,7 +54,10 @@ impl Master {
             } else if step.number < alarm.since {
                 let left = deadline.since(now);
                 let who = self.names_and_obstacles(waits_for);
-                tracing::warn!("step {} waits for {who}, for {left:.0?} more", step.number);
+                let refused = self.refused_task();
+                let refused = refused.map(|(_, why)| format!("; there is no way to {why}"));
+                let (number, refused) = (step.number, refused.unwrap_or_default());
+                tracing::warn!("step {number} waits for {who}, for {left:.0?} more{refused}");
             }
         }
         let next = limited
@@ -147,6 +150,13 @@ impl Master {
                 format!("{what} is given up, since this task is to stop; it waited for {who}");
             return Error::new(Code::Cancelled, message);
         }
+        if let Some((refused, why)) = self.refused_task().filter(|_| self.are_reached(unanswered)) {
+            let message = format!(
+                "{what} took longer than {limit}it was given; no answer from {who}, and there is \
+                 no way to {why}"
+            );
+            return Error::new(refused.into(), message);
+        }
         let hint = match self.are_reached(unanswered) {
             true => {
                 "there is a way to each, so it may still be at work: for steps that take so long, \
@@ -173,6 +183,13 @@ impl Master {
     /// Why there never will be a way to one of `peers`, if that is so.
     fn refused(&self, peers: &[PeerId]) -> Option<Refused> {
         peers.iter().find_map(|peer| self.link.obstacle(*peer)?.refused)
+    }
+
+    /// The first task of the cluster that this one refuses, or that refuses this one, and why.
+    /// Those that a step waits for may wait for it.
+    fn refused_task(&self) -> Option<(Refused, String)> {
+        let tasks = self.devices.iter().filter_map(|device| self.link.resolve(device.task()));
+        tasks.filter_map(|task| self.link.refusal(task)).next()
     }
 
     /// The names of `peers`, each with the reason why there is no way to it.

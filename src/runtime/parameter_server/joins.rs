@@ -230,11 +230,14 @@ impl ParameterServer {
             true => "the parameter server".to_owned(),
             false => format!("{here}, which helps a worker,"),
         };
-        let message = format!(
-            "{own_part} waits for {missing}: {what} for {waited:.0?}; start it again together with \
-             them"
-        );
-        Error::new(Code::Unavailable, message).on(&here)
+        let workers = (0..).map_while(|worker| self.task_of(worker));
+        let refusal = workers.filter_map(|task| self.link.refusal(task)).next();
+        let (code, advice) = match refusal {
+            Some((refused, why)) => (refused.into(), format!("there is no way to {why}")),
+            None => (Code::Unavailable, "start it again together with them".to_owned()),
+        };
+        let message = format!("{own_part} waits for {missing}: {what} for {waited:.0?}; {advice}");
+        Error::new(code, message).on(&here)
     }
 
     /// What the joins wait for, for the report of a hang.

@@ -28,9 +28,6 @@ struct Silence {
     /// The turns with answers before it.
     answered: u64,
     since: Time,
-    /// The length at which a line is due: at first [`NOTICE`], then twice that of the line before,
-    /// since some steps wait for hours, such as at an empty queue.
-    due: Duration,
 }
 
 impl Notices {
@@ -39,16 +36,14 @@ impl Notices {
         self.answered += 1;
     }
 
-    /// The length of the present silence, if a line about it is due.
+    /// The length of the present silence, if a line about it is due: at each look at which it has
+    /// lasted for [`NOTICE`].
     fn due(&mut self, now: Time) -> Option<Duration> {
         let answered = self.answered;
         let before = self.silence.take().filter(|silence| silence.answered == answered);
-        let silence = before.unwrap_or(Silence { answered, since: now, due: NOTICE });
-        let length = now.since(silence.since);
-        let is_due = length >= silence.due;
-        let due = if is_due { silence.due * 2 } else { silence.due };
-        self.silence = Some(Silence { due, ..silence });
-        is_due.then_some(length)
+        let silence = before.unwrap_or(Silence { answered, since: now });
+        let length = now.since(self.silence.insert(silence).since);
+        (length >= NOTICE).then_some(length)
     }
 }
 
@@ -72,8 +67,8 @@ impl ParameterServer {
                 tracing::info!("{here} has answered no step for {silent:.0?}: it waits for {what}");
             } else {
                 tracing::warn!(
-                    "{here} has answered no step for {silent:.0?}: it waits for {what}; not come \
-                     yet: {absent}"
+                    "{here} has answered no step for {silent:.0?}: it waits for {what}; not there: \
+                     {absent}"
                 );
             }
         }
@@ -143,13 +138,20 @@ impl ParameterServer {
         Some(what)
     }
 
-    /// The tasks of the workers that have never registered anything here, and are not lost.
+    /// The tasks of the workers that are still to come, or to come back, each with the reason if
+    /// this task and it refuse each other.
     fn absent(&self) -> Vec<String> {
-        let Some(cluster) = &self.cluster else { return Vec::new() };
-        let here: Vec<u32> = self.members.training(cluster.num_workers()).collect();
-        let is_absent = |worker: &u32| self.members.is_live(*worker) && !here.contains(worker);
-        let absent = (0..cluster.num_workers()).filter(is_absent);
-        absent.filter_map(|worker| Some(cluster.worker(worker)?.to_string())).collect()
+        let workers = self.cluster.as_ref().map_or(0, ClusterSpec::num_workers);
+        let here: Vec<u32> = self.members.training(workers).collect();
+        let absent = (0..workers)
+            .filter(|worker| !self.members.has_left(*worker) && !here.contains(worker))
+            .filter_map(|worker| self.task_of(worker))
+            .filter(|task| *task != self.link.local() && !self.joins.is_used_by(*task));
+        let told = |task| match self.link.refusal(task) {
+            Some((_, why)) => why,
+            None => self.link.name(task).to_string(),
+        };
+        absent.map(told).collect()
     }
 }
 
@@ -158,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silence_is_told_at_lengths_that_double_and_an_answer_ends_it() {
+    fn a_silence_is_told_every_ten_seconds_and_an_answer_ends_it() {
         let mut notices = Notices::default();
         let mut told = |answers: u64, seconds: &[u64]| -> Vec<u64> {
             let mut told = Vec::new();
@@ -170,7 +172,7 @@ mod tests {
             told
         };
         assert_eq!(told(1, &[10, 20, 30]), [0; 0]);
-        assert_eq!(told(0, &[40, 50, 60, 70, 80, 90, 100, 110]), [10, 20, 40, 80]);
+        assert_eq!(told(0, &[40, 50, 60, 70, 80, 90, 100, 110]), [10, 20, 30, 40, 50, 60, 70, 80]);
         assert_eq!(told(1, &[120]), [0; 0]);
         assert_eq!(told(0, &[130]), [10]);
     }

@@ -10,7 +10,7 @@ use crate::runtime::inquiry::Inquiry;
 use crate::runtime::mailbox::{Panics, tell};
 use crate::runtime::messages::{ClientMessage, MasterMessage, SessionAnswer, SessionCall};
 use crate::runtime::reply::Answer;
-use crate::transport::{Inbox, Messages, Obstacle};
+use crate::transport::{Inbox, Messages, Obstacle, Refused};
 
 /// The other server.
 const SERVER: PeerId = PeerId(0);
@@ -64,6 +64,10 @@ impl Transport<PeerMessage> for Kept {
 
     fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
         self.obstacle.clone()
+    }
+
+    fn refusal(&self, _: PeerId) -> Option<(Refused, String)> {
+        None
     }
 }
 

@@ -80,8 +80,8 @@ async fn introductions<M: Payload>(
     connection: &Connection,
 ) -> Result<(), Refusal> {
     let (hello, from_peer) = listen(connection, node.silence).await?;
+    check_name(node, connection, &hello)?; // first: who is refused is remembered by name
     hello.check(&node.task, &node.run)?;
-    check_name(node, connection, &hello)?;
     if !node.roster.contains(&hello.task) && ![CLIENT, ASKER].contains(&hello.task.job()) {
         return Err(Refusal::Stranger(hello.task));
     }

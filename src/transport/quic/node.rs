@@ -205,6 +205,7 @@ impl<M: Payload> Node<M> {
         if let Refusal::Run(sender, ..) | Refusal::Setting(sender, ..) = refusal
             && self.roster.contains(sender)
         {
+            self.find_or_add(sender).note_refusal(refusal);
             self.other_run.borrow_mut().get_or_insert_with(|| refusal.to_string());
         }
     }

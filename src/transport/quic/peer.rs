@@ -40,6 +40,8 @@ struct PeerState<M> {
     is_dialing: bool,
     /// The reason why it has not been reached.
     trouble: Option<Obstacle>,
+    /// Why the two refuse each other, if they did when they met last.
+    refusal: Option<(Refused, String)>,
     has_stopped: bool,
 }
 
@@ -54,6 +56,7 @@ impl<M: Payload> Peer<M> {
             heard: None,
             is_dialing: false,
             trouble: None,
+            refusal: None,
             has_stopped: false,
         };
         Self { id, name, address, state: RefCell::new(state) }
@@ -133,7 +136,24 @@ impl<M: Payload> Peer<M> {
     }
 
     pub(super) fn note_trouble(&self, why: String, refused: Option<Refused>) {
-        self.state.borrow_mut().trouble = Some(Obstacle { why, refused });
+        let state = &mut *self.state.borrow_mut();
+        if let Some(refused) = refused {
+            state.refusal = Some((refused, why.clone()));
+        }
+        state.trouble = Some(Obstacle { why, refused });
+    }
+
+    /// Notes that this task has refused a connection of it, unless another life of it is connected.
+    pub(super) fn note_refusal(&self, refusal: &Refusal) {
+        let state = &mut *self.state.borrow_mut();
+        if state.links.is_empty() {
+            state.refusal = refusal.refused().map(|refused| (refused, refusal.to_string()));
+        }
+    }
+
+    /// Why the two refuse each other, if they did when they met last.
+    pub(super) fn refusal(&self) -> Option<(Refused, String)> {
+        self.state.borrow().refusal.clone()
     }
 
     /// The reason why its messages have not been sent; `None` if no messages wait.
@@ -204,6 +224,7 @@ impl<M: Payload> Peer<M> {
         if is_current {
             state.links.push(Rc::clone(link));
             state.trouble = None;
+            state.refusal = None;
             state.has_stopped = false;
         }
         is_current

@@ -22,7 +22,7 @@ use trainyard::runtime::{
 use trainyard::sync::{Leaving, Mode};
 use trainyard::tensor::Shape;
 use trainyard::transport::wire::{WireLimits, decode_envelope, encode_envelope};
-use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
+use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Refused, Transport};
 
 pub(crate) const PS: PeerId = PeerId(0);
 pub(crate) const WORKER: PeerId = PeerId(1);
@@ -88,6 +88,10 @@ impl Transport<PeerMessage> for End {
     }
 
     fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
+        None
+    }
+
+    fn refusal(&self, _: PeerId) -> Option<(Refused, String)> {
         None
     }
 }

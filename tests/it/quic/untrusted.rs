@@ -15,7 +15,9 @@ use rustls::{DigitallySignedStruct, SignatureScheme};
 use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::prelude::*;
 use trainyard::transport::wire::{WireLimits, encode_envelope};
-use trainyard::transport::{Authority, Identity, Inbox, Loss, PeerId, Quic, QuicConfig, Transport};
+use trainyard::transport::{
+    Authority, Identity, Inbox, Loss, PeerId, Quic, QuicConfig, Refused, Transport,
+};
 
 use crate::quic::transport_contract::{Kept, Note};
 use crate::support::fixture::{loopback, on_actix, quic_config};
@@ -249,6 +251,27 @@ fn another_version_run_setting_or_name_is_refused_and_told_why() {
             let ended = told(say(&known, attacked.address(), &greeting).await);
             assert!(ended.contains(why), "{ended}");
             attacked.refuses(why).await;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_refusal_for_other_settings_is_remembered_of_a_peer_that_has_proved_its_name_alone() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        let greeting = hello_told(&[("program.batch", "64")], "test", "worker:1", 1);
+        let another = TaskName::new("worker", 0);
+        for (sender, why, refused) in [
+            (another, "says that it is worker:1, but its certificate", None),
+            (absent(), "has program.batch = 64, and", Some(Refused::Run)),
+        ] {
+            let identity = attacked.identity(&sender);
+            let known = intruder(Some((&identity, &sender)), PROTOCOL);
+            told(say(&known, attacked.address(), &greeting).await);
+            attacked.refuses(why).await;
+            let refusal = attacked.ps.refusal(PeerId(2));
+            assert_eq!(refusal.map(|(refused, _)| refused), refused, "{why}");
         }
         Ok(())
     });

@@ -83,6 +83,26 @@ fn a_worker_whose_certificate_is_of_another_run_says_so_and_is_not_to_be_started
 }
 
 #[test]
+fn a_parameter_server_that_waits_in_vain_names_the_worker_that_it_has_refused_and_ends_with_its_code()
+ {
+    let folder = with_certificates("waits_refused");
+    let path = scenario("waits_refused", &endless("2s").replace("'async'", "'sync'"));
+    let at = addresses();
+    let (ps, chief) = (&role(&at, "ps", 0), &role(&at, "worker", 0));
+    let [ps, chief] = [ps, chief].map(|role| run(&folder, &path, role));
+    let other = ["--set", "program.batch=16"];
+    let refused = run_with(&folder, &path, &role(&at, "worker", 1), &other).end();
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    std::thread::sleep(Duration::from_secs(1));
+    drop(chief); // kills it
+    let ps = ps.end();
+    assert_eq!(ps.code, 2, "{}", ps.err);
+    let why = "worker:1 has program.batch = 16, and ps:0 program.batch = 8";
+    let last = ps.err.lines().last().unwrap_or_default();
+    assert!(last.contains("all are gone") && last.contains(why), "{}", ps.err);
+}
+
+#[test]
 fn a_parameter_server_that_is_asked_to_stop_has_the_chief_save_and_all_are_to_be_started_again() {
     let folder = with_certificates("waits_stop");
     let saving = "[checkpoint]\nevery = '1h'\ndirectory = 'saved'\n";
