@@ -99,6 +99,18 @@ impl Checkpoints {
         }
     }
 
+    /// Makes sure that checkpoints can be saved, before a training begins without any.
+    ///
+    /// # Errors
+    /// If there is still no room to take over the checkpoints.
+    pub(super) async fn require_room(&self, task: &Task) -> Result<()> {
+        if self.must_take_over.load(Ordering::Relaxed) {
+            self.with_saver(task, Saver::take_over).await??;
+            self.must_take_over.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Lets the time pass that reading `checkpoint` takes in a simulation.
     async fn read(&self, task: &Task, checkpoint: Restored) -> Result<Restored> {
         task.take_simulated_time(span_of(checkpoint.bytes(), self.read_rate)).await;

@@ -169,8 +169,12 @@ impl SessionCreator {
                 }
                 self.ready(session, live, None).await
             }
-            Start::BeginAnew => self.begin_anew(found).await,
+            Start::BeginAnew => {
+                self.require_room().await?;
+                self.begin_anew(found).await
+            }
             Start::Initialize => {
+                self.require_room().await?;
                 if values.missing > 0 {
                     self.has_no_steps();
                 }
@@ -345,6 +349,15 @@ impl SessionCreator {
     /// Whether the variables were cleared since the last session was made.
     pub(super) fn was_reset(&self) -> bool {
         self.resets.get() != self.task.server().training().resets()
+    }
+
+    /// Before first values are given: once there are, the others train, and what they learn could
+    /// not be saved.
+    async fn require_room(&self) -> Result<()> {
+        match &self.checkpoints {
+            Some(checkpoints) => checkpoints.require_room(&self.task).await,
+            None => Ok(()),
+        }
     }
 
     async fn latest(&self) -> Result<Option<Restored>> {
