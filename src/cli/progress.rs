@@ -12,7 +12,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Trial;
 use crate::say::say;
-use crate::training::{Restore, Stop, Watch};
+use crate::training::{Evaluation, Restore, Stop, Watch};
 use crate::units::Time;
 
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
@@ -34,6 +34,8 @@ pub(crate) struct Progress {
     began: Instant,
     next: Instant,
     line: Line,
+    /// Whether each evaluation has a line of its own.
+    tells_evaluations: bool,
 }
 
 /// Where a run is at a moment.
@@ -138,6 +140,15 @@ impl Line {
         }
     }
 
+    /// Shows `text` in a line that stays.
+    fn add(&self, text: String) {
+        match self {
+            Self::Redrawn(bar) => bar.println(text),
+            Self::Printed => say!("{text}"),
+            Self::Hidden => {}
+        }
+    }
+
     fn finish(&self) {
         if let Self::Redrawn(bar) = self {
             bar.finish_and_clear();
@@ -163,7 +174,13 @@ impl Progress {
         let (run, began, line) = (run.into(), Instant::now(), Line::new(quiet));
         let next = began + line.interval();
         let (total_steps, limit) = (stop.steps, stop.time);
-        Self { run, total_steps, limit, first: None, newest: Time::ZERO, began, next, line }
+        let (first, newest, tells_evaluations) = (None, Time::ZERO, false);
+        Self { run, total_steps, limit, first, newest, began, next, line, tells_evaluations }
+    }
+
+    /// The same, with a line for each evaluation: that of an evaluator, which takes no steps.
+    pub(crate) fn with_evaluations(self) -> Self {
+        Self { tells_evaluations: true, ..self }
     }
 
     /// `sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left`: the speed is by the wall
@@ -240,6 +257,15 @@ impl Watch for Progress {
         self.next = instant + self.line.interval();
         let text = self.describe(look, loss);
         self.line.show(text);
+    }
+
+    fn evaluation(&mut self, evaluation: &Evaluation) {
+        if self.tells_evaluations {
+            let Evaluation { global_step, loss, accuracy, .. } = evaluation;
+            let run = &self.run;
+            let measured = format!("loss {loss:.4}, accuracy {accuracy:.4}");
+            self.line.add(format!("{run}: step {global_step}: {measured}"));
+        }
     }
 
     /// A training that has gone back takes steps again: its speed is that of those from here on.

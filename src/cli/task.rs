@@ -165,6 +165,10 @@ impl<'a> Assignment<'a> {
         let live = Live::start(args.metrics, args.dashboard.address)?;
         let board = board(live.as_ref(), args, trial, seat);
         let progress = self.reports.then(|| Progress::of(trial, self.quiet));
+        let progress = match self.task.role() {
+            Role::Evaluator => progress.map(Progress::with_evaluations),
+            _ => progress,
+        };
         let recording = recording(trial, &self.task, progress, board.clone());
         let tape = match &args.record {
             Some(folder) => Some(trial.tape_writer(seat, clock, folder)?),

@@ -24,6 +24,7 @@ const OTHER_MODEL: &str = "; go on with the model that was saved, or name anothe
 #[derive(Clone)]
 pub(super) struct Checkpoints {
     saver: Arc<Mutex<Saver>>,
+    place: Arc<str>,
     /// Whether the saver has still to take over the checkpoints: there was no room to say so.
     must_take_over: Arc<AtomicBool>,
     write_rate: Option<BytesPerSecond>,
@@ -35,6 +36,7 @@ impl Checkpoints {
         let saver = Saver::new(Arc::clone(&checkpointing.store), checkpointing.retention);
         Self {
             saver: Arc::new(Mutex::new(saver)),
+            place: checkpointing.store.locate("").into(),
             must_take_over: Arc::default(),
             write_rate: checkpointing.write_rate,
             read_rate: checkpointing.read_rate,
@@ -109,6 +111,11 @@ impl Checkpoints {
             self.must_take_over.store(false, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// The place where they are, for people.
+    pub(super) fn place(&self) -> &str {
+        &self.place
     }
 
     /// Lets the time pass that reading `checkpoint` takes in a simulation.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::checkpoint::Restored;
 use crate::cluster::{DeviceSpec, TaskName};
 use crate::graph::{Graph, Output};
-use crate::runtime::{Code, Error, Result, ServerTarget, SessionOptions, Watched};
+use crate::runtime::{Code, Error, NOTICE, Result, ServerTarget, SessionOptions, Watched};
 use crate::sync::Leaving;
 use crate::units::Time;
 
@@ -43,6 +43,10 @@ pub(super) struct Evaluator {
     last: Option<u64>,
     /// The time when that began.
     began: Option<Time>,
+    /// The time when the newest checkpoint was there, or when the evaluator began.
+    found: Time,
+    /// The number of log lines since then that said that none has come.
+    told: u64,
     is_target_reached: bool,
 }
 
@@ -79,6 +83,8 @@ impl Evaluator {
             events,
             last: None,
             began: None,
+            found: task.now(),
+            told: 0,
             is_target_reached: false,
         })
     }
@@ -87,27 +93,28 @@ impl Evaluator {
     /// task is to stop.
     ///
     /// # Errors
-    /// If the chief is gone for longer than tasks wait for one another; if there was no whole
-    /// checkpoint at the end; any error of a step.
+    /// If the chief is gone, or no checkpoint comes, for longer than tasks wait for one another; if
+    /// there was no whole checkpoint at the end; any error of a step.
     pub(super) async fn run(mut self) -> Result<()> {
         let chief = self.task.cluster().chief();
         if let Some(chief) = &chief {
             self.task.server().watch_checkpoints(chief);
         }
         self.pause_until(self.task.now().after(self.spec.start_delay)).await;
+        self.found = self.task.now();
         loop {
             let (seen, is_over) = (self.task.server().training().news.count(), self.is_over());
             if !self.is_stopped() {
                 self.look().await?;
             }
-            if is_over || self.is_at_last_step(chief.is_none()) {
+            if is_over || chief.is_none() && self.has_measured_the_last().await {
                 break;
             }
-            self.pause_until(self.began.unwrap_or(Time::ZERO).after(self.spec.throttle)).await;
+            self.pause_until(self.next_look()).await;
             match &chief {
                 Some(chief) if !self.is_over() => self.wait_for_news(seen, chief).await?,
                 Some(_) => {}
-                None => self.pause_until(self.task.now().after(LOOK_AGAIN)).await,
+                None => self.pause_until_next_look().await?,
             }
         }
         self.task.server().training().begin(); // what ended is not the end of another training
@@ -137,10 +144,50 @@ impl Evaluator {
         self.task.server().training().is_stop_requested()
     }
 
-    /// Whether an evaluator that nobody tells of the end is done.
-    fn is_at_last_step(&self, is_alone: bool) -> bool {
-        let reached = |last| self.spec.last_step.is_some_and(|step| last >= step);
-        is_alone && (self.is_target_reached || self.last.is_some_and(reached))
+    /// Whether an evaluator that nobody tells of the end is done: the step, the target or the
+    /// chief's note beside the checkpoints says so.
+    async fn has_measured_the_last(&self) -> bool {
+        let Some(last) = self.last else { return false };
+        if self.is_target_reached || self.spec.last_step.is_some_and(|step| last >= step) {
+            return true;
+        }
+        let noted = self.checkpoints.last_of_all(&self.task).await;
+        let noted = noted.inspect_err(
+            |error| tracing::warn!(%error, "it is not known whether the training is over"),
+        );
+        noted.is_ok_and(|step| step == Some(last))
+    }
+
+    /// Pauses until it is time to look for a checkpoint again; says every now and then that none
+    /// has come.
+    ///
+    /// # Errors
+    /// If none has come for as long as a task that has yet to come is waited for.
+    async fn pause_until_next_look(&mut self) -> Result<()> {
+        let waited = self.task.now().since(self.found.max(self.next_look()));
+        let (place, name) = (self.checkpoints.place(), self.task.name());
+        let since = match self.last {
+            Some(step) => format!("the checkpoint of step {step} is the newest"),
+            None => "there is no whole checkpoint".to_owned(),
+        };
+        let limit = self.task.limit(self.task.patience().first);
+        if limit.is_some_and(|limit| waited >= limit) {
+            let message = format!(
+                "{since} in {place} for {waited:.0?}: the chief does not run, saves elsewhere, or \
+                 more seldom than that; raise `network.recovery`, of which it may be five times, \
+                 or start {name} again together with the chief"
+            );
+            return Err(Error::new(Code::Unavailable, message).on(name));
+        }
+        let looks = waited.as_secs() / NOTICE.as_secs();
+        if looks > self.told {
+            let left = limit.map(|limit| limit.saturating_sub(waited));
+            let left = left.map(|left| format!(", for {left:.0?} more")).unwrap_or_default();
+            tracing::warn!("{name} waits for a checkpoint{left}: {since} in {place}");
+        }
+        self.told = looks;
+        self.pause_until(self.task.now().after(LOOK_AGAIN)).await;
+        Ok(())
     }
 
     /// Waits until `time`, or until the training is over.
@@ -179,8 +226,12 @@ impl Evaluator {
 
     /// Whether it is time for another measurement.
     pub(super) fn is_due(&self) -> bool {
-        let next = self.began.map(|began| began.after(self.spec.throttle));
-        next.is_none_or(|next| self.task.now() >= next)
+        self.began.is_none() || self.task.now() >= self.next_look()
+    }
+
+    /// The earliest time of the next look for a checkpoint.
+    fn next_look(&self) -> Time {
+        self.began.unwrap_or(Time::ZERO).after(self.spec.throttle)
     }
 
     /// Measures the newest checkpoint, unless that is done.
@@ -196,6 +247,7 @@ impl Evaluator {
         restore(&self.session, &self.model.shared, &checkpoint).await?;
         let evaluated = self.measure(checkpoint.global_step).await?;
         self.last = Some(evaluated.global_step);
+        self.found = self.task.now();
         self.report(&evaluated)?;
         self.export(checkpoint, evaluated).await
     }

@@ -1,4 +1,4 @@
-//! What tasks leave in the folder of `--out`.
+//! What tasks leave in the folder of `--out`, and how an evaluator that no cluster lists ends.
 
 use std::fs;
 
@@ -43,4 +43,22 @@ fn a_place_that_can_not_hold_results_is_told_before_the_training() {
     let said = run_with(&folder, &path, &alone(), &["--out", &path]).end();
     assert_eq!((said.code, &*said.out), (9, ""), "{}", said.err);
     assert!(!folder.join("saved").exists());
+}
+
+#[test]
+fn an_evaluator_that_no_cluster_lists_ends_with_the_training_or_when_no_checkpoint_comes() {
+    let folder = with_certificates_of("results_evaluator", "evaluator:0");
+    let path =
+        scenario("results_evaluator", &(saved("time = '1s'") + "[network]\nrecovery = '2500ms'\n"));
+    let cluster = json!({"chief": ["a:1"], "ps": ["a:2"], "worker": ["a:3"]});
+    let evaluator = json!({"cluster": cluster, "task": {"type": "evaluator", "index": 0}});
+    let said = run(&folder, &path, &evaluator).end();
+    assert_eq!(said.code, 138, "{}", said.err);
+    assert!(said.err.contains("evaluator:0 waits for a checkpoint"), "{}", said.err);
+    assert!(said.err.lines().last().unwrap().contains("no whole checkpoint in saved/only"));
+    let said = run(&folder, &path, &alone()).end();
+    assert_eq!(said.code, 0, "{}", said.err);
+    let said = run(&folder, &path, &evaluator).end();
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("accuracy 0."), "each evaluation has a line: {}", said.err);
 }
