@@ -41,7 +41,7 @@ pub enum ExitCode {
     Interrupted = 130,
     /// Peers are lost; restart this task.
     PeersLost = 138,
-    /// Stopped by SIGTERM, in good order.
+    /// Stopped by SIGTERM or SIGHUP, in good order.
     Terminated = 143,
 }
 
@@ -65,7 +65,7 @@ impl ExitCode {
         (Self::NotAsExpected, "a run is not as expected"),
         (Self::Interrupted, "stopped by Ctrl-C, in good order"),
         (Self::PeersLost, "peers lost, restart me"),
-        (Self::Terminated, "stopped by SIGTERM, in good order"),
+        (Self::Terminated, "stopped by SIGTERM or SIGHUP, in good order"),
     ];
 
     /// The first of the codes that ask for a restart.

@@ -1,4 +1,4 @@
-//! Requests to stop a process: SIGINT, SIGTERM, or the end of its launcher.
+//! Requests to stop a process: SIGINT, SIGTERM, SIGHUP, or the end of its launcher.
 //!
 //! A thread of its own listens, so that a busy program is stopped as well. The first request is
 //! passed on, for an end in good order. The second request, or the time limit for that end, ends
@@ -38,7 +38,7 @@ impl StopRequest {
         Self(None)
     }
 
-    /// Listens for the signals SIGINT and SIGTERM. The second one ends the process at once.
+    /// Listens for the signals SIGINT, SIGTERM and SIGHUP. The second one ends the process at once.
     ///
     /// # Errors
     /// If the system refuses.
@@ -59,10 +59,14 @@ impl StopRequest {
             runtime::Builder::new_current_thread().enable_all().build().map_err(failed())?;
         {
             let _inside = runtime.enter();
+            let hangup = (SignalKind::hangup(), ExitCode::Terminated);
             for (kind, code) in [
                 (SignalKind::interrupt(), ExitCode::Interrupted),
                 (SignalKind::terminate(), ExitCode::Terminated),
-            ] {
+            ]
+            .into_iter()
+            .chain(ends_with_its_terminal().then_some(hangup))
+            {
                 let (mut signals, requests) = (signal(kind).map_err(failed())?, requests.clone());
                 runtime.spawn(async move {
                     while signals.recv().await.is_some() && requests.send(code).is_ok() {}
@@ -89,6 +93,16 @@ impl StopRequest {
             .map_err(failed())?;
         Ok(Self(Some(stop)))
     }
+}
+
+/// Whether SIGHUP, which comes as a terminal closes, is one that would end this process: `nohup`
+/// has it ignored, and a process that listens would not ignore it any more. False where the system
+/// does not tell, which leaves the signal as it is.
+fn ends_with_its_terminal() -> bool {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return false };
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 == 0) // SIGHUP is the first signal
 }
 
 /// Waits until the launcher has closed its end; its death closes it, too.

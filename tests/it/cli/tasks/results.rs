@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::waits::endless;
 use super::*;
 
 /// A task that trains alone.
@@ -61,4 +62,30 @@ fn an_evaluator_that_no_cluster_lists_ends_with_the_training_or_when_no_checkpoi
     let said = run(&folder, &path, &evaluator).end();
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.err.contains("accuracy 0."), "each evaluation has a line: {}", said.err);
+}
+
+/// Whether SIGHUP is ignored here, as under `nohup`: then tasks that are started here ignore it, too.
+#[cfg(target_os = "linux")]
+fn ignores_hangups() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 1
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_chief_whose_terminal_closes_saves_and_may_go_on_later() {
+    if ignores_hangups() {
+        return;
+    }
+    let folder = with_certificates("results_hangup");
+    let saving = "[checkpoint]\nevery = '1h'\ndirectory = 'saved'\n";
+    let path = scenario("results_hangup", &(endless("10s") + saving));
+    let mut chief = run(&folder, &path, &alone());
+    chief.line_with(" steps, ");
+    chief.signal("HUP");
+    let chief = chief.end();
+    assert_eq!(chief.code, 143, "{}", chief.err);
+    let saved = trainyard_in(&folder, &["checkpoint", "list", "saved/only"], &[]);
+    assert!(saved.out.lines().count() > 2, "one of the beginning, one of the end: {}", saved.out);
 }
