@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Inbox, Messages, Obstacle, Payload, PeerId, Transport};
+use super::{Inbox, Messages, Obstacle, Payload, PeerId, Refused, Transport};
 use crate::cluster::{ClusterSpec, TaskName};
 
 /// A network of tasks on one thread.
