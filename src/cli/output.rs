@@ -189,6 +189,9 @@ fn notes(report: &Report) -> Vec<String> {
                 format!("{name}: went on from the checkpoint of step {step} of an earlier training")
             }
         }));
+        notes.extend(run.steps_without.iter().map(|(task, steps)| {
+            format!("{name}: {steps} steps without {task}: the others shared its part of the batch")
+        }));
         notes.extend(run.failed_checkpoints.iter().map(|(step, why)| {
             format!("{name}: the checkpoint of step {step} could not be written: {why}")
         }));

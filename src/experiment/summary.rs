@@ -58,7 +58,8 @@ impl Trial {
             parameters: recording.beginning.as_ref().map(|beginning| beginning.parameters),
             global_steps,
             resumed_from,
-            samples: applied * batch,
+            samples: applied * batch - left_out(recording, batch),
+            steps_without: steps_without(recording),
             seconds: span.1,
             wall_seconds: wall.as_secs_f64(),
             start_seconds: span.0,
@@ -90,6 +91,26 @@ impl Trial {
             comparison: None,
         }
     }
+}
+
+/// The samples of the applied steps' batches that the towers of an all-reduce left out, where they
+/// could not share the batch equally.
+fn left_out(recording: &Recording, batch: u64) -> u64 {
+    let applied = recording.steps().filter(|step| step.applied);
+    let formations = applied.filter_map(|step| recording.formation_of(&step));
+    formations.map(|formed| batch - formed.samples).sum()
+}
+
+/// The number of applied steps that an all-reduce took without each task that was lost meanwhile.
+fn steps_without(recording: &Recording) -> BTreeMap<TaskName, u64> {
+    let mut steps: BTreeMap<TaskName, u64> = BTreeMap::new();
+    for step in recording.steps().filter(|step| step.applied) {
+        let formed = recording.formation_of(&step);
+        for task in formed.into_iter().flat_map(|formed| &formed.without) {
+            *steps.entry(task.clone()).or_default() += 1;
+        }
+    }
+    steps
 }
 
 /// The global step of the checkpoint that the training had before any step of its own.
@@ -262,7 +283,7 @@ fn waiting(steps: impl Iterator<Item = StepStats>) -> BTreeMap<TaskName, BTreeMa
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
-    use crate::training::{Recorder, Restore, SharedRecording};
+    use crate::training::{Formed, Recorder, Restore, SharedRecording};
 
     /// A worker's step; times in ms.
     fn step(worker: u32, local_step: u64, global_step: u64, ended: u64) -> StepStats {
@@ -329,6 +350,26 @@ mod tests {
         assert_eq!((run.resumed_from, run.global_steps), (Some(300), 310));
         assert_eq!((run.gradients.applied, run.gradients.dropped), (50, 1));
         assert_eq!(run.samples, 1_600);
+    }
+
+    #[test]
+    fn steps_without_a_lost_task_count_the_samples_that_the_other_towers_share() {
+        let scenario = "[cluster]\nworker = 4\n[program]\nbatch = 8\nall_reduce = \"ring\"\n\
+                        [[run]]\nmode = \"sync\"\n";
+        let trial = Experiment::parse(scenario).unwrap().trials().unwrap().remove(0);
+        let lost = TaskName::new("worker", 1);
+        let shared = SharedRecording::default();
+        let formed = |at, without, samples| Formed { at: Time(at), without, samples };
+        shared.formed(formed(0, Vec::new(), 32));
+        (1..4).for_each(|n| shared.step(step(0, n, n, 10 * n)));
+        shared.formed(formed(35_000_000, vec![lost.clone()], 30));
+        (4..6).for_each(|n| shared.step(step(0, n, n, 10 * n)));
+        shared.formed(formed(55_000_000, Vec::new(), 32));
+        shared.step(step(0, 6, 6, 60));
+        let observed = Observed::deployed(Time(6_000_000_000), BTreeMap::new());
+        let run = trial.summarise(&shared.finish(), &observed, Duration::from_secs(6));
+        assert_eq!(run.steps_without, BTreeMap::from([(lost, 2)]));
+        assert_eq!(run.samples, 4 * 32 + 2 * 30);
     }
 
     #[test]

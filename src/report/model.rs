@@ -127,6 +127,10 @@ pub struct Run {
     pub resumed_from: Option<u64>,
     /// The number of samples whose gradients were applied.
     pub samples: u64,
+    /// The steps that an all-reduce took without a task that was lost: the other towers shared the
+    /// batch meanwhile.
+    #[serde(serialize_with = "by_task")]
+    pub steps_without: BTreeMap<TaskName, u64>,
     /// The duration of the run, in seconds: virtual in a simulation, wall clock in a deployment.
     pub seconds: f64,
     /// The duration of the run on the wall clock, in seconds.

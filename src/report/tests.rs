@@ -23,6 +23,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         global_steps: 1200,
         resumed_from: None,
         samples: 307_200,
+        steps_without: BTreeMap::new(),
         seconds: 2.5,
         wall_seconds: 0.75,
         start_seconds: 0.01,
@@ -179,12 +180,12 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
                   target tuned runs";
     assert_eq!(keys_at(1), of_all.split_whitespace().collect::<Vec<_>>());
     let of_a_run = "name run seed repeat settings end mode parameters global_steps resumed_from \
-                    samples seconds wall_seconds start_seconds steps_per_second \
+                    samples steps_without seconds wall_seconds start_seconds steps_per_second \
                     samples_per_second step_seconds final_loss test_accuracy \
                     seconds_to_target staleness gradients bytes_sent step_bytes_sent \
                     waiting_seconds critical_path usage events digest weights_digest \
                     failed_checkpoints skipped_faults comparison";
-    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 33).collect::<Vec<_>>();
+    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 34).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
                   worker:9 worker:10 ps:0 worker:10 worker:0";

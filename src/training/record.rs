@@ -134,6 +134,18 @@ impl Restore {
     }
 }
 
+/// The towers of an all-reduce have formed, without the tasks that are lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Formed {
+    /// A time before the first step of the formation.
+    pub at: Time,
+    /// The tasks of the replica that it is without.
+    pub without: Vec<TaskName>,
+    /// The samples of each of its steps: its towers share the batch, and leave out what remains.
+    pub samples: u64,
+}
+
 /// How a training ended, as its chief saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
@@ -157,6 +169,9 @@ pub trait Recorder {
     /// A worker's own values began anew: no checkpoint of the step has them, or it was started
     /// again while the others went on.
     fn begun_anew(&self, _: BegunAnew) {}
+
+    /// The towers of an all-reduce have formed.
+    fn formed(&self, _: Formed) {}
 
     /// The chief has measured the model on the test split.
     fn evaluation(&self, evaluation: Evaluation);

@@ -8,7 +8,8 @@ use crate::cluster::TaskName;
 use crate::units::Time;
 
 use super::record::{
-    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Recorder, Restore, StepStats,
+    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Formed, Recorder, Restore,
+    StepStats,
 };
 use super::step_log::StepLog;
 
@@ -55,6 +56,8 @@ pub struct Recording {
     pub restored: Vec<Restore>,
     /// The workers whose own values began anew, in order.
     pub begun_anew: Vec<BegunAnew>,
+    /// The formations of an all-reduce, in order.
+    pub formed: Vec<Formed>,
     /// The evaluations on the test split, in order.
     pub evaluations: Vec<Evaluation>,
     /// The checkpoints that could not be written, in order.
@@ -93,11 +96,13 @@ impl SharedRecording {
         // They stay: at its end the task asks whether its last checkpoint was written.
         let failed_checkpoints = recording.new_failed_checkpoints().to_vec();
         recording.told_failures = recording.failed_checkpoints.len();
-        let Recording { beginning, log, restored, begun_anew, evaluations, .. } = &mut *recording;
+        let Recording { beginning, log, restored, begun_anew, formed, evaluations, .. } =
+            &mut *recording;
         let is_nothing = beginning.is_none()
             && log.is_empty()
             && restored.is_empty()
             && begun_anew.is_empty()
+            && formed.is_empty()
             && evaluations.is_empty()
             && failed_checkpoints.is_empty();
         (!is_nothing).then(|| Recording {
@@ -105,6 +110,7 @@ impl SharedRecording {
             log: std::mem::take(log),
             restored: std::mem::take(restored),
             begun_anew: std::mem::take(begun_anew),
+            formed: std::mem::take(formed),
             evaluations: std::mem::take(evaluations),
             failed_checkpoints,
             ..Recording::default()
@@ -165,6 +171,11 @@ impl Recording {
     /// Whether the training has gone back to a checkpoint before `step`.
     pub(crate) fn has_undone(&self, step: &StepStats) -> bool {
         self.restored.iter().any(|restore| restore.undoes(step))
+    }
+
+    /// The formation of an all-reduce that took `step`.
+    pub(crate) fn formation_of(&self, step: &StepStats) -> Option<&Formed> {
+        self.formed.iter().rev().find(|formed| formed.at <= step.started)
     }
 
     /// By row: whether it is of a worker's own copy, and no exchange of this copy was applied
@@ -249,6 +260,10 @@ impl Recorder for SharedRecording {
 
     fn begun_anew(&self, begun: BegunAnew) {
         self.lock().begun_anew.push(begun);
+    }
+
+    fn formed(&self, formed: Formed) {
+        self.lock().formed.push(formed);
     }
 
     fn evaluation(&self, evaluation: Evaluation) {

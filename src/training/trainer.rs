@@ -82,6 +82,9 @@ async fn train_without(task: &Task, absent: &mut Absent) -> Result<Formation> {
         builder = builder.checkpointing(checkpointing.clone());
     }
     let mut session = builder.open().await?;
+    if let (Some(_), Some(data)) = (&task.settings().all_reduce, &model.data) {
+        task.recorder().formed(absent.formed(task, data.towers.len()));
+    }
     let trained = train_until_the_end(task, &mut session, &model, absent).await;
     match trained {
         Ok(Formation::Grows) => Ok(Formation::Grows),

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::TaskName;
 use crate::training::{
-    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Recording, Restore, StepStats,
+    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Formed, Recording, Restore,
+    StepStats,
 };
 use crate::units::Time;
 
@@ -20,6 +21,8 @@ pub(crate) struct Part {
     /// After how many counted steps the task's own values began anew, and whether the training had
     /// gone back to a checkpoint.
     begun_anew: Vec<(u64, bool)>,
+    /// When an all-reduce formed, without which tasks, and the samples of its steps.
+    formed: Vec<(u64, Vec<TaskName>, u64)>,
     evaluations: Vec<Look>,
     /// The steps of those that could not be written, why, and whether one was the last.
     failed_checkpoints: Vec<(u64, String, bool)>,
@@ -69,6 +72,7 @@ impl Part {
             accuracy: look.accuracy.to_bits(),
         };
         let (restored, begun_anew) = (recording.restored.iter(), recording.begun_anew.iter());
+        let formed = recording.formed.iter().cloned();
         let failed = recording.new_failed_checkpoints().iter().cloned();
         let beginning = recording.beginning.clone();
         Self {
@@ -76,6 +80,7 @@ impl Part {
             steps: recording.log.iter().map(step).collect(),
             restored: restored.map(|restore| (restore.global_step, restore.at.0)).collect(),
             begun_anew: begun_anew.map(|begun| (begun.count, begun.went_back)).collect(),
+            formed: formed.map(|it| (it.at.0, it.without, it.samples)).collect(),
             evaluations: recording.evaluations.iter().map(look).collect(),
             failed_checkpoints: failed.map(|it| (it.global_step, it.why, it.is_last)).collect(),
             ending: recording.ending.map(|ending| ending.weights_digest),
@@ -118,6 +123,8 @@ impl Part {
                 went_back,
             }),
         );
+        let formed = |(at, without, samples)| Formed { at: Time(at), without, samples };
+        recording.formed.extend(self.formed.into_iter().map(formed));
         recording.evaluations.extend(self.evaluations.into_iter().map(|look| Evaluation {
             global_step: look.global_step,
             at: Time(look.at),
@@ -168,6 +175,7 @@ mod tests {
         told.failed_checkpoints.push(failed);
         told.restored.push(Restore { global_step: 1, at: at(25) });
         told.begun_anew.push(BegunAnew { worker: worker.clone(), count: 1, went_back: true });
+        told.formed.push(Formed { at: at(26), without: vec![worker.clone()], samples: 30 });
         told.ending = Some(Ending { weights_digest: Some(u64::MAX) });
         let text = serde_json::to_string(&Part::new(&told)).unwrap();
         let part: Part = serde_json::from_str(&text).unwrap();
@@ -178,6 +186,7 @@ mod tests {
         assert_eq!(heard.evaluations, [look]);
         assert_eq!((heard.beginning, heard.ending), (told.beginning, told.ending));
         assert_eq!(heard.failed_checkpoints, told.failed_checkpoints);
+        assert_eq!(heard.formed, told.formed);
         assert_eq!(heard.restored, [Restore { global_step: 1, at: at(25) }]);
         assert_eq!(heard.begun_anew, [BegunAnew { worker, count: 1, went_back: true }]);
     }

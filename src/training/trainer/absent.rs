@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use crate::cluster::{DeviceSpec, TaskName};
 use crate::graph::Graph;
 use crate::runtime::{Code, Error, Result};
+use crate::training::record::Formed;
 use crate::training::session::Session;
 use crate::training::task::Task;
 
@@ -39,6 +40,16 @@ impl Absent {
         tracing::warn!(%error, "going on without the towers of {gone}, until it is back");
         self.0.insert(gone.clone(), sign_of_life(task, &gone));
         Ok(())
+    }
+
+    /// The formation of `towers` that begins without them.
+    pub(super) fn formed(&self, task: &Task, towers: usize) -> Formed {
+        let samples = task.settings().batch / towers * towers;
+        Formed {
+            at: task.now(),
+            without: self.0.keys().cloned().collect(),
+            samples: samples as u64,
+        }
     }
 
     /// Takes out those that have answered; returns whether there are any.

@@ -7,7 +7,9 @@ use crate::cluster::TaskName;
 use crate::deployment::control::Part;
 use crate::deployment::launch::Launched;
 use crate::runtime::Traffic;
-use crate::training::{Evaluation, FailedCheckpoint, Recording, Restore, StepLog, StepStats};
+use crate::training::{
+    Evaluation, FailedCheckpoint, Formed, Recording, Restore, StepLog, StepStats,
+};
 use crate::units::Time;
 
 /// What a task has told, life by life: it may have been killed and started again.
@@ -116,6 +118,8 @@ fn append(recording: &mut Recording, told: Recording, ahead: i64) {
     let restored = told.restored.into_iter();
     recording.restored.extend(restored.map(|it| Restore { at: later(it.at, ahead), ..it }));
     recording.begun_anew.extend(told.begun_anew);
+    let formed = told.formed.into_iter();
+    recording.formed.extend(formed.map(|it| Formed { at: later(it.at, ahead), ..it }));
     let evaluations = told.evaluations.into_iter();
     recording
         .evaluations
