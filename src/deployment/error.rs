@@ -110,6 +110,7 @@ pub(crate) fn of_certificate(error: &CertificateError) -> ExitCode {
     match error {
         CertificateError::Read { .. }
         | CertificateError::Malformed { .. }
+        | CertificateError::NotValid { .. }
         | CertificateError::Exposed(_) => ExitCode::CertificateRefused,
         CertificateError::Write { .. } => ExitCode::Unwritable,
         CertificateError::Crypto(_) => ExitCode::Internal,

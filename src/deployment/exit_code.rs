@@ -29,7 +29,7 @@ pub enum ExitCode {
     Unwritable = 9,
     /// A task that was asked for its status does not answer, or no other task of a training does.
     Unanswered = 10,
-    /// A certificate is missing, damaged or refused.
+    /// A certificate is missing, damaged, expired or refused.
     CertificateRefused = 11,
     /// A simulated training was lost to its faults. Started again it is lost again.
     TrainingLost = 12,
@@ -59,7 +59,7 @@ impl ExitCode {
         (Self::CorruptData, "a data set or a checkpoint is corrupt"),
         (Self::Unwritable, "a result or a checkpoint can't be written"),
         (Self::Unanswered, "a task does not answer, or no other does"),
-        (Self::CertificateRefused, "a certificate is missing, damaged or refused"),
+        (Self::CertificateRefused, "a certificate is missing, damaged, expired or refused"),
         (Self::TrainingLost, "a simulated training was lost to its faults"),
         (Self::ReplayDeparted, "a replay departed from its tapes"),
         (Self::NotAsExpected, "a run is not as expected"),

@@ -6,6 +6,7 @@
 
 mod files;
 mod identity;
+mod validity;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -98,6 +99,19 @@ pub enum CertificateError {
          issue it anew if somebody may have read it"
     )]
     Exposed(PathBuf),
+    /// A task's certificate is not valid now.
+    #[error(
+        "{path} is valid {validity}: `trainyard certs renew DIR --task {task}` makes another; if \
+         the clock is wrong, set it"
+    )]
+    NotValid {
+        /// The file.
+        path: PathBuf,
+        /// The task that it is of.
+        task: TaskName,
+        /// Until or from when it is valid, and the present time.
+        validity: String,
+    },
     /// There is no certificate to renew.
     #[error("there is no {0} to renew; `trainyard certs issue` makes a task's first certificate")]
     NotIssued(PathBuf),

@@ -7,7 +7,8 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::files::{Secrecy, read, read_secret, write};
-use super::{CertificateError, malformed};
+use super::{CertificateError, malformed, validity};
+use crate::clock::date;
 use crate::cluster::TaskName;
 
 /// A task's identity: its certificate, the certificate's key, and the authority's certificate.
@@ -26,13 +27,15 @@ impl Identity {
     /// The identity of `task` that was saved in `folder`.
     ///
     /// # Errors
-    /// If it or the authority's certificate is missing or damaged, or others can read its key.
+    /// If it or the authority's certificate is missing or damaged, or others can read its key; if
+    /// it is not valid now.
     pub fn load(folder: &Path, task: &TaskName) -> Result<Self, CertificateError> {
         let [certificate_path, key_path] = paths(folder, task);
         let authority_path = folder.join("authority.pem");
         let (certificate, key) = (read(&certificate_path)?, read_secret(&key_path)?);
         let identity = Self { certificate, key, authority: read(&authority_path)? };
         identity.check([&certificate_path, &key_path, &authority_path])?;
+        validity::check(&identity, (&certificate_path, task), date())?;
         Ok(identity)
     }
 

@@ -1,0 +1,99 @@
+//! The time in which a task's certificate is valid, at this machine's clock.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::RootCertStore;
+use rustls::crypto::aws_lc_rs;
+use rustls::server::WebPkiClientVerifier;
+use rustls_pki_types::UnixTime;
+
+use super::{CertificateError, Identity};
+use crate::cluster::TaskName;
+
+/// A certificate that ends sooner is to be renewed.
+const SOON: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Checks that the certificate of `identity`, which is that of `task` in the file `path`, is valid
+/// at the time `now`; warns if it soon is no longer.
+///
+/// # Errors
+/// If it has expired, or is not valid yet.
+pub(super) fn check(
+    identity: &Identity,
+    (path, task): (&Path, &TaskName),
+    now: SystemTime,
+) -> Result<(), CertificateError> {
+    if let Some(validity) = invalid(identity, now) {
+        let validity = format!("{validity}, and it is {} now", written(now));
+        return Err(CertificateError::NotValid {
+            path: path.to_owned(),
+            task: task.clone(),
+            validity,
+        });
+    }
+    if let Some(validity) = invalid(identity, now + SOON) {
+        tracing::warn!(
+            "{} is valid {validity} only: `trainyard certs renew DIR --task {task}` makes another",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// From or until when the certificate is valid, if it is not at the time `at`. A certificate that
+/// is of no use otherwise, such as one of another authority, is refused where it is used.
+fn invalid(identity: &Identity, at: SystemTime) -> Option<String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(identity.authority()).ok()?;
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let at = UnixTime::since_unix_epoch(at.duration_since(UNIX_EPOCH).unwrap_or_default());
+    let verified = verifier.build().ok()?.verify_client_cert(&identity.certificate(), &[], at);
+    let time = |time: UnixTime| written(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
+    match verified.err()? {
+        rustls::Error::InvalidCertificate(error) => match error {
+            rustls::CertificateError::ExpiredContext { not_after, .. } => {
+                Some(format!("until {}", time(not_after)))
+            }
+            rustls::CertificateError::NotValidYetContext { not_before, .. } => {
+                Some(format!("from {} on", time(not_before)))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn written(time: SystemTime) -> humantime::Rfc3339Timestamp {
+    humantime::format_rfc3339_seconds(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::date;
+    use crate::transport::Authority;
+
+    #[test]
+    fn a_certificate_is_refused_before_and_after_its_time_with_both_dates_and_what_to_do() {
+        const DAY: Duration = Duration::from_secs(24 * 3600);
+        let task = TaskName::new("ps", 0);
+        let identity = Authority::new("run").unwrap().issue_for(&task, &[], 90 * DAY).unwrap();
+        let path = Path::new("certs/ps-0.pem");
+        let told = |now| check(&identity, (path, &task), now).map_err(|error| error.to_string());
+        let now = date();
+        assert_eq!((told(now), told(now + 89 * DAY)), (Ok(()), Ok(())));
+        let is_soon_over = |now| invalid(&identity, now + SOON).is_some();
+        assert_eq!((is_soon_over(now), is_soon_over(now + 61 * DAY)), (false, true));
+        let (late, early) = (now + 91 * DAY, now - 2 * DAY);
+        for (at, validity) in [(late, "until"), (early, "from")] {
+            let error = told(at).unwrap_err();
+            let begins = format!("certs/ps-0.pem is valid {validity} 2");
+            assert!(error.starts_with(&begins), "{error}");
+            assert!(error.contains(&format!("it is {} now", written(at))), "{error}");
+            assert!(error.contains("certs renew DIR --task ps:0"), "{error}");
+        }
+    }
+}
