@@ -96,6 +96,12 @@ pub enum Loss {
     /// given the connection up while this task stood still.
     #[error("it has restarted")]
     Restarted,
+    /// It has met a later incarnation of this task, and lets this one not connect again.
+    #[error(
+        "a later incarnation of this task has connected to it (if this is the later one, this \
+         machine's clock is behind: set it, and start the task again)"
+    )]
+    Outlived,
 }
 
 /// The reason why messages to a peer have not been sent.
@@ -113,7 +119,7 @@ pub enum Refused {
     /// One of the two refuses the other's certificate.
     Certificate,
     /// They are of two trainings, or have different settings, or speak different versions of the
-    /// protocol.
+    /// protocol; or one has met a later incarnation of the other.
     Run,
 }
 

@@ -10,7 +10,7 @@ use crate::cluster::{ClusterError, ConfigErrors, DeviceNameError, TaskName};
 use crate::graph::{GraphError, GraphProblem};
 use crate::placement::PlacementError;
 use crate::tensor::{OutOfMemory, TensorError};
-use crate::transport::Refused;
+use crate::transport::{Loss, Refused};
 
 /// The class of an error: says what a program can do about it (TensorFlow: `error::Code`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +79,15 @@ impl From<Refused> for Code {
         match refused {
             Refused::Certificate => Self::Unauthenticated,
             Refused::Run => Self::InvalidArgument,
+        }
+    }
+}
+
+impl From<Loss> for Code {
+    fn from(loss: Loss) -> Self {
+        match loss {
+            Loss::Outlived => Refused::Run.into(),
+            _ => Self::Unavailable,
         }
     }
 }

@@ -256,8 +256,8 @@ impl RemoteMaster {
     /// that has restarted answers that it does not know them.
     fn lost(&mut self, loss: Loss, context: &mut Context<Self>) {
         let name = self.transport.name(self.peer);
-        if loss == Loss::Stopped {
-            let error = Error::new(Code::Unavailable, format!("{name} was lost, {loss}"));
+        if matches!(loss, Loss::Stopped | Loss::Outlived) {
+            let error = Error::new(loss.into(), format!("{name} was lost, {loss}"));
             return self.give_up(&error);
         }
         let message = format!("the connection to {name} was lost {MOST_LOSSES} times meanwhile");

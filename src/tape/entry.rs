@@ -58,7 +58,7 @@ const LOST: u8 = 1;
 const ENDED: u8 = 2;
 const COMPUTED: u8 = 3;
 
-const LOSSES: [Loss; 3] = [Loss::Silent, Loss::Stopped, Loss::Restarted];
+const LOSSES: [Loss; 4] = [Loss::Silent, Loss::Stopped, Loss::Restarted, Loss::Outlived];
 
 /// Appends the bytes of `event`, which comes `after` \[ns\] the one before it.
 pub(super) fn encode(after: u64, event: &Event, out: &mut Vec<u8>) {
@@ -287,7 +287,8 @@ mod tests {
         let lost = written(&Event::Lost { peer: 3, loss: Loss::Silent });
         assert!(decode(&lost, Time::ZERO, 3).unwrap_err().contains("the cluster has not"));
         assert!(decode(&[9, 0], Time::ZERO, 3).unwrap_err().contains("unknown kind"));
-        assert!(decode(&[LOST, 0, 0, 3], Time::ZERO, 3).unwrap_err().contains("unknown cause"));
+        let cause = LOSSES.len() as u8;
+        assert!(decode(&[LOST, 0, 0, cause], Time::ZERO, 3).unwrap_err().contains("unknown cause"));
         let many = [RECEIVED, 0, 0, Kind::Tensors as u8, 0, 0, 0xff, 0xff, 0x7f];
         assert!(decode(&many, Time::ZERO, 3).unwrap_err().contains("more items than bytes"));
         assert!(decode(&lost[..3], Time::ZERO, 9).unwrap_err().contains("cut off"));

@@ -55,7 +55,8 @@ pub(super) fn given_up(root: &Error, why: &str) -> Error {
 /// The error of a session that could not be opened: `root`, extended by the last `error`. It has
 /// the code of `error` if starting again would end the same way.
 pub(super) fn never_opened(root: &Error, error: Error) -> Error {
-    if is_end(&error) || error.code.is_of_storage() {
+    let is_refused = matches!(error.code, Code::InvalidArgument | Code::Unauthenticated);
+    if is_end(&error) || error.code.is_of_storage() || is_refused {
         return ended_by(root, error);
     }
     given_up(root, &format!("then {error}"))
@@ -145,6 +146,11 @@ mod tests {
         let error = never_opened(&root, lost());
         assert_eq!((error.code, error.task.clone()), (Code::VariablesLost, lost().task));
         assert_eq!(error.message, "ps:0 was lost; gone");
+        let error = never_opened(&root, Error::new(Code::InvalidArgument, "refused"));
+        assert_eq!(
+            (error.code, &*error.message),
+            (Code::InvalidArgument, "ps:0 was lost; refused")
+        );
         let error = never_opened(&root, Error::new(Code::DeadlineExceeded, "too late"));
         assert_eq!(error.code, Code::Unavailable);
         assert_eq!(error.message, "ps:0 was lost; then DeadlineExceeded: too late");

@@ -156,6 +156,7 @@ impl Master {
 
     fn lost_error(&self, peer: PeerId, loss: Loss, during: &str) -> Error {
         let name = self.link.name(peer);
-        Error::new(Code::Unavailable, format!("{name} was lost, {loss}, while {during}")).on(&name)
+        let message = format!("{name} was lost, {loss}, while {during}");
+        Error::new(loss.into(), message).on(&name)
     }
 }

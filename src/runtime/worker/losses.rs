@@ -104,8 +104,7 @@ impl Worker {
                 missing.unwrap_or_default()
             );
             let error =
-                Error::new(Code::Unavailable, format!("{name} was lost, {loss}, while {what}"))
-                    .on(&name);
+                Error::new(loss.into(), format!("{name} was lost, {loss}, while {what}")).on(&name);
             self.fail(part, error);
         }
     }

@@ -30,6 +30,8 @@ pub(super) enum Close {
     Lost,
     /// The other end is of another training, or has other settings.
     OtherRun,
+    /// A later incarnation of the other end has connected before.
+    Outlived,
 }
 
 impl Close {
@@ -40,6 +42,7 @@ impl Close {
             Self::Garbage => 2,
             Self::Lost => 3,
             Self::OtherRun => 4,
+            Self::Outlived => 5,
         })
     }
 }
@@ -153,6 +156,7 @@ impl Refusal {
         match self {
             Self::Wire(_) => Close::Garbage,
             Self::Run(..) | Self::Setting(..) => Close::OtherRun,
+            Self::Outlived(_) => Close::Outlived,
             _ => Close::Refused,
         }
     }
@@ -161,7 +165,7 @@ impl Refusal {
     pub(super) fn refused(&self) -> Option<Refused> {
         let closed = |error: &ConnectionError| {
             matches!(error, ConnectionError::ApplicationClosed(closed)
-                if closed.error_code == Close::OtherRun.code())
+                if [Close::OtherRun, Close::Outlived].map(Close::code).contains(&closed.error_code))
         };
         match self {
             Self::Name(_) => Some(Refused::Certificate),

@@ -209,8 +209,35 @@ fn meaning(error: &ConnectionError) -> Loss {
         {
             Loss::Stopped
         }
+        ConnectionError::ApplicationClosed(closed)
+            if closed.error_code == Close::Outlived.code() =>
+        {
+            Loss::Outlived
+        }
         // A later incarnation of the peer answers so; one that gave this connection up may, too.
         ConnectionError::Reset => Loss::Restarted,
         _ => Loss::Silent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quinn::ApplicationClose;
+
+    use super::*;
+
+    #[test]
+    fn a_task_whose_peer_has_met_a_later_incarnation_is_told_so_and_not_that_the_peer_is_silent() {
+        let closed = |close: Close| {
+            let reason = bytes::Bytes::new();
+            ConnectionError::ApplicationClosed(ApplicationClose {
+                error_code: close.code(),
+                reason,
+            })
+        };
+        assert_eq!(meaning(&closed(Close::Outlived)), Loss::Outlived);
+        assert_eq!(meaning(&closed(Close::Lost)), Loss::Silent);
+        let refused = Refusal::Connection(closed(Close::Outlived)).refused();
+        assert_eq!(refused, Some(crate::transport::Refused::Run));
     }
 }
