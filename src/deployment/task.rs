@@ -27,7 +27,7 @@ use crate::units::Time;
 
 /// The time limit for sending the last messages.
 const FLUSH: Duration = Duration::from_secs(5);
-/// The same after the task has failed, or where no other was ever there.
+/// The same after the task has failed, or was interrupted, or where no other was ever there.
 const FLUSH_FAILED: Duration = Duration::from_millis(500);
 
 /// A task that is to run in this process.
@@ -125,7 +125,8 @@ where
     });
     let stopped = stopped.or_else(|| server.stopping().map(|peer| ended_by(&peer, server.task())));
     let ended = member.clock.now();
-    let flush = if result.is_ok() && server.has_met_others() { FLUSH } else { FLUSH_FAILED };
+    let is_whole = matches!(result, Ok(Some(_))) && server.has_met_others();
+    let flush = if is_whole { FLUSH } else { FLUSH_FAILED };
     if !quic.shut_down(flush).await {
         tracing::debug!("not all of the last messages are known to have arrived");
     }

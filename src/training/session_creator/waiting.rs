@@ -1,7 +1,9 @@
 //! What a worker's new session waits for: the chief, who gives the variables their values, and the
 //! tasks that help the worker.
 
-use std::future::IntoFuture;
+use std::future::{IntoFuture, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::super::places::unless_misplaced;
@@ -19,7 +21,8 @@ impl SessionCreator {
     pub(super) async fn wait(&self, session: Session) -> Result<Created> {
         session.set_timeout(self.task.limit(self.max_wait));
         let initialized = session.run().target(&self.scaffold.all_initialized);
-        let waited = unless_misplaced(initialized.into_future(), &self.task, &self.graph).await;
+        let initialized = unless_misplaced(initialized.into_future(), &self.task, &self.graph);
+        let waited = self.unless_stopped(initialized).await;
         waited.map_err(|error| self.blame_the_chief(error))?;
         session.set_timeout(self.task.limit(self.task.patience().operation));
         let global_step = self.scaffold.global_step(&session).await?;
@@ -38,7 +41,8 @@ impl SessionCreator {
                 );
                 return Err(Error::new(Code::OutOfRange, message));
             }
-            match session.run().target(&self.scaffold.all_initialized).await {
+            let initialized = session.run().target(&self.scaffold.all_initialized);
+            match self.unless_stopped(initialized.into_future()).await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.code != Code::DeadlineExceeded => return Err(error),
                 Err(_) => {}
@@ -56,6 +60,37 @@ impl SessionCreator {
                 return Err(Error::new(Code::DeadlineExceeded, message).on(&chief));
             }
             tracing::warn!("the chief, {chief}, has yet to give the variables their values");
+        }
+    }
+
+    /// Waits for `waited`, which other tasks may keep waiting, until this task is asked to stop.
+    ///
+    /// # Errors
+    /// Its own; if the task is asked to stop before.
+    async fn unless_stopped<T>(&self, waited: impl Future<Output = Result<T>>) -> Result<T> {
+        let (mut waited, mut stopped) = (pin!(waited), pin!(self.stopped()));
+        poll_fn(|context| match waited.as_mut().poll(context) {
+            Poll::Pending => stopped.as_mut().poll(context).map(Err),
+            ready => ready,
+        })
+        .await
+    }
+
+    /// Completes once this task is asked to stop.
+    async fn stopped(&self) -> Error {
+        let server = self.task.server();
+        loop {
+            let seen = server.news();
+            if server.is_stop_requested() {
+                let message = format!(
+                    "{} was asked to stop before the chief, {}, had given the variables their \
+                     values; start both again to go on",
+                    self.task.name(),
+                    self.task.chief()
+                );
+                return Error::new(Code::Cancelled, message);
+            }
+            server.news_after(seen).await;
         }
     }
 

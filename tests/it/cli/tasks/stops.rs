@@ -59,6 +59,22 @@ fn an_evaluator_whose_chief_was_stopped_and_does_not_come_back_is_to_be_started_
 }
 
 #[test]
+fn a_worker_that_waits_for_first_values_obeys_at_once_when_it_is_asked_to_stop() {
+    let folder = with_certificates("stops_early");
+    let path = scenario("stops_early_scenario", &endless("20s"));
+    let at = addresses();
+    let start = |job, index| run(&folder, &path, &role(&at, job, index));
+    let (_ps, worker) = (start("ps", 0), start("worker", 1));
+    std::thread::sleep(Duration::from_secs(3));
+    let began = Instant::now();
+    signal("TERM", &worker);
+    let worker = worker.end();
+    assert_eq!(worker.code, 143, "{}", worker.err);
+    assert!(worker.err.contains("before the chief, worker:0, had given"), "{}", worker.err);
+    assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
+}
+
+#[test]
 fn a_task_that_helps_a_worker_obeys_at_once_when_it_is_asked_to_stop() {
     let folder = with_certificates("stops_helper");
     let replicas = endless("20s") + "[replicas]\nworker = { tasks = 2 }\n";
