@@ -137,7 +137,11 @@ impl<'a> Assignment<'a> {
         let stop = StopRequest::listen(launcher)?;
         let instruments = self.prepare(&seat)?;
         let outcome = self.run(&instruments, seat, config, stop, trainer)?;
-        let recording = instruments.recording.clone().finish();
+        let mut recording = instruments.recording.clone().finish();
+        let lasts = self.trial.checkpoint_place().is_some();
+        if let Some(lost) = outcome.stopped.filter(|_| lasts).and_then(|_| recording.note_stop()) {
+            say!("the checkpoint of step {} could not be written: {}", lost.global_step, lost.why);
+        }
         if let Some(tape) = &instruments.tape {
             let weights = recording.ending.and_then(|ending| ending.weights_digest);
             tape.end(weights, outcome.result.as_ref().err().map(ToString::to_string));

@@ -176,6 +176,9 @@ pub trait Recorder {
     /// The chief has measured the model on the test split.
     fn evaluation(&self, evaluation: Evaluation);
 
+    /// The checkpoint of that global step is the training's last that is saved.
+    fn checkpoint_saved(&self, _global_step: u64) {}
+
     /// The chief could not write a checkpoint; the training goes on.
     fn checkpoint_failed(&self, failed: FailedCheckpoint);
 

@@ -64,6 +64,8 @@ pub struct Recording {
     pub failed_checkpoints: Vec<FailedCheckpoint>,
     /// How many of them earlier news has told.
     told_failures: usize,
+    /// The global step of the last checkpoint that is saved, as its chief knows it.
+    saved: Option<u64>,
     /// Whether the task came when the training had ended.
     pub(crate) is_after_the_end: bool,
     /// The end of the training. None if the chief did not get there.
@@ -217,6 +219,21 @@ impl Recording {
         &self.failed_checkpoints[self.told_failures..]
     }
 
+    /// The training was stopped: if that has lost steps which no checkpoint has, notes so as a
+    /// checkpoint that could not be written, and returns it.
+    pub(crate) fn note_stop(&mut self) -> Option<&FailedCheckpoint> {
+        let (global_step, saved) = (self.global_step(), self.saved?);
+        if self.ending.is_some() || saved >= global_step {
+            return None;
+        }
+        let why = format!(
+            "the training was stopped before all tasks had answered; step {saved} is the last that \
+             is saved, from which it goes on when it is started again"
+        );
+        self.failed_checkpoints.push(FailedCheckpoint { global_step, why, is_last: true });
+        self.failed_checkpoints.last()
+    }
+
     /// Whether the training ended and is recorded, but its last checkpoint could not be written.
     pub fn is_unsaved(&self) -> bool {
         self.ending.is_some() && self.failed_checkpoints.iter().any(|failed| failed.is_last)
@@ -272,6 +289,10 @@ impl Recorder for SharedRecording {
             watch.evaluation(&evaluation);
         }
         recording.evaluations.push(evaluation);
+    }
+
+    fn checkpoint_saved(&self, global_step: u64) {
+        self.lock().saved = Some(global_step);
     }
 
     fn checkpoint_failed(&self, failed: FailedCheckpoint) {
@@ -353,6 +374,25 @@ mod tests {
         shared.step(StepStats { started: Time(50), ended: Time(60), ..step(2) });
         shared.evaluation(evaluation(3, 65));
         assert_eq!(shared.finish().global_step(), 3);
+    }
+
+    #[test]
+    fn a_stop_that_loses_steps_is_a_checkpoint_that_could_not_be_written() {
+        let stopped = |saved, ending| {
+            let shared = SharedRecording::default();
+            (0..4).for_each(|number| shared.step(step(number)));
+            shared.checkpoint_saved(saved);
+            shared.lock().ending = ending;
+            let mut recording = shared.finish();
+            let lost = recording.note_stop().map(|failed| (failed.global_step, failed.why.clone()));
+            (lost, recording.is_unsaved())
+        };
+        let (lost, is_unsaved) = stopped(3, None);
+        let (global_step, why) = lost.unwrap();
+        assert!(global_step == 4 && why.contains("step 3 is the last that is saved"), "{why}");
+        assert!(!is_unsaved, "the training has not come to its end");
+        assert_eq!(stopped(4, None), (None, false));
+        assert_eq!(stopped(3, Some(Ending { weights_digest: None })), (None, false));
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Trial {
 
     /// The folder or URL of its checkpoints in deployment; none if they stay in the chief's memory.
     /// It has the run's name alone: a task that is started by hand knows no sweep.
-    pub(in crate::experiment) fn checkpoint_place(&self) -> Option<String> {
+    pub(crate) fn checkpoint_place(&self) -> Option<String> {
         let directory = self.checkpoint.as_ref()?.directory.as_ref()?;
         Some(format!("{}/{}", directory.trim_end_matches('/'), folder_of(self.run_name())))
     }

@@ -114,7 +114,7 @@ impl CheckpointSaver {
         for unfinished in &saved.unfinished {
             tracing::warn!("after the checkpoint: {unfinished}");
         }
-        self.last_saved = Some(step);
+        self.note_saved(context, step);
         context.task.server().tell_of_checkpoint();
         for listener in &mut self.listeners {
             if listener.after_save(step) {
@@ -122,6 +122,12 @@ impl CheckpointSaver {
             }
         }
         Ok(())
+    }
+
+    /// The checkpoint of `step` is the last.
+    fn note_saved(&mut self, context: &HookContext<'_>, step: u64) {
+        self.last_saved = Some(step);
+        context.task.recorder().checkpoint_saved(step);
     }
 
     /// Reads the variables: while every other worker is held between two steps or, if they need not
@@ -247,7 +253,7 @@ impl Hook for CheckpointSaver {
     fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
         if context.restored == Some(context.global_step) {
             self.timer.reset();
-            self.last_saved = context.restored;
+            self.note_saved(context, context.global_step);
             self.timer.triggered(context.global_step, context.now());
             return Box::pin(std::future::ready(Ok(())));
         }

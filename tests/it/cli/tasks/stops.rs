@@ -75,6 +75,30 @@ fn a_worker_that_waits_for_first_values_obeys_at_once_when_it_is_asked_to_stop()
 }
 
 #[test]
+fn a_chief_that_can_not_save_when_it_is_asked_to_stop_says_which_step_is_saved() {
+    let folder = with_certificates_of("stops_unsaved", "ps:0,worker:0");
+    let saving = "[checkpoint]\nevery_steps = 50\ndirectory = 'saved'\n";
+    let text = endless("20s").replace("worker = 2", "worker = 1") + saving;
+    let path = scenario("stops_unsaved_scenario", &text);
+    let [ps, chief] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [chief]});
+    let start = |job: &str| {
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": 0}}))
+    };
+    let [ps, chief] = ["ps", "worker"].map(start);
+    std::thread::sleep(Duration::from_secs(3));
+    signal("STOP", &ps);
+    std::thread::sleep(Duration::from_secs(1));
+    signal("TERM", &chief);
+    let chief = chief.end();
+    signal("CONT", &ps);
+    assert_eq!(chief.code, 143, "{}", chief.err);
+    for said in [&chief.err, &chief.out] {
+        assert!(said.contains("is the last that is saved"), "{}{}", chief.err, chief.out);
+    }
+}
+
+#[test]
 fn a_task_that_helps_a_worker_obeys_at_once_when_it_is_asked_to_stop() {
     let folder = with_certificates("stops_helper");
     let replicas = endless("20s") + "[replicas]\nworker = { tasks = 2 }\n";
