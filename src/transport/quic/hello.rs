@@ -200,7 +200,9 @@ fn alert(error: &ConnectionError) -> Option<(&'static str, Alert)> {
 
 /// Explains why a connection has ended; for TLS errors, in words that help.
 fn explained(error: &ConnectionError) -> String {
-    match alert(error) {
+    let alert = alert(error);
+    let error = without_time_of_day(error.to_string());
+    match alert {
         Some((who, Alert::NoCertificate)) => format!("{who} certificate is missing: {error}"),
         Some((who, Alert::BadCertificate)) => {
             format!("{who} certificate is not one of this run, or has expired: {error}")
@@ -208,8 +210,19 @@ fn explained(error: &ConnectionError) -> String {
         Some((_, Alert::NoCommonProtocol)) => format!(
             "the two speak different versions of the protocol, of which this is {VERSION}: {error}"
         ),
-        None => error.to_string(),
+        None => error,
     }
+}
+
+/// The `text` of rustls without the current second, which it names where a certificate is not valid
+/// now: the same refusal is to have the same text each time, so that it is logged once.
+fn without_time_of_day(text: String) -> String {
+    const OPENING: &str = "verification time ";
+    const CLOSING: &str = " (UNIX), but ";
+    let Some((before, rest)) = text.split_once(OPENING) else { return text };
+    let Some((_, after)) = rest.split_once(CLOSING) else { return text };
+    let after = after.split_once(" (").map_or(after, |(after, _)| after);
+    format!("{before}{after} (seconds since 1970)")
 }
 
 /// Opens the stream of the small envelopes and introduces this task on it.
@@ -280,4 +293,29 @@ fn difference(
         None => format!("no {}", name.escape_debug()),
     };
     Some([told(its), told(own)])
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::CertificateError;
+    use rustls_pki_types::UnixTime;
+
+    use super::*;
+
+    #[test]
+    fn the_refusal_of_an_expired_certificate_has_the_same_text_at_each_attempt() {
+        let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let told = |time, is_over| {
+            let (time, limit) = (at(time), at(2_000));
+            let error = match is_over {
+                true => CertificateError::ExpiredContext { time, not_after: limit },
+                false => CertificateError::NotValidYetContext { time, not_before: limit },
+            };
+            without_time_of_day(format!("invalid peer certificate: {error}"))
+        };
+        assert_eq!(told(2_001, true), told(2_002, true));
+        assert_eq!(told(1_001, false), told(1_002, false));
+        assert!(told(2_001, true).ends_with("is not valid after 2000 (seconds since 1970)"));
+        assert_eq!(without_time_of_day("closed".to_owned()), "closed");
+    }
 }
