@@ -33,7 +33,7 @@ pub(crate) struct NewArgs {
     /// The folder of the authority.
     pub(crate) folder: PathBuf,
 
-    /// What the run is called, for those who read the certificate.
+    /// What the run is called, for those who read the certificate; it binds no task to a run.
     #[arg(long, aliases = ["name", "run_name"], value_name = "NAME", default_value = "trainyard")]
     pub(crate) run_name: String,
 }
