@@ -112,6 +112,12 @@ pub enum CertificateError {
         /// Until or from when it is valid, and the present time.
         validity: String,
     },
+    /// The task has a certificate already.
+    #[error(
+        "there is {0} already, which a task may run with: `trainyard certs renew`, with the same \
+         arguments, replaces it"
+    )]
+    Issued(PathBuf),
     /// There is no certificate to renew.
     #[error("there is no {0} to renew; `trainyard certs issue` makes a task's first certificate")]
     NotIssued(PathBuf),

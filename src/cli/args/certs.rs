@@ -20,7 +20,7 @@ pub(crate) struct CertsArgs {
 pub(crate) enum CertsCommand {
     /// Make the authority of a run.
     New(NewArgs),
-    /// Issue the certificates of tasks.
+    /// Issue the certificates of tasks that have none.
     Issue(IssueArgs),
     /// Issue them anew, with other keys; tasks that run take them from their folder. Name the hosts
     /// again, if the first ones had any.

@@ -424,6 +424,11 @@ fn a_renewed_certificate_and_its_key_take_the_place_of_the_old_ones() {
     assert!(first.is_some() && first != second && first_key != second_key);
     assert_eq!(authority, still);
     assert!(said.contains("tasks that run take the new ones"), "{said}");
+    let again = trainyard_in(&folder, &["certs", "issue", "certs", "--task", "worker:0,ps:0"], &[]);
+    assert_eq!(again.code, 2, "{}", again.err);
+    assert!(again.err.contains("certs/ps-0.pem already") && again.err.contains("certs renew"));
+    assert!(!folder.join("certs/worker-0.pem").exists(), "all are issued, or none");
+    assert_eq!(fs::read(folder.join("certs/ps-0.pem")).ok(), second);
 }
 
 #[test]
