@@ -34,6 +34,10 @@ def binary():
     found = named or (str(beside) if beside.exists() else shutil.which("trainyard"))
     if not found:
         raise FileNotFoundError("there is no program `trainyard`; name one by the variable TRAINYARD_BINARY")
+    if named and not shutil.which(named):
+        raise FileNotFoundError(
+            f"TRAINYARD_BINARY names {named!r}, which is no program that can be run; name another, or unset it"
+        )
     return found
 
 
@@ -79,7 +83,12 @@ class Result:
     def __init__(self, folder, _temporary=None):
         self.folder = folder
         self._temporary = _temporary  # removed with this result
-        self.report = json.loads((folder / "result.json").read_text())
+        file = folder / "result.json"
+        if not file.exists():
+            raise FileNotFoundError(
+                f"there is no {file}; name the folder that `trainyard sim`, `launch` or `task` has written with --out"
+            )
+        self.report = json.loads(file.read_text())
 
     def rows(self, table):
         """A table as dictionaries, numbers as numbers: `runs`, `steps` or `evaluations`."""

@@ -82,6 +82,25 @@ fn the_rows_of_a_run_are_those_of_all_its_seeds_or_of_the_one_that_is_named() {
 }
 
 #[test]
+fn a_program_and_a_result_that_are_not_there_are_errors_that_say_what_to_do() {
+    if !has("csv, json", "the Python module") {
+        return;
+    }
+    assert_passes(
+        "import os, trainyard\n\
+         def said(of):\n    \
+         try:\n        of()\n    \
+         except FileNotFoundError as error:\n        return str(error)\n    \
+         raise AssertionError('no error')\n\
+         absent = said(lambda: trainyard.read('nope'))\n\
+         assert 'nope/result.json' in absent and '--out' in absent, absent\n\
+         os.environ['TRAINYARD_BINARY'] = '/nope'\n\
+         absent = said(lambda: trainyard.sim())\n\
+         assert \"TRAINYARD_BINARY names '/nope'\" in absent and 'unset it' in absent, absent\n",
+    );
+}
+
+#[test]
 fn the_lesson_in_the_notebook_runs_and_shows_what_it_says() {
     if !has("pandas", "the lesson in python/scaling.ipynb") {
         return;
