@@ -302,8 +302,8 @@ impl Saver {
         (first..=u32::MAX).find(|edition| !taken.contains(edition)).unwrap_or(first)
     }
 
-    /// Writes the shards, then the index. If a shard fails, or another saver has taken over
-    /// meanwhile, deletes those that were written.
+    /// Writes the shards, then the index. If a shard fails, the index has no room, or another saver
+    /// has taken over meanwhile, deletes those that were written.
     fn write(&self, index: &Index, encoded: &[Encoded<'_>]) -> Result<(), CheckpointError> {
         for (at, (shard, encoded)) in index.shards.iter().zip(encoded).enumerate() {
             if let Err(error) = self.write_file(&shard.file, &encoded.parts()) {
@@ -315,8 +315,20 @@ impl Saver {
             self.delete_shards(&index.shards);
             return Err(error);
         }
-        // If this fails, the index may have been written nevertheless: its shards stay.
-        self.write_file(&self.names.index(index.global_step), &[&index.encode()])
+        let written = self.write_file(&self.names.index(index.global_step), &[&index.encode()]);
+        // After another failure the index may be there nevertheless: its shards stay.
+        if written.as_ref().is_err_and(|error| error.is_for_lack_of_room() && !self.has(index)) {
+            self.delete_shards(&index.shards);
+        }
+        written
+    }
+
+    /// Whether `index` is, or may be, in the store.
+    fn has(&self, index: &Index) -> bool {
+        match self.index(index.global_step) {
+            Ok(there) => there.save == index.save,
+            Err(error) => !error.is_mistaken(),
+        }
     }
 
     fn write_file(&self, name: &str, parts: &[&[u8]]) -> Result<(), CheckpointError> {
