@@ -56,6 +56,14 @@ impl Protocol for DiLoCo {
                 return Err((parameter, "must be finite and at least 0".to_owned()));
             }
         }
+        if self.outer_momentum >= 1.0 {
+            let problem = format!(
+                "{} must be below 1, or what the center has moved never fades and its weights grow \
+                 without bound; the paper takes 0.9",
+                self.outer_momentum
+            );
+            return Err(("outer_momentum", problem));
+        }
         self.average().check(workers)
     }
 
@@ -92,5 +100,22 @@ impl Protocol for DiLoCo {
 impl fmt::Display for DiLoCo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt_averaging(f, "DiLoCo", self.every, &self.average())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outer_momentum_of_1_or_more_is_refused() {
+        let with = |outer_momentum| {
+            let mode = DiLoCo { every: 4, backups: 0, outer_learning_rate: 0.7, outer_momentum };
+            mode.check(2).map_err(|(parameter, _)| parameter)
+        };
+        for momentum in [1.0, 1.5, -0.1, f32::NAN] {
+            assert_eq!(with(momentum), Err("outer_momentum"), "{momentum}");
+        }
+        assert_eq!([0.0, 0.99].map(with), [Ok(()); 2]);
     }
 }
