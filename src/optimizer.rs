@@ -173,6 +173,20 @@ impl Optimizer {
     }
 }
 
+/// Why `rule` can't train in `mode`, if it can't.
+pub(crate) fn misfit(rule: &UpdateRule, mode: Mode) -> Option<String> {
+    let is_misfit = rule.scales_by_rate() && mode.needs().divides_rate;
+    is_misfit.then(|| {
+        format!(
+            "the update rule `{}` computes a weight anew from the learning rate and sums of all \
+             gradients: dividing the rate by the staleness of one gradient, as the mode {mode} \
+             does, would scale the whole weight; take another rule, such as `adagrad`, or the mode \
+             `async`",
+            rule.name()
+        )
+    })
+}
+
 /// A value that makes an optimizer: a rule's builder, such as [`Adam`], or an [`Optimizer`] itself.
 ///
 /// It gives the builders the optimizer's methods, so that `Adam::new(0.1).minimize(…)` reads as in

@@ -22,6 +22,7 @@ use crate::data::Dataset;
 use crate::kernels::Numerics;
 use crate::live::About;
 use crate::models::Model;
+use crate::optimizer::misfit;
 use crate::report::{self, plan::Price};
 use crate::runtime::{Code, Error, Result as TaskResult};
 use crate::simulation::{self, Cluster, Host, Outcome};
@@ -128,6 +129,9 @@ impl Trial {
         settings.optimizer.top_k = run.compression.top_k();
         check_own_coordination(run, &settings)?;
         Ok(Self {
+        if let Some(why) = misfit(&settings.optimizer.rule, run.mode) {
+            return Err(ExperimentError::Impossible(format!("run `{}`: {why}", run.name)));
+        }
             name: name(run, swept),
             run: run.name.clone(),
             sweep_values: swept.to_vec(),

@@ -116,6 +116,9 @@ pub enum GraphProblem {
     /// A parameter of an update rule is out of its range.
     #[error("{0}")]
     RuleParameter(String),
+    /// The run's mode changes the learning rate as the update rule can't have it.
+    #[error("{0}")]
+    RuleInMode(String),
     /// No other task could read a graph with this operation.
     #[error(
         "no operation `{0}` is registered; call `operations::register_operation` at the beginning \

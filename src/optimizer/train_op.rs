@@ -11,9 +11,9 @@ use crate::graph::{
 };
 use crate::tensor::Shape;
 
-use super::Optimizer;
 use super::rules::check_rule;
 use super::top_k::Selection;
+use super::{Optimizer, misfit};
 pub(super) use mirrored::mirrored_train_op;
 
 /// Creates the operation of a training step that applies these gradients.
@@ -26,6 +26,9 @@ pub(super) fn train_op(
     let graph = global_step.graph().clone();
     check_rule(&optimizer.rule)?;
     if pairs.is_empty() {
+    if let Some(why) = misfit(&optimizer.rule, optimizer.replica.mode) {
+        return Err(GraphError::new("apply_gradients", GraphProblem::RuleInMode(why)));
+    }
         return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
     }
     for (variable, gradient) in pairs {

@@ -77,12 +77,20 @@ pub(crate) struct Needs {
     pub(crate) rounds: bool,
     /// Whether a shard keeps the values that each worker has read last.
     pub(crate) snapshot: bool,
+    /// Whether a shard divides the learning rate, by a number that differs between gradients.
+    pub(crate) divides_rate: bool,
 }
 
 impl Needs {
     /// Each gradient is applied by itself, whatever version it was computed from.
-    pub(crate) const NOTHING: Self =
-        Self { version: false, vote: false, cancel: false, rounds: false, snapshot: false };
+    pub(crate) const NOTHING: Self = Self {
+        version: false,
+        vote: false,
+        cancel: false,
+        rounds: false,
+        snapshot: false,
+        divides_rate: false,
+    };
     /// A shard must know how stale a gradient is.
     pub(crate) const VERSION: Self = Self { version: true, ..Self::NOTHING };
     /// Gradients are collected into rounds of one gradient of each worker.

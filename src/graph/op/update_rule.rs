@@ -87,6 +87,13 @@ pub trait Rule: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether the variable's new value is a function of the rate and of sums of all gradients, so
+    /// that another rate scales the whole variable and not the step of one gradient. Such a rule
+    /// is refused where a mode divides the rate by a gradient's staleness.
+    fn scales_by_rate(&self) -> bool {
+        false
+    }
+
     /// The floating point operations per element, for the compute model. A root counts as 1, a
     /// power as 40.
     fn flops(&self) -> usize;
@@ -186,6 +193,11 @@ impl UpdateRule {
     /// See [`Rule::moves_every_row`].
     pub(crate) fn moves_every_row(&self) -> bool {
         self.0.rule.moves_every_row()
+    }
+
+    /// See [`Rule::scales_by_rate`].
+    pub(crate) fn scales_by_rate(&self) -> bool {
+        self.0.rule.scales_by_rate()
     }
 
     /// See [`Rule::flops`].

@@ -54,6 +54,10 @@ impl Rule for AdagradDaRule {
         ]
     }
 
+    fn scales_by_rate(&self) -> bool {
+        true
+    }
+
     fn flops(&self) -> usize {
         10
     }

@@ -72,6 +72,10 @@ impl Rule for FtrlRule {
         vec![Slot::like_variable("Ftrl", first), Slot::like_variable("Ftrl_1", 0.0)]
     }
 
+    fn scales_by_rate(&self) -> bool {
+        true
+    }
+
     fn flops(&self) -> usize {
         if self.learning_rate_power == ROOT { 19 } else { 17 + 4 * EXP }
     }

@@ -23,7 +23,7 @@ impl StalenessAware {
 
 impl Protocol for StalenessAware {
     fn needs(&self) -> Needs {
-        Needs::VERSION
+        Needs { divides_rate: true, ..Needs::VERSION }
     }
 
     fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
