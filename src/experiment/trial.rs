@@ -163,18 +163,12 @@ impl Trial {
             return Ok(());
         }
         let workers = self.cluster.spec.workers().count() as u32;
-        let gradients = match &self.settings.sync_replicas {
-            Some(by_tokens) => u64::from(by_tokens.replicas(workers).0),
-            None => self.mode.gradients_of_a_step(workers),
-        };
+        let of_a_step = self.settings.samples_of_a_step(self.mode, workers);
         let is_made_up = matches!(self.settings.model, Model::Published(_));
         let data = self.known_data().map(|data| &data.train);
         let counted = data.filter(|train| train.stream().is_none() && !is_made_up);
         let epoch = counted.map(|train| train.len() as u64);
-        let counted = self
-            .settings
-            .stop
-            .count_samples(gradients.saturating_mul(self.settings.batch as u64), epoch);
+        let counted = self.settings.stop.count_samples(of_a_step, epoch);
         counted.map_err(|error| ExperimentError::Impossible(error.to_string()))
     }
 

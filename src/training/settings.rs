@@ -12,6 +12,7 @@ use crate::graph::{AllReduce, Partitioner};
 use crate::models::Model;
 use crate::optimizer::Optimizer;
 use crate::runtime::Patience;
+use crate::sync::Mode;
 use crate::units::{BytesPerSecond, Span};
 
 /// The training that a scenario describes.
@@ -52,6 +53,17 @@ pub struct Settings {
     /// Whether the answer to a worker's step brings the variables that its next step reads, where
     /// nobody changes them in between.
     pub read_ahead: bool,
+}
+
+impl Settings {
+    /// The number of samples whose gradients a global step of `workers` in `mode` applies.
+    pub(crate) fn samples_of_a_step(&self, mode: Mode, workers: u32) -> u64 {
+        let gradients = match &self.sync_replicas {
+            Some(by_tokens) => u64::from(by_tokens.replicas(workers).0),
+            None => mode.gradients_of_a_step(workers),
+        };
+        gradients.saturating_mul(self.batch as u64)
+    }
 }
 
 /// How mirrored towers sum their gradients: `all_reduce` of a scenario's `[program]`.
@@ -163,6 +175,15 @@ pub struct EvaluatorSettings {
 )]
 pub(crate) struct EpochUnknown;
 
+/// The distance between two evaluations by the chief on the test split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Looks {
+    /// So many global steps.
+    EverySteps(u64),
+    /// So many samples of applied gradients.
+    EverySamples(u64),
+}
+
 /// The conditions that end a training; the first that is met ends it. A scenario's `[stop]`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -178,8 +199,11 @@ pub struct Stop {
     /// beside it, as it may never be reached.
     pub accuracy: Option<f64>,
     /// The distance between two evaluations by the chief on the test split \[global steps\].
-    #[serde(default = "Stop::evaluate_every")]
-    pub evaluate_every: u64,
+    /// Default: 50, unless it is given in samples.
+    pub evaluate_every: Option<u64>,
+    /// The same distance in samples of applied gradients. A global step is one gradient in one mode
+    /// and those of all workers in another, so that only this one is the same for all modes.
+    pub evaluate_every_samples: Option<u64>,
     /// The time limit: virtual, or of the wall clock when deployed. Monitored sessions of all
     /// programs end at it.
     #[serde(default, deserialize_with = "Span::some_duration")]
@@ -194,7 +218,8 @@ impl Default for Stop {
             samples: None,
             epochs: None,
             accuracy: None,
-            evaluate_every: Self::evaluate_every(),
+            evaluate_every: None,
+            evaluate_every_samples: None,
             time: None,
         }
     }
@@ -224,7 +249,15 @@ impl Stop {
     /// The conditions in a fixed form, in which they are kept beside the checkpoints of a training
     /// that has ended: one that is to go on for longer has not ended.
     pub(super) fn conditions(&self) -> String {
-        let Self { steps, samples, epochs, accuracy, evaluate_every: _, time } = self;
+        let Self {
+            steps,
+            samples,
+            epochs,
+            accuracy,
+            evaluate_every: _,
+            evaluate_every_samples: _,
+            time,
+        } = self;
         let given = [
             steps.map(|steps| format!("steps={steps}")),
             samples.map(|samples| format!("samples={samples}")),
@@ -235,21 +268,30 @@ impl Stop {
         given.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    fn evaluate_every() -> u64 {
-        50
+    /// The distance between two evaluations.
+    pub(crate) fn looks(&self) -> Looks {
+        match self.evaluate_every_samples {
+            Some(samples) => Looks::EverySamples(samples),
+            None => Looks::EverySteps(self.evaluate_every.unwrap_or(50)),
+        }
     }
 
     /// The mistakes in it: for each a key (or none, for the whole) and a message.
     pub(crate) fn mistakes(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
         for (key, number) in [
-            ("evaluate_every", self.evaluate_every),
+            ("evaluate_every", self.evaluate_every.unwrap_or(1)),
+            ("evaluate_every_samples", self.evaluate_every_samples.unwrap_or(1)),
             ("steps", self.steps.unwrap_or(1)),
             ("samples", self.samples.unwrap_or(1)),
         ] {
             if number == 0 {
                 found.push((key, "0 must be at least 1".to_owned()));
             }
+        }
+        if self.evaluate_every.is_some() && self.evaluate_every_samples.is_some() {
+            let why = "`evaluate_every` says the same in global steps; remove one of the two";
+            found.push(("evaluate_every_samples", why.to_owned()));
         }
         if self.time.is_some_and(|time| time.is_zero()) {
             found.push(("time", "must be above 0".to_owned()));
@@ -302,7 +344,7 @@ mod tests {
             Stop { accuracy: Some(0.95), time: Some(Duration::from_secs(2)), ..Stop::default() };
         let kept = "steps=1000 accuracy=0.95 nanoseconds=2000000000";
         assert_eq!(stop.conditions(), kept);
-        assert_eq!(Stop { evaluate_every: 7, ..stop }.conditions(), kept, "it ends nothing");
+        assert_eq!(Stop { evaluate_every: Some(7), ..stop }.conditions(), kept, "it ends nothing");
         assert_ne!(Stop { samples: Some(9), ..stop }.conditions(), kept);
     }
 }

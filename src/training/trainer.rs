@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::cluster::{Role, TaskName};
 use crate::data::Batch;
 use crate::graph::{
-    Gradient, Graph, GraphDef, GraphError, Output, Target, Variable, accuracy,
+    Gradient, Graph, GraphDef, GraphError, Output, Replica, Target, Variable, accuracy,
     sparse_softmax_cross_entropy, stack, tower_gradients,
 };
 use crate::partition::Request;
@@ -21,6 +21,7 @@ use super::estimator::{EstimatorSpec, EvalSpec, Phase};
 use super::evaluator::Evaluator;
 use super::hooks::{InMemoryEvaluator, StopAtStep, SyncReplicasHook};
 use super::monitored_session::MonitoredSession;
+use super::settings::Looks;
 use super::task::Task;
 use crate::import::{self, ImportError};
 use crate::models::{self, GraphFile, Model, Network, Stages};
@@ -349,9 +350,14 @@ fn in_memory_evaluator(
             evaluator = evaluator.feed(&place, value);
         }
     }
-    let stop = &task.settings().stop;
-    Ok(match stop.accuracy {
-        Some(target) => evaluator.every_steps(stop.evaluate_every).stop_at_accuracy(target),
-        None => evaluator,
-    })
+    let settings = task.settings();
+    let Some(target) = settings.stop.accuracy else { return Ok(evaluator) };
+    let Replica { mode, workers, .. } = task.replica().unwrap_or(Replica::ALONE);
+    let evaluator = match settings.stop.looks() {
+        Looks::EverySteps(steps) => evaluator.every_steps(steps),
+        Looks::EverySamples(samples) => {
+            evaluator.every_samples(samples, settings.samples_of_a_step(mode, workers))
+        }
+    };
+    Ok(evaluator.stop_at_accuracy(target))
 }

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use super::Trial;
 use crate::models::Model;
 use crate::optimizer::Optimizer;
-use crate::training::{Settings, Stop};
+use crate::training::{Looks, Settings, Stop};
 
 /// A longer value is cut, and ends with a checksum of the whole.
 const LONG: usize = 80;
@@ -34,7 +34,19 @@ impl Trial {
             patience: _,
         } = &self.settings;
         let Optimizer { rule, learning_rate, clip, top_k, replica: _ } = optimizer;
-        let Stop { steps, samples, epochs, accuracy, evaluate_every, time } = stop;
+        let Stop {
+            steps,
+            samples,
+            epochs,
+            accuracy,
+            evaluate_every: _,
+            evaluate_every_samples: _,
+            time,
+        } = stop;
+        let looks = match stop.looks() {
+            Looks::EverySteps(steps) => ("stop.evaluate_every", steps),
+            Looks::EverySamples(samples) => ("stop.evaluate_every_samples", samples),
+        };
         let model = match model {
             files @ (Model::GraphDef(_) | Model::Layers(_)) => files.name().to_owned(),
             other => short(other),
@@ -50,7 +62,7 @@ impl Trial {
             ("program.optimizer.rule", short(rule)),
             ("program.optimizer.learning_rate", short(learning_rate)),
             ("program.towers", towers.to_string()),
-            ("stop.evaluate_every", evaluate_every.to_string()),
+            (looks.0, looks.1.to_string()),
         ];
         let maybe = [
             ("program.partitioner", partitioner.as_ref().map(short)),
@@ -103,6 +115,7 @@ mod tests {
             ("program.model", "'mlp'"),
             ("stop.steps", "17"),
             ("stop.time", "'3s'"),
+            ("stop.evaluate_every", "7"),
             ("program.optimizer.learning_rate", "0.3"),
             ("run.0.mode", "'async'"),
         ] {

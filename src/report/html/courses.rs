@@ -136,7 +136,8 @@ pub(super) fn plots(courses: &[Course], report: &Report) -> String {
     let note = match courses.iter().map(|course| course.evaluations.len()).max() {
         Some(1) => {
             "<p>The model was measured at the end alone: with <code>stop.accuracy</code> it is \
-             measured every <code>stop.evaluate_every</code> global steps.</p>\n"
+             measured as often as <code>stop.evaluate_every</code> or \
+             <code>stop.evaluate_every_samples</code> says.</p>\n"
         }
         _ => "",
     };

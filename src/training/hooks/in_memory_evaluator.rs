@@ -9,10 +9,10 @@ use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues};
 use crate::tensor::Tensor;
 
-/// Measures the model every so many global steps and at the end, on the chief (TensorFlow:
+/// Measures the model every so many global steps or samples and at the end, on the chief (TensorFlow:
 /// `InMemoryEvaluatorHook`). Each result is a row of the report and of `evaluations.csv`.
 ///
-/// It measures when the global step has passed a multiple of its interval. So it skips no
+/// It measures when the training has passed a multiple of its interval. So it skips no
 /// measurement in asynchronous training, where the chief does not see every global step.
 ///
 /// ```
@@ -32,13 +32,21 @@ pub struct InMemoryEvaluator {
     loss: Output,
     accuracy: Output,
     feeds: Feeds,
-    /// Global steps from one evaluation to the next. `None`: only one, at the end.
-    every: Option<u64>,
+    /// The distance from one evaluation to the next. `None`: only one, at the end.
+    every: Option<Interval>,
     target: Option<f64>,
     step: Option<Output>,
     /// The number of the last evaluated round.
     rounds: u64,
     is_target_reached: bool,
+}
+
+/// So many units of progress.
+#[derive(Clone, Copy)]
+struct Interval {
+    every: u64,
+    /// The units of a global step.
+    of_a_step: u64,
 }
 
 impl InMemoryEvaluator {
@@ -66,7 +74,16 @@ impl InMemoryEvaluator {
     /// Measures also every `steps` global steps; opening a session refuses 0.
     #[must_use]
     pub fn every_steps(mut self, steps: u64) -> Self {
-        self.every = Some(steps);
+        self.every = Some(Interval { every: steps, of_a_step: 1 });
+        self
+    }
+
+    /// Measures also every `samples` samples of applied gradients, of which a global step has
+    /// `of_a_step`; opening a session refuses 0. So trainings of several modes, whose global steps
+    /// are of one gradient or of many, are measured after as many samples.
+    #[must_use]
+    pub fn every_samples(mut self, samples: u64, of_a_step: u64) -> Self {
+        self.every = Some(Interval { every: samples, of_a_step });
         self
     }
 
@@ -79,7 +96,8 @@ impl InMemoryEvaluator {
 
     /// The number of intervals that `global_step` has passed.
     fn round(&self, global_step: u64) -> u64 {
-        self.every.and_then(|every| global_step.checked_div(every)).unwrap_or(0)
+        let Some(Interval { every, of_a_step }) = self.every else { return 0 };
+        global_step.saturating_mul(of_a_step).checked_div(every).unwrap_or(0)
     }
 
     /// Measures and reports. If only shapes are computed there is nothing to report, but it takes
@@ -117,9 +135,10 @@ impl InMemoryEvaluator {
 
 impl Hook for InMemoryEvaluator {
     fn begin(&mut self, _: &Task, graph: &Graph) -> Result<()> {
-        if self.every == Some(0) {
-            let message = "an `InMemoryEvaluator` can't measure every 0 steps; give it 1 or more, \
-                           or leave `every_steps` out to measure at the end alone";
+        if self.every.is_some_and(|interval| interval.every == 0) {
+            let message = "an `InMemoryEvaluator` can't measure every 0 steps or samples; give it \
+                           1 or more, or leave `every_steps` and `every_samples` out to measure at \
+                           the end alone";
             return Err(Error::new(Code::InvalidArgument, message));
         }
         self.step = Some(graph.global_step()?.read_again());
@@ -165,5 +184,18 @@ mod tests {
             [0, 0, 1, 1, 2, 5, 5]
         );
         assert_eq!(InMemoryEvaluator::new(&scalar, &scalar).round(50), 0, "at the end alone");
+    }
+
+    #[test]
+    fn rounds_in_samples_begin_after_as_many_gradients_whatever_a_global_step_is_of() {
+        let g = Graph::new();
+        let scalar = g.constant(0f32);
+        // Of 3,200 samples: 100 asynchronous steps of a batch of 32, or 12.5 rounds of eight.
+        let begins = |of_a_step| {
+            let hook = InMemoryEvaluator::new(&scalar, &scalar).every_samples(3200, of_a_step);
+            (1..).filter(|step| hook.round(*step) != hook.round(step - 1)).take(3).collect()
+        };
+        let [one, eight]: [Vec<u64>; 2] = [32, 256].map(begins);
+        assert_eq!((one, eight), (vec![100, 200, 300], vec![13, 25, 38]));
     }
 }

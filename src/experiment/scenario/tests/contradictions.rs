@@ -6,7 +6,7 @@ use super::*;
 fn all_contradictions_are_reported_at_once_each_with_its_line_and_key() {
     let text = "[cluster]\nps = 0\nworker = 8\n[network]\nbandwidth = \"0Gbps\"\n\
 [compute]\nslow = { \"worker:8\" = 2 }
-[stop]\nevaluate_every = 0\n[[run]]\nmode = \"sync\"\n[[run]]\nmode = { sync = { backups = 8 } }\n\
+[stop]\nevaluate_every = 0\nevaluate_every_samples = 100\n[[run]]\nmode = \"sync\"\n[[run]]\nmode = { sync = { backups = 8 } }\n\
 [[run]]\nmode = { k_async = { k = 9 } }\n[[run]]\nmode = { k_batch_sync = { k = 0 } }
 [[run]]\nmode = { delay_compensated = { lambda = -1.0 } }\n";
     let expected = "\
@@ -16,10 +16,12 @@ sims/example.toml:5: network.bandwidth: must be above 0
 sims/example.toml:7: compute.slow.\"worker:8\": the job `worker` has 8 tasks, counted from 0
 sims/example.toml:8: stop: no condition, so no run would end; give `steps`, `samples` or `time`
 sims/example.toml:9: stop.evaluate_every: 0 must be at least 1
-sims/example.toml:13: run[1].mode.sync.backups: 8 backups of 8 workers leave nobody to wait for
-sims/example.toml:15: run[2].mode.k_async.k: 9 workers are to be in each update, but there are 8
-sims/example.toml:17: run[3].mode.k_batch_sync.k: 0 must be at least 1
-sims/example.toml:19: run[4].mode.delay_compensated.lambda: -1 must be a finite number, at least 0";
+sims/example.toml:10: stop.evaluate_every_samples: `evaluate_every` says the same in global steps; \
+remove one of the two
+sims/example.toml:14: run[1].mode.sync.backups: 8 backups of 8 workers leave nobody to wait for
+sims/example.toml:16: run[2].mode.k_async.k: 9 workers are to be in each update, but there are 8
+sims/example.toml:18: run[3].mode.k_batch_sync.k: 0 must be at least 1
+sims/example.toml:20: run[4].mode.delay_compensated.lambda: -1 must be a finite number, at least 0";
     assert_eq!(example(text).unwrap_err().to_string(), expected);
 }
 

@@ -41,7 +41,7 @@ fn an_unknown_key_like_no_other_is_shown_without_a_guess() {
         "2:1",
         "when",
         "unknown field `when`, expected one of `steps`, `samples`, `epochs`, `accuracy`, \
-         `evaluate_every`, `time`",
+         `evaluate_every`, `evaluate_every_samples`, `time`",
     );
 }
 
