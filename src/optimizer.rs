@@ -138,7 +138,7 @@ impl Optimizer {
     /// a parameter of the update rule is out of its range.
     #[track_caller]
     pub fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
-        train_op(self, &gradients_of(loss)?, global_step)
+        train_op(self, &gradients_of(loss)?, (global_step, &global_step.read()))
     }
 
     /// The second half of [`Optimizer::minimize`], for gradients that the program has changed: each
@@ -154,7 +154,7 @@ impl Optimizer {
         pairs: &[(Variable, G)],
         global_step: &Variable,
     ) -> Result<TrainOp, GraphError> {
-        train_op(self, &as_gradients(pairs), global_step)
+        train_op(self, &as_gradients(pairs), (global_step, &global_step.read()))
     }
 
     /// The same for the gradients of mirrored towers: each tower updates its own variables. The

@@ -233,10 +233,11 @@ fn seconds_to_target(settings: &Settings, recording: &Recording) -> Option<f64> 
     Some(reached.at.as_secs_f64())
 }
 
-/// The number of applied gradients for each staleness. The last `left_over` that counted are in a
+/// The number of applied gradients for each staleness; of workers that train copies of their own,
+/// of exchanges alone, since the steps between two read nothing that others change. The last `left_over` that counted are in a
 /// round which the end of the training has left unfinished.
 fn staleness(steps: impl Iterator<Item = StepStats> + Clone, left_over: u64) -> BTreeMap<u64, u64> {
-    let counted = steps.filter(|step| step.applied);
+    let counted = steps.filter(|step| step.applied && !step.is_local);
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for step in counted.clone() {
         *counts.entry(step.staleness).or_default() += 1;
@@ -313,10 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn the_staleness_of_gradients_in_an_unfinished_round_does_not_count() {
+    fn the_staleness_of_local_steps_and_of_gradients_in_an_unfinished_round_does_not_count() {
         let stale = |ended, staleness| StepStats { staleness, ..step(0, 0, 1, ended) };
         let late = StepStats { applied: false, ..stale(9, 7) };
-        let steps = [stale(3, 0), stale(8, 4), stale(1, 0), stale(6, 2), late, stale(2, 2)];
+        let local = StepStats { is_local: true, ..stale(4, 0) };
+        let steps = [stale(3, 0), stale(8, 4), stale(1, 0), stale(6, 2), late, stale(2, 2), local];
         let counts = |left_over| staleness(steps.iter().cloned(), left_over);
         assert_eq!(counts(0), BTreeMap::from([(0, 2), (2, 2), (4, 1)]));
         assert_eq!(counts(2), BTreeMap::from([(0, 2), (2, 1)]));

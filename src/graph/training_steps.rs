@@ -45,15 +45,15 @@ impl Graph {
     }
 
     /// Counts a training step of `replica`, after `new.control_inputs`; the versions that it read
-    /// are `new.inputs`.
+    /// are `new.inputs`. `read` is the global step when the step read what it changes.
     #[track_caller]
     pub(crate) fn commit_step(
         &self,
         replica: Replica,
-        global_step: &Variable,
+        (global_step, read): (&Variable, &Output),
         new: NewOperation<'_>,
     ) -> Result<OpId, GraphError> {
-        let mut inputs = vec![global_step.read().edge()];
+        let mut inputs = vec![read.edge()];
         inputs.extend(new.inputs);
         let positions = match global_step.spec().is_local {
             true => Vec::new(),

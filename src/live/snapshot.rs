@@ -97,7 +97,9 @@ impl Snapshot {
         self.examples += batch;
         if step.applied {
             self.applied += 1;
-            self.staleness.add(step.staleness as f64, &STALENESS);
+            if !step.is_local {
+                self.staleness.add(step.staleness as f64, &STALENESS);
+            }
         } else if !step.is_local {
             self.dropped += 1;
         }

@@ -21,7 +21,8 @@
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Target, Variable};
 use crate::sync::{Copies, Exchange, Mode};
 
-use super::{GradientDescent, Momentum, Optimizer, TrainOp};
+use super::train_op::train_op;
+use super::{GradientDescent, Momentum, Optimizer, TrainOp, as_gradients};
 
 /// An optimizer of a worker's own variables, with one that applies what the workers have learnt,
 /// every so many steps.
@@ -98,6 +99,23 @@ impl LocalSgd {
         self.train_op(global_step, |local_step| self.inner.apply_gradients(pairs, local_step))
     }
 
+    /// The global step when an exchange reads the center: a worker that pulls reads it after its
+    /// `step`, while one that begins again there has read it in the exchange before.
+    #[track_caller]
+    fn read_of_global_step(
+        &self,
+        global_step: &Variable,
+        step: &TrainOp,
+    ) -> Result<Output, GraphError> {
+        match self.exchange {
+            Exchange::Begin => Ok(global_step.read()),
+            Exchange::Pull { .. } => {
+                let graph = global_step.graph();
+                graph.with_control_dependencies(&[step.target()], |_| Ok(global_step.read_again()))
+            }
+        }
+    }
+
     #[track_caller]
     fn train_op(
         &self,
@@ -119,7 +137,8 @@ impl LocalSgd {
         for copy in &copies {
             sent.push((copy.center.clone(), copy.sent_after(&step)?));
         }
-        let round = self.outer.apply_gradients(&sent, global_step)?;
+        let read = self.read_of_global_step(global_step, &step)?;
+        let round = train_op(&self.outer, &as_gradients(&sent), (global_step, &read))?;
         let after = [round.target()];
         let go_on = match self.exchange {
             Exchange::Begin => {

@@ -16,19 +16,20 @@ use super::top_k::Selection;
 use super::{Optimizer, misfit};
 pub(super) use mirrored::mirrored_train_op;
 
-/// Creates the operation of a training step that applies these gradients.
+/// Creates the operation of a training step that applies these gradients. Their staleness counts
+/// from the global step that was `read`.
 #[track_caller]
 pub(super) fn train_op(
     optimizer: &Optimizer,
     pairs: &[(Variable, Gradient)],
-    global_step: &Variable,
+    (global_step, read): (&Variable, &Output),
 ) -> Result<TrainOp, GraphError> {
     let graph = global_step.graph().clone();
     check_rule(&optimizer.rule)?;
-    if pairs.is_empty() {
     if let Some(why) = misfit(&optimizer.rule, optimizer.replica.mode) {
         return Err(GraphError::new("apply_gradients", GraphProblem::RuleInMode(why)));
     }
+    if pairs.is_empty() {
         return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
     }
     for (variable, gradient) in pairs {
@@ -43,7 +44,7 @@ pub(super) fn train_op(
     let vote = replica.mode.needs().vote.then(|| Vote::of(&pairs));
     let selection = optimizer.top_k.map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
     let rate = Rate::of(&optimizer.learning_rate, global_step)?;
-    let step = Step { graph: &graph, replica, global_step, rate };
+    let step = Step { graph: &graph, replica, global_step, read, rate };
     let pairs = selection.as_ref().map_or(&*pairs, |selection| &selection.pairs);
     let step = match vote {
         Some(vote) => step.vote(&vote, &optimizer.rule, pairs)?,
@@ -132,6 +133,8 @@ struct Step<'a> {
     graph: &'a Graph,
     replica: Replica,
     global_step: &'a Variable,
+    /// The global step when the step read what its gradients are of.
+    read: &'a Output,
     rate: Rate,
 }
 
@@ -249,7 +252,7 @@ impl Step<'_> {
         let name = Name::Numbered("train");
         let new =
             NewOperation { name, inputs: versions, control_inputs, ..NewOperation::of(Op::NoOp) };
-        let commit = self.graph.commit_step(self.replica, self.global_step, new)?;
+        let commit = self.graph.commit_step(self.replica, (self.global_step, self.read), new)?;
         Ok(Target::new(self.graph.clone(), commit))
     }
 }

@@ -23,7 +23,8 @@ pub(in crate::optimizer) fn mirrored_train_op(
     check_rule(&optimizer.rule)?;
     let rate = Rate::of(&optimizer.learning_rate, global_step)?;
     // An update of a variable that only this client trains.
-    let mut step = Step { graph, replica: Replica::ALONE, global_step, rate };
+    let read = &global_step.read();
+    let mut step = Step { graph, replica: Replica::ALONE, global_step, read, rate };
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for (tower, pairs) in gradients.towers.iter().enumerate() {
         let pairs = &clipped(graph, optimizer, pairs)?;

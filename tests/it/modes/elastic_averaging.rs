@@ -59,6 +59,16 @@ fn workers_of_different_speeds_do_not_wait_for_each_other() {
 }
 
 #[test]
+fn the_staleness_of_an_exchange_counts_from_its_reading_of_the_center() {
+    let training = Simulated::new(1, 4, mode(1)).step_time(Law::Exponential { mean: 0.1 });
+    let trained = training.steps(400).run();
+    // The network takes next to no time, so that hardly anyone comes between the reading and the
+    // exchange, while three others exchange in the mean during a step.
+    let stale = trained.steps.iter().filter(|step| step.staleness > 0).count();
+    assert!(trained.steps.len() >= 400 && stale <= 4, "{stale} of {}", trained.steps.len());
+}
+
+#[test]
 fn the_digits_are_learnt_in_simulation_and_deployed() {
     let simulated = Simulated::new(2, 4, mode(4)).digits().model(Model::Mlp { hidden: vec![64] });
     let accuracy = simulated.adam(0.002).batch(32).steps(1200).run().evaluation.unwrap().accuracy;

@@ -28,7 +28,7 @@ pub(super) fn add(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
             let control_inputs = &importer.behind_groups(node.controls_beside(&[]));
             let (name, built_at) = (Name::Exactly(&node.def.name), importer.built_at);
             let new = NewOperation { name, control_inputs, built_at, ..NewOperation::of(Op::NoOp) };
-            let end = importer.graph.commit_step(Replica::ALONE, &step, new)?;
+            let end = importer.graph.commit_step(Replica::ALONE, (&step, &step.read()), new)?;
             importer.operations.insert(node.def.name.clone(), end);
             let refers = |value| Value { variable: Some((variable, Some(end))), ..value };
             Ok(importer.outputs_of(end).into_iter().take(1).map(refers).collect())
