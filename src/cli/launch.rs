@@ -9,7 +9,7 @@ use super::args::LaunchArgs;
 use super::chaos;
 use super::failure::Failure;
 use super::live::Live;
-use super::output::{Out, command, digests, exit_code};
+use super::output::{Out, caution, command, digests, exit_code};
 use super::progress::Progress;
 use crate::checkpoint::{Retention, Saver, open_store};
 use crate::clock::{Clock, WallClock};
@@ -37,6 +37,7 @@ pub(super) fn run(
     }
     let trials = experiment.trials_in(World::Deployment)?;
     check_places(&trials, args.repeat.get())?;
+    caution(&trials, quiet);
     if !quiet && trials.iter().any(|trial| !trial.cluster.gpus.is_empty()) {
         say!(
             "`[gpus]` is for simulations: a deployed task runs on CPU:0 what asks for a GPU, and \

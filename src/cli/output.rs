@@ -1,5 +1,6 @@
 //! Writes results: a report's files, and the comparison on stdout.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -150,6 +151,17 @@ impl Out {
 /// What a report is written with in `directory`, or the failure to do so.
 fn to_write<T>(directory: &Path, made: io::Result<T>) -> Result<T, Failure> {
     made.map_err(Failure::writing(directory.display().to_string()))
+}
+
+/// Says once what the settings of `trials` cost that their author may not know.
+pub(super) fn caution(trials: &[Trial], quiet: bool) {
+    if quiet {
+        return;
+    }
+    let cautions: BTreeSet<String> = trials.iter().filter_map(Trial::caution).collect();
+    for caution in cautions {
+        say!("warning: {caution}");
+    }
 }
 
 /// How many of `all` runs are over.

@@ -8,7 +8,7 @@ use super::args::{Format, SimArgs, Steps};
 use super::chaos;
 use super::failure::Failure;
 use super::live::Live;
-use super::output::{Out, command, digests, exit_code};
+use super::output::{Out, caution, command, digests, exit_code};
 use super::progress::Several;
 use super::results::{Results, on_stop};
 use crate::deployment::ExitCode;
@@ -37,6 +37,7 @@ pub(super) fn run(
     on_stop(&results, stopped(args.format.format()))?;
     let (experiment, is_tuned) = experiment.tuned()?;
     let mut trials = experiment.trials_in(World::Simulation)?;
+    caution(&trials, quiet);
     if let Some(folder) = &args.replay {
         for trial in &mut trials {
             trial.replay(folder)?;

@@ -29,7 +29,8 @@ use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
 use crate::tensor::SimulationLimit;
 use crate::training::{
-    Checkpointing, Recording, Settings, SharedRecording, StepStats, Task, TaskParts, run_to_end,
+    AllReduceKind, Checkpointing, Recording, Settings, SharedRecording, StepStats, Task, TaskParts,
+    run_to_end,
 };
 use crate::units::{Bytes, Time};
 pub(crate) use checkpoints::folder_of;
@@ -128,10 +129,10 @@ impl Trial {
         let mut settings = own.settings.clone();
         settings.optimizer.top_k = run.compression.top_k();
         check_own_coordination(run, &settings)?;
-        Ok(Self {
         if let Some(why) = misfit(&settings.optimizer.rule, run.mode) {
             return Err(ExperimentError::Impossible(format!("run `{}`: {why}", run.name)));
         }
+        Ok(Self {
             name: name(run, swept),
             run: run.name.clone(),
             sweep_values: swept.to_vec(),
@@ -207,6 +208,23 @@ impl Trial {
             self.name
         );
         Err(ExperimentError::Impossible(why))
+    }
+
+    /// What its settings cost that their author may not know, if there is such a thing.
+    pub(crate) fn caution(&self) -> Option<String> {
+        let reduce = self.settings.all_reduce.as_ref()?;
+        let tasks = self.cluster.spec.tasks().filter(TaskName::is_of_workers).count();
+        let towers = tasks * self.settings.towers;
+        let is_odd = reduce.algorithm == AllReduceKind::Tree && !towers.is_power_of_two();
+        is_odd.then(|| {
+            format!(
+                "run `{}`: `all_reduce = \"tree\"` of {towers} towers, no power of two, sends whole \
+                 gradients before and after its rounds, which takes 2 to 3 times as long as \
+                 `\"ring\"` or `\"shuffle\"`; take one of those, or {} towers",
+                self.run,
+                towers.next_power_of_two()
+            )
+        })
     }
 
     /// Its data, or data with as many samples of the same size.

@@ -37,7 +37,9 @@ pub enum AllReduce {
     /// replica two away, eighths with that four away, and so on; then back. It has as few bytes as
     /// the ring and far fewer rounds, where a tree of whole values would have `log2 n` times the
     /// bytes. Where `n` is no power of two, the replicas beyond the power first give all they have
-    /// to a neighbour, and are given the sum at the end.
+    /// to a neighbour, and are given the sum at the end: two rounds and `S` more for those
+    /// neighbours than `p`, the greatest power of two below `n`, has. That is 2 to 3 times the time
+    /// of the ring.
     Tree,
     /// Each replica sums one piece of all, as a parameter server would, and sends it to all. The
     /// fewest rounds, on a network where all can send to all.
