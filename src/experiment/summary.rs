@@ -70,11 +70,7 @@ impl Trial {
             test_accuracy: last.map(|evaluation| evaluation.accuracy),
             seconds_to_target: reached,
             staleness: Staleness::of(&staleness(steps.clone(), counted - applied)),
-            gradients: Gradients {
-                computed: recording.log.len() as u64,
-                applied,
-                dropped: recording.log.len() as u64 - applied,
-            },
+            gradients: gradients(recording, applied),
             bytes_sent: by_task(|sent| sent.total),
             step_bytes_sent: by_task(|sent| sent.steps),
             waiting_seconds: waiting(steps.clone()),
@@ -111,6 +107,13 @@ fn steps_without(recording: &Recording) -> BTreeMap<TaskName, u64> {
         }
     }
     steps
+}
+
+/// The numbers of gradients, `applied` of which are in updates.
+fn gradients(recording: &Recording, applied: u64) -> Gradients {
+    let begun = recording.log.len() as u64;
+    let stopped = recording.steps().filter(|step| step.is_stopped).count() as u64;
+    Gradients { computed: begun - stopped, applied, dropped: begun - applied, stopped }
 }
 
 /// The global step of the checkpoint that the training had before any step of its own.
@@ -208,12 +211,14 @@ pub(super) fn rows(recording: &Recording) -> impl Iterator<Item = StepRow> + Clo
         staleness: step.staleness,
         applied: step.applied,
         compute: step.computed.map(|(from, until)| until.since(from)),
+        stopped: step.is_stopped,
     })
 }
 
 /// The rows of `evaluations.csv`, one for each evaluation in `recording`.
 pub(super) fn evaluations(trial: &Trial, recording: &Recording) -> Vec<EvaluationRow> {
-    let mut ends: Vec<Time> = recording.steps().map(|step| step.ended).collect();
+    let computed = recording.steps().filter(|step| !step.is_stopped);
+    let mut ends: Vec<Time> = computed.map(|step| step.ended).collect();
     ends.sort_unstable();
     let steps_until = |at: Time| ends.partition_point(|end| *end <= at);
     let row = |evaluation: &Evaluation| EvaluationRow {
@@ -387,6 +392,29 @@ mod tests {
         let run = trial.summarise(&shared.finish(), &observed, Duration::from_secs(6));
         assert_eq!((run.global_steps, run.gradients.applied), (282, 2));
         assert!(run.steps_per_second < 10.0 && run.samples_per_second > 0.0);
+    }
+
+    #[test]
+    fn a_step_that_was_stopped_is_dropped_and_not_computed() {
+        let stopped = |step| StepStats { applied: false, is_stopped: true, ..step };
+        let late = |step| StepStats { applied: false, ..step };
+        let steps =
+            [step(0, 0, 301, 100), stopped(step(1, 0, 301, 200)), late(step(1, 1, 301, 300))];
+        let run = resumed(steps.into_iter());
+        let Gradients { computed, dropped, stopped, .. } = run.gradients;
+        assert_eq!((computed, dropped, stopped), (2, 2, 1));
+    }
+
+    #[test]
+    fn an_evaluation_has_no_samples_of_steps_that_were_stopped() {
+        let trial = Experiment::parse("[cluster]\nps = 1\nworker = 2\n").unwrap();
+        let trial = trial.trials().unwrap().remove(0);
+        let shared = SharedRecording::default();
+        shared.step(step(0, 0, 1, 100));
+        shared.step(StepStats { applied: false, is_stopped: true, ..step(1, 0, 1, 100) });
+        let at = Time(200_000_000);
+        shared.evaluation(Evaluation { global_step: 1, at, loss: 1.0, accuracy: 0.5 });
+        assert_eq!(evaluations(&trial, &shared.finish())[0].samples, 32);
     }
 
     #[test]

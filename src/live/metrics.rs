@@ -37,7 +37,7 @@ const METRICS: [Metric; 13] = [
     ("gradients_applied_total", "counter", "Gradients that were applied.", true, |task| {
         one(task.applied)
     }),
-    ("gradients_dropped_total", "counter", "Gradients that came too late.", true, |task| {
+    ("gradients_dropped_total", "counter", "Gradients late, or stopped.", true, |task| {
         one(task.dropped)
     }),
     ("loss", "gauge", "Loss of the last step.", true, |task| {
@@ -199,6 +199,7 @@ mod tests {
             loss: Some(f32::INFINITY),
             staleness: 3,
             applied: true,
+            is_stopped: false,
             is_local: false,
         };
         board.count(&step, 32);

@@ -94,7 +94,7 @@ impl Snapshot {
     /// Counts a step on a batch of `batch` samples.
     pub(super) fn count(&mut self, step: &StepStats, batch: u64) {
         self.steps += 1;
-        self.examples += batch;
+        self.examples += if step.is_stopped { 0 } else { batch };
         if step.applied {
             self.applied += 1;
             if !step.is_local {

@@ -6,7 +6,7 @@ use csv::Writer;
 
 use super::{EvaluationRow, StepRow};
 
-const HEADER: [&str; 10] = [
+const HEADER: [&str; 11] = [
     "run",
     "worker",
     "local_step",
@@ -17,6 +17,7 @@ const HEADER: [&str; 10] = [
     "staleness",
     "applied",
     "compute_s",
+    "stopped",
 ];
 
 const EVALUATION_HEADER: [&str; 7] =
@@ -51,6 +52,7 @@ impl<W: Write> Steps<W> {
                 &row.staleness.to_string(),
                 &row.applied.to_string(),
                 &row.compute.map(|took| took.as_secs_f64().to_string()).unwrap_or_default(),
+                &row.stopped.to_string(),
             ])?;
         }
         self.out.flush()

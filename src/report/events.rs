@@ -85,6 +85,7 @@ mod tests {
             staleness: 2,
             applied: true,
             compute: None,
+            stopped: false,
         };
         let mut file = Vec::new();
         let evaluation = EvaluationRow {

@@ -254,9 +254,12 @@ pub struct Gradients {
     pub computed: u64,
     /// Part of an update.
     pub applied: u64,
-    /// Refused because they came too late, or of a round that the end of the training left
-    /// unfinished.
+    /// Not part of an update: they came too late, were stopped, or are of a round that the end of
+    /// the training left unfinished.
     pub dropped: u64,
+    /// The part of the dropped ones that was never computed: a worker was stopped in its step, as
+    /// its round had closed.
+    pub stopped: u64,
 }
 
 /// One worker step: one row of `steps.csv`.
@@ -279,8 +282,10 @@ pub struct StepRow {
     pub staleness: u64,
     /// Whether its gradient became part of an update.
     pub applied: bool,
-    /// The time that its kernels took on the worker; none if none ran.
+    /// The time that its kernels took on the worker; none if none ran, or the step was stopped.
     pub compute: Option<Duration>,
+    /// Whether it was stopped before its gradient was computed.
+    pub stopped: bool,
 }
 
 /// One evaluation on the test split: one row of `evaluations.csv`.

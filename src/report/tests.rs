@@ -34,7 +34,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         test_accuracy: Some(0.953),
         seconds_to_target,
         staleness: Staleness::of(&BTreeMap::from([(0, 50), (3, 50)])),
-        gradients: Gradients { computed: 10_800, applied: 9_600, dropped: 1_200 },
+        gradients: Gradients { computed: 10_800, applied: 9_600, dropped: 1_200, stopped: 0 },
         bytes_sent: [("worker", 10, 1_500_000), ("worker", 9, 500_000), ("ps", 0, 20_000_000)]
             .map(|(job, index, bytes)| (TaskName::new(job, index), bytes))
             .into(),
@@ -187,9 +187,9 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
                     failed_checkpoints skipped_faults comparison";
     let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 34).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
-    let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
-                  worker:9 worker:10 ps:0 worker:10 worker:0";
-    assert_eq!(keys_at(4)[..19], within.split_whitespace().collect::<Vec<_>>());
+    let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped stopped \
+                  ps:0 worker:9 worker:10 ps:0 worker:10 worker:0";
+    assert_eq!(keys_at(4)[..20], within.split_whitespace().collect::<Vec<_>>());
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn the_json_reads_back_as_the_values_of_the_report() {
     assert_eq!(run["staleness"]["histogram"], serde_json::json!({"0": 50, "3": 50}));
     assert_eq!(
         run["gradients"],
-        serde_json::json!({"computed": 10800, "applied": 9600, "dropped": 1200})
+        serde_json::json!({"computed": 10800, "applied": 9600, "dropped": 1200, "stopped": 0})
     );
     assert_eq!(run["bytes_sent"]["worker:10"], 1_500_000);
     assert_eq!(run["waiting_seconds"], serde_json::json!({"worker:0": {"token": 0.5}}));
@@ -284,17 +284,19 @@ fn the_csv_has_one_row_per_worker_step_with_exact_times() {
         staleness: 2,
         applied: true,
         compute: Some(Duration::from_millis(250)),
+        stopped: false,
     };
-    let dropped = StepRow { loss: None, applied: false, compute: None, ..row.clone() };
+    let stopped =
+        StepRow { loss: None, applied: false, compute: None, stopped: true, ..row.clone() };
     let mut out = Vec::new();
     let mut steps = csv::Steps::new(&mut out).unwrap();
     steps.append("sync, 1 backup", [row]).unwrap();
-    steps.append("async", [dropped]).unwrap();
+    steps.append("async", [stopped]).unwrap();
     drop(steps);
     let expected = "\
-run,worker,local_step,global_step,start_s,end_s,loss,staleness,applied,compute_s
-\"sync, 1 backup\",worker:3,4,31,1.000000001,1.5,0.5,2,true,0.25
-async,worker:3,4,31,1.000000001,1.5,,2,false,
+run,worker,local_step,global_step,start_s,end_s,loss,staleness,applied,compute_s,stopped
+\"sync, 1 backup\",worker:3,4,31,1.000000001,1.5,0.5,2,true,0.25,false
+async,worker:3,4,31,1.000000001,1.5,,2,false,,true
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

@@ -27,8 +27,12 @@ pub struct StepStats {
     /// The number of updates that were applied between the step's reading of the variables and the
     /// application of its gradient.
     pub staleness: u64,
-    /// Whether the gradient was applied; if not, it came too late and was dropped.
+    /// Whether the gradient was applied; if not, it came too late and was dropped, or the step was
+    /// stopped.
     pub applied: bool,
+    /// Whether the step was stopped before its gradient was computed, because that would have come
+    /// too late.
+    pub is_stopped: bool,
     /// Whether it changed only the worker's own copy, which a later step exchanges.
     pub is_local: bool,
 }
@@ -60,6 +64,7 @@ impl StepStats {
             loss: None,
             staleness: 0,
             applied: true,
+            is_stopped: false,
             is_local: false,
         }
     }

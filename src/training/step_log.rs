@@ -43,6 +43,7 @@ struct Row {
     loss: Option<f32>,
     staleness: u64,
     applied: bool,
+    is_stopped: bool,
     is_local: bool,
 }
 
@@ -149,6 +150,7 @@ impl Before {
             loss: step.loss,
             staleness: step.staleness,
             applied: step.applied,
+            is_stopped: step.is_stopped,
             is_local: step.is_local,
         }
     }
@@ -176,6 +178,7 @@ impl Before {
             loss: row.loss,
             staleness: row.staleness,
             applied: row.applied,
+            is_stopped: row.is_stopped,
             is_local: row.is_local,
         }
     }
@@ -208,18 +211,21 @@ mod tests {
             any::<f32>().prop_filter("equal to itself", |loss| !loss.is_nan()),
             Just(f32::INFINITY)
         ]);
-        (times, numbers, loss, any::<(bool, bool)>()).prop_map(
-            |((started, ended, computed), numbers, loss, (applied, is_local))| StepStats {
-                worker: TaskName::new("worker", numbers.0),
-                local_step: numbers.1,
-                global_step: numbers.2,
-                started: Time(started),
-                ended: Time(ended),
-                computed: computed.map(|(from, until)| (Time(from), Time(until))),
-                loss,
-                staleness: numbers.3,
-                applied,
-                is_local,
+        (times, numbers, loss, any::<(bool, bool, bool)>()).prop_map(
+            |((started, ended, computed), numbers, loss, (applied, is_stopped, is_local))| {
+                StepStats {
+                    worker: TaskName::new("worker", numbers.0),
+                    local_step: numbers.1,
+                    global_step: numbers.2,
+                    started: Time(started),
+                    ended: Time(ended),
+                    computed: computed.map(|(from, until)| (Time(from), Time(until))),
+                    loss,
+                    staleness: numbers.3,
+                    applied,
+                    is_stopped,
+                    is_local,
+                }
             },
         )
     }

@@ -40,6 +40,7 @@ struct Step {
     loss: Option<u32>,
     staleness: u64,
     applied: bool,
+    is_stopped: bool,
     is_local: bool,
 }
 
@@ -63,6 +64,7 @@ impl Part {
             loss: step.loss.map(f32::to_bits),
             staleness: step.staleness,
             applied: step.applied,
+            is_stopped: step.is_stopped,
             is_local: step.is_local,
         };
         let look = |look: &Evaluation| Look {
@@ -111,6 +113,7 @@ impl Part {
                 loss: step.loss.map(f32::from_bits),
                 staleness: step.staleness,
                 applied: step.applied,
+                is_stopped: step.is_stopped,
                 is_local: step.is_local,
             });
         }
@@ -163,6 +166,7 @@ mod tests {
             loss: Some(f32::INFINITY),
             staleness: 3,
             applied: true,
+            is_stopped: true,
             is_local: true,
         };
         let look = Evaluation { global_step: 2, at: at(30), loss: 0.5, accuracy: 0.1 };

@@ -44,7 +44,7 @@ impl MonitoredSession {
                     return Ok(is_kept.then_some((done, started)));
                 }
                 Err(error) if error.code == Code::Late => {
-                    self.report_given_up(started, seen);
+                    self.report_given_up(started, seen, true);
                     started = self.task.now();
                     repeat.origin = Some(self.next_origin());
                     step = RequestedStep::again(&self.session, &repeat);
@@ -63,7 +63,7 @@ impl MonitoredSession {
                     worker = %self.task.name(), step = self.local_step, global_step = seen,
                     "the gradient of this attempt is left out: the step is taken again"
                 );
-                self.report_given_up(started, seen);
+                self.report_given_up(started, seen, false);
             }
             started = self.task.now();
             step = RequestedStep::again(&self.session, &repeat);
@@ -91,8 +91,8 @@ impl MonitoredSession {
 
     /// Reports an attempt, begun at `started`, of a step that was asked for at `global_step` and is
     /// taken again: its gradient counts as dropped, since that of the next attempt counts, from the
-    /// values that the variables then have.
-    fn report_given_up(&self, started: Time, global_step: u64) {
+    /// values that the variables then have. If it `is_stopped`, there is no gradient.
+    fn report_given_up(&self, started: Time, global_step: u64, is_stopped: bool) {
         self.task.recorder().step(StepStats {
             worker: self.task.name().clone(),
             local_step: self.local_step,
@@ -103,6 +103,7 @@ impl MonitoredSession {
             loss: None,
             staleness: 0,
             applied: false,
+            is_stopped,
             is_local: false,
         });
     }

@@ -236,6 +236,7 @@ fn step_stats(
         loss: fetched.iter().find(is_scalar).and_then(|loss| loss.item().ok()),
         staleness: told[1].item::<i64>()?.max(0) as u64,
         applied: told[2].item()?,
+        is_stopped: false,
         is_local: false,
     })
 }

@@ -62,6 +62,9 @@ fn every_step_that_is_stopped_is_reported_as_dropped_and_every_round_is_whole() 
     for step in 1..=STEPS {
         assert_eq!(trained.applied(step - 1, step).count(), 12, "{step}");
     }
+    assert!(trained.steps.iter().all(|step| !(step.is_stopped && step.computed.is_some())));
+    let stopped = trained.steps.iter().filter(|step| step.is_stopped).count() as u64;
+    assert!(stopped >= 4 * (STEPS - 1), "{stopped}");
     let dropped = trained.steps.iter().filter(|step| !step.applied).count() as u64;
     // At the end each learns of it by a step that does not count.
     assert!((4 * (STEPS - 1)..=4 * STEPS + u64::from(WORKERS)).contains(&dropped), "{dropped}");
