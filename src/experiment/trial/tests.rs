@@ -137,3 +137,66 @@ fn data_of_further_seeds_are_loaded_when_their_runs_begin_and_one_at_a_time() {
     assert_eq!(trials[2].simulate(&train).outcome.result.map(drop), Ok(()));
     assert!(loaded.upgrade().is_none(), "those before are not kept");
 }
+
+#[test]
+fn a_rule_whose_weights_scale_with_the_rate_is_refused_where_staleness_divides_the_rate() {
+    let error = |rule: &str, mode: &str| {
+        let text = format!(
+            "[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\n\
+             optimizer = {{ rule = '{rule}', learning_rate = 0.1 }}\n[stop]\nsteps = 2\n\
+             [[run]]\nname = 'a'\nmode = '{mode}'\n"
+        );
+        Experiment::parse(text).unwrap().trials().err().map(|error| error.to_string())
+    };
+    for rule in ["ftrl", "adagrad_da"] {
+        let said = error(rule, "staleness_aware").unwrap();
+        let says = format!("run `a`: the update rule `{rule}`");
+        assert!(said.starts_with(&says) && said.contains("or the mode `async`"), "{said}");
+        assert_eq!(error(rule, "async"), None);
+    }
+    assert_eq!(error("adagrad", "staleness_aware"), None);
+}
+
+#[test]
+fn a_tree_of_a_number_of_towers_that_is_no_power_of_two_is_warned_of() {
+    let caution = |reduce: &str, workers: u32| {
+        let text = format!(
+            "[cluster]\nworker = {workers}\n[program]\nmodel = 'softmax'\n\
+             all_reduce = '{reduce}'\n[stop]\nsteps = 2\n[[run]]\nname = 'a'\nmode = 'sync'\n"
+        );
+        Experiment::parse(text).unwrap().trials().unwrap()[0].caution()
+    };
+    for workers in [3, 5, 6] {
+        let said = caution("tree", workers).unwrap();
+        assert!(
+            said.starts_with(&format!("run `a`: `all_reduce = \"tree\"` of {workers}")),
+            "{said}"
+        );
+    }
+    assert_eq!(
+        [("tree", 2), ("tree", 8), ("ring", 3)].map(|(of, n)| caution(of, n)),
+        [None, None, None]
+    );
+}
+
+#[test]
+fn runs_of_all_modes_are_looked_at_after_as_many_samples() {
+    let text = "[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 8\n[stop]\n\
+                steps = 40\naccuracy = 1.0\nevaluate_every_samples = 128\n\
+                [[run]]\nmode = 'async'\n[[run]]\nmode = 'sync'\n\
+                [[run]]\nmode = { local_sgd = { every = 4 } }\n";
+    for (trial, of_a_step) in
+        Experiment::parse(text).unwrap().trials().unwrap().iter().zip([8, 16, 64])
+    {
+        let looks = trial.simulate(&train).recording.evaluations;
+        let samples: Vec<u64> =
+            looks[..2].iter().map(|look| look.global_step * of_a_step).collect();
+        // An asynchronous worker may take another step before the values are read.
+        let is_near = |samples: u64, expected: u64| (expected..expected + 16).contains(&samples);
+        assert!(
+            is_near(samples[0], 128) && is_near(samples[1], 256),
+            "{}: {samples:?}",
+            trial.name
+        );
+    }
+}
