@@ -239,8 +239,8 @@ fn seconds_to_target(settings: &Settings, recording: &Recording) -> Option<f64> 
 }
 
 /// The number of applied gradients for each staleness; of workers that train copies of their own,
-/// of exchanges alone, since the steps between two read nothing that others change. The last `left_over` that counted are in a
-/// round which the end of the training has left unfinished.
+/// of exchanges alone, since the steps between two read nothing that others change. The last
+/// `left_over` that counted are in a round which the end of the training has left unfinished.
 fn staleness(steps: impl Iterator<Item = StepStats> + Clone, left_over: u64) -> BTreeMap<u64, u64> {
     let counted = steps.filter(|step| step.applied && !step.is_local);
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();

@@ -218,8 +218,8 @@ impl Trial {
         let is_odd = reduce.algorithm == AllReduceKind::Tree && !towers.is_power_of_two();
         is_odd.then(|| {
             format!(
-                "run `{}`: `all_reduce = \"tree\"` of {towers} towers, no power of two, sends whole \
-                 gradients before and after its rounds, which takes 2 to 3 times as long as \
+                "run `{}`: `all_reduce = \"tree\"` of {towers} towers, no power of two, sends \
+                 whole gradients before and after its rounds, which takes 2 to 3 times as long as \
                  `\"ring\"` or `\"shuffle\"`; take one of those, or {} towers",
                 self.run,
                 towers.next_power_of_two()

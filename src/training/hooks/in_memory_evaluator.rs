@@ -9,8 +9,9 @@ use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues};
 use crate::tensor::Tensor;
 
-/// Measures the model every so many global steps or samples and at the end, on the chief (TensorFlow:
-/// `InMemoryEvaluatorHook`). Each result is a row of the report and of `evaluations.csv`.
+/// Measures the model every so many global steps or samples and at the end, on the chief
+/// (TensorFlow: `InMemoryEvaluatorHook`). Each result is a row of the report and of
+/// `evaluations.csv`.
 ///
 /// It measures when the training has passed a multiple of its interval. So it skips no
 /// measurement in asynchronous training, where the chief does not see every global step.

@@ -6,7 +6,8 @@ use super::*;
 fn all_contradictions_are_reported_at_once_each_with_its_line_and_key() {
     let text = "[cluster]\nps = 0\nworker = 8\n[network]\nbandwidth = \"0Gbps\"\n\
 [compute]\nslow = { \"worker:8\" = 2 }
-[stop]\nevaluate_every = 0\nevaluate_every_samples = 100\n[[run]]\nmode = \"sync\"\n[[run]]\nmode = { sync = { backups = 8 } }\n\
+[stop]\nevaluate_every = 0\nevaluate_every_samples = 100\n\
+[[run]]\nmode = \"sync\"\n[[run]]\nmode = { sync = { backups = 8 } }\n\
 [[run]]\nmode = { k_async = { k = 9 } }\n[[run]]\nmode = { k_batch_sync = { k = 0 } }
 [[run]]\nmode = { delay_compensated = { lambda = -1.0 } }\n";
     let expected = "\
