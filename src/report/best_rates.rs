@@ -8,9 +8,10 @@ impl Report {
     /// The key of the learning rate in a scenario.
     pub(crate) const LEARNING_RATE: &str = "program.optimizer.learning_rate";
 
-    /// Keeps each run with its best learning rate alone: the one that reaches the target first with
-    /// all seeds or, if none does, that ends with the least loss. Of runs without several learning
-    /// rates all are kept. Their learning rates were swept.
+    /// Keeps each run with its best learning rate alone: the one that reaches the target with
+    /// the most seeds and, of several such, first; if none reaches it, the one that ends with the
+    /// least loss. Of runs without several learning rates all are kept. Their learning rates were
+    /// swept.
     pub fn keep_best_rates(&mut self) {
         let mut found: Vec<Tuned> = Vec::new();
         for series in series(self) {
@@ -67,8 +68,13 @@ impl Tried {
             let values = values.filter(|values| values.iter().all(|value| value.is_finite()))?;
             Some(values.iter().sum::<f64>() / values.len() as f64)
         };
+        let reached = series.runs.iter().filter(|run| run.seconds_to_target.is_some()).count();
+        let until = |run: &Run| run.seconds_to_target.or(Some(run.seconds));
         Self {
             learning_rate,
+            runs: series.runs.len() as u64,
+            reached: reached as u64,
+            seconds: mean(until).filter(|_| !series.has_diverged()),
             seconds_to_target: mean(|run| run.seconds_to_target),
             final_loss: mean(|run| run.final_loss),
         }

@@ -1,5 +1,6 @@
 //! The learning rates that a run was tried with, and the best of them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -26,8 +27,16 @@ pub struct Tuned {
 pub struct Tried {
     /// The learning rate.
     pub learning_rate: f64,
+    /// The number of runs with it: one for each seed.
+    pub runs: u64,
+    /// The number of them that reached the target.
+    pub reached: u64,
     /// The time to the target \[s\]; none if a seed did not reach it.
     pub seconds_to_target: Option<f64>,
+    /// The same, but a seed that did not reach the target counts with the time of its whole run;
+    /// none if one diverged.
+    #[serde(skip)]
+    pub(super) seconds: Option<f64>,
     /// The last loss on the test split; none if a seed diverged, or no loss was computed.
     pub final_loss: Option<f64>,
 }
@@ -35,13 +44,15 @@ pub struct Tried {
 impl Tried {
     /// Whether it reached no target and ended with no loss, such as by diverging.
     fn is_without_result(&self) -> bool {
-        self.seconds_to_target.is_none() && self.final_loss.is_none()
+        self.reached == 0 && self.final_loss.is_none()
     }
 
-    /// Less is better.
-    pub(super) fn rank(&self) -> (f64, f64) {
+    /// Less is better: first more seeds that reached the target, then less time, then less loss.
+    /// Where no seed reached it, the time says only when the runs ended.
+    pub(super) fn rank(&self) -> (Reverse<u64>, f64, f64) {
         let known = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
-        (known(self.seconds_to_target), known(self.final_loss))
+        let seconds = if self.reached == 0 { 0.0 } else { known(self.seconds) };
+        (Reverse(self.reached), seconds, known(self.final_loss))
     }
 }
 
@@ -69,6 +80,16 @@ impl Tuned {
             (_, Some(greatest)) if greatest == learning_rate => "; a greater one may be better",
             _ => "",
         };
-        format!("{run}: {learning_rate} is the best of the learning rates {words}{beyond}")
+        let reached = self.reached_in_words().unwrap_or_default();
+        format!("{run}: {learning_rate} is the best of the learning rates {words}{reached}{beyond}")
+    }
+
+    /// ` (0, 5, 6 of 6 runs reached the target)`, where of several some did and others did not.
+    fn reached_in_words(&self) -> Option<String> {
+        let differs = |tried: &Tried| tried.reached < tried.runs;
+        let is_split = self.tried.iter().any(differs) && self.tried.iter().any(|it| it.reached > 0);
+        let reached: Vec<String> = self.tried.iter().map(|it| it.reached.to_string()).collect();
+        let (reached, runs) = (reached.join(", "), self.tried.first()?.runs);
+        (is_split && runs > 1).then(|| format!(" ({reached} of {runs} runs reached the target)"))
     }
 }

@@ -28,6 +28,37 @@ fn of_several_learning_rates_a_run_keeps_the_one_that_reaches_the_target_first()
 }
 
 #[test]
+fn a_learning_rate_that_reaches_the_target_with_more_seeds_is_better_whatever_its_loss() {
+    let tried = |rate: f64, times: [Option<f64>; 3], loss: f64| {
+        (1..).zip(times).map(move |(seed, seconds_to_target)| Run {
+            name: format!("DiLoCo at {rate} (seed={seed})"),
+            seed,
+            settings: [(Report::LEARNING_RATE.to_owned(), rate.into())].into(),
+            seconds_to_target,
+            final_loss: Some(loss),
+            ..run("DiLoCo", None, 1.0)
+        })
+    };
+    let best = |tried: [Vec<Run>; 3]| {
+        let mut report = Report { runs: tried.concat(), ..report() };
+        report.keep_best_rates();
+        report.tuned.remove(0)
+    };
+    let never = || tried(0.05, [None; 3], 0.1).collect();
+    let once = || tried(0.1, [Some(0.5), None, None], 0.2).collect();
+    let slow = tried(0.2, [Some(2.4), None, Some(2.4)], 0.3).collect();
+    let found = best([never(), once(), slow]);
+    let expected = "DiLoCo: 0.2 is the best of the learning rates 0.05, 0.1, 0.2 (0, 1, 2 of 3 \
+                    runs reached the target); a greater one may be better";
+    assert_eq!((found.learning_rate, found.render()), (0.2, expected.to_owned()));
+    // With as many seeds the faster one is better: 0.5 s and twice 2.5 s, or 2.4 and twice 2.5.
+    let late = tried(0.2, [Some(2.4), None, None], 0.0).collect();
+    assert_eq!(best([never(), once(), late]).learning_rate, 0.1);
+    let all_missed = [0.3, 0.1, 0.2].map(|loss| tried(loss, [None; 3], loss).collect());
+    assert_eq!(best(all_missed).learning_rate, 0.1, "the least loss");
+}
+
+#[test]
 fn the_best_learning_rate_is_told_of_each_swept_point() {
     let tried = |workers: u32, rate: f64, seconds: f64| Run {
         settings: [
