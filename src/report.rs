@@ -20,6 +20,7 @@ mod model;
 mod path;
 pub mod plan;
 mod plot;
+mod remarks;
 mod series;
 mod statistics;
 mod swept;

@@ -46,7 +46,7 @@ impl Trial {
         let last = recording.evaluations.last();
         let failed = |failed: &FailedCheckpoint| (failed.global_step, failed.why.clone());
         let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
-        let (final_loss, reached) = (final_loss(recording), seconds_to_target(settings, recording));
+        let (final_loss, reached) = (final_loss(recording), reached(settings, recording));
         Run {
             name: self.name.clone(),
             run: self.run_name().to_owned(),
@@ -68,7 +68,8 @@ impl Trial {
             step_seconds: StepSeconds::of(&durations),
             final_loss,
             test_accuracy: last.map(|evaluation| evaluation.accuracy),
-            seconds_to_target: reached,
+            seconds_to_target: reached.map(|(at, _)| at),
+            seconds_to_target_resolution: reached.map(|(at, before)| at - before),
             staleness: Staleness::of(&staleness(steps.clone(), counted - applied)),
             gradients: gradients(recording, applied),
             bytes_sent: by_task(|sent| sent.total),
@@ -232,10 +233,13 @@ pub(super) fn evaluations(trial: &Trial, recording: &Recording) -> Vec<Evaluatio
     recording.evaluations.iter().map(row).collect()
 }
 
-fn seconds_to_target(settings: &Settings, recording: &Recording) -> Option<f64> {
-    let target = settings.stop.accuracy?;
-    let reached = recording.evaluations.iter().find(|evaluation| evaluation.accuracy >= target)?;
-    Some(reached.at.as_secs_f64())
+/// The times of the first evaluation that reached the target and of the one before it, or of the
+/// run's beginning \[s\].
+fn reached(settings: &Settings, recording: &Recording) -> Option<(f64, f64)> {
+    let (target, evaluations) = (settings.stop.accuracy?, &recording.evaluations);
+    let first = evaluations.iter().position(|evaluation| evaluation.accuracy >= target)?;
+    let before = evaluations[..first].last().map_or(0.0, |before| before.at.as_secs_f64());
+    Some((evaluations[first].at.as_secs_f64(), before))
 }
 
 /// The number of applied gradients for each staleness; of workers that train copies of their own,
@@ -429,6 +433,30 @@ mod tests {
         };
         assert_eq!(end([1.0, f32::NAN]), (End::Diverged, true));
         assert_eq!(end([f32::INFINITY, 1.0]), (End::Done, false), "it has found back");
+    }
+
+    #[test]
+    fn the_time_to_the_target_is_as_exact_as_the_look_before_is_near() {
+        let trial = Experiment::parse("[stop]\nsteps = 9\naccuracy = 0.5\n").unwrap();
+        let trial = trial.trials().unwrap().remove(0);
+        let reached_at = |accuracies: &[f64]| {
+            let shared = SharedRecording::default();
+            for (accuracy, at) in accuracies.iter().zip(1..) {
+                let at = Time(at * 1_000_000_000);
+                shared.evaluation(Evaluation {
+                    global_step: 9,
+                    at,
+                    loss: 1.0,
+                    accuracy: *accuracy,
+                });
+            }
+            let observed = Observed::deployed(Time(9_000_000_000), BTreeMap::new());
+            let run = trial.summarise(&shared.finish(), &observed, Duration::from_secs(9));
+            (run.seconds_to_target, run.seconds_to_target_resolution)
+        };
+        assert_eq!(reached_at(&[0.1, 0.2, 0.6, 0.7]), (Some(3.0), Some(1.0)));
+        assert_eq!(reached_at(&[0.6, 0.2]), (Some(1.0), Some(1.0)), "since the run's beginning");
+        assert_eq!(reached_at(&[0.1]), (None, None));
     }
 
     #[test]

@@ -50,9 +50,20 @@ impl Estimate {
     }
 }
 
+/// The greatest chance that values which do not differ are told apart.
+const DOUBT: f64 = 0.05;
+
+/// Whether independent `values` have a true mean above 0, when they are one of so many `pairs` of
+/// which the one that differs most was chosen: all together are wrong with a chance of at most 5 %
+/// (Bonferroni's correction of Student's t). None of fewer than two values.
+pub(super) fn is_surely_positive(values: &[f64], pairs: usize) -> Option<bool> {
+    let chance = chance_of_no_difference(values)?;
+    Some(values.iter().sum::<f64>() > 0.0 && chance * pairs as f64 <= DOUBT)
+}
+
 /// The chance that as many independent values, of a true mean of 0, have a mean as far from it as
 /// these (Student's t, two-sided). None of fewer than two values.
-pub(super) fn chance_of_no_difference(values: &[f64]) -> Option<f64> {
+fn chance_of_no_difference(values: &[f64]) -> Option<f64> {
     let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     Some(1.0 - within((mean / error_of(mean, values)).abs(), freedom))
@@ -114,6 +125,16 @@ mod tests {
             let beyond = 1.0 - within(t(freedom), freedom);
             assert!((beyond - 0.05).abs() < 3e-4, "{freedom}: {beyond}");
         }
+    }
+
+    #[test]
+    fn what_is_sure_of_one_pair_is_not_sure_of_many_nor_of_a_mean_below_0() {
+        let values = [1.0, 2.0, 3.0, 4.0]; // a chance of 3.047 %
+        let sure = |pairs| is_surely_positive(&values, pairs);
+        assert_eq!((sure(1), sure(2)), (Some(true), Some(false)));
+        assert_eq!(is_surely_positive(&values.map(|value| -value), 1), Some(false));
+        assert_eq!(is_surely_positive(&[1.0], 1), None);
+        assert_eq!(is_surely_positive(&[0.0, 0.0], 1), Some(false));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::plot::{Line, Plot, Point, escape};
-use super::{CriticalPath, PathPart, Report, Run, Usage, table};
+use super::{CriticalPath, PathPart, Report, Run, Usage, remarks::remarks, table};
 
 pub use courses::Course;
 use courses::{plots, timelines};
@@ -52,8 +52,8 @@ pub(super) fn document(
 
 /// The table, and who was faster.
 fn comparison(report: &Report) -> String {
-    let remarks = list(table::remarks(report));
-    format!("<h2>Runs</h2>\n{remarks}{}", grid("the runs", &table::rows(report)))
+    let under = list(remarks(report));
+    format!("<h2>Runs</h2>\n{under}{}", grid("the runs", &table::rows(report)))
 }
 
 /// A list of `items`; nothing if there are none.

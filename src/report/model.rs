@@ -152,6 +152,9 @@ pub struct Run {
     /// The time of the first evaluation that reached the target accuracy, in seconds since the run
     /// began; none if it was not reached, or there is no target.
     pub seconds_to_target: Option<f64>,
+    /// The time between that evaluation and the one before it, or the run's beginning, in seconds:
+    /// the target may have been reached so much earlier. None if it was not reached.
+    pub seconds_to_target_resolution: Option<f64>,
     /// The global steps by which the gradients were out of date when they arrived; none if no
     /// gradient arrived.
     pub staleness: Option<Staleness>,
@@ -197,6 +200,11 @@ impl Run {
     /// Whether the run was of a training that had ended before, so that it computed nothing.
     pub fn had_nothing_to_do(&self) -> bool {
         self.resumed_from.is_some() && self.gradients.computed == 0
+    }
+
+    /// The bytes that all tasks together sent in the training's steps.
+    pub(super) fn step_bytes(&self) -> u64 {
+        self.step_bytes_sent.values().sum()
     }
 }
 

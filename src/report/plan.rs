@@ -162,7 +162,7 @@ impl Point {
         let of_samples = |samples: u64| {
             let rate = run.samples_per_second;
             let seconds = run.start_seconds + samples as f64 / rate;
-            let in_steps = run.step_bytes_sent.values().sum::<u64>() as f64;
+            let in_steps = run.step_bytes() as f64;
             let bytes = sent - in_steps + in_steps * samples as f64 / run.samples as f64;
             (rate > 0.0 && !run.has_diverged()).then_some((seconds, bytes))
         };

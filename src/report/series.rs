@@ -29,8 +29,11 @@ pub struct Summary {
     pub runs: u64,
     /// The number of runs that diverged.
     pub diverged: u64,
-    /// The time to the target accuracy \[s\], of the runs that reached it.
+    /// The time to the target accuracy \[s\], of the runs that reached it alone: where others did not,
+    /// it is too short.
     pub seconds_to_target: Option<Estimate>,
+    /// The duration \[s\].
+    pub seconds: Option<Estimate>,
     /// Global steps a second.
     pub steps_per_second: Option<Estimate>,
     /// Samples of applied gradients a second.
@@ -43,6 +46,8 @@ pub struct Summary {
     pub test_accuracy: Option<Estimate>,
     /// The last loss on the test split.
     pub final_loss: Option<Estimate>,
+    /// The bytes that all tasks sent others in the training's steps.
+    pub step_bytes_sent: Option<Estimate>,
 }
 
 impl Report {
@@ -125,12 +130,14 @@ impl<'a> Series<'a> {
             runs: self.runs.len() as u64,
             diverged: (self.runs.len() - self.sound().count()) as u64,
             seconds_to_target: self.estimate(|run| run.seconds_to_target),
+            seconds: self.estimate(|run| Some(run.seconds)),
             steps_per_second: self.estimate(|run| Some(run.steps_per_second)),
             samples_per_second: self.estimate(|run| Some(run.samples_per_second)),
             staleness: self.estimate(|run| Some(run.staleness.as_ref()?.mean)),
             dropped: self.estimate(|run| Some(run.gradients.dropped as f64)),
             test_accuracy: self.estimate(|run| run.test_accuracy),
             final_loss: self.estimate(|run| run.final_loss),
+            step_bytes_sent: self.estimate(|run| Some(run.step_bytes() as f64)),
         }
     }
 }

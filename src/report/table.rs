@@ -1,8 +1,9 @@
 //! The comparison of an experiment's runs, as text.
 
 use super::estimate::Estimate;
+use super::remarks::remarks;
 use super::series::{Series, series, told_apart_by};
-use super::{Layout, Report, Run, TextTable, Tuned, World};
+use super::{Layout, Report, Run, TextTable, World};
 
 const COLUMNS: [&str; 11] = [
     "run",
@@ -18,9 +19,19 @@ const COLUMNS: [&str; 11] = [
     "MB sent",
 ];
 
-/// The columns of a report with several seeds or launches, but for the first two.
-const COLUMNS_OF_MEANS: [&str; 7] =
-    ["to target [s]", "steps/s", "samples/s", "staleness", "dropped", "accuracy", "loss"];
+/// The columns of a report with several seeds or launches.
+const COLUMNS_OF_MEANS: [&str; 10] = [
+    "run",
+    "to target [s]",
+    "seconds",
+    "steps/s",
+    "samples/s",
+    "staleness",
+    "dropped",
+    "accuracy",
+    "loss",
+    "MB sent",
+];
 
 /// The comparison table, one line for each run or, of several seeds or launches, for their mean
 /// with its 95 % interval; under it, how much faster the fastest run was than each other.
@@ -49,7 +60,10 @@ pub(super) fn title(report: &Report) -> String {
         World::Simulation => "simulation, virtual seconds",
         World::Deployment => "deployment, seconds of the wall clock",
     };
-    let means = |over: &str| format!("means and 95 % intervals over {over}");
+    let means = |over: &str| {
+        let count = same_count(report).map_or_else(String::new, |count| format!("{count} "));
+        format!("means and 95 % intervals over {count}{over}")
+    };
     let seed = match (has_means(report), told_apart_by(report)) {
         (false, _) => format!("seed {}", report.seed),
         (true, "launches") => format!("seed {}, {}", report.seed, means("launches")),
@@ -63,9 +77,12 @@ pub(super) fn title(report: &Report) -> String {
 pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     if has_means(report) {
-        let titles = ["run", told_apart_by(report)].into_iter().chain(COLUMNS_OF_MEANS);
-        rows.push(titles.map(str::to_owned).collect());
+        rows.push(COLUMNS_OF_MEANS.map(str::to_owned).into());
         rows.extend(series(report).iter().map(|series| means(series).into()));
+        if same_count(report).is_none() {
+            let counts = series(report).into_iter().map(|series| series.runs.len().to_string());
+            add_column(&mut rows, 1, told_apart_by(report).to_owned(), counts);
+        }
     } else {
         rows.push(COLUMNS.map(str::to_owned).into());
         rows.extend(report.runs.iter().map(|run| cells(run).into()));
@@ -76,58 +93,35 @@ pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
         } else {
             report.runs.iter().collect::<Vec<_>>()
         };
-        add_targets(&mut rows, report, &firsts);
+        let target =
+            |run: &&Run| report.own_target(run).map_or_else(|| "-".to_owned(), |it| it.to_string());
+        let at = rows[0].iter().position(|title| title == "to target [s]").unwrap_or(1);
+        add_column(&mut rows, at, "target".to_owned(), firsts.iter().map(target));
     }
     rows
 }
 
-/// Adds a column with the accuracy that each of `runs` is to reach, before the time to it.
-fn add_targets(rows: &mut [Vec<String>], report: &Report, runs: &[&Run]) {
-    let target =
-        |run: &&Run| report.own_target(run).map_or_else(|| "-".to_owned(), |it| it.to_string());
-    let cells = std::iter::once("target".to_owned()).chain(runs.iter().map(target));
-    let at = rows[0].iter().position(|title| title == "to target [s]").unwrap_or(1);
-    for (row, cell) in rows.iter_mut().zip(cells) {
+/// Adds a column of `cells` at an index.
+fn add_column(
+    rows: &mut [Vec<String>],
+    at: usize,
+    title: String,
+    cells: impl Iterator<Item = String>,
+) {
+    for (row, cell) in rows.iter_mut().zip(std::iter::once(title).chain(cells)) {
         row.insert(at, cell);
     }
 }
 
-/// Which run was faster, which did not reach the target, and which diverged.
-pub(super) fn remarks(report: &Report) -> Vec<String> {
-    let over = told_apart_by(report);
-    let verdicts = report.verdicts();
-    let mut lines: Vec<String> = verdicts.iter().map(|verdict| verdict.render(over)).collect();
-    lines.extend(report.tuned.iter().map(Tuned::render));
-    lines.extend((!report.tuned.is_empty()).then(|| Tuned::REMARK.to_owned()));
-    let are_unsure = !has_means(report) && !lines.is_empty();
-    lines.extend(report.target.iter().flat_map(|target| misses(*target, &series(report), over)));
-    lines.extend(report.runs.iter().filter(|run| run.has_diverged()).map(|run| {
-        format!("{} diverged: its loss is not finite at step {}", run.name, run.global_steps)
-    }));
-    lines.extend(
-        report
-            .of_task
-            .iter()
-            .map(|task| format!("samples, gradients, waits and MB sent are those of {task} alone")),
-    );
-    if !report.complete {
-        lines.push(format!(
-            "not complete: {} runs are there, and others are not over, or have failed",
-            report.runs.len()
-        ));
-    }
-    if are_unsure {
-        let how = match report.world {
-            World::Simulation => "(of one seed: `--seeds 10` says how sure that is)",
-            World::Deployment => "(of one launch: `--repeat 5` says how sure that is)",
-        };
-        lines.push(how.to_owned());
-    }
-    lines
+pub(super) fn has_means(report: &Report) -> bool {
+    series(report).iter().any(|series| series.runs.len() > 1)
 }
 
-fn has_means(report: &Report) -> bool {
-    series(report).iter().any(|series| series.runs.len() > 1)
+/// The number of runs of each series, if it is the same.
+fn same_count(report: &Report) -> Option<usize> {
+    let all = series(report);
+    let count = all.first()?.runs.len();
+    all.iter().all(|series| series.runs.len() == count).then_some(count)
 }
 
 /// ", 9,610 parameters", if all runs train the same number.
@@ -168,7 +162,7 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
     // A run that found its training finished has taken no step that a rate could be of.
     let has_rates = run.gradients.computed > 0 || run.resumed_from.is_none();
     let rate = |rate: f64| has_rates.then_some(rate);
-    let sent = run.step_bytes_sent.values().sum::<u64>() as f64 / 1e6;
+    let sent = run.step_bytes() as f64 / 1e6;
     [
         run.name.clone(),
         number(run.seconds_to_target, 3),
@@ -185,7 +179,7 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
 }
 
 /// The row of a series of several runs.
-fn means(series: &Series<'_>) -> [String; COLUMNS_OF_MEANS.len() + 2] {
+fn means(series: &Series<'_>) -> [String; COLUMNS_OF_MEANS.len()] {
     let cell = |estimate: Option<Estimate>, decimals: usize| {
         estimate.map_or_else(|| "-".to_owned(), |estimate| estimate.render(decimals))
     };
@@ -199,36 +193,14 @@ fn means(series: &Series<'_>) -> [String; COLUMNS_OF_MEANS.len() + 2] {
     };
     [
         series.name(),
-        summary.runs.to_string(),
         cell(summary.seconds_to_target, 3) + &reached,
+        cell(summary.seconds, 3),
         rate(summary.steps_per_second, 1),
         rate(summary.samples_per_second, 0),
         cell(summary.staleness, 2),
         cell(summary.dropped, 1),
-        cell(summary.test_accuracy, 4),
-        cell(summary.final_loss, 4),
+        cell(summary.test_accuracy, 3),
+        cell(summary.final_loss, 3),
+        cell(summary.step_bytes_sent.map(|bytes| bytes.map(|bytes| bytes / 1e6)), 1),
     ]
-}
-
-/// The series that did not reach `target`, or not with each of their seeds or launches, which are
-/// `over`.
-fn misses(target: f64, all: &[Series<'_>], over: &str) -> Vec<String> {
-    let line = |series: &Series<'_>| {
-        let sound: Vec<&Run> = series.sound().collect();
-        let reached = sound.iter().filter(|run| run.seconds_to_target.is_some()).count();
-        let name = series.name();
-        match sound[..] {
-            [] => None,
-            _ if reached == sound.len() => None,
-            [only] => Some(format!(
-                "{name} did not reach {target} accuracy in {} global steps",
-                only.global_steps
-            )),
-            _ => Some(format!(
-                "{name} reached {target} accuracy with {reached} of {} {over}",
-                series.runs.len()
-            )),
-        }
-    };
-    all.iter().filter_map(line).collect()
 }

@@ -33,6 +33,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         final_loss: Some(0.125),
         test_accuracy: Some(0.953),
         seconds_to_target,
+        seconds_to_target_resolution: seconds_to_target.map(|_| 0.0),
         staleness: Staleness::of(&BTreeMap::from([(0, 50), (3, 50)])),
         gradients: Gradients { computed: 10_800, applied: 9_600, dropped: 1_200, stopped: 0 },
         bytes_sent: [("worker", 10, 1_500_000), ("worker", 9, 500_000), ("ps", 0, 20_000_000)]
@@ -133,6 +134,7 @@ ssp 4                       -    2.500   1200     5.00       1280               
 0         -       -      0.0
 
 sync, 1 backup reached 0.95 accuracy 1.83 times faster than sync
+sync, 1 backup reached 0.95 accuracy at least 2.50 times faster than ssp 4
 ssp 4 did not reach 0.95 accuracy in 1200 global steps
 (of one seed: `--seeds 10` says how sure that is)
 ";
@@ -182,7 +184,7 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     let of_a_run = "name run seed repeat settings end mode parameters global_steps resumed_from \
                     samples steps_without seconds wall_seconds start_seconds steps_per_second \
                     samples_per_second step_seconds final_loss test_accuracy \
-                    seconds_to_target staleness gradients bytes_sent step_bytes_sent \
+                    seconds_to_target seconds_to_target_resolution staleness gradients bytes_sent step_bytes_sent \
                     waiting_seconds critical_path usage events digest weights_digest \
                     failed_checkpoints skipped_faults comparison";
     let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 34).collect::<Vec<_>>();

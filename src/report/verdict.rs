@@ -3,21 +3,22 @@
 //! Only runs that differ in nothing but the run are compared, never two points of a sweep, nor runs
 //! that train other programs or to another accuracy. With a target accuracy they are compared by
 //! their time to it, else by the samples of applied gradients a second: a global step stands for
-//! one gradient in one mode, and for many in another. Of several seeds each is compared with the
+//! one gradient in one mode, and for many in another. The fastest run has reached the target with
+//! all seeds. Of a slower one a seed that has not reached it counts with the time of its whole run,
+//! so that its ratio is a lower bound, and so is their mean. Of several seeds each is compared with the
 //! same seed of the other run, so that what both drew alike does not count as difference. Of
 //! several runs the fastest is chosen by the numbers that it is then compared by, which is as if
 //! each pair were compared, and of many pairs one differs by chance: so what is sure is sure of all
 //! of them together (Bonferroni's correction).
 
+mod text;
+
 use serde::Serialize;
 
 use super::aim::Aim;
-use super::estimate::{Estimate, chance_of_no_difference};
+use super::estimate::{Estimate, is_surely_positive};
 use super::series::{Series, series};
 use super::{Report, Run, Swept};
-
-/// The greatest chance that runs which do not differ are told apart.
-const DOUBT: f64 = 0.05;
 
 /// What two runs are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -53,9 +54,16 @@ pub struct Verdict {
     /// The other run.
     pub slower: String,
     /// How many times as fast: the geometric mean over the seeds or launches, and its
-    /// interval, which is of this comparison alone.
+    /// interval, which is of this comparison alone. If the slower run missed the target with a
+    /// seed, these are lower bounds, and the interval has no upper end.
     pub times: Estimate,
-    /// Whether the two differ by more than the seeds or launches do. None of a single run.
+    /// With how many seeds or launches the slower run did not reach the target.
+    pub slower_missed: u64,
+    /// Whether a fault of the scenario happened in one of them alone.
+    pub faults_differ: bool,
+    /// Whether the two differ by more than the seeds or launches do. None of a single run, but
+    /// false where the looks at the test split are too far apart to tell which reached the target
+    /// first.
     ///
     /// If no two of the runs with these swept values differ, the chance that any pair is told apart
     /// is at most 5 %. So of more than two runs this may be false though the interval is above 1.
@@ -72,6 +80,13 @@ impl Measure {
         (speed.is_finite() && speed > 0.0).then_some(speed)
     }
 
+    /// The most that a run's number can be: one that did not reach the target would have needed
+    /// more than its whole time for that.
+    fn greatest_speed(self, run: &Run) -> Option<f64> {
+        let misses = self == Self::TimeToTarget && run.seconds_to_target.is_none();
+        if misses { (run.seconds > 0.0).then(|| 1.0 / run.seconds) } else { self.speed(run) }
+    }
+
     /// The mean logarithm of a series' speed; none where one of its runs has no speed.
     fn mean_speed(self, series: &Series<'_>) -> Option<f64> {
         let speeds: Option<Vec<f64>> =
@@ -80,22 +95,38 @@ impl Measure {
     }
 }
 
+/// The series with one aim and the same swept values: those that can be ranked.
+struct Group<'a> {
+    target: Option<f64>,
+    series: Vec<Series<'a>>,
+}
+
 impl Report {
     /// The fastest run beside each other one with the same swept values and the same aim: by the
     /// time to the target if there is one, else by the samples that they train on a second.
     pub fn verdicts(&self) -> Vec<Verdict> {
-        let all = series(self);
-        let group = |series: &Series<'_>| (series.settings().clone(), self.aim(series.runs[0]));
-        let groups: Vec<_> = all.iter().map(group).collect();
-        let mut found = Vec::new();
-        for (at, first) in groups.iter().enumerate() {
-            if !groups[..at].contains(first) {
-                let alike = all.iter().zip(&groups).filter(|(_, group)| *group == first);
-                let target = first.1.map_or(self.target, |(_, target)| target);
-                found.extend(verdicts(alike.map(|(series, _)| series), target));
+        self.groups().iter().flat_map(Group::verdicts).collect()
+    }
+
+    /// A line for each run that is left out of all comparisons and has no line of its own that
+    /// says so. The seeds or launches are `over`.
+    pub(super) fn left_out(&self, over: &str) -> Vec<String> {
+        self.groups().iter().flat_map(|group| group.left_out(over)).collect()
+    }
+
+    fn groups(&self) -> Vec<Group<'_>> {
+        let mut found: Vec<(_, Group<'_>)> = Vec::new();
+        for series in series(self) {
+            let key = (series.settings(), self.aim(series.runs[0]));
+            match found.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, group)) => group.series.push(series),
+                None => {
+                    let target = key.1.map_or(self.target, |(_, target)| target);
+                    found.push((key, Group { target, series: vec![series] }));
+                }
             }
         }
-        found
+        found.into_iter().map(|(_, group)| group).collect()
     }
 
     /// The program and the target of `run`, if runs differ in them.
@@ -119,19 +150,55 @@ impl Report {
     }
 }
 
-/// The fastest of the series with one aim beside each other one. Series without a number to be
-/// compared by, or that diverged with a seed, are not compared.
-fn verdicts<'a>(alike: impl Iterator<Item = &'a Series<'a>>, target: Option<f64>) -> Vec<Verdict> {
-    let by = Measure::towards(target);
-    let mut comparable: Vec<(f64, &Series<'_>)> = alike
-        .filter(|series| !series.has_diverged())
-        .filter_map(|series| Some((by.mean_speed(series)?, series)))
-        .collect();
-    comparable.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let Some(((_, fastest), others)) = comparable.split_first() else { return Vec::new() };
-    let pairs = comparable.len() * others.len() / 2;
-    let beside = |(_, other): &(f64, &Series<'_>)| verdict(fastest, other, target, pairs);
-    others.iter().filter_map(beside).collect()
+impl Group<'_> {
+    /// The series that can be compared with the fastest: each run has a number, or a bound of it,
+    /// and none diverged.
+    fn comparable(&self) -> Vec<&Series<'_>> {
+        let by = Measure::towards(self.target);
+        let has_number =
+            |series: &Series<'_>| series.runs.iter().all(|run| by.greatest_speed(run).is_some());
+        let sound = self.series.iter().filter(|series| !series.has_diverged());
+        sound.filter(|series| has_number(series)).collect()
+    }
+
+    /// The fastest of those that reached the target with all seeds.
+    fn fastest<'b>(&self, comparable: &[&'b Series<'b>]) -> Option<&'b Series<'b>> {
+        let by = Measure::towards(self.target);
+        let speeds = comparable.iter().filter_map(|series| Some((by.mean_speed(series)?, *series)));
+        Some(speeds.min_by(|a, b| b.0.total_cmp(&a.0))?.1)
+    }
+
+    fn verdicts(&self) -> Vec<Verdict> {
+        let comparable = self.comparable();
+        let Some(fastest) = self.fastest(&comparable) else { return Vec::new() };
+        let pairs = comparable.len() * (comparable.len() - 1) / 2;
+        let others = comparable.iter().filter(|series| !std::ptr::eq(**series, fastest));
+        let mut verdicts: Vec<Verdict> =
+            others.filter_map(|other| verdict(fastest, other, self.target, pairs)).collect();
+        verdicts.sort_by(|a, b| a.times.mean.total_cmp(&b.times.mean));
+        verdicts
+    }
+
+    fn left_out(&self, over: &str) -> Vec<String> {
+        let several = self.series.iter().filter(|series| series.runs.len() > 1);
+        if self.series.len() < 2 || several.clone().count() == 0 {
+            return Vec::new();
+        }
+        let diverged = several.filter(|series| series.has_diverged()).map(|series| {
+            let (all, sound) = (series.runs.len(), series.sound().count());
+            let count = all - sound;
+            format!("{} is not compared: it diverged with {count} of {all} {over}", series.name())
+        });
+        let comparable = self.comparable();
+        let missed = self.target.filter(|_| self.fastest(&comparable).is_none()).map(|target| {
+            let names: Vec<String> = comparable.iter().map(|series| series.name()).collect();
+            format!(
+                "no run reached {target} accuracy with all {over}, so these are not compared: {}",
+                names.join("; ")
+            )
+        });
+        diverged.chain(missed.filter(|_| comparable.len() > 1)).collect()
+    }
 }
 
 /// The comparison of two of the runs that make so many `pairs`, all with the same `target`.
@@ -142,13 +209,23 @@ fn verdict(
     pairs: usize,
 ) -> Option<Verdict> {
     let by = Measure::towards(target);
-    let of_a_seed = |run: &&Run| {
-        let of_run = |other: &&&Run| (other.seed, other.repeat) == (run.seed, run.repeat);
-        let other = slower.runs.iter().find(of_run)?;
-        Some((by.speed(run)? / by.speed(other)?).ln())
-    };
-    let ratios: Vec<f64> = faster.runs.iter().filter_map(of_a_seed).collect();
-    let times = Estimate::of(&ratios)?.map(f64::exp);
+    let same: Vec<(&Run, &Run)> = faster
+        .runs
+        .iter()
+        .filter_map(|run| {
+            let is_same = |other: &&&Run| (other.seed, other.repeat) == (run.seed, run.repeat);
+            Some((*run, *slower.runs.iter().find(is_same)?))
+        })
+        .collect();
+    let ratio =
+        |(run, other): &(&Run, &Run)| Some((by.speed(run)? / by.greatest_speed(other)?).ln());
+    let ratios: Vec<f64> = same.iter().filter_map(ratio).collect();
+    let misses = |(_, other): &&(&Run, &Run)| target.is_some() && other.seconds_to_target.is_none();
+    let slower_missed = same.iter().filter(misses).count() as u64;
+    let mut times = Estimate::of(&ratios)?.map(f64::exp);
+    if slower_missed > 0 {
+        times.high = None;
+    }
     Some(Verdict {
         settings: faster.settings().clone(),
         by,
@@ -156,50 +233,31 @@ fn verdict(
         faster: faster.name(),
         slower: slower.name(),
         times,
-        is_sure: chance_of_no_difference(&ratios)
-            .map(|chance| times.mean > 1.0 && chance * pairs as f64 <= DOUBT),
+        slower_missed,
+        faults_differ: same.iter().any(|(run, other)| faults_differ(run, other)),
+        is_sure: match same[..] {
+            [(run, other)] if target.is_some() && may_tie(run, other) => Some(false),
+            _ => is_surely_positive(&ratios, pairs),
+        },
     })
 }
 
-impl Verdict {
-    /// `a reached 0.95 accuracy 1.83 times faster than b`, with the interval if there is one.
-    /// The seeds or launches are `over`.
-    pub(super) fn render(&self, over: &str) -> String {
-        let Self { faster, slower, times, .. } = self;
-        let interval = match (times.low, times.high) {
-            (Some(low), Some(high)) => {
-                format!(" ({low:.2} to {high:.2} with {} {over})", times.values)
-            }
-            _ => String::new(),
-        };
-        let times = times.mean;
-        let is_as_fast = times < 1.005 && interval.is_empty();
-        match (self.by, self.target) {
-            _ if self.is_sure == Some(false) => format!(
-                "{faster} and {slower} can't be told apart by {}: {times:.2} times{interval}{}",
-                match self.by {
-                    Measure::TimeToTarget => "their time to the target",
-                    Measure::SamplesPerSecond => "the samples that they train on a second",
-                },
-                match self.times.low {
-                    Some(low) if low > 1.0 => "; of so many pairs of runs, chance parts one as far",
-                    _ => "",
-                }
-            ),
-            (Measure::TimeToTarget, Some(target)) if is_as_fast => {
-                format!("{faster} reached {target} accuracy as fast as {slower}")
-            }
-            (Measure::TimeToTarget, target) => format!(
-                "{faster} reached {} accuracy {times:.2} times faster than {slower}{interval}",
-                target.map_or_else(|| "the target".to_owned(), |target| target.to_string())
-            ),
-            (Measure::SamplesPerSecond, _) if is_as_fast => {
-                format!("{faster} trained on as many samples a second as {slower}")
-            }
-            (Measure::SamplesPerSecond, _) => format!(
-                "{faster} trained on {times:.2} times as many samples a second as \
-                 {slower}{interval}"
-            ),
-        }
-    }
+/// Whether one of two runs met a fault of the scenario that the other did not.
+fn faults_differ(one: &Run, other: &Run) -> bool {
+    let skipped = |run: &Run| {
+        let mut faults: Vec<String> =
+            run.skipped_faults.iter().map(|skipped| skipped.fault.clone()).collect();
+        faults.sort_unstable();
+        faults
+    };
+    skipped(one) != skipped(other)
+}
+
+/// Whether `slower` may have reached the target before `faster` was seen to: after the last look
+/// that did not find it there, or after its end.
+fn may_tie(faster: &Run, slower: &Run) -> bool {
+    let earliest = slower.seconds_to_target.map_or(slower.seconds, |seconds| {
+        seconds - slower.seconds_to_target_resolution.unwrap_or(0.0)
+    });
+    faster.seconds_to_target.is_some_and(|seconds| earliest < seconds)
 }

@@ -50,7 +50,7 @@ fn seeds_are_one_row_with_its_uncertainty_and_are_compared_seed_by_seed() {
     // The seeds differ by much, the runs with one seed always by a third.
     let runs = [seeded("a", &[1.0, 2.0, 3.0]), seeded("b", &[1.5, 3.0, 4.5])].concat();
     let text = table::render(&Report { runs, ..report() }, Layout::Plain);
-    assert!(text.contains("means and 95 % intervals over seeds"), "{text}");
+    assert!(text.contains("means and 95 % intervals over 3 seeds"), "{text}");
     assert!(text.contains("2.000 ± 2.484"), "{text}");
     let expected =
         "\na reached 0.95 accuracy 1.50 times faster than b (1.50 to 1.50 with 3 seeds)\n";
@@ -66,7 +66,7 @@ fn launches_of_one_seed_are_one_row_with_its_uncertainty() {
     let runs = [launched("a", &[1.0, 2.0, 3.0]), launched("b", &[1.5, 3.0, 4.5])].concat();
     let report = Report { runs, world: World::Deployment, ..report() };
     let text = table::render(&report, Layout::Plain);
-    assert!(text.contains("seed 7, means and 95 % intervals over launches"), "{text}");
+    assert!(text.contains("seed 7, means and 95 % intervals over 3 launches"), "{text}");
     assert!(text.contains("2.000 ± 2.484") && text.contains("with 3 launches)"), "{text}");
     let summary = &report.summaries()[0];
     assert_eq!((summary.seeds, summary.runs), (1, 3));
@@ -99,13 +99,117 @@ fn the_fastest_of_many_runs_is_surer_of_one_other_than_of_one_of_many() {
     assert_eq!(verdict_on_b(&["c", "d"]), (Some(false), true));
 }
 
+/// The report of these runs, and its text.
+fn told(runs: Vec<Run>) -> (Report, String) {
+    let report = Report { runs, ..report() };
+    let text = table::render(&report, Layout::Plain);
+    (report, text)
+}
+
 #[test]
-fn a_run_that_misses_the_target_with_one_seed_is_not_ranked() {
+fn a_run_that_misses_the_target_with_a_seed_is_compared_by_the_least_it_would_have_taken() {
+    let mut runs = [seeded("a", &[1.0, 1.1, 1.0]), seeded("b", &[4.0, 4.4, 4.0])].concat();
+    (runs[5].seconds_to_target, runs[5].seconds) = (None, 4.5);
+    let (report, text) = told(runs);
+    let [verdict] = &report.verdicts()[..] else { panic!("two runs") };
+    assert_eq!((verdict.slower_missed, verdict.is_sure), (1, Some(true)));
+    assert!((verdict.times.mean - (4.0_f64 * 4.0 * 4.5).cbrt()).abs() < 1e-9, "{verdict:?}");
+    assert!(verdict.times.low.is_some() && verdict.times.high.is_none(), "{verdict:?}");
+    let faster = "\na reached 0.95 accuracy at least 4.16 times faster than b (3.5";
+    assert!(text.contains(faster) && text.contains(" or more with 3 seeds)\n"), "{text}");
+    let misses = "\nb reached 0.95 accuracy with 2 of 3 seeds: its time to it is the mean of those";
+    assert!(text.contains(misses), "{text}");
+}
+
+#[test]
+fn a_run_that_misses_the_target_with_a_seed_is_never_the_fastest() {
     let mut runs = [seeded("a", &[1.0, 1.0]), seeded("b", &[2.0, 2.0])].concat();
     runs[0].seconds_to_target = None;
-    let report = Report { runs, ..report() };
+    let (report, text) = told(runs);
+    assert_eq!((&*report.verdicts()[0].faster, &*report.verdicts()[0].slower), ("b", "a"));
+    assert!(text.contains("b and a can't be told apart by their time to the target"), "{text}");
+}
+
+#[test]
+fn runs_that_all_miss_the_target_with_a_seed_are_named_as_not_compared() {
+    let mut runs = [seeded("a", &[1.0, 1.0]), seeded("b", &[2.0, 2.0])].concat();
+    (runs[0].seconds_to_target, runs[3].seconds_to_target) = (None, None);
+    let (report, text) = told(runs);
     assert_eq!(report.verdicts(), []);
-    assert!(
-        table::render(&report, Layout::Plain).contains("a reached 0.95 accuracy with 1 of 2 seeds")
-    );
+    let says = "\nno run reached 0.95 accuracy with all seeds, so these are not compared: a; b\n";
+    assert!(text.contains(says), "{text}");
+}
+
+#[test]
+fn a_run_that_diverged_with_a_seed_is_named_as_not_compared() {
+    let mut runs = [seeded("a", &[1.0, 1.0]), seeded("b", &[2.0, 2.0])].concat();
+    (runs[3].end, runs[3].final_loss) = (End::Diverged, Some(f64::NAN));
+    let (report, text) = told(runs);
+    assert_eq!(report.verdicts(), []);
+    assert!(text.contains("\nb is not compared: it diverged with 1 of 2 seeds\n"), "{text}");
+}
+
+#[test]
+fn runs_whose_whole_interval_is_shown_as_1_are_as_fast_however_sure_the_difference_is() {
+    let (report, text) =
+        told([seeded("a", &[1.0, 2.0, 3.0]), seeded("b", &[1.001, 2.002, 3.003])].concat());
+    assert_eq!(report.verdicts()[0].is_sure, Some(true));
+    let says = "\na reached 0.95 accuracy as fast as b (1.00 to 1.00 with 3 seeds)\n";
+    assert!(text.contains(says), "{text}");
+}
+
+#[test]
+fn runs_that_met_different_faults_are_told_to_have() {
+    let runs = [seeded("a", &[1.0, 2.0]), seeded("b", &[2.0, 4.0])].concat();
+    let (alike, _) = told(runs.clone());
+    assert!(!alike.verdicts()[0].faults_differ);
+    let mut runs = runs;
+    runs[3].skipped_faults.clear();
+    let (report, text) = told(runs);
+    assert!(report.verdicts()[0].faults_differ);
+    assert!(text.contains("with 2 seeds); not every fault happened in both\n"), "{text}");
+}
+
+#[test]
+fn single_runs_whose_last_looks_overlap_cant_be_told_apart_and_the_looks_are_told() {
+    let seen = |name: &str, seconds, between| Run {
+        seconds_to_target_resolution: Some(between),
+        ..run(name, Some(seconds), 1.0)
+    };
+    let (report, text) =
+        told(vec![seen("a", 1.0, 0.05), seen("b", 1.2, 0.25), seen("c", 1.5, 0.45)]);
+    let sure: Vec<_> = report.verdicts().iter().map(|verdict| verdict.is_sure).collect();
+    assert_eq!(sure, [Some(false), None]);
+    let says = [
+        "\na and b can't be told apart by their time to the target: 1.20 times; the looks at the \
+         test split are too far apart\n",
+        "\na reached 0.95 accuracy 1.50 times faster than c\n",
+        "; the target may have been reached earlier than shown, by up to 0.250 s (b), 0.450 s (c)\n",
+    ];
+    for says in says {
+        assert!(text.contains(says), "{says} in {text}");
+    }
+}
+
+#[test]
+fn the_table_of_means_has_the_duration_and_the_bytes_and_so_has_the_summary() {
+    let mut runs = seeded("a", &[1.0, 2.0]);
+    (runs[0].seconds, runs[1].seconds) = (2.0, 4.0);
+    let (report, _) = told(runs);
+    let rows = table::rows(&report);
+    let cell = |title: &str| &*rows[1][rows[0].iter().position(|cell| cell == title).unwrap()];
+    assert!(cell("seconds").starts_with("3.000 ± "), "{rows:?}");
+    assert_eq!(cell("MB sent"), "21.0 ± 0.0");
+    let summary = &report.summaries()[0];
+    assert_eq!(summary.step_bytes_sent.map(|bytes| bytes.mean), Some(21e6));
+    assert_eq!(summary.seconds.map(|seconds| seconds.mean), Some(3.0));
+}
+
+#[test]
+fn the_number_of_seeds_is_a_column_where_runs_have_different_ones() {
+    let (report, text) = told([seeded("a", &[1.0, 2.0]), seeded("b", &[1.0, 2.0, 3.0])].concat());
+    assert!(text.contains("means and 95 % intervals over seeds, "), "{text}");
+    let rows = table::rows(&report);
+    let seeds: Vec<&str> = rows.iter().map(|row| &*row[1]).collect();
+    assert_eq!(seeds, ["seeds", "2", "3"]);
 }

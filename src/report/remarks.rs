@@ -1,0 +1,90 @@
+//! The remarks under the table: verdicts, and what a reader has to know to read the figures.
+
+use super::series::{Series, series, told_apart_by};
+use super::table::{decimals_of, has_means};
+use super::{Report, Run, Tuned, World};
+
+/// The time between two looks at the test split is told where it is more than this share of the
+/// time to the target.
+const COARSE: f64 = 0.1;
+
+/// Which run was faster, which are not compared, which did not reach the target, and which
+/// diverged.
+pub(super) fn remarks(report: &Report) -> Vec<String> {
+    let over = told_apart_by(report);
+    let verdicts = report.verdicts();
+    let mut lines: Vec<String> = verdicts.iter().map(|verdict| verdict.render(over)).collect();
+    lines.extend(report.left_out(over));
+    lines.extend(report.tuned.iter().map(Tuned::render));
+    lines.extend((!report.tuned.is_empty()).then(|| Tuned::REMARK.to_owned()));
+    let are_unsure = !has_means(report) && !lines.is_empty();
+    let all = series(report);
+    lines.extend(all.iter().filter_map(|series| misses(report, series, over)));
+    lines.extend(coarse_looks(&all));
+    lines.extend(report.runs.iter().filter(|run| run.has_diverged()).map(|run| {
+        format!("{} diverged: its loss is not finite at step {}", run.name, run.global_steps)
+    }));
+    lines.extend(
+        report
+            .of_task
+            .iter()
+            .map(|task| format!("samples, gradients, waits and MB sent are those of {task} alone")),
+    );
+    if !report.complete {
+        lines.push(format!(
+            "not complete: {} runs are there, and others are not over, or have failed",
+            report.runs.len()
+        ));
+    }
+    if are_unsure {
+        let how = match report.world {
+            World::Simulation => "(of one seed: `--seeds 10` says how sure that is)",
+            World::Deployment => "(of one launch: `--repeat 5` says how sure that is)",
+        };
+        lines.push(how.to_owned());
+    }
+    lines
+}
+
+/// That `series` did not reach its target, or not with each of its seeds or launches, which are
+/// `over`.
+fn misses(report: &Report, series: &Series<'_>, over: &str) -> Option<String> {
+    let target = report.own_target(series.runs[0]).or(report.target)?;
+    let sound: Vec<&Run> = series.sound().collect();
+    let reached = sound.iter().filter(|run| run.seconds_to_target.is_some()).count();
+    let name = series.name();
+    match sound[..] {
+        [] => None,
+        _ if reached == sound.len() => None,
+        [only] => {
+            let steps = only.global_steps;
+            Some(format!("{name} did not reach {target} accuracy in {steps} global steps"))
+        }
+        _ => {
+            let those = match reached {
+                0 => "",
+                _ => ": its time to it is the mean of those alone, which is too short",
+            };
+            let all = series.runs.len();
+            Some(format!("{name} reached {target} accuracy with {reached} of {all} {over}{those}"))
+        }
+    }
+}
+
+/// Whose time to the target is known but roughly, since looks at the test split were far apart.
+fn coarse_looks(all: &[Series<'_>]) -> Option<String> {
+    let coarse = |series: &Series<'_>| {
+        let seconds = series.estimate(|run| run.seconds_to_target)?.mean;
+        let between = series.estimate(|run| run.seconds_to_target_resolution)?.mean;
+        let decimals = decimals_of(between);
+        (between > COARSE * seconds).then(|| format!("{between:.decimals$} s ({})", series.name()))
+    };
+    let coarse: Vec<String> = all.iter().filter_map(coarse).collect();
+    (!coarse.is_empty()).then(|| {
+        let coarse = coarse.join(", ");
+        format!(
+            "looks at the test split were far apart (`stop.evaluate_every`); the target may have \
+             been reached earlier than shown, by up to {coarse}"
+        )
+    })
+}
