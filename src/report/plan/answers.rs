@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::candidate::{Measure, pairs};
 use super::text::{money, time};
-use super::{Candidate, Plan, Point};
+use super::{Candidate, Plan};
 use crate::report::estimate::Estimate;
 use crate::report::swept::{Swept, swept_name};
 
@@ -40,7 +41,7 @@ pub struct Answer {
 
 impl Asked {
     /// What the best has least of.
-    fn measure(self) -> fn(&Point) -> Option<f64> {
+    fn measure(self) -> Measure {
         match self {
             Self::Fastest | Self::FastestFor(_) => |point| point.seconds,
             Self::Cheapest | Self::CheapestWithin(_) => |point| point.price,
@@ -118,7 +119,8 @@ impl Plan {
             let text = format!("{what}: none of these");
             return Answer { asked, given, best: None, as_good: Vec::new(), text };
         };
-        let is_as_good = |other: &&Candidate| best.may_equal(other, asked.measure());
+        let pairs = pairs(allowed.len());
+        let is_as_good = |other: &&Candidate| best.may_equal(other, asked.measure(), pairs);
         let as_good: Vec<String> = others
             .iter()
             .map(|(_, other)| *other)

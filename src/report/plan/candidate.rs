@@ -1,12 +1,18 @@
 //! Candidates: the points that differ in nothing but the seed, and which of them no other beats.
 
-use std::cmp::Ordering;
-
 use serde::Serialize;
 
 use super::{Limit, Plan, Point};
-use crate::report::estimate::Estimate;
+use crate::report::estimate::{Estimate, is_surely_positive};
 use crate::report::swept::{Swept, swept_name};
+
+/// What points are compared by; less is better.
+pub(super) type Measure = fn(&Point) -> Option<f64>;
+
+/// The number of pairs among so many candidates.
+pub(super) fn pairs(candidates: usize) -> usize {
+    candidates * candidates.saturating_sub(1) / 2
+}
 
 /// A run with swept values, over its seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,8 +35,8 @@ pub struct Candidate {
     pub price: Option<Estimate>,
     /// What limits it, with the first seed.
     pub limit: Option<Limit>,
-    /// Whether no other is faster and as cheap, or cheaper and as fast (Pareto). None without
-    /// prices.
+    /// Whether no other is faster and as cheap, or cheaper and as fast (Pareto), or the seeds don't
+    /// show it of any other. None without prices.
     pub is_on_front: Option<bool>,
     /// The times and prices, by seed.
     #[serde(skip)]
@@ -52,12 +58,15 @@ impl Plan {
         }
         let mut all: Vec<Candidate> = grouped.into_iter().map(Candidate::of).collect();
         if self.question.currency.is_some() {
-            let costs: Vec<(Swept, Option<(f64, f64)>)> =
-                all.iter().map(|one| (self.given(one), one.cost())).collect();
-            for (candidate, (given, own)) in all.iter_mut().zip(&costs) {
-                let alike = costs.iter().filter(|(other, _)| other == given);
-                let beaten = |own| alike.filter_map(|(_, cost)| *cost).any(|it| beats(it, own));
-                candidate.is_on_front = Some(own.is_some_and(|own| !beaten(own)));
+            let is_on_front = |one: &Candidate| {
+                let alike = all.iter().filter(|other| self.given(other) == self.given(one));
+                let alike: Vec<&Candidate> = alike.filter(|it| it.cost().is_some()).collect();
+                let comparisons = 2 * pairs(alike.len()); // by time and by price
+                one.cost().is_some() && !alike.iter().any(|other| other.beats(one, comparisons))
+            };
+            let front: Vec<bool> = all.iter().map(is_on_front).collect();
+            for (candidate, is_on_front) in all.iter_mut().zip(front) {
+                candidate.is_on_front = Some(is_on_front);
             }
         }
         all
@@ -97,22 +106,26 @@ impl Candidate {
         Some((self.seconds?.mean, self.price?.mean))
     }
 
-    /// Whether seeds don't show that `self` takes less by `of` than `other`: the interval of their
-    /// ratio, seed by seed, has 1 in it. Of a single seed that is not known.
-    pub(super) fn may_equal(&self, other: &Self, of: fn(&Point) -> Option<f64>) -> bool {
+    /// Whether seeds don't show that `self` takes less by `of` than `other`, compared seed by seed,
+    /// as the most different of so many `pairs`. Of a single seed that is not known.
+    pub(super) fn may_equal(&self, other: &Self, of: Measure, pairs: usize) -> bool {
         let ratio = |point: &Point| {
             let same = other.points.iter().find(|other| other.seed == point.seed)?;
             Some((of(same)? / of(point)?).ln())
         };
         let ratios: Vec<f64> = self.points.iter().filter_map(ratio).collect();
-        Estimate::of(&ratios).and_then(|ratio| ratio.low).is_some_and(|low| low <= 0.0)
+        is_surely_positive(&ratios, pairs) == Some(false)
     }
-}
 
-/// Whether `one` is better than `other` in time or price, and not worse in either.
-fn beats(one: (f64, f64), other: (f64, f64)) -> bool {
-    let (time, price) = (one.0.total_cmp(&other.0), one.1.total_cmp(&other.1));
-    time != Ordering::Greater
-        && price != Ordering::Greater
-        && (time, price) != (Ordering::Equal, Ordering::Equal)
+    /// Whether it is better than `other` in time or price, which the seeds show, and not worse in
+    /// either.
+    fn beats(&self, other: &Self, pairs: usize) -> bool {
+        let (Some(own), Some(cost)) = (self.cost(), other.cost()) else { return false };
+        let is_less =
+            |own: f64, cost: f64, of: Measure| own < cost && !self.may_equal(other, of, pairs);
+        own.0 <= cost.0
+            && own.1 <= cost.1
+            && (is_less(own.0, cost.0, |point| point.seconds)
+                || is_less(own.1, cost.1, |point| point.price))
+    }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::candidate::pairs;
 use super::text::value;
 use super::{Candidate, Limit, Plan};
 use crate::report::Swept;
@@ -25,6 +26,8 @@ pub struct Knee {
     pub value: serde_json::Value,
     /// The value with the least time.
     pub best: serde_json::Value,
+    /// The lesser values than the knee that the seeds can't tell apart from the best.
+    pub as_good: Vec<serde_json::Value>,
     /// How many times as fast the best is.
     pub times: f64,
     /// Whether no greater value was tried, so that more may win more.
@@ -75,12 +78,16 @@ fn knees_of(run: &str, candidates: &[Candidate]) -> Vec<Knee> {
         let (least, best) = curve.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
         let at = curve.iter().position(|(seconds, _)| *seconds <= least * (1.0 + LITTLE))?;
         let (seconds, knee) = curve[at];
+        let pairs = pairs(curve.len());
+        let is_as_good = |one: &Candidate| best.may_equal(one, |point| point.seconds, pairs);
+        let below = curve[..at].iter().filter(|(_, one)| is_as_good(one));
         Some(Knee {
             run: run.to_owned(),
             key: key.clone(),
             others,
             value: knee.settings[key].clone(),
             best: best.settings[key].clone(),
+            as_good: below.map(|(_, one)| one.settings[key].clone()).collect(),
             times: seconds / least,
             is_last: size(knee) == most,
             limit: knee.limit.clone(),
@@ -127,7 +134,11 @@ impl Knee {
                 )
             }
         };
+        let as_good = match self.as_good.iter().map(value).collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => none,
+            some => format!("; the seeds can't tell {best} apart from {some}"),
+        };
         let limit = self.limit.as_ref().map(|limit| format!("; there, {}", limit.render()));
-        format!("{run}, {key}{with}: {won}{}", limit.unwrap_or_default())
+        format!("{run}, {key}{with}: {won}{as_good}{}", limit.unwrap_or_default())
     }
 }

@@ -99,6 +99,52 @@ fn what_seeds_cannot_tell_apart_is_said() {
     assert!(answers(&plan)[0].contains("the seeds can't tell it apart from sync (cluster.ps=2)"));
 }
 
+/// A plan over seeds: the times with each number of parameter servers, which are the prices, too.
+fn of_seeds(times: &[(u32, [f64; 3])]) -> Plan {
+    let points: Vec<(f64, f64, u32)> = times
+        .iter()
+        .flat_map(|(servers, times)| times.map(|seconds| (seconds, seconds, *servers)))
+        .collect();
+    let mut plan = plan(priced(), &points);
+    for (at, point) in plan.points.iter_mut().enumerate() {
+        point.seed = at as u64 % 3;
+    }
+    plan
+}
+
+#[test]
+fn what_seeds_tell_apart_of_two_they_do_not_of_many() {
+    // The first is 1.01 to 1.66 times as fast as the second, which has a chance of 4.6 %.
+    let two = [(2, [1.0, 1.0, 1.0]), (1, [1.2, 1.25, 1.45])];
+    let others = [(4, [9.0, 9.1, 9.2]), (8, [9.1, 9.2, 9.3])];
+    let as_good = |times: &[(u32, [f64; 3])]| {
+        let plan = of_seeds(times);
+        plan.answers(&plan.candidates())[0].as_good.clone()
+    };
+    assert_eq!(as_good(&two), [""; 0]);
+    assert_eq!(as_good(&[two, others].concat()), ["sync (cluster.ps=1)"]);
+}
+
+#[test]
+fn a_candidate_is_off_the_front_only_if_seeds_show_that_another_beats_it() {
+    let front = |times: &[(u32, [f64; 3])]| {
+        let candidates = of_seeds(times).candidates();
+        candidates.iter().map(|one| one.is_on_front.unwrap()).collect::<Vec<_>>()
+    };
+    let chance = [1.2, 0.9, 1.3];
+    assert_eq!(front(&[(1, [1.0, 1.0, 1.0]), (2, chance)]), [true, true]);
+    assert_eq!(front(&[(1, [1.0, 1.0, 1.0]), (2, [2.0, 2.01, 2.02])]), [true, false]);
+}
+
+#[test]
+fn a_knee_names_the_lesser_values_that_seeds_cant_tell_from_the_best() {
+    let plan = of_seeds(&[(1, [9.0, 9.1, 9.2]), (2, [1.0, 1.5, 1.3]), (4, [1.0, 1.2, 1.1])]);
+    let knee = &plan.knees(&plan.candidates())[0];
+    assert_eq!((&knee.value, &knee.as_good[..]), (&json!(4), &[json!(2)][..]));
+    let says = "4 is the fastest, and more may win more; the seeds can't tell 4 apart from 2";
+    assert!(knee.render().contains(says), "{}", knee.render());
+}
+
 #[test]
 fn a_knee_is_the_first_value_that_is_all_but_as_fast_as_the_best() {
     let knee = |times: &[f64]| {
