@@ -29,8 +29,8 @@ pub struct Summary {
     pub runs: u64,
     /// The number of runs that diverged.
     pub diverged: u64,
-    /// The time to the target accuracy \[s\], of the runs that reached it alone: where others did not,
-    /// it is too short.
+    /// The time to the target accuracy \[s\], of the runs that reached it alone: where others
+    /// did not, it is too short.
     pub seconds_to_target: Option<Estimate>,
     /// The duration \[s\].
     pub seconds: Option<Estimate>,
