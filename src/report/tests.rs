@@ -185,8 +185,8 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
                     samples steps_without seconds wall_seconds start_seconds steps_per_second \
                     samples_per_second step_seconds final_loss test_accuracy \
                     seconds_to_target seconds_to_target_resolution staleness gradients \
-                    bytes_sent step_bytes_sent waiting_seconds critical_path usage events digest weights_digest \
-                    failed_checkpoints skipped_faults comparison";
+                    bytes_sent step_bytes_sent waiting_seconds critical_path usage events digest \
+                    weights_digest failed_checkpoints skipped_faults comparison";
     let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 34).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped stopped \
