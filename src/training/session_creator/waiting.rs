@@ -78,10 +78,10 @@ impl SessionCreator {
 
     /// Completes once this task is asked to stop.
     async fn stopped(&self) -> Error {
-        let server = self.task.server();
+        let training = self.task.server().training();
         loop {
-            let seen = server.news();
-            if server.is_stop_requested() {
+            let seen = training.news.count();
+            if training.is_stop_requested() {
                 let message = format!(
                     "{} was asked to stop before the chief, {}, had given the variables their \
                      values; start both again to go on",
@@ -90,7 +90,7 @@ impl SessionCreator {
                 );
                 return Error::new(Code::Cancelled, message);
             }
-            server.news_after(seen).await;
+            training.news.after(seen).await;
         }
     }
 
