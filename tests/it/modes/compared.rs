@@ -26,7 +26,9 @@ fn every_mode_reaches_the_target_and_accounts_for_its_gradients_and_its_bytes() 
         let name = run["name"].as_str().unwrap();
         assert!(run["seconds_to_target"].as_f64().is_some(), "{name} did not reach the target");
         let gradients = |what: &str| run["gradients"][what].as_u64().unwrap();
-        assert_eq!(gradients("computed"), gradients("applied") + gradients("dropped"), "{name}");
+        let begun = gradients("computed") + gradients("stopped");
+        assert_eq!(begun, gradients("applied") + gradients("dropped"), "{name}");
+        assert_eq!(gradients("stopped") > 0, name.contains("cancelling"), "{name}");
         assert!(
             run["bytes_sent"].as_object().unwrap().values().all(|bytes| bytes.as_u64() > Some(0)),
             "{name}"
