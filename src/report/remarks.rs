@@ -83,8 +83,9 @@ fn coarse_looks(all: &[Series<'_>]) -> Option<String> {
     (!coarse.is_empty()).then(|| {
         let coarse = coarse.join(", ");
         format!(
-            "looks at the test split were far apart (`stop.evaluate_every`); the target may have \
-             been reached earlier than shown, by up to {coarse}"
+            "looks at the test split were far apart (`stop.evaluate_every`, \
+             `stop.evaluate_every_samples`); the target may have been reached earlier than shown, \
+             by up to {coarse}"
         )
     })
 }
