@@ -77,7 +77,7 @@ fn a_worker_that_waits_for_first_values_obeys_at_once_when_it_is_asked_to_stop()
 #[test]
 fn a_chief_that_can_not_save_when_it_is_asked_to_stop_says_which_step_is_saved() {
     let folder = with_certificates_of("stops_unsaved", "ps:0,worker:0");
-    let saving = "[checkpoint]\nevery_steps = 50\ndirectory = 'saved'\n";
+    let saving = "[checkpoint]\nevery_steps = 1000000\ndirectory = 'saved'\n";
     let text = endless("20s").replace("worker = 2", "worker = 1") + saving;
     let path = scenario("stops_unsaved_scenario", &text);
     let [ps, chief] = addresses();
