@@ -83,8 +83,8 @@ pub(crate) fn file_name(seconds: u64, whom: &str) -> String {
     format!("events.out.tfevents.{seconds:010}.{whom}")
 }
 
-/// Creates an event file in `folder` that did not exist. If `name` is taken, such as by another life
-/// of a task in the same second, the new one is numbered.
+/// Creates an event file in `folder` that did not exist. If `name` is taken, such as by another
+/// life of a task in the same second, the new one is numbered.
 ///
 /// # Errors
 /// If it can't be created.

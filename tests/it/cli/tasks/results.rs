@@ -48,7 +48,7 @@ fn a_place_that_can_not_hold_results_is_told_before_the_training() {
 
 #[test]
 fn an_evaluator_that_no_cluster_lists_ends_with_the_training_or_when_no_checkpoint_comes() {
-    let folder = with_certificates_of("results_evaluator", "evaluator:0");
+    let folder = with_certificates_of("results_evaluator", "worker:0,evaluator:0");
     let path =
         scenario("results_evaluator", &(saved("time = '1s'") + "[network]\nrecovery = '2500ms'\n"));
     let cluster = json!({"chief": ["a:1"], "ps": ["a:2"], "worker": ["a:3"]});
@@ -64,7 +64,7 @@ fn an_evaluator_that_no_cluster_lists_ends_with_the_training_or_when_no_checkpoi
     assert!(said.err.contains("accuracy 0."), "each evaluation has a line: {}", said.err);
 }
 
-/// Whether SIGHUP is ignored here, as under `nohup`: then tasks that are started here ignore it, too.
+/// Whether SIGHUP is ignored here, as under `nohup`: what is started here then ignores it, too.
 #[cfg(target_os = "linux")]
 fn ignores_hangups() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();

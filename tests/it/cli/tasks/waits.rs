@@ -83,8 +83,7 @@ fn a_worker_whose_certificate_is_of_another_run_says_so_and_is_not_to_be_started
 }
 
 #[test]
-fn a_parameter_server_that_waits_in_vain_names_the_worker_that_it_has_refused_and_ends_with_its_code()
- {
+fn a_parameter_server_that_waits_in_vain_names_the_worker_it_refused_and_ends_with_its_code() {
     let folder = with_certificates("waits_refused");
     let path = scenario("waits_refused", &endless("2s").replace("'async'", "'sync'"));
     let at = addresses();
