@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use super::MessageId;
 use super::route::{Route, Wiring};
 
@@ -40,9 +42,10 @@ pub(super) struct Connection {
 /// The messages of a connection whose links others use, too.
 #[derive(Default)]
 struct Flow {
-    small: VecDeque<Queued>,
-    large: VecDeque<Queued>,
     turn: Option<Turn>,
+    /// Mostly at most one, which is here.
+    large: SmallVec<[Queued; 1]>,
+    small: VecDeque<Queued>,
 }
 
 /// A message with the bytes that have not left.
@@ -134,8 +137,8 @@ impl Connection {
 
     /// Adds a message of which `left` bytes have not left.
     pub(super) fn push(&mut self, id: MessageId, left: f64, is_large: bool) {
-        let Flow { small, large, .. } = self.flow();
-        if is_large { large } else { small }.push_back(Queued { id, left });
+        let (flow, queued) = (self.flow(), Queued { id, left });
+        if is_large { flow.large.push(queued) } else { flow.small.push_back(queued) }
     }
 
     /// Begins the next turn, if there is a message. Returns the bytes of the turn. Of large
@@ -187,12 +190,12 @@ impl Connection {
 impl Flow {
     /// Takes `bytes` from the messages whose turn it is.
     fn serve(&mut self, sharers: usize, bytes: f64) {
-        let (queue, share) = match sharers {
-            0 => (&mut self.small, bytes),
-            _ => (&mut self.large, bytes / sharers as f64),
-        };
-        for queued in queue.iter_mut().take(sharers.max(1)) {
-            queued.left = (queued.left - share).max(0.0);
+        let serve = |queued: &mut Queued, bytes: f64| queued.left = (queued.left - bytes).max(0.0);
+        if sharers == 0 {
+            self.small.iter_mut().take(1).for_each(|first| serve(first, bytes));
+        } else {
+            let shared = self.large.iter_mut().take(sharers);
+            shared.for_each(|queued| serve(queued, bytes / sharers as f64));
         }
     }
 }
