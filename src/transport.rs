@@ -160,8 +160,8 @@ pub trait Transport<M: Payload> {
     /// Why messages to `peer` wait; `None` if none do, or if the transport never has any wait.
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle>;
 
-    /// Why this task and `peer` refuse each other, if they did when they met last: whichever has
-    /// dialed, and whether or not messages wait.
+    /// Why one of this task and `peer` refused the other when they last met, if one did: whichever
+    /// of them had dialed, and whether or not messages wait.
     fn refusal(&self, peer: PeerId) -> Option<(Refused, String)>;
 }
 

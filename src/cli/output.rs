@@ -17,7 +17,8 @@ use crate::training::Recording;
 /// The files of a report, if the user wants them. What can't be written loses no result: the table
 /// is printed even so, and the failure is told after it.
 pub(super) struct Out {
-    /// The folder of a deployment, and the date when that began, until its first run is over.
+    /// Where the results of a deployment go, and the date when it began; none any more once its
+    /// first run is over.
     folder: Option<(ReportFolder, Duration)>,
     files: Option<Files>,
     failure: Option<Failure>,

@@ -29,7 +29,7 @@ pub(crate) struct Progress {
     limit: Option<Duration>,
     /// The first step that was seen of this life: those before it are of a checkpoint.
     first: Option<Look>,
-    /// The newest time on the run's clock: that of a chief that was started again begins anew.
+    /// The latest time on the run's clock, which begins at 0 again when the chief is started again.
     newest: Time,
     began: Instant,
     next: Instant,
@@ -268,7 +268,8 @@ impl Watch for Progress {
         }
     }
 
-    /// A training that has gone back takes steps again: its speed is that of those from here on.
+    /// The training has gone back, and takes some steps a second time: its speed is measured from
+    /// here on.
     fn restored(&mut self, _: &Restore) {
         self.first = None;
     }

@@ -45,7 +45,8 @@ impl Graph {
     }
 
     /// Counts a training step of `replica`, after `new.control_inputs`; the versions that it read
-    /// are `new.inputs`. `read` is the global step when the step read what it changes.
+    /// are `new.inputs`. `read` is the global step
+    /// at the time when the step read the values that it changes.
     #[track_caller]
     pub(crate) fn commit_step(
         &self,

@@ -84,7 +84,8 @@ impl Tuned {
         format!("{run}: {learning_rate} is the best of the learning rates {words}{reached}{beyond}")
     }
 
-    /// ` (0, 5, 6 of 6 runs reached the target)`, where of several some did and others did not.
+    /// How many runs of each rate reached the target: ` (0, 5, 6 of 6 runs reached the target)`.
+    /// None if all runs did, or none, or each rate was tried with one run.
     fn reached_in_words(&self) -> Option<String> {
         let differs = |tried: &Tried| tried.reached < tried.runs;
         let is_split = self.tried.iter().any(differs) && self.tried.iter().any(|it| it.reached > 0);

@@ -97,8 +97,8 @@ impl Link {
         self.transport.obstacle(peer)
     }
 
-    /// Why this task and `peer` refuse each other, if they did when they met last; the words begin
-    /// with the peer's name.
+    /// Why one of this task and `peer` refused the other when they last met, if one did. The words
+    /// begin with the peer's name.
     pub(crate) fn refusal(&self, peer: PeerId) -> Option<(Refused, String)> {
         let (refused, why) = self.transport.refusal(peer)?;
         Some((refused, format!("{} (refused: {why})", self.name(peer))))

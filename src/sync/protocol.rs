@@ -77,7 +77,7 @@ pub(crate) struct Needs {
     pub(crate) rounds: bool,
     /// Whether a shard keeps the values that each worker has read last.
     pub(crate) snapshot: bool,
-    /// Whether a shard divides the learning rate, by a number that differs between gradients.
+    /// Whether a shard divides the learning rate by the staleness of each gradient.
     pub(crate) divides_rate: bool,
 }
 

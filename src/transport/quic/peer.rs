@@ -40,7 +40,7 @@ struct PeerState<M> {
     is_dialing: bool,
     /// The reason why it has not been reached.
     trouble: Option<Obstacle>,
-    /// Why the two refuse each other, if they did when they met last.
+    /// Why one of the two refused the other when they last met, if one did.
     refusal: Option<(Refused, String)>,
     has_stopped: bool,
 }
