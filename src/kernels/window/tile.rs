@@ -201,3 +201,46 @@ unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
     }
     stored
 }
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use pulp::x86::{V3, V4};
+
+    use super::*;
+
+    /// This processor's instruction sets, the widest last.
+    fn instruction_sets() -> Vec<Arch> {
+        let wider = [V3::try_new().map(Arch::V3), V4::try_new().map(Arch::V4)];
+        [Some(Arch::Scalar)].into_iter().chain(wider).flatten().collect()
+    }
+
+    #[test]
+    fn kernels_use_the_widest_instructions_of_the_processor() {
+        let widest = *instruction_sets().last().unwrap();
+        assert_eq!(format!("{:?}", Arch::new()), format!("{widest:?}"));
+    }
+
+    #[test]
+    fn a_panel_has_the_same_bits_by_every_instruction_set() {
+        const DEPTH: usize = 13;
+        let element = |i: usize| (i as f32 * 0.37).sin();
+        let a: Vec<f32> = (0..40 * DEPTH).map(element).collect();
+        let b: Vec<f32> = (7..7 + DEPTH * PANEL).map(element).collect();
+        let runs = [Run { start: 0, len: 5 }, Run { start: 20, len: DEPTH - 5 }];
+        // Of every number of rows in a tile, and some left over.
+        for (count, columns) in [(1, PANEL), (5, 10), (14, PANEL), (31, 1)] {
+            let panel = Panel { a: &a, step: 1, runs: &runs, b: &b, b_stride: PANEL, columns };
+            let rows: Vec<Row> =
+                (0..count).map(|row| Row { a: row * DEPTH, out: row * columns }).collect();
+            let product = |arch: Arch| {
+                let mut out = vec![0.5; count * columns];
+                arch.dispatch(Write { panel: &panel, rows: &rows, out: &mut out, adds: true });
+                out
+            };
+            let expected = product(Arch::Scalar);
+            for arch in instruction_sets() {
+                assert_eq!(product(arch), expected, "{count} rows by {arch:?}");
+            }
+        }
+    }
+}
