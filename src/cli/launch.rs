@@ -38,7 +38,7 @@ pub(super) fn run(
     let trials = experiment.trials_in(World::Deployment)?;
     check_places(&trials, args.repeat.get())?;
     caution(&trials, quiet);
-    if !quiet && trials.iter().any(|trial| !trial.cluster.gpus.is_empty()) {
+    if !quiet && trials.iter().any(|trial| !trial.cluster.hardware.gpus.is_empty()) {
         say!(
             "`[gpus]` is for simulations: a deployed task runs on CPU:0 what asks for a GPU, and \
              runs that differ in their GPUs alone are the same here"
@@ -110,11 +110,12 @@ impl Predictor {
                 experiment.set(&format!("calibration={:?}", path.display().to_string()))?;
         }
         let mut trials = experiment.trials()?;
-        let is_known = trials.iter().all(|trial| trial.cluster.message_thread.is_some());
+        let is_known = trials.iter().all(|trial| trial.cluster.hardware.message_thread.is_some());
         let mut machine =
             if is_known { None } else { Some(super::calibrate::measure(stop)?.machine) };
         if args.lanes == Some(0) {
-            let threads = trials.iter_mut().filter_map(|it| it.cluster.message_thread.as_mut());
+            let threads =
+                trials.iter_mut().filter_map(|it| it.cluster.hardware.message_thread.as_mut());
             threads.for_each(|thread| thread.lanes = None);
             machine.iter_mut().for_each(|machine| machine.lanes = None);
         }

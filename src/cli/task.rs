@@ -195,7 +195,7 @@ impl<'a> Assignment<'a> {
         let member = Member {
             seat,
             encoding: trial.cluster.encoding,
-            devices: trial.cluster.devices,
+            devices: trial.cluster.hardware.devices,
             busy_poll: self.args.busy_poll.0,
             clock: instruments.clock,
             tape: instruments.tape.clone(),

@@ -49,7 +49,7 @@ impl Trial {
             simulated.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         let run = trial.report(&simulated)?;
-        let latency = trial.cluster.network.loopback.latency;
+        let latency = trial.cluster.hardware.network.loopback.latency;
         let causes = causes(&simulated.outcome, latency, &simulated.recording);
         Ok(Prediction { run, recording: simulated.recording, causes })
     }

@@ -76,7 +76,9 @@ impl Observed {
             ended: outcome.ended,
             sent: outcome.sent.clone(),
             usage: tasks
-                .map(|task| (task.clone(), usage(outcome, &task, cluster.main_devices(&task))))
+                .map(|task| {
+                    (task.clone(), usage(outcome, &task, cluster.hardware.main_devices(&task)))
+                })
                 .collect(),
             path: Some(outcome.path.clone()),
             events: Some(outcome.events),

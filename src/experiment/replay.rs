@@ -47,9 +47,10 @@ impl Trial {
         let tapes = Tapes::load(&folder_of_tapes(folder, &self.name))?;
         tapes.check(&self.header(&tapes.header().task, self.cluster.spec.tasks()))?;
         let cluster = &mut self.cluster;
-        (cluster.message_thread, cluster.hosts) = (None, None);
-        cluster.noise = Vec::new();
-        cluster.gpus.clear();
+        let hardware = &mut cluster.hardware;
+        (hardware.message_thread, hardware.hosts) = (None, None);
+        hardware.noise.clear();
+        hardware.gpus.clear();
         cluster.faults = Faults { list: Vec::new(), ..cluster.faults.clone() };
         cluster.replay = Some(Arc::new(tapes));
         self.settings.read_rate = None;

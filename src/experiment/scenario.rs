@@ -77,14 +77,13 @@ mod tests;
 mod tune;
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::cluster::{ClusterSpec, ConfigErrors, TaskName};
+use crate::cluster::{ClusterSpec, ConfigErrors};
 use crate::data::Source;
 use crate::kernels::Numerics;
-use crate::simulation::{ComputeSpec, Faults, Gpus, Hosts, MessageThread, NetworkSpec, Noise};
+use crate::simulation::{Faults, Hardware};
 use crate::training::Settings;
 use crate::units::Bytes;
 use crate::user_file;
@@ -120,32 +119,15 @@ pub struct Scenario {
     /// `[replicas]`, by job: the number of consecutive tasks of a replica. The first of them
     /// trains, and the layers of the model are dealt to all. Default: 1.
     pub replicas: BTreeMap<String, u32>,
-    /// `[network]`: the links between the tasks. Default: 50 µs of latency, 10 Gbit/s, 5 µs a
-    /// message, no racks.
-    pub network: NetworkSpec,
-    /// `[compute]`: the speed of a task's device. Default: 50 GFLOP/s, 10 GB/s, all of both
-    /// reached by each kind of kernel, no straggler law (a law without a mean in the file has the
-    /// mean 1), no step time.
-    pub compute: ComputeSpec,
-    /// `[hosts]`: the machines that tasks share. Default: each task has one of its own, whose cores
-    /// are never scarce.
-    pub hosts: Option<Hosts>,
-    /// `[calibration]`: what messages and operations cost a task's message thread. Default: with
-    /// `[hosts]`, a message costs its sender `network.message_cost`; without, there is no message
-    /// thread.
-    pub message_thread: Option<MessageThread>,
-    /// What takes the cores of each host away from its tasks now and then.
-    pub noise: Vec<Noise>,
-    /// `compute.tasks`: the speed of single tasks, or of all of a job, as far as it differs from
-    /// `compute`. Default: none differs.
-    pub own_compute: BTreeMap<TaskName, ComputeSpec>,
-    /// `compute.devices`: the number of processor devices of each task, for programs that place
-    /// operations on them. Default: 1.
-    pub devices: NonZeroU32,
-    /// `[gpus]`: the accelerators of the tasks that have any. Default: none has.
-    pub gpus: BTreeMap<TaskName, Gpus>,
-    /// `compute.slow`: tasks that take longer than the others, each with its factor. Default: none.
-    pub slow: BTreeMap<TaskName, f64>,
+    /// `[network]`, `[compute]`, `[gpus]`, `[hosts]` and `[calibration]`: what the tasks run on.
+    ///
+    /// Default: a network with 50 µs of latency, 10 Gbit/s, 5 µs a message and no racks; one device
+    /// a task with 50 GFLOP/s and 10 GB/s, all of both reached by each kind of kernel, no straggler
+    /// law (a law without a mean in the file has the mean 1) and no step time; no accelerators; a
+    /// machine for each task, whose cores are never scarce. With `[hosts]` and without
+    /// `[calibration]` a message costs its sender `network.message_cost`; without both there is no
+    /// message thread.
+    pub hardware: Hardware,
     /// `compute.numerics`: whether the numbers are computed. Default: they are.
     pub numerics: Numerics,
     /// `[program]` and `[stop]`: what to train, and when a run ends. Default: softmax regression by

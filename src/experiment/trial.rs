@@ -105,16 +105,8 @@ impl Trial {
             spec: ClusterSpec::simulated(jobs)
                 .map_err(|error| impossible(&error))?
                 .with_replicas(own.replicas.clone()),
-            network: own.network.clone(),
+            hardware: own.hardware.clone(),
             encoding: run.compression.encoding(),
-            compute: own.compute.clone(),
-            own_compute: own.own_compute.clone(),
-            devices: own.devices,
-            gpus: own.gpus.clone(),
-            slow: own.slow.clone(),
-            hosts: own.hosts.clone(),
-            message_thread: own.message_thread.clone(),
-            noise: own.noise.clone(),
             numerics: own.numerics,
             seed: own.seed,
             faults: own.faults.clone(),
@@ -122,8 +114,8 @@ impl Trial {
             gauges: None,
             replay: None,
         };
-        cluster.network.validate().map_err(|error| impossible(&error))?;
-        for compute in cluster.own_compute.values().chain([&cluster.compute]) {
+        cluster.hardware.network.validate().map_err(|error| impossible(&error))?;
+        for compute in cluster.hardware.own_compute.values().chain([&cluster.hardware.compute]) {
             compute.validate().map_err(|error| impossible(&error))?;
         }
         let mut settings = own.settings.clone();
@@ -197,7 +189,7 @@ impl Trial {
             );
             return Err(ExperimentError::Impossible(why));
         }
-        let first = self.cluster.gpus.keys().next();
+        let first = self.cluster.hardware.gpus.keys().next();
         let Some(task) = first.filter(|_| !self.settings.allow_soft_placement) else {
             return Ok(());
         };

@@ -75,7 +75,8 @@ where
         let tasks = cluster.spec.tasks().map(state).collect();
         let driver = Rc::clone(driver);
         let stall = None;
-        let gpus = cluster.gpus.iter().map(|(task, gpus)| (task.clone(), gpus.count.get()));
+        let gpus =
+            cluster.hardware.gpus.iter().map(|(task, gpus)| (task.clone(), gpus.count.get()));
         let devices = ClusterDevices::with_gpus(gpus.collect());
         let mut programs =
             Self { cluster, driver, program, tasks, devices, results, returned, stall };
@@ -192,8 +193,8 @@ where
             Rc::new(device) as Rc<dyn ComputeModel>
         };
         let transport = SimulatedTransport { driver: driver(), task, incarnation };
-        let cpus = self.cluster.devices.get() as usize;
-        let all = cpus + self.cluster.gpus_of(&name) as usize;
+        let cpus = self.cluster.hardware.devices.get() as usize;
+        let all = cpus + self.cluster.hardware.gpus_of(&name) as usize;
         let devices: Devices = (0..cpus).map(device).collect();
         let devices = devices.with_gpus((cpus..all).map(device), self.devices.clone());
         let world = ServerWorld {

@@ -109,7 +109,7 @@ impl World {
             network: Network::new(&processing::network(cluster), host_of),
             devices: tasks.iter().map(|task| devices_of(task, cluster)).collect(),
             processors: processing::processors(cluster, &tasks),
-            message_thread: cluster.message_thread.clone(),
+            message_thread: cluster.hardware.message_thread.clone(),
             lanes: tasks.iter().map(|task| processing::lanes(cluster, task)).collect(),
             num_cores: vec![None; tasks.len()],
             unpaid: vec![0; tasks.len()],
@@ -267,12 +267,13 @@ impl World {
 
     /// Whether a device of a task is an accelerator: these come after its processors.
     fn is_gpu(&self, device: usize) -> bool {
-        device >= self.cluster.devices.get() as usize
+        device >= self.cluster.hardware.devices.get() as usize
     }
 
     /// The memory of a device of `task`, if it is limited.
     pub(super) fn memory(&self, task: usize, device: usize) -> Option<Bytes> {
-        let gpus = self.cluster.gpus.get(&self.tasks[task]).filter(|_| self.is_gpu(device));
+        let gpus =
+            self.cluster.hardware.gpus.get(&self.tasks[task]).filter(|_| self.is_gpu(device));
         gpus.and_then(|gpus| gpus.capacity)
     }
 
@@ -359,20 +360,21 @@ impl World {
 
 /// The devices of `task`; each draws its own straggler times.
 fn devices_of(task: &TaskName, cluster: &Cluster) -> Vec<Device> {
-    let slow = cluster.slow.get(task).copied().unwrap_or(1.0);
-    let spec = match cluster.own_compute.get(task) {
+    let hardware = &cluster.hardware;
+    let slow = hardware.slow.get(task).copied().unwrap_or(1.0);
+    let spec = match hardware.own_compute.get(task) {
         Some(own) => own.clone(),
         // The laws of all are of worker steps, which parameter servers don't take.
         None if task.is_parameter_server() => {
-            ComputeSpec { straggler: None, step_time: None, ..cluster.compute.clone() }
+            ComputeSpec { straggler: None, step_time: None, ..hardware.compute.clone() }
         }
-        None => cluster.compute.clone(),
+        None => hardware.compute.clone(),
     };
-    let speed = |device: LocalDevice| match cluster.gpus.get(task) {
+    let speed = |device: LocalDevice| match hardware.gpus.get(task) {
         Some(gpus) if device.is_gpu() => &gpus.compute,
         _ => &spec,
     };
     let name = |device| DeviceName::new(task.clone(), device);
     let device = |device| Device::new(name(device), speed(device), slow, cluster.seed);
-    cluster.devices_of(task).map(device).collect()
+    hardware.devices_of(task).map(device).collect()
 }

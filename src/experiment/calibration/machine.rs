@@ -116,10 +116,11 @@ impl Machine {
     /// Puts all tasks of `cluster` on this machine.
     pub fn apply(&self, cluster: &mut Cluster) {
         let calibration = self.calibration();
-        cluster.message_thread = Some(calibration.message_thread());
         place_together(cluster, self.cores);
-        cluster.noise = calibration.noise();
-        calibration.apply(&mut cluster.network, &mut cluster.compute);
+        let hardware = &mut cluster.hardware;
+        hardware.message_thread = Some(calibration.message_thread());
+        hardware.noise = calibration.noise();
+        calibration.apply(&mut hardware.network, &mut hardware.compute);
     }
 
     /// The section `[calibration]` of a scenario.
@@ -208,7 +209,7 @@ pub(crate) fn cores_here() -> NonZeroU32 {
 /// Puts all tasks of `cluster` on one host with so many cores, as `launch` does.
 pub(crate) fn place_together(cluster: &mut Cluster, cores: NonZeroU32) {
     let tasks: Vec<TaskName> = cluster.spec.tasks().collect();
-    cluster.hosts = Some(Hosts { tasks: vec![tasks], cores });
+    cluster.hardware.hosts = Some(Hosts { tasks: vec![tasks], cores });
 }
 
 #[cfg(test)]
@@ -246,10 +247,9 @@ pub(super) mod tests {
         let read = scenario::parse(&machine.to_toml(), "machine.toml").unwrap();
         let mut cluster = Experiment::parse("").unwrap().trials().unwrap().remove(0).cluster;
         machine.apply(&mut cluster);
-        assert_eq!(read.message_thread, cluster.message_thread);
-        assert_eq!((read.network, read.compute), (cluster.network, cluster.compute));
-        assert_eq!(read.noise, cluster.noise);
-        assert_eq!(cluster.hosts.unwrap().tasks[0].len(), 3);
+        let hosts = cluster.hardware.hosts.take().unwrap();
+        assert_eq!(hosts.tasks[0].len(), 3);
+        assert_eq!(read.hardware, cluster.hardware);
     }
 
     #[test]

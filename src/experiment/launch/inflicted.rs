@@ -27,7 +27,7 @@ pub(super) fn faults_of_processes(trial: &Trial, tell: fn(&str)) -> Vec<ProcessF
             tell(&format!("fault left out, which `launch` can't inflict on processes: {text}"));
             return None;
         }
-        let kind = of_processes(&fault.kind, &trial.cluster.network)?;
+        let kind = of_processes(&fault.kind, &trial.cluster.hardware.network)?;
         Some(ProcessFault { number, at: at.since(Time::ZERO), kind })
     };
     trial.cluster.faults.list.iter().enumerate().filter_map(inflicted).collect()

@@ -25,7 +25,7 @@ use crate::cluster::{Endpoint, TaskName, parse_address};
 use crate::kernels::Numerics;
 use crate::report::plan::Price;
 use crate::runtime::Patience;
-use crate::simulation::{Gpus, Hosts, MessageThread, NetworkSpec};
+use crate::simulation::{Gpus, Hardware, Hosts, MessageThread, NetworkSpec};
 use crate::training::{EvaluatorSettings, Settings, Stop};
 use crate::units::Bytes;
 
@@ -104,21 +104,24 @@ pub(super) fn build(
     if let Some(name) = &file.name {
         found.printable(name, "name");
     }
-    let scenario = Scenario {
-        name: file.name.unwrap_or_else(|| stem(origin)),
-        seed: file.seed,
-        memory_limit: file.memory_limit,
+    let hardware = Hardware {
         message_thread: message_thread(calibration.as_ref(), hosts.as_ref(), &network),
         noise: calibration.map(|calibration| calibration.noise()).unwrap_or_default(),
-        faults,
-        silence,
         network,
         compute,
-        hosts,
         own_compute,
         devices,
         gpus,
         slow,
+        hosts,
+    };
+    let scenario = Scenario {
+        name: file.name.unwrap_or_else(|| stem(origin)),
+        seed: file.seed,
+        memory_limit: file.memory_limit,
+        hardware,
+        faults,
+        silence,
         numerics,
         settings,
         dataset,

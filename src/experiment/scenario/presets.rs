@@ -252,13 +252,13 @@ mod tests {
                     [network]\npreset = '25gbe'\nlatency = '7us'\n\
                     [network.tasks.ps]\npreset = 'aws-p4d.24xlarge'";
         let scenario = read(text).unwrap();
-        assert_eq!(scenario.compute.rate, FlopsPerSecond(64.0 * 2.45e9 * 32.0));
-        assert_eq!(scenario.compute.memory, BytesPerSecond(1e9));
-        let (_, ps) = scenario.own_compute.first_key_value().unwrap();
+        assert_eq!(scenario.hardware.compute.rate, FlopsPerSecond(64.0 * 2.45e9 * 32.0));
+        assert_eq!(scenario.hardware.compute.memory, BytesPerSecond(1e9));
+        let (_, ps) = scenario.hardware.own_compute.first_key_value().unwrap();
         assert_eq!((ps.rate, ps.memory), (FlopsPerSecond(8.1e12), BytesPerSecond(300e9)));
-        assert_eq!(scenario.network.bandwidth, BytesPerSecond(25e9 / 8.0));
-        assert_eq!(scenario.network.latency, Duration::from_micros(7));
-        assert_eq!(scenario.network.cards[&0].bandwidth, Some(BytesPerSecond(50e9)));
+        assert_eq!(scenario.hardware.network.bandwidth, BytesPerSecond(25e9 / 8.0));
+        assert_eq!(scenario.hardware.network.latency, Duration::from_micros(7));
+        assert_eq!(scenario.hardware.network.cards[&0].bandwidth, Some(BytesPerSecond(50e9)));
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         let own = "[gpus.worker]\npreset = 'h100'\ncount = 2\ncompute = { rate = '1TFLOP/s' }\n\
                    host = { latency = '1us' }";
         let scenario = read(own).unwrap();
-        let (_, gpus) = scenario.gpus.first_key_value().unwrap();
+        let (_, gpus) = scenario.hardware.gpus.first_key_value().unwrap();
         assert_eq!(gpus.compute.rate, FlopsPerSecond(1e12));
         assert_eq!(gpus.compute.memory, BytesPerSecond(3.35e12));
         assert_eq!(gpus.capacity, Some(Bytes(80_000_000_000)));

@@ -15,12 +15,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::*;
+use crate::cluster::TaskName;
 use crate::graph::LearningRate;
 use crate::kernels::KernelKind;
 use crate::models::{Embedding, Model};
 use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule, Optimizer};
 use crate::runtime::Patience;
-use crate::simulation::{Damage, Fault, FaultKind, Law, Racks, Trigger};
+use crate::simulation::{ComputeSpec, Damage, Fault, FaultKind, Law, NetworkSpec, Racks, Trigger};
 use crate::sync::Mode;
 use crate::training::{EvaluatorSettings, Stop};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Time};
@@ -55,10 +56,10 @@ fn the_shipped_scenario_means_what_its_comments_say() {
     assert_eq!((scenario.name.as_str(), scenario.seed), ("sync-vs-async", 7));
     assert_eq!(scenario.cluster["ps"], Tasks::Count(2));
     assert_eq!(scenario.cluster["worker"], Tasks::Count(8));
-    assert_eq!(scenario.network.latency, Duration::from_micros(50));
-    assert_eq!(scenario.network.bandwidth, BytesPerSecond(1.25e9));
-    assert_eq!(scenario.compute.straggler, Some(Law::Lognormal { mean: 1.0, sigma: 0.3 }));
-    assert_eq!(scenario.slow, BTreeMap::from([(TaskName::new("worker", 3), 2.0)]));
+    assert_eq!(scenario.hardware.network.latency, Duration::from_micros(50));
+    assert_eq!(scenario.hardware.network.bandwidth, BytesPerSecond(1.25e9));
+    assert_eq!(scenario.hardware.compute.straggler, Some(Law::Lognormal { mean: 1.0, sigma: 0.3 }));
+    assert_eq!(scenario.hardware.slow, BTreeMap::from([(TaskName::new("worker", 3), 2.0)]));
     assert_eq!(scenario.settings.model, Model::Mlp { hidden: vec![128] });
     assert_eq!(
         scenario.settings.optimizer.rule,
@@ -138,27 +139,29 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         tune: Tune::default(),
         plan: PlanSpec::default(),
         checkpoint: None,
-        network: NetworkSpec {
-            latency: Duration::from_micros(50),
-            bandwidth: "10Gbps".parse().unwrap(),
-            message_cost: Duration::from_micros(5),
-            ..NetworkSpec::default()
+        hardware: Hardware {
+            network: NetworkSpec {
+                latency: Duration::from_micros(50),
+                bandwidth: "10Gbps".parse().unwrap(),
+                message_cost: Duration::from_micros(5),
+                ..NetworkSpec::default()
+            },
+            compute: ComputeSpec {
+                rate: "50GFLOP/s".parse().unwrap(),
+                memory: "10GB/s".parse().unwrap(),
+                efficiency: BTreeMap::new(),
+                straggler: None,
+                step_time: None,
+                stop_cost: Duration::ZERO,
+            },
+            own_compute: BTreeMap::new(),
+            devices: NonZeroU32::MIN,
+            gpus: BTreeMap::new(),
+            slow: BTreeMap::new(),
+            hosts: None,
+            message_thread: None,
+            noise: Vec::new(),
         },
-        compute: ComputeSpec {
-            rate: "50GFLOP/s".parse().unwrap(),
-            memory: "10GB/s".parse().unwrap(),
-            efficiency: BTreeMap::new(),
-            straggler: None,
-            step_time: None,
-            stop_cost: Duration::ZERO,
-        },
-        own_compute: BTreeMap::new(),
-        devices: NonZeroU32::MIN,
-        gpus: BTreeMap::new(),
-        slow: BTreeMap::new(),
-        hosts: None,
-        message_thread: None,
-        noise: Vec::new(),
         numerics: Numerics::Real,
         settings: Settings {
             read_rate: None,
@@ -274,7 +277,7 @@ fn a_job_is_a_number_of_tasks_or_their_addresses() {
 fn racks_come_with_their_size_and_uplink() {
     let scenario = example("[network.racks]\nhosts_per_rack = 4\nuplink = \"40Gbps\"").unwrap();
     assert_eq!(
-        scenario.network.racks,
+        scenario.hardware.network.racks,
         Some(Racks { hosts_per_rack: 4, uplink: BytesPerSecond(5e9) })
     );
 }
@@ -304,7 +307,7 @@ fn every_law_is_written_with_its_own_parameters() {
     ];
     for (text, law) in laws {
         let scenario = example(&format!("[compute]\nstraggler = {{ {text} }}")).unwrap();
-        assert_eq!(scenario.compute.straggler, Some(law));
+        assert_eq!(scenario.hardware.compute.straggler, Some(law));
     }
 }
 
@@ -317,7 +320,7 @@ fn a_job_or_a_task_has_what_is_its_own_and_else_what_all_have() {
                 [compute.tasks.worker]\nrate = \"2GFLOP/s\"\n\
                 [compute.tasks.\"worker:1\"]\nstep_time = { law = \"constant\", value = \"1s\" }";
     let scenario = example(text).unwrap();
-    let all = &scenario.compute;
+    let all = &scenario.hardware.compute;
     assert_eq!(all.efficiency, BTreeMap::from([(KernelKind::Matmul, 0.5)]));
     let time = |value| Some(Law::Constant { value });
     let rate = FlopsPerSecond(2e9);
@@ -330,7 +333,7 @@ fn a_job_or_a_task_has_what_is_its_own_and_else_what_all_have() {
         (TaskName::new("worker", 0), ComputeSpec { rate, ..all.clone() }),
         (TaskName::new("worker", 1), ComputeSpec { rate, ..own(None, time(1.0)) }),
     ]);
-    assert_eq!(scenario.own_compute, expected);
+    assert_eq!(scenario.hardware.own_compute, expected);
     for (text, expected) in [
         (
             "[compute]\nefficiency = { matmul = 1.5 }",
@@ -349,9 +352,12 @@ fn a_job_or_a_task_has_what_is_its_own_and_else_what_all_have() {
 fn a_law_of_step_times_is_written_in_lengths_of_time_and_means_seconds() {
     let scenario =
         example("[compute]\nstep_time = { law = \"exponential\", mean = \"100ms\" }").unwrap();
-    assert_eq!(scenario.compute.step_time, Some(Law::Exponential { mean: 0.1 }));
+    assert_eq!(scenario.hardware.compute.step_time, Some(Law::Exponential { mean: 0.1 }));
     let scenario =
         example("[compute]\nstep_time = { law = \"empirical\", values = [\"1s\", \"20ms\"] }")
             .unwrap();
-    assert_eq!(scenario.compute.step_time, Some(Law::Empirical { values: vec![1.0, 0.02] }));
+    assert_eq!(
+        scenario.hardware.compute.step_time,
+        Some(Law::Empirical { values: vec![1.0, 0.02] })
+    );
 }

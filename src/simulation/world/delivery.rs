@@ -59,7 +59,7 @@ impl World {
             Duration::ZERO
         });
         let mut at = self.now.after(seconds(slow).saturating_add(lost));
-        if delivery.size <= self.cluster.network.connection.large {
+        if delivery.size <= self.cluster.hardware.network.connection.large {
             at = at.max(self.late.get(&(from, to)).copied().unwrap_or(at));
             if at > self.now {
                 self.late.insert((from, to), at);

@@ -48,7 +48,7 @@ impl World {
         (to, size): (usize, Bytes),
         envelope: Envelope,
     ) -> Option<Envelope> {
-        let most = self.cluster.network.connection.large.0;
+        let most = self.cluster.hardware.network.connection.large.0;
         let waiting =
             self.processors.open(self.now, from).find_map(|errand| match &mut errand.chore {
                 Chore::Send { to: other, size, envelope } if *other == to && size.0 <= most => {

@@ -34,16 +34,16 @@ pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Er
     let host_of = hosts(cluster, tasks);
     let count = host_of.iter().map(|host| host + 1).max().unwrap_or(0);
     // Without hosts to share, cores are never scarce.
-    let cores = cluster.hosts.as_ref().map_or(u32::MAX, |hosts| hosts.cores.get());
+    let cores = cluster.hardware.hosts.as_ref().map_or(u32::MAX, |hosts| hosts.cores.get());
     let layout = |(host, task): (&usize, &TaskName)| {
-        let gpus = cluster.gpus_of(task) as usize;
+        let gpus = cluster.hardware.gpus_of(task) as usize;
         let has_lanes = lanes(cluster, task).is_some();
-        Layout { host: *host, cpus: cluster.devices.get() as usize, gpus, has_lanes }
+        Layout { host: *host, cpus: cluster.hardware.devices.get() as usize, gpus, has_lanes }
     };
     let layouts = host_of.iter().zip(tasks).map(layout).collect();
     let processors =
         Processors::new(layouts, &vec![cores; count]).with_noise(noise(cluster, tasks));
-    match &cluster.message_thread {
+    match &cluster.hardware.message_thread {
         Some(thread) => {
             processors.that_poll(thread.patience, thread.polling).with_crowding(thread.crowded)
         }
@@ -53,8 +53,8 @@ pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Er
 
 /// The lanes of a task.
 pub(super) fn lanes(cluster: &Cluster, task: &TaskName) -> Option<Lanes> {
-    let lanes = cluster.message_thread.as_ref()?.lanes?;
-    match &cluster.hosts {
+    let lanes = cluster.hardware.message_thread.as_ref()?.lanes?;
+    match &cluster.hardware.hosts {
         Some(hosts) => lanes.of_threads(hosts.share_of(task)),
         None => Some(lanes),
     }
@@ -62,19 +62,19 @@ pub(super) fn lanes(cluster: &Cluster, task: &TaskName) -> Option<Lanes> {
 
 /// By task: what takes the cores that it runs on.
 fn noise(cluster: &Cluster, tasks: &[TaskName]) -> Vec<Interruptions> {
-    if cluster.noise.is_empty() {
+    if cluster.hardware.noise.is_empty() {
         return Vec::new();
     }
     let of = |task: &TaskName| {
         let draws = random::stream(cluster.seed, &[&task.to_string(), "noise"]);
-        Interruptions::new(&cluster.noise, draws)
+        Interruptions::new(&cluster.hardware.noise, draws)
     };
     tasks.iter().map(of).collect()
 }
 
 /// By task: its host.
 pub(super) fn hosts(cluster: &Cluster, tasks: &[TaskName]) -> Vec<usize> {
-    match &cluster.hosts {
+    match &cluster.hardware.hosts {
         Some(hosts) => hosts.numbered(tasks),
         None => (0..tasks.len()).collect(),
     }
@@ -82,15 +82,15 @@ pub(super) fn hosts(cluster: &Cluster, tasks: &[TaskName]) -> Vec<usize> {
 
 /// The network of a cluster.
 pub(super) fn network(cluster: &Cluster) -> NetworkSpec {
-    NetworkSpec { message_cost: message_cost(cluster), ..cluster.network.clone() }
+    NetworkSpec { message_cost: message_cost(cluster), ..cluster.hardware.network.clone() }
 }
 
 /// What a message costs its sender in the network: nothing where message threads are modelled,
 /// which bear it.
 pub(super) fn message_cost(cluster: &Cluster) -> Duration {
-    match cluster.message_thread {
+    match cluster.hardware.message_thread {
         Some(_) => Duration::ZERO,
-        None => cluster.network.message_cost,
+        None => cluster.hardware.network.message_cost,
     }
 }
 
@@ -145,7 +145,7 @@ impl World {
         size: Bytes,
         kernels: Box<Kernels>,
     ) {
-        let gpus = &self.cluster.gpus[&self.tasks[task]];
+        let gpus = &self.cluster.hardware.gpus[&self.tasks[task]];
         let way = gpus.route(between, size);
         self.carry(task, way, kernels);
     }
@@ -306,7 +306,9 @@ impl World {
     /// cores, as those of a launch do. It only matters where they share cores. A device's rate is
     /// that of a share; on another number of threads kernels take that many times as long.
     fn threads_of(&self, task: usize, cost: Cost) -> (u32, Option<f64>) {
-        let Some(hosts) = self.cluster.hosts.as_ref().filter(|_| kernels::may_spread(cost)) else {
+        let Some(hosts) =
+            self.cluster.hardware.hosts.as_ref().filter(|_| kernels::may_spread(cost))
+        else {
             return (1, None);
         };
         let name = &self.tasks[task];

@@ -18,6 +18,7 @@ use crate::simulation::background::Pending;
 use crate::simulation::chore::Kernels;
 use crate::simulation::device::ComputeSpec;
 use crate::simulation::faults::{Fault, FaultKind, Faults, Trigger};
+use crate::simulation::hardware::Hardware;
 use crate::simulation::network::NetworkSpec;
 use crate::simulation::processor::Activity;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
@@ -50,28 +51,30 @@ fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> W
     };
     let mut cluster = Cluster {
         spec: ClusterSpec::simulated([("worker", 2)]).unwrap(),
-        network: NetworkSpec {
-            latency: LATENCY,
-            bandwidth: BytesPerSecond(1e15),
-            message_cost: Duration::ZERO,
-            ..NetworkSpec::default()
+        hardware: Hardware {
+            network: NetworkSpec {
+                latency: LATENCY,
+                bandwidth: BytesPerSecond(1e15),
+                message_cost: Duration::ZERO,
+                ..NetworkSpec::default()
+            },
+            compute: ComputeSpec {
+                rate: FlopsPerSecond(1e9),
+                memory: BytesPerSecond(1e9),
+                efficiency: BTreeMap::new(),
+                straggler: None,
+                step_time: None,
+                stop_cost: Duration::ZERO,
+            },
+            own_compute: BTreeMap::new(),
+            devices: NonZeroU32::MIN,
+            gpus: BTreeMap::new(),
+            slow: BTreeMap::new(),
+            hosts: None,
+            message_thread: None,
+            noise: Vec::new(),
         },
         encoding: Encoding::Exact,
-        compute: ComputeSpec {
-            rate: FlopsPerSecond(1e9),
-            memory: BytesPerSecond(1e9),
-            efficiency: BTreeMap::new(),
-            straggler: None,
-            step_time: None,
-            stop_cost: Duration::ZERO,
-        },
-        own_compute: BTreeMap::new(),
-        devices: NonZeroU32::MIN,
-        gpus: BTreeMap::new(),
-        slow: BTreeMap::new(),
-        hosts: None,
-        message_thread: None,
-        noise: Vec::new(),
         numerics: Numerics::Real,
         seed: 7,
         faults: Faults { silence: ms(100), list: faults.iter().map(fault).collect() },
@@ -261,7 +264,7 @@ fn a_slow_link_slows_the_cards_of_its_tasks_and_not_for_longer_than_it_lasts() {
     let tasks = vec![task(A), task(B)];
     let fault = FaultKind::SlowLink { tasks, factor: 2.0, lasts: ms(10) };
     let mut world = world_of(&[(0, fault)], |cluster| {
-        cluster.network.bandwidth = BytesPerSecond(1e3);
+        cluster.hardware.network.bandwidth = BytesPerSecond(1e3);
     });
     let size = |world: &World| Duration::from_millis(world.traffic[A].total);
     world.tick(&mut Vec::new());
@@ -326,7 +329,7 @@ fn a_crash_ends_the_time_that_kernels_took() {
 #[test]
 fn a_slow_task_pays_its_factor_more_for_the_messages_that_it_sends_meanwhile() {
     let slow = FaultKind::SlowTask { task: task(A), factor: 3.0, lasts: ms(5) };
-    let mut world = world_of(&[(0, slow)], |cluster| cluster.network.message_cost = ms(1));
+    let mut world = world_of(&[(0, slow)], |cluster| cluster.hardware.network.message_cost = ms(1));
     world.tick(&mut Vec::new());
     send(&mut world, A, B);
     assert_next(&mut world, ms(3) + LATENCY, &["1 from 0 to 1"]);
@@ -338,7 +341,8 @@ fn a_slow_task_pays_its_factor_more_for_the_messages_that_it_sends_meanwhile() {
 #[test]
 fn a_task_without_a_modelled_message_thread_is_busy_with_the_messages_that_it_has_paid_for() {
     let crash = FaultKind::Crash { task: task(A), restart_after: None };
-    let mut world = world_of(&[(25, crash)], |cluster| cluster.network.message_cost = ms(10));
+    let mut world =
+        world_of(&[(25, crash)], |cluster| cluster.hardware.network.message_cost = ms(10));
     let sending = |world: &World| world.usage(A).of(Activity::Sending);
     for _ in 0..3 {
         send(&mut world, A, B);

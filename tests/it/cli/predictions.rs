@@ -79,7 +79,7 @@ fn calibrate_finds_the_laws_of_the_workers_in_the_steps_of_an_earlier_run() {
     let found_name = found.to_str().unwrap();
     let said = trainyard(&["calibrate", "--from", out.to_str().unwrap(), "--out", found_name]);
     assert_eq!(said.code, 0, "{}", said.err);
-    let own = load(&found, &[]).unwrap().own_compute;
+    let own = load(&found, &[]).unwrap().hardware.own_compute;
     let law = |index| own[&TaskName::new("worker", index)].step_time.clone().unwrap();
     let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.05;
     match (law(0), law(1)) {
@@ -121,12 +121,12 @@ fn calibrate_measures_each_task_of_a_served_cluster_and_the_way_between_each_two
     fs::write(&found, format!("{text}[cluster]\nps = 1\nworker = 2\n")).unwrap();
     let scenario = load(&found, &[]).unwrap();
     for (job, index) in tasks {
-        let speed = &scenario.own_compute[&TaskName::new(job, index)];
+        let speed = &scenario.hardware.own_compute[&TaskName::new(job, index)];
         assert!((1e8..1e13).contains(&speed.rate.0), "{text}");
         assert!((1e7..1e12).contains(&speed.memory.0), "{text}");
     }
-    assert_eq!(scenario.network.links.len(), 6, "both ways: {text}");
-    for link in scenario.network.links.values() {
+    assert_eq!(scenario.hardware.network.links.len(), 6, "both ways: {text}");
+    for link in scenario.hardware.network.links.values() {
         let latency = link.latency.expect("it was measured");
         assert!(
             latency > Duration::from_micros(1) && latency < Duration::from_millis(50),

@@ -16,7 +16,9 @@ use trainyard::kernels::Numerics;
 use trainyard::models::{Embedding, Model, Null};
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
-use trainyard::simulation::{ComputeSpec, Fault, FaultKind, Host, Law, Noise, Outcome, Trigger};
+use trainyard::simulation::{
+    ComputeSpec, Fault, FaultKind, Hardware, Host, Law, Noise, Outcome, Trigger,
+};
 use trainyard::sync::Mode;
 use trainyard::training::{
     Checkpointing, Ending, Evaluation, SecondOrStepTimer, Settings, SharedRecording, StepStats,
@@ -79,12 +81,12 @@ macro_rules! settings {
 settings! {
     seed(seed: u64) cluster.seed = seed;
     steps(steps: u64) settings.stop.steps = Some(steps);
-    step_time(law: Law) cluster.compute.step_time = Some(law);
-    stop_cost(cost: Duration) cluster.compute.stop_cost = cost;
-    noise(noise: Vec<Noise>) cluster.noise = noise;
-    latency(latency: Duration) cluster.network.latency = latency;
+    step_time(law: Law) cluster.hardware.compute.step_time = Some(law);
+    stop_cost(cost: Duration) cluster.hardware.compute.stop_cost = cost;
+    noise(noise: Vec<Noise>) cluster.hardware.noise = noise;
+    latency(latency: Duration) cluster.hardware.network.latency = latency;
     encoding(encoding: Encoding) cluster.encoding = encoding;
-    devices(devices: u32) cluster.devices = NonZeroU32::new(devices).unwrap();
+    devices(devices: u32) cluster.hardware.devices = NonZeroU32::new(devices).unwrap();
     shapes() cluster.numerics = Numerics::Shapes;
     model(model: Model) settings.model = model;
     batch(batch: usize) settings.batch = batch;
@@ -113,10 +115,11 @@ impl Simulated {
     pub(crate) fn digits(mut self) -> Self {
         self.trial.settings.model = Model::Softmax;
         self.trial.dataset = Some(Arc::new(Dataset::digits().unwrap()));
-        self.trial.cluster.compute.straggler = Some(Law::Lognormal { mean: 1.0, sigma: 0.3 });
-        self.trial.cluster.network.latency = Duration::from_micros(50);
-        self.trial.cluster.network.bandwidth = BytesPerSecond(1.25e9);
-        self.trial.cluster.network.message_cost = Duration::from_micros(5);
+        let Hardware { compute, network, .. } = &mut self.trial.cluster.hardware;
+        compute.straggler = Some(Law::Lognormal { mean: 1.0, sigma: 0.3 });
+        network.latency = Duration::from_micros(50);
+        network.bandwidth = BytesPerSecond(1.25e9);
+        network.message_cost = Duration::from_micros(5);
         self
     }
 
@@ -134,8 +137,9 @@ impl Simulated {
         self.trial.dataset = Some(Arc::new(Dataset { train: split.clone(), test: split }));
         self.trial.settings.model =
             Model::Embedding(Embedding { rows, dim: 16, slots: 4, partitions: 4, hidden: vec![8] });
-        self.trial.cluster.network.latency = Duration::from_micros(50);
-        self.trial.cluster.network.bandwidth = BytesPerSecond(1.25e9);
+        let network = &mut self.trial.cluster.hardware.network;
+        network.latency = Duration::from_micros(50);
+        network.bandwidth = BytesPerSecond(1.25e9);
         self
     }
 
@@ -158,7 +162,7 @@ impl Simulated {
     }
 
     pub(crate) fn slow(mut self, worker: u32, factor: f64) -> Self {
-        self.trial.cluster.slow.insert(TaskName::new("worker", worker), factor);
+        self.trial.cluster.hardware.slow.insert(TaskName::new("worker", worker), factor);
         self
     }
 
@@ -214,8 +218,8 @@ impl Simulated {
     /// Each piece of work of parameter server `index` takes a time of its own.
     pub(crate) fn service_time(mut self, index: u32, law: Law) -> Self {
         let cluster = &mut self.trial.cluster;
-        let own = ComputeSpec { step_time: Some(law), ..cluster.compute.clone() };
-        cluster.own_compute.insert(TaskName::new("ps", index), own);
+        let own = ComputeSpec { step_time: Some(law), ..cluster.hardware.compute.clone() };
+        cluster.hardware.own_compute.insert(TaskName::new("ps", index), own);
         self
     }
 

@@ -25,7 +25,7 @@ fn a_setting_replaces_a_value_of_the_file() {
     let scenario =
         after(&["network.latency=1ms", "program.batch=64", "run.0.mode=async", "name=9 lives"])
             .unwrap();
-    assert_eq!(scenario.network.latency, Duration::from_millis(1));
+    assert_eq!(scenario.hardware.network.latency, Duration::from_millis(1));
     assert_eq!(scenario.settings.batch, 64);
     assert_eq!(scenario.runs[0].mode, Mode::Async);
     assert_eq!(scenario.name, "9 lives");
@@ -41,12 +41,12 @@ fn a_setting_adds_a_key_or_a_section_that_the_file_leaves_out() {
     ])
     .unwrap();
     let slow = [(TaskName::new("worker", 1), 3.0), (TaskName::new("worker", 3), 2.0)];
-    assert_eq!(scenario.slow, BTreeMap::from(slow));
+    assert_eq!(scenario.hardware.slow, BTreeMap::from(slow));
     assert_eq!(
         scenario.settings.optimizer.rule,
         AdagradRule { initial_accumulator_value: 0.2 }.into()
     );
-    assert_eq!(scenario.network.racks.unwrap().hosts_per_rack, 5);
+    assert_eq!(scenario.hardware.network.racks.unwrap().hosts_per_rack, 5);
 }
 
 #[test]
@@ -218,7 +218,10 @@ fn a_key_that_is_unset_has_its_default_and_an_element_of_a_list_is_gone() {
     let changes =
         ["compute.straggler", "stop.accuracy", "run[1]"].map(|path| Change::unset(path).unwrap());
     let scenario = load(Path::new(FILE), &changes).unwrap();
-    assert_eq!((scenario.compute.straggler, scenario.settings.stop.accuracy), (None, None));
+    assert_eq!(
+        (scenario.hardware.compute.straggler, scenario.settings.stop.accuracy),
+        (None, None)
+    );
     let names: Vec<_> = scenario.runs.iter().map(|run| run.name.as_str()).collect();
     assert_eq!(names, ["sync", "async", "ssp 4"]);
 }
@@ -257,7 +260,8 @@ fn a_run_may_have_settings_of_its_own_and_all_others_of_the_scenario() {
         (adam, Some(7))
     );
     assert_eq!(own.iter().map(|own| own.cluster["worker"].count()).collect::<Vec<_>>(), [4, 8, 4]);
-    assert!(own[0].compute.straggler.is_some() && own[1].compute.straggler.is_none());
+    let [first, second] = [0, 1].map(|run| own[run].hardware.compute.straggler.is_some());
+    assert!(first && !second);
     let names: Vec<_> = scenario.runs.iter().map(|run| run.name.as_str()).collect();
     let second = "6-async, without compute.straggler, cluster.worker=8, program.batch=16, \
                   program.optimizer.learning_rate=0.2";

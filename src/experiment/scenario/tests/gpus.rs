@@ -9,7 +9,7 @@ fn gpus_of_a_job_are_those_of_its_tasks_but_for_what_a_task_says_itself() {
     let text = "[compute]\nstop_cost = \"1ms\"\n\
                 [gpus.worker]\ncount = 2\ncapacity = \"16GB\"\ncompute = { rate = \"5TFLOP/s\" }\n\
                 [gpus.\"worker:1\"]\ncount = 4\nhost = { bandwidth = \"32GB/s\" }\n";
-    let gpus = example(text).unwrap().gpus;
+    let gpus = example(text).unwrap().hardware.gpus;
     let names = gpus.keys().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names, ["worker:0", "worker:1"]);
     let [one, other] = [0, 1].map(|index| &gpus[&TaskName::new("worker", index)]);

@@ -26,8 +26,9 @@ fn a_number_of_cores_for_kernels_is_that_of_a_task_on_hosts() {
 #[test]
 fn hosts_have_consecutive_tasks_or_those_that_are_listed() {
     let cluster = "[cluster]\nps = 1\nworker = 3\n";
-    let hosts =
-        |keys: &str| example(&format!("{cluster}[hosts]\ncores = 2\n{keys}")).unwrap().hosts;
+    let hosts = |keys: &str| {
+        example(&format!("{cluster}[hosts]\ncores = 2\n{keys}")).unwrap().hardware.hosts
+    };
     let cores = NonZeroU32::new(2).unwrap();
     let expected = |groups: &[&[(&str, u32)]]| {
         let group = |members: &&[(&str, u32)]| members.iter().copied().map(task).collect();
@@ -83,12 +84,16 @@ fn a_calibration_is_what_messages_cost_and_overrides_the_network_and_the_devices
         gathers: true,
         lanes: Some(Lanes { threads: NonZeroU32::new(4).unwrap(), speed_up: 2.5 }),
     };
-    assert_eq!(scenario.message_thread, Some(expected));
-    assert_eq!(scenario.noise, [Noise { every: us(5_000), span: us(80) }]);
-    assert_eq!(scenario.network.latency, us(30));
-    assert_eq!(scenario.network.loopback.latency, us(12));
-    assert_eq!(scenario.network.bandwidth, BytesPerSecond(0.125e9), "as the scenario says");
-    assert_eq!(scenario.compute.rate, FlopsPerSecond(80e9));
+    assert_eq!(scenario.hardware.message_thread, Some(expected));
+    assert_eq!(scenario.hardware.noise, [Noise { every: us(5_000), span: us(80) }]);
+    assert_eq!(scenario.hardware.network.latency, us(30));
+    assert_eq!(scenario.hardware.network.loopback.latency, us(12));
+    assert_eq!(
+        scenario.hardware.network.bandwidth,
+        BytesPerSecond(0.125e9),
+        "as the scenario says"
+    );
+    assert_eq!(scenario.hardware.compute.rate, FlopsPerSecond(80e9));
 }
 
 #[test]
@@ -109,9 +114,9 @@ fn a_calibration_can_be_in_a_file_beside_the_scenario() {
     std::fs::write(folder.join("measured.toml"), written).unwrap();
     let origin = folder.join("scenario.toml").display().to_string();
     let scenario = parse("calibration = \"measured.toml\"", &origin).unwrap();
-    let thread = scenario.message_thread.unwrap();
+    let thread = scenario.hardware.message_thread.unwrap();
     assert_eq!((thread.hand_over, thread.wake), (Duration::from_micros(12), Duration::ZERO));
-    assert_eq!(scenario.compute.memory, BytesPerSecond(9e9));
+    assert_eq!(scenario.hardware.compute.memory, BytesPerSecond(9e9));
     let missing = parse("calibration = \"no_such.toml\"", &origin).unwrap_err().to_string();
     assert!(missing.contains(":1: calibration: ") && missing.contains("can't read"), "{missing}");
     std::fs::remove_dir_all(&folder).unwrap();
@@ -119,8 +124,8 @@ fn a_calibration_can_be_in_a_file_beside_the_scenario() {
 
 #[test]
 fn a_scenario_without_hosts_and_calibration_has_no_message_thread() {
-    assert_eq!(example("").unwrap().message_thread, None);
+    assert_eq!(example("").unwrap().hardware.message_thread, None);
     let hosts = "[network]\nmessage_cost = \"7us\"\n[hosts]\ncores = 1\ntasks_per_host = 2";
     let expected = MessageThread::sending_costs(Duration::from_micros(7));
-    assert_eq!(example(hosts).unwrap().message_thread, Some(expected));
+    assert_eq!(example(hosts).unwrap().hardware.message_thread, Some(expected));
 }

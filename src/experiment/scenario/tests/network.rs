@@ -10,7 +10,7 @@ fn a_network_has_connections_cards_of_tasks_and_links_of_pairs() {
                 [network.tasks.ps]\nbandwidth = \"20Gbps\"\n\
                 [network.tasks.\"ps:1\"]\nlatency = \"30us\"\n\
                 [[network.link]]\nbetween = [\"worker:1\", \"ps\"]\nbandwidth = \"1Gbps\"";
-    let network = example(text).unwrap().network;
+    let network = example(text).unwrap().hardware.network;
     let bandwidth = Some(BytesPerSecond(2.5e9));
     let late = Some(Duration::from_micros(30));
     let cards = [(0, None), (1, late)].map(|(ps, latency)| (ps, LinkSpeed { latency, bandwidth }));
@@ -52,7 +52,7 @@ fn links_of_more_pairs_than_can_be_kept_are_refused() {
         let link = "[[network.link]]\nbetween = [\"worker\", \"ps\"]\n";
         example(&format!("[cluster]\nps = {tasks}\nworker = {tasks}\n{link}{link}"))
     };
-    assert_eq!(of_jobs(100).unwrap().network.links.len(), 2 * 100 * 100);
+    assert_eq!(of_jobs(100).unwrap().hardware.network.links.len(), 2 * 100 * 100);
     let said = of_jobs(20_000).unwrap_err().to_string();
     let expected = "5: network.link[0].between: with the links before it, these are 400000000 \
                     pairs of tasks, and at most 4000000 can have their own";

@@ -49,7 +49,7 @@ fn an_envelope_that_is_lost_without_a_word_is_missed() {
 fn what_a_crashed_task_has_not_sent_is_in_the_books_as_dropped() {
     let crash = FaultKind::Crash { task: task(B), restart_after: None };
     let mut world = world_of(&[(1, crash)], |cluster| {
-        cluster.network.bandwidth = BytesPerSecond(1e3);
+        cluster.hardware.network.bandwidth = BytesPerSecond(1e3);
     });
     send(&mut world, B, A);
     send(&mut world, B, A);

@@ -18,7 +18,7 @@ const SMALL: Duration = Duration::from_micros(1);
 fn gathering(fixed: Duration, faults: &[(u32, FaultKind)]) -> World {
     world_of(faults, |cluster| {
         let thread = MessageThread::sending_costs(fixed);
-        cluster.message_thread = Some(MessageThread { gathers: true, ..thread });
+        cluster.hardware.message_thread = Some(MessageThread { gathers: true, ..thread });
     })
 }
 
@@ -82,7 +82,7 @@ fn operations_of_a_message_are_paid_before_the_envelope_that_it_joins() {
     let operation = Duration::from_micros(3);
     let mut world = world_of(&[], |cluster| {
         let thread = MessageThread { operation, ..MessageThread::sending_costs(SEND) };
-        cluster.message_thread = Some(MessageThread { gathers: true, ..thread });
+        cluster.hardware.message_thread = Some(MessageThread { gathers: true, ..thread });
     });
     send(&mut world, A, B);
     world.operate(A, 4);

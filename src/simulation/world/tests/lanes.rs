@@ -14,13 +14,14 @@ fn spreading(lanes: Option<Lanes>, cores: Option<u32>) -> World {
     world_of(&[], |cluster| {
         let cost = MessageCost { fixed: FIXED, per_byte: SecondsPerByte(1e-9) };
         let thread = MessageThread::sending_costs(Duration::ZERO);
-        cluster.message_thread = Some(MessageThread { send: cost, receive: cost, lanes, ..thread });
-        cluster.hosts = cores.map(|cores| Hosts {
+        cluster.hardware.message_thread =
+            Some(MessageThread { send: cost, receive: cost, lanes, ..thread });
+        cluster.hardware.hosts = cores.map(|cores| Hosts {
             tasks: vec![vec![task(A), task(B)]],
             cores: NonZeroU32::new(cores).unwrap(),
         });
-        cluster.network.loopback.latency = LATENCY;
-        cluster.network.loopback.bandwidth = cluster.network.bandwidth;
+        cluster.hardware.network.loopback.latency = LATENCY;
+        cluster.hardware.network.loopback.bandwidth = cluster.hardware.network.bandwidth;
     })
 }
 

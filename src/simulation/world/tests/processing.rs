@@ -28,13 +28,13 @@ fn thread() -> MessageThread {
 /// Two workers with the costs of `thread`; on one host if it has so many `cores`.
 fn calibrated(thread: MessageThread, cores: Option<u32>) -> World {
     world_of(&[], |cluster| {
-        cluster.message_thread = Some(thread);
-        cluster.hosts = cores.map(|cores| Hosts {
+        cluster.hardware.message_thread = Some(thread);
+        cluster.hardware.hosts = cores.map(|cores| Hosts {
             tasks: vec![vec![task(A), task(B)]],
             cores: NonZeroU32::new(cores).unwrap(),
         });
-        cluster.network.loopback.latency = LATENCY;
-        cluster.network.loopback.bandwidth = cluster.network.bandwidth;
+        cluster.hardware.network.loopback.latency = LATENCY;
+        cluster.hardware.network.loopback.bandwidth = cluster.hardware.network.bandwidth;
     })
 }
 
@@ -69,10 +69,10 @@ fn each_byte_of_an_envelope_costs_both_of_its_ends_at_the_same_time() {
 #[test]
 fn a_value_that_is_sent_in_fewer_bits_costs_each_end_its_memory_traffic_at_its_own_rate() {
     let mut world = world_of(&[], |cluster| {
-        cluster.message_thread = Some(thread());
+        cluster.hardware.message_thread = Some(thread());
         cluster.encoding = Encoding::Bf16;
-        let slow = ComputeSpec { memory: BytesPerSecond(2e8), ..cluster.compute.clone() };
-        cluster.own_compute.insert(task(B), slow);
+        let slow = ComputeSpec { memory: BytesPerSecond(2e8), ..cluster.hardware.compute.clone() };
+        cluster.hardware.own_compute.insert(task(B), slow);
     });
     let value = Packed::Bf16(Tensor::full([1_000], half::bf16::ONE));
     let (step, devices) =
@@ -120,7 +120,8 @@ fn an_envelope_that_comes_late_costs_its_receiver_as_much_as_any_other() {
     let comes = [(slow, SEND + LATENCY * 3), (cut, ms(10))];
     for (fault, at) in comes {
         let costs = MessageThread { wake: WAKE, ..thread() };
-        let mut world = world_of(&[(0, fault)], |cluster| cluster.message_thread = Some(costs));
+        let mut world =
+            world_of(&[(0, fault)], |cluster| cluster.hardware.message_thread = Some(costs));
         world.tick(&mut Vec::new());
         send(&mut world, A, B);
         assert_next(&mut world, at + WAKE + RECEIVE, &["1 from 0 to 1"]);
@@ -178,7 +179,7 @@ fn a_frozen_task_receives_once_it_goes_on_and_a_dead_one_never() {
     let freeze = FaultKind::Freeze { task: task(B), lasts: ms(3) };
     let receive = MessageCost { fixed: ms(2), ..MessageCost::default() };
     let costs = MessageThread { receive, ..MessageThread::sending_costs(Duration::ZERO) };
-    let with_costs = |cluster: &mut Cluster| cluster.message_thread = Some(costs);
+    let with_costs = |cluster: &mut Cluster| cluster.hardware.message_thread = Some(costs);
     let mut frozen = world_of(&[(1, freeze)], with_costs.clone());
     send(&mut frozen, A, B);
     assert_next(&mut frozen, LATENCY + ms(2 + 3), &["1 from 0 to 1"]);
