@@ -59,9 +59,9 @@ pub(crate) use mailbox::{messages_sent, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
     Arrival, Arrivals, ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin,
-    Packed, PackedArrivals, ParameterServerMessage, PeerMessage, Places, Placing, Scope,
-    SentOperation, SessionAction, SessionAnswer, SessionCall, SessionId, StepId, StepOrder,
-    Traffic, Values, WorkerMessage,
+    Packed, ParameterServerMessage, PeerMessage, Places, Placing, Scope, SentOperation, SentValue,
+    SessionAction, SessionAnswer, SessionCall, SessionId, StepId, StepOrder, Traffic, Values,
+    WorkerMessage,
 };
 pub use own_values::{OwnValues, OwnValuesAnswer};
 pub(crate) use parameter_server::GRACE;

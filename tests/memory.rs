@@ -164,7 +164,8 @@ impl Cluster {
         let local = PeerId(local.expect("it is a task of the cluster") as u32);
         let device: Rc<dyn ComputeModel> = Rc::new(Processor::default());
         let world = ServerWorld {
-            transport: encoding.over(Rc::new(End { network: Rc::clone(&self.network), local })),
+            transport: Rc::new(End { network: Rc::clone(&self.network), local }),
+            encoding,
             clock: Rc::clone(&self.clock) as _,
             devices: [device].into(),
         };
@@ -270,7 +271,7 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
     let tensors = |master| WorkerMessage::Tensors {
         step: step(master),
         devices: [0, 1].map(LocalDevice::cpu).into_iter().collect(),
-        arrivals: [(CrossingId(number as u32), value())].into_iter().collect(),
+        arrivals: [(CrossingId(number as u32), value().map(Into::into))].into_iter().collect(),
     };
     let register = |master| {
         let partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
@@ -435,10 +436,10 @@ async fn fails_the_step_of_a_packed_value_that_asks_for_too_much() -> Result<()>
         })
     };
     let packed = Packed::Bf16(Tensor::zeros(DType::BF16, [20 << 20])); // 40 MiB that become 80
-    let value = |number| WorkerMessage::PackedTensors {
+    let value = |number| WorkerMessage::Tensors {
         step: step(number),
         devices: [LocalDevice::cpu(0)].into_iter().collect(),
-        arrivals: vec![(CrossingId(0), Some(packed.clone()))],
+        arrivals: [(CrossingId(0), Some(packed.clone().into()))].into_iter().collect(),
     };
     let sent = [register, run(0), value(0), value(1), run(1)];
     for message in sent {

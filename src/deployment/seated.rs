@@ -48,8 +48,8 @@ fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Serve
         Some(tape) => tape.over(transport),
         None => transport,
     };
-    let transport = member.encoding.over(transport);
-    let world = ServerWorld { transport, clock: Rc::new(member.clock), devices };
+    let (encoding, clock) = (member.encoding, Rc::new(member.clock));
+    let world = ServerWorld { transport, encoding, clock, devices };
     let Seat { cluster, task, master, .. } = &member.seat;
     let server = Server::new(ServerDef { cluster: cluster.clone(), task: task.clone() }, world);
     server.start().expect("a new server can be started");

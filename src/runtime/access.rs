@@ -264,7 +264,7 @@ impl Access {
             WorkerMessage::AbortStep(step) => is_own(step.master),
             WorkerMessage::AskForMaster { master } => is_own(*master),
             // Whose values a step waits for is in its partition.
-            WorkerMessage::Tensors { .. } | WorkerMessage::PackedTensors { .. } => true,
+            WorkerMessage::Tensors { .. } => true,
         };
         if are_own { Ok(()) } else { Err(Refusal::Master) }
     }

@@ -11,6 +11,7 @@ use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Refused, Transport};
 
 use crate::runtime::access::Access;
+use crate::runtime::compression::Encoding;
 use crate::runtime::gathered::Gathered;
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Address, Panics, Spare, tell};
@@ -29,6 +30,7 @@ use crate::runtime::training_state::TrainingState;
 pub(crate) struct Link {
     pub(crate) actors: Rc<Actors>,
     transport: Rc<dyn Transport<PeerMessage>>,
+    encoding: Encoding,
     outgoing: Rc<RefCell<Gathered<PeerId, Messages<PeerMessage>>>>,
 }
 
@@ -58,8 +60,12 @@ pub(crate) struct Actors {
 }
 
 impl Link {
-    pub(crate) fn new(actors: Rc<Actors>, transport: Rc<dyn Transport<PeerMessage>>) -> Self {
-        Self { actors, transport, outgoing: Rc::default() }
+    pub(crate) fn new(
+        actors: Rc<Actors>,
+        transport: Rc<dyn Transport<PeerMessage>>,
+        encoding: Encoding,
+    ) -> Self {
+        Self { actors, transport, encoding, outgoing: Rc::default() }
     }
 
     /// This task.
@@ -106,10 +112,11 @@ impl Link {
 
     /// Sends `message` to its actor at `to`; a message to another task goes with the next flush.
     pub(crate) fn send(&self, to: PeerId, message: impl Into<PeerMessage>) {
-        let message = message.into();
+        let mut message = message.into();
         if to == self.local() {
             self.actors.dispatch(to, message);
         } else {
+            self.encoding.encode(&mut message);
             let mut outgoing = self.outgoing.borrow_mut();
             outgoing.of(to, || self.actors.envelopes.take()).push(message);
         }

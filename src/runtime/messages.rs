@@ -26,7 +26,7 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::own_values::OwnValuesAnswer;
 
 pub use operation::{OperationTime, SentOperation};
-pub use packed::Packed;
+pub use packed::{Packed, SentValue};
 pub(crate) use packed::{unpacked, written};
 pub(crate) use session::device_filters;
 pub use session::{ClientMessage, Placing, SessionAction, SessionAnswer, SessionCall};
@@ -230,15 +230,6 @@ pub enum WorkerMessage {
         /// The crossing edges and their values; a control edge has none.
         arrivals: Arrivals,
     },
-    /// Worker: like `Tensors`, with some values compressed on the way.
-    PackedTensors {
-        /// The step.
-        step: StepId,
-        /// As in `Tensors`.
-        devices: SmallVec<[LocalDevice; 1]>,
-        /// As in `Tensors`.
-        arrivals: PackedArrivals,
-    },
     /// Master: the step has failed elsewhere; forget it.
     AbortStep(
         /// The step.
@@ -377,11 +368,14 @@ impl From<ParameterServerMessage> for PeerMessage {
     }
 }
 
-/// A value on a crossing edge.
-pub type Arrival = (CrossingId, Option<Tensor>);
+/// A crossing edge and the value on its way over it; a control edge has none.
+pub type Arrival = (CrossingId, Option<SentValue>);
 
-/// The values that come over several edges at once.
+/// What comes over several edges at once.
 pub type Arrivals = SmallVec<[Arrival; 1]>;
 
-/// The same values, encoded for the way.
-pub type PackedArrivals = Vec<(CrossingId, Option<Packed>)>;
+/// A crossing edge and the value that has come over it, as the steps of a task take it.
+pub(crate) type Received = (CrossingId, Option<Tensor>);
+
+/// What has come over several edges at once.
+pub(crate) type AllReceived = SmallVec<[Received; 1]>;

@@ -18,6 +18,7 @@ use crate::cluster::{ClusterSpec, DeviceName, TaskName, read_server_def, server_
 use crate::transport::{InMemoryNetwork, Transport};
 
 use crate::runtime::access::Access;
+use crate::runtime::compression::Encoding;
 use crate::runtime::compute::ComputeModel;
 use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result, stopped};
@@ -36,11 +37,13 @@ use crate::runtime::training_state::TrainingState;
 use crate::runtime::waiting::Waiting;
 use crate::runtime::worker::Worker;
 
-/// The world that a server lives in: its transport, its clock and its devices.
+/// The world that a server lives in: its network, its clock and its devices.
 #[derive(Clone)]
 pub struct ServerWorld {
     /// The task's end of the network.
     pub transport: Rc<dyn Transport<PeerMessage>>,
+    /// The encoding of the values that its steps send to other tasks.
+    pub encoding: Encoding,
     /// The clock.
     pub clock: Rc<dyn Clock>,
     /// The task's devices.
@@ -145,7 +148,7 @@ impl Server {
         let access = Access::new(&def.cluster, &world.transport);
         let training = TrainingState::new(&def.cluster, &*world.transport);
         let actors = Rc::new(Actors::new(access, training));
-        let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
+        let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport), world.encoding);
         let devices = world.devices.of_cluster(&def.cluster);
         let id = xxh3_64(
             format!("{} {} {}", def.task, world.clock.now().0, world.clock.birth()).as_bytes(),
@@ -199,8 +202,8 @@ impl Server {
         let server = |task: TaskName| {
             let transport =
                 network.endpoint(&task).expect("the network is between the tasks of the cluster");
-            let world =
-                ServerWorld { transport, clock: Rc::clone(&clock), devices: devices.clone() };
+            let (encoding, clock) = (Encoding::Exact, Rc::clone(&clock));
+            let world = ServerWorld { transport, encoding, clock, devices: devices.clone() };
             let server = Self::new(ServerDef { cluster: cluster.clone(), task }, world);
             server.start().expect("a new server can be started");
             server

@@ -159,9 +159,6 @@ impl Worker {
             }
             WorkerMessage::Feed { step, graph, feeds } => self.feed(from, (step, graph), feeds),
             WorkerMessage::Tensors { step, devices, arrivals } => {
-                self.receive(from, step, &devices, &arrivals)
-            }
-            WorkerMessage::PackedTensors { step, devices, arrivals } => {
                 if let Some(arrivals) = self.unpack(from, (step, &devices), arrivals) {
                     self.receive(from, step, &devices, &arrivals);
                 }

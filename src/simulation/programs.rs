@@ -198,7 +198,8 @@ where
         let devices: Devices = (0..cpus).map(device).collect();
         let devices = devices.with_gpus((cpus..all).map(device), self.devices.clone());
         let world = ServerWorld {
-            transport: self.cluster.encoding.over(Rc::new(transport)),
+            transport: Rc::new(transport),
+            encoding: self.cluster.encoding,
             clock: Rc::clone(&clock),
             devices,
         };

@@ -221,10 +221,6 @@ impl Masters {
                 let edges = arrivals.iter().map(|(crossing, _)| crossing.0).collect();
                 self.step(Kind::Tensors, *step, edges)
             }
-            WorkerMessage::PackedTensors { step, arrivals, .. } => {
-                let edges = arrivals.iter().map(|(crossing, _)| crossing.0).collect();
-                self.step(Kind::Tensors, *step, edges)
-            }
             WorkerMessage::AbortStep(step) => self.step(Kind::AbortStep, *step, smallvec![]),
             WorkerMessage::AskForMaster { .. } => plain(Kind::AskForMaster, 0),
         }
@@ -261,16 +257,11 @@ fn of_parameter_server(message: &ParameterServerMessage) -> Name {
 /// The parts of a message that may travel by themselves: each value of a step. How many travel
 /// together depends on how long kernels take.
 pub(crate) fn parts(message: PeerMessage) -> SmallVec<[PeerMessage; 1]> {
-    use WorkerMessage::{PackedTensors, Tensors};
+    use WorkerMessage::Tensors;
     match message {
         PeerMessage::Worker(Tensors { step, devices, arrivals }) if arrivals.len() > 1 => {
             let one =
                 |arrival| Tensors { step, devices: devices.clone(), arrivals: smallvec![arrival] };
-            arrivals.into_iter().map(|arrival| one(arrival).into()).collect()
-        }
-        PeerMessage::Worker(PackedTensors { step, devices, arrivals }) if arrivals.len() > 1 => {
-            let one =
-                |arrival| PackedTensors { step, devices: devices.clone(), arrivals: vec![arrival] };
             arrivals.into_iter().map(|arrival| one(arrival).into()).collect()
         }
         whole => smallvec![whole],
@@ -286,10 +277,6 @@ pub(crate) fn joined(parts: impl IntoIterator<Item = PeerMessage>) -> Option<Pee
             (
                 PeerMessage::Worker(WorkerMessage::Tensors { arrivals, .. }),
                 PeerMessage::Worker(WorkerMessage::Tensors { arrivals: more, .. }),
-            ) => arrivals.extend(more),
-            (
-                PeerMessage::Worker(WorkerMessage::PackedTensors { arrivals, .. }),
-                PeerMessage::Worker(WorkerMessage::PackedTensors { arrivals: more, .. }),
             ) => arrivals.extend(more),
             (whole, part) => unreachable!("{part:?} is no part of {whole:?}"),
         }

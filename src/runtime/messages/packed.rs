@@ -5,19 +5,32 @@ use std::num::NonZeroU32;
 use half::bf16;
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, PackedArrivals};
+use smallvec::SmallVec;
+
+use super::{AllReceived, Arrival, Arrivals, Received};
 use crate::kernels::{convert, quantize};
-use crate::partition::CrossingId;
 use crate::tensor::{DType, Element, Shape, Tensor};
 
 /// The greatest length of a reason that a peer may give \[bytes\].
 const LONGEST_REASON: usize = 1024;
 
-/// A value on its way from task to task.
+/// A value on its way from device to device, of one task or of two.
+///
+/// It is no larger than a tensor with a tag: most tasks pack nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Packed {
+pub enum SentValue {
     /// Any value as it is.
     Exact(Tensor),
+    /// A value between two tasks in fewer bits, or none.
+    Packed(
+        /// The encoding.
+        Box<Packed>,
+    ),
+}
+
+/// A value in fewer bits than it has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Packed {
     /// An f32 value as bf16.
     Bf16(Tensor),
     /// An f32 value as integers times the scales of their blocks.
@@ -33,14 +46,50 @@ pub enum Packed {
     Refused(String),
 }
 
-impl Packed {
+impl From<Tensor> for SentValue {
+    fn from(value: Tensor) -> Self {
+        Self::Exact(value)
+    }
+}
+
+impl From<Packed> for SentValue {
+    fn from(packed: Packed) -> Self {
+        Self::Packed(Box::new(packed))
+    }
+}
+
+impl SentValue {
     /// The value, as near to the original as its encoding allows.
     ///
     /// # Errors
     /// Why the sender could not encode it.
     fn unpack(self) -> Result<Tensor, String> {
+        match self {
+            Self::Exact(value) => Ok(value),
+            Self::Packed(packed) => packed.unpack(),
+        }
+    }
+
+    /// The size in memory of a value that is not packed \[bytes\].
+    pub(crate) fn exact_len(&self) -> usize {
+        match self {
+            Self::Exact(value) => value.byte_len(),
+            Self::Packed(_) => 0,
+        }
+    }
+
+    /// Checks a value that came from another process; the error says what is wrong with it.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Exact(_) => Ok(()),
+            Self::Packed(packed) => packed.check(),
+        }
+    }
+}
+
+impl Packed {
+    fn unpack(self) -> Result<Tensor, String> {
         Ok(match self {
-            Self::Exact(value) => value,
             Self::Refused(why) => return Err(why),
             Self::Bf16(packed) => {
                 written(packed.is_hollow(), packed.shape(), |out: &mut [f32]| {
@@ -58,15 +107,14 @@ impl Packed {
     /// The tensors that the value is sent as.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Tensor> {
         let (first, second) = match self {
-            Self::Exact(value) | Self::Bf16(value) => (Some(value), None),
+            Self::Bf16(value) => (Some(value), None),
             Self::Int8 { values, scales, .. } => (Some(values), Some(scales)),
             Self::Refused(_) => (None, None),
         };
         first.into_iter().chain(second)
     }
 
-    /// Checks a value that came from another process; the error says what is wrong with it.
-    pub(super) fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         match self {
             Self::Bf16(value) if value.dtype() != DType::BF16 => {
                 Err(format!("a value of {} that is to be one of bf16", value.dtype()))
@@ -87,7 +135,7 @@ impl Packed {
             Self::Refused(why) if why.len() > LONGEST_REASON => {
                 Err(format!("a reason of {} bytes for a value that is not there", why.len()))
             }
-            Self::Exact(_) | Self::Bf16(_) | Self::Refused(_) => Ok(()),
+            Self::Bf16(_) | Self::Refused(_) => Ok(()),
         }
     }
 }
@@ -110,9 +158,14 @@ pub(crate) fn written<T: Element>(
 ///
 /// # Errors
 /// Why the sender could not encode one of them.
-pub(crate) fn unpacked(arrivals: PackedArrivals) -> Result<Arrivals, String> {
-    let unpack = |(crossing, value): (CrossingId, Option<Packed>)| {
-        Ok((crossing, value.map(Packed::unpack).transpose()?))
-    };
-    arrivals.into_iter().map(unpack).collect()
+pub(crate) fn unpacked(arrivals: Arrivals) -> Result<AllReceived, String> {
+    let unpack =
+        |(crossing, value): Arrival| Ok((crossing, value.map(SentValue::unpack).transpose()?));
+    if !arrivals.spilled() {
+        return arrivals.into_iter().map(unpack).collect();
+    }
+    // Through vectors, which are collected in the memory that they are in.
+    let received: Result<Vec<Received>, String> =
+        arrivals.into_vec().into_iter().map(unpack).collect();
+    received.map(SmallVec::from_vec)
 }

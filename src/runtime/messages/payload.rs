@@ -1,8 +1,8 @@
 //! The size of each message between tasks on the wire.
 
 use super::{
-    ClientMessage, MasterMessage, Packed, ParameterServerMessage, PeerMessage, SentOperation,
-    SessionAction, SessionAnswer, WorkerMessage,
+    Arrivals, ClientMessage, MasterMessage, Packed, ParameterServerMessage, PeerMessage,
+    SentOperation, SentValue, SessionAction, SessionAnswer, WorkerMessage,
 };
 use crate::cluster::TaskName;
 use crate::graph::Op;
@@ -38,8 +38,8 @@ impl Payload for PeerMessage {
     fn check(&self) -> Result<(), String> {
         match self {
             Self::Worker(WorkerMessage::RegisterGraph { partition, .. }) => partition.check(),
-            Self::Worker(WorkerMessage::PackedTensors { arrivals, .. }) => {
-                arrivals.iter().filter_map(|(_, value)| value.as_ref()).try_for_each(Packed::check)
+            Self::Worker(WorkerMessage::Tensors { arrivals, .. }) => {
+                values(arrivals).try_for_each(SentValue::check)
             }
             Self::Master(_) | Self::Worker(_) | Self::ParameterServer(_) | Self::Client(_) => {
                 Ok(())
@@ -52,21 +52,22 @@ impl PeerMessage {
     /// Whether it carries numbers that a model computes with, such as parameters and gradients,
     /// and not only orders, counts and answers.
     pub(crate) fn has_numbers(&self) -> bool {
-        match self {
-            Self::Worker(WorkerMessage::PackedTensors { .. }) => true,
-            Self::Worker(WorkerMessage::Tensors { arrivals, .. }) => {
-                let is_float = |value: &Tensor| value.dtype().is_float();
-                arrivals.iter().any(|(_, value)| value.as_ref().is_some_and(is_float))
-            }
-            _ => false,
-        }
+        let Self::Worker(WorkerMessage::Tensors { arrivals, .. }) = self else { return false };
+        values(arrivals).any(|value| match value {
+            SentValue::Exact(value) => value.dtype().is_float(),
+            SentValue::Packed(_) => true,
+        })
     }
 
     /// The memory traffic of encoding the message's values, or of decoding them \[bytes\].
     pub(crate) fn coding_traffic(&self) -> u64 {
-        let Self::Worker(WorkerMessage::PackedTensors { arrivals, .. }) = self else { return 0 };
-        arrivals.iter().filter_map(|(_, value)| value.as_ref()).map(coding_traffic).sum()
+        let Self::Worker(WorkerMessage::Tensors { arrivals, .. }) = self else { return 0 };
+        values(arrivals).map(coding_traffic).sum()
     }
+}
+
+fn values(arrivals: &Arrivals) -> impl Iterator<Item = &SentValue> {
+    arrivals.iter().filter_map(|(_, value)| value.as_ref())
 }
 
 impl MasterMessage {
@@ -140,14 +141,10 @@ impl WorkerMessage {
             }
             Self::DeregisterGraphs { graphs, .. } => HANDLE_SIZE * graphs.len() as u64,
             Self::RunGraph(order) => order.feeds.iter().map(tensor_size).sum(),
-            Self::Tensors { arrivals, .. } => arrivals
-                .iter()
-                .map(|(_, value)| CROSSING_SIZE + value.as_ref().map_or(0, tensor_size))
-                .sum(),
-            Self::PackedTensors { arrivals, .. } => arrivals
-                .iter()
-                .map(|(_, value)| CROSSING_SIZE + value.as_ref().map_or(0, packed_size))
-                .sum(),
+            Self::Tensors { arrivals, .. } => {
+                let edges = arrivals.len() as u64 * CROSSING_SIZE;
+                edges + values(arrivals).map(value_size).sum::<u64>()
+            }
             Self::Feed { feeds, .. } => feeds.iter().map(numbered_size).sum(),
             Self::RunInPieces { .. } | Self::AbortStep(_) | Self::AskForMaster { .. } => 0,
         }
@@ -209,16 +206,20 @@ fn tensor_size(tensor: &Tensor) -> u64 {
     TENSOR_HEADER + tensor.byte_len() as u64
 }
 
-fn packed_size(packed: &Packed) -> u64 {
-    match packed {
-        Packed::Refused(why) => STRING_HEADER + why.len() as u64,
-        _ => packed.parts().map(tensor_size).sum(),
+fn value_size(value: &SentValue) -> u64 {
+    match value {
+        SentValue::Exact(value) => tensor_size(value),
+        SentValue::Packed(packed) => match &**packed {
+            Packed::Refused(why) => STRING_HEADER + why.len() as u64,
+            packed => packed.parts().map(tensor_size).sum(),
+        },
     }
 }
 
-fn coding_traffic(packed: &Packed) -> u64 {
-    let value = match packed {
-        Packed::Exact(_) | Packed::Refused(_) => return 0,
+fn coding_traffic(value: &SentValue) -> u64 {
+    let SentValue::Packed(packed) = value else { return 0 };
+    let value = match &**packed {
+        Packed::Refused(_) => return 0,
         Packed::Bf16(value) | Packed::Int8 { values: value, .. } => value,
     };
     let whole = size_of::<f32>() * value.shape().elements();

@@ -85,14 +85,27 @@ fn int8(values: usize, block: u32, scales: usize) -> Packed {
     }
 }
 
-fn packed(value: Tensor) -> PackedArrivals {
-    vec![
-        (CrossingId(1), Some(Packed::Exact(value))),
-        (CrossingId(2), Some(Packed::Bf16(Tensor::full([3], half::bf16::ONE)))),
-        (CrossingId(3), Some(int8(5, 2, 3))),
-        (CrossingId(4), None),
-        (CrossingId(5), Some(Packed::Refused("no memory for it".to_owned()))),
+/// A value in each way of sending one, and an edge without a value.
+fn arrivals(value: Tensor) -> Arrivals {
+    smallvec![
+        (CrossingId(1), Some(value.into())),
+        (CrossingId(2), Some(bf16().into())),
+        (CrossingId(3), Some(int8(5, 2, 3).into())),
+        (CrossingId(70_000), None),
+        (CrossingId(5), Some(Packed::Refused("no memory for it".to_owned()).into())),
     ]
+}
+
+fn bf16() -> Packed {
+    Packed::Bf16(Tensor::full([3], half::bf16::ONE))
+}
+
+/// A message with one value.
+fn sending(value: impl Into<SentValue>) -> PeerMessage {
+    let arrivals = smallvec![(CrossingId(1), Some(value.into())), (CrossingId(2), None)];
+    let (step, devices) =
+        (StepId { master: 1, number: 7, trains: true }, smallvec![LocalDevice::cpu(0)]);
+    WorkerMessage::Tensors { step, devices, arrivals }.into()
 }
 
 fn some_departed() -> Departed {
@@ -151,12 +164,7 @@ fn messages() -> Vec<PeerMessage> {
         WorkerMessage::Tensors {
             step,
             devices: smallvec![LocalDevice::cpu(0), LocalDevice::gpu(3)],
-            arrivals: smallvec![(CrossingId(1), Some(value.clone())), (CrossingId(70_000), None)],
-        },
-        WorkerMessage::PackedTensors {
-            step,
-            devices: smallvec![LocalDevice::cpu(1)],
-            arrivals: packed(value.clone()),
+            arrivals: arrivals(value.clone()),
         },
         WorkerMessage::AbortStep(step),
         WorkerMessage::AskForMaster { master: 3 },
@@ -284,7 +292,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 34, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 33, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));
@@ -323,29 +331,15 @@ fn a_graph_is_as_long_as_its_large_constants_where_it_is_extended_and_registered
 
 #[test]
 fn encoding_a_value_reads_it_whole_and_writes_what_is_sent() {
-    let traffic = |packed: Packed| {
-        let arrivals = vec![(CrossingId(1), Some(packed)), (CrossingId(2), None)];
-        let (step, devices) =
-            (StepId { master: 1, number: 7, trains: true }, smallvec![LocalDevice::cpu(0)]);
-        let message = WorkerMessage::PackedTensors { step, devices, arrivals };
-        PeerMessage::from(message).coding_traffic()
-    };
-    assert_eq!(traffic(Packed::Exact(Tensor::full([3], 1f32))), 0);
-    assert_eq!(traffic(Packed::Bf16(Tensor::full([3], half::bf16::ONE))), 12 + 6);
-    assert_eq!(traffic(int8(5, 2, 3)), 20 + 5 + 12);
+    assert_eq!(sending(Tensor::full([3], 1f32)).coding_traffic(), 0);
+    assert_eq!(sending(bf16()).coding_traffic(), 12 + 6);
+    assert_eq!(sending(int8(5, 2, 3)).coding_traffic(), 20 + 5 + 12);
 }
 
 #[test]
 fn compressed_values_that_do_not_fit_their_scales_are_refused() {
     let refused = |packed: Packed| {
-        let (step, devices) =
-            (StepId { master: 1, number: 7, trains: true }, smallvec![LocalDevice::cpu(0)]);
-        let message = PeerMessage::from(WorkerMessage::PackedTensors {
-            step,
-            devices,
-            arrivals: vec![(CrossingId(1), Some(packed))],
-        });
-        let bytes = encode_envelope(&vec![message], WireLimits::default()).unwrap();
+        let bytes = encode_envelope(&vec![sending(packed)], WireLimits::default()).unwrap();
         decode_envelope::<PeerMessage>(&bytes, WireLimits::default())
             .err()
             .map(|error| error.to_string())
@@ -362,7 +356,7 @@ fn compressed_values_that_do_not_fit_their_scales_are_refused() {
 
 /// Handles a message as a worker does, until it is refused.
 fn make_ready(message: &PeerMessage) {
-    if let PeerMessage::Worker(WorkerMessage::PackedTensors { arrivals, .. }) = message {
+    if let PeerMessage::Worker(WorkerMessage::Tensors { arrivals, .. }) = message {
         let _values = unpacked(arrivals.clone());
     }
     if let PeerMessage::Worker(WorkerMessage::RegisterGraph { partition, .. }) = message {

@@ -53,7 +53,6 @@ impl PeerMessage {
                 WorkerMessage::RunInPieces { step, .. }
                 | WorkerMessage::Feed { step, .. }
                 | WorkerMessage::Tensors { step, .. }
-                | WorkerMessage::PackedTensors { step, .. }
                 | WorkerMessage::AbortStep(step),
             ) => Some(*step),
             Self::Worker(WorkerMessage::RunGraph(order)) => Some(order.step),

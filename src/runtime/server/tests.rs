@@ -214,7 +214,8 @@ fn a_partial_run_that_is_given_up_while_its_plan_is_made_ready_is_waited_for_no_
         // The parameter server never starts, so it makes nothing ready.
         let transport = InMemoryNetwork::new(&cluster).endpoint(&task).unwrap();
         let devices = [Rc::new(Processor::default()) as Rc<dyn ComputeModel>].into();
-        let world = ServerWorld { transport, clock: Rc::new(WallClock::new()), devices };
+        let (encoding, clock) = (Encoding::Exact, Rc::new(WallClock::new()));
+        let world = ServerWorld { transport, encoding, clock, devices };
         let worker = Server::new(ServerDef { cluster, task }, world);
         worker.start().unwrap();
         let created = Answer::new();

@@ -7,7 +7,7 @@ use crate::cluster::LocalDevice;
 use crate::partition::CrossingId;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::{
-    Arrival, Arrivals, GraphHandle, PackedArrivals, StepId, StepPart, unpacked,
+    AllReceived, Arrivals, GraphHandle, Received, SentValue, StepId, StepPart, unpacked,
 };
 use crate::tensor::within_memory;
 use crate::transport::PeerId;
@@ -21,7 +21,7 @@ impl Worker {
         from: PeerId,
         step: StepId,
         devices: &[LocalDevice],
-        arrivals: &Arrivals,
+        arrivals: &AllReceived,
     ) {
         let _span =
             trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
@@ -45,16 +45,20 @@ impl Worker {
         }
     }
 
-    /// Decodes values for `devices` that came packed. The step fails there if this task has no
+    /// Decodes values for `devices`, if they came packed. The step fails there if this task has no
     /// memory for them, or their sender had none to pack them.
     pub(super) fn unpack(
         &mut self,
         from: PeerId,
         (step, devices): (StepId, &[LocalDevice]),
-        packed: PackedArrivals,
-    ) -> Option<Arrivals> {
-        let crossings: SmallVec<[CrossingId; 4]> = packed.iter().map(|(one, _)| *one).collect();
-        let refused = match within_memory(|| unpacked(packed)) {
+        arrivals: Arrivals,
+    ) -> Option<AllReceived> {
+        // Only what is packed can be refused: the others need no list.
+        let mut crossings: SmallVec<[CrossingId; 4]> = SmallVec::new();
+        if arrivals.iter().any(|(_, value)| matches!(value, Some(SentValue::Packed(_)))) {
+            crossings.extend(arrivals.iter().map(|(one, _)| *one));
+        }
+        let refused = match within_memory(|| unpacked(arrivals)) {
             Ok(Ok(arrivals)) => return Some(arrivals),
             Ok(Err(why)) => Error::new(Code::ResourceExhausted, why).on(&self.link.name(from)),
             Err(refused) => Error::from(refused).on(&self.link.name(self.link.local())),
@@ -78,12 +82,12 @@ impl Worker {
 
     /// Keeps values of `from` for a step whose order to run is still on its way: those that a graph
     /// registered here receives. A step's graphs are registered on all tasks before it begins.
-    fn keep(&mut self, from: PeerId, part: StepPart, arrivals: &Arrivals) {
+    fn keep(&mut self, from: PeerId, part: StepPart, arrivals: &AllReceived) {
         let graphs = || self.graphs_of(part);
-        let is_due = |(crossing, _): &&Arrival| {
+        let is_due = |(crossing, _): &&Received| {
             graphs().any(|graph| graph.receives(*crossing, from, &self.link))
         };
-        let due: Arrivals = arrivals.iter().filter(is_due).cloned().collect();
+        let due: AllReceived = arrivals.iter().filter(is_due).cloned().collect();
         let room = graphs().map(|graph| graph.senders.len()).max().unwrap_or(0);
         let are_all_due = due.len() == arrivals.len();
         if !self.rendezvous.offer(part, due, room) || !are_all_due {

@@ -19,7 +19,7 @@ use crate::runtime::link::Link;
 use crate::runtime::mail::WorkerMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{
-    Arrivals, GraphHandle, MasterMessage, PeerMessage, StepId, WorkerMessage,
+    AllReceived, Arrivals, GraphHandle, MasterMessage, PeerMessage, Received, StepId, WorkerMessage,
 };
 
 /// The memory of the host, which all processors share.
@@ -49,7 +49,7 @@ impl Outlet<'_> {
         devices: SmallVec<[LocalDevice; 1]>,
         arrivals: Arrivals,
     ) {
-        let size = size_of(arrivals.iter().filter_map(|(_, value)| value.as_ref()));
+        let size = size_of_exact(&arrivals);
         if to != self.link.local() {
             let message = WorkerMessage::Tensors { step, devices, arrivals };
             return self.tell(to, message, size);
@@ -107,9 +107,6 @@ impl Worker {
         }
         match message {
             WorkerMessage::Tensors { step, devices, arrivals } if from != self.link.local() => {
-                self.spread(from, step, &devices, &arrivals);
-            }
-            WorkerMessage::PackedTensors { step, devices, arrivals } => {
                 if let Some(arrivals) = self.unpack(from, (step, &devices), arrivals) {
                     self.spread(from, step, &devices, &arrivals);
                 }
@@ -122,9 +119,17 @@ impl Worker {
     }
 
     /// Brings values of another task to each of `devices`.
-    fn spread(&mut self, from: PeerId, step: StepId, devices: &[LocalDevice], arrivals: &Arrivals) {
+    fn spread(
+        &mut self,
+        from: PeerId,
+        step: StepId,
+        devices: &[LocalDevice],
+        arrivals: &AllReceived,
+    ) {
+        let exact = |(crossing, value): &Received| (*crossing, value.clone().map(Into::into));
         for device in devices {
-            let (devices, arrivals) = (SmallVec::from_slice(&[*device]), arrivals.clone());
+            let devices = SmallVec::from_slice(&[*device]);
+            let arrivals = arrivals.iter().map(exact).collect();
             self.copy_in(from, *device, WorkerMessage::Tensors { step, devices, arrivals });
         }
     }
@@ -163,9 +168,7 @@ impl WorkerMessage {
         match self {
             Self::RunGraph(order) => size_of(&order.feeds),
             Self::Feed { feeds, .. } => size_of(feeds.iter().map(|(_, value)| value)),
-            Self::Tensors { arrivals, .. } => {
-                size_of(arrivals.iter().filter_map(|(_, value)| value.as_ref()))
-            }
+            Self::Tensors { arrivals, .. } => size_of_exact(arrivals),
             _ => Bytes(0),
         }
     }
@@ -174,6 +177,11 @@ impl WorkerMessage {
 /// The size of `values` in memory.
 fn size_of<'a>(values: impl IntoIterator<Item = &'a Tensor>) -> Bytes {
     Bytes(values.into_iter().map(|value| value.byte_len() as u64).sum())
+}
+
+fn size_of_exact(arrivals: &Arrivals) -> Bytes {
+    let values = arrivals.iter().filter_map(|(_, value)| value.as_ref());
+    Bytes(values.map(|value| value.exact_len() as u64).sum())
 }
 
 fn copy(

@@ -28,7 +28,7 @@ use crate::cluster::TaskName;
 use crate::tensor::Tensor;
 
 use crate::runtime::error::Result;
-use crate::runtime::messages::{Arrival, StepId, Values};
+use crate::runtime::messages::{Received, StepId, Values};
 use crate::runtime::state::{StateRequest, StateValues};
 use crate::runtime::worker::memory::{DeviceMemory, Ledger};
 use crate::runtime::worker::plan::{Plan, Runs, slots_of};
@@ -104,7 +104,7 @@ impl Executor {
 
     /// Takes a value of a crossing edge. False if the edge is unknown, or has brought a value
     /// before.
-    pub(crate) fn receive(&mut self, (crossing, value): Arrival) -> bool {
+    pub(crate) fn receive(&mut self, (crossing, value): Received) -> bool {
         let (plan, progress) = (&*self.plan, &mut *self.progress);
         let Some(receive) = plan.tables.receive_of(crossing) else { return false };
         if plan.tables.receives[receive as usize].slot.is_some() != value.is_some() {

@@ -76,7 +76,7 @@ impl Receivers {
         }
         for (send, value) in values.drain(..) {
             let (place, crossing) = self.of_send[send as usize];
-            outgoing.of(place, Arrivals::default).push((crossing, value));
+            outgoing.of(place, Arrivals::default).push((crossing, value.map(Into::into)));
         }
         for (place, arrivals) in outgoing.drain() {
             let Receiver { peer, devices } = self.all[place as usize].clone();

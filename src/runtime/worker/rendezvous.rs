@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::runtime::error::Error;
-use crate::runtime::messages::{Arrival, Arrivals, StepId, StepPart};
+use crate::runtime::messages::{AllReceived, Received, StepId, StepPart};
 
 /// The number of aborted steps, and of lost masters, that are remembered: values that come for them
 /// were on the way at the time.
@@ -19,7 +19,7 @@ const MAX_EARLY: usize = 1 << 16;
 /// Values that came before the order to run their step.
 #[derive(Debug, Default)]
 pub(crate) struct Rendezvous {
-    early: BTreeMap<StepPart, Vec<Arrival>>,
+    early: BTreeMap<StepPart, Vec<Received>>,
     /// Parts that have lost values which came before their order to run, and the reason.
     refused: BTreeMap<StepPart, Error>,
     aborted: Latest<StepId>,
@@ -63,7 +63,7 @@ impl Rendezvous {
     /// Keeps values for a part of a step that has not begun; drops them if the step has been
     /// aborted. False, with nothing kept, if the part takes no more than `room` values, or too many
     /// parts wait already.
-    pub(crate) fn offer(&mut self, part: StepPart, arrivals: Arrivals, room: usize) -> bool {
+    pub(crate) fn offer(&mut self, part: StepPart, arrivals: AllReceived, room: usize) -> bool {
         if self.is_aborted(part.step) || arrivals.is_empty() {
             return true;
         }
@@ -96,7 +96,7 @@ impl Rendezvous {
     }
 
     /// Takes out the values for a part of a step that begins now.
-    pub(crate) fn take(&mut self, part: StepPart) -> Vec<Arrival> {
+    pub(crate) fn take(&mut self, part: StepPart) -> Vec<Received> {
         self.early.remove(&part).unwrap_or_default()
     }
 

@@ -15,7 +15,7 @@ use trainyard::optimizer::{Adam, IntoOptimizer};
 use trainyard::partition::Partition;
 use trainyard::prelude::*;
 use trainyard::runtime::{
-    ClientMessage, ComputeModel, MasterMessage, OwnValuesAnswer, ParameterServerMessage,
+    ClientMessage, ComputeModel, Encoding, MasterMessage, OwnValuesAnswer, ParameterServerMessage,
     PeerMessage, Processor, Scope, ServerDef, ServerWorld, SessionAction, SessionAnswer,
     WorkerMessage,
 };
@@ -102,6 +102,7 @@ impl Network {
         let device: Rc<dyn ComputeModel> = Rc::new(Processor::default());
         let world = ServerWorld {
             transport: Rc::new(End { network: Rc::clone(self), local }),
+            encoding: Encoding::Exact,
             clock: Rc::new(WallClock::new()),
             devices: [device].into(),
         };

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use trainyard::clock::WallClock;
 use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::prelude::*;
-use trainyard::runtime::{ComputeModel, Processor, ServerDef, ServerWorld};
+use trainyard::runtime::{ComputeModel, Encoding, Processor, ServerDef, ServerWorld};
 use trainyard::sync::Mode;
 use trainyard::training::Session;
 use trainyard::transport::InMemoryNetwork;
@@ -77,7 +77,8 @@ fn a_task_with_fewer_devices_than_the_master_takes_it_to_have_says_which_it_has(
             let devices = (0..devices)
                 .map(|_| Rc::new(Processor::default()) as Rc<dyn ComputeModel>)
                 .collect();
-            let world = ServerWorld { transport: network.endpoint(&task).unwrap(), clock, devices };
+            let (transport, encoding) = (network.endpoint(&task).unwrap(), Encoding::Exact);
+            let world = ServerWorld { transport, encoding, clock, devices };
             let server = Server::new(ServerDef { cluster: cluster.clone(), task }, world);
             server.start().map(|()| server)
         };

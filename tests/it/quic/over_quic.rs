@@ -7,7 +7,7 @@ use trainyard::clock::WallClock;
 use trainyard::cluster::ClusterSpec;
 use trainyard::optimizer::TrainOp;
 use trainyard::prelude::*;
-use trainyard::runtime::{PeerMessage, Processor, ServerDef, ServerWorld};
+use trainyard::runtime::{Encoding, PeerMessage, Processor, ServerDef, ServerWorld};
 use trainyard::sync::Mode;
 use trainyard::transport::Quic;
 
@@ -31,6 +31,7 @@ pub(crate) fn servers(
         let devices = [Rc::new(Processor::default()) as Rc<_>].into();
         let world = ServerWorld {
             transport: Rc::clone(end) as Rc<_>,
+            encoding: Encoding::Exact,
             clock: Rc::clone(&clock) as Rc<_>,
             devices,
         };

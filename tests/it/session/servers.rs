@@ -6,7 +6,7 @@ use std::rc::Rc;
 use trainyard::clock::WallClock;
 use trainyard::cluster::ClusterSpec;
 use trainyard::prelude::*;
-use trainyard::runtime::{Patience, PeerMessage, Processor, ServerDef, ServerWorld};
+use trainyard::runtime::{Encoding, Patience, PeerMessage, Processor, ServerDef, ServerWorld};
 use trainyard::transport::InMemoryNetwork;
 
 use crate::support::fixture::{assert_error, both, cluster, impatient, on_actix};
@@ -18,6 +18,7 @@ fn server_in(network: &Rc<InMemoryNetwork<PeerMessage>>, def: ServerDef) -> Serv
         def,
         ServerWorld {
             transport,
+            encoding: Encoding::Exact,
             clock: Rc::new(WallClock::new()),
             devices: [Rc::new(Processor::default()) as Rc<_>].into(),
         },

@@ -27,8 +27,8 @@ pub(super) fn post(world: &mut World, size: usize) {
     let value = Packed::Bf16(Tensor::full([size / 2], half::bf16::ONE));
     let (step, devices) =
         (StepId { master: 1, number: 1, trains: true }, smallvec![LocalDevice::cpu(0)]);
-    let arrivals = vec![(CrossingId(1), Some(value))];
-    let message = WorkerMessage::PackedTensors { step, devices, arrivals };
+    let arrivals = smallvec![(CrossingId(1), Some(value.into()))];
+    let message = WorkerMessage::Tensors { step, devices, arrivals };
     world.send(A, 0, B, vec![message.into()]);
 }
 

@@ -77,8 +77,8 @@ fn a_value_that_is_sent_in_fewer_bits_costs_each_end_its_memory_traffic_at_its_o
     let value = Packed::Bf16(Tensor::full([1_000], half::bf16::ONE));
     let (step, devices) =
         (StepId { master: 1, number: 1, trains: true }, smallvec![LocalDevice::cpu(0)]);
-    let arrivals = vec![(CrossingId(1), Some(value))];
-    let message = WorkerMessage::PackedTensors { step, devices, arrivals };
+    let arrivals = smallvec![(CrossingId(1), Some(value.into()))];
+    let message = WorkerMessage::Tensors { step, devices, arrivals };
     world.send(A, 0, B, vec![message.into()]);
     let coding = Duration::from_micros(4 + 2);
     let expected = SEND + coding + LATENCY + RECEIVE + coding * 5;
