@@ -62,6 +62,9 @@ pub trait Payload: Serialize + DeserializeOwned + Send + fmt::Debug + 'static {
 pub type Messages<M> = Vec<M>;
 
 /// The receiver of a task's messages.
+///
+/// Why no method has a body here: a receiver before another would silently lose what it does not
+/// pass on.
 pub trait Inbox<M> {
     /// Receives messages that arrived together from one task.
     fn deliver(&self, from: PeerId, messages: Messages<M>);
@@ -70,16 +73,9 @@ pub trait Inbox<M> {
     /// are lost. Messages sent from now on go to the peer's next incarnation.
     fn lost(&self, peer: PeerId, loss: Loss);
 
-    /// Whether it has dealt with all that it was delivered.
-    fn is_idle(&self) -> bool {
-        true
-    }
-
     /// Reports that the transport, or a receiver that it called, has panicked: a defect, after
     /// which messages may be missing without a word.
-    fn broken(&self, panic: &(dyn Any + Send)) {
-        tracing::error!(?panic, "the transport has panicked");
-    }
+    fn broken(&self, panic: &(dyn Any + Send));
 }
 
 /// The cause of a peer's loss.
@@ -124,18 +120,9 @@ pub enum Refused {
 }
 
 /// A task's connection to the others.
-///
-/// Why no method has a body here: a transport around another would silently lose what it does not
-/// pass on.
 pub trait Transport<M: Payload> {
-    /// This task.
-    fn local(&self) -> PeerId;
-
-    /// The peer of that name; `None` if this task does not know it.
-    fn resolve(&self, name: &TaskName) -> Option<PeerId>;
-
-    /// The name of a peer.
-    fn name(&self, peer: PeerId) -> TaskName;
+    /// What is known of the others; of a transport around another, what that one knows.
+    fn peers(&self) -> &dyn Peers;
 
     /// Sends `messages` to `to` in one envelope.
     fn send(&self, to: PeerId, messages: Messages<M>);
@@ -145,6 +132,18 @@ pub trait Transport<M: Payload> {
 
     /// Stops receiving: the task has stopped.
     fn close(&self);
+}
+
+/// The tasks that a transport connects, as one of them knows them.
+pub trait Peers {
+    /// This task.
+    fn local(&self) -> PeerId;
+
+    /// The peer of that name; `None` if this task does not know it.
+    fn resolve(&self, name: &TaskName) -> Option<PeerId>;
+
+    /// The name of a peer.
+    fn name(&self, peer: PeerId) -> TaskName;
 
     /// The incarnation of `peer` that this task is connected to, or was last; `None` if it has met
     /// none, or if its tasks never restart.

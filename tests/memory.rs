@@ -33,7 +33,7 @@ use trainyard::runtime::{
 };
 use trainyard::sync::Leaving;
 use trainyard::tensor::set_memory_limit;
-use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Refused, Transport};
+use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Peers, Refused, Transport};
 use trainyard::units::Bytes;
 
 const STEPS: usize = 100_000;
@@ -85,17 +85,8 @@ struct End {
 }
 
 impl Transport<PeerMessage> for End {
-    fn local(&self) -> PeerId {
-        self.local
-    }
-
-    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
-        let task = self.network.tasks.iter().position(|task| task == name)?;
-        Some(PeerId(task as u32))
-    }
-
-    fn name(&self, peer: PeerId) -> TaskName {
-        self.network.tasks[peer.0 as usize].clone()
+    fn peers(&self) -> &dyn Peers {
+        self
     }
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
@@ -115,6 +106,21 @@ impl Transport<PeerMessage> for End {
         for other in others {
             other.lost(self.local, Loss::Stopped);
         }
+    }
+}
+
+impl Peers for End {
+    fn local(&self) -> PeerId {
+        self.local
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        let task = self.network.tasks.iter().position(|task| task == name)?;
+        Some(PeerId(task as u32))
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.network.tasks[peer.0 as usize].clone()
     }
 
     fn incarnation(&self, _: PeerId) -> Option<u64> {

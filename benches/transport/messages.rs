@@ -1,6 +1,7 @@
 //! Messages between two tasks, compared with quinn alone. Each end has a thread of its own, as it
 //! would have a process of its own.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
@@ -60,6 +61,10 @@ impl Inbox<Note> for Echo {
     }
 
     fn lost(&self, _: PeerId, _: Loss) {}
+
+    fn broken(&self, panic: &(dyn Any + Send)) {
+        panic!("the transport has panicked: {panic:?}");
+    }
 }
 
 /// Counts the messages that arrive, and wakes the one that waits for them.
@@ -77,6 +82,10 @@ impl Inbox<Note> for Counter {
 
     fn lost(&self, peer: PeerId, loss: Loss) {
         panic!("{peer:?}: {loss}");
+    }
+
+    fn broken(&self, panic: &(dyn Any + Send)) {
+        panic!("the transport has panicked: {panic:?}");
     }
 }
 

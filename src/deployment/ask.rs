@@ -1,6 +1,7 @@
 //! Asks a running task for its status: its cluster, its devices, its waiting actors, the peers that
 //! it can't reach.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -114,5 +115,9 @@ impl Inbox<Message> for Ear {
     fn lost(&self, _: PeerId, loss: Loss) {
         tracing::debug!(%loss, "the task is gone");
         self.reply.take();
+    }
+
+    fn broken(&self, _: &(dyn Any + Send)) {
+        self.reply.take(); // no answer will come
     }
 }

@@ -14,7 +14,7 @@ use crate::cluster::{ClusterSpec, TaskName};
 use crate::live::TaskActivity;
 use crate::runtime::{Inquiry, PeerMessage, Server, SessionStatus, Traffic};
 use crate::transport::{
-    Inbox, Loss, Messages, Obstacle, Payload, PeerId, Quic, Refused, Transport, envelope_size,
+    Inbox, Loss, Messages, Payload, PeerId, Peers, Quic, Transport, envelope_size,
 };
 use crate::units::Bytes;
 
@@ -214,16 +214,8 @@ impl Network {
 struct OfRuntime(Rc<Network>);
 
 impl Transport<PeerMessage> for OfRuntime {
-    fn local(&self) -> PeerId {
-        self.0.quic.local()
-    }
-
-    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
-        self.0.quic.resolve(name)
-    }
-
-    fn name(&self, peer: PeerId) -> TaskName {
-        self.0.quic.name(peer)
+    fn peers(&self) -> &dyn Peers {
+        &*self.0.quic
     }
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
@@ -243,26 +235,6 @@ impl Transport<PeerMessage> for OfRuntime {
 
     fn close(&self) {
         self.0.quic.close();
-    }
-
-    fn incarnation(&self, peer: PeerId) -> Option<u64> {
-        self.0.quic.incarnation(peer)
-    }
-
-    fn has_restarted(&self, peer: PeerId, incarnation: u64) {
-        self.0.quic.has_restarted(peer, incarnation);
-    }
-
-    fn silence(&self) -> Duration {
-        self.0.quic.silence()
-    }
-
-    fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
-        self.0.quic.obstacle(peer)
-    }
-
-    fn refusal(&self, peer: PeerId) -> Option<(Refused, String)> {
-        self.0.quic.refusal(peer)
     }
 }
 

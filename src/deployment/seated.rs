@@ -51,10 +51,14 @@ fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Serve
     let (encoding, clock) = (member.encoding, Rc::new(member.clock));
     let world = ServerWorld { transport, encoding, clock, devices };
     let Seat { cluster, task, master, .. } = &member.seat;
-    let server = Server::new(ServerDef { cluster: cluster.clone(), task: task.clone() }, world);
+    let def = ServerDef { cluster: cluster.clone(), task: task.clone() };
+    let server = Rc::new(Server::new(def, world));
+    if let Some(tape) = &member.tape {
+        tape.wait_for(&server);
+    }
     server.start().expect("a new server can be started");
     if let Some(master) = master {
         server.set_session_master(master).expect("it has an address in the cluster");
     }
-    Rc::new(server)
+    server
 }

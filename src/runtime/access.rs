@@ -196,7 +196,7 @@ impl Access {
     fn answer_refused(&self, from: PeerId, message: &PeerMessage, refusal: Refusal) {
         let PeerMessage::Master(MasterMessage::Called(call)) = message else { return };
         let Some(transport) = self.transport.as_ref().and_then(Weak::upgrade) else { return };
-        let here = transport.name(transport.local());
+        let here = transport.peers().name(transport.peers().local());
         let error = Error::new(Code::Unauthenticated, refusal.to_string()).on(&here);
         let answer = ClientMessage { number: call.number, outcome: Err(error) };
         transport.send(from, vec![answer.into()]);
@@ -215,7 +215,7 @@ impl Access {
     }
 
     fn identify(&self, from: PeerId) -> Option<Peer> {
-        let name = self.transport.as_ref()?.upgrade()?.name(from);
+        let name = self.transport.as_ref()?.upgrade()?.peers().name(from);
         let role = match name.job() {
             _ if self.cluster.contains(&name) => Role::Task(self.cluster.worker_index(&name)),
             CLIENT => Role::Client,

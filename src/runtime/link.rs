@@ -70,43 +70,43 @@ impl Link {
 
     /// This task.
     pub(crate) fn local(&self) -> PeerId {
-        self.transport.local()
+        self.transport.peers().local()
     }
 
     pub(crate) fn resolve(&self, task: &TaskName) -> Option<PeerId> {
-        self.transport.resolve(task)
+        self.transport.peers().resolve(task)
     }
 
     pub(crate) fn name(&self, peer: PeerId) -> TaskName {
-        self.transport.name(peer)
+        self.transport.peers().name(peer)
     }
 
     /// The incarnation of `peer` that this task has met last.
     pub(crate) fn incarnation(&self, peer: PeerId) -> Option<u64> {
-        self.transport.incarnation(peer)
+        self.transport.peers().incarnation(peer)
     }
 
     /// Another task has met `incarnation` of `task`: an earlier one is lost.
     pub(crate) fn has_restarted(&self, task: &TaskName, incarnation: u64) {
         if let Some(peer) = self.resolve(task).filter(|peer| *peer != self.local()) {
-            self.transport.has_restarted(peer, incarnation);
+            self.transport.peers().has_restarted(peer, incarnation);
         }
     }
 
     /// How long a connected peer may be silent before it is lost.
     pub(crate) fn silence(&self) -> Duration {
-        self.transport.silence()
+        self.transport.peers().silence()
     }
 
     /// Why messages to `peer` wait, if they do.
     pub(crate) fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
-        self.transport.obstacle(peer)
+        self.transport.peers().obstacle(peer)
     }
 
     /// Why one of this task and `peer` refused the other when they last met, if one did. The words
     /// begin with the peer's name.
     pub(crate) fn refusal(&self, peer: PeerId) -> Option<(Refused, String)> {
-        let (refused, why) = self.transport.refusal(peer)?;
+        let (refused, why) = self.transport.peers().refusal(peer)?;
         Some((refused, format!("{} (refused: {why})", self.name(peer))))
     }
 
@@ -183,6 +183,11 @@ impl Actors {
         Self::new(Access::nobody(), TrainingState::default())
     }
 
+    /// Whether they have dealt with all that they were sent.
+    pub(crate) fn are_idle(&self) -> bool {
+        self.master.is_empty() && self.worker.is_empty() && self.parameter_server.is_empty()
+    }
+
     /// Hands a message to its actor.
     fn dispatch(&self, from: PeerId, message: PeerMessage) {
         match message {
@@ -207,10 +212,6 @@ impl Inbox<PeerMessage> for Actors {
             self.dispatch(from, message);
         }
         self.envelopes.give_if_few(messages);
-    }
-
-    fn is_idle(&self) -> bool {
-        self.master.is_empty() && self.worker.is_empty() && self.parameter_server.is_empty()
     }
 
     fn broken(&self, panic: &(dyn Any + Send)) {

@@ -84,7 +84,7 @@ impl RemoteMaster {
         patience: Patience,
         stop_requested: &Rc<Cell<bool>>,
     ) -> Self {
-        let local = transport.name(transport.local());
+        let local = transport.peers().name(transport.peers().local());
         let id = format!("{local} {} {} client", clock.now().0, clock.birth());
         Self {
             id: xxh3_64(id.as_bytes()),
@@ -255,7 +255,7 @@ impl RemoteMaster {
     /// connection up, since this client stood still, answers so, too, and keeps its sessions. One
     /// that has restarted answers that it does not know them.
     fn lost(&mut self, loss: Loss, context: &mut Context<Self>) {
-        let name = self.transport.name(self.peer);
+        let name = self.transport.peers().name(self.peer);
         if matches!(loss, Loss::Stopped | Loss::Outlived) {
             let error = Error::new(loss.into(), format!("{name} was lost, {loss}"));
             return self.give_up(&error);
@@ -276,7 +276,7 @@ impl RemoteMaster {
 
     /// Ends all sessions and all that is under way with `error`.
     fn give_up(&mut self, error: &Error) {
-        let error = error.clone().on(&self.transport.name(self.peer));
+        let error = error.clone().on(&self.transport.peers().name(self.peer));
         self.cut_off = None;
         for session in self.sessions.values_mut() {
             let message = format!("{}; make a new session", error.message);
@@ -286,9 +286,9 @@ impl RemoteMaster {
     }
 
     fn inquire(&self, asked: &Asked<Waiting>) {
-        let local = self.transport.name(self.transport.local());
+        let local = self.transport.peers().name(self.transport.peers().local());
         for what in self.calls.under_way() {
-            let to = self.transport.name(self.peer);
+            let to = self.transport.peers().name(self.peer);
             let (who, what) = (format!("client {local}"), format!("{to} to {what}"));
             asked.answer([Waiting { who, what }]);
         }

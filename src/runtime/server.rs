@@ -146,14 +146,14 @@ impl Server {
     /// A server in a world; its actors run, but it takes no messages of other tasks until started.
     pub fn new(def: ServerDef, world: ServerWorld) -> Self {
         let access = Access::new(&def.cluster, &world.transport);
-        let training = TrainingState::new(&def.cluster, &*world.transport);
+        let training = TrainingState::new(&def.cluster, world.transport.peers());
         let actors = Rc::new(Actors::new(access, training));
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport), world.encoding);
         let devices = world.devices.of_cluster(&def.cluster);
         let id = xxh3_64(
             format!("{} {} {}", def.task, world.clock.now().0, world.clock.birth()).as_bytes(),
         );
-        actors.access.own(id, world.transport.local());
+        actors.access.own(id, world.transport.peers().local());
         let world_of = || (Rc::clone(&world.clock), world.devices.clone());
         let master = Master::new(link(), Rc::clone(&world.clock), id, devices);
         actors.master.run(master, &actors.panics);
@@ -277,6 +277,11 @@ impl Server {
             tell(&self.actors.worker, WorkerMail::Stop);
             tell(&self.actors.parameter_server, ParameterServerMail::Stop);
         }
+    }
+
+    /// Whether its actors have dealt with all that they were sent.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.actors.are_idle()
     }
 
     /// The error of a server one of whose actors has panicked; it can't go on.

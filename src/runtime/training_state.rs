@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::cluster::ClusterSpec;
 use crate::sync::Leaving;
-use crate::transport::{PeerId, Transport};
+use crate::transport::{PeerId, Peers};
 
 use crate::runtime::checkpoint_news::CheckpointNews;
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
@@ -51,12 +51,12 @@ pub(super) struct Parting {
 }
 
 impl TrainingState {
-    /// The knowledge of a task of `cluster`, in which `transport` knows the peers.
-    pub(super) fn new(cluster: &ClusterSpec, transport: &dyn Transport<PeerMessage>) -> Self {
+    /// The knowledge of a task of `cluster`.
+    pub(super) fn new(cluster: &ClusterSpec, peers: &dyn Peers) -> Self {
         let holders = cluster.holders().into_iter();
         Self {
             has_servers: cluster.has_parameter_servers(),
-            holders: holders.filter_map(|task| transport.resolve(&task)).collect(),
+            holders: holders.filter_map(|task| peers.resolve(&task)).collect(),
             ..Self::default()
         }
     }

@@ -11,7 +11,7 @@ use crate::clock::{Clock, Sleep};
 use crate::cluster::{LocalDevice, TaskName};
 use crate::kernels::{Cost, Numerics};
 use crate::runtime::{Asker, Calculation, ComputeModel, PeerMessage, Work, WorkerStep};
-use crate::transport::{Inbox, Messages, Obstacle, PeerId, Refused, Transport};
+use crate::transport::{Inbox, Messages, Obstacle, PeerId, Peers, Refused, Transport};
 use crate::units::{Bytes, Time};
 
 use super::background::Pending;
@@ -74,16 +74,8 @@ pub(super) struct SimulatedTransport {
 }
 
 impl Transport<PeerMessage> for SimulatedTransport {
-    fn local(&self) -> PeerId {
-        PeerId(self.task as u32)
-    }
-
-    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
-        self.driver.world.borrow().number_of(name).map(|number| PeerId(number as u32))
-    }
-
-    fn name(&self, peer: PeerId) -> TaskName {
-        self.driver.world.borrow().tasks()[peer.0 as usize].clone()
+    fn peers(&self) -> &dyn Peers {
+        self
     }
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
@@ -102,9 +94,27 @@ impl Transport<PeerMessage> for SimulatedTransport {
             self.driver.world.borrow_mut().has_closed(self.task);
         }
     }
+}
+
+impl Peers for SimulatedTransport {
+    fn local(&self) -> PeerId {
+        PeerId(self.task as u32)
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        self.driver.world.borrow().number_of(name).map(|number| PeerId(number as u32))
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.driver.world.borrow().tasks()[peer.0 as usize].clone()
+    }
 
     fn incarnation(&self, peer: PeerId) -> Option<u64> {
         self.driver.world.borrow().met(self.task, peer.0 as usize)
+    }
+
+    fn has_restarted(&self, peer: PeerId, incarnation: u64) {
+        self.driver.world.borrow_mut().outlive(self.task, peer.0 as usize, incarnation);
     }
 
     fn silence(&self) -> Duration {
@@ -117,10 +127,6 @@ impl Transport<PeerMessage> for SimulatedTransport {
 
     fn refusal(&self, _: PeerId) -> Option<(Refused, String)> {
         None // all tasks have one scenario, and no certificates
-    }
-
-    fn has_restarted(&self, peer: PeerId, incarnation: u64) {
-        self.driver.world.borrow_mut().outlive(self.task, peer.0 as usize, incarnation);
     }
 }
 

@@ -7,8 +7,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::time::Duration;
+use std::rc::{Rc, Weak};
 
 use super::TapeError;
 use super::entry::{self, Event};
@@ -17,8 +16,8 @@ use super::name::Masters;
 use super::tapes::{EXTENSION, files};
 use crate::clock::Clock;
 use crate::cluster::TaskName;
-use crate::runtime::{Gate, PeerMessage, Processor, messages_sent};
-use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Refused, Transport};
+use crate::runtime::{Gate, PeerMessage, Processor, Server, messages_sent};
+use crate::transport::{Inbox, Loss, Messages, PeerId, Peers, Transport};
 use crate::units::Time;
 
 /// How often in a row all others have had their turn, and nothing was to do, before a task counts
@@ -36,6 +35,8 @@ struct Inner {
     state: RefCell<State>,
     /// The task's actors, once they listen.
     inbox: RefCell<Option<Rc<dyn Inbox<PeerMessage>>>>,
+    /// Says whether they are idle; weak, since it holds the transport that holds this.
+    server: RefCell<Weak<Server>>,
     /// What has arrived and has yet to be handed over.
     arrived: RefCell<VecDeque<Arrival>>,
     is_handing_over: Cell<bool>,
@@ -82,6 +83,7 @@ impl TapeWriter {
             path,
             state,
             inbox: RefCell::default(),
+            server: RefCell::default(),
             arrived: RefCell::default(),
             is_handing_over: Cell::new(false),
         })))
@@ -105,6 +107,11 @@ impl TapeWriter {
         transport: Rc<dyn Transport<PeerMessage>>,
     ) -> Rc<dyn Transport<PeerMessage>> {
         Rc::new(Recorded { writer: self.clone(), transport })
+    }
+
+    /// Waits for the actors of `server`, the task's, before it hands them anything.
+    pub(crate) fn wait_for(&self, server: &Rc<Server>) {
+        self.0.server.replace(Rc::downgrade(server));
     }
 
     /// A device of the task, whose large kernels end in turn with what the task receives.
@@ -145,13 +152,25 @@ impl TapeWriter {
 
     async fn hand_over_all(self) {
         loop {
+            self.settle().await;
             let inbox = self.0.inbox.borrow().clone();
-            settle(inbox.as_deref()).await;
             let next = self.0.arrived.borrow_mut().pop_front();
             let Some(arrival) = next else { break };
             self.hand_over(arrival, inbox.as_deref());
         }
         self.0.is_handing_over.set(false);
+    }
+
+    /// Waits until neither the actors nor the program of the task have anything to do.
+    async fn settle(&self) {
+        let (mut quiet, mut before) = (0, messages_sent());
+        while quiet < QUIET {
+            tokio::task::yield_now().await;
+            let (now, server) = (messages_sent(), self.0.server.borrow().upgrade());
+            let is_idle = now == before && server.is_none_or(|server| server.is_idle());
+            quiet = if is_idle { quiet + 1 } else { 0 };
+            before = now;
+        }
     }
 
     /// Writes down what has arrived, then hands it to the actors.
@@ -215,18 +234,6 @@ fn new_file(folder: &Path, task: &TaskName) -> io::Result<(PathBuf, File)> {
     unreachable!("a task has fewer lives than there are numbers")
 }
 
-/// Waits until neither the actors nor the program of the task have anything to do.
-async fn settle(inbox: Option<&dyn Inbox<PeerMessage>>) {
-    let (mut quiet, mut before) = (0, messages_sent());
-    while quiet < QUIET {
-        tokio::task::yield_now().await;
-        let now = messages_sent();
-        let is_idle = now == before && inbox.is_none_or(|inbox| inbox.is_idle());
-        quiet = if is_idle { quiet + 1 } else { 0 };
-        before = now;
-    }
-}
-
 /// A transport whose deliveries are recorded.
 struct Recorded {
     writer: TapeWriter,
@@ -234,16 +241,8 @@ struct Recorded {
 }
 
 impl Transport<PeerMessage> for Recorded {
-    fn local(&self) -> PeerId {
-        self.transport.local()
-    }
-
-    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
-        self.transport.resolve(name)
-    }
-
-    fn name(&self, peer: PeerId) -> TaskName {
-        self.transport.name(peer)
+    fn peers(&self) -> &dyn Peers {
+        self.transport.peers()
     }
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
@@ -259,39 +258,19 @@ impl Transport<PeerMessage> for Recorded {
     fn close(&self) {
         self.transport.close();
     }
-
-    fn incarnation(&self, peer: PeerId) -> Option<u64> {
-        self.transport.incarnation(peer)
-    }
-
-    fn has_restarted(&self, peer: PeerId, incarnation: u64) {
-        self.transport.has_restarted(peer, incarnation);
-    }
-
-    fn silence(&self) -> Duration {
-        self.transport.silence()
-    }
-
-    fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
-        self.transport.obstacle(peer)
-    }
-
-    fn refusal(&self, peer: PeerId) -> Option<(Refused, String)> {
-        self.transport.refusal(peer)
-    }
 }
 
 /// Writes each message that arrives to the tape, and hands it to the task's actors.
 struct RecordedInbox {
     writer: TapeWriter,
-    transport: std::rc::Weak<dyn Transport<PeerMessage>>,
+    transport: Weak<dyn Transport<PeerMessage>>,
 }
 
 impl RecordedInbox {
     /// The number of a peer in the tape; none of one that is no task of the cluster, such as a
     /// client that asks for the task's status.
     fn number(&self, peer: PeerId) -> Option<u32> {
-        self.writer.number(&self.transport.upgrade()?.name(peer))
+        self.writer.number(&self.transport.upgrade()?.peers().name(peer))
     }
 }
 

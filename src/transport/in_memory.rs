@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Inbox, Messages, Obstacle, Payload, PeerId, Refused, Transport};
+use super::{Inbox, Messages, Obstacle, Payload, PeerId, Peers, Refused, Transport};
 use crate::cluster::{ClusterSpec, TaskName};
 
 /// A network of tasks on one thread.
@@ -41,16 +41,8 @@ impl<M: Payload> Endpoint<M> {
 }
 
 impl<M: Payload> Transport<M> for Endpoint<M> {
-    fn local(&self) -> PeerId {
-        self.local
-    }
-
-    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
-        self.network.tasks.iter().position(|task| task == name).map(|i| PeerId(i as u32))
-    }
-
-    fn name(&self, peer: PeerId) -> TaskName {
-        self.network.tasks[peer.0 as usize].clone()
+    fn peers(&self) -> &dyn Peers {
+        self
     }
 
     fn send(&self, to: PeerId, messages: Messages<M>) {
@@ -70,6 +62,20 @@ impl<M: Payload> Transport<M> for Endpoint<M> {
 
     fn close(&self) {
         self.set_inbox(None);
+    }
+}
+
+impl<M: Payload> Peers for Endpoint<M> {
+    fn local(&self) -> PeerId {
+        self.local
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        self.network.tasks.iter().position(|task| task == name).map(|i| PeerId(i as u32))
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.network.tasks[peer.0 as usize].clone()
     }
 
     fn incarnation(&self, _: PeerId) -> Option<u64> {

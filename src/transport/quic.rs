@@ -47,7 +47,7 @@ use std::time::Duration;
 
 use super::certificates::{CertificateError, Identity};
 use super::wire::WireLimits;
-use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Refused, Transport};
+use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Peers, Refused, Transport};
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
 
 pub(crate) use lanes::{SPREAD_ENVELOPE, lanes_of};
@@ -318,16 +318,8 @@ impl<M: Payload> Drop for Quic<M> {
 }
 
 impl<M: Payload> Transport<M> for Quic<M> {
-    fn local(&self) -> PeerId {
-        self.node.local
-    }
-
-    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
-        self.node.find(name).map(|peer| peer.id)
-    }
-
-    fn name(&self, peer: PeerId) -> TaskName {
-        self.node.peer(peer).name.clone()
+    fn peers(&self) -> &dyn Peers {
+        self
     }
 
     fn send(&self, to: PeerId, messages: Messages<M>) {
@@ -358,6 +350,20 @@ impl<M: Payload> Transport<M> for Quic<M> {
 
     fn close(&self) {
         self.node.inbox.take();
+    }
+}
+
+impl<M: Payload> Peers for Quic<M> {
+    fn local(&self) -> PeerId {
+        self.node.local
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        self.node.find(name).map(|peer| peer.id)
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.node.peer(peer).name.clone()
     }
 
     fn incarnation(&self, peer: PeerId) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! The cost of messages on this machine: two ends over QUIC on loopback, each on its own thread.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::num::NonZeroU32;
@@ -72,6 +73,10 @@ impl Inbox<Note> for Echo {
     }
 
     fn lost(&self, _: PeerId, _: Loss) {}
+
+    fn broken(&self, panic: &(dyn Any + Send)) {
+        tracing::error!(?panic, "the transport of the answering end has panicked");
+    }
 }
 
 /// Keeps the last answer, and wakes the one that waits for it.
@@ -82,6 +87,14 @@ struct Answers {
     more: tokio::sync::Notify,
 }
 
+impl Answers {
+    /// Has whoever waits go on, and say that the other end is lost.
+    fn give_up(&self) {
+        self.count.set(u64::MAX);
+        self.more.notify_one();
+    }
+}
+
 impl Inbox<Note> for Answers {
     fn deliver(&self, _: PeerId, notes: Messages<Note>) {
         self.count.set(self.count.get() + notes.len() as u64);
@@ -90,8 +103,11 @@ impl Inbox<Note> for Answers {
     }
 
     fn lost(&self, _: PeerId, _: Loss) {
-        self.count.set(u64::MAX); // whoever waits goes on, and says that it is lost
-        self.more.notify_one();
+        self.give_up();
+    }
+
+    fn broken(&self, _: &(dyn Any + Send)) {
+        self.give_up();
     }
 }
 

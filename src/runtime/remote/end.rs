@@ -108,7 +108,7 @@ impl ClientEnd {
 
     /// The server of `task`; none if it is not known here.
     pub(crate) fn target(self: &Rc<Self>, task: &TaskName) -> Option<ServerTarget> {
-        let peer = self.transport.resolve(task)?;
+        let peer = self.transport.peers().resolve(task)?;
         let Self { masters, transport, clock, patience, panics } = &**self;
         let master = masters.reach(peer, transport, clock, *patience, panics);
         let clock = Rc::clone(clock);

@@ -10,7 +10,7 @@ use crate::runtime::inquiry::Inquiry;
 use crate::runtime::mailbox::{Panics, tell};
 use crate::runtime::messages::{ClientMessage, MasterMessage, SessionAnswer, SessionCall};
 use crate::runtime::reply::Answer;
-use crate::transport::{Inbox, Messages, Obstacle, Refused};
+use crate::transport::{Inbox, Messages, Obstacle, Peers, Refused};
 
 /// The other server.
 const SERVER: PeerId = PeerId(0);
@@ -26,16 +26,8 @@ struct Kept {
 }
 
 impl Transport<PeerMessage> for Kept {
-    fn local(&self) -> PeerId {
-        PeerId(1)
-    }
-
-    fn resolve(&self, _: &TaskName) -> Option<PeerId> {
-        Some(SERVER)
-    }
-
-    fn name(&self, peer: PeerId) -> TaskName {
-        TaskName::new(if peer == SERVER { "ps" } else { "worker" }, 0)
+    fn peers(&self) -> &dyn Peers {
+        self
     }
 
     fn send(&self, _: PeerId, messages: Messages<PeerMessage>) {
@@ -51,6 +43,20 @@ impl Transport<PeerMessage> for Kept {
     fn listen(&self, _: Rc<dyn Inbox<PeerMessage>>) {}
 
     fn close(&self) {}
+}
+
+impl Peers for Kept {
+    fn local(&self) -> PeerId {
+        PeerId(1)
+    }
+
+    fn resolve(&self, _: &TaskName) -> Option<PeerId> {
+        Some(SERVER)
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        TaskName::new(if peer == SERVER { "ps" } else { "worker" }, 0)
+    }
 
     fn incarnation(&self, _: PeerId) -> Option<u64> {
         None

@@ -36,8 +36,8 @@ impl RemoteMaster {
         if self.calls.is_empty() {
             return;
         }
-        let (now, name) = (self.clock.now(), self.transport.name(self.peer));
-        let obstacle = self.transport.obstacle(self.peer);
+        let (now, name) = (self.clock.now(), self.transport.peers().name(self.peer));
+        let obstacle = self.transport.peers().obstacle(self.peer);
         let why = obstacle.as_ref().map_or("it is connected", |obstacle| &obstacle.why);
         let late = format!("{name} has not answered in the time that was given ({why})");
         let late = Error::new(Code::DeadlineExceeded, late).on(&name);

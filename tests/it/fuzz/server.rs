@@ -1,5 +1,6 @@
 //! A server and its peer: what trainings send, to be sent again with other bytes, in any order.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use trainyard::runtime::{
 use trainyard::sync::{Leaving, Mode};
 use trainyard::tensor::Shape;
 use trainyard::transport::wire::{WireLimits, decode_envelope, encode_envelope};
-use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Refused, Transport};
+use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Peers, Refused, Transport};
 
 pub(crate) const PS: PeerId = PeerId(0);
 pub(crate) const WORKER: PeerId = PeerId(1);
@@ -46,16 +47,8 @@ fn tasks() -> [TaskName; 2] {
 }
 
 impl Transport<PeerMessage> for End {
-    fn local(&self) -> PeerId {
-        self.local
-    }
-
-    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
-        tasks().iter().position(|task| task == name).map(|task| PeerId(task as u32))
-    }
-
-    fn name(&self, peer: PeerId) -> TaskName {
-        tasks()[peer.0 as usize].clone()
+    fn peers(&self) -> &dyn Peers {
+        self
     }
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
@@ -75,6 +68,20 @@ impl Transport<PeerMessage> for End {
 
     fn close(&self) {
         self.network.inboxes.borrow_mut()[self.local.0 as usize] = None;
+    }
+}
+
+impl Peers for End {
+    fn local(&self) -> PeerId {
+        self.local
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        tasks().iter().position(|task| task == name).map(|task| PeerId(task as u32))
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        tasks()[peer.0 as usize].clone()
     }
 
     fn incarnation(&self, _: PeerId) -> Option<u64> {
@@ -353,6 +360,8 @@ impl Inbox<PeerMessage> for Begun {
     }
 
     fn lost(&self, _: PeerId, _: Loss) {}
+
+    fn broken(&self, _: &(dyn Any + Send)) {}
 }
 
 impl Begun {

@@ -180,9 +180,9 @@ fn an_inbox_that_panics_is_told_of_it_and_the_transport_does_not_go_on_in_silenc
 async fn peers_are_the_tasks_of_the_cluster(kind: Kind) -> Result<()> {
     let ends = Ends::new(kind).await;
     for (index, end) in ends.ends.iter().enumerate() {
-        let task = end.name(end.local());
-        assert_eq!((end.local(), end.resolve(&task)), (PeerId(index as u32), Some(end.local())));
-        assert_eq!(end.resolve(&TaskName::new("worker", 9)), None);
+        let (peers, local) = (end.peers(), PeerId(index as u32));
+        assert_eq!((peers.local(), peers.resolve(&peers.name(local))), (local, Some(local)));
+        assert_eq!(peers.resolve(&TaskName::new("worker", 9)), None);
     }
     ends.shut_down().await
 }

@@ -16,7 +16,7 @@ use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::prelude::*;
 use trainyard::transport::wire::{WireLimits, encode_envelope};
 use trainyard::transport::{
-    Authority, Identity, Inbox, Loss, PeerId, Quic, QuicConfig, Refused, Transport,
+    Authority, Identity, Inbox, Loss, PeerId, Peers, Quic, QuicConfig, Refused, Transport,
 };
 
 use crate::quic::transport_contract::{Kept, Note};

@@ -1,5 +1,6 @@
 //! A peer that only listens.
 
+use std::any::Any;
 use std::cell::RefCell;
 
 use trainyard::runtime::{MasterMessage, PeerMessage};
@@ -19,4 +20,6 @@ impl Inbox<PeerMessage> for Ear {
     }
 
     fn lost(&self, _: PeerId, _: Loss) {}
+
+    fn broken(&self, _: &(dyn Any + Send)) {}
 }

@@ -1,5 +1,6 @@
 //! Two tasks in one process, with lanes: what goes over them, and what their end means.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
 use std::net::UdpSocket;
@@ -51,6 +52,10 @@ impl Inbox<Note> for Kept {
 
     fn lost(&self, _: PeerId, loss: Loss) {
         self.losses.borrow_mut().push(loss);
+    }
+
+    fn broken(&self, panic: &(dyn Any + Send)) {
+        panic!("the transport has panicked: {panic:?}");
     }
 }
 
