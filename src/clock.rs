@@ -23,23 +23,19 @@ pub trait Clock {
     fn sleep_until(&self, time: Time) -> Sleep;
 
     /// The time since 1970; for a virtual clock, since that clock began.
-    fn date(&self) -> Duration {
-        self.now().since(Time::ZERO)
-    }
-
-    /// Whether the clock stands still while the program computes, so that computing on another
-    /// thread gains nothing.
-    fn is_virtual(&self) -> bool {
-        false
-    }
+    fn date(&self) -> Duration;
 
     /// A number that differs between incarnations of a task; 0 if their start times differ anyway.
-    fn birth(&self) -> u64 {
-        0
-    }
+    fn birth(&self) -> u64;
+
+    /// Whether the clock stands still while the program computes: another thread gains nothing, and
+    /// the time that work takes is to be waited for.
+    fn stands_still(&self) -> bool;
+
+    /// Whether all tasks end together: once all programs have, or once nothing can happen any more.
+    /// Each task is there until then, and a timer that is always set would keep them all.
+    fn has_common_end(&self) -> bool;
 
     /// Whether a wait in vain is detected as a stall, so that no wait needs a deadline of its own.
-    fn sees_stalls(&self) -> bool {
-        false
-    }
+    fn sees_stalls(&self) -> bool;
 }

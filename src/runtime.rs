@@ -71,7 +71,7 @@ pub use processor::Processor;
 pub(crate) use processor::{Gate, attempt, is_computing};
 pub(crate) use remote::ClientEnd;
 pub(crate) use reply::Answer;
-pub use server::{Host, Server, ServerDef, ServerWorld};
+pub use server::{Server, ServerDef, ServerWorld};
 pub use session_options::SessionOptions;
 pub use session_status::SessionStatus;
 pub use target::ServerTarget;

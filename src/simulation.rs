@@ -37,7 +37,7 @@ mod timeline;
 mod world;
 
 pub use audit::Digest;
-pub use cluster::{Cluster, Host, Outcome};
+pub use cluster::{Cluster, Outcome};
 pub use critical_path::{CriticalPath, Part};
 pub use device::{ComputeSpec, ComputeSpecError};
 pub(crate) use driver::{end_step, is_disk_full, take_damage};

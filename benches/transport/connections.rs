@@ -16,7 +16,6 @@ use trainyard::cluster::{RunConfig, TaskName};
 use trainyard::deployment::{self, Member, Proof, Seat, StopRequest};
 use trainyard::experiment::{Experiment, Trial};
 use trainyard::prelude::*;
-use trainyard::runtime::Host;
 use trainyard::training::{
     Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, Restore, StepStats, TaskParts,
 };
@@ -179,18 +178,17 @@ impl Cluster {
             let spec = trial.cluster.spec.clone();
             let seat = Seat::new(&role, spec, proof, RunId::new("connections")).expect("a seat");
             let member = Member::new(seat);
-            let ended = deployment::run(member, StopRequest::never(), |host| {
-                steps(task(&trial, host, role), index as usize, seen)
+            let ended = deployment::run(member, StopRequest::never(), |server| {
+                steps(task(&trial, server, role), index as usize, seen)
             });
             ended.expect("it can take part").result.expect("it is served");
         })
     }
 }
 
-fn task(trial: &Trial, host: Host, role: RunConfig) -> Task {
+fn task(trial: &Trial, server: Rc<Server>, role: RunConfig) -> Task {
     let parts = TaskParts {
-        server: host.server,
-        clock: host.clock,
+        server,
         mode: trial.mode,
         seed: trial.cluster.seed,
         settings: trial.settings.clone(),

@@ -143,7 +143,7 @@ fn step_of_scenario(
     }
     let trial = &experiment.trials()?[0];
     let found: Mutex<Option<_>> = Mutex::new(None);
-    let simulated = trial.simulate_hosted(SharedRecording::default(), |_, task: Task| {
+    let simulated = trial.simulate_on_servers(SharedRecording::default(), |_, task: Task| {
         let built = if task.is_chief() { Some(step_graph(&task)) } else { None };
         let outcome = match built {
             Some(Ok(step)) => {

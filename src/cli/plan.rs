@@ -65,7 +65,7 @@ fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Pla
         &wanted,
         |trial| {
             let recording = SharedRecording::showing(progress.next(trial));
-            trial.report(&trial.simulate_hosted(recording, |_, task| trainer(task)))
+            trial.report(&trial.simulate_on_servers(recording, |_, task| trainer(task)))
         },
         |trial, run| {
             let number = numbers.next().expect("each trial has a number");

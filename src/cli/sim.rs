@@ -210,6 +210,6 @@ pub(super) fn simulate(
             SharedRecording::showing(Meter::new(board, trial.settings.batch, Some(progress.into())))
         }
     };
-    let simulated = trial.simulate_hosted(recording, |_, task| trainer(task));
+    let simulated = trial.simulate_on_servers(recording, |_, task| trainer(task));
     Ok((trial.report(&simulated)?, simulated.recording))
 }

@@ -20,7 +20,7 @@ use crate::deployment::{
 use crate::experiment::{ExperimentError, Observed, Trainer, Trial, model_of};
 use crate::live::{Board, Meter};
 use crate::report::{Report, World};
-use crate::runtime::{Host, Traffic};
+use crate::runtime::{Server, Traffic};
 use crate::say::say;
 use crate::tape::TapeWriter;
 use crate::tensor::set_memory_limit;
@@ -202,11 +202,11 @@ impl<'a> Assignment<'a> {
             board: instruments.board.clone(),
             sent: Rc::clone(&instruments.sent),
         };
-        let program = |host: Host| {
+        let program = |server: Rc<Server>| {
             self.keep_telling(instruments);
             let task = trial.deployed_checkpoints().and_then(|checkpoints| {
                 let recording = &instruments.recording;
-                trial.task(host, checkpoints, Stores::Lasting, recording, Some(config))
+                trial.task(server, checkpoints, Stores::Lasting, recording, Some(config))
             });
             run_to_end(task.map(|task| (task.clone(), trainer(task))))
         };

@@ -37,6 +37,18 @@ impl Clock for WallClock {
         self.birth
     }
 
+    fn stands_still(&self) -> bool {
+        false
+    }
+
+    fn has_common_end(&self) -> bool {
+        false
+    }
+
+    fn sees_stalls(&self) -> bool {
+        false
+    }
+
     fn sleep_until(&self, time: Time) -> Sleep {
         let deadline = self.began + Duration::from_nanos(time.0);
         Box::pin(tokio::time::sleep_until(deadline.into()))

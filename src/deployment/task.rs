@@ -18,7 +18,7 @@ use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
 use crate::live::Board;
 use crate::runtime::{
-    self, Code, Encoding, Error, Host, ParameterServerMessage, Server, Traffic, program_panicked,
+    self, Code, Encoding, Error, ParameterServerMessage, Server, Traffic, program_panicked,
 };
 use crate::say::say;
 use crate::tape::TapeWriter;
@@ -85,7 +85,7 @@ impl Member {
 pub fn run<T, F>(
     member: Member,
     stop: StopRequest,
-    program: impl FnOnce(Host) -> F,
+    program: impl FnOnce(Rc<Server>) -> F,
 ) -> Result<TaskOutcome<T>, DeploymentError>
 where
     T: 'static,
@@ -97,7 +97,7 @@ where
 async fn attend<T, F>(
     mut member: Member,
     mut stop: StopRequest,
-    program: impl FnOnce(Host) -> F,
+    program: impl FnOnce(Rc<Server>) -> F,
 ) -> Result<TaskOutcome<T>, DeploymentError>
 where
     T: 'static,
@@ -107,8 +107,7 @@ where
     if member.seat.is_dynamic && server.task().is_parameter_server() {
         actix_rt::spawn(pass_on_the_end(Rc::clone(&server)));
     }
-    let host = Host { server: Rc::clone(&server), clock: Rc::new(member.clock) };
-    let mut running = actix_rt::spawn(program(host));
+    let mut running = actix_rt::spawn(program(Rc::clone(&server)));
     let mut breaks = Box::pin(server.breaks());
     let mut ends = Box::pin(either(&mut breaks, &mut running));
     let first = either(&mut ends, &mut stop).await;

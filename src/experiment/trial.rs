@@ -24,8 +24,8 @@ use crate::live::About;
 use crate::models::Model;
 use crate::optimizer::misfit;
 use crate::report::{self, plan::Price};
-use crate::runtime::{Code, Error, Result as TaskResult};
-use crate::simulation::{self, Cluster, Host, Outcome};
+use crate::runtime::{Code, Error, Result as TaskResult, Server};
+use crate::simulation::{self, Cluster, Outcome};
 use crate::sync::Mode;
 use crate::tensor::SimulationLimit;
 use crate::training::{
@@ -113,6 +113,8 @@ impl Trial {
             timeline: None,
             gauges: None,
             replay: None,
+            #[cfg(test)]
+            dates_ahead: None,
         };
         cluster.hardware.network.validate().map_err(|error| impossible(&error))?;
         for compute in cluster.hardware.own_compute.values().chain([&cluster.hardware.compute]) {
@@ -237,15 +239,15 @@ impl Trial {
 
     /// Simulates it with the program `trainer`.
     pub fn simulate(&self, trainer: &impl Trainer) -> Simulated {
-        self.simulate_hosted(SharedRecording::default(), |_, task| trainer(task))
+        self.simulate_on_servers(SharedRecording::default(), |_, task| trainer(task))
     }
 
-    /// Simulates it with `program`, which gets each task and its host. Steps go to `recording`.
+    /// Simulates it with `program`, which gets each task and its server. Steps go to `recording`.
     /// Checkpoints are in memory and belong to the run.
-    pub fn simulate_hosted<F>(
+    pub fn simulate_on_servers<F>(
         &self,
         recording: SharedRecording,
-        program: impl Fn(Host, Task) -> F + Sync,
+        program: impl Fn(Rc<Server>, Task) -> F + Sync,
     ) -> Simulated
     where
         F: Future<Output = TaskResult<()>> + 'static,
@@ -257,33 +259,33 @@ impl Trial {
         });
         let (own, checkpointing) = (self.with_data(), self.simulated_checkpoints());
         let (stores, in_the_chief) = (Stores::in_memory(), self.keeps_checkpoints_in_the_chief());
-        let start = |host: Host| {
+        let start = |server: Rc<Server>| {
             let saved = match in_the_chief {
                 true => self.simulated_checkpoints(), // a task's next life has none
                 false => checkpointing.clone(),
             };
             let own = own.as_ref().map_err(Clone::clone);
-            let task =
-                own.and_then(|own| own.task(host.clone(), saved, stores.clone(), &recording, None));
-            run_to_end(task.map(|task| (task.clone(), program(host, task))))
+            let task = own.and_then(|own| {
+                own.task(Rc::clone(&server), saved, stores.clone(), &recording, None)
+            });
+            run_to_end(task.map(|task| (task.clone(), program(server, task))))
         };
         let outcome = simulation::run(&self.cluster, start);
         let took = wall.now().since(Time::ZERO);
         self.compare_weights(Simulated { recording: recording.finish(), outcome, took })
     }
 
-    /// The task on `host`, in either world; `config` is what the environment says of it.
+    /// The task of `server`, in either world; `config` is what the environment says of it.
     pub(crate) fn task(
         &self,
-        host: Host,
+        server: Rc<Server>,
         checkpointing: Option<Checkpointing>,
         stores: Stores,
         recording: &SharedRecording,
         config: Option<RunConfig>,
     ) -> TaskResult<Task> {
         Task::new(TaskParts {
-            server: host.server,
-            clock: host.clock,
+            server,
             mode: self.mode,
             seed: self.cluster.seed,
             settings: self.settings.clone(),

@@ -82,15 +82,6 @@ enum Phase {
     Stopped,
 }
 
-/// The server and the clock that a task's program is given, in either world.
-#[derive(Clone)]
-pub struct Host {
-    /// The task's server, started.
-    pub server: Rc<Server>,
-    /// Its clock.
-    pub clock: Rc<dyn Clock>,
-}
-
 impl ServerDef {
     /// The server of one task of `cluster`. The job may be left open if there is only one, the
     /// index if the job has only one task.
@@ -357,6 +348,11 @@ impl Server {
     /// The server's task.
     pub fn task(&self) -> &TaskName {
         &self.def.task
+    }
+
+    /// The clock that its task lives by.
+    pub fn clock(&self) -> &Rc<dyn Clock> {
+        &self.world.clock
     }
 
     /// The names of the task's devices.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::kernels::Numerics;
-pub use crate::runtime::Host;
 use crate::runtime::{Encoding, Error, Traffic};
 use crate::tape::Tapes;
 use crate::units::Time;
@@ -41,6 +41,21 @@ pub struct Cluster {
     /// The tapes to replay, if any. What they have stands instead of the network, the compute times
     /// and the faults.
     pub replay: Option<Arc<Tapes>>,
+    /// How far the date of a task is ahead, by the task's number and incarnation; none are if not
+    /// given.
+    #[cfg(test)]
+    pub(crate) dates_ahead: Option<fn(usize, u32) -> Duration>,
+}
+
+impl Cluster {
+    /// How far the date of a task's incarnation is ahead: not at all, but in a test of dates.
+    pub(super) fn date_ahead(&self, _task: usize, _incarnation: u32) -> Duration {
+        #[cfg(test)]
+        if let Some(ahead) = self.dates_ahead {
+            return ahead(_task, _incarnation);
+        }
+        Duration::ZERO
+    }
 }
 
 /// How a run ended, and what was counted during it.

@@ -23,6 +23,8 @@ use super::events::Alarm;
 pub(super) struct SimulatedClock {
     pub(super) driver: Rc<Driver>,
     pub(super) task: usize,
+    /// How far its date is ahead.
+    pub(super) ahead: Duration,
 }
 
 impl Clock for SimulatedClock {
@@ -30,7 +32,19 @@ impl Clock for SimulatedClock {
         self.driver.world.borrow().now()
     }
 
-    fn is_virtual(&self) -> bool {
+    fn date(&self) -> Duration {
+        self.now().since(Time::ZERO) + self.ahead
+    }
+
+    fn birth(&self) -> u64 {
+        0
+    }
+
+    fn stands_still(&self) -> bool {
+        true
+    }
+
+    fn has_common_end(&self) -> bool {
         true
     }
 

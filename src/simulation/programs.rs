@@ -9,14 +9,13 @@ use std::task::{Poll, ready};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinError};
 
-use crate::clock::Clock;
 use crate::cluster::TaskName;
 use crate::runtime::{
     ClusterDevices, Code, ComputeModel, Devices, Error, Server, ServerDef, ServerWorld,
     program_panicked,
 };
 
-use super::cluster::{Cluster, Host};
+use super::cluster::Cluster;
 use super::driver::{Driver, RunCommand};
 use super::endpoints::{SimulatedClock, SimulatedDevice, SimulatedTransport};
 use super::stall::Stall;
@@ -64,7 +63,7 @@ struct ProgramResult<T> {
 
 impl<'a, P, F, T> Programs<'a, P, T>
 where
-    P: Fn(Host) -> F,
+    P: Fn(Rc<Server>) -> F,
     F: Future<Output = Result<T, Error>> + 'static,
     T: 'static,
 {
@@ -83,9 +82,9 @@ where
         if cluster.replay.is_some() {
             return programs; // each task starts when it did
         }
-        let hosts: Vec<Host> = (0..programs.tasks.len()).map(|i| programs.serve(i, 0)).collect();
-        for (task, host) in hosts.into_iter().enumerate() {
-            programs.begin(task, host);
+        let servers: Vec<_> = (0..programs.tasks.len()).map(|i| programs.serve(i, 0)).collect();
+        for (task, server) in servers.into_iter().enumerate() {
+            programs.begin(task, server);
         }
         programs
     }
@@ -152,8 +151,8 @@ where
             RunCommand::Kill { task, restarts } => self.kill(task, restarts),
             RunCommand::Start { task } => {
                 let incarnation = self.driver.world.borrow_mut().begin_incarnation(task);
-                let host = self.serve(task, incarnation);
-                self.begin(task, host);
+                let server = self.serve(task, incarnation);
+                self.begin(task, server);
             }
             RunCommand::EndStalled => {
                 let servers = self.tasks.iter().filter_map(|task| task.server.as_ref());
@@ -182,10 +181,11 @@ where
     }
 
     /// Starts the server of an incarnation of a task.
-    fn serve(&mut self, task: usize, incarnation: u32) -> Host {
+    fn serve(&mut self, task: usize, incarnation: u32) -> Rc<Server> {
         let driver = || Rc::clone(&self.driver);
         let name = self.tasks[task].name.clone();
-        let clock: Rc<dyn Clock> = Rc::new(SimulatedClock { driver: driver(), task });
+        let ahead = self.cluster.date_ahead(task, incarnation);
+        let clock = Rc::new(SimulatedClock { driver: driver(), task, ahead });
         let device = |device: usize| {
             let driver = driver();
             let numerics = self.cluster.numerics;
@@ -200,7 +200,7 @@ where
         let world = ServerWorld {
             transport: Rc::new(transport),
             encoding: self.cluster.encoding,
-            clock: Rc::clone(&clock),
+            clock,
             devices,
         };
         let def = ServerDef { cluster: self.cluster.spec.clone(), task: name };
@@ -211,13 +211,12 @@ where
         actix_rt::spawn(async move {
             send(&driver, &results, ProgramResult { task, result: Err(breaks.await) });
         });
-        Host { server, clock }
+        server
     }
 
     /// Starts the program of a task.
-    fn begin(&mut self, task: usize, host: Host) {
-        let server = Rc::clone(&host.server);
-        let running = actix_rt::spawn((self.program)(host));
+    fn begin(&mut self, task: usize, server: Rc<Server>) {
+        let running = actix_rt::spawn((self.program)(Rc::clone(&server)));
         self.tasks[task].program = Program::Running(running.abort_handle());
         let (driver, results) = (Rc::clone(&self.driver), self.results.clone());
         actix_rt::spawn(async move {

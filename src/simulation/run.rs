@@ -1,10 +1,11 @@
 //! A run of a program on a simulated cluster, from its first event to its end.
 
 use std::future::Future;
+use std::rc::Rc;
 
-use crate::runtime::Error;
+use crate::runtime::{Error, Server};
 
-use super::cluster::{Cluster, Host, Outcome};
+use super::cluster::{Cluster, Outcome};
 use super::driver::Driver;
 use super::programs::Programs;
 
@@ -14,7 +15,7 @@ use super::programs::Programs;
 /// good, when one has failed, or when nothing can happen any more; the last is an error of code
 /// [`Stalled`](crate::runtime::Code::Stalled) that lists who waits for what. Each run has a thread
 /// of its own, so that several can go on side by side.
-pub fn run<T, F>(cluster: &Cluster, program: impl Fn(Host) -> F + Sync) -> Outcome<T>
+pub fn run<T, F>(cluster: &Cluster, program: impl Fn(Rc<Server>) -> F + Sync) -> Outcome<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, Error>> + 'static,
@@ -31,7 +32,7 @@ where
     })
 }
 
-fn run_here<T, F>(cluster: &Cluster, program: &impl Fn(Host) -> F) -> Outcome<T>
+fn run_here<T, F>(cluster: &Cluster, program: &impl Fn(Rc<Server>) -> F) -> Outcome<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, Error>> + 'static,

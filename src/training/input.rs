@@ -141,7 +141,7 @@ impl<T: ByteLen> State<T> {
         let mut reading = self.reading.borrow_mut();
         if reading.reader.is_none() {
             let (pipeline, taken) = (self.pipeline.clone(), reading.taken);
-            reading.reader = Some(if self.clock.is_virtual() {
+            reading.reader = Some(if self.clock.stands_still() {
                 let elements = pipeline.elements().and_then(|mut elements| {
                     elements.skip(taken)?;
                     Ok(elements)
@@ -236,7 +236,7 @@ impl<T: ByteLen> Position for State<T> {
             }
             let read = self.reading.borrow().next.as_ref().map(|(_, read)| *read);
             if let Some(read) =
-                read.filter(|read| self.clock.is_virtual() && *read > self.clock.now())
+                read.filter(|read| self.clock.stands_still() && *read > self.clock.now())
             {
                 self.clock.sleep_until(read).await;
             }

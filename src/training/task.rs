@@ -10,7 +10,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::checkpoint::Stores;
-use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, Role, RunConfig, TaskName};
 use crate::graph::Replica;
 use crate::runtime::{Code, Error, Patience, Result, Server, ServerTarget, SessionOptions};
@@ -43,8 +42,6 @@ struct Own {
 pub struct TaskParts {
     /// The task's server, started.
     pub server: Rc<Server>,
-    /// The clock of the world.
-    pub clock: Rc<dyn Clock>,
     /// The mode that coordinates the workers.
     pub mode: Mode,
     /// The seed of the run.

@@ -111,10 +111,10 @@ impl ParameterServer {
     }
 
     /// How much longer the task stays, though all workers have departed, for those that are lost:
-    /// they hear here that the training is over, and a chief finds the variables. A simulated task
-    /// is there even after its program has ended.
+    /// they hear here that the training is over, and a chief finds the variables. Where all tasks
+    /// end together, this one is there even after its program has ended.
     fn stays(&self, join: &Join) -> Option<Duration> {
-        if self.clock.is_virtual() || !self.all_are_gone(join.workers) {
+        if self.clock.has_common_end() || !self.all_are_gone(join.workers) {
             return None;
         }
         let last =

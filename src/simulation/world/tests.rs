@@ -81,6 +81,7 @@ fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> W
         timeline: None,
         gauges: None,
         replay: None,
+        dates_ahead: None,
     };
     change(&mut cluster);
     World::new(&cluster)

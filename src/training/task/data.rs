@@ -29,7 +29,7 @@ impl Data {
         let batch = parts.settings.batch;
         if let Some(stream) = dataset.train.stream() {
             let pipeline = stream.batches(parts.seed, (worker, workers), batch).map_err(refused)?;
-            let clock = Rc::clone(&parts.clock);
+            let clock = Rc::clone(parts.server.clock());
             let input = Input::new("dataset", pipeline, clock, parts.settings.read_rate);
             return Ok(Self::Streamed(input));
         }
@@ -55,7 +55,7 @@ impl Task {
     /// training's checkpoints under `name`; so it has to be made before [`Task::minimize`] builds
     /// the training operation.
     pub fn input<T: ByteLen>(&self, name: &str, pipeline: Pipeline<T>) -> Input<T> {
-        let clock = Rc::clone(&self.inner.parts.clock);
+        let clock = Rc::clone(self.inner.parts.server.clock());
         let input = Input::new(name, pipeline, clock, self.settings().read_rate);
         self.inner.inputs.borrow_mut().push(input.position());
         input

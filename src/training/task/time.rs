@@ -2,22 +2,28 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use super::Task;
+use crate::clock::Clock;
 use crate::runtime::{Code, Error, Result};
 use crate::units::Time;
 
 impl Task {
+    fn clock(&self) -> &Rc<dyn Clock> {
+        self.inner.parts.server.clock()
+    }
+
     /// The time on the task's clock.
     pub fn now(&self) -> Time {
-        self.inner.parts.clock.now()
+        self.clock().now()
     }
 
     /// The time since 1970; in a simulation, since the beginning of virtual time.
     pub(in crate::training) fn date(&self) -> Duration {
-        self.inner.parts.clock.date()
+        self.clock().date()
     }
 
     /// Runs blocking work: on another thread when deployed; inline in simulation, where virtual
@@ -29,7 +35,7 @@ impl Task {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        if self.inner.parts.clock.is_virtual() {
+        if self.clock().stands_still() {
             return Ok(work());
         }
         let done = tokio::task::spawn_blocking(work).await;
@@ -40,20 +46,20 @@ impl Task {
 
     /// In a simulation, lets the time pass that work takes which [`Task::blocking`] did at once.
     pub(in crate::training) async fn take_simulated_time(&self, span: Duration) {
-        if self.inner.parts.clock.is_virtual() && !span.is_zero() {
+        if self.clock().stands_still() && !span.is_zero() {
             self.sleep(span).await;
         }
     }
 
     /// Waits for `pause`.
     pub(in crate::training) async fn sleep(&self, pause: Duration) {
-        let clock = &self.inner.parts.clock;
+        let clock = self.clock();
         clock.sleep_until(clock.now().after(pause)).await;
     }
 
     /// `limit`, or none where the clock detects stalls: a simulation without faults.
     pub(in crate::training) fn limit(&self, limit: Duration) -> Option<Duration> {
-        (!self.inner.parts.clock.sees_stalls()).then_some(limit)
+        (!self.clock().sees_stalls()).then_some(limit)
     }
 
     /// Waits for `done`, but no longer than `limit`, if there is one. `None` if that passed.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard::checkpoint::{Memory, Stores, read_safetensors};
-use trainyard::clock::WallClock;
 use trainyard::cluster::ClusterSpec;
 use trainyard::data::{Batch, Dataset};
 use trainyard::experiment::{Experiment, Trial};
@@ -176,7 +175,6 @@ fn task_on(server: Server, store: &Memory, recording: &SharedRecording) -> Resul
     let checkpointing = Checkpointing { every, ..Checkpointing::new(Arc::new(store.clone())) };
     Task::new(TaskParts {
         server: Rc::new(server),
-        clock: Rc::new(WallClock::new()),
         mode: Mode::Sync { backups: 0, cancel: false },
         seed: 7,
         settings: trial(&small("")).settings,

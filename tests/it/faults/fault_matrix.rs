@@ -2,12 +2,13 @@
 //! error that names the task; and no gradient counts twice.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
-use trainyard::simulation::{FaultKind, Host, Law, Trigger};
+use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
 
 use crate::support::simulated::{Simulated, Trained};
@@ -45,7 +46,7 @@ fn training(mode: Mode) -> Simulated {
 type Counts = Arc<Mutex<BTreeMap<u32, u64>>>;
 
 /// Adds 1 to a variable on each of the parameter servers with each update.
-async fn count(host: Host, task: Task, counts: Counts) -> Result<()> {
+async fn count(server: Rc<Server>, task: Task, counts: Counts) -> Result<()> {
     let g = Graph::new();
     let mut variables = Vec::new();
     for index in 0..2 {
@@ -57,7 +58,7 @@ async fn count(host: Host, task: Task, counts: Counts) -> Result<()> {
     if task.job() == "ps" {
         task.join().await?;
         // A worker that was lost may still be back, and take a step by itself.
-        host.clock.sleep_until(host.clock.now().after(LATER)).await;
+        server.clock().sleep_until(server.clock().now().after(LATER)).await;
         let (session, own) =
             (Session::new(&task.target(), &g).await?, &variables[task.index() as usize]);
         // One that died when the others were through has nothing to say.
@@ -213,7 +214,7 @@ fn run(mode: Mode, fault: Option<(u64, &FaultKind)>) -> (Trained, BTreeMap<u32, 
     if let Some((number, what)) = fault {
         training = training.fault(Trigger::Delivery(number), what.clone());
     }
-    let trained = training.run_hosted(|host, task| count(host, task, Arc::clone(&counts)));
+    let trained = training.run_on_servers(|server, task| count(server, task, Arc::clone(&counts)));
     let counts = counts.lock().unwrap().clone();
     (trained, counts)
 }

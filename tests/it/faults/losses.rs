@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
-use trainyard::simulation::{FaultKind, Host, Trigger};
+use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
 use trainyard::units::Time;
 
@@ -19,7 +19,7 @@ fn second(at: f64) -> Time {
 
 /// Runs `program` on the worker of a cluster of two parameter servers, the first of which dies
 /// after a second and lives again after three.
-fn beside_a_death<F>(program: impl Fn(Host, Task) -> F + Sync) -> Trained
+fn beside_a_death<F>(program: impl Fn(Rc<Server>, Task) -> F + Sync) -> Trained
 where
     F: Future<Output = Result<()>> + 'static,
 {
@@ -28,9 +28,9 @@ where
         restart_after: Some(Duration::from_secs(2)),
     };
     let training = Simulated::new(2, 1, Mode::Async).fault(Trigger::Time(second(1.0)), what);
-    training.run_hosted(|host, task| {
-        let (is_ps, clock) = (task.job() == "ps", Rc::clone(&host.clock));
-        let running = program(host, task);
+    training.run_on_servers(|server, task| {
+        let (is_ps, clock) = (task.job() == "ps", Rc::clone(server.clock()));
+        let running = program(server, task);
         async move {
             if is_ps {
                 clock.sleep_until(second(10.0)).await;
@@ -56,7 +56,7 @@ fn variables() -> Result<(Graph, Variable, Variable)> {
 
 #[test]
 fn a_step_that_waits_for_a_task_that_dies_fails_when_that_is_noticed_and_says_all() {
-    assert_ok(&beside_a_death(|host, task| async move {
+    assert_ok(&beside_a_death(|server, task| async move {
         let g = Graph::new();
         g.with_device("/job:ps/task:0", |g| g.variable("w", &g.constant(1f32)))?;
         let never = g.await_initialization();
@@ -64,26 +64,30 @@ fn a_step_that_waits_for_a_task_that_dies_fails_when_that_is_noticed_and_says_al
         let failed = session.run().target(&never).await;
         let says = ["ps:0 was lost, it has fallen silent", "step 0 waited for it to run its part"];
         assert_error(failed, Code::Unavailable, &says);
-        assert!((2.0..2.1).contains(&host.clock.now().as_secs_f64()), "{}", host.clock.now());
+        assert!(
+            (2.0..2.1).contains(&server.clock().now().as_secs_f64()),
+            "{}",
+            server.clock().now()
+        );
         Ok(())
     }));
 }
 
 #[test]
 fn a_session_goes_on_without_the_task_that_it_lost_and_a_new_one_finds_what_is_left() {
-    assert_ok(&beside_a_death(|host, task| async move {
+    assert_ok(&beside_a_death(|server, task| async move {
         let (g, v, u) = variables()?;
         let session = Session::new(&task.target(), &g).await?;
         session.run().target(g.initializer()).await?;
         assert_eq!(session.run().fetch(&v.read()).await?.scalar::<f32>(0)?, 1.0);
-        host.clock.sleep_until(second(2.5)).await;
+        server.clock().sleep_until(second(2.5)).await;
         assert_error(
             session.run().fetch(&v.read()).await,
             Code::Unavailable,
             &["ps:0 was lost", "make a new one"],
         );
         assert_eq!(session.run().fetch(&u.read()).await?.scalar::<f32>(0)?, 5.0);
-        host.clock.sleep_until(second(4.0)).await;
+        server.clock().sleep_until(second(4.0)).await;
         assert_error(session.run().fetch(&v.read()).await, Code::Unavailable, &["ps:0 was lost"]);
         let new = Session::new(&task.target(), &g).await?;
         assert_eq!(new.run().fetch(&u.read()).await?.scalar::<f32>(0)?, 5.0);
@@ -98,19 +102,19 @@ fn a_session_goes_on_without_the_task_that_it_lost_and_a_new_one_finds_what_is_l
 
 #[test]
 fn a_new_session_waits_for_the_tasks_that_its_graph_needs_and_for_no_others() {
-    assert_ok(&beside_a_death(|host, task| async move {
-        host.clock.sleep_until(second(2.5)).await;
+    assert_ok(&beside_a_death(|server, task| async move {
+        server.clock().sleep_until(second(2.5)).await;
         let (g, v, u) = variables()?;
         let session = Session::new(&task.target(), &g).await?;
         let is_initialized =
             async |variable: &Variable| session.run().fetch(&variable.is_initialized()).await;
         is_initialized(&u).await?;
-        assert!(host.clock.now() < second(2.6), "{}", host.clock.now());
+        assert!(server.clock().now() < second(2.6), "{}", server.clock().now());
         is_initialized(&v).await?;
         assert!(
-            host.clock.now() >= second(3.0),
+            server.clock().now() >= second(3.0),
             "it waits for ps:0 to live again, not until {}",
-            host.clock.now()
+            server.clock().now()
         );
         Ok(())
     }));

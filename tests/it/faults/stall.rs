@@ -64,9 +64,9 @@ fn with_backups_and_with_bounded_staleness_the_worker_that_is_missing_is_named_t
 
 #[test]
 fn a_parameter_server_that_stops_at_once_stalls_the_workers_and_is_named() {
-    let trained = Simulated::new(1, 2, Mode::Async).run_hosted(|host, task| async move {
+    let trained = Simulated::new(1, 2, Mode::Async).run_on_servers(|server, task| async move {
         if task.job() == "ps" {
-            host.server.stop();
+            server.stop();
             return Ok(());
         }
         train(task).await
@@ -134,12 +134,13 @@ fn a_program_that_asks_for_more_memory_than_there_is_ends_the_run_and_is_told_of
 
 #[test]
 fn an_alarm_that_nobody_awaits_does_not_hold_up_the_rest() {
-    let trained = Simulated::new(1, 1, Mode::Async).run_hosted(|host, task| async move {
+    let trained = Simulated::new(1, 1, Mode::Async).run_on_servers(|server, task| async move {
         if task.job() == "ps" {
             return Ok(());
         }
-        let at = |seconds| host.clock.now().after(Duration::from_secs(seconds));
-        let (ignored, awaited) = (host.clock.sleep_until(at(1)), host.clock.sleep_until(at(2)));
+        let at = |seconds| server.clock().now().after(Duration::from_secs(seconds));
+        let (ignored, awaited) =
+            (server.clock().sleep_until(at(1)), server.clock().sleep_until(at(2)));
         awaited.await;
         drop(ignored);
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -10,7 +11,7 @@ use trainyard::cluster::TaskName;
 use trainyard::experiment::Experiment;
 use trainyard::graph::{AllReduce, GraphError};
 use trainyard::prelude::*;
-use trainyard::simulation::{self, Host};
+use trainyard::simulation;
 use trainyard::tensor::Shape;
 
 use crate::support::fixture::{cluster, on_actix};
@@ -225,8 +226,8 @@ const ELEMENTS: usize = 5_000_000;
 
 /// Sums a value of each of `cards`, tasks from 1 on, twice; gives how long the second took and how
 /// much the cluster has sent in it.
-async fn sums_twice(host: Host, way: AllReduce, cards: usize) -> Result<Duration> {
-    if host.server.task().index() > 0 {
+async fn sums_twice(server: Rc<Server>, way: AllReduce, cards: usize) -> Result<Duration> {
+    if server.task().index() > 0 {
         return Ok(Duration::ZERO);
     }
     let g = Graph::new();
@@ -237,13 +238,13 @@ async fn sums_twice(host: Host, way: AllReduce, cards: usize) -> Result<Duration
         own.push(g.with_device(&device, zeros)?.read());
     }
     let sums = way.sum(&own)?;
-    let session = Session::new(&host.server.target(), &g).await?;
+    let session = Session::new(&server.target(), &g).await?;
     session.run().target(g.initializer()).await?;
     let mut took = Duration::ZERO;
     for _ in 0..2 {
-        let began = host.clock.now();
+        let began = server.clock().now();
         sums.iter().fold(session.run(), |run, sum| run.target(sum.target())).await?;
-        took = host.clock.now().since(began);
+        took = server.clock().now().since(began);
     }
     Ok(took)
 }
@@ -255,7 +256,7 @@ fn seconds(way: &AllReduce, cards: usize, network: &str) -> (f64, u64) {
     let text =
         format!("[cluster]\nworker = {tasks}\n{NETWORK}{network}[[run]]\nmode = \"async\"\n");
     let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
-    let program = |host: Host| sums_twice(host, way.clone(), cards);
+    let program = |server: Rc<Server>| sums_twice(server, way.clone(), cards);
     let outcome = simulation::run(&trial.cluster, program);
     let took = outcome.result.unwrap()[&TaskName::new("worker", 0)];
     let card = |task: &TaskName| task.index() > 0;

@@ -1,11 +1,12 @@
 //! Conditions and loops of which a part is on another task: the same numbers as on one, in both
 //! worlds, and what becomes of them when a step fails.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
-use trainyard::runtime::{Host, ServerTarget};
+use trainyard::runtime::ServerTarget;
 use trainyard::simulation::{self, Cluster, Fault, FaultKind, Trigger};
 
 use crate::quic::over_quic::{quic_cluster, stop};
@@ -86,14 +87,14 @@ fn simulated() -> Cluster {
 }
 
 /// Simulates `program` on the worker.
-fn simulate<T, F>(cluster: &Cluster, program: impl Fn(Host) -> F + Sync) -> Result<T>
+fn simulate<T, F>(cluster: &Cluster, program: impl Fn(Rc<Server>) -> F + Sync) -> Result<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<T>> + 'static,
 {
-    let program = |host: Host| {
-        let is_worker = host.server.task().job() == "worker";
-        let program = is_worker.then(|| program(host));
+    let program = |server: Rc<Server>| {
+        let is_worker = server.task().job() == "worker";
+        let program = is_worker.then(|| program(server));
         async move {
             Ok(match program {
                 Some(program) => Some(program.await?),
@@ -108,10 +109,7 @@ where
 #[test]
 fn a_loop_cut_over_two_tasks_gives_the_same_bits_as_on_one_in_both_worlds() {
     let simulated = |device| {
-        simulate(
-            &simulated(),
-            move |host| async move { values(&host.server.target(), device).await },
-        )
+        simulate(&simulated(), move |server| async move { values(&server.target(), device).await })
     };
     let expected = simulated(HERE).unwrap();
     assert_eq!(simulated(PS).unwrap(), expected);
@@ -141,14 +139,14 @@ fn counting(g: &Graph, x: &Output, n: Option<i32>) -> Result<Output, GraphError>
 #[test]
 fn an_iteration_takes_a_round_trip_to_the_task_that_has_a_part_of_it() {
     let time = |n: i32| {
-        simulate(&simulated(), move |host: Host| async move {
+        simulate(&simulated(), move |server: Rc<Server>| async move {
             let g = Graph::new();
             let y = counting(&g, &g.constant(0.5f32), Some(n))?;
-            let session = Session::new(&host.server.target(), &g).await?;
+            let session = Session::new(&server.target(), &g).await?;
             session.run().fetch(&y).await?;
-            let began = host.clock.now();
+            let began = server.clock().now();
             assert_eq!(session.run().fetch(&y).await?.scalar::<f32>(0)?, 0.5 + n as f32);
-            Ok(host.clock.now().since(began))
+            Ok(server.clock().now().since(began))
         })
         .unwrap()
     };
@@ -184,13 +182,13 @@ fn a_loop_fails_with_the_name_of_the_task_that_is_lost() {
     let crash = FaultKind::Crash { task, restart_after: None };
     let trigger = Trigger::Time(trainyard::units::Time(50_000_000));
     cluster.faults.list.push(Fault { at: trigger, kind: crash });
-    let lost = simulation::run(&cluster, |host: Host| async move {
-        if host.server.task().job() == "ps" {
+    let lost = simulation::run(&cluster, |server: Rc<Server>| async move {
+        if server.task().job() == "ps" {
             return std::future::pending().await;
         }
         let g = Graph::new();
         let long = counting(&g, &g.constant(0f32), Some(1000))?;
-        let session = Session::new(&host.server.target(), &g).await?;
+        let session = Session::new(&server.target(), &g).await?;
         session.run().fetch(&long).await?;
         Ok(())
     });

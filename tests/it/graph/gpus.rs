@@ -1,12 +1,12 @@
 //! GPUs: of a simulation's tasks, with memories and links of their own; asked for by name, and
 //! refused or replaced where there are none.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
 use trainyard::report::Report;
-use trainyard::runtime::Host;
 use trainyard::simulation;
 use trainyard::training::{Session, train};
 
@@ -30,7 +30,7 @@ const TWO_GPUS: &str = r#"
 "#;
 
 /// Simulates `program` on the only task of the cluster of `text`.
-fn simulate<F>(text: &str, program: impl Fn(Host) -> F + Sync) -> Result<F::Output>
+fn simulate<F>(text: &str, program: impl Fn(Rc<Server>) -> F + Sync) -> Result<F::Output>
 where
     F: Future<Output = Result<Duration>> + 'static,
 {
@@ -41,21 +41,21 @@ where
 
 /// The virtual time of a step that squares a matrix of 100 rows on each of `devices`, fed to the
 /// first and fetched from the last.
-async fn squares(host: Host, devices: &[&str]) -> Result<Duration> {
+async fn squares(server: Rc<Server>, devices: &[&str]) -> Result<Duration> {
     let g = Graph::new();
     let x = g.placeholder("x", DType::F32, [Some(100), Some(100)])?;
     let mut y = x.clone();
     for device in devices {
         y = g.with_device(device, |_| y.matmul(&y))?;
     }
-    let session = Session::new(&host.server.target(), &g).await?;
+    let session = Session::new(&server.target(), &g).await?;
     let value = matrix(100, 100, &[0.01; 10_000]);
     let mut took = Duration::ZERO;
     for _ in 0..2 {
-        let began = host.clock.now();
+        let began = server.clock().now();
         let fetched = session.run().feed(&x, value.clone()).fetch(&y).await?;
         assert!((fetched.get(0).unwrap().values::<f32>()?[0] - 0.01).abs() < 1e-6);
-        took = host.clock.now().since(began);
+        took = server.clock().now().since(began);
     }
     Ok(took)
 }
@@ -68,7 +68,7 @@ const COPY: Duration = Duration::from_micros(1040);
 #[test]
 fn what_goes_between_a_gpu_and_its_host_is_copied_over_their_link() {
     let time = |devices: &'static [&str]| {
-        simulate(TWO_GPUS, |host| squares(host, devices)).unwrap().unwrap()
+        simulate(TWO_GPUS, |server| squares(server, devices)).unwrap().unwrap()
     };
     assert_eq!(time(&["/cpu:0"]), PRODUCT, "what stays in the host's memory is not copied");
     assert_eq!(time(&["/gpu:0"]), PRODUCT + 2 * COPY, "the feed comes in, the fetch goes out");
@@ -81,25 +81,25 @@ fn what_goes_between_a_gpu_and_its_host_is_copied_over_their_link() {
 fn gpus_with_a_link_among_themselves_leave_the_host_out() {
     let peers = "peers = { latency = \"0us\", bandwidth = \"40GB/s\" }\n[[run]]";
     let text = TWO_GPUS.replace("[[run]]", peers);
-    let took = simulate(&text, |host| squares(host, &["/gpu:1", "/gpu:0"])).unwrap().unwrap();
+    let took = simulate(&text, |server| squares(server, &["/gpu:1", "/gpu:0"])).unwrap().unwrap();
     assert_eq!(took, 2 * PRODUCT + 2 * COPY + Duration::from_micros(1));
 }
 
 #[test]
 fn the_gpus_of_a_task_compute_at_the_same_time() {
-    async fn both(host: Host) -> Result<Duration> {
+    async fn both(server: Rc<Server>) -> Result<Duration> {
         let g = Graph::new();
         let square = |g: &Graph| {
             let x = g.constant(matrix(100, 100, &[0.01; 10_000]));
             Ok(x.matmul(&x)?.mean())
         };
         let [one, other] = ["/gpu:0", "/gpu:1"].map(|device| g.with_device(device, square));
-        let session = Session::new(&host.server.target(), &g).await?;
+        let session = Session::new(&server.target(), &g).await?;
         let (one, other) = (one?, other?);
         session.run().fetch(&one).fetch(&other).await?;
-        let began = host.clock.now();
+        let began = server.clock().now();
         session.run().fetch(&one).fetch(&other).await?;
-        Ok(host.clock.now().since(began))
+        Ok(server.clock().now().since(began))
     }
     let took = simulate(TWO_GPUS, both).unwrap().unwrap();
     assert!(took < 2 * PRODUCT && took > PRODUCT, "{took:?}");
@@ -107,7 +107,7 @@ fn the_gpus_of_a_task_compute_at_the_same_time() {
 
 #[test]
 fn too_large_a_value_or_variable_for_a_gpu_is_told_with_its_operation_and_what_there_is() {
-    async fn large(host: Host, of_a_variable: bool) -> Result<Duration> {
+    async fn large(server: Rc<Server>, of_a_variable: bool) -> Result<Duration> {
         let g = Graph::new();
         let built = g.with_device("/gpu:1", |g| {
             let wide = g.zeros([300, 600]);
@@ -116,31 +116,31 @@ fn too_large_a_value_or_variable_for_a_gpu_is_told_with_its_operation_and_what_t
                 false => wide.matmul(&g.zeros([600, 300]))?.mean(),
             })
         })?;
-        let session = Session::new(&host.server.target(), &g).await?;
+        let session = Session::new(&server.target(), &g).await?;
         session.run().fetch(&built).await.map(|_| Duration::ZERO)
     }
     let gpu = "/job:worker/replica:0/task:0/device:GPU:1";
     // Two inputs of 720 kB: the second has no room in 1 MB.
-    let value = simulate(TWO_GPUS, |host| large(host, false)).unwrap();
+    let value = simulate(TWO_GPUS, |server| large(server, false)).unwrap();
     assert_error(value, Code::ResourceExhausted, &["`Fill_1`", gpu, "720kB", "280kB left of 1MB"]);
-    let variable = simulate(TWO_GPUS, |host| large(host, true)).unwrap();
+    let variable = simulate(TWO_GPUS, |server| large(server, true)).unwrap();
     assert_error(variable, Code::ResourceExhausted, &["`weights`", gpu, "1.44MB", "1MB left"]);
 }
 
 #[test]
 fn an_isolated_session_whose_plan_was_never_ready_leaves_nothing_behind() {
-    async fn two_sessions(host: Host) -> Result<Duration> {
+    async fn two_sessions(server: Rc<Server>) -> Result<Duration> {
         let g = Graph::new();
         let variable = |device: &str, name: &str, rows| {
             g.with_device(device, |g| g.variable(name, &g.zeros([rows, 600])))
         };
         let (fits, too_large) = (variable("/gpu:0", "a", 400)?, variable("/gpu:1", "b", 600)?);
         let isolated = || SessionOptions { isolate_session_state: true, ..Default::default() };
-        let first = Session::with_options(&host.server.target(), &g, isolated()).await?;
+        let first = Session::with_options(&server.target(), &g, isolated()).await?;
         let refused = first.run().fetch(&fits.read()).fetch(&too_large.read()).await;
         assert_error(refused, Code::ResourceExhausted, &["`b`"]);
         first.close();
-        let second = Session::with_options(&host.server.target(), &g, isolated()).await?;
+        let second = Session::with_options(&server.target(), &g, isolated()).await?;
         let empty = second.run().fetch(&fits.read()).await;
         assert_error(empty, Code::FailedPrecondition, &["uninitialized value `a`"]);
         Ok(Duration::ZERO)
@@ -150,14 +150,14 @@ fn an_isolated_session_whose_plan_was_never_ready_leaves_nothing_behind() {
 
 #[test]
 fn a_variable_that_was_reset_and_declared_anew_takes_its_memory_once() {
-    async fn two_shapes(host: Host) -> Result<Duration> {
+    async fn two_shapes(server: Rc<Server>) -> Result<Duration> {
         for shape in [[400, 600], [600, 400]] {
             let g = Graph::new();
             let v = g.with_device("/gpu:0", |g| g.variable("v", &g.zeros(shape)))?;
-            let session = Session::new(&host.server.target(), &g).await?;
+            let session = Session::new(&server.target(), &g).await?;
             let empty = session.run().fetch(&v.read()).await;
             assert_error(empty, Code::FailedPrecondition, &["uninitialized value `v`"]);
-            Session::reset(&host.server.target(), &[]).await?;
+            Session::reset(&server.target(), &[]).await?;
         }
         Ok(Duration::ZERO)
     }
@@ -166,7 +166,7 @@ fn a_variable_that_was_reset_and_declared_anew_takes_its_memory_once() {
 
 #[test]
 fn memory_is_given_back_at_a_values_last_use_and_after_each_step() {
-    async fn chain(host: Host) -> Result<Duration> {
+    async fn chain(server: Rc<Server>) -> Result<Duration> {
         let g = Graph::new();
         let y = g.with_device("/gpu:0", |g| {
             let mut y = g.zeros([300, 300]);
@@ -175,7 +175,7 @@ fn memory_is_given_back_at_a_values_last_use_and_after_each_step() {
             }
             Ok(y.mean())
         })?;
-        let session = Session::new(&host.server.target(), &g).await?;
+        let session = Session::new(&server.target(), &g).await?;
         for _ in 0..5 {
             session.run().fetch(&y).await?;
         }

@@ -2,11 +2,12 @@
 //! update, in numbers.
 
 use std::process::Command;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use trainyard::prelude::*;
-use trainyard::simulation::{Host, Law};
+use trainyard::simulation::Law;
 use trainyard::sync::Mode;
 use trainyard::units::Time;
 
@@ -44,7 +45,7 @@ type Seen = Arc<Mutex<(i64, Vec<f32>)>>;
 
 /// Descends on half the square of a variable of two rows, or of its row 1 alone. The first worker
 /// takes three steps while the second takes one.
-async fn descend(host: Host, task: Task, by_rows: bool, seen: Seen) -> Result<()> {
+async fn descend(server: Rc<Server>, task: Task, by_rows: bool, seen: Seen) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;
     }
@@ -58,13 +59,13 @@ async fn descend(host: Host, task: Task, by_rows: bool, seen: Seen) -> Result<()
     let train = task.minimize(GradientDescent::new(RATE), &loss)?;
     let mut session = MonitoredSession::builder(&task, g.clone()).open().await?;
     let all_begin = Time::ZERO.after(Duration::from_secs(60));
-    host.clock.sleep_until(all_begin).await;
+    server.clock().sleep_until(all_begin).await;
     let steps = if task.index() == 0 { 3 } else { 1 };
     for _ in 0..steps {
         let told = session.run().target(&train).fetch(&train.staleness()).await?;
         seen.lock().unwrap().0 = told.scalar(0)?;
     }
-    host.clock.sleep_until(all_begin.after(Duration::from_secs(1))).await;
+    server.clock().sleep_until(all_begin.after(Duration::from_secs(1))).await;
     if task.index() == 0 {
         let own = Session::new(&task.target(), &g).await?;
         let value = own.run().fetch(&v.read_again()).await?;
@@ -78,7 +79,8 @@ async fn descend(host: Host, task: Task, by_rows: bool, seen: Seen) -> Result<()
 fn after_a_late_gradient(mode: Mode, by_rows: bool) -> f32 {
     let training = Simulated::new(1, 2, mode).step_time(Law::Constant { value: 0.01 }).slow(1, 3.5);
     let seen = Seen::default();
-    let trained = training.run_hosted(|host, task| descend(host, task, by_rows, Arc::clone(&seen)));
+    let trained =
+        training.run_on_servers(|server, task| descend(server, task, by_rows, Arc::clone(&seen)));
     assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
     let (staleness, values) = seen.lock().unwrap().clone();
     assert_eq!(staleness, 3, "{mode}: three updates came between");

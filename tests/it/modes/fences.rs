@@ -1,12 +1,13 @@
 //! A worker's fence: while it is up the variables of all parameter servers hold the same whole
 //! steps.
 
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
-use trainyard::simulation::{FaultKind, Host, Law, Trigger};
+use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
 use trainyard::units::Time;
 
@@ -65,7 +66,11 @@ impl Counting {
 
 /// Trains; the first worker reads all variables twice behind a fence after each of its steps, some
 /// time apart.
-async fn train_with_fences(host: Host, task: Task, seen: Arc<Mutex<Vec<Vec<u64>>>>) -> Result<()> {
+async fn train_with_fences(
+    server: Rc<Server>,
+    task: Task,
+    seen: Arc<Mutex<Vec<Vec<u64>>>>,
+) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;
     }
@@ -81,7 +86,10 @@ async fn train_with_fences(host: Host, task: Task, seen: Arc<Mutex<Vec<Vec<u64>>
             let own = Session::new(&task.target(), &counting.g).await?;
             own.run().target(&fence).await?;
             let first = counting.read(&own).await?;
-            host.clock.sleep_until(host.clock.now().after(Duration::from_millis(200))).await;
+            server
+                .clock()
+                .sleep_until(server.clock().now().after(Duration::from_millis(200)))
+                .await;
             let second = counting.read(&own).await?;
             seen.lock().unwrap().extend([first, second]);
             own.run().target(&lift).await?;
@@ -93,7 +101,7 @@ async fn train_with_fences(host: Host, task: Task, seen: Arc<Mutex<Vec<Vec<u64>>
 fn run(training: &Simulated) -> (Trained, Vec<Vec<u64>>) {
     let seen = Arc::default();
     let trained =
-        training.run_hosted(|host, task| train_with_fences(host, task, Arc::clone(&seen)));
+        training.run_on_servers(|server, task| train_with_fences(server, task, Arc::clone(&seen)));
     let seen = seen.lock().unwrap().clone();
     (trained, seen)
 }
@@ -130,7 +138,7 @@ fn a_fence_waits_no_longer_for_a_worker_that_dies_and_is_lifted_where_its_owner_
 
 #[test]
 fn a_fence_that_can_not_go_up_says_whom_it_waits_for_and_a_lift_that_finds_none_fails() {
-    let trained = training(Mode::Async).run_hosted(|host, task| async move {
+    let trained = training(Mode::Async).run_on_servers(|server, task| async move {
         if task.job() == "ps" {
             return task.join().await;
         }
@@ -139,7 +147,7 @@ fn a_fence_that_can_not_go_up_says_whom_it_waits_for_and_a_lift_that_finds_none_
         let mut session = MonitoredSession::builder(&task, counting.g.clone()).open().await?;
         session.run().target(&counting.train).await?;
         if task.index() == 0 {
-            host.clock.sleep_until(host.clock.now().after(Duration::from_secs(1))).await;
+            server.clock().sleep_until(server.clock().now().after(Duration::from_secs(1))).await;
             let options = SessionOptions {
                 operation_timeout: Some(Duration::from_secs(1)),
                 ..Default::default()
@@ -154,7 +162,7 @@ fn a_fence_that_can_not_go_up_says_whom_it_waits_for_and_a_lift_that_finds_none_
             let waiting = own.run().target(&counting.g.fence(replica)?).await;
             assert_error(waiting, Code::DeadlineExceeded, &["ps:0"]);
         }
-        host.clock.sleep_until(host.clock.now().after(Duration::from_secs(5))).await;
+        server.clock().sleep_until(server.clock().now().after(Duration::from_secs(5))).await;
         session.close().await
     });
     assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);

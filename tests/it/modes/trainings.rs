@@ -84,15 +84,15 @@ async fn train_to(task: &Task, last: u64) -> Result<()> {
 /// between them.
 fn trainings(mode: Mode, ends: [u64; 3], pause: Duration) -> Trained {
     let training = Simulated::new(2, 3, mode).step_time(Law::Exponential { mean: 0.1 });
-    let trained = training.run_hosted(|host, task| async move {
+    let trained = training.run_on_servers(|server, task| async move {
         if task.job() == "ps" {
             let end = Time::ZERO.after(Duration::from_secs(1_000_000));
-            host.clock.sleep_until(end).await;
+            server.clock().sleep_until(end).await;
             return Ok(());
         }
         for last in ends {
             train_to(&task, last).await?;
-            let clock = Rc::clone(&host.clock);
+            let clock = Rc::clone(server.clock());
             clock.sleep_until(clock.now().after(pause)).await;
         }
         Ok(())

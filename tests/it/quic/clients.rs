@@ -238,14 +238,14 @@ fn who_asks_with_a_clients_certificate_ends_none_of_its_sessions() {
 fn a_client_trains_a_model_with_a_layer_on_each_task_to_the_same_bits_in_both_worlds() {
     let simulated = Arc::new(Mutex::new(Vec::new()));
     let training = Simulated::new(2, 1, Mode::Async);
-    let outcome = training.run_hosted(|host, _| {
+    let outcome = training.run_on_servers(|server, _| {
         let simulated = Arc::clone(&simulated);
         async move {
-            if host.server.task().job() == "ps" {
-                host.clock.sleep_until(Time::ZERO.after(Duration::from_secs(9))).await;
+            if server.task().job() == "ps" {
+                server.clock().sleep_until(Time::ZERO.after(Duration::from_secs(9))).await;
                 return Ok(());
             }
-            let target = host.server.target_of(&TaskName::new("ps", 0))?;
+            let target = server.target_of(&TaskName::new("ps", 0))?;
             *simulated.lock().unwrap() = model_parallel::train(&target, 20).await?;
             Ok(())
         }
@@ -354,11 +354,11 @@ fn assert_refused((error, operation): &(Error, String)) {
 #[test]
 fn a_graph_that_asks_for_more_memory_than_there_is_fails_in_both_worlds_and_harms_no_server() {
     let simulated = Arc::new(Mutex::new(None));
-    let outcome = Simulated::new(1, 1, Mode::Async).run_hosted(|host, _| {
+    let outcome = Simulated::new(1, 1, Mode::Async).run_on_servers(|server, _| {
         let simulated = Arc::clone(&simulated);
         async move {
-            if host.server.task().job() == "worker" {
-                *simulated.lock().unwrap() = Some(ask_for_too_much(&host.server.target()).await?);
+            if server.task().job() == "worker" {
+                *simulated.lock().unwrap() = Some(ask_for_too_much(&server.target()).await?);
             }
             Ok(())
         }

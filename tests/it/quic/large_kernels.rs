@@ -270,14 +270,14 @@ fn assert_overlap_in_simulation(
     step: impl AsyncFn(&Server, &dyn Clock) -> Result<Time> + Copy + Sync + 'static,
 ) {
     let seen = Seen::default();
-    let trained = Simulated::new(1, 1, Mode::Async).run_hosted(|host, task| {
+    let trained = Simulated::new(1, 1, Mode::Async).run_on_servers(|server, task| {
         let seen = seen.clone();
         async move {
-            let clock = Rc::clone(&host.clock);
+            let clock = Rc::clone(server.clock());
             if task.job() == "ps" {
-                seen.add(("arrived", watch(&host.server, &*clock).await?));
+                seen.add(("arrived", watch(&server, &*clock).await?));
             } else {
-                seen.add(("ended", step(&host.server, &*clock).await?));
+                seen.add(("ended", step(&server, &*clock).await?));
             }
             Ok(())
         }

@@ -3,6 +3,8 @@
 #[path = "../../../sims/own_operation.rs"]
 mod program;
 
+use std::rc::Rc;
+
 use trainyard::cluster::{ClusterSpec, RunConfig};
 use trainyard::deployment::{self, Member, Seat, StopRequest};
 use trainyard::experiment::Experiment;
@@ -11,7 +13,6 @@ use trainyard::graph::{
     TensorType, UpdateRule,
 };
 use trainyard::prelude::*;
-use trainyard::runtime::Host;
 use trainyard::sync::Mode;
 use trainyard::transport::RunId;
 
@@ -120,10 +121,10 @@ impl OpDef for Confused {
 }
 
 /// Runs a step that makes an actor of its own task panic, and then waits for ever.
-async fn panicking(host: Host) -> Result<()> {
+async fn panicking(server: Rc<Server>) -> Result<()> {
     let g = Graph::new();
     let confused = g.zeros([3]).apply(Confused, &[])?;
-    let session = Session::new(&host.server.target(), &g).await?;
+    let session = Session::new(&server.target(), &g).await?;
     session.run().fetch(&confused).await?;
     std::future::pending().await
 }
@@ -135,7 +136,7 @@ fn an_actor_that_panics_ends_its_task_with_the_text_in_both_worlds() {
     let spec = ClusterSpec::simulated([("worker", 1)]).unwrap();
     let seat = Seat::new(&config.unwrap(), spec, None, RunId::new("panics")).unwrap();
     let deployed = deployment::run(Member::new(seat), StopRequest::never(), panicking).unwrap();
-    let simulated = Simulated::new(0, 1, Mode::Async).run_hosted(|host, _| panicking(host));
+    let simulated = Simulated::new(0, 1, Mode::Async).run_on_servers(|server, _| panicking(server));
     let says = ["a kernel panicked: the kernel is confused", "worker:0"];
     for result in [deployed.result.map(drop), simulated.outcome.result.map(drop)] {
         assert_error(result, Code::Internal, &says);

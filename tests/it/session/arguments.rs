@@ -247,14 +247,14 @@ fn a_checkpoint_is_saved_as_often_as_the_session_is_told() {
 #[test]
 fn a_checkpoint_is_saved_at_the_first_step_after_so_many_seconds() {
     let store = Memory::default();
-    alone(|host, task| {
+    alone(|server, task| {
         let checkpointing = every_steps(&store, 100);
         async move {
             let model = Counting::new(&task)?;
             let builder = model.builder(&task).checkpointing(checkpointing);
             let mut session = builder.save_checkpoint_secs(2).open().await?;
             for time in [0.0, 0.5, 2.5, 2.6, 2.7, 10.0, 10.1] {
-                at(&host, time).await;
+                at(&server, time).await;
                 model.step(&mut session).await?;
             }
             session.close().await

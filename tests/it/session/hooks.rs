@@ -55,7 +55,7 @@ impl CheckpointSaverListener for Listening {
 /// checkpoints was told.
 fn saving(checkpointing: &Checkpointing, times: &[f64]) -> Vec<(&'static str, u64)> {
     let calls = Seen::default();
-    alone(|host, task| {
+    alone(|server, task| {
         let saver = CheckpointSaver::new(checkpointing);
         let saver = saver.listener(Listening { calls: calls.clone(), stops_at: None });
         let times = times.to_vec();
@@ -63,7 +63,7 @@ fn saving(checkpointing: &Checkpointing, times: &[f64]) -> Vec<(&'static str, u6
             let model = Counting::new(&task)?;
             let mut session = model.builder(&task).hook(saver).open().await?;
             for time in times {
-                at(&host, time).await;
+                at(&server, time).await;
                 model.step(&mut session).await?;
             }
             session.close().await
@@ -97,16 +97,16 @@ fn a_saver_of_steps_saves_at_the_beginning_every_so_many_and_at_the_end_what_is_
 fn the_last_checkpoint_has_the_steps_that_others_have_taken_after_the_chiefs_last() {
     for consistency in [Consistency::Fuzzy, Consistency::Consistent] {
         let store = Memory::default();
-        workers(2, |host, task| {
+        workers(2, |server, task| {
             let checkpointing = Checkpointing { consistency, ..every_steps(&store, 1) };
             async move {
                 let model = Counting::new(&task)?;
                 let builder = model.builder(&task).checkpointing(checkpointing);
                 let mut session = builder.open().await?;
                 let (from, steps) = if task.is_chief() { (1.0, 2) } else { (2.0, 3) };
-                at(&host, from).await;
+                at(&server, from).await;
                 model.steps(&mut session, steps).await?;
-                at(&host, 3.0).await;
+                at(&server, 3.0).await;
                 session.close().await
             }
         });
@@ -271,7 +271,7 @@ fn a_summary_that_can_not_be_written_names_its_file_and_two_writers_have_two_fil
 #[test]
 fn a_step_counter_writes_the_steps_a_second_every_so_many_steps_after_the_first() {
     let folder = folder("a_step_counter");
-    alone(|host, task| {
+    alone(|server, task| {
         let folder = folder.clone();
         async move {
             let model = Counting::new(&task)?;
@@ -279,7 +279,7 @@ fn a_step_counter_writes_the_steps_a_second_every_so_many_steps_after_the_first(
             let counter = StepCounter::new(SecondOrStepTimer::every_steps(10)).writer(&writer);
             let mut session = model.builder(&task).hook(counter).open().await?;
             for step in 0..30 {
-                at(&host, f64::from(step) / 4.0).await;
+                at(&server, f64::from(step) / 4.0).await;
                 model.step(&mut session).await?;
             }
             session.close().await
@@ -298,14 +298,14 @@ fn a_step_counter_writes_the_steps_a_second_every_so_many_steps_after_the_first(
 /// it told.
 fn lines(times: &[f64], hook: impl Fn(&Counting) -> LoggingTensor + Sync) -> Vec<String> {
     let told = Seen::default();
-    alone(|host, task| {
+    alone(|server, task| {
         let model = Counting::new(&task).unwrap();
         let (told, times) = (told.clone(), times.to_vec());
         let hook = hook(&model).sink(move |line| told.add(line.to_owned()));
         async move {
             let mut session = model.builder(&task).hook(hook).open().await?;
             for time in times {
-                at(&host, time).await;
+                at(&server, time).await;
                 session.run().fetch(&model.v.read()).await?;
                 model.step(&mut session).await?;
             }
@@ -387,7 +387,7 @@ fn a_loss_that_is_no_number_ends_a_training_and_an_infinite_one_does_not() {
 #[test]
 fn a_waiter_lets_a_worker_begin_once_the_training_is_at_its_step() {
     let opened = Seen::default();
-    workers(2, |host, task| {
+    workers(2, |server, task| {
         let opened = opened.clone();
         async move {
             let model = Counting::new(&task)?;
@@ -400,9 +400,9 @@ fn a_waiter_lets_a_worker_begin_once_the_training_is_at_its_step() {
             };
             let mut session = builder.open().await?;
             if task.is_chief() {
-                at(&host, 0.4).await;
+                at(&server, 0.4).await;
                 session.run().target(&to_500).await?;
-                at(&host, 0.9).await;
+                at(&server, 0.9).await;
                 session.run().target(&to_1100).await?;
             } else {
                 opened.add(seconds(&task));
@@ -417,13 +417,13 @@ fn a_waiter_lets_a_worker_begin_once_the_training_is_at_its_step() {
 /// TensorFlow's waits for ever where the training ends below its step.
 #[test]
 fn a_waiter_ends_its_wait_when_the_training_is_over_and_has_none_for_step_0() {
-    workers(2, |host, task| async move {
+    workers(2, |server, task| async move {
         let model = Counting::new(&task)?;
         let step = if task.is_chief() { 0 } else { 1000 };
         let session = model.builder(&task).hook(GlobalStepWaiter::new(step)).open().await?;
         if task.is_chief() {
             assert!(seconds(&task) < 0.01);
-            at(&host, 0.9).await;
+            at(&server, 0.9).await;
             task.finish_training();
         } else {
             assert!(session.should_stop() && (1.0..1.01).contains(&seconds(&task)));
@@ -435,11 +435,11 @@ fn a_waiter_ends_its_wait_when_the_training_is_over_and_has_none_for_step_0() {
 /// TensorFlow's waits for ever, and says so each half of a second.
 #[test]
 fn a_waiter_gives_up_when_nobody_trains_and_names_the_chief() {
-    let trained = Simulated::new(0, 2, Mode::Async).run_hosted(|host, task| async move {
+    let trained = Simulated::new(0, 2, Mode::Async).run_on_servers(|server, task| async move {
         let model = Counting::new(&task)?;
         let step = if task.is_chief() { 0 } else { 1000 };
         let session = model.builder(&task).hook(GlobalStepWaiter::new(step)).open().await?;
-        at(&host, 3600.0).await;
+        at(&server, 3600.0).await;
         session.close().await
     });
     assert!((300.0..302.0).contains(&trained.outcome.ended.as_secs_f64()));
@@ -465,14 +465,14 @@ impl Hook for Tracing {
 /// recorded.
 fn profiled(test: &str, timer: SecondOrStepTimer, times: &[f64]) -> (Vec<String>, Vec<usize>) {
     let (folder, levels) = (folder(test), Seen::default());
-    alone(|host, task| {
+    alone(|server, task| {
         let (folder, levels, times) = (folder.clone(), levels.clone(), times.to_vec());
         async move {
             let model = Counting::new(&task)?;
             let hook = Profiler::new(folder, timer);
             let mut session = model.builder(&task).hook(hook).hook(Tracing(levels)).open().await?;
             for time in times {
-                at(&host, time).await;
+                at(&server, time).await;
                 model.step(&mut session).await?;
             }
             session.close().await

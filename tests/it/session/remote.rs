@@ -6,7 +6,7 @@ use std::time::Duration;
 use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
 use trainyard::runtime::{Patience, ServerTarget};
-use trainyard::simulation::{FaultKind, Host, Trigger};
+use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
 use trainyard::units::Time;
 
@@ -232,7 +232,7 @@ fn second(at: f64) -> Time {
 /// second 1 on, every 20 seconds.
 fn simulated<F>(
     faults: impl IntoIterator<Item = FaultKind>,
-    client: impl Fn(Host) -> F + Sync,
+    client: impl Fn(Rc<Server>) -> F + Sync,
 ) -> Trained
 where
     F: Future<Output = Result<()>> + 'static,
@@ -241,9 +241,9 @@ where
     for (index, fault) in faults.into_iter().enumerate() {
         training = training.fault(Trigger::Time(second(1.0 + 20.0 * index as f64)), fault);
     }
-    let trained = training.run_hosted(|host, task| {
-        let (is_ps, clock) = (task.job() == "ps", Rc::clone(&host.clock));
-        let running = client(host);
+    let trained = training.run_on_servers(|server, task| {
+        let (is_ps, clock) = (task.job() == "ps", Rc::clone(server.clock()));
+        let running = client(server);
         async move {
             if is_ps {
                 clock.sleep_until(second(220.0)).await;
@@ -278,16 +278,16 @@ fn gated(g: &Graph) -> Result<Gated> {
 #[test]
 fn in_a_simulation_a_client_has_a_session_on_another_task_and_it_repeats() {
     let run = || {
-        simulated(None, |host| async move {
+        simulated(None, |server| async move {
             let g = Graph::new();
             let (v, add) = counter(&g, "/job:ps/task:1")?;
-            let session = Session::new(&host.server.target_of(&ps(0))?, &g).await?;
+            let session = Session::new(&server.target_of(&ps(0))?, &g).await?;
             session.run().target(g.initializer()).await?;
             for _ in 0..5 {
                 session.run().target(&add).await?;
             }
             assert_eq!(session.run().fetch(&v.read()).await?.scalar::<f32>(0)?, 5.0);
-            assert!(host.clock.now() > Time::ZERO, "messages take time");
+            assert!(server.clock().now() > Time::ZERO, "messages take time");
             Ok(())
         })
         .outcome
@@ -304,21 +304,21 @@ fn cut_off(seconds: u64) -> FaultKind {
 
 #[test]
 fn a_step_under_way_is_answered_after_a_lost_connection_and_carried_out_once() {
-    simulated(Some(cut_off(10)), |host| async move {
+    simulated(Some(cut_off(10)), |server| async move {
         let g = Graph::new();
         let Gated { v, init, add, open } = gated(&g)?;
-        let target = host.server.target_of(&ps(0))?;
+        let target = server.target_of(&ps(0))?;
         let session = Session::new(&target, &g).await?;
         session.run().target(&init).await?;
-        let own = Session::new(&host.server.target(), &g).await?;
+        let own = Session::new(&server.target(), &g).await?;
         let opening = async {
-            host.clock.sleep_until(second(2.0)).await;
+            server.clock().sleep_until(second(2.0)).await;
             own.run().target(&open).await.map(drop)
         };
         let (added, opened) = both(session.run().target(&add), opening).await;
         opened?;
         added?;
-        assert!(host.clock.now() > second(10.0), "the connection was lost meanwhile");
+        assert!(server.clock().now() > second(10.0), "the connection was lost meanwhile");
         assert_eq!(session.run().fetch(&v.read()).await?.scalar::<f32>(0)?, 1.0);
         Ok(())
     });
@@ -326,10 +326,10 @@ fn a_step_under_way_is_answered_after_a_lost_connection_and_carried_out_once() {
 
 #[test]
 fn a_step_that_no_connection_outlives_fails_and_the_session_goes_on() {
-    simulated((0..8).map(|_| cut_off(8)), |host| async move {
+    simulated((0..8).map(|_| cut_off(8)), |server| async move {
         let g = Graph::new();
         let Gated { v, init, add, .. } = gated(&g)?;
-        let session = Session::new(&host.server.target_of(&ps(0))?, &g).await?;
+        let session = Session::new(&server.target_of(&ps(0))?, &g).await?;
         session.run().target(&init).await?;
         let lost = session.run().target(&add).await.map(drop);
         let says = ["connection to ps:0 was lost 8 times", "not known whether"];
@@ -341,15 +341,15 @@ fn a_step_that_no_connection_outlives_fails_and_the_session_goes_on() {
 
 #[test]
 fn a_client_that_is_away_for_too_long_has_no_session_any_more() {
-    simulated(Some(cut_off(90)), |host| async move {
+    simulated(Some(cut_off(90)), |server| async move {
         let g = Graph::new();
         let Gated { v, init, add, .. } = gated(&g)?;
-        let target = host.server.target_of(&ps(0))?;
+        let target = server.target_of(&ps(0))?;
         let session = Session::new(&target, &g).await?;
         session.run().target(&init).await?;
         let lost = session.run().target(&add).await.map(drop);
         assert_error(lost, Code::Unavailable, &["no connection to ps:0", "not known whether"]);
-        host.clock.sleep_until(second(100.0)).await;
+        server.clock().sleep_until(second(100.0)).await;
         let session = Session::new(&target, &g).await?;
         assert_eq!(session.run().fetch(&v.read()).await?.scalar::<f32>(0)?, 0.0);
         Ok(())
@@ -359,16 +359,16 @@ fn a_client_that_is_away_for_too_long_has_no_session_any_more() {
 #[test]
 fn a_client_gives_up_a_server_that_has_died_for_good_and_says_so() {
     let crash = FaultKind::Crash { task: ps(0), restart_after: None };
-    simulated(Some(crash), |host| async move {
+    simulated(Some(crash), |server| async move {
         let g = Graph::new();
         let Gated { init, add, .. } = gated(&g)?;
-        let target = host.server.target_of(&ps(0))?;
+        let target = server.target_of(&ps(0))?;
         let session = Session::new(&target, &g).await?;
         session.run().target(&init).await?;
         session.run().target(&add).await.map(drop).unwrap_err();
         let refused = Session::new(&target, &g).await.map(drop);
         assert_error(refused, Code::Unavailable, &["no connection to ps:0"]);
-        assert!(host.clock.now() < second(150.0), "{}", host.clock.now());
+        assert!(server.clock().now() < second(150.0), "{}", server.clock().now());
         Ok(())
     });
 }
@@ -376,10 +376,10 @@ fn a_client_gives_up_a_server_that_has_died_for_good_and_says_so() {
 #[test]
 fn a_session_ends_with_the_life_of_its_server() {
     let crash = FaultKind::Crash { task: ps(0), restart_after: Some(Duration::from_secs(2)) };
-    simulated(Some(crash), |host| async move {
+    simulated(Some(crash), |server| async move {
         let g = Graph::new();
         let Gated { v, init, add, .. } = gated(&g)?;
-        let target = host.server.target_of(&ps(0))?;
+        let target = server.target_of(&ps(0))?;
         let session = Session::new(&target, &g).await?;
         session.run().target(&init).await?;
         let lost = session.run().target(&add).await.unwrap_err();

@@ -116,7 +116,7 @@ fn a_recorded_step_tells_when_each_operation_ran_and_on_which_device() {
 fn in_a_simulation_the_times_of_operations_are_those_of_the_model() {
     let recorded = Arc::new(Mutex::new(None));
     let training = Simulated::new(1, 1, Mode::Async).latency(Duration::from_millis(1));
-    let trained = training.run_hosted(|_, task| {
+    let trained = training.run_on_servers(|_, task| {
         let recorded = Arc::clone(&recorded);
         async move {
             if task.job() == "worker" {

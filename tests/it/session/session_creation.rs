@@ -153,11 +153,11 @@ fn a_model_that_its_init_does_not_make_ready_is_an_error_of_the_chief() {
 #[test]
 fn a_worker_whose_model_does_not_become_ready_in_time_says_what_it_waited_for() {
     for (for_own, says) in SAYS {
-        workers(2, |host, task| async move {
+        workers(2, |server, task| async move {
             let model = Counting::new(&task)?;
             if task.is_chief() {
                 let session = model.builder(&task).open().await?;
-                at(&host, 4.0).await;
+                at(&server, 4.0).await;
                 return session.close().await;
             }
             let builder = model.builder(&task).scaffold(never(&model, for_own));
@@ -176,11 +176,11 @@ fn a_worker_whose_model_does_not_become_ready_in_time_says_what_it_waited_for() 
 /// TensorFlow's worker looks every 30 seconds.
 #[test]
 fn a_worker_begins_soon_after_its_model_is_ready() {
-    workers(2, |host, task| async move {
+    workers(2, |server, task| async move {
         let model = Counting::new(&task)?;
         if task.is_chief() {
             let mut session = model.builder(&task).open().await?;
-            at(&host, 1.0).await;
+            at(&server, 1.0).await;
             model.step(&mut session).await?;
             return session.close().await;
         }

@@ -1,12 +1,12 @@
 //! A training of one worker in simulation, for the tests of the monitored session and of hooks.
 
 use std::future::Future;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use trainyard::checkpoint::Memory;
 use trainyard::prelude::*;
-use trainyard::simulation::Host;
 use trainyard::sync::Mode;
 use trainyard::training::{
     Builder, Checkpointing, Hook, HookContext, HookFuture, RunArgs, RunValues, SecondOrStepTimer,
@@ -15,7 +15,7 @@ use trainyard::training::{
 use crate::support::simulated::Simulated;
 
 /// Runs `program` as the only task of a cluster, which is its chief.
-pub(crate) fn alone<F>(program: impl Fn(Host, Task) -> F + Sync)
+pub(crate) fn alone<F>(program: impl Fn(Rc<Server>, Task) -> F + Sync)
 where
     F: Future<Output = Result<()>> + 'static,
 {
@@ -23,11 +23,11 @@ where
 }
 
 /// Runs `program` as each of the tasks of a cluster that has no parameter server.
-pub(crate) fn workers<F>(workers: u32, program: impl Fn(Host, Task) -> F + Sync)
+pub(crate) fn workers<F>(workers: u32, program: impl Fn(Rc<Server>, Task) -> F + Sync)
 where
     F: Future<Output = Result<()>> + 'static,
 {
-    let trained = Simulated::new(0, workers, Mode::Async).run_hosted(program);
+    let trained = Simulated::new(0, workers, Mode::Async).run_on_servers(program);
     trained.outcome.result.unwrap();
 }
 
@@ -94,9 +94,9 @@ pub(crate) fn seconds(task: &Task) -> f64 {
 }
 
 /// Waits until `seconds` after the beginning.
-pub(crate) async fn at(host: &Host, seconds: f64) {
+pub(crate) async fn at(server: &Server, seconds: f64) {
     let time = trainyard::units::Time::ZERO.after(Duration::from_secs_f64(seconds));
-    host.clock.sleep_until(time).await;
+    server.clock().sleep_until(time).await;
 }
 
 /// What several parts of a test have seen, in its order. Clones share it.

@@ -8,12 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use trainyard::checkpoint::Stores;
-use trainyard::clock::WallClock;
 use trainyard::cluster::RunConfig;
 use trainyard::deployment::{Member, Proof, Seat, StopRequest, run};
 use trainyard::experiment::Trial;
 use trainyard::prelude::*;
-use trainyard::runtime::Host;
 use trainyard::training::{Recording, SharedRecording, TaskParts};
 use trainyard::transport::{Authority, RunId};
 
@@ -33,8 +31,7 @@ where
         let (servers, ends) = servers(quic_network(&jobs).await);
         let mut programs = Vec::new();
         for server in servers {
-            let host = Host { server: Rc::new(server), clock: Rc::new(WallClock::new()) };
-            let task = task(trial, host, &recording, (None, Stores::in_memory()))?;
+            let task = task(trial, Rc::new(server), &recording, (None, Stores::in_memory()))?;
             programs.push(program(task));
         }
         all(programs).await?;
@@ -82,22 +79,21 @@ fn take_part<F>(
     let seat = Seat::new(role, trial.cluster.spec.clone(), proof, RunId::new(name)).unwrap();
     let mut member = Member::new(seat);
     member.busy_poll = Duration::ZERO;
-    let ended = run(member, StopRequest::never(), |host| {
+    let ended = run(member, StopRequest::never(), |server| {
         let told = (Some(role.clone()), Stores::Lasting);
-        program(task(trial, host, recording, told).unwrap())
+        program(task(trial, server, recording, told).unwrap())
     });
     ended.unwrap().result.unwrap();
 }
 
 fn task(
     trial: &Trial,
-    host: Host,
+    server: Rc<Server>,
     recording: &SharedRecording,
     (config, stores): (Option<RunConfig>, Stores),
 ) -> Result<Task> {
     Task::new(TaskParts {
-        server: host.server,
-        clock: host.clock,
+        server,
         mode: trial.mode,
         seed: trial.cluster.seed,
         settings: trial.settings.clone(),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trainyard::checkpoint::{Memory, Stores};
-use trainyard::clock::WallClock;
 use trainyard::cluster::TaskName;
 use trainyard::data::{Dataset, Split};
 use trainyard::experiment::{Experiment, Trial};
@@ -17,7 +16,7 @@ use trainyard::models::{Embedding, Model, Null};
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
 use trainyard::simulation::{
-    ComputeSpec, Fault, FaultKind, Hardware, Host, Law, Noise, Outcome, Trigger,
+    ComputeSpec, Fault, FaultKind, Hardware, Law, Noise, Outcome, Trigger,
 };
 use trainyard::sync::Mode;
 use trainyard::training::{
@@ -182,10 +181,10 @@ impl Simulated {
     /// Runs the built-in trainer, in which each worker begins a share of `period` after the one
     /// before.
     pub(crate) fn run_staggered(&self, period: Duration) -> Trained {
-        self.run_hosted(|host, task| async move {
+        self.run_on_servers(|server, task| async move {
             let workers = task.replica().map_or(1, |replica| replica.workers);
             let delay = period * task.index() / workers;
-            host.clock.sleep_until(host.clock.now().after(delay)).await;
+            server.clock().sleep_until(server.clock().now().after(delay)).await;
             train(task).await
         })
     }
@@ -195,16 +194,19 @@ impl Simulated {
     where
         F: Future<Output = Result<()>> + 'static,
     {
-        self.run_hosted(|_, task| program(task))
+        self.run_on_servers(|_, task| program(task))
     }
 
     /// Runs `program` as every task, with what hosts it.
-    pub(crate) fn run_hosted<F>(&self, program: impl Fn(Host, Task) -> F + Sync) -> Trained
+    pub(crate) fn run_on_servers<F>(
+        &self,
+        program: impl Fn(Rc<Server>, Task) -> F + Sync,
+    ) -> Trained
     where
         F: Future<Output = Result<()>> + 'static,
     {
         let recording = SharedRecording::showing(Waste(self.wasted));
-        let simulated = self.trial.simulate_hosted(recording, program);
+        let simulated = self.trial.simulate_on_servers(recording, program);
         let (recording, outcome) = (simulated.recording, simulated.outcome);
         let evaluation = recording.evaluations.last().copied();
         Trained {
@@ -296,7 +298,6 @@ pub(crate) fn real_worker(server: Server) -> Result<Task> {
 pub(crate) fn real_worker_with(server: Server, stores: Stores) -> Result<Task> {
     Task::new(TaskParts {
         server: Rc::new(server),
-        clock: Rc::new(WallClock::new()),
         mode: Mode::Async,
         seed: 7,
         settings: Simulated::new(0, 2, Mode::Async).settings().clone(),
