@@ -1,9 +1,12 @@
 //! A task without a program: it serves the sessions of clients until it is asked to stop.
 
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
+
 use super::seated::{Seated, take_seat};
-use super::stop::{Either, StopRequest, either};
+use super::stop::StopRequest;
 use super::{DeploymentError, ExitCode, Member, busy_poll};
 use crate::runtime::Error;
 
@@ -34,10 +37,9 @@ async fn attend(
     let Seated { quic, server } = take_seat(&mut member).await?;
     server.serve_sessions(limit);
     ready();
-    let mut breaks = Box::pin(server.breaks());
-    let ended = match either(&mut breaks, &mut stop).await {
-        Either::First(broken) => Err(broken),
-        Either::Second(code) => Ok(code),
+    let ended = match select(pin!(server.breaks()), &mut stop).await {
+        Either::Left((broken, _)) => Err(broken),
+        Either::Right((code, _)) => Ok(code),
     };
     server.stop();
     tokio::task::yield_now().await; // its actors tell the clients

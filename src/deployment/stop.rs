@@ -131,24 +131,3 @@ impl Future for StopRequest {
         asked.map_or(Poll::Pending, Poll::Ready) // where nobody will ask any more, it waits
     }
 }
-
-/// The result of the first of two futures.
-pub(crate) enum Either<A, B> {
-    First(A),
-    Second(B),
-}
-
-/// Waits for the first of two futures; `a` wins if both are ready. Either may be waited for again.
-pub(crate) async fn either<A, B>(a: &mut A, b: &mut B) -> Either<A::Output, B::Output>
-where
-    A: Future + Unpin,
-    B: Future + Unpin,
-{
-    std::future::poll_fn(|context| {
-        if let Poll::Ready(a) = Pin::new(&mut *a).poll(context) {
-            return Poll::Ready(Either::First(a));
-        }
-        Pin::new(&mut *b).poll(context).map(Either::Second)
-    })
-    .await
-}

@@ -3,16 +3,18 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::num::NonZeroU32;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::busy_poll;
 use super::seated::{Seated, take_seat};
-use super::stop::{Either, GRACE, StopRequest, either};
+use super::stop::{GRACE, StopRequest};
 use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
@@ -108,14 +110,14 @@ where
         actix_rt::spawn(pass_on_the_end(Rc::clone(&server)));
     }
     let mut running = actix_rt::spawn(program(Rc::clone(&server)));
-    let mut breaks = Box::pin(server.breaks());
-    let mut ends = Box::pin(either(&mut breaks, &mut running));
-    let first = either(&mut ends, &mut stop).await;
-    drop(ends);
-    let (result, stopped) = match first {
-        Either::First(Either::First(broken)) => (Err(broken), None),
-        Either::First(Either::Second(joined)) => (joined.unwrap_or_else(panicked).map(Some), None),
-        Either::Second(code) => (drain(&server, running).await, Some(code)),
+    let breaks = pin!(server.breaks());
+    let ends = select(breaks, &mut running);
+    let (result, stopped) = match select(ends, &mut stop).await {
+        Either::Left((Either::Left((broken, _)), _)) => (Err(broken), None),
+        Either::Left((Either::Right((joined, _)), _)) => {
+            (joined.unwrap_or_else(panicked).map(Some), None)
+        }
+        Either::Right((code, _)) => (drain(&server, running).await, Some(code)),
     };
     let result = result.map_err(|error| server.broken().unwrap_or(error));
     let result = result.map_err(|error| match quic.other_run() {

@@ -1,10 +1,10 @@
 //! The places of the variables that workers share: all replicas must have each on one task, or a
 //! worker waits for ever for first values that the chief has given elsewhere.
 
-use std::future::poll_fn;
 use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
+
+use futures_util::future::{Either, select};
 
 use crate::cluster::TaskName;
 use crate::graph::{Graph, Variable};
@@ -41,12 +41,10 @@ pub(super) async fn unless_misplaced<T>(
     task: &Task,
     graph: &Graph,
 ) -> Result<T> {
-    let (mut initialized, mut misplaced) = (pin!(initialized), pin!(misplaced(task, graph)));
-    poll_fn(|context| match initialized.as_mut().poll(context) {
-        Poll::Pending => misplaced.as_mut().poll(context).map(Err),
-        ready => ready,
-    })
-    .await
+    match select(pin!(initialized), pin!(misplaced(task, graph))).await {
+        Either::Left((initialized, _)) => initialized,
+        Either::Right((error, _)) => Err(error),
+    }
 }
 
 /// Completes if the chief has a variable of `graph` on another task than `graph` has it, or not at

@@ -11,9 +11,11 @@ mod told;
 mod verdict;
 mod waiting;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -26,7 +28,7 @@ use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
 use crate::deployment::control::{BEAT_EVERY, Event};
-use crate::deployment::stop::{Either, StopRequest, either};
+use crate::deployment::stop::StopRequest;
 use crate::deployment::{DeploymentError, ExitCode};
 use crate::faults::SkipReason;
 use crate::live::Board;
@@ -226,9 +228,9 @@ impl Followed {
         stop: &mut StopRequest,
     ) -> Result<Option<ExitCode>, DeploymentError> {
         loop {
-            let noted = match either(stop, &mut Box::pin(self.next_or_beat())).await {
-                Either::First(code) => return Ok(Some(code)),
-                Either::Second(noted) => noted,
+            let noted = match select(&mut *stop, pin!(self.next_or_beat())).await {
+                Either::Left((code, _)) => return Ok(Some(code)),
+                Either::Right((noted, _)) => noted,
             };
             match noted {
                 None | Some(Noted::Failed) => return Ok(None),

@@ -3,14 +3,11 @@
 //! who is lost, what failed first, what is told to stop.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
-use std::thread;
 
+use futures_util::FutureExt;
 use tokio::task::JoinHandle;
 
 use crate::cluster::{DeviceName, DeviceSpec};
@@ -84,8 +81,7 @@ impl FlowSessions {
         let options = self.options.clone();
         RunningFlow(tokio::task::spawn_local(async move {
             let ran = run(&mut session, &actors.master, options, &plan, ticket.node, inputs);
-            let ran = caught(ran).await;
-            let outcome = match ran {
+            let outcome = match AssertUnwindSafe(ran).catch_unwind().await {
                 Ok(outcome) => outcome,
                 Err(panic) => {
                     let (name, step) = (&plan.node(ticket.node).name, ticket.step.number);
@@ -99,16 +95,6 @@ impl FlowSessions {
             tell(&actors.worker, WorkerMail::Served(vec![Served { ticket, outcome }]));
         }))
     }
-}
-
-/// The result of `work`, or its panic.
-async fn caught<T>(work: impl Future<Output = T>) -> thread::Result<T> {
-    let mut work = pin!(work);
-    let poll = |context: &mut std::task::Context<'_>| {
-        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
-        polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
-    };
-    poll_fn(poll).await
 }
 
 /// Runs the condition or loop `node` of `plan` in `session`, or in a new one.

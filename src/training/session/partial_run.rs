@@ -1,9 +1,8 @@
 //! A step that is fed and fetched in pieces.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+
+use futures_util::FutureExt;
 
 use crate::graph::{Edge, Output, Target};
 use crate::runtime::{
@@ -84,7 +83,7 @@ impl PartialRun<'_> {
         feeds: &[(&Output, Tensor)],
         fetches: &[&Output],
     ) -> Result<Fetched> {
-        self.look().await;
+        self.look();
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -111,13 +110,8 @@ impl PartialRun<'_> {
     }
 
     /// Notes whether the step has failed since the last piece.
-    async fn look(&mut self) {
-        let whole = &mut self.whole;
-        let ended = poll_fn(|context| match Pin::new(&mut *whole).poll(context) {
-            Poll::Ready(Some(ended)) => Poll::Ready(Some(ended)),
-            _ => Poll::Ready(None),
-        });
-        if let Some(Err(error)) = ended.await {
+    fn look(&mut self) {
+        if let Some(Some(Err(error))) = (&mut self.whole).now_or_never() {
             self.failed = Some(error);
         }
     }

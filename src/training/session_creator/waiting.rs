@@ -1,10 +1,11 @@
 //! What a worker's new session waits for: the chief, who gives the variables their values, and the
 //! tasks that help the worker.
 
-use std::future::{IntoFuture, poll_fn};
+use std::future::IntoFuture;
 use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
+
+use futures_util::future::{Either, select};
 
 use super::super::places::unless_misplaced;
 use super::super::recovery::given_up;
@@ -68,12 +69,10 @@ impl SessionCreator {
     /// # Errors
     /// Its own; if the task is asked to stop before.
     async fn unless_stopped<T>(&self, waited: impl Future<Output = Result<T>>) -> Result<T> {
-        let (mut waited, mut stopped) = (pin!(waited), pin!(self.stopped()));
-        poll_fn(|context| match waited.as_mut().poll(context) {
-            Poll::Pending => stopped.as_mut().poll(context).map(Err),
-            ready => ready,
-        })
-        .await
+        match select(pin!(waited), pin!(self.stopped())).await {
+            Either::Left((waited, _)) => waited,
+            Either::Right((stopped, _)) => Err(stopped),
+        }
     }
 
     /// Completes once this task is asked to stop.

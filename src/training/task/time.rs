@@ -1,10 +1,11 @@
 //! A task's clock, and work that takes time.
 
-use std::future::poll_fn;
+use std::future::pending;
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
+
+use futures_util::future::{Either, select};
 
 use super::Task;
 use crate::clock::Clock;
@@ -68,17 +69,15 @@ impl Task {
         limit: Option<Duration>,
         done: impl Future<Output = T>,
     ) -> Option<T> {
-        let mut done = pin!(done);
-        let mut passed = pin!(async {
+        let passed = async {
             match limit {
                 Some(limit) => self.sleep(limit).await,
-                None => std::future::pending().await,
+                None => pending().await,
             }
-        });
-        poll_fn(|context| match done.as_mut().poll(context) {
-            Poll::Ready(value) => Poll::Ready(Some(value)),
-            Poll::Pending => passed.as_mut().poll(context).map(|()| None),
-        })
-        .await
+        };
+        match select(pin!(done), pin!(passed)).await {
+            Either::Left((value, _)) => Some(value),
+            Either::Right(_) => None,
+        }
     }
 }

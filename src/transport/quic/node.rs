@@ -2,15 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::iter;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, Incoming, ServerConfig, TransportConfig};
 use tokio::sync::Notify;
@@ -180,12 +179,8 @@ impl<M: Payload> Node<M> {
     pub(super) fn spawn(self: &Rc<Self>, work: impl Future<Output = ()> + 'static) {
         let node = Rc::downgrade(self);
         tokio::task::spawn_local(async move {
-            let mut work = pin!(work);
-            let ended = poll_fn(|context| {
-                let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
-                polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
-            });
-            if let (Err(panic), Some(node)) = (ended.await, node.upgrade()) {
+            let ended = AssertUnwindSafe(work).catch_unwind().await;
+            if let (Err(panic), Some(node)) = (ended, node.upgrade()) {
                 let inbox = node.inbox.borrow().clone();
                 inbox.iter().for_each(|inbox| inbox.broken(&*panic));
             }

@@ -5,9 +5,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot};
@@ -17,7 +19,6 @@ use crate::deployment::ExitCode;
 use crate::deployment::control::{self, Event};
 use crate::deployment::launch::faults::kill_group;
 use crate::deployment::launch::members::Member;
-use crate::deployment::stop::{Either, either};
 
 /// How long the output of a process is still read once it is gone.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -174,13 +175,10 @@ pub(super) fn listen(
 }
 
 /// Waits for the process's end; kills it when `killed` resolves or its sender is dropped.
-async fn wait(mut child: Child, mut killed: oneshot::Receiver<()>) -> Exit {
-    let exited = {
-        let mut waiting = Box::pin(child.wait());
-        match either(&mut waiting, &mut killed).await {
-            Either::First(status) => Some(status),
-            Either::Second(_) => None,
-        }
+async fn wait(mut child: Child, killed: oneshot::Receiver<()>) -> Exit {
+    let exited = match select(pin!(child.wait()), killed).await {
+        Either::Left((status, _)) => Some(status),
+        Either::Right(_) => None,
     };
     match exited {
         Some(status) => status.into(),
