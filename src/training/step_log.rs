@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bincode::config::standard;
-use bincode::serde::{decode_from_slice, encode_into_std_write};
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::TaskName;
+use crate::transport::wire;
 use crate::units::Time;
 
 use super::record::StepStats;
@@ -67,7 +66,7 @@ impl StepLog {
             self.blocks.push(Vec::new());
         }
         let block = self.blocks.last_mut().expect("there is one with room");
-        encode_into_std_write(row, block, standard()).expect("memory can be written to");
+        wire::encode(&row, block).expect("memory can be written to");
         self.len += 1;
         self.has_local |= step.is_local;
     }
@@ -125,9 +124,7 @@ impl Iterator for Rows<'_> {
         if self.0.is_empty() {
             return None;
         }
-        let (row, length) = decode_from_slice(self.0, standard()).expect("a row was written there");
-        self.0 = &self.0[length..];
-        Some(row)
+        Some(wire::decode_next(&mut self.0).expect("a row was written there"))
     }
 }
 

@@ -23,10 +23,17 @@ pub(crate) fn encode<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(),
 }
 
 /// The value that `bytes` encode, all of them.
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
-    let (value, read) = decode_from_slice(bytes, config())?;
-    match bytes.len() - read {
+pub(crate) fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireError> {
+    let value = decode_next(&mut bytes)?;
+    match bytes.len() {
         0 => Ok(value),
         left => Err(WireError::LeftOver(left, 0)),
     }
+}
+
+/// The value that `bytes` begin with, which are then those after it.
+pub(crate) fn decode_next<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
+    let (value, read) = decode_from_slice(bytes, config())?;
+    *bytes = &bytes[read..];
+    Ok(value)
 }
