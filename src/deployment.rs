@@ -35,7 +35,7 @@ pub use ask::{Question, ask};
 pub(crate) use busy_poll::block_on;
 pub use certificates::Certificates;
 pub use client::{Client, run_client};
-pub(crate) use control::{Control, Event, Part};
+pub(crate) use control::{Control, Event};
 pub use error::DeploymentError;
 pub(crate) use error::of_certificate;
 pub use exit_code::ExitCode;

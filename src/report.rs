@@ -37,7 +37,7 @@ pub use comparison::{Comparison, Figure, Phase, TimeSpent, summary};
 pub use estimate::Estimate;
 pub use expectations::{Checked, Expectations, Expected, write_junit};
 pub use model::{
-    End, EvaluationRow, Gradients, NoSuchRun, Report, Run, SkippedFault, StepRow, Usage, World,
+    End, EvaluationRow, Gradients, NoSuchRun, Report, Run, SkippedFault, Usage, World,
 };
 pub use path::{Cause, CriticalPath, PathPart};
 pub use series::Summary;

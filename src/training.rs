@@ -48,8 +48,7 @@ pub(crate) use input::data_error;
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub(crate) use own_values::has_own_values;
 pub use record::{
-    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Formed, Recorder, Restore,
-    StepStats,
+    Beginning, BegunAnew, Ending, Evaluation, Fact, FailedCheckpoint, Formed, Restore, StepStats,
 };
 pub use recording::{Recording, SharedRecording, Watch};
 pub use run_metadata::RunMetadata;

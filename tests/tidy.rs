@@ -58,7 +58,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             BELOW,
         ],
     ),
-    ("report", &["units", "cluster", "event_file"]),
+    ("report", &["training", "units", "cluster", "event_file"]),
     ("cli", &[ALL]),
     ("prelude", &[ALL]),
     ("docs", &[]),

@@ -14,8 +14,7 @@ use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{Role, RunConfig, TaskName};
 use crate::deployment::{
-    self, Control, Event, ExitCode, Member, Part, Proof, Seat, StopRequest, TaskOutcome,
-    require_role,
+    self, Control, Event, ExitCode, Member, Proof, Seat, StopRequest, TaskOutcome, require_role,
 };
 use crate::experiment::{ExperimentError, Observed, Trainer, Trial, model_of};
 use crate::live::{Board, Meter};
@@ -24,7 +23,7 @@ use crate::runtime::{Server, Traffic};
 use crate::say::say;
 use crate::tape::TapeWriter;
 use crate::tensor::set_memory_limit;
-use crate::training::{Recording, SharedRecording, run_to_end, train};
+use crate::training::{Fact, Recording, SharedRecording, run_to_end, train};
 use crate::transport::RunId;
 use crate::units::Time;
 
@@ -137,16 +136,19 @@ impl<'a> Assignment<'a> {
         let stop = StopRequest::listen(launcher)?;
         let instruments = self.prepare(&seat)?;
         let outcome = self.run(&instruments, seat, config, stop, trainer)?;
-        let mut recording = instruments.recording.clone().finish();
+        let shared = &instruments.recording;
         let lasts = self.trial.checkpoint_place().is_some();
-        if let Some(lost) = outcome.stopped.filter(|_| lasts).and_then(|_| recording.note_stop()) {
+        let lost = outcome.stopped.filter(|_| lasts).and_then(|_| shared.note_stop());
+        let untold = shared.take_untold();
+        let recording = shared.clone().finish();
+        if let Some(lost) = lost {
             say!("the checkpoint of step {} could not be written: {}", lost.global_step, lost.why);
         }
         if let Some(tape) = &instruments.tape {
             let weights = recording.ending.and_then(|ending| ending.weights_digest);
             tape.end(weights, outcome.result.as_ref().err().map(ToString::to_string));
         }
-        self.tell_the_end(&instruments, &recording, &outcome);
+        self.tell_the_end(&instruments, untold, &outcome);
         let TaskOutcome { result, stopped, ended, sent } = outcome;
         let result = result.map_err(|error| Failure::Task { run: self.trial.name.clone(), error });
         unless_unsaved(result, &recording, stopped)?;
@@ -174,6 +176,10 @@ impl<'a> Assignment<'a> {
             _ => progress,
         };
         let recording = recording(trial, &self.task, progress, board.clone());
+        let recording = match self.control {
+            Some(_) => recording.telling(),
+            None => recording,
+        };
         let tape = match &args.record {
             Some(folder) => Some(trial.tape_writer(seat, clock, folder)?),
             None => None,
@@ -205,8 +211,8 @@ impl<'a> Assignment<'a> {
         let program = |server: Rc<Server>| {
             self.keep_telling(instruments);
             let task = trial.deployed_checkpoints().and_then(|checkpoints| {
-                let recording = &instruments.recording;
-                trial.task(server, checkpoints, Stores::Lasting, recording, Some(config))
+                let recorder = instruments.recording.recorder();
+                trial.task(server, checkpoints, Stores::Lasting, recorder, Some(config))
             });
             run_to_end(task.map(|task| (task.clone(), trainer(task))))
         };
@@ -225,18 +231,19 @@ impl<'a> Assignment<'a> {
         }
     }
 
-    /// Tells the launcher, if there is one, what it has yet to hear, and that the task has ended.
+    /// Tells the launcher, if there is one, the facts that it has yet to hear, and that the task
+    /// has ended.
     fn tell_the_end<T>(
         &self,
         instruments: &Instruments,
-        recording: &Recording,
+        untold: Vec<Fact>,
         outcome: &TaskOutcome<T>,
     ) {
         let Some(control) = &self.control else { return };
         if let Some(board) = &instruments.board {
             control.show_once(board, &self.task);
         }
-        control.tell(&Event::Recorded { part: Part::new(recording), sent: outcome.sent });
+        control.tell(&Event::Recorded { facts: untold, sent: outcome.sent });
         control.tell_and_wait(&Event::Ended { now: outcome.ended.0 });
     }
 

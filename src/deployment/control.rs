@@ -5,7 +5,7 @@
 //! with an event begins with a sign that no text has; all other lines are output of the user's
 //! program. When the launcher closes its end, as it does when it dies, the task is asked to stop.
 
-mod part;
+mod packed;
 mod teller;
 
 use std::cell::Cell;
@@ -24,10 +24,9 @@ use crate::cluster::TaskName;
 use crate::deployment::DeploymentError;
 use crate::live::{Board, Snapshot};
 use crate::runtime::Traffic;
-use crate::training::SharedRecording;
+use crate::training::{Fact, SharedRecording};
 use crate::transport::Identity;
 
-pub(crate) use part::Part;
 use teller::Teller;
 
 /// The "record separator" of ASCII; JSON never contains it unescaped.
@@ -53,7 +52,11 @@ pub(crate) enum Event {
     /// The task's numbers so far, if the launcher shows them.
     Shown(Box<Snapshot>),
     /// What the task has recorded since it last told, and what it has sent since it started.
-    Recorded { part: Part, sent: Traffic },
+    Recorded {
+        #[serde(with = "packed")]
+        facts: Vec<Fact>,
+        sent: Traffic,
+    },
     /// The task has told all, and ends `now` \[ns\].
     Ended { now: u64 },
 }
@@ -117,8 +120,8 @@ impl Control {
     }
 
     /// Tells the launcher now and then what the task has `sent`, and what is new in `recording`.
-    /// The task forgets what it has told: a training may last for days. While the launcher does not
-    /// read, nothing is told and nothing is forgotten.
+    /// The task forgets the steps that it has told. While the launcher does not read, nothing is
+    /// told and nothing is forgotten.
     pub(crate) async fn record(self, recording: SharedRecording, sent: Rc<Cell<Traffic>>) {
         let mut told = Traffic::default();
         loop {
@@ -126,10 +129,9 @@ impl Control {
             if self.teller.is_behind() {
                 continue;
             }
-            let news = recording.take_news();
-            let sent = sent.get();
-            if news.is_some() || sent != told {
-                self.tell(&Event::Recorded { part: Part::new(&news.unwrap_or_default()), sent });
+            let (facts, sent) = (recording.take_untold(), sent.get());
+            if !facts.is_empty() || sent != told {
+                self.tell(&Event::Recorded { facts, sent });
                 told = sent;
             }
         }
@@ -192,6 +194,8 @@ fn line(event: &Event) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::training::{Beginning, BegunAnew, Ending, Evaluation, StepStats};
+    use crate::units::Time;
 
     #[test]
     fn a_launched_task_gets_its_identity_on_its_connection() {
@@ -235,5 +239,28 @@ mod tests {
         assert!(matches!(parse(lines[0]), Ok(Event::Ended { now: 3 })));
         assert!(parse(b"loss 0.3").is_err());
         assert!(parse(b"\x1e{}").is_err());
+    }
+
+    #[test]
+    fn facts_arrive_as_they_were() {
+        let (worker, at) = (TaskName::new("worker", 1), Time(30));
+        let step = StepStats {
+            computed: Some((Time(12), Time(15))),
+            loss: Some(f32::NEG_INFINITY),
+            ..StepStats::applied(1, (1, 2), (Time(10), Time(20)))
+        };
+        let facts = [
+            Fact::Began(Beginning { parameters: 650, graph: vec![1, 2] }),
+            Fact::Step(step),
+            Fact::BegunAnew(BegunAnew { worker, count: 1, went_back: true }),
+            Fact::Evaluated(Evaluation { global_step: 2, at, loss: f32::INFINITY, accuracy: 0.1 }),
+            Fact::Ended(Ending { weights_digest: Some(u64::MAX) }),
+        ];
+        let sent = Traffic { total: 7, steps: 3 };
+        let written = line(&Event::Recorded { facts: facts.to_vec(), sent }).unwrap();
+        let Ok(Event::Recorded { facts: heard, .. }) = parse(&written) else {
+            panic!("it is an event");
+        };
+        assert_eq!(heard, facts);
     }
 }

@@ -126,7 +126,7 @@ impl Files {
         trial: &Trial,
         recording: &Recording,
     ) -> io::Result<()> {
-        let steps = summary::rows(recording);
+        let steps = recording.steps();
         let evaluations = summary::evaluations(trial, recording);
         self.steps.append(&trial.name, steps.clone())?;
         self.evaluations.append(&trial.name, &evaluations)?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::observed::Observed;
 use super::{Trial, critical_path};
 use crate::cluster::TaskName;
-use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds};
+use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepSeconds};
 use crate::runtime::Traffic;
 use crate::training::{Evaluation, FailedCheckpoint, Recording, Settings, StepStats};
 use crate::units::Time;
@@ -149,22 +149,6 @@ fn end(recording: &Recording, final_loss: Option<f64>, misses_target: bool) -> E
     }
 }
 
-/// The rows of `steps.csv`, one for each step of `recording`.
-pub(super) fn rows(recording: &Recording) -> impl Iterator<Item = StepRow> + Clone {
-    recording.steps().map(|step| StepRow {
-        worker: step.worker,
-        local_step: step.local_step,
-        global_step: step.global_step,
-        start: step.started,
-        end: step.ended,
-        loss: step.loss,
-        staleness: step.staleness,
-        applied: step.applied,
-        compute: step.computed.map(|(from, until)| until.since(from)),
-        stopped: step.is_stopped,
-    })
-}
-
 /// The rows of `evaluations.csv`, one for each evaluation in `recording`.
 pub(super) fn evaluations(trial: &Trial, recording: &Recording) -> Vec<EvaluationRow> {
     let computed = recording.steps().filter(|step| !step.is_stopped);
@@ -242,7 +226,7 @@ fn waiting(steps: impl Iterator<Item = StepStats>) -> BTreeMap<TaskName, BTreeMa
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
-    use crate::training::{Formed, Recorder, Restore, SharedRecording};
+    use crate::training::{Fact, Formed, Restore, SharedRecording};
 
     /// A worker's step; times in ms.
     pub(super) fn step(worker: u32, local_step: u64, global_step: u64, ended: u64) -> StepStats {
@@ -267,8 +251,8 @@ mod tests {
                         [[run]]\nmode = { k_batch_async = { k = 5 } }\n";
         let trial = Experiment::parse(scenario).unwrap().trials().unwrap().remove(0);
         let shared = SharedRecording::default();
-        shared.restored(Restore { global_step: 300, at: Time(1) });
-        steps.for_each(|step| shared.step(step));
+        shared.record(Fact::Restored(Restore { global_step: 300, at: Time(1) }));
+        steps.for_each(|step| shared.record(Fact::Step(step)));
         let observed = Observed::deployed(Time(6_000_000_000), BTreeMap::new());
         trial.summarise(&shared.finish(), &observed, Duration::from_secs(6))
     }
@@ -290,13 +274,13 @@ mod tests {
         let trial = Experiment::parse(scenario).unwrap().trials().unwrap().remove(0);
         let lost = TaskName::new("worker", 1);
         let shared = SharedRecording::default();
-        let formed = |at, without, samples| Formed { at: Time(at), without, samples };
-        shared.formed(formed(0, Vec::new(), 32));
-        (1..4).for_each(|n| shared.step(step(0, n, n, 10 * n)));
-        shared.formed(formed(35_000_000, vec![lost.clone()], 30));
-        (4..6).for_each(|n| shared.step(step(0, n, n, 10 * n)));
-        shared.formed(formed(55_000_000, Vec::new(), 32));
-        shared.step(step(0, 6, 6, 60));
+        let formed = |at, without, samples| Fact::Formed(Formed { at: Time(at), without, samples });
+        shared.record(formed(0, Vec::new(), 32));
+        (1..4).for_each(|n| shared.record(Fact::Step(step(0, n, n, 10 * n))));
+        shared.record(formed(35_000_000, vec![lost.clone()], 30));
+        (4..6).for_each(|n| shared.record(Fact::Step(step(0, n, n, 10 * n))));
+        shared.record(formed(55_000_000, Vec::new(), 32));
+        shared.record(Fact::Step(step(0, 6, 6, 60)));
         let observed = Observed::deployed(Time(6_000_000_000), BTreeMap::new());
         let run = trial.summarise(&shared.finish(), &observed, Duration::from_secs(6));
         assert_eq!(run.steps_without, BTreeMap::from([(lost, 2)]));
@@ -308,10 +292,10 @@ mod tests {
         let trial = Experiment::parse("[cluster]\nps = 1\nworker = 4\n").unwrap();
         let trial = trial.trials().unwrap().remove(0);
         let shared = SharedRecording::default();
-        shared.restored(Restore { global_step: 300, at: Time(1) });
-        (0..4).for_each(|n| shared.step(step(n, 0, 301 + u64::from(n), 1_000)));
-        shared.restored(Restore { global_step: 280, at: Time(1_500_000_000) });
-        (0..2).for_each(|n| shared.step(step(n, 1, 281 + u64::from(n), 2_000)));
+        shared.record(Fact::Restored(Restore { global_step: 300, at: Time(1) }));
+        (0..4).for_each(|n| shared.record(Fact::Step(step(n, 0, 301 + u64::from(n), 1_000))));
+        shared.record(Fact::Restored(Restore { global_step: 280, at: Time(1_500_000_000) }));
+        (0..2).for_each(|n| shared.record(Fact::Step(step(n, 1, 281 + u64::from(n), 2_000))));
         let observed = Observed::deployed(Time(6_000_000_000), BTreeMap::new());
         let run = trial.summarise(&shared.finish(), &observed, Duration::from_secs(6));
         assert_eq!((run.global_steps, run.gradients.applied), (282, 2));
@@ -334,10 +318,12 @@ mod tests {
         let trial = Experiment::parse("[cluster]\nps = 1\nworker = 2\n").unwrap();
         let trial = trial.trials().unwrap().remove(0);
         let shared = SharedRecording::default();
-        shared.step(step(0, 0, 1, 100));
-        shared.step(StepStats { applied: false, is_stopped: true, ..step(1, 0, 1, 100) });
+        shared.record(Fact::Step(step(0, 0, 1, 100)));
+        let stopped = StepStats { applied: false, is_stopped: true, ..step(1, 0, 1, 100) };
+        shared.record(Fact::Step(stopped));
         let at = Time(200_000_000);
-        shared.evaluation(Evaluation { global_step: 1, at, loss: 1.0, accuracy: 0.5 });
+        let evaluation = Evaluation { global_step: 1, at, loss: 1.0, accuracy: 0.5 };
+        shared.record(Fact::Evaluated(evaluation));
         assert_eq!(evaluations(&trial, &shared.finish())[0].samples, 32);
     }
 
@@ -362,13 +348,9 @@ mod tests {
         let reached_at = |accuracies: &[f64]| {
             let shared = SharedRecording::default();
             for (accuracy, at) in accuracies.iter().zip(1..) {
-                let at = Time(at * 1_000_000_000);
-                shared.evaluation(Evaluation {
-                    global_step: 9,
-                    at,
-                    loss: 1.0,
-                    accuracy: *accuracy,
-                });
+                let (at, accuracy) = (Time(at * 1_000_000_000), *accuracy);
+                let evaluation = Evaluation { global_step: 9, at, loss: 1.0, accuracy };
+                shared.record(Fact::Evaluated(evaluation));
             }
             let observed = Observed::deployed(Time(9_000_000_000), BTreeMap::new());
             let run = trial.summarise(&shared.finish(), &observed, Duration::from_secs(9));

@@ -29,7 +29,7 @@ use crate::simulation::{self, Cluster, Outcome};
 use crate::sync::Mode;
 use crate::tensor::SimulationLimit;
 use crate::training::{
-    AllReduceKind, Checkpointing, Recording, Settings, SharedRecording, StepStats, Task, TaskParts,
+    AllReduceKind, Checkpointing, Fact, Recording, Settings, SharedRecording, Task, TaskParts,
     run_to_end,
 };
 use crate::units::{Bytes, Time};
@@ -254,9 +254,6 @@ impl Trial {
     {
         let _limit = SimulationLimit::new(self.memory_limit);
         let wall = WallClock::new();
-        let recording = recording.telling(|step: &StepStats| {
-            simulation::end_step(&step.worker, step.global_step, step.started, step.applied);
-        });
         let (own, checkpointing) = (self.with_data(), self.simulated_checkpoints());
         let (stores, in_the_chief) = (Stores::in_memory(), self.keeps_checkpoints_in_the_chief());
         let start = |server: Rc<Server>| {
@@ -265,8 +262,9 @@ impl Trial {
                 false => checkpointing.clone(),
             };
             let own = own.as_ref().map_err(Clone::clone);
+            let recorder = simulated_recorder(recording.clone());
             let task = own.and_then(|own| {
-                own.task(Rc::clone(&server), saved, stores.clone(), &recording, None)
+                own.task(Rc::clone(&server), saved, stores.clone(), recorder, None)
             });
             run_to_end(task.map(|task| (task.clone(), program(server, task))))
         };
@@ -281,7 +279,7 @@ impl Trial {
         server: Rc<Server>,
         checkpointing: Option<Checkpointing>,
         stores: Stores,
-        recording: &SharedRecording,
+        recorder: Rc<dyn Fn(Fact)>,
         config: Option<RunConfig>,
     ) -> TaskResult<Task> {
         Task::new(TaskParts {
@@ -292,7 +290,7 @@ impl Trial {
             dataset: self.dataset.clone(),
             checkpointing,
             stores,
-            recorder: Rc::new(recording.clone()),
+            recorder,
             config,
             arguments: self.arguments.clone(),
         })
@@ -352,6 +350,16 @@ impl Trial {
         let swept = self.sweep_values.iter().map(Change::key_and_value);
         swept.filter(|(key, _)| key != Change::SEED).collect()
     }
+}
+
+/// Records in `recording`, and has the simulation know the end of each step.
+fn simulated_recorder(recording: SharedRecording) -> Rc<dyn Fn(Fact)> {
+    Rc::new(move |fact| {
+        if let Fact::Step(step) = &fact {
+            simulation::end_step(&step.worker, step.global_step, step.started, step.applied);
+        }
+        recording.record(fact);
+    })
 }
 
 /// Checks that a training that coordinates its workers by itself is run as it must be.

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use csv::Writer;
 
-use super::{EvaluationRow, StepRow};
+use super::EvaluationRow;
+use crate::training::StepStats;
 
 const HEADER: [&str; 11] = [
     "run",
@@ -39,20 +40,25 @@ impl<W: Write> Steps<W> {
 
     /// Appends the worker steps of the run called `run`. Times are in seconds since it began; a
     /// loss that was not computed, and a compute time without kernels, are empty fields.
-    pub fn append(&mut self, run: &str, rows: impl IntoIterator<Item = StepRow>) -> io::Result<()> {
-        for row in rows {
+    pub fn append(
+        &mut self,
+        run: &str,
+        steps: impl IntoIterator<Item = StepStats>,
+    ) -> io::Result<()> {
+        for step in steps {
+            let compute_time = step.compute_time();
             self.out.write_record([
                 run,
-                &row.worker.to_string(),
-                &row.local_step.to_string(),
-                &row.global_step.to_string(),
-                &row.start.as_secs_f64().to_string(),
-                &row.end.as_secs_f64().to_string(),
-                &row.loss.map(|loss| loss.to_string()).unwrap_or_default(),
-                &row.staleness.to_string(),
-                &row.applied.to_string(),
-                &row.compute.map(|took| took.as_secs_f64().to_string()).unwrap_or_default(),
-                &row.stopped.to_string(),
+                &step.worker.to_string(),
+                &step.local_step.to_string(),
+                &step.global_step.to_string(),
+                &step.started.as_secs_f64().to_string(),
+                &step.ended.as_secs_f64().to_string(),
+                &step.loss.map(|loss| loss.to_string()).unwrap_or_default(),
+                &step.staleness.to_string(),
+                &step.applied.to_string(),
+                &compute_time.map(|took| took.as_secs_f64().to_string()).unwrap_or_default(),
+                &step.is_stopped.to_string(),
             ])?;
         }
         self.out.flush()

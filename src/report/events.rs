@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::{EvaluationRow, StepRow};
+use super::EvaluationRow;
 use crate::event_file::EventWriter;
+use crate::training::StepStats;
 
 /// The most stretches of a run, each with its histograms.
 const STRETCHES: usize = 50;
@@ -25,7 +26,7 @@ pub fn file_name(began: u64) -> String {
 /// If `out` can't be written.
 pub fn write(
     graph: Option<&[u8]>,
-    steps: impl Iterator<Item = StepRow> + Clone,
+    steps: impl Iterator<Item = StepStats> + Clone,
     evaluations: &[EvaluationRow],
     began: f64,
     out: impl Write,
@@ -34,30 +35,30 @@ pub fn write(
     if let Some(graph) = graph {
         writer.graph(graph.to_vec(), began)?;
     }
-    for row in steps.clone() {
-        let tag = |name: &str| format!("{name}/{}", row.worker);
+    for step in steps.clone() {
+        let tag = |name: &str| format!("{name}/{}", step.worker);
         let (loss, seconds, staleness) = (tag("loss"), tag("step_seconds"), tag("staleness"));
         let mut values = vec![
-            (&*seconds, row.end.since(row.start).as_secs_f32()),
-            (&*staleness, row.staleness as f32),
+            (&*seconds, step.ended.since(step.started).as_secs_f32()),
+            (&*staleness, step.staleness as f32),
         ];
-        values.extend(row.loss.map(|value| (&*loss, value)));
-        writer.scalars(&values, row.global_step, began + row.end.as_secs_f64())?;
+        values.extend(step.loss.map(|value| (&*loss, value)));
+        writer.scalars(&values, step.global_step, began + step.ended.as_secs_f64())?;
     }
     let (mut rest, length) = (steps.clone(), steps.count().div_ceil(STRETCHES));
     loop {
-        let stretch: Vec<StepRow> = rest.by_ref().take(length).collect();
+        let stretch: Vec<StepStats> = rest.by_ref().take(length).collect();
         if stretch.is_empty() {
             break;
         }
-        let applied = stretch.iter().filter(|row| row.applied);
-        let staleness: Vec<f64> = applied.map(|row| row.staleness as f64).collect();
+        let applied = stretch.iter().filter(|step| step.applied);
+        let staleness: Vec<f64> = applied.map(|step| step.staleness as f64).collect();
         let seconds: Vec<f64> =
-            stretch.iter().map(|row| row.end.since(row.start).as_secs_f64()).collect();
-        let step = stretch.iter().map(|row| row.global_step).max().unwrap_or(0);
-        let end = stretch.iter().map(|row| row.end.as_secs_f64()).fold(0.0, f64::max);
+            stretch.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
+        let last = stretch.iter().map(|step| step.global_step).max().unwrap_or(0);
+        let end = stretch.iter().map(|step| step.ended.as_secs_f64()).fold(0.0, f64::max);
         let values: [(&str, &[f64]); 2] = [("staleness", &staleness), ("step_seconds", &seconds)];
-        writer.histograms(&values, step, began + end)?;
+        writer.histograms(&values, last, began + end)?;
     }
     for row in evaluations {
         let values = [("evaluation/loss", row.loss), ("evaluation/accuracy", row.accuracy as f32)];
@@ -69,24 +70,14 @@ pub fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::TaskName;
     use crate::event_file::{read_graphs, read_histograms, read_scalars};
     use crate::units::Time;
 
     #[test]
     fn each_worker_step_is_an_event_for_each_of_its_numbers() {
-        let row = StepRow {
-            worker: TaskName::new("worker", 1),
-            local_step: 3,
-            global_step: 9,
-            start: Time(500_000_000),
-            end: Time(750_000_000),
-            loss: Some(0.125),
-            staleness: 2,
-            applied: true,
-            compute: None,
-            stopped: false,
-        };
+        let times = (Time(500_000_000), Time(750_000_000));
+        let step =
+            StepStats { loss: Some(0.125), staleness: 2, ..StepStats::applied(1, (3, 9), times) };
         let mut file = Vec::new();
         let evaluation = EvaluationRow {
             seed: 7,
@@ -96,7 +87,7 @@ mod tests {
             loss: 0.25,
             accuracy: 0.5,
         };
-        let steps = [row.clone(), StepRow { loss: None, ..row }];
+        let steps = [step.clone(), StepStats { loss: None, ..step }];
         write(Some(b"graph"), steps.into_iter(), &[evaluation], 0.0, &mut file).unwrap();
         let named = |values: &[(&str, f32)]| {
             values.iter().map(|(tag, x)| (format!("{tag}/worker:1"), *x)).collect()

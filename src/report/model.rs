@@ -2,7 +2,6 @@
 //! order.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -268,32 +267,6 @@ pub struct Gradients {
     /// The part of the dropped ones that was never computed: a worker was stopped in its step, as
     /// its round had closed.
     pub stopped: u64,
-}
-
-/// One worker step: one row of `steps.csv`.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct StepRow {
-    /// The worker that took it.
-    pub worker: TaskName,
-    /// The step's number on its worker, from 0.
-    pub local_step: u64,
-    /// The global step after it.
-    pub global_step: u64,
-    /// The time when it began.
-    pub start: Time,
-    /// The time when its result was known.
-    pub end: Time,
-    /// The loss of its batch; none if none was computed.
-    pub loss: Option<f32>,
-    /// The global steps by which its gradient was out of date when it arrived.
-    pub staleness: u64,
-    /// Whether its gradient became part of an update.
-    pub applied: bool,
-    /// The time that its kernels took on the worker; none if none ran, or the step was stopped.
-    pub compute: Option<Duration>,
-    /// Whether it was stopped before its gradient was computed.
-    pub stopped: bool,
 }
 
 /// One evaluation on the test split: one row of `evaluations.csv`.

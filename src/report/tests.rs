@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::cluster::TaskName;
+use crate::training::StepStats;
 use crate::units::Time;
 
 fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run {
@@ -276,23 +277,18 @@ fn a_message_thread_that_is_not_modelled_is_not_shown_as_idle() {
 
 #[test]
 fn the_csv_has_one_row_per_worker_step_with_exact_times() {
-    let row = StepRow {
-        worker: TaskName::new("worker", 3),
-        local_step: 4,
-        global_step: 31,
-        start: Time(1_000_000_001),
-        end: Time(1_500_000_000),
+    let times = (Time(1_000_000_001), Time(1_500_000_000));
+    let step = StepStats {
+        computed: Some((Time(1_100_000_000), Time(1_350_000_000))),
         loss: Some(0.5),
         staleness: 2,
-        applied: true,
-        compute: Some(Duration::from_millis(250)),
-        stopped: false,
+        ..StepStats::applied(3, (4, 31), times)
     };
     let stopped =
-        StepRow { loss: None, applied: false, compute: None, stopped: true, ..row.clone() };
+        StepStats { loss: None, applied: false, computed: None, is_stopped: true, ..step.clone() };
     let mut out = Vec::new();
     let mut steps = csv::Steps::new(&mut out).unwrap();
-    steps.append("sync, 1 backup", [row]).unwrap();
+    steps.append("sync, 1 backup", [step]).unwrap();
     steps.append("async", [stopped]).unwrap();
     drop(steps);
     let expected = "\

@@ -5,6 +5,7 @@ use crate::runtime::{Code, Error, Result};
 use crate::sync::Leaving;
 
 use super::checkpoints::Checkpoints;
+use super::record::Fact;
 use super::task::Task;
 
 /// Runs a task's program, which has begun, to its end.
@@ -38,7 +39,7 @@ async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
             "{error}; but the training has ended, and its last checkpoint is that of step {step}: \
              nothing is left to do"
         );
-        task.recorder().nothing_to_do();
+        task.record(Fact::NothingToDo);
         // Who waits for it to leave goes on at once; in a simulation nothing else tells them.
         task.leave(Leaving::Done);
         return Ok(());

@@ -19,7 +19,7 @@ use crate::runtime::{OwnValues, Result};
 use crate::tensor::Tensor;
 
 use super::checkpointing::Consistency;
-use super::record::BegunAnew;
+use super::record::{BegunAnew, Fact};
 use super::session::{RequestedStep, Session};
 use super::task::Task;
 
@@ -132,7 +132,7 @@ impl OwnVariables {
                          begins anew"
                     );
                     let (count, went_back) = (self.count.get(), self.went_back.get());
-                    task.recorder().begun_anew(BegunAnew { worker, count, went_back });
+                    task.record(Fact::BegunAnew(BegunAnew { worker, count, went_back }));
                 }
             }
             self.read(task, session).await;

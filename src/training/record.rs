@@ -1,12 +1,64 @@
-//! The record of a training: a row for each step, the evaluations, and the weights at the end.
+//! The facts that the tasks of a training record: steps, evaluations, checkpoints, its end.
 
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::cluster::TaskName;
 use crate::units::Time;
 
+/// A fact of a training, which one of its tasks records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Fact {
+    /// The chief is about to begin its training.
+    Began(Beginning),
+    /// A worker has taken a step.
+    Step(StepStats),
+    /// The chief has restored a checkpoint, or given the variables first values: all later updates
+    /// are undone.
+    Restored(Restore),
+    /// A worker's own values began anew: no checkpoint of the step has them, or it was started
+    /// again while the others went on.
+    BegunAnew(BegunAnew),
+    /// The towers of an all-reduce have formed.
+    Formed(Formed),
+    /// The model was measured on the test split.
+    Evaluated(Evaluation),
+    /// The checkpoint of this global step is the last that is saved.
+    Saved(u64),
+    /// A checkpoint could not be written; the training goes on.
+    NotSaved(FailedCheckpoint),
+    /// The task came when the training had ended; another life of the chief has reported it.
+    NothingToDo,
+    /// The chief has ended its training.
+    Ended(Ending),
+}
+
+impl Fact {
+    /// The fact, with its times on a clock that shows `ns` more.
+    pub(crate) fn later(self, ns: i64) -> Self {
+        match self {
+            Self::Step(step) => Self::Step(step.later(ns)),
+            Self::Restored(it) => Self::Restored(Restore { at: later(it.at, ns), ..it }),
+            Self::Formed(it) => Self::Formed(Formed { at: later(it.at, ns), ..it }),
+            Self::Evaluated(it) => Self::Evaluated(Evaluation { at: later(it.at, ns), ..it }),
+            Self::Began(_)
+            | Self::BegunAnew(_)
+            | Self::Saved(_)
+            | Self::NotSaved(_)
+            | Self::NothingToDo
+            | Self::Ended(_) => self,
+        }
+    }
+}
+
+fn later(time: Time, ns: i64) -> Time {
+    Time(time.0.saturating_add_signed(ns))
+}
+
 /// One training step of one worker.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepStats {
     /// The worker that took the step.
     pub worker: TaskName,
@@ -38,6 +90,21 @@ pub struct StepStats {
 }
 
 impl StepStats {
+    /// How long its kernels on the worker took together; none if none ran, or it was stopped.
+    pub fn compute_time(&self) -> Option<Duration> {
+        self.computed.map(|(from, until)| until.since(from))
+    }
+
+    /// The step, with its times on a clock that shows `ns` more.
+    pub(crate) fn later(self, ns: i64) -> Self {
+        Self {
+            started: later(self.started, ns),
+            ended: later(self.ended, ns),
+            computed: self.computed.map(|(from, until)| (later(from, ns), later(until, ns))),
+            ..self
+        }
+    }
+
     /// How long it waited for parameters, how long its kernels took, and how long it waited for
     /// coordination after them.
     pub(crate) fn phases(&self) -> [Duration; 3] {
@@ -71,7 +138,7 @@ impl StepStats {
 }
 
 /// A measurement of the model on the test split.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// The global step at which it was made.
     pub global_step: u64,
@@ -84,7 +151,7 @@ pub struct Evaluation {
 }
 
 /// The model that is trained, as its chief built it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beginning {
     /// The number of values in all trainable variables together.
     pub parameters: u64,
@@ -93,7 +160,7 @@ pub struct Beginning {
 }
 
 /// A checkpoint that could not be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FailedCheckpoint {
     /// The global step that it would have held.
@@ -106,7 +173,7 @@ pub struct FailedCheckpoint {
 
 /// A worker whose own values, of variables that it alone has, began anew in a training that had
 /// begun.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BegunAnew {
     /// The worker.
@@ -118,7 +185,7 @@ pub struct BegunAnew {
 }
 
 /// A return to a checkpoint, which undid all updates after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Restore {
     /// The global step of the checkpoint; 0 where the variables got first values.
@@ -140,7 +207,7 @@ impl Restore {
 }
 
 /// The towers of an all-reduce have formed, without the tasks that are lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Formed {
     /// A time before the first step of the formation.
@@ -152,44 +219,9 @@ pub struct Formed {
 }
 
 /// How a training ended, as its chief saw it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     /// A hash of the trainable variables, by name; equal for equal weights. None if only shapes are
     /// computed.
     pub weights_digest: Option<u64>,
-}
-
-/// Receives the record of a training.
-pub trait Recorder {
-    /// The chief is about to begin its training.
-    fn beginning(&self, beginning: Beginning);
-
-    /// A worker has taken a step.
-    fn step(&self, stats: StepStats);
-
-    /// The chief has restored a checkpoint, or given the variables first values: all later updates
-    /// are undone.
-    fn restored(&self, restore: Restore);
-
-    /// A worker's own values began anew: no checkpoint of the step has them, or it was started
-    /// again while the others went on.
-    fn begun_anew(&self, _: BegunAnew) {}
-
-    /// The towers of an all-reduce have formed.
-    fn formed(&self, _: Formed) {}
-
-    /// The chief has measured the model on the test split.
-    fn evaluation(&self, evaluation: Evaluation);
-
-    /// The checkpoint of that global step is the training's last that is saved.
-    fn checkpoint_saved(&self, _global_step: u64) {}
-
-    /// The chief could not write a checkpoint; the training goes on.
-    fn checkpoint_failed(&self, failed: FailedCheckpoint);
-
-    /// The task came when the training had ended; another life of the chief has reported it.
-    fn nothing_to_do(&self) {}
-
-    /// The chief has ended its training.
-    fn ending(&self, ending: Ending);
 }

@@ -2,6 +2,7 @@
 
 mod own_copies;
 
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -9,8 +10,7 @@ use crate::cluster::TaskName;
 use crate::units::Time;
 
 use super::record::{
-    Beginning, BegunAnew, Ending, Evaluation, FailedCheckpoint, Formed, Recorder, Restore,
-    StepStats,
+    Beginning, BegunAnew, Ending, Evaluation, Fact, FailedCheckpoint, Formed, Restore, StepStats,
 };
 use super::step_log::StepLog;
 
@@ -53,6 +53,8 @@ pub struct Recording {
     pub beginning: Option<Beginning>,
     /// The steps as they were reported, in that order.
     pub(crate) log: StepLog,
+    /// The greatest global step of those that are no longer in the log.
+    forgotten: u64,
     /// The returns to checkpoints, in order.
     pub restored: Vec<Restore>,
     /// The workers whose own values began anew, in order.
@@ -63,79 +65,146 @@ pub struct Recording {
     pub evaluations: Vec<Evaluation>,
     /// The checkpoints that could not be written, in order.
     pub failed_checkpoints: Vec<FailedCheckpoint>,
-    /// How many of them earlier news has told.
-    told_failures: usize,
     /// The global step of the last checkpoint that is saved, as its chief knows it.
     saved: Option<u64>,
     /// Whether the task came when the training had ended.
     pub(crate) is_after_the_end: bool,
     /// The end of the training. None if the chief did not get there.
     pub ending: Option<Ending>,
-    watch: Option<Box<dyn Watch + Send>>,
-    /// Is told of each step at its end.
-    on_step: Option<fn(&StepStats)>,
 }
 
 /// A recording that all tasks of a run share.
 #[derive(Clone, Default)]
-pub struct SharedRecording(Arc<Mutex<Recording>>);
+pub struct SharedRecording(Arc<Mutex<Shared>>);
+
+#[derive(Default)]
+struct Shared {
+    recording: Recording,
+    watch: Option<Box<dyn Watch + Send>>,
+    /// The facts that the launcher of the task has yet to be told, but for the steps, which are
+    /// those in the log. None if nobody is told.
+    untold: Option<Vec<Fact>>,
+}
 
 impl SharedRecording {
     /// A recording that shows its progress to `watch`.
     pub fn showing(watch: impl Into<Box<dyn Watch + Send>>) -> Self {
-        Self(Arc::new(Mutex::new(Recording { watch: Some(watch.into()), ..Recording::default() })))
+        Self(Arc::new(Mutex::new(Shared { watch: Some(watch.into()), ..Shared::default() })))
     }
 
-    /// Has `on_step` told of each step at its end.
-    pub(crate) fn telling(self, on_step: fn(&StepStats)) -> Self {
-        self.lock().on_step = Some(on_step);
+    /// Keeps for [`take_untold`](Self::take_untold) what is recorded from now on.
+    pub(crate) fn telling(self) -> Self {
+        self.lock().untold.get_or_insert_default();
         self
     }
 
-    /// Takes out what has come since the last call, of all that may become much. None if nothing
-    /// has.
-    pub(crate) fn take_news(&self) -> Option<Recording> {
-        let mut recording = self.lock();
-        // They stay: at its end the task asks whether its last checkpoint was written.
-        let failed_checkpoints = recording.new_failed_checkpoints().to_vec();
-        recording.told_failures = recording.failed_checkpoints.len();
-        let Recording { beginning, log, restored, begun_anew, formed, evaluations, .. } =
-            &mut *recording;
-        let is_nothing = beginning.is_none()
-            && log.is_empty()
-            && restored.is_empty()
-            && begun_anew.is_empty()
-            && formed.is_empty()
-            && evaluations.is_empty()
-            && failed_checkpoints.is_empty();
-        (!is_nothing).then(|| Recording {
-            beginning: beginning.take(),
-            log: std::mem::take(log),
-            restored: std::mem::take(restored),
-            begun_anew: std::mem::take(begun_anew),
-            formed: std::mem::take(formed),
-            evaluations: std::mem::take(evaluations),
-            failed_checkpoints,
-            ..Recording::default()
-        })
+    /// Records `fact`.
+    pub fn record(&self, fact: Fact) {
+        let Shared { recording, watch, untold } = &mut *self.lock();
+        if let Some(watch) = watch {
+            match &fact {
+                Fact::Step(step) => watch.step(step),
+                Fact::Restored(restore) => watch.restored(restore),
+                Fact::Evaluated(evaluation) => watch.evaluation(evaluation),
+                _ => {}
+            }
+        }
+        if let (Some(untold), false) = (untold, matches!(fact, Fact::Step(_))) {
+            untold.push(fact.clone());
+        }
+        recording.add(fact);
+    }
+
+    /// Records what it is called with, as a task's [`TaskParts::recorder`](super::TaskParts).
+    pub fn recorder(&self) -> Rc<dyn Fn(Fact)> {
+        let recording = self.clone();
+        Rc::new(move |fact| recording.record(fact))
+    }
+
+    /// The facts that were recorded since the last call. The recording forgets the steps among
+    /// them: a training may last for days. There are none if nobody is [told](Self::telling).
+    pub(crate) fn take_untold(&self) -> Vec<Fact> {
+        let Shared { recording, untold, .. } = &mut *self.lock();
+        let Some(untold) = untold else { return Vec::new() };
+        let steps = recording.forget_steps();
+        steps.iter().map(Fact::Step).chain(untold.drain(..)).collect()
+    }
+
+    /// The training was stopped: if that has lost steps which no checkpoint has, records so as a
+    /// checkpoint that could not be written, and returns it.
+    pub(crate) fn note_stop(&self) -> Option<FailedCheckpoint> {
+        let lost = self.lock().recording.lost_by_a_stop()?;
+        self.record(Fact::NotSaved(lost.clone()));
+        Some(lost)
     }
 
     /// Ends the recording.
     pub fn finish(self) -> Recording {
-        let mut recording = std::mem::take(&mut *self.lock());
-        if let Some(watch) = recording.watch.take() {
+        let Shared { mut recording, watch, .. } = std::mem::take(&mut *self.lock());
+        if let Some(watch) = watch {
             watch.finish();
         }
         recording.leave_out_beginnings();
         recording
     }
 
-    fn lock(&self) -> MutexGuard<'_, Recording> {
+    fn lock(&self) -> MutexGuard<'_, Shared> {
         self.0.lock().expect("nobody panics while recording")
     }
 }
 
 impl Recording {
+    /// Adds `fact`.
+    pub(crate) fn add(&mut self, fact: Fact) {
+        match fact {
+            Fact::Began(beginning) => self.beginning = Some(beginning),
+            Fact::Step(step) => self.log.push(&step),
+            Fact::Restored(restore) => {
+                self.forgotten = self.forgotten.min(restore.global_step);
+                self.restored.push(restore);
+            }
+            Fact::BegunAnew(begun) => self.begun_anew.push(begun),
+            Fact::Formed(formed) => self.formed.push(formed),
+            Fact::Evaluated(evaluation) => self.evaluations.push(evaluation),
+            Fact::Saved(global_step) => self.saved = Some(global_step),
+            Fact::NotSaved(failed) => self.failed_checkpoints.push(failed),
+            Fact::NothingToDo => self.is_after_the_end = true,
+            Fact::Ended(ending) => self.ending = Some(ending),
+        }
+    }
+
+    /// The facts that it was made of, kind by kind, but for the steps.
+    pub(crate) fn into_facts(self) -> impl Iterator<Item = Fact> {
+        let Self {
+            beginning,
+            log: _,
+            forgotten: _,
+            restored,
+            begun_anew,
+            formed,
+            evaluations,
+            failed_checkpoints,
+            saved,
+            is_after_the_end,
+            ending,
+        } = self;
+        let facts = beginning.map(Fact::Began).into_iter();
+        let facts = facts.chain(restored.into_iter().map(Fact::Restored));
+        let facts = facts.chain(begun_anew.into_iter().map(Fact::BegunAnew));
+        let facts = facts.chain(formed.into_iter().map(Fact::Formed));
+        let facts = facts.chain(evaluations.into_iter().map(Fact::Evaluated));
+        let facts = facts.chain(failed_checkpoints.into_iter().map(Fact::NotSaved));
+        let facts = facts.chain(saved.map(Fact::Saved));
+        let facts = facts.chain(is_after_the_end.then_some(Fact::NothingToDo));
+        facts.chain(ending.map(Fact::Ended))
+    }
+
+    /// Takes out the steps, and keeps how far they came.
+    fn forget_steps(&mut self) -> StepLog {
+        self.forgotten = self.global_step();
+        std::mem::take(&mut self.log)
+    }
+
     /// A row for each step, in the order in which the steps were reported. A gradient counts as
     /// dropped that a restored checkpoint undid, and one of a worker's own copy that no exchange
     /// has brought to the others.
@@ -168,7 +237,7 @@ impl Recording {
         let restored = self.restored.last().map(|restore| restore.global_step);
         let known = steps.map(|step| step.global_step);
         let known = known.chain(evaluations.map(|evaluation| evaluation.global_step));
-        known.chain(restored).max().unwrap_or(0)
+        known.chain(restored).fold(self.forgotten, u64::max)
     }
 
     /// Whether the training has gone back to a checkpoint before `step`.
@@ -181,14 +250,8 @@ impl Recording {
         self.formed.iter().rev().find(|formed| formed.at <= step.started)
     }
 
-    /// The checkpoints that could not be written, without those of earlier news.
-    pub(crate) fn new_failed_checkpoints(&self) -> &[FailedCheckpoint] {
-        &self.failed_checkpoints[self.told_failures..]
-    }
-
-    /// The training was stopped: if that has lost steps which no checkpoint has, notes so as a
-    /// checkpoint that could not be written, and returns it.
-    pub(crate) fn note_stop(&mut self) -> Option<&FailedCheckpoint> {
+    /// The checkpoint that a stop of the training now leaves unwritten; none if one has all steps.
+    fn lost_by_a_stop(&self) -> Option<FailedCheckpoint> {
         let (global_step, saved) = (self.global_step(), self.saved?);
         if self.ending.is_some() || saved >= global_step {
             return None;
@@ -197,70 +260,12 @@ impl Recording {
             "the training was stopped before all tasks had answered; step {saved} is the last that \
              is saved, from which it goes on when it is started again"
         );
-        self.failed_checkpoints.push(FailedCheckpoint { global_step, why, is_last: true });
-        self.failed_checkpoints.last()
+        Some(FailedCheckpoint { global_step, why, is_last: true })
     }
 
     /// Whether the training ended and is recorded, but its last checkpoint could not be written.
     pub fn is_unsaved(&self) -> bool {
         self.ending.is_some() && self.failed_checkpoints.iter().any(|failed| failed.is_last)
-    }
-}
-
-impl Recorder for SharedRecording {
-    fn beginning(&self, beginning: Beginning) {
-        self.lock().beginning = Some(beginning);
-    }
-
-    fn step(&self, stats: StepStats) {
-        let mut recording = self.lock();
-        if let Some(watch) = &mut recording.watch {
-            watch.step(&stats);
-        }
-        if let Some(tell) = recording.on_step {
-            tell(&stats);
-        }
-        recording.log.push(&stats);
-    }
-
-    fn restored(&self, restore: Restore) {
-        let mut recording = self.lock();
-        if let Some(watch) = &mut recording.watch {
-            watch.restored(&restore);
-        }
-        recording.restored.push(restore);
-    }
-
-    fn begun_anew(&self, begun: BegunAnew) {
-        self.lock().begun_anew.push(begun);
-    }
-
-    fn formed(&self, formed: Formed) {
-        self.lock().formed.push(formed);
-    }
-
-    fn evaluation(&self, evaluation: Evaluation) {
-        let mut recording = self.lock();
-        if let Some(watch) = &mut recording.watch {
-            watch.evaluation(&evaluation);
-        }
-        recording.evaluations.push(evaluation);
-    }
-
-    fn checkpoint_saved(&self, global_step: u64) {
-        self.lock().saved = Some(global_step);
-    }
-
-    fn checkpoint_failed(&self, failed: FailedCheckpoint) {
-        self.lock().failed_checkpoints.push(failed);
-    }
-
-    fn nothing_to_do(&self) {
-        self.lock().is_after_the_end = true;
-    }
-
-    fn ending(&self, ending: Ending) {
-        self.lock().ending = Some(ending);
     }
 }
 
@@ -276,9 +281,10 @@ mod tests {
     #[test]
     fn a_gradient_that_a_restored_checkpoint_undid_counts_as_dropped() {
         let shared = SharedRecording::default();
-        (0..4).for_each(|number| shared.step(step(number)));
-        shared.restored(Restore { global_step: 2, at: Time(45) });
-        shared.step(StepStats { started: Time(50), ended: Time(60), ..step(2) });
+        (0..4).for_each(|number| shared.record(Fact::Step(step(number))));
+        shared.record(Fact::Restored(Restore { global_step: 2, at: Time(45) }));
+        let again = StepStats { started: Time(50), ended: Time(60), ..step(2) };
+        shared.record(Fact::Step(again));
         let applied: Vec<bool> = shared.finish().steps().map(|step| step.applied).collect();
         assert_eq!(applied, [true, true, false, false, true]);
     }
@@ -287,10 +293,11 @@ mod tests {
     fn first_values_undo_what_an_earlier_life_has_done_and_are_no_return_otherwise() {
         let begin = |at| Restore { global_step: 0, at: Time(at) };
         let shared = SharedRecording::default();
-        shared.restored(begin(0));
-        (0..2).for_each(|number| shared.step(step(number)));
-        shared.restored(begin(25));
-        shared.step(StepStats { started: Time(30), ended: Time(40), ..step(0) });
+        shared.record(Fact::Restored(begin(0)));
+        (0..2).for_each(|number| shared.record(Fact::Step(step(number))));
+        shared.record(Fact::Restored(begin(25)));
+        let again = StepStats { started: Time(30), ended: Time(40), ..step(0) };
+        shared.record(Fact::Step(again));
         let recording = shared.finish();
         assert_eq!(recording.restored, [begin(25)]);
         let applied: Vec<bool> = recording.steps().map(|step| step.applied).collect();
@@ -299,68 +306,103 @@ mod tests {
 
     #[test]
     fn what_a_restored_checkpoint_undid_is_no_global_step() {
-        let evaluation =
-            |global_step, at| Evaluation { global_step, at: Time(at), loss: 1.0, accuracy: 0.5 };
+        let evaluated = |global_step, at| {
+            Fact::Evaluated(Evaluation { global_step, at: Time(at), loss: 1.0, accuracy: 0.5 })
+        };
         let shared = SharedRecording::default();
-        (0..4).for_each(|number| shared.step(step(number)));
-        shared.evaluation(evaluation(4, 42));
-        shared.restored(Restore { global_step: 2, at: Time(45) });
-        let recording = shared.clone();
-        assert_eq!(recording.lock().global_step(), 2);
-        shared.step(StepStats { started: Time(50), ended: Time(60), ..step(2) });
-        shared.evaluation(evaluation(3, 65));
+        (0..4).for_each(|number| shared.record(Fact::Step(step(number))));
+        shared.record(evaluated(4, 42));
+        shared.record(Fact::Restored(Restore { global_step: 2, at: Time(45) }));
+        assert_eq!(shared.lock().recording.global_step(), 2);
+        let again = StepStats { started: Time(50), ended: Time(60), ..step(2) };
+        shared.record(Fact::Step(again));
+        shared.record(evaluated(3, 65));
         assert_eq!(shared.finish().global_step(), 3);
     }
 
     #[test]
     fn a_stop_that_loses_steps_is_a_checkpoint_that_could_not_be_written() {
-        let stopped = |saved, ending| {
-            let shared = SharedRecording::default();
-            (0..4).for_each(|number| shared.step(step(number)));
-            shared.checkpoint_saved(saved);
-            shared.lock().ending = ending;
-            let mut recording = shared.finish();
-            let lost = recording.note_stop().map(|failed| (failed.global_step, failed.why.clone()));
-            (lost, recording.is_unsaved())
+        let stopped = |saved, ending: Option<Ending>, is_told| {
+            let shared = SharedRecording::default().telling();
+            (0..4).for_each(|number| shared.record(Fact::Step(step(number))));
+            shared.record(Fact::Saved(saved));
+            if is_told {
+                shared.take_untold();
+            }
+            ending.into_iter().for_each(|ending| shared.record(Fact::Ended(ending)));
+            let lost = shared.note_stop().map(|failed| (failed.global_step, failed.why));
+            (lost, shared.finish().is_unsaved())
         };
-        let (lost, is_unsaved) = stopped(3, None);
-        let (global_step, why) = lost.unwrap();
-        assert!(global_step == 4 && why.contains("step 3 is the last that is saved"), "{why}");
-        assert!(!is_unsaved, "the training has not come to its end");
-        assert_eq!(stopped(4, None), (None, false));
-        assert_eq!(stopped(3, Some(Ending { weights_digest: None })), (None, false));
+        for is_told in [false, true] {
+            let (lost, is_unsaved) = stopped(3, None, is_told);
+            let (global_step, why) = lost.unwrap();
+            assert!(global_step == 4 && why.contains("step 3 is the last that is saved"), "{why}");
+            assert!(!is_unsaved, "the training has not come to its end");
+            assert_eq!(stopped(4, None, is_told), (None, false));
+            let ending = Some(Ending { weights_digest: None });
+            assert_eq!(stopped(3, ending, is_told), (None, false));
+        }
     }
 
     #[test]
-    fn each_part_of_a_recording_is_news_once() {
-        let shared = SharedRecording::default();
-        assert!(shared.take_news().is_none());
-        shared.step(step(0));
-        shared.step(step(1));
-        let news = shared.take_news().unwrap();
-        assert_eq!(news.steps().collect::<Vec<_>>(), [step(0), step(1)]);
-        shared.restored(Restore { global_step: 0, at: Time(30) });
-        let news = shared.take_news().unwrap();
-        assert_eq!((news.log.len(), news.restored.len()), (0, 1));
-        assert!(shared.take_news().is_none());
+    fn steps_that_are_told_and_undone_are_no_global_step() {
+        let shared = SharedRecording::default().telling();
+        (0..4).for_each(|number| shared.record(Fact::Step(step(number))));
+        shared.take_untold();
+        assert_eq!(shared.lock().recording.global_step(), 4);
+        shared.record(Fact::Restored(Restore { global_step: 2, at: Time(45) }));
+        assert_eq!(shared.lock().recording.global_step(), 2);
     }
 
     #[test]
-    fn a_checkpoint_that_could_not_be_written_is_news_once_and_stays_recorded() {
+    fn each_fact_is_told_once() {
+        let shared = SharedRecording::default().telling();
+        assert!(shared.take_untold().is_empty());
+        let steps = [0, 1].map(|number| Fact::Step(step(number)));
+        steps.iter().for_each(|step| shared.record(step.clone()));
+        assert_eq!(shared.take_untold(), steps);
+        let restored = Fact::Restored(Restore { global_step: 0, at: Time(30) });
+        shared.record(restored.clone());
+        assert_eq!(shared.take_untold(), [restored]);
+        assert!(shared.take_untold().is_empty());
+    }
+
+    #[test]
+    fn a_checkpoint_that_could_not_be_written_is_told_once_and_stays_recorded() {
         let failed = |global_step, is_last| FailedCheckpoint {
             global_step,
             why: "the disk is full".to_owned(),
             is_last,
         };
-        let shared = SharedRecording::default();
-        shared.checkpoint_failed(failed(10, false));
-        assert_eq!(shared.take_news().unwrap().new_failed_checkpoints(), [failed(10, false)]);
-        assert!(shared.take_news().is_none());
-        shared.checkpoint_failed(failed(20, true));
-        shared.ending(Ending { weights_digest: None });
+        let shared = SharedRecording::default().telling();
+        shared.record(Fact::NotSaved(failed(10, false)));
+        assert_eq!(shared.take_untold(), [Fact::NotSaved(failed(10, false))]);
+        shared.record(Fact::NotSaved(failed(20, true)));
+        assert_eq!(shared.take_untold(), [Fact::NotSaved(failed(20, true))]);
+        shared.record(Fact::Ended(Ending { weights_digest: None }));
         let recording = shared.finish();
-        assert_eq!(recording.new_failed_checkpoints(), [failed(20, true)]);
         assert_eq!(recording.failed_checkpoints, [failed(10, false), failed(20, true)]);
         assert!(recording.is_unsaved());
+    }
+
+    #[test]
+    fn a_recording_gives_back_the_facts_that_it_was_made_of() {
+        let at = Time(30);
+        let worker = TaskName::new("worker", 1);
+        let why = "the disk is full".to_owned();
+        let facts = [
+            Fact::Began(Beginning { parameters: 650, graph: vec![1, 2] }),
+            Fact::Restored(Restore { global_step: 1, at }),
+            Fact::BegunAnew(BegunAnew { worker: worker.clone(), count: 1, went_back: true }),
+            Fact::Formed(Formed { at, without: vec![worker], samples: 30 }),
+            Fact::Evaluated(Evaluation { global_step: 2, at, loss: 0.5, accuracy: 0.1 }),
+            Fact::NotSaved(FailedCheckpoint { global_step: 7, why, is_last: true }),
+            Fact::Saved(6),
+            Fact::NothingToDo,
+            Fact::Ended(Ending { weights_digest: Some(u64::MAX) }),
+        ];
+        let mut recording = Recording::default();
+        facts.iter().for_each(|fact| recording.add(fact.clone()));
+        assert_eq!(recording.into_facts().collect::<Vec<_>>(), facts);
     }
 }

@@ -15,7 +15,7 @@ use crate::sync::Departed;
 use super::checkpoints::Checkpoints;
 use super::own_values;
 use super::places::places;
-use super::record::Restore;
+use super::record::{Fact, Restore};
 use super::recovery::{lost_values, workers_have_left};
 use super::restoring::restore;
 use super::scaffold::{Finalized, Known};
@@ -202,7 +202,8 @@ impl SessionCreator {
     /// Notes that variables get first values: whatever steps there were are undone. An earlier life
     /// of the chief may have led some.
     fn has_no_steps(&self) {
-        self.task.recorder().restored(Restore { global_step: 0, at: self.task.now() });
+        let restore = Restore { global_step: 0, at: self.task.now() };
+        self.task.record(Fact::Restored(restore));
     }
 
     /// Gives `missing` their first values.
@@ -235,7 +236,7 @@ impl SessionCreator {
             let found = self.find(&session).await?;
             self.scaffold.initialize_unsaved(&session, &found.missing).await?;
         }
-        self.task.recorder().restored(Restore { global_step: step, at });
+        self.task.record(Fact::Restored(Restore { global_step: step, at }));
         self.ready(session, step, Some(step)).await
     }
 

@@ -17,7 +17,7 @@ use crate::sync::Mode;
 
 use super::checkpointing::Checkpointing;
 use super::input::Position;
-use super::record::Recorder;
+use super::record::Fact;
 use super::run_settings::RunSettings;
 use super::settings::Settings;
 use crate::data::Dataset;
@@ -54,8 +54,8 @@ pub struct TaskParts {
     pub checkpointing: Option<Checkpointing>,
     /// The stores of checkpoints that the program keeps by itself.
     pub stores: Stores,
-    /// Receives the training's record.
-    pub recorder: Rc<dyn Recorder>,
+    /// Receives what the task records of its training.
+    pub recorder: Rc<dyn Fn(Fact)>,
     /// What the environment says of the task; none for what follows from its server.
     pub config: Option<RunConfig>,
     /// The arguments of the program.
@@ -282,7 +282,8 @@ impl Task {
         &self.inner.parts.server
     }
 
-    pub(super) fn recorder(&self) -> &dyn Recorder {
-        &*self.inner.parts.recorder
+    /// Records `fact`.
+    pub(super) fn record(&self, fact: Fact) {
+        (self.inner.parts.recorder)(fact);
     }
 }

@@ -21,6 +21,7 @@ use super::estimator::{EstimatorSpec, EvalSpec, Phase};
 use super::evaluator::Evaluator;
 use super::hooks::{InMemoryEvaluator, StopAtStep, SyncReplicasHook};
 use super::monitored_session::MonitoredSession;
+use super::record::Fact;
 use super::settings::Looks;
 use super::task::Task;
 use crate::import::{self, ImportError};
@@ -84,7 +85,7 @@ async fn train_without(task: &Task, absent: &mut Absent) -> Result<Formation> {
     }
     let mut session = builder.open().await?;
     if let (Some(_), Some(data)) = (&task.settings().all_reduce, &model.data) {
-        task.recorder().formed(absent.formed(task, data.towers.len()));
+        task.record(Fact::Formed(absent.formed(task, data.towers.len())));
     }
     let trained = train_until_the_end(task, &mut session, &model, absent).await;
     match trained {

@@ -32,7 +32,8 @@ use crate::deployment::stop::StopRequest;
 use crate::deployment::{DeploymentError, ExitCode};
 use crate::faults::SkipReason;
 use crate::live::Board;
-use crate::training::Watch;
+use crate::runtime::Traffic;
+use crate::training::{Fact, Watch};
 use crate::units::Time;
 
 pub(crate) use cause::last_words;
@@ -131,7 +132,7 @@ enum Noted {
         index: usize,
         global_step: u64,
         loss: Option<f32>,
-        now: u64,
+        now: Time,
     },
     Failed,
     /// A beat has passed.
@@ -248,7 +249,7 @@ impl Followed {
                 Some(Noted::Due) => self.do_what_is_due(order)?,
                 Some(Noted::Progress { index, global_step, loss, now }) if index == self.chief => {
                     if let Some(watch) = watch {
-                        watch.update(global_step, loss, Time(now));
+                        watch.update(global_step, loss, now);
                     }
                 }
                 Some(Noted::Progress { .. } | Noted::Other) => {}
@@ -285,24 +286,35 @@ impl Followed {
                     board.show(&followee.task, snapshot);
                 }
             }
-            Event::Recorded { part, sent } => {
-                let progress = part.progress();
-                if let Some(global_step) = part.restored() {
-                    self.restored(global_step);
-                }
-                let followee = &mut self.tasks[index];
-                followee.told.record(&followee.task, part, sent);
-                if let Some((global_step, loss, now)) = progress {
-                    if followee.quiet.steps(global_step) {
-                        self.tasks.iter_mut().for_each(|followee| followee.quiet.begin_again());
-                    }
-                    let loss = loss.filter(|loss| loss.is_finite());
-                    return Some(Noted::Progress { index, global_step, loss, now });
-                }
-            }
+            Event::Recorded { facts, sent } => return Some(self.recorded(index, facts, sent)),
             Event::Ended { now } => followee.told.end(Time(now)),
         }
         Some(Noted::Other)
+    }
+
+    /// The task `index` has told `facts`, and that it has `sent` so much since it started.
+    fn recorded(&mut self, index: usize, facts: Vec<Fact>, sent: Traffic) -> Noted {
+        let (mut last_step, mut last_restore) = (None, None);
+        for fact in &facts {
+            match fact {
+                Fact::Step(step) => {
+                    last_step = Some((step.global_step, step.loss, step.ended));
+                }
+                Fact::Restored(restore) => last_restore = Some(restore.global_step),
+                _ => {}
+            }
+        }
+        if let Some(global_step) = last_restore {
+            self.restored(global_step);
+        }
+        let followee = &mut self.tasks[index];
+        followee.told.record(facts, sent);
+        let Some((global_step, loss, now)) = last_step else { return Noted::Other };
+        if followee.quiet.steps(global_step) {
+            self.tasks.iter_mut().for_each(|followee| followee.quiet.begin_again());
+        }
+        let loss = loss.filter(|loss| loss.is_finite());
+        Noted::Progress { index, global_step, loss, now }
     }
 
     /// The chief has gone back to a checkpoint of the step `global_step`, or given the variables

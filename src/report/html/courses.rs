@@ -1,7 +1,8 @@
 //! The courses of runs: loss and accuracy, steps, speed, durations, staleness, timelines.
 
 use crate::report::plot::{Line, Plot, Point, escape, thinned};
-use crate::report::{EvaluationRow, Report, StepRow, Timeline};
+use crate::report::{EvaluationRow, Report, Timeline};
+use crate::training::StepStats;
 
 /// The most points of a line.
 const POINTS: usize = 200;
@@ -48,14 +49,14 @@ impl Course {
     /// The course of the run called `run`.
     pub fn new(
         run: &str,
-        steps: impl Iterator<Item = StepRow> + Clone,
+        steps: impl Iterator<Item = StepStats> + Clone,
         evaluations: &[EvaluationRow],
     ) -> Self {
         let mut ends: Vec<Point> =
-            steps.clone().map(|step| (step.end.as_secs_f64(), step.global_step as f64)).collect();
+            steps.clone().map(|step| (step.ended.as_secs_f64(), step.global_step as f64)).collect();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut durations: Vec<f64> =
-            steps.map(|step| step.end.since(step.start).as_secs_f64() * 1e3).collect();
+            steps.map(|step| step.ended.since(step.started).as_secs_f64() * 1e3).collect();
         durations.sort_by(f64::total_cmp);
         let count = durations.len() as f64;
         let shares: Vec<Point> = durations

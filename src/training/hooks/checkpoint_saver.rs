@@ -9,7 +9,7 @@ use crate::sync::Leaving;
 use super::super::checkpointing::{Checkpointing, Consistency};
 use super::super::checkpoints::{Checkpoints, part_as_slice};
 use super::super::own_values::Gathering;
-use super::super::record::FailedCheckpoint;
+use super::super::record::{Fact, FailedCheckpoint};
 use super::super::recovery::is_mendable;
 use super::super::scaffold::SavedNames;
 use super::super::task::Task;
@@ -127,7 +127,7 @@ impl CheckpointSaver {
     /// The checkpoint of `step` is the last.
     fn note_saved(&mut self, context: &HookContext<'_>, step: u64) {
         self.last_saved = Some(step);
-        context.task.recorder().checkpoint_saved(step);
+        context.task.record(Fact::Saved(step));
     }
 
     /// Reads the variables: while every other worker is held between two steps or, if they need not
@@ -223,7 +223,8 @@ fn go_on_without(context: &HookContext<'_>, error: &Error) {
 /// Notes in the training's record that a checkpoint could not be written.
 fn note(context: &HookContext<'_>, error: &Error, is_last: bool) {
     let (global_step, why) = (context.global_step, error.message.clone());
-    context.task.recorder().checkpoint_failed(FailedCheckpoint { global_step, why, is_last });
+    let failed = FailedCheckpoint { global_step, why, is_last };
+    context.task.record(Fact::NotSaved(failed));
 }
 
 impl Hook for CheckpointSaver {

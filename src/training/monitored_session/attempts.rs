@@ -9,7 +9,7 @@ use crate::runtime::{Code, Error, Origin, Result, StepDone};
 use crate::units::Time;
 
 use super::super::own_values::OwnVariables;
-use super::super::record::StepStats;
+use super::super::record::{Fact, StepStats};
 use super::super::recovery::{ended_by, given_up, is_end, is_mendable};
 use super::super::run_options::RunOptions;
 use super::super::session::RequestedStep;
@@ -93,7 +93,7 @@ impl MonitoredSession {
     /// taken again: its gradient counts as dropped, since that of the next attempt counts, from the
     /// values that the variables then have. If it `is_stopped`, there is no gradient.
     fn report_given_up(&self, started: Time, global_step: u64, is_stopped: bool) {
-        self.task.recorder().step(StepStats {
+        self.task.record(Fact::Step(StepStats {
             worker: self.task.name().clone(),
             local_step: self.local_step,
             global_step,
@@ -105,7 +105,7 @@ impl MonitoredSession {
             applied: false,
             is_stopped,
             is_local: false,
-        });
+        }));
     }
 
     /// Whether a new session may mend `error`. While variables are being restored, a step can find

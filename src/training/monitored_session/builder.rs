@@ -17,7 +17,7 @@ use super::super::hooks::{
 };
 use super::super::own_values::OwnVariables;
 use super::super::positions::Positions;
-use super::super::record::Beginning;
+use super::super::record::{Beginning, Fact};
 use super::super::recovery::{Tries, is_mendable, never_opened};
 use super::super::scaffold::Scaffold;
 use super::super::session_creator::{Created, SessionCreator};
@@ -277,7 +277,7 @@ impl Builder {
             let variables = self.graph.trainable_variables();
             let sizes = variables.iter().map(|variable| variable.spec().shape.elements() as u64);
             let beginning = Beginning { parameters: sizes.sum(), graph: drawn(&self.graph)? };
-            self.task.recorder().beginning(beginning);
+            self.task.record(Fact::Began(beginning));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::runtime::{Code, Error, Result};
 use crate::sync::Leaving;
 
-use super::super::record::Ending;
+use super::super::record::{Ending, Fact};
 use super::super::recovery::{ended_behind, is_end, is_mendable};
 use super::super::weights::weights_digest;
 use super::MonitoredSession;
@@ -36,7 +36,7 @@ impl MonitoredSession {
             return Err(ended_behind(self.went_back_after.take(), reached, self.global_step));
         }
         if self.task.is_chief() {
-            self.task.recorder().ending(Ending { weights_digest: digest });
+            self.task.record(Fact::Ended(Ending { weights_digest: digest }));
         }
         unsaved.map_or(Ok(()), Err)
     }

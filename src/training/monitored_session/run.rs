@@ -14,7 +14,7 @@ use crate::units::Time;
 use super::super::fetched::Fetched;
 use super::super::hooks::{RunArgs, RunValues};
 use super::super::input::{Input, Position};
-use super::super::record::StepStats;
+use super::super::record::{Fact, StepStats};
 use super::super::recovery::is_mendable;
 use super::super::run_metadata::RunMetadata;
 use super::super::run_options::RunOptions;
@@ -196,7 +196,7 @@ impl<'a> MonitoredRun<'a> {
         }
         if let Some(stats) = &mut stats {
             monitored.count_training_step(stats);
-            monitored.task.recorder().step(stats.clone());
+            monitored.task.record(Fact::Step(stats.clone()));
         } else {
             monitored.count_other_run();
         }

@@ -55,7 +55,7 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use super::super::tests::step;
-    use crate::training::{Recorder, SharedRecording, StepStats};
+    use crate::training::{Fact, SharedRecording, StepStats};
 
     #[test]
     fn a_gradient_of_a_workers_own_copy_is_applied_with_the_exchange_that_brings_it() {
@@ -63,7 +63,7 @@ mod tests {
         let dropped = |number| StepStats { applied: false, ..step(number) };
         let applied = |steps: &[StepStats]| -> Vec<bool> {
             let shared = SharedRecording::default();
-            steps.iter().for_each(|step| shared.step(step.clone()));
+            steps.iter().for_each(|step| shared.record(Fact::Step(step.clone())));
             shared.finish().steps().map(|step| step.applied).collect()
         };
         let exchanged = [local(0), step(1), local(2), dropped(3), local(4)];

@@ -6,7 +6,7 @@ use super::Task;
 use crate::graph::Replica;
 use crate::runtime::{ParameterServerMessage, Result};
 use crate::sync::{Departed, Leaving};
-use crate::training::record::Evaluation;
+use crate::training::record::{Evaluation, Fact};
 
 impl Task {
     /// Tells other tasks which workers have left, and which are lost.
@@ -46,7 +46,7 @@ impl Task {
 
     /// Reports an evaluation on the test split.
     pub fn report_evaluation(&self, evaluation: Evaluation) {
-        self.inner.parts.recorder.evaluation(evaluation);
+        self.record(Fact::Evaluated(evaluation));
     }
 
     /// Ends the training of all workers: their sessions stop, and their waits end.

@@ -181,7 +181,7 @@ fn task_on(server: Server, store: &Memory, recording: &SharedRecording) -> Resul
         dataset: Some(Arc::new(Dataset::digits().unwrap())),
         checkpointing: Some(checkpointing),
         stores: Stores::in_memory(),
-        recorder: Rc::new(recording.clone()),
+        recorder: recording.recorder(),
         config: None,
         arguments: Vec::new(),
     })

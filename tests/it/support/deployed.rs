@@ -100,7 +100,7 @@ fn task(
         dataset: trial.dataset.clone(),
         checkpointing: trial.checkpointing.clone(),
         stores,
-        recorder: Rc::new(recording.clone()),
+        recorder: recording.recorder(),
         config,
         arguments: Vec::new(),
     })

@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
-use crate::deployment::control::Part;
 use crate::deployment::launch::Launched;
 use crate::runtime::Traffic;
-use crate::training::{
-    Evaluation, FailedCheckpoint, Formed, Recording, Restore, StepLog, StepStats,
-};
+use crate::training::{Fact, FailedCheckpoint, Recording, StepLog};
 use crate::units::Time;
 
 /// What a task has told, life by life: it may have been killed and started again.
@@ -34,10 +31,12 @@ impl Told {
         self.0.push(Life { began, recording, sent, ended: Time::ZERO });
     }
 
-    /// The running process of `task` has recorded `part`, and has `sent` so much since it started.
-    pub(super) fn record(&mut self, task: &TaskName, part: Part, sent: Traffic) {
+    /// The running process has recorded `facts`, and has `sent` so much since it started.
+    pub(super) fn record(&mut self, facts: Vec<Fact>, sent: Traffic) {
         if let Some(life) = self.0.last_mut() {
-            part.add_to(&mut life.recording, task);
+            for fact in facts {
+                life.recording.add(fact);
+            }
             life.sent = sent;
         }
     }
@@ -91,7 +90,7 @@ pub(super) fn merged(tasks: Vec<(TaskName, Told)>, chief: &TaskName, took: Durat
     let lives = tasks.iter().flat_map(|(_, told)| &told.0);
     let steps = lives.map(|life| {
         let ahead = life.began - origin;
-        life.recording.log.iter().map(move |step| step_later(step, ahead))
+        life.recording.log.iter().map(move |step| step.later(ahead))
     });
     let mut recording = Recording::default();
     recording.log = StepLog::merged(steps);
@@ -103,43 +102,15 @@ pub(super) fn merged(tasks: Vec<(TaskName, Told)>, chief: &TaskName, took: Durat
             of_task.total += life.sent.total;
             of_task.steps += life.sent.steps;
             if task == *chief {
-                ended = later(life.ended, ahead);
+                ended = Time(life.ended.0.saturating_add_signed(ahead));
             }
-            append(&mut recording, life.recording, ahead);
+            for fact in life.recording.into_facts() {
+                recording.add(fact.later(ahead));
+            }
         }
     }
     recording.leave_out_beginnings();
     Launched { recording, sent, ended, took, skipped_faults: Vec::new() }
-}
-
-/// Appends all but the steps of `told`, whose clock is so much \[ns\] behind.
-fn append(recording: &mut Recording, told: Recording, ahead: i64) {
-    recording.beginning = told.beginning.or(recording.beginning.take());
-    let restored = told.restored.into_iter();
-    recording.restored.extend(restored.map(|it| Restore { at: later(it.at, ahead), ..it }));
-    recording.begun_anew.extend(told.begun_anew);
-    let formed = told.formed.into_iter();
-    recording.formed.extend(formed.map(|it| Formed { at: later(it.at, ahead), ..it }));
-    let evaluations = told.evaluations.into_iter();
-    recording
-        .evaluations
-        .extend(evaluations.map(|it| Evaluation { at: later(it.at, ahead), ..it }));
-    recording.failed_checkpoints.extend(told.failed_checkpoints);
-    recording.ending = told.ending.or(recording.ending);
-}
-
-fn step_later(step: StepStats, ahead: i64) -> StepStats {
-    StepStats {
-        started: later(step.started, ahead),
-        ended: later(step.ended, ahead),
-        computed: step.computed.map(|(from, until)| (later(from, ahead), later(until, ahead))),
-        ..step
-    }
-}
-
-/// A time on a clock that is so much \[ns\] ahead.
-fn later(time: Time, ahead: i64) -> Time {
-    Time(time.0.saturating_add_signed(ahead))
 }
 
 #[cfg(test)]
@@ -152,11 +123,11 @@ mod tests {
         let beginning = Beginning { parameters: 1, graph: Vec::new() };
         let mut told = Told::default();
         told.begin(0);
-        told.0[0].recording.beginning = Some(beginning);
+        told.record(vec![Fact::Began(beginning)], Traffic::default());
         assert!(!told.has_lost_the_end(), "it may go on");
         told.begin(7);
         assert!(told.has_lost_the_end());
-        told.0[1].recording.ending = Some(Ending { weights_digest: None });
+        told.record(vec![Fact::Ended(Ending { weights_digest: None })], Traffic::default());
         assert!(!told.has_lost_the_end());
     }
 
@@ -164,12 +135,11 @@ mod tests {
     fn a_training_is_unsaved_that_ended_without_its_last_checkpoint() {
         let mut told = Told::default();
         told.begin(0);
-        let recording = &mut told.0[0].recording;
         let why = "the disk is full".to_owned();
-        recording.failed_checkpoints =
-            vec![FailedCheckpoint { global_step: 7, why, is_last: true }];
+        let failed = FailedCheckpoint { global_step: 7, why, is_last: true };
+        told.record(vec![Fact::NotSaved(failed)], Traffic::default());
         assert_eq!(told.unsaved(), None, "it may go on");
-        told.0[0].recording.ending = Some(Ending { weights_digest: None });
+        told.record(vec![Fact::Ended(Ending { weights_digest: None })], Traffic::default());
         let said = told.unsaved().unwrap();
         assert!(said.contains("of step 7, can't be written: the disk is full"), "{said}");
     }
@@ -180,10 +150,10 @@ mod tests {
         let task = TaskName::new("ps", 1);
         let mut told = Told::default();
         told.begin(0);
-        told.record(&task, Part::default(), sent(100, 60));
-        told.record(&task, Part::default(), sent(150, 90));
+        told.record(Vec::new(), sent(100, 60));
+        told.record(Vec::new(), sent(150, 90));
         told.begin(7);
-        told.record(&task, Part::default(), sent(30, 20));
+        told.record(Vec::new(), sent(30, 20));
         told.end(Time(5));
         let launched = merged(vec![(task.clone(), told)], &task, Duration::ZERO);
         assert_eq!(launched.sent, [(task, sent(180, 110))].into());
