@@ -244,7 +244,8 @@ impl<'a> Assignment<'a> {
             control.show_once(board, &self.task);
         }
         control.tell(&Event::Recorded { facts: untold, sent: outcome.sent });
-        control.tell_and_wait(&Event::Ended { now: outcome.ended.0 });
+        let error = outcome.result.as_ref().err().cloned();
+        control.tell_and_wait(&Event::Ended { now: outcome.ended.0, error });
     }
 
     /// Reports the result of a part in the run that did not fail, where that is due, and decides

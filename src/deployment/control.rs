@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::TaskName;
 use crate::deployment::DeploymentError;
 use crate::live::{Board, Snapshot};
-use crate::runtime::Traffic;
+use crate::runtime::{Error, Traffic};
 use crate::training::{Fact, SharedRecording};
 use crate::transport::Identity;
 
@@ -57,8 +57,8 @@ pub(crate) enum Event {
         facts: Vec<Fact>,
         sent: Traffic,
     },
-    /// The task has told all, and ends `now` \[ns\].
-    Ended { now: u64 },
+    /// The task has told all, and ends `now` \[ns\]; `error` is that of its program, if it failed.
+    Ended { now: u64, error: Option<Error> },
 }
 
 /// The connection to the launcher. It may stand still, as after Ctrl-Z: what is told now and then
@@ -194,6 +194,7 @@ fn line(event: &Event) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Code;
     use crate::training::{Beginning, BegunAnew, Ending, Evaluation, StepStats};
     use crate::units::Time;
 
@@ -233,10 +234,12 @@ mod tests {
 
     #[test]
     fn an_event_is_told_from_what_the_program_prints() {
-        let written = line(&Event::Ended { now: 3 }).unwrap();
+        let error = Some(Error::new(Code::VariablesLost, "`w`").on(&TaskName::new("ps", 0)));
+        let written = line(&Event::Ended { now: 3, error: error.clone() }).unwrap();
         let lines: Vec<&[u8]> =
             written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-        assert!(matches!(parse(lines[0]), Ok(Event::Ended { now: 3 })));
+        let heard = parse(lines[0]);
+        assert!(matches!(heard, Ok(Event::Ended { now: 3, error: heard }) if heard == error));
         assert!(parse(b"loss 0.3").is_err());
         assert!(parse(b"\x1e{}").is_err());
     }

@@ -4,6 +4,7 @@ use std::io;
 
 use super::ExitCode;
 use crate::cluster::TaskName;
+use crate::runtime::Error;
 use crate::transport::{CertificateError, QuicError, Refused};
 
 /// The error of a process that can't take part in a cluster, or of a cluster of processes.
@@ -53,6 +54,8 @@ pub enum DeploymentError {
         log: String,
         /// The exit code of the whole.
         code: ExitCode,
+        /// The error that the task's program ended with. None if its process did not get so far.
+        error: Option<Box<Error>>,
     },
     /// The launched tasks were asked to stop, and did.
     #[error("run `{run}` was stopped")]

@@ -287,7 +287,7 @@ impl Followed {
                 }
             }
             Event::Recorded { facts, sent } => return Some(self.recorded(index, facts, sent)),
-            Event::Ended { now } => followee.told.end(Time(now)),
+            Event::Ended { now, error } => followee.told.end(Time(now), error),
         }
         Some(Noted::Other)
     }

@@ -33,17 +33,6 @@ const REPETITIONS: u32 = 3;
 const UNDISTURBED: Duration = Duration::from_secs(3600);
 /// The time between two looks whether the user has asked to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// The codes of errors that a process ends with, of which its exit code says less.
-const CODES: [Code; 7] = [
-    Code::VariablesLost,
-    Code::WorkersLeft,
-    Code::Aborted,
-    Code::DeadlineExceeded,
-    Code::Unavailable,
-    Code::DataLoss,
-    Code::Unwritable,
-];
-
 /// Launches for the timelines of an experiment.
 pub(crate) struct Launches<'a> {
     /// The experiment.
@@ -205,13 +194,13 @@ fn failed(error: ExperimentError, ended: Time) -> Attempt {
     Attempt { ended, result: Err(as_of_a_step(error)), ..Attempt::default() }
 }
 
-/// The error of a training of processes as that of a step, by the last words of the process that
-/// failed first.
+/// The error of a training of processes as that of a step: of the code that the task which failed
+/// first has told, or else that its exit code stands for.
 fn as_of_a_step(error: ExperimentError) -> Error {
-    let ExperimentError::Deployment(DeploymentError::Task { task, why, code, .. }) = error else {
+    let ExperimentError::Deployment(DeploymentError::Task { task, why, code, error, .. }) = error
+    else {
         return error.into();
     };
-    let is_said = |known: &&Code| why.contains(&format!("{known:?}: "));
     let of_exit = match code {
         ExitCode::PeersLost => Code::Unavailable,
         ExitCode::CorruptData => Code::DataLoss,
@@ -219,8 +208,8 @@ fn as_of_a_step(error: ExperimentError) -> Error {
         ExitCode::Unanswered => Code::Unanswered,
         _ => Code::Internal,
     };
-    let said = CODES.iter().find(is_said).filter(|said| ExitCode::of_task(**said) == code);
-    Error::new(*said.unwrap_or(&of_exit), format!("{task}, exit code {}: {why}", code as i32))
+    let told = error.map(|error| error.code);
+    Error::new(told.unwrap_or(of_exit), format!("{task}, exit code {}: {why}", code as i32))
 }
 
 #[cfg(test)]
@@ -228,20 +217,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exit_code_and_the_last_words_give_the_error_of_a_training() {
-        let of = |why: &str, code| {
+    fn the_error_of_a_training_has_the_code_that_a_task_told_or_else_that_of_its_exit() {
+        let of = |told: Option<Code>, code| {
             as_of_a_step(ExperimentError::Deployment(DeploymentError::Task {
                 run: "sync".to_owned(),
                 task: TaskName::new("worker", 1),
-                why: why.to_owned(),
+                why: "run `sync`: Aborted: `w` (on ps:0)".to_owned(),
                 log: String::new(),
                 code,
+                error: told.map(|told| Box::new(Error::new(told, "`w`"))),
             }))
         };
-        let lost = of("run `sync`: VariablesLost: `w` (on /job:ps/task:0)", ExitCode::PeersLost);
+        let lost = of(Some(Code::VariablesLost), ExitCode::PeersLost);
         assert_eq!(lost.code, Code::VariablesLost);
         assert!(lost.message.contains("worker:1, exit code 138: run `sync`"), "{lost}");
-        assert_eq!(of("killed by signal 9", ExitCode::PeersLost).code, Code::Unavailable);
-        assert_eq!(of("Unavailable: by a bug", ExitCode::Internal).code, Code::Internal);
+        assert_eq!(of(None, ExitCode::PeersLost).code, Code::Unavailable);
+        assert_eq!(of(None, ExitCode::Internal).code, Code::Internal);
     }
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::deployment::launch::Launch;
-use crate::deployment::launch::follow::Followed;
 use crate::deployment::launch::follow::listener::Exit;
+use crate::deployment::launch::follow::{Followed, Followee};
 use crate::deployment::{DeploymentError, ExitCode};
 
 /// The most lines of a task's last error that are told.
@@ -17,10 +17,10 @@ impl Followed {
         let mut failed: Vec<_> = self
             .tasks
             .iter()
-            .filter_map(|followee| Some((followee.failed.as_ref()?, &followee.task)))
+            .filter_map(|followee| Some((followee.failed.as_ref()?, followee)))
             .collect();
         failed.sort_by_key(|((rank, exit), _)| (exit.is_loss_of_another(), *rank));
-        let ((_, exit), task) = failed[0];
+        let ((_, exit), Followee { task, told, .. }) = failed[0];
         let log = order.log(task);
         let mut why = why(exit, &log);
         let is_gone = matches!(exit, Exit::Signal(_) | Exit::Silent(_));
@@ -34,6 +34,7 @@ impl Followed {
             why,
             log: log.display().to_string(),
             code: exit.meaning(),
+            error: told.error().filter(|_| matches!(exit, Exit::Code(_))).cloned().map(Box::new),
         }
     }
 }

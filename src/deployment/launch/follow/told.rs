@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::cluster::TaskName;
 use crate::deployment::launch::Launched;
-use crate::runtime::Traffic;
+use crate::runtime::{Error, Traffic};
 use crate::training::{Fact, FailedCheckpoint, Recording, StepLog};
 use crate::units::Time;
 
@@ -22,13 +22,15 @@ struct Life {
     sent: Traffic,
     /// The time of its end; 0 if it did not get there.
     ended: Time,
+    /// The error that its program ended with.
+    error: Option<Error>,
 }
 
 impl Told {
     /// A process has started, whose clock showed 0 at the launcher's time `began` \[ns\].
     pub(super) fn begin(&mut self, began: i64) {
         let (recording, sent) = (Recording::default(), Traffic::default());
-        self.0.push(Life { began, recording, sent, ended: Time::ZERO });
+        self.0.push(Life { began, recording, sent, ended: Time::ZERO, error: None });
     }
 
     /// The running process has recorded `facts`, and has `sent` so much since it started.
@@ -41,10 +43,10 @@ impl Told {
         }
     }
 
-    /// The process has ended its task at `now`.
-    pub(super) fn end(&mut self, now: Time) {
+    /// The process has ended its task at `now`, with `error` if its program failed.
+    pub(super) fn end(&mut self, now: Time, error: Option<Error>) {
         if let Some(life) = self.0.last_mut() {
-            life.ended = now;
+            (life.ended, life.error) = (now, error);
         }
     }
 
@@ -75,6 +77,11 @@ impl Told {
     /// The greatest global step that a process has told.
     pub(super) fn global_step(&self) -> u64 {
         self.0.iter().map(|life| life.recording.global_step()).max().unwrap_or(0)
+    }
+
+    /// The error that the program of the process has ended with.
+    pub(super) fn error(&self) -> Option<&Error> {
+        self.0.last()?.error.as_ref()
     }
 
     /// Whether the process has ended its training.
@@ -154,7 +161,7 @@ mod tests {
         told.record(Vec::new(), sent(150, 90));
         told.begin(7);
         told.record(Vec::new(), sent(30, 20));
-        told.end(Time(5));
+        told.end(Time(5), None);
         let launched = merged(vec![(task.clone(), told)], &task, Duration::ZERO);
         assert_eq!(launched.sent, [(task, sent(180, 110))].into());
         assert_eq!(launched.ended, Time(12));
