@@ -41,8 +41,7 @@ pub(crate) use error::of_certificate;
 pub use exit_code::ExitCode;
 pub(crate) use launch::folder::{self, Folder};
 pub(crate) use launch::{
-    Disturbance, Ended, Launch, ProcessFault, ProcessFaultKind, Stopped, Tuning, VARIABLES,
-    last_words, launch, log_of,
+    Ended, Launch, Stopped, Tuning, VARIABLES, last_words, launch, log_of, refusal,
 };
 pub(crate) use machine::cores;
 pub use machine::{Finding, examine_machine};

@@ -16,18 +16,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use faults::{ProcessFault, ProcessFaultKind};
+pub(crate) use faults::refusal;
 pub(crate) use follow::last_words;
-pub(crate) use relay::Disturbance;
 
 use super::stop::StopRequest;
 use super::{DeploymentError, ExitCode};
 use crate::cluster::TaskName;
-use crate::faults::SkipReason;
+use crate::faults::{Fault, SkippedFault};
 use crate::live::Board;
 use crate::runtime::{Patience, Traffic};
 use crate::training::{Recording, Watch};
-use crate::units::Time;
+use crate::units::{BytesPerSecond, Time};
 
 /// What the names of the variables begin with that stand for flags.
 pub(crate) const VARIABLES: &str = "TRAINYARD_";
@@ -67,8 +66,12 @@ pub(crate) struct Launch {
     pub(crate) max_restarts: u32,
     /// The training's name, if the launcher tells how a task is asked for its status.
     pub(crate) status_of: Option<String>,
-    /// What the launcher does to the processes.
-    pub(crate) faults: Vec<ProcessFault>,
+    /// The faults that the launcher inflicts on the processes.
+    pub(crate) faults: Vec<Fault>,
+    /// The latency of a link between two tasks, of which a slow link has a multiple.
+    pub(crate) latency: Duration,
+    /// The rate of such a link.
+    pub(crate) bandwidth: BytesPerSecond,
     /// The folder of the run's checkpoints, if they are in one.
     pub(crate) checkpoints: Option<PathBuf>,
     /// Tells what the launcher does and waits for.
@@ -125,9 +128,8 @@ pub(crate) struct Launched {
     pub(crate) ended: Time,
     /// The time from the start of the first process to the end of the last.
     pub(crate) took: Duration,
-    /// The numbers of the faults that did not happen, and why, in the order in which they were
-    /// skipped.
-    pub(crate) skipped_faults: Vec<(usize, SkipReason)>,
+    /// The faults that did not happen, in the order in which they were skipped.
+    pub(crate) skipped_faults: Vec<SkippedFault>,
 }
 
 /// Starts the processes of a run and follows them until all are gone; `watch`, if there is one, is

@@ -102,6 +102,8 @@ impl Launcher {
             max_restarts: self.max_restarts,
             status_of: self.tells_of_status.then(|| trial.scenario.clone()),
             faults: inflicted::faults_of_processes(trial, self.tell),
+            latency: trial.cluster.network.latency,
+            bandwidth: trial.cluster.network.bandwidth,
             checkpoints: trial.checkpoint_folder(),
             tell: self.tell,
             board: self.boards.as_ref().map(|boards| board(boards, trial)),

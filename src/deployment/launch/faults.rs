@@ -1,90 +1,55 @@
-//! The faults that a launcher inflicts: it kills processes, starts them again and has them stand
-//! still, disturbs the links between them, and damages their checkpoints.
+//! The faults that a launcher inflicts, and when: it kills processes (SIGKILL), starts them again
+//! and has them stand still (SIGSTOP, then SIGCONT), disturbs the links between them, and damages
+//! their checkpoints.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::relay::Disturbance;
 use crate::cluster::TaskName;
 use crate::deployment::DeploymentError;
-use crate::faults::Damage;
+use crate::faults::{Fault, FaultKind, SkipReason, Trigger};
 use crate::units::Time;
 
-/// A fault of a launch.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ProcessFault {
-    /// Its place in the scenario's list, from 0.
-    pub(crate) number: usize,
-    /// The time since the chief has started.
-    pub(crate) at: Duration,
-    pub(crate) kind: ProcessFaultKind,
-}
-
-/// What a fault does to processes and their links; a `Process` is a task's name, or its index in a
-/// launch.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ProcessFaultKind<Process = TaskName> {
-    /// A process is killed (SIGKILL), and started again after this time, if any.
-    Kill { task: Process, restart_after: Option<Duration> },
-    /// A process stands still for this time (SIGSTOP, then SIGCONT).
-    Stop { task: Process, lasts: Duration },
-    /// A process stands still for a part of each [`PERIOD`]: all takes `factor` times as long, and
-    /// the product of the factors where several such faults overlap.
-    Slow { task: Process, factor: f64, lasts: Duration },
-    /// What goes from the first of each of these pairs to the second is disturbed for this time.
-    Disturb { ways: Vec<(Process, Process)>, how: Disturbance, lasts: Duration },
-    /// The file of the checkpoints that was written last is damaged.
-    Damage(Damage),
-}
-
-impl ProcessFault {
-    /// Whether the process of `task` is started again.
-    pub(super) fn restarts(&self, task: &TaskName) -> bool {
-        let ProcessFaultKind::Kill { task: killed, restart_after } = &self.kind else {
-            return false;
-        };
-        killed == task && restart_after.is_some()
+/// Why a launcher can't inflict a fault of this `kind` on processes, whose checkpoints are in a
+/// folder of this machine if `saves_in_folder`. None if it can.
+pub(crate) fn refusal(kind: &FaultKind, saves_in_folder: bool) -> Option<SkipReason> {
+    match kind {
+        FaultKind::FullDisk { .. } => Some(SkipReason::OnlySimulated),
+        FaultKind::TornCheckpoint { .. } if !saves_in_folder => Some(SkipReason::NoFolder),
+        _ => None,
     }
+}
 
-    /// Whether a link is disturbed.
-    pub(super) fn is_of_links(&self) -> bool {
-        matches!(self.kind, ProcessFaultKind::Disturb { .. })
+/// Whether `kind` has the process of `task` killed and started again.
+pub(super) fn restarts(kind: &FaultKind, task: &TaskName) -> bool {
+    let FaultKind::Crash { task: killed, restart_after } = kind else { return false };
+    killed == task && restart_after.is_some()
+}
+
+/// Whether `kind` disturbs the links between processes.
+pub(super) fn is_of_links(kind: &FaultKind) -> bool {
+    match kind {
+        FaultKind::Partition { .. }
+        | FaultKind::OneWay { .. }
+        | FaultKind::Loss { .. }
+        | FaultKind::SlowLink { .. } => true,
+        FaultKind::Crash { .. }
+        | FaultKind::Freeze { .. }
+        | FaultKind::SlowTask { .. }
+        | FaultKind::FullDisk { .. }
+        | FaultKind::TornCheckpoint { .. } => false,
     }
 }
 
 /// The time in which a slow process stands still once and goes on once.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
-impl ProcessFaultKind {
-    /// The same, with each task that it names as its index in `tasks`; `None` if one of them is not
-    /// in `tasks`.
-    fn among(&self, tasks: &[TaskName]) -> Option<ProcessFaultKind<usize>> {
-        use ProcessFaultKind::{Damage, Disturb, Kill, Slow, Stop};
-        let index = |task: &TaskName| tasks.iter().position(|one| one == task);
-        Some(match self {
-            Self::Kill { task, restart_after } => {
-                Kill { task: index(task)?, restart_after: *restart_after }
-            }
-            Self::Stop { task, lasts } => Stop { task: index(task)?, lasts: *lasts },
-            Self::Slow { task, factor, lasts } => {
-                Slow { task: index(task)?, factor: *factor, lasts: *lasts }
-            }
-            Self::Disturb { ways, how, lasts } => {
-                let known = |(from, to): &(TaskName, TaskName)| Some((index(from)?, index(to)?));
-                let ways = ways.iter().filter_map(known).collect();
-                Disturb { ways, how: *how, lasts: *lasts }
-            }
-            Self::Damage(damage) => Damage(*damage),
-        })
-    }
-}
-
 /// Something to do to the processes, by their indices, to the links or to the checkpoints.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Deed {
     /// Begins a fault.
-    Begin(ProcessFaultKind<usize>),
+    Begin(FaultKind<usize>),
     /// Starts a process that was killed, or has ended, again.
     Start { index: usize },
     /// Has the process with this number go on.
@@ -99,8 +64,8 @@ pub(super) enum Deed {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Due {
     pub(super) deed: Deed,
-    /// The number of the fault that it is the beginning of; none if that has begun.
-    pub(super) begins: Option<usize>,
+    /// The fault that it is the beginning of; none if that has begun.
+    pub(super) begins: Option<Fault>,
 }
 
 /// What is still to be done, by time.
@@ -113,12 +78,13 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// The agenda of `faults` on the processes of `tasks`.
-    pub(super) fn new(faults: &[ProcessFault], tasks: &[TaskName]) -> Self {
-        let known = |fault: &ProcessFault| {
+    /// The agenda of those of `faults` that have a time, on the processes of `tasks`.
+    pub(super) fn new(faults: &[Fault], tasks: &[TaskName]) -> Self {
+        let known = |fault: &Fault| {
+            let Trigger::Time(at) = fault.at else { return None };
             let deed = Deed::Begin(fault.kind.among(tasks)?);
-            let due = Due { deed, begins: Some(fault.number) };
-            Some((fault.at, due))
+            let due = Due { deed, begins: Some(fault.clone()) };
+            Some((at.since(Time::ZERO), due))
         };
         Self { faults: faults.iter().filter_map(known).collect(), ..Self::default() }
     }
@@ -156,8 +122,8 @@ impl Agenda {
         self.faults.is_empty() && self.due.is_empty()
     }
 
-    /// Takes all that is left; returns the numbers of the faults that had not begun.
-    pub(super) fn clear(&mut self) -> Vec<usize> {
+    /// Takes all that is left; returns the faults that had not begun.
+    pub(super) fn clear(&mut self) -> Vec<Fault> {
         let faults = std::mem::take(&mut self.faults).into_iter().map(|(_, due)| due);
         let due = std::mem::take(&mut self.due).into_values();
         faults.chain(due).filter_map(|due| due.begins).collect()
@@ -192,34 +158,36 @@ pub(super) fn kill_group(id: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::faults::Damage;
 
     #[test]
     fn faults_come_in_their_order_once_the_training_has_begun() {
         let tasks = [TaskName::new("ps", 0), TaskName::new("worker", 0)];
-        let at = |seconds, kind| ProcessFault {
-            number: seconds as usize,
-            at: Duration::from_secs(seconds),
-            kind,
+        let at = |seconds, kind| {
+            let at = Trigger::Time(Time::ZERO.after(Duration::from_secs(seconds)));
+            Fault { at, kind }
         };
         let lasts = Duration::from_secs(1);
-        let kill = ProcessFaultKind::Kill { task: tasks[0].clone(), restart_after: None };
-        let stop = ProcessFaultKind::Stop { task: tasks[1].clone(), lasts };
-        let elsewhere = ProcessFaultKind::Stop { task: TaskName::new("worker", 1), lasts };
-        let last = ProcessFaultKind::Damage(Damage::Cut);
-        let faults = [at(3, kill), at(1, stop), at(2, elsewhere), at(9, last)];
+        let kill = at(3, FaultKind::Crash { task: tasks[0].clone(), restart_after: None });
+        let stop = at(1, FaultKind::Freeze { task: tasks[1].clone(), lasts });
+        let elsewhere = at(2, FaultKind::Freeze { task: TaskName::new("worker", 1), lasts });
+        let last = at(9, FaultKind::TornCheckpoint { damage: Damage::Cut });
+        let faults = [kill.clone(), stop.clone(), elsewhere, last.clone()];
         let mut agenda = Agenda::new(&faults, &tasks);
         assert!(agenda.next().is_none() && !agenda.is_empty(), "it has not begun");
         let began = Time::ZERO.after(Duration::from_secs(10));
         agenda.begin(began);
         assert_eq!(agenda.take(began), None);
         let late = began.after(Duration::from_secs(5));
-        let due = |begins, kind| Some(Due { deed: Deed::Begin(kind), begins: Some(begins) });
-        assert_eq!(agenda.take(late), due(1, ProcessFaultKind::Stop { task: 1, lasts }));
-        let kill = ProcessFaultKind::Kill { task: 0, restart_after: None };
-        assert_eq!(agenda.take(late), due(3, kill));
+        let due = |fault: Fault| {
+            let deed = Deed::Begin(fault.kind.among(&tasks)?);
+            Some(Due { deed, begins: Some(fault) })
+        };
+        assert_eq!(agenda.take(late), due(stop));
+        assert_eq!(agenda.take(late), due(kill));
         assert_eq!(agenda.take(late), None);
         agenda.add(late, Deed::Settle { number: 5 });
-        assert_eq!(agenda.clear(), [9], "the fault that the training did not come to");
+        assert_eq!(agenda.clear(), [last], "the fault that the training did not come to");
         assert!(agenda.is_empty());
     }
 }

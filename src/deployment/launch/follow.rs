@@ -30,7 +30,7 @@ use crate::cluster::TaskName;
 use crate::deployment::control::{BEAT_EVERY, Event};
 use crate::deployment::stop::StopRequest;
 use crate::deployment::{DeploymentError, ExitCode};
-use crate::faults::SkipReason;
+use crate::faults::SkippedFault;
 use crate::live::Board;
 use crate::runtime::Traffic;
 use crate::training::{Fact, Watch};
@@ -72,8 +72,8 @@ struct Followed {
     sender: Option<mpsc::UnboundedSender<News>>,
     /// The faults that are still to come.
     agenda: Agenda,
-    /// The numbers of the faults that did not happen, and why.
-    skipped: Vec<(usize, SkipReason)>,
+    /// The faults that did not happen.
+    skipped: Vec<SkippedFault>,
     /// Shows the tasks' numbers, if somebody is to see them.
     board: Option<Arc<Board>>,
     /// Carries what the tasks send each other, if a fault is to disturb that.

@@ -6,10 +6,11 @@ use super::listener::{self, Origin};
 use super::{Followed, Followee};
 use crate::clock::Clock;
 use crate::deployment::DeploymentError;
+use crate::deployment::launch::Launch;
 use crate::deployment::launch::damage::inflict;
 use crate::deployment::launch::faults::{Deed, Due, PERIOD, signal};
-use crate::deployment::launch::{Disturbance, Launch, ProcessFaultKind};
-use crate::faults::{Damage, SkipReason};
+use crate::deployment::launch::relay::Disturbance;
+use crate::faults::{Damage, FaultKind, SkipReason, SkippedFault};
 
 /// The time after which a process that is still to go is looked at again.
 const SOON: Duration = Duration::from_millis(10);
@@ -22,7 +23,8 @@ impl Followed {
     pub(super) fn do_what_is_due(&mut self, order: &Launch) -> Result<(), DeploymentError> {
         while let Some(Due { deed, begins }) = self.agenda.take(self.clock.now()) {
             let skipped = self.carry_out(order, deed)?;
-            self.skipped.extend(begins.zip(skipped));
+            let skipped = begins.zip(skipped).map(|(fault, why)| SkippedFault { fault, why });
+            self.skipped.extend(skipped);
         }
         Ok(())
     }
@@ -54,12 +56,12 @@ impl Followed {
     fn begin(
         &mut self,
         order: &Launch,
-        fault: ProcessFaultKind<usize>,
+        fault: FaultKind<usize>,
     ) -> Result<Option<SkipReason>, DeploymentError> {
         match fault {
-            ProcessFaultKind::Kill { task, restart_after } => Ok(self.kill(task, restart_after)),
-            ProcessFaultKind::Stop { task, lasts } => self.stand_still(task, lasts),
-            ProcessFaultKind::Slow { task, factor, lasts } => {
+            FaultKind::Crash { task, restart_after } => Ok(self.kill(task, restart_after)),
+            FaultKind::Freeze { task, lasts } => self.stand_still(task, lasts),
+            FaultKind::SlowTask { task, factor, lasts } => {
                 let name = &self.tasks[task].task;
                 (self.tell)(&format!("fault: {name} is slower by {factor} for {lasts:?}"));
                 if self.tasks[task].slowness.add(factor, lasts) {
@@ -67,11 +69,26 @@ impl Followed {
                 }
                 Ok(None)
             }
-            ProcessFaultKind::Disturb { ways, how, lasts } => {
-                self.disturb(order, &ways, how, lasts);
+            FaultKind::Partition { tasks, lasts } => {
+                self.disturb(order, &ways(&tasks), Disturbance::Cut, lasts);
                 Ok(None)
             }
-            ProcessFaultKind::Damage(damage) => Ok(self.damage(order, damage)),
+            FaultKind::OneWay { from, to, lasts } => {
+                self.disturb(order, &[(from, to)], Disturbance::Cut, lasts);
+                Ok(None)
+            }
+            FaultKind::Loss { tasks, rate, lasts } => {
+                self.disturb(order, &ways(&tasks), Disturbance::Loses(rate), lasts);
+                Ok(None)
+            }
+            FaultKind::SlowLink { tasks, factor, lasts } => {
+                let (latency, rate) = (order.latency, order.bandwidth.0);
+                let how = Disturbance::Slow { latency, rate, factor };
+                self.disturb(order, &ways(&tasks), how, lasts);
+                Ok(None)
+            }
+            FaultKind::TornCheckpoint { damage } => Ok(self.damage(order, damage)),
+            FaultKind::FullDisk { .. } => Ok(Some(SkipReason::OnlySimulated)),
         }
     }
 
@@ -209,8 +226,17 @@ impl Followed {
 
     /// Forgets the faults that are still to come.
     pub(super) fn spare_the_rest(&mut self) {
-        let missed = self.agenda.clear().into_iter();
-        self.skipped.extend(missed.map(|number| (number, SkipReason::RunEnded)));
+        let (missed, why) = (self.agenda.clear().into_iter(), SkipReason::RunEnded);
+        self.skipped.extend(missed.map(|fault| SkippedFault { fault, why }));
         self.sender = None;
     }
+}
+
+/// From each of `tasks` to each other.
+fn ways(tasks: &[usize]) -> Vec<(usize, usize)> {
+    let from = |one: &usize| {
+        let others = tasks.iter().filter(|other| *other != one);
+        others.map(|other| (*one, *other)).collect::<Vec<_>>()
+    };
+    tasks.iter().flat_map(from).collect()
 }
