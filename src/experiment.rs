@@ -17,6 +17,7 @@
 //! A [`Scenario`] is a file's contents, checked; a [`Trial`] is one run of it, ready for a world.
 
 mod aims;
+mod attend;
 mod board;
 pub mod calibration;
 pub mod chaos;
@@ -47,13 +48,13 @@ use crate::training::Task;
 
 pub(crate) use aims::model_of;
 use aims::{aims, common_target};
-pub(crate) use compare::Prediction;
+pub use attend::{Attended, Instruments};
+pub(crate) use compare::{Prediction, Predictor};
 pub use error::ExperimentError;
 pub use files::Files;
 pub(crate) use files::ReportFolder;
 pub(crate) use files::timeline_file;
 pub(crate) use launch::Launcher;
-pub(crate) use observed::Observed;
 pub(crate) use parallel::simulate_all;
 use scenario::{Change, Scenario, Sweep};
 pub use seeds::over_seeds;

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use tokio::runtime;
 
 use super::args::LaunchArgs;
-use super::chaos;
 use super::failure::Failure;
 use super::live::Live;
 use super::output::{Out, caution, command, digests, exit_code};
 use super::progress::Progress;
+use super::{calibrate, chaos};
 use crate::checkpoint::{Retention, Saver, open_store};
 use crate::clock::{Clock, WallClock};
 use crate::deployment::{Ended, ExitCode, Folder, StopRequest, Stopped, Tuning, folder};
-use crate::experiment::calibration::Machine;
 use crate::experiment::{
-    Experiment, ExperimentError, Launcher, Prediction, Trainer, Trial, check_places, folder_of,
-    model_of,
+    Experiment, ExperimentError, Launcher, Prediction, Predictor, Trainer, Trial, check_places,
+    folder_of, model_of,
 };
 use crate::report::{Run, World};
 use crate::say::say;
@@ -46,7 +45,7 @@ pub(super) fn run(
     }
     let mut stop = StopRequest::listen(None)?;
     let predictor = match args.compare {
-        true => Some(Predictor::new(args, &experiment, &mut stop)?),
+        true => Some(predictor(args, &experiment, &mut stop)?),
         false => None,
     };
     let mut launcher = launcher(args, quiet, flags, &experiment)?;
@@ -56,7 +55,7 @@ pub(super) fn run(
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
     let predict = |at: usize| {
         let prediction = predictor.as_ref().map(|predictor| predictor.predict(at, trainer));
-        prediction.transpose()
+        Ok(prediction.transpose()?)
     };
     let model = model_of(&trials, trainer);
     let launch =
@@ -81,50 +80,26 @@ fn launcher(
     Ok(launcher)
 }
 
-/// Predicts the runs of an experiment as on this machine.
-struct Predictor {
-    trials: Vec<Trial>,
-    /// The machine, if it was measured now.
-    machine: Option<Machine>,
-}
-
-impl Predictor {
-    fn new(
-        args: &LaunchArgs,
-        experiment: &Experiment,
-        stop: &mut StopRequest,
-    ) -> Result<Self, Failure> {
-        let mut experiment = experiment.clone();
-        if let Some(path) = &args.calibration {
-            if !path.is_file() {
-                return Err(ExperimentError::Impossible(format!(
-                    "--calibration {}: there is no such file; `trainyard calibrate --out FILE` \
-                     writes one",
-                    path.display()
-                ))
-                .into());
-            }
-            let path =
-                std::path::absolute(path).map_err(Failure::system("find the calibration"))?;
-            experiment =
-                experiment.set(&format!("calibration={:?}", path.display().to_string()))?;
+/// A predictor of the runs of `experiment`, as they are launched.
+fn predictor(
+    args: &LaunchArgs,
+    experiment: &Experiment,
+    stop: &mut StopRequest,
+) -> Result<Predictor, Failure> {
+    let mut experiment = experiment.clone();
+    if let Some(path) = &args.calibration {
+        if !path.is_file() {
+            return Err(ExperimentError::Impossible(format!(
+                "--calibration {}: there is no such file; `trainyard calibrate --out FILE` writes \
+                 one",
+                path.display()
+            ))
+            .into());
         }
-        let mut trials = experiment.trials()?;
-        let is_known = trials.iter().all(|trial| trial.cluster.hardware.message_thread.is_some());
-        let mut machine =
-            if is_known { None } else { Some(super::calibrate::measure(stop)?.machine) };
-        if args.lanes == Some(0) {
-            let threads =
-                trials.iter_mut().filter_map(|it| it.cluster.hardware.message_thread.as_mut());
-            threads.for_each(|thread| thread.lanes = None);
-            machine.iter_mut().for_each(|machine| machine.lanes = None);
-        }
-        Ok(Self { trials, machine })
+        let path = std::path::absolute(path).map_err(Failure::system("find the calibration"))?;
+        experiment = experiment.set(&format!("calibration={:?}", path.display().to_string()))?;
     }
-
-    fn predict(&self, at: usize, trainer: &impl Trainer) -> Result<Prediction, Failure> {
-        Ok(self.trials[at].predict(self.machine.as_ref(), trainer)?)
-    }
+    Predictor::new(&experiment, args.lanes != Some(0), || Ok(calibrate::measure(stop)?.machine))
 }
 
 /// The launch of an experiment's runs.

@@ -1,7 +1,5 @@
 //! `task`: one task of a scenario's run, in this process, over QUIC.
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,22 +8,15 @@ use super::failure::Failure;
 use super::live::Live;
 use super::output::{Out, command, exit_code};
 use super::progress::Progress;
-use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{Role, RunConfig, TaskName};
-use crate::deployment::{
-    self, Control, Event, ExitCode, Member, Proof, Seat, StopRequest, TaskOutcome, require_role,
-};
-use crate::experiment::{ExperimentError, Observed, Trainer, Trial, model_of};
+use crate::deployment::{Control, ExitCode, Proof, Seat, StopRequest, require_role};
+use crate::experiment::{Attended, ExperimentError, Instruments, Trainer, Trial, model_of};
 use crate::live::{Board, Meter};
 use crate::report::{Report, World};
-use crate::runtime::{Server, Traffic};
 use crate::say::say;
-use crate::tape::TapeWriter;
 use crate::tensor::set_memory_limit;
-use crate::training::{Fact, Recording, SharedRecording, run_to_end, train};
-use crate::transport::RunId;
-use crate::units::Time;
+use crate::training::{SharedRecording, train};
 
 /// Runs the command.
 pub(super) fn run(
@@ -39,17 +30,14 @@ pub(super) fn run(
     super::cluster::warn(&config);
     let trial = only(experiment.trials_of_task(config.task())?)?;
     trial.memory_limit.into_iter().for_each(set_memory_limit);
-    let name = args.run_name.as_deref().unwrap_or(&trial.scenario);
-    let run = RunId::new(name).with_settings(trial.shared_settings());
     let (mut socket, mut control) = (None, None);
     let mut proof = args.certs.as_deref().map(Proof::Folder);
     if args.launched {
         let (given, identity, way) = Control::take()?;
         (socket, control, proof) = (Some(given), Some(way), Some(Proof::Given(identity)));
     }
-    let mut seat = Seat::new(&config, trial.cluster.spec.clone(), proof, run)?;
-    (seat.socket, seat.silence) = (socket, trial.silence);
-    seat.lanes = args.lanes.map(usize::from);
+    let mut seat = trial.seat(&config, proof, args.run_name.as_deref())?;
+    (seat.socket, seat.lanes) = (socket, args.lanes.map(usize::from));
     let mut report = experiment.report(std::slice::from_ref(&trial), World::Deployment)?;
     report.command = command();
     report.model = match args.built_in {
@@ -88,17 +76,6 @@ struct Assignment<'a> {
     is_measured_elsewhere: bool,
 }
 
-/// What records and shows a task while it runs.
-struct Instruments {
-    clock: WallClock,
-    board: Option<Arc<Board>>,
-    recording: SharedRecording,
-    tape: Option<TapeWriter>,
-    /// Counts what the task sends.
-    sent: Rc<Cell<Traffic>>,
-    _live: Option<Live>,
-}
-
 impl<'a> Assignment<'a> {
     fn new(
         args: &'a TaskArgs,
@@ -123,7 +100,7 @@ impl<'a> Assignment<'a> {
     /// Takes part in the run, to its end or until it is asked to stop, and reports the result in
     /// the report, which is `empty` so far.
     fn attend(
-        self,
+        mut self,
         seat: Seat,
         config: RunConfig,
         empty: Report,
@@ -134,136 +111,45 @@ impl<'a> Assignment<'a> {
         }
         let launcher = self.control.as_ref().map(Control::stream).transpose()?;
         let stop = StopRequest::listen(launcher)?;
-        let instruments = self.prepare(&seat)?;
-        let outcome = self.run(&instruments, seat, config, stop, trainer)?;
-        let shared = &instruments.recording;
-        let lasts = self.trial.checkpoint_place().is_some();
-        let lost = outcome.stopped.filter(|_| lasts).and_then(|_| shared.note_stop());
-        let untold = shared.take_untold();
-        let recording = shared.clone().finish();
-        if let Some(lost) = lost {
+        let live = Live::start(self.args.metrics, self.args.dashboard.address)?;
+        let instruments = self.prepare(&seat, live.as_ref())?;
+        let attended = self.trial.attend(seat, config, stop, instruments, trainer)?;
+        if let Some(lost) = &attended.lost {
             say!("the checkpoint of step {} could not be written: {}", lost.global_step, lost.why);
         }
-        if let Some(tape) = &instruments.tape {
-            let weights = recording.ending.and_then(|ending| ending.weights_digest);
-            tape.end(weights, outcome.result.as_ref().err().map(ToString::to_string));
-        }
-        self.tell_the_end(&instruments, untold, &outcome);
-        let TaskOutcome { result, stopped, ended, sent } = outcome;
-        let result = result.map_err(|error| Failure::Task { run: self.trial.name.clone(), error });
-        unless_unsaved(result, &recording, stopped)?;
-        let observed = Observed::deployed(ended, [(self.task.clone(), sent)].into());
-        let observed = match self.control {
-            Some(_) => observed,
-            None => observed.without(&self.trial.cluster.faults.list),
-        };
-        self.conclude(empty, &recording, &observed, stopped)
+        self.conclude(empty, &attended)
     }
 
-    /// Tells the launcher of this process, and makes what records and shows the task in `seat`.
-    fn prepare(&self, seat: &Seat) -> Result<Instruments, Failure> {
-        let Self { args, trial, .. } = self;
-        let clock = WallClock::new();
-        if let Some(control) = &self.control {
-            let (now, date) = (clock.now().0, clock.date().as_nanos() as u64);
-            control.tell_and_wait(&Event::Hello { now, date });
-        }
-        let live = Live::start(args.metrics, args.dashboard.address)?;
-        let board = board(live.as_ref(), args, trial, seat);
+    /// What records and shows the task in `seat`, also to those who look at `live`.
+    fn prepare(&mut self, seat: &Seat, live: Option<&Live>) -> Result<Instruments, Failure> {
+        let Self { args, trial, .. } = *self;
+        let board = board(live, args, trial, seat);
         let progress = self.reports.then(|| Progress::of(trial, self.quiet));
         let progress = match self.task.role() {
             Role::Evaluator => progress.map(Progress::with_evaluations),
             _ => progress,
         };
+        let (clock, control) = (WallClock::new(), self.control.take());
+        let (busy_poll, record) = (args.busy_poll.0, args.record.as_ref());
         let recording = recording(trial, &self.task, progress, board.clone());
-        let recording = match self.control {
-            Some(_) => recording.telling(),
-            None => recording,
-        };
-        let tape = match &args.record {
-            Some(folder) => Some(trial.tape_writer(seat, clock, folder)?),
-            None => None,
-        };
-        let sent = Rc::default();
-        Ok(Instruments { clock, board, recording, tape, sent, _live: live })
+        let tape = record.map(|folder| trial.tape_writer(seat, clock, folder)).transpose()?;
+        Ok(Instruments { clock, busy_poll, recording, tape, board, control })
     }
 
-    /// Runs the task's server and program.
-    fn run(
-        &self,
-        instruments: &Instruments,
-        seat: Seat,
-        config: RunConfig,
-        stop: StopRequest,
-        trainer: &impl Trainer,
-    ) -> Result<TaskOutcome<()>, Failure> {
-        let trial = self.trial;
-        let member = Member {
-            seat,
-            encoding: trial.cluster.encoding,
-            devices: trial.cluster.hardware.devices,
-            busy_poll: self.args.busy_poll.0,
-            clock: instruments.clock,
-            tape: instruments.tape.clone(),
-            board: instruments.board.clone(),
-            sent: Rc::clone(&instruments.sent),
-        };
-        let program = |server: Rc<Server>| {
-            self.keep_telling(instruments);
-            let task = trial.deployed_checkpoints().and_then(|checkpoints| {
-                let recorder = instruments.recording.recorder();
-                trial.task(server, checkpoints, Stores::Lasting, recorder, Some(config))
-            });
-            run_to_end(task.map(|task| (task.clone(), trainer(task))))
-        };
-        Ok(deployment::run(member, stop, program)?)
-    }
-
-    /// Tells the launcher, if there is one, that the actors run, and what the task records, sends
-    /// and shows.
-    fn keep_telling(&self, instruments: &Instruments) {
-        let Some(control) = &self.control else { return };
-        let Instruments { board, recording, sent, .. } = instruments;
-        actix_rt::spawn(control.clone().beat());
-        actix_rt::spawn(control.clone().record(recording.clone(), Rc::clone(sent)));
-        if let Some(board) = board {
-            actix_rt::spawn(control.clone().show(Arc::clone(board), self.task.clone()));
-        }
-    }
-
-    /// Tells the launcher, if there is one, the facts that it has yet to hear, and that the task
-    /// has ended.
-    fn tell_the_end<T>(
-        &self,
-        instruments: &Instruments,
-        untold: Vec<Fact>,
-        outcome: &TaskOutcome<T>,
-    ) {
-        let Some(control) = &self.control else { return };
-        if let Some(board) = &instruments.board {
-            control.show_once(board, &self.task);
-        }
-        control.tell(&Event::Recorded { facts: untold, sent: outcome.sent });
-        let error = outcome.result.as_ref().err().cloned();
-        control.tell_and_wait(&Event::Ended { now: outcome.ended.0, error });
-    }
-
-    /// Reports the result of a part in the run that did not fail, where that is due, and decides
-    /// the exit code. `stopped` is that of the request to stop, if there was one.
-    fn conclude(
-        &self,
-        empty: Report,
-        recording: &Recording,
-        observed: &Observed,
-        stopped: Option<ExitCode>,
-    ) -> Result<ExitCode, Failure> {
+    /// Reports the result of a part in the run, where that is due, and decides the exit code.
+    ///
+    /// # Errors
+    /// If the task's program failed, or the report can't be written.
+    fn conclude(&self, empty: Report, attended: &Attended) -> Result<ExitCode, Failure> {
+        let Attended { recording, stopped, .. } = attended;
+        self.unless_unsaved(attended)?;
         let is_unsaved = recording.is_unsaved();
         let is_empty = recording.log.is_empty() && recording.evaluations.is_empty();
         let has_begun = !is_empty || stopped.is_none();
         let code = if recording.is_after_the_end {
             ExitCode::Done
         } else if self.reports && has_begun {
-            self.report(empty, recording, observed)?
+            self.report(empty, attended)?
         } else if is_unsaved {
             ExitCode::Unwritable
         } else {
@@ -276,23 +162,33 @@ impl<'a> Assignment<'a> {
         Ok(stopped.filter(|_| !is_unsaved).unwrap_or(code))
     }
 
+    /// The failure of the task's program, unless the training has come to its end and lacks its
+    /// last checkpoint alone: then the report says so, or this, where a task that was stopped has
+    /// none.
+    fn unless_unsaved(&self, attended: &Attended) -> Result<(), Failure> {
+        let Err(error) = &attended.result else { return Ok(()) };
+        let failure = Failure::Task { run: self.trial.name.clone(), error: error.clone() };
+        if !attended.recording.is_unsaved() {
+            return Err(failure);
+        }
+        if attended.stopped.is_some() {
+            say!("{failure}");
+        }
+        Ok(())
+    }
+
     /// Writes and prints the report of this task: the chief has the training's, an evaluator its
     /// measurements.
-    fn report(
-        &self,
-        mut report: Report,
-        recording: &Recording,
-        observed: &Observed,
-    ) -> Result<ExitCode, Failure> {
+    fn report(&self, mut report: Report, attended: &Attended) -> Result<ExitCode, Failure> {
         let (args, trial) = (self.args, self.trial);
-        let result = trial.summarise(recording, observed, observed.ended.since(Time::ZERO));
-        report.add(result, 1);
-        report.of_task = observed.only_task().filter(|_| trial.cluster.spec.tasks().count() > 1);
+        report.add(trial.report_attended(attended)?, 1);
+        let has_others = trial.cluster.spec.tasks().count() > 1;
+        report.of_task = has_others.then(|| self.task.to_string());
         let (mut out, failure) = match self.out() {
             Ok(out) => (out, None),
             Err(failure) => (Out::create(None)?, Some(failure)), // the table is printed even so
         };
-        out.append(&report, trial, recording);
+        out.append(&report, trial, &attended.recording);
         out.print(args.format.format(), &report)?;
         failure.map_or_else(|| Ok(exit_code(&report.runs)), Err)
     }
@@ -301,23 +197,6 @@ impl<'a> Assignment<'a> {
     /// runs, since the chief and an evaluator may have the same one.
     fn out(&self) -> Result<Out, Failure> {
         Out::beside_earlier(self.args.out.as_deref(), self.began)
-    }
-}
-
-/// The failure in `result`, unless the training has come to its end and lacks its last checkpoint
-/// alone: then the report says so, or this, where a task that was `stopped` has none.
-fn unless_unsaved<T>(
-    result: Result<T, Failure>,
-    recording: &Recording,
-    stopped: Option<ExitCode>,
-) -> Result<(), Failure> {
-    match result {
-        Err(failure) if !recording.is_unsaved() => Err(failure),
-        Err(failure) if stopped.is_some() => {
-            say!("{failure}");
-            Ok(())
-        }
-        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::calibration::{Machine, cores_here, place_together};
-use super::{ExperimentError, Trainer, Trial};
+use super::{Experiment, ExperimentError, Trainer, Trial};
 use crate::report::{Comparison, Figure, Phase, Run, TimeSpent};
 use crate::simulation::{Activity, Outcome};
 use crate::training::Recording;
@@ -27,13 +27,56 @@ pub(crate) struct Prediction {
     causes: Vec<TimeSpent>,
 }
 
+/// Predicts the runs of an experiment as launched on this machine.
+pub(crate) struct Predictor {
+    trials: Vec<Trial>,
+    /// The machine, if it was measured now.
+    machine: Option<Machine>,
+}
+
+impl Predictor {
+    /// A predictor of the runs of `experiment`, whose tasks have no lanes unless they `have_lanes`.
+    /// If it has no calibration, `measure` measures this machine.
+    ///
+    /// # Errors
+    /// As [`Experiment::trials`]; if `measure` fails.
+    pub(crate) fn new<E: From<ExperimentError>>(
+        experiment: &Experiment,
+        have_lanes: bool,
+        measure: impl FnOnce() -> Result<Machine, E>,
+    ) -> Result<Self, E> {
+        let mut trials = experiment.trials()?;
+        let is_known = trials.iter().all(|trial| trial.cluster.hardware.message_thread.is_some());
+        let mut machine = if is_known { None } else { Some(measure()?) };
+        if !have_lanes {
+            let threads =
+                trials.iter_mut().filter_map(|it| it.cluster.hardware.message_thread.as_mut());
+            threads.for_each(|thread| thread.lanes = None);
+            machine.iter_mut().for_each(|machine| machine.lanes = None);
+        }
+        Ok(Self { trials, machine })
+    }
+
+    /// Predicts the run number `at`.
+    ///
+    /// # Errors
+    /// If the simulation fails.
+    pub(crate) fn predict(
+        &self,
+        at: usize,
+        trainer: &impl Trainer,
+    ) -> Result<Prediction, ExperimentError> {
+        self.trials[at].predict(self.machine.as_ref(), trainer)
+    }
+}
+
 impl Trial {
     /// Predicts this run as launched on this machine. `machine` is its model; without one it is the
     /// scenario's calibration.
     ///
     /// # Errors
     /// If the simulation fails.
-    pub(crate) fn predict(
+    fn predict(
         &self,
         machine: Option<&Machine>,
         trainer: &impl Trainer,

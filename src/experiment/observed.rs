@@ -11,26 +11,26 @@ use crate::simulation::{self, Activity, Cluster, Fault, Outcome};
 use crate::units::{Bytes, Time};
 
 /// The world's observations of a run, beside the run's own record.
-pub(crate) struct Observed {
+pub(super) struct Observed {
     /// The end of the run, on the run's own clock.
-    pub(crate) ended: Time,
+    pub(super) ended: Time,
     /// The data that each task sent to others.
-    pub(crate) sent: BTreeMap<TaskName, Traffic>,
+    pub(super) sent: BTreeMap<TaskName, Traffic>,
     /// What each task of a simulation was busy with, until `ended`.
     pub(super) usage: BTreeMap<TaskName, Usage>,
     /// The critical paths of a simulation's steps.
     pub(super) path: Option<simulation::CriticalPath>,
     /// The number of events of a simulation.
-    pub(crate) events: Option<u64>,
+    pub(super) events: Option<u64>,
     /// The digest of a simulation.
-    pub(crate) digest: Option<String>,
+    pub(super) digest: Option<String>,
     /// The faults that did not happen.
     pub(super) skipped_faults: Vec<SkippedFault>,
 }
 
 impl Observed {
     /// Of a deployment that has ended at `ended`.
-    pub(crate) fn deployed(ended: Time, sent: BTreeMap<TaskName, Traffic>) -> Self {
+    pub(super) fn deployed(ended: Time, sent: BTreeMap<TaskName, Traffic>) -> Self {
         Self {
             ended,
             sent,
@@ -43,16 +43,10 @@ impl Observed {
     }
 
     /// The same, where tasks were started one by one: nobody has inflicted these `faults` on them.
-    pub(crate) fn without(self, faults: &[Fault]) -> Self {
+    pub(super) fn without(self, faults: &[Fault]) -> Self {
         let why = "only `sim` and `launch` inflict faults";
         let skipped = |fault| SkippedFault::new(written_fault(fault), why);
         Self { skipped_faults: faults.iter().map(skipped).collect(), ..self }
-    }
-
-    /// The task that this is observed of, if it is one alone.
-    pub(crate) fn only_task(&self) -> Option<String> {
-        let mut tasks = self.sent.keys();
-        tasks.next().filter(|_| tasks.next().is_none()).map(TaskName::to_string)
     }
 
     /// What each task of a simulation was busy with in a training that ended at `ended`. A world

@@ -18,7 +18,7 @@ use rates::Rates;
 impl Trial {
     /// The run's entry in the report, from a training's record and its world's observations; it
     /// took `wall` of real time.
-    pub(crate) fn summarise(
+    pub(super) fn summarise(
         &self,
         recording: &Recording,
         observed: &Observed,

@@ -4,7 +4,6 @@ mod tuned;
 mod verdicts;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::*;
 use crate::cluster::TaskName;

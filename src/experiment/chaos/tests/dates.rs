@@ -27,7 +27,7 @@ fn wrong_dates_of_tasks_and_of_their_later_lives_change_no_event_and_no_weight()
         let recording = SharedRecording::default();
         let outcome = simulation::run(&trial.cluster, |server| {
             let (kept, stores) = (trial.checkpointing.clone(), Stores::in_memory());
-            let task = trial.task(server, kept, stores, &recording, None);
+            let task = trial.task(server, kept, stores, recording.recorder(), None);
             async { train(task?).await }
         });
         assert!(outcome.result.is_ok(), "{:?}", outcome.result);
