@@ -38,7 +38,7 @@ pub(super) fn run(count: u32, seconds: u64) {
     let folder = env::temp_dir().join(format!("trainyard-connections-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("there is room for files");
     let cluster = Cluster::new(folder.clone(), count);
-    let mut server = Server::start(&cluster);
+    let mut server = ServerProcess::start(&cluster);
     thread::sleep(Duration::from_secs(1));
     let before = server.resident();
     let seen = Arc::new(Seen {
@@ -99,9 +99,9 @@ fn report(
 }
 
 /// The parameter server's process. It ends with this value, and so with a panic of this process.
-struct Server(Child);
+struct ServerProcess(Child);
 
-impl Server {
+impl ServerProcess {
     fn start(cluster: &Cluster) -> Self {
         let task = TaskName::new("ps", 0);
         let identity = cluster.authority.issue(&task, &[]).expect("a certificate");
@@ -121,7 +121,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // Fails where it has ended, as it should have.
         drop(self.0.kill());

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::{ClusterSpec, TaskName};
+use crate::cluster::ClusterSpec;
 use crate::live::TaskActivity;
 use crate::runtime::{Inquiry, PeerMessage, Server, SessionStatus, Traffic};
 use crate::transport::{

@@ -33,7 +33,7 @@ use crate::deployment::{DeploymentError, ExitCode};
 use crate::faults::SkippedFault;
 use crate::live::Board;
 use crate::runtime::Traffic;
-use crate::training::{Fact, Watch};
+use crate::training::{Fact, Restore, Watch};
 use crate::units::Time;
 
 pub(crate) use cause::last_words;
@@ -94,6 +94,9 @@ struct Followed {
     idle: u32,
     /// The index of the task that leads the training and reports it.
     chief: usize,
+    /// When the chief last went back to a checkpoint, or gave the variables first values, on the
+    /// launcher's clock \[ns\].
+    restored: i64,
     tasks: Vec<Followee>,
 }
 
@@ -215,6 +218,7 @@ impl Followed {
             lingers: 0,
             idle: 0,
             chief,
+            restored: i64::MIN,
             tasks,
         }
     }
@@ -300,12 +304,12 @@ impl Followed {
                 Fact::Step(step) => {
                     last_step = Some((step.global_step, step.loss, step.ended));
                 }
-                Fact::Restored(restore) => last_restore = Some(restore.global_step),
+                Fact::Restored(restore) => last_restore = Some(*restore),
                 _ => {}
             }
         }
-        if let Some(global_step) = last_restore {
-            self.restored(global_step);
+        if let Some(restore) = last_restore {
+            self.restored(index, restore);
         }
         let followee = &mut self.tasks[index];
         followee.told.record(facts, sent);
@@ -317,19 +321,22 @@ impl Followed {
         Noted::Progress { index, global_step, loss, now }
     }
 
-    /// The chief has gone back to a checkpoint of the step `global_step`, or given the variables
-    /// first values.
-    fn restored(&self, global_step: u64) {
-        if let Some(board) = &self.board {
-            board.restore(global_step);
-        }
-        if global_step > 0 {
+    /// The chief, of this `index`, has gone back to a checkpoint, or given the variables first
+    /// values. Other tasks may have told steps that they took since.
+    fn restored(&mut self, index: usize, restore: Restore) {
+        let at = self.tasks[index].told.at(restore.at);
+        let since = std::mem::replace(&mut self.restored, at);
+        let told = self.tasks.iter().map(|followee| followee.told.global_step(since, at));
+        let last = told.max().unwrap_or(0);
+        if last <= restore.global_step {
             return;
         }
-        let told = self.tasks.iter().map(|followee| followee.told.global_step());
-        if let Some(undone) = told.max().filter(|undone| *undone > 0) {
+        if let Some(board) = &self.board {
+            board.restore(restore.global_step);
+        }
+        if restore.global_step == 0 {
             (self.tell)(&format!(
-                "the training begins anew: its steps up to {undone} are undone, and no checkpoint \
+                "the training begins anew: its steps up to {last} are undone, and no checkpoint \
                  has them"
             ));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cluster::TaskName;
 use crate::deployment::launch::Launched;
 use crate::runtime::{Error, Traffic};
-use crate::training::{Fact, FailedCheckpoint, Recording, StepLog};
+use crate::training::{Fact, FailedCheckpoint, Recording, StepLog, StepStats};
 use crate::units::Time;
 
 /// What a task has told, life by life: it may have been killed and started again.
@@ -74,9 +74,21 @@ impl Told {
         Some(format!("its last checkpoint, of step {global_step}, can't be written: {why}"))
     }
 
-    /// The greatest global step that a process has told.
-    pub(super) fn global_step(&self) -> u64 {
-        self.0.iter().map(|life| life.recording.global_step()).max().unwrap_or(0)
+    /// A time on the running process's clock, on the launcher's \[ns\].
+    pub(super) fn at(&self, time: Time) -> i64 {
+        time.0 as i64 + self.0.last().map_or(0, |life| life.began)
+    }
+
+    /// The greatest global step of the steps that its processes ended after `since` and not after
+    /// `until`, times on the launcher's clock \[ns\].
+    pub(super) fn global_step(&self, since: i64, until: i64) -> u64 {
+        let taken = |life: &Life| {
+            let ended = |step: &StepStats| step.ended.0 as i64 + life.began;
+            let steps = life.recording.log.iter();
+            let steps = steps.filter(|step| since < ended(step) && ended(step) <= until);
+            steps.map(|step| step.global_step).max()
+        };
+        self.0.iter().filter_map(taken).max().unwrap_or(0)
     }
 
     /// The error that the program of the process has ended with.
@@ -149,6 +161,21 @@ mod tests {
         told.record(vec![Fact::Ended(Ending { weights_digest: None })], Traffic::default());
         let said = told.unsaved().unwrap();
         assert!(said.contains("of step 7, can't be written: the disk is full"), "{said}");
+    }
+
+    #[test]
+    fn first_values_undo_what_was_told_of_steps_before_them_and_nothing_after() {
+        let step = |global_step, ended| {
+            Fact::Step(StepStats::applied(1, (0, global_step), (Time::ZERO, Time(ended))))
+        };
+        let mut told = Told::default();
+        told.begin(1_000);
+        told.record(vec![step(3, 10), step(7, 30)], Traffic::default());
+        let first_values = 1_005;
+        assert_eq!(told.global_step(i64::MIN, first_values), 0, "they came late");
+        let again = 1_020;
+        assert_eq!(told.global_step(first_values, again), 3);
+        assert_eq!(told.global_step(again, 2_000), 7);
     }
 
     #[test]
