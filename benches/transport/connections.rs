@@ -193,7 +193,7 @@ fn task(trial: &Trial, server: Rc<Server>, role: RunConfig) -> Task {
         dataset: None,
         checkpointing: None,
         stores: Stores::in_memory(),
-        recorder: Rc::new(drop),
+        recorder: Rc::new(|_| {}),
         config: Some(role),
         arguments: Vec::new(),
     };

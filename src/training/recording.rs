@@ -126,6 +126,9 @@ impl SharedRecording {
     pub(crate) fn take_untold(&self) -> Vec<Fact> {
         let Shared { recording, untold, .. } = &mut *self.lock();
         let Some(untold) = untold else { return Vec::new() };
+        if untold.is_empty() && recording.log.is_empty() {
+            return Vec::new();
+        }
         let steps = recording.forget_steps();
         steps.iter().map(Fact::Step).chain(untold.drain(..)).collect()
     }
