@@ -175,7 +175,7 @@ impl Optimizer {
 
 /// Why `rule` can't train in `mode`, if it can't.
 pub(crate) fn misfit(rule: &UpdateRule, mode: Mode) -> Option<String> {
-    let is_misfit = rule.scales_by_rate() && mode.needs().divides_rate;
+    let is_misfit = rule.scales_by_rate() && mode.needs().divides_rate();
     is_misfit.then(|| {
         format!(
             "the update rule `{}` computes a weight anew from the learning rate and sums of all \

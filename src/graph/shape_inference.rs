@@ -109,7 +109,7 @@ fn stateful(
         (Op::CommitStep(replica), [read, ..], [step]) if *read == count() && *step == count() => {
             let applied = TensorType::new(DType::Bool, Shape::SCALAR);
             let mut outputs: OutputTypes = smallvec![count(), count(), applied];
-            if replica.mode.needs().vote {
+            if replica.mode.needs().has_votes() {
                 outputs.extend(one(DType::I64, [None]));
             }
             Ok(outputs)

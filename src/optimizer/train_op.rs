@@ -41,7 +41,7 @@ pub(super) fn train_op(
     let clipped = optimizer.clip.map(|clip| clip.apply(pairs)).transpose()?;
     let pairs = clipped.map_or(Cow::Borrowed(pairs), Cow::Owned);
     let replica = optimizer.replica;
-    let vote = replica.mode.needs().vote.then(|| Vote::of(&pairs));
+    let vote = replica.mode.needs().has_votes().then(|| Vote::of(&pairs));
     let selection = optimizer.top_k.map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
     let rate = Rate::of(&optimizer.learning_rate, global_step)?;
     let step = Step { graph: &graph, replica, global_step, read, rate };
@@ -149,7 +149,7 @@ impl Step<'_> {
         pairs: &[(Variable, Gradient)],
     ) -> Result<TrainOp, GraphError> {
         // Before the vote: if the last version makes both ready at once, they run in this order.
-        let stops = self.replica.mode.needs().cancel;
+        let stops = self.replica.mode.needs().stops_late();
         let begin = stops.then(|| self.begin(&vote.versions)).transpose()?;
         let commit = self.commit(&vote.versions, &vote.computed)?;
         let output = |index| commit.output(index).expect("a step that votes is told four things");
@@ -224,7 +224,7 @@ impl Step<'_> {
         }
         let mut inputs = vec![self.rate.beside(variable)?];
         inputs.extend(gradient.parts().iter().map(|part| part.edge()));
-        let replica = Some(self.replica).filter(|replica| replica.mode.needs().version);
+        let replica = Some(self.replica).filter(|replica| replica.mode.needs().has_version());
         if replica.is_some() {
             inputs.extend(verdict.map(Output::edge));
             inputs.extend(variable.versions(gradient).iter().map(Output::edge));

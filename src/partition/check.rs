@@ -204,7 +204,7 @@ fn check_replica(replica: Replica, needs_cancel: bool) -> Result<(), String> {
         return Err(format!("worker {worker} of {workers}"));
     }
     mode.check(workers).map_err(|(parameter, problem)| format!("{parameter} {problem}"))?;
-    if needs_cancel && !mode.needs().cancel {
+    if needs_cancel && !mode.needs().stops_late() {
         return Err(format!("nobody is stopped in the mode {mode}"));
     }
     Ok(())
@@ -221,7 +221,7 @@ fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
         Op::Assign | Op::AssignAdd => (1..3, exactly(1), ANY),
         Op::IsVariableInitialized | Op::AwaitVariable => (exactly(0), exactly(1), ANY),
         Op::ApplyGradient { rule, is_sparse, replica } => {
-            let votes = replica.is_some_and(|replica| replica.mode.needs().vote);
+            let votes = replica.is_some_and(|replica| replica.mode.needs().has_votes());
             let least = 2 + usize::from(*is_sparse) + usize::from(votes);
             (least..usize::MAX, exactly(1 + rule.slots().len()), exactly(0))
         }

@@ -218,6 +218,6 @@ pub(crate) struct ApplyGradient {
 impl ApplyGradient {
     /// Whether the gradient waits for others of its round.
     pub(crate) fn has_round(&self) -> bool {
-        self.of.is_some_and(|(replica, _)| replica.mode.needs().rounds)
+        self.of.is_some_and(|(replica, _)| replica.mode.needs().has_rounds())
     }
 }

@@ -3,7 +3,8 @@
 use super::counting::{Counted, Ended};
 use super::effect::Effect;
 use super::fence::Fence;
-use super::protocol::{Contribution, Policy, Version};
+use super::gradients::{Contribution, Version};
+use super::policy::Policy;
 use super::{Epoch, Membership, Mode};
 
 /// Decides, at the task that holds the global step, when a worker's step counts.
@@ -20,7 +21,7 @@ use super::{Epoch, Membership, Mode};
 /// over.
 #[derive(Debug)]
 pub struct Coordinator {
-    policy: Box<dyn Policy>,
+    policy: Policy,
     /// Whether the shards hold all workers.
     is_barrier: bool,
     /// The epoch of its decisions; contributions of another epoch are dropped.
@@ -67,9 +68,6 @@ impl Coordinator {
 
     /// Notes the beginning of a worker's step, in a mode that stops late workers: the variables
     /// that it computes from are of this version.
-    ///
-    /// # Panics
-    /// If the mode stops nobody.
     pub fn begin(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         let counts =
             self.is_current(one.version) && members.is_live(one.worker) && !members.is_over();
@@ -78,10 +76,10 @@ impl Coordinator {
     }
 
     /// Takes the end of a worker's step whose gradients are on their way to the parameter servers:
-    /// its vote.
+    /// its vote. It is dropped in a mode without votes.
     ///
     /// # Panics
-    /// If the mode has no votes, or if the version does not exist yet.
+    /// If the version does not exist yet.
     pub fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         let worker = one.worker;
         let mut effects = self.lift_own(worker);
@@ -102,7 +100,7 @@ impl Coordinator {
         let released = if members.is_over() {
             vec![Effect::Release { worker }]
         } else {
-            self.policy.commit(members, worker)
+            self.policy.commit(worker)
         };
         effects.extend(self.pass(members, Some(worker), released));
         effects

@@ -1,6 +1,6 @@
 //! The effects of a coordinator's decisions.
 
-use super::protocol::Place;
+use super::gradients::Place;
 
 /// An action that the runtime carries out for a [`Coordinator`](super::Coordinator), in the order
 /// given.

@@ -22,7 +22,9 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::protocol::{Arrived, Copies, Needs, Policy, Protocol, Treatment};
+use super::gradients::{Arrived, Treatment};
+use super::policy::Policy;
+use super::protocol::{Copies, Needs, Protocol};
 
 /// Makes [`Mode`] from the table.
 macro_rules! modes {
@@ -121,7 +123,7 @@ impl Mode {
     }
 
     /// The policy that decides who counts and who waits, in a training of `workers`.
-    pub(super) fn policy(self, workers: u32) -> Box<dyn Policy> {
+    pub(super) fn policy(self, workers: u32) -> Policy {
         self.with(|mode| mode.policy(workers))
     }
 
@@ -159,7 +161,7 @@ mod tests {
         for mode in [Mode::StalenessAware, Mode::DelayCompensated { lambda: 0.04 }] {
             assert_eq!(mode.steps_of_a_worker(40, 8), 5, "{mode}");
             let needs = mode.needs();
-            assert!(needs.version && !needs.rounds && !needs.vote, "{mode}");
+            assert!(needs.has_version() && !needs.has_rounds(), "{mode}");
             assert_eq!(mode.left_over(40, 40), 0, "{mode}");
         }
     }

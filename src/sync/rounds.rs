@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::protocol::{Arrived, Contribution, Place, Policy, Treatment};
+use super::gradients::{Arrived, Contribution, Place, Treatment};
 use super::{Effect, Membership};
 
 /// How a mode makes its rounds.
@@ -48,9 +48,6 @@ impl Voters {
     }
 }
 
-/// No worker: the place goes to the next voter.
-const VACANT: u32 = u32::MAX;
-
 /// The number of `counted` gradients in the last, unfinished round of a training that has had
 /// `updates` rounds of `size` and whose voters go on.
 pub(super) fn left_over(size: u32, counted: u64, updates: u64) -> u64 {
@@ -66,9 +63,9 @@ pub(super) struct Rounds {
     workers: u32,
     /// The round under way.
     round: u64,
-    /// The workers whose gradients are in it, by place: in the order of their votes, but that a
-    /// vote takes the place of a worker that is lost ([`VACANT`]).
-    votes: Vec<u32>,
+    /// The workers whose gradients are in it, by place: in the order of their votes. The place of a
+    /// worker that is lost is vacant until the next vote.
+    votes: Vec<Option<u32>>,
     /// By worker that computes and is to be stopped if it is late: the version it computes from.
     computing: BTreeMap<u32, u64>,
     /// Once a worker has left in good order: those who have learnt since how far the training has
@@ -89,7 +86,7 @@ impl Rounds {
     }
 
     /// The number of gradients that make a round now.
-    fn size(&self, members: &Membership) -> usize {
+    pub(super) fn size(&self, members: &Membership) -> usize {
         let wanted = match self.rule.voters {
             Voters::Wait => self.rule.size.min(members.live(self.workers)),
             Voters::GoOn => self.rule.size,
@@ -106,10 +103,12 @@ impl Rounds {
     }
 
     fn close_if_full(&mut self, members: &Membership) -> Vec<Effect> {
-        if self.votes.len() < self.size(members) || self.votes.contains(&VACANT) {
+        if self.votes.len() < self.size(members) {
             return Vec::new();
         }
-        let mut contributors = std::mem::take(&mut self.votes);
+        let voters: Option<Vec<u32>> = self.votes.iter().copied().collect();
+        let Some(mut contributors) = voters else { return Vec::new() };
+        self.votes.clear();
         let round = self.round;
         self.round += 1;
         if self.rule.voters == Voters::GoOn {
@@ -135,12 +134,10 @@ impl Rounds {
         self.computing.retain(|_, version| !is_late(*version));
         late.into_iter().map(|worker| Effect::Stop { worker })
     }
-}
 
-impl Policy for Rounds {
     /// A worker can read variables before they have had the update of the last round. It is not
     /// stopped before another has read them all with it: until then it might begin anew in vain.
-    fn begin(&mut self, one: Contribution) -> Vec<Effect> {
+    pub(super) fn begin(&mut self, one: Contribution) -> Vec<Effect> {
         let version = one.version.updates;
         self.computing.insert(one.worker, version);
         match version.checked_sub(1) {
@@ -151,7 +148,7 @@ impl Policy for Rounds {
 
     /// Takes a vote. A worker that votes twice before it is answered (it restarted) has one vote
     /// and gets one answer.
-    fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
+    pub(super) fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         let (worker, version) = (one.worker, one.version.updates);
         self.computing.remove(&worker);
         assert!(
@@ -166,17 +163,17 @@ impl Policy for Rounds {
             return vec![Effect::Drop { worker }];
         }
         match self.rule.voters {
-            Voters::Wait if self.votes.contains(&worker) => Vec::new(),
+            Voters::Wait if self.votes.contains(&Some(worker)) => Vec::new(),
             Voters::Wait => {
-                self.votes.push(worker);
+                self.votes.push(Some(worker));
                 self.close_if_full(members)
             }
             Voters::GoOn => {
-                let vacant = self.votes.iter().position(|voter| *voter == VACANT);
+                let vacant = self.votes.iter().position(Option::is_none);
                 let index = vacant.unwrap_or(self.votes.len());
                 match self.votes.get_mut(index) {
-                    Some(voter) => *voter = worker,
-                    None => self.votes.push(worker),
+                    Some(voter) => *voter = Some(worker),
+                    None => self.votes.push(Some(worker)),
                 }
                 let place = Place { round: self.round, index: index as u32 };
                 let mut effects = self.close_if_full(members);
@@ -193,16 +190,17 @@ impl Policy for Rounds {
     /// A worker that leaves in good order may be the first to see the end of the training. Each of
     /// the others has its next vote dropped, and goes on only if what it then learns is not the end
     /// for it, too: else the training would end with an update too many, of too few gradients.
-    fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+    pub(super) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         self.computing.remove(&worker);
         if self.rule.voters == Voters::GoOn && !members.has_left(worker) {
             // The gradients of its earlier votes have arrived: it has gone on since.
-            let last = self.votes.iter_mut().rev().find(|voter| **voter == worker);
-            last.into_iter().for_each(|voter| *voter = VACANT);
+            if let Some(last) = self.votes.iter_mut().rfind(|voter| **voter == Some(worker)) {
+                *last = None;
+            }
         }
         let mut effects = Vec::new();
         if self.resting().contains(&worker) {
-            self.votes.retain(|voter| *voter != worker);
+            self.votes.retain(|voter| *voter != Some(worker));
             effects.push(Effect::Drop { worker });
         }
         let has_begun = self.round > 0 || !self.votes.is_empty();
@@ -215,20 +213,20 @@ impl Policy for Rounds {
     }
 
     /// Gives up the round under way and drops every open vote.
-    fn finish(&mut self) -> Vec<Effect> {
+    pub(super) fn finish(&mut self) -> Vec<Effect> {
         self.drop_open_votes()
     }
 
     /// The workers that wait for the round under way to close: none of their gradients is applied
     /// before.
-    fn resting(&self) -> BTreeSet<u32> {
+    pub(super) fn resting(&self) -> BTreeSet<u32> {
         match self.rule.voters {
-            Voters::Wait => self.votes.iter().copied().collect(),
+            Voters::Wait => self.votes.iter().copied().flatten().collect(),
             Voters::GoOn => BTreeSet::new(),
         }
     }
 
-    fn waiting_for(&self, members: &Membership) -> Vec<u32> {
+    pub(super) fn waiting_for(&self, members: &Membership) -> Vec<u32> {
         let open = self.resting();
         if open.is_empty() {
             return Vec::new();
@@ -237,15 +235,12 @@ impl Policy for Rounds {
         (0..self.workers).filter(is_missing).collect()
     }
 
-    fn round(&self) -> Option<u64> {
-        Some(self.round)
+    /// The round under way, which is also the next version of the variables.
+    pub(super) fn round(&self) -> u64 {
+        self.round
     }
 
-    fn round_size(&self, members: &Membership) -> Option<usize> {
-        Some(self.size(members))
-    }
-
-    fn takes_steps_again(&self) -> bool {
+    pub(super) fn takes_steps_again(&self) -> bool {
         self.rule.takes_steps_again
     }
 }

@@ -41,7 +41,7 @@ fn training(origin: Option<Origin>) -> Training {
 impl Snapshots {
     /// `master` is about to order steps of `replica`.
     pub(super) fn join(&mut self, master: u64, replica: Replica) {
-        if replica.mode.needs().snapshot {
+        if replica.mode.needs().keeps_reads() {
             self.masters.insert(master);
         }
     }

@@ -19,7 +19,7 @@ use crate::runtime::state::{Action, StateRequest};
 impl ParameterServer {
     /// Decides the views of the training that `binding` counts the steps of, if it has rounds.
     pub(super) fn begin_views(&mut self, binding: &Binding) {
-        let has_rounds = binding.replicas.iter().any(|replica| replica.mode.needs().rounds);
+        let has_rounds = binding.replicas.iter().any(|replica| replica.mode.needs().has_rounds());
         if !binding.counts || !has_rounds {
             return;
         }
@@ -77,7 +77,7 @@ impl ParameterServer {
 
     /// Whether `replica` takes no part in rounds: it was lost or has left, and was not let in.
     fn is_out(&mut self, replica: Replica) -> bool {
-        if !replica.mode.needs().rounds || self.is_past(replica) {
+        if !replica.mode.needs().has_rounds() || self.is_past(replica) {
             return false;
         }
         let Some(views) = &mut self.views else { return false };
@@ -138,7 +138,7 @@ impl ParameterServer {
             Action::PutUpFence { replica, .. } => Some(replica),
             _ => None,
         });
-        let has_rounds = |replica: &&Replica| replica.mode.needs().rounds;
+        let has_rounds = |replica: &&Replica| replica.mode.needs().has_rounds();
         let seeking = bindings.chain(fences).filter(has_rounds);
         let seeking: BTreeSet<u32> = seeking.map(|replica| replica.worker).collect();
         views.seek(seeking.into_iter().filter(|worker| views.is_out(*worker)).collect());

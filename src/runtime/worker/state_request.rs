@@ -63,7 +63,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
         }),
         Op::CommitStep(replica) => {
             let read = next().item()?;
-            let version = match replica.mode.needs().vote {
+            let version = match replica.mode.needs().has_votes() {
                 true => Some(least_version(inputs)?.unwrap_or_default()),
                 false => None,
             };
@@ -115,8 +115,8 @@ fn apply_gradient(
         true => Delta::Slices { rows: value, ids: with_numbers(next())? },
         false => Delta::Dense(value),
     };
-    let needs = replica.map(|replica| replica.mode.needs()).unwrap_or_default();
-    let verdict = needs.vote.then(|| verdict_from_tensor(&next())).transpose()?;
+    let votes = replica.is_some_and(|replica| replica.mode.needs().has_votes());
+    let verdict = votes.then(|| verdict_from_tensor(&next())).transpose()?;
     let of = replica.zip(least_version(inputs)?);
     Ok(ApplyGradient { variables, rule, learning_rate, gradient, of, verdict, taken: None })
 }

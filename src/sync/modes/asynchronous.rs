@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::protocol::{Needs, Policy, Protocol};
+use crate::sync::policy::{CommitPolicy, Policy};
+use crate::sync::protocol::{Needs, Protocol};
 
 /// Each worker's gradient is applied as it arrives.
 #[derive(Deserialize)]
@@ -15,7 +16,7 @@ pub(crate) struct Async {}
 #[derive(Debug)]
 pub(super) struct Free;
 
-impl Policy for Free {}
+impl CommitPolicy for Free {}
 
 impl Async {
     /// The mode's name in a scenario.
@@ -26,11 +27,11 @@ impl Async {
 
 impl Protocol for Async {
     fn needs(&self) -> Needs {
-        Needs::NOTHING
+        Needs::Nothing
     }
 
-    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
-        Box::new(Free)
+    fn policy(&self, _workers: u32) -> Policy {
+        Policy::Commits(Box::new(Free))
     }
 }
 

@@ -8,7 +8,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::protocol::{Needs, Policy, Protocol};
+use crate::sync::policy::{CommitPolicy, Policy};
+use crate::sync::protocol::{Needs, Protocol};
 use crate::sync::{Effect, Membership};
 
 /// Asynchronous, but a worker waits when it is more than `slack` steps ahead of the slowest.
@@ -27,13 +28,14 @@ impl BoundedStaleness {
 
 impl Protocol for BoundedStaleness {
     fn needs(&self) -> Needs {
-        Needs::NOTHING
+        Needs::Nothing
     }
 
-    fn policy(&self, workers: u32) -> Box<dyn Policy> {
+    fn policy(&self, workers: u32) -> Policy {
         let clocks = (0..workers).map(|worker| (worker, 0)).collect();
         let at = (workers > 0).then_some((0, workers)).into_iter().collect();
-        Box::new(Bound { slack: self.slack.into(), clocks, at, held: BTreeSet::new() })
+        let bound = Bound { slack: self.slack.into(), clocks, at, held: BTreeSet::new() };
+        Policy::Commits(Box::new(bound))
     }
 }
 
@@ -84,9 +86,9 @@ fn release(held: BTreeSet<(u64, u32)>) -> Vec<Effect> {
     workers.into_iter().map(|worker| Effect::Release { worker }).collect()
 }
 
-impl Policy for Bound {
+impl CommitPolicy for Bound {
     /// Releases a worker that has left at once: nobody counts on its clock.
-    fn commit(&mut self, _members: &Membership, worker: u32) -> Vec<Effect> {
+    fn commit(&mut self, worker: u32) -> Vec<Effect> {
         let Some(clock) = self.clocks.get_mut(&worker) else {
             return vec![Effect::Release { worker }];
         };
@@ -128,7 +130,7 @@ impl Policy for Bound {
         self.held.iter().map(|(_, worker)| *worker).collect()
     }
 
-    fn waiting_for(&self, _members: &Membership) -> Vec<u32> {
+    fn waiting_for(&self) -> Vec<u32> {
         if self.held.is_empty() {
             return Vec::new();
         }

@@ -10,7 +10,9 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::asynchronous::Free;
-use crate::sync::protocol::{Arrived, Correction, Needs, Policy, Problem, Protocol, Treatment};
+use crate::sync::gradients::{Arrived, Correction, Treatment};
+use crate::sync::policy::Policy;
+use crate::sync::protocol::{Needs, Problem, Protocol};
 
 /// Asynchronous, with each gradient corrected for the variable's change since the worker read it.
 #[derive(Deserialize)]
@@ -36,7 +38,7 @@ impl Protocol for DelayCompensated {
     }
 
     fn needs(&self) -> Needs {
-        Needs { snapshot: true, ..Needs::VERSION }
+        Needs::LastRead
     }
 
     fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
@@ -45,8 +47,8 @@ impl Protocol for DelayCompensated {
         Treatment::Apply(Correction { lambda, ..Correction::default() })
     }
 
-    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
-        Box::new(Free)
+    fn policy(&self, _workers: u32) -> Policy {
+        Policy::Commits(Box::new(Free))
     }
 }
 

@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::local_sgd::{check_every, fmt_averaging};
 use super::synchronous::Sync;
-use crate::sync::protocol::{
-    Arrived, Copies, Exchange, Needs, Policy, Problem, Protocol, Treatment,
-};
+use crate::sync::gradients::{Arrived, Treatment};
+use crate::sync::policy::Policy;
+use crate::sync::protocol::{Copies, Exchange, Needs, Problem, Protocol};
 
 /// Workers train copies of their own, and an outer optimizer applies their mean move every `every`
 /// steps.
@@ -84,7 +84,7 @@ impl Protocol for DiLoCo {
         self.average().on_gradient(arrived)
     }
 
-    fn policy(&self, workers: u32) -> Box<dyn Policy> {
+    fn policy(&self, workers: u32) -> Policy {
         self.average().policy(workers)
     }
 

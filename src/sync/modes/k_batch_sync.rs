@@ -6,7 +6,9 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::protocol::{Arrived, Needs, Policy, Problem, Protocol, Treatment};
+use crate::sync::gradients::{Arrived, Treatment};
+use crate::sync::policy::Policy;
+use crate::sync::protocol::{Needs, Problem, Protocol};
 use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters, left_over};
 
 /// One update from the first `k` gradients of the same version. Nobody waits.
@@ -32,21 +34,21 @@ impl Protocol for KBatchSync {
     }
 
     fn needs(&self) -> Needs {
-        Needs { cancel: self.cancel, ..Needs::VOTE }
+        Needs::Votes { cancel: self.cancel }
     }
 
     fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
         Voters::GoOn.treat(arrived)
     }
 
-    fn policy(&self, workers: u32) -> Box<dyn Policy> {
+    fn policy(&self, workers: u32) -> Policy {
         let rule = RoundRule {
             size: self.k,
             voters: Voters::GoOn,
             versions: Versions::Same,
             takes_steps_again: false,
         };
-        Box::new(Rounds::new(rule, workers))
+        Policy::Votes(Rounds::new(rule, workers))
     }
 
     fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {

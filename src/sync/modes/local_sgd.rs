@@ -9,9 +9,9 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::synchronous::Sync;
-use crate::sync::protocol::{
-    Arrived, Copies, Exchange, Needs, Policy, Problem, Protocol, Treatment,
-};
+use crate::sync::gradients::{Arrived, Treatment};
+use crate::sync::policy::Policy;
+use crate::sync::protocol::{Copies, Exchange, Needs, Problem, Protocol};
 
 /// Workers train copies of their own, which they average every `every` steps.
 #[derive(Deserialize)]
@@ -52,7 +52,7 @@ impl Protocol for LocalSgd {
         self.average().on_gradient(arrived)
     }
 
-    fn policy(&self, workers: u32) -> Box<dyn Policy> {
+    fn policy(&self, workers: u32) -> Policy {
         self.average().policy(workers)
     }
 

@@ -7,7 +7,9 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::asynchronous::Free;
-use crate::sync::protocol::{Arrived, Correction, Needs, Policy, Protocol, Treatment};
+use crate::sync::gradients::{Arrived, Correction, Treatment};
+use crate::sync::policy::Policy;
+use crate::sync::protocol::{Needs, Protocol};
 
 /// Asynchronous, with the learning rate divided by the gradient's staleness.
 #[derive(Deserialize)]
@@ -23,7 +25,7 @@ impl StalenessAware {
 
 impl Protocol for StalenessAware {
     fn needs(&self) -> Needs {
-        Needs { divides_rate: true, ..Needs::VERSION }
+        Needs::Staleness
     }
 
     fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
@@ -31,8 +33,8 @@ impl Protocol for StalenessAware {
         Treatment::Apply(Correction { divisor, ..Correction::default() })
     }
 
-    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
-        Box::new(Free)
+    fn policy(&self, _workers: u32) -> Policy {
+        Policy::Commits(Box::new(Free))
     }
 }
 

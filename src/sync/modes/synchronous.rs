@@ -11,7 +11,9 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::sync::counting::{Counted, Ended};
-use crate::sync::protocol::{Arrived, Needs, Place, Policy, Problem, Protocol, Treatment};
+use crate::sync::gradients::{Arrived, Place, Treatment};
+use crate::sync::policy::{CommitPolicy, Policy};
+use crate::sync::protocol::{Needs, Problem, Protocol};
 use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters};
 use crate::sync::{Effect, Membership};
 
@@ -47,8 +49,8 @@ impl Protocol for Sync {
 
     fn needs(&self) -> Needs {
         match self.backups {
-            0 => Needs::BARRIER,
-            _ => Needs { cancel: self.cancel, ..Needs::VOTE },
+            0 => Needs::Barrier,
+            _ => Needs::Votes { cancel: self.cancel },
         }
     }
 
@@ -60,9 +62,9 @@ impl Protocol for Sync {
         Treatment::Collect { place, waits: true }
     }
 
-    fn policy(&self, workers: u32) -> Box<dyn Policy> {
+    fn policy(&self, workers: u32) -> Policy {
         if self.backups == 0 {
-            return Box::new(Barrier::new(workers));
+            return Policy::Commits(Box::new(Barrier::new(workers)));
         }
         let rule = RoundRule {
             size: workers.saturating_sub(self.backups),
@@ -70,7 +72,7 @@ impl Protocol for Sync {
             versions: Versions::Same,
             takes_steps_again: true,
         };
-        Box::new(Rounds::new(rule, workers))
+        Policy::Votes(Rounds::new(rule, workers))
     }
 
     fn steps_of_a_worker(&self, global_step: u64, _workers: u32) -> u64 {
@@ -131,7 +133,7 @@ impl Barrier {
     }
 }
 
-impl Policy for Barrier {
+impl CommitPolicy for Barrier {
     /// Counts a round when the first of its steps ends.
     fn count(&mut self, members: &Membership, now: &mut i64, step: &Ended) -> Counted {
         if self.latest != Some(*now) {

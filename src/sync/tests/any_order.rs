@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use crate::sync::protocol::{Arrived, Treatment};
+use crate::sync::gradients::{Arrived, Treatment};
 use crate::sync::{
     Accumulator, Contribution, Coordinator, Effect, Epoch, Fate, Leaving, Membership, Mode, Offer,
     Participation, Place, Progress, Round, Verdict, Version, View, Views,
@@ -72,7 +72,7 @@ struct Training {
 
 impl Training {
     fn new(mode: Mode, workers: u32, variables: usize) -> Self {
-        let accumulator = || match mode.needs().vote {
+        let accumulator = || match mode.needs().has_votes() {
             true => Accumulator::of_voters(workers),
             false => Accumulator::of_all(workers, 0),
         };
@@ -98,7 +98,7 @@ impl Training {
         let idle: Vec<u32> =
             (0..).zip(&self.workers).filter(|(_, w)| **w == Worker::Idle).map(|(i, _)| i).collect();
         for worker in idle {
-            if self.mode.needs().vote {
+            if self.mode.needs().has_votes() {
                 self.workers[worker as usize] = Worker::Voting(version);
                 self.in_flight.push(Message::Vote { worker, version });
             } else {
@@ -269,7 +269,7 @@ impl Training {
     /// Behind a barrier each variable makes a round of the same workers, but for those who were
     /// lost when some variable had applied their gradient and another did not have it.
     fn check_contributors(&mut self, number: u64, gradients: &[(u32, u64)]) {
-        if self.mode.needs().vote {
+        if self.mode.needs().has_votes() {
             return;
         }
         let workers: BTreeSet<u32> = gradients.iter().map(|(worker, _)| *worker).collect();

@@ -144,7 +144,7 @@ proptest! {
         let members = training(workers);
         let coordinator = Coordinator::new(mode, workers, &members);
         let all: BTreeSet<u32> = (0..workers).collect();
-        let votes = mode.needs().vote;
+        let votes = mode.needs().has_votes();
         let (running, begun) = (all.clone(), all.clone());
         let mut seen = Seen { coordinator, members, votes, running, begun, up: None };
         for next in moves {

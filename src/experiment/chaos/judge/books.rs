@@ -31,7 +31,7 @@ pub(super) fn check(
     }
     if trial.settings.sync_replicas.is_some() {
         // The program makes its own rounds of an asynchronous mode's steps.
-    } else if !needs.rounds {
+    } else if !needs.has_rounds() {
         let twice = rounds.iter().find(|(_, steps)| steps.len() > 1);
         found.unless(twice.is_none(), Promise::Counts, || format!("one update is told {twice:?}"));
     } else if needs.is_barrier() {

@@ -43,7 +43,7 @@ impl Saved {
         };
         let needs = trial.mode.needs();
         // A stale gradient may count in part.
-        let is_weighted = needs.version && !needs.rounds;
+        let is_weighted = needs.has_version() && !needs.has_rounds();
         if trial.settings.model != Model::Count || trial.mode.copies().is_some() || is_weighted {
             return;
         }
@@ -55,7 +55,7 @@ impl Saved {
                 .collect();
             let losses = timeline.worker_losses();
             let all: u64 = losses.iter().sum();
-            let (lack, exceed) = match (needs.rounds, needs.vote) {
+            let (lack, exceed) = match (needs.has_rounds(), needs.has_votes()) {
                 // Each time that all workers are lost, some variables may have made their round.
                 (true, false) => (0, losses.into_iter().min().unwrap_or(0)),
                 // The gradients of lost workers that voted for a round may lack in some variables.

@@ -1,0 +1,83 @@
+//! A gradient on its way: computed from a version, announced, given its place, and treated.
+
+use super::{Contributors, Epoch};
+
+/// A variable's version: the number of its updates. Older versions compare as less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// The epoch of the rounds that updated the variable; 0 if there were none.
+    pub epoch: Epoch,
+    /// The number of updates.
+    pub updates: u64,
+}
+
+/// A worker's announcement of a gradient, at the task of the global step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contribution {
+    /// The worker that computed the gradient.
+    pub worker: u32,
+    /// The version of the variables that the gradient was computed from, the least if they differ.
+    pub version: Version,
+}
+
+/// The place where a gradient counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The round.
+    pub round: u64,
+    /// The index in that round's sum, from 0: behind a barrier of all workers the worker's index.
+    pub index: u32,
+}
+
+/// The decision on a vote by the task of the global step, for the shards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The epoch of the decision. Rounds are counted from 0 in each epoch.
+    pub epoch: Epoch,
+    /// The place where the gradient counts, if it does.
+    pub place: Option<Place>,
+    /// The rounds that some variable may still wait for, with their contributors by place. So a
+    /// variable learns of its rounds even if their contributors are lost.
+    pub closed: Vec<(u64, Contributors)>,
+}
+
+/// A gradient at a shard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) worker: u32,
+    /// The version that the gradient was computed from.
+    pub(crate) version: u64,
+    /// The number of updates that the variable has had.
+    pub(crate) now: u64,
+    pub(crate) verdict: Option<&'a Verdict>,
+}
+
+/// The treatment of a gradient at a shard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Treatment {
+    /// The gradient is applied at once.
+    Apply(Correction),
+    /// The gradient counts in a round.
+    Collect {
+        place: Place,
+        /// Whether the worker's step waits until the round is applied.
+        waits: bool,
+    },
+    /// The gradient does not count.
+    Drop,
+}
+
+/// The correction for staleness of a gradient that is applied at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Correction {
+    /// The divisor of the learning rate.
+    pub(crate) divisor: u64,
+    /// The weight, in the gradient, of the variable's change since the worker read it.
+    pub(crate) lambda: Option<f32>,
+}
+
+impl Default for Correction {
+    fn default() -> Self {
+        Self { divisor: 1, lambda: None }
+    }
+}
