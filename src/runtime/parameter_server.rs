@@ -145,7 +145,7 @@ impl ParameterServer {
                 self.gather(ticket, origin, (variable, &ids));
             }
             Action::IsInitialized(variable) => {
-                let is_initialized = self.store.get(variable).value.is_some();
+                let is_initialized = self.store.get(variable).value().is_some();
                 self.answer(ticket, Ok(smallvec![Tensor::scalar(is_initialized)]));
             }
             Action::Await(variable) => {
@@ -208,7 +208,7 @@ impl ParameterServer {
             if steps == 0 {
                 continue;
             }
-            if let Some(value) = &mut self.store.get_mut(*global_step).value {
+            if let Some(value) = self.store.get_mut(*global_step).value_mut() {
                 let now = value.item::<i64>().expect("it was a number when it was last read");
                 *value = Tensor::scalar(now.saturating_add(steps));
             }

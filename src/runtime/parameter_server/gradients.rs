@@ -71,7 +71,7 @@ impl ParameterServer {
         variable: VariableId,
     ) {
         let stored = self.store.get(variable);
-        if let Some(value) = &stored.value {
+        if let Some(value) = stored.value() {
             self.snapshots.keep((ticket.step.master, origin), variable, stored.version, value);
         }
     }
@@ -208,7 +208,7 @@ impl ParameterServer {
     pub(super) fn apply_rounds(&mut self, variable: VariableId) {
         loop {
             let stored = self.store.get_mut(variable);
-            if stored.is_updating {
+            if stored.is_updating() {
                 return;
             }
             let Some(rounds) = &mut stored.rounds else { return };

@@ -25,7 +25,7 @@ impl ParameterServer {
     fn can_be_read_now(&self, request: &StateRequest) -> bool {
         let Action::Read { variable, .. } = request.action else { return false };
         let stored = self.store.get(variable);
-        let is_free = !stored.is_updating && stored.waiting.is_empty();
+        let is_free = !stored.is_updating() && stored.waiting.is_empty();
         is_free && stored.is_initialized() && request.epoch >= self.members.epoch()
     }
 

@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 impl ParameterServer {
     /// The locked variable that an action has to wait for.
     pub(super) fn locked(&self, action: &Action) -> Option<VariableId> {
-        let is_locked = |id: &VariableId| self.store.get(*id).is_updating;
+        let is_locked = |id: &VariableId| self.store.get(*id).is_updating();
         match action {
             Action::Read { variable, .. }
             | Action::Gather { variable, .. }

@@ -17,7 +17,7 @@ use crate::runtime::messages::{Scope, StepId};
 use crate::runtime::parameter_server::updating::{Tickets, Updating};
 use crate::runtime::state::{ApplyGradient, StateName, StateRequest, Ticket, VariableId, is_among};
 
-use stored::Declaration;
+use stored::{AfterUpdate, Declaration};
 pub(super) use stored::{Offered, Rounds, Stored};
 
 /// The most variables that a task has, with and without values: some 500 MB of tables.
@@ -130,10 +130,7 @@ impl VariableStore {
         self.by_name.retain(|name, _| !is_own(name));
         let cleared = self.clear(own);
         for id in &cleared.variables {
-            let stored = self.get_mut(*id);
-            stored.waiting.clear();
-            stored.is_dropped = true;
-            if !stored.is_updating {
+            if self.get_mut(*id).remove() {
                 self.free.push(*id);
             }
         }
@@ -163,9 +160,7 @@ impl VariableStore {
         }
         let mut values = SmallVec::new();
         for id in &apply.variables {
-            let stored = self.get_mut(*id);
-            stored.is_updating = true;
-            values.push(stored.value.take().expect("it was just seen"));
+            values.push(self.get_mut(*id).begin_update().expect("it was just seen"));
         }
         let (rule, learning_rate) = (apply.rule.clone(), apply.learning_rate);
         let update = Update { rule, learning_rate, values, gradients, compensation: None };
@@ -180,18 +175,16 @@ impl VariableStore {
         values: impl IntoIterator<Item = Tensor>,
     ) -> VecDeque<StateRequest> {
         let mut waited = VecDeque::new();
-        for (id, value) in variables.iter().zip(values) {
+        for (index, (id, value)) in variables.iter().zip(values).enumerate() {
             let stored = self.get_mut(*id);
-            stored.value = Some(value).filter(|_| !stored.is_cleared);
-            (stored.is_updating, stored.is_cleared) = (false, false);
+            let after = stored.end_update(value);
             waited.append(&mut stored.waiting);
-            if stored.is_dropped {
+            // The others are the variable's slots, whose updates nobody counts.
+            stored.version += u64::from(index == 0 && after == AfterUpdate::Count);
+            if after == AfterUpdate::Remove {
                 self.free.push(*id);
             }
         }
-        let variable = self.get_mut(variables[0]);
-        let was_renumbered = std::mem::take(&mut variable.is_renumbered);
-        variable.version += u64::from(variable.value.is_some() && !was_renumbered);
         waited
     }
 
@@ -309,7 +302,8 @@ mod tests {
     fn an_update_that_outlasts_a_reset_does_not_reach_the_variable_that_is_declared_anew() {
         let (mut store, (scalar, list_of_2)) = (VariableStore::default(), scalar_and_list());
         let before = bind(&mut store, &scalar).unwrap();
-        store.get_mut(before).is_updating = true;
+        store.get_mut(before).assign(Tensor::scalar(0f32)).unwrap();
+        store.get_mut(before).begin_update().unwrap();
         store.reset(&[]);
         let after = bind(&mut store, &list_of_2).unwrap();
         store.put_back(&[before], [Tensor::scalar(1f32)]);

@@ -20,18 +20,9 @@ use crate::runtime::state::{Action, ApplyGradient, StateRequest, StateValues, Ti
 pub(in crate::runtime::parameter_server) struct Stored {
     pub(in crate::runtime::parameter_server) spec: VariableSpec,
     pub(super) declaration: Declaration,
-    /// `None` until it is initialised, and while an update computes.
-    pub(in crate::runtime::parameter_server) value: Option<Tensor>,
+    content: Content,
     /// The number of updates it has had.
     pub(in crate::runtime::parameter_server) version: u64,
-    /// Whether an update computes; it then holds the value.
-    pub(in crate::runtime::parameter_server) is_updating: bool,
-    /// Whether the count of updates was set to 0 during an update, which then does not count.
-    pub(super) is_renumbered: bool,
-    /// Whether the variable was cleared during the update, whose result is then dropped.
-    pub(super) is_cleared: bool,
-    /// Whether the variable's session is closed.
-    pub(super) is_dropped: bool,
     /// Requests that came during the update, in order; before there is a value, those that wait for
     /// it.
     pub(in crate::runtime::parameter_server) waiting: VecDeque<StateRequest>,
@@ -39,6 +30,29 @@ pub(in crate::runtime::parameter_server) struct Stored {
     pub(in crate::runtime::parameter_server) rounds: Option<Rounds>,
     /// The last steps whose gradients have been applied.
     pub(in crate::runtime::parameter_server) applied: Done<()>,
+}
+
+/// A variable's value, as far as it is here.
+#[derive(Debug)]
+enum Content {
+    /// It has none yet, or none any longer.
+    Uninitialized,
+    Held(Tensor),
+    /// An update computes, and holds the value.
+    Updating(AfterUpdate),
+}
+
+/// What becomes of an update that computes once it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterUpdate {
+    /// The variable keeps the result.
+    Count,
+    /// The same, but updates are counted from 0 since it began, without it.
+    Keep,
+    /// The variable was cleared: the result is dropped.
+    Clear,
+    /// The variable's session is closed, too: its place is free.
+    Remove,
 }
 
 /// Whether a variable is still what graphs declare under its name.
@@ -80,12 +94,8 @@ impl Stored {
         Self {
             spec,
             declaration: Declaration::Current,
-            value: None,
+            content: Content::Uninitialized,
             version: 0,
-            is_updating: false,
-            is_renumbered: false,
-            is_cleared: false,
-            is_dropped: false,
             waiting: VecDeque::new(),
             rounds: None,
             applied: Done::default(),
@@ -95,7 +105,12 @@ impl Stored {
     /// Forgets all but the specification and the requests that wait for a value; returns the
     /// operations that waited in a round.
     pub(super) fn clear(&mut self) -> Vec<Ticket> {
-        (self.value, self.version, self.is_cleared) = (None, 0, self.is_updating);
+        match &mut self.content {
+            Content::Updating(AfterUpdate::Remove) => {}
+            Content::Updating(after) => *after = AfterUpdate::Clear,
+            content => *content = Content::Uninitialized,
+        }
+        self.version = 0;
         self.declaration = Declaration::Reset;
         self.applied = Done::default();
         let held =
@@ -154,7 +169,10 @@ impl Stored {
 
     /// Counts updates from 0 again.
     pub(in crate::runtime::parameter_server) fn renumber(&mut self) {
-        (self.version, self.is_renumbered) = (0, self.is_updating);
+        self.version = 0;
+        if let Content::Updating(after @ AfterUpdate::Count) = &mut self.content {
+            *after = AfterUpdate::Keep;
+        }
     }
 
     /// The workers whose gradients the round under way lacks.
@@ -200,7 +218,65 @@ impl Stored {
     }
 
     pub(in crate::runtime::parameter_server) fn is_initialized(&self) -> bool {
-        self.value.is_some() || (self.is_updating && !self.is_cleared)
+        use AfterUpdate::{Count, Keep};
+        matches!(self.content, Content::Held(_) | Content::Updating(Count | Keep))
+    }
+
+    /// Whether an update computes, and holds the value.
+    pub(in crate::runtime::parameter_server) fn is_updating(&self) -> bool {
+        matches!(self.content, Content::Updating(_))
+    }
+
+    /// The value, unless there is none or an update holds it.
+    pub(in crate::runtime::parameter_server) fn value(&self) -> Option<&Tensor> {
+        match &self.content {
+            Content::Held(value) => Some(value),
+            Content::Uninitialized | Content::Updating(_) => None,
+        }
+    }
+
+    /// As [`Stored::value`], to be changed in its place.
+    pub(in crate::runtime::parameter_server) fn value_mut(&mut self) -> Option<&mut Tensor> {
+        match &mut self.content {
+            Content::Held(value) => Some(value),
+            Content::Uninitialized | Content::Updating(_) => None,
+        }
+    }
+
+    /// Takes the value for an update; none if it is not here.
+    pub(super) fn begin_update(&mut self) -> Option<Tensor> {
+        match std::mem::replace(&mut self.content, Content::Updating(AfterUpdate::Count)) {
+            Content::Held(value) => Some(value),
+            content => {
+                self.content = content;
+                None
+            }
+        }
+    }
+
+    /// Ends the update, with `value` as its result.
+    pub(super) fn end_update(&mut self, value: Tensor) -> AfterUpdate {
+        let Content::Updating(after) = self.content else {
+            panic!("only an update that has begun can end")
+        };
+        self.content = match after {
+            AfterUpdate::Count | AfterUpdate::Keep => Content::Held(value),
+            AfterUpdate::Clear | AfterUpdate::Remove => Content::Uninitialized,
+        };
+        after
+    }
+
+    /// Removes the variable of a closed session, with the requests that wait for it. Returns
+    /// whether its place is free at once, not only once an update has ended.
+    pub(super) fn remove(&mut self) -> bool {
+        self.waiting.clear();
+        match &mut self.content {
+            Content::Updating(after) => {
+                *after = AfterUpdate::Remove;
+                false
+            }
+            Content::Uninitialized | Content::Held(_) => true,
+        }
     }
 
     /// Whether the first value is there, for an operation that else waits for it.
@@ -250,7 +326,7 @@ impl Stored {
     /// # Errors
     /// If there is none yet.
     pub(in crate::runtime::parameter_server) fn initialized(&self) -> Result<&Tensor> {
-        self.value.as_ref().ok_or_else(|| {
+        self.value().ok_or_else(|| {
             let message = format!(
                 "attempting to use uninitialized value `{}`; run the graph's initializer, or wait \
                  until the chief has",
@@ -276,7 +352,7 @@ impl Stored {
             );
             return Err(Error::new(Code::InvalidArgument, message));
         }
-        self.value = Some(value);
+        self.content = Content::Held(value);
         Ok(())
     }
 
