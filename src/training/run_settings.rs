@@ -15,6 +15,10 @@ use super::hooks::SecondOrStepTimer;
 /// (TensorFlow: the arguments of `tf.estimator.RunConfig`; its half that says which task this is is
 /// [`RunConfig`](crate::cluster::RunConfig)).
 ///
+/// Its methods are named as `RunConfig`'s arguments. `MonitoredTrainingSession` spells some of them
+/// otherwise, and so does the [`Builder`](super::Builder): `save_checkpoint_steps` and
+/// `save_summaries_steps`.
+///
 /// ```
 /// # use trainyard::prelude::*;
 /// # use trainyard::training::RunSettings;

@@ -25,6 +25,13 @@ use super::super::summary::SummaryWriter;
 use super::super::task::Task;
 use super::MonitoredSession;
 
+/// The checkpoints that a session keeps.
+struct KeptCheckpoints {
+    settings: Checkpointing,
+    /// Their folder, if they are in one of this machine's: summaries go there, too.
+    folder: Option<PathBuf>,
+}
+
 /// Builds a monitored session.
 #[must_use = "a session is opened by `open`"]
 pub struct Builder {
@@ -33,11 +40,10 @@ pub struct Builder {
     scaffold: Scaffold,
     hooks: Vec<Box<dyn Hook>>,
     chief_only: Vec<Box<dyn Hook>>,
-    checkpointing: Option<Checkpointing>,
-    /// How often a checkpoint is written, if not as `checkpointing` says.
+    checkpoints: Option<KeptCheckpoints>,
+    /// How often a checkpoint is written, if not as the settings of `checkpoints` say, which may be
+    /// given later.
     checkpoint_every: Option<SecondOrStepTimer>,
-    /// The folder of the checkpoints, if they are in one of this machine's.
-    checkpoint_dir: Option<PathBuf>,
     summary_dir: Option<PathBuf>,
     save_summaries: SecondOrStepTimer,
     log_step_count: SecondOrStepTimer,
@@ -55,8 +61,8 @@ impl Builder {
             log_step_count: every_so_many(settings.log_step_count_steps),
             save_graph_def: true,
             session: task.session_options(),
+            checkpoints: None,
             checkpoint_every: None,
-            checkpoint_dir: None,
             summary_dir: None,
             stop_grace_period: None,
             task: task.clone(),
@@ -64,7 +70,6 @@ impl Builder {
             scaffold: Scaffold::default(),
             hooks: Vec::new(),
             chief_only: Vec::new(),
-            checkpointing: None,
             max_wait: task.patience().first,
         }
     }
@@ -171,17 +176,18 @@ impl Builder {
     ///
     /// # Errors
     /// If `location` can't be opened as a store.
-    pub fn checkpoint_dir(self, location: &str) -> Result<Self> {
+    pub fn checkpoint_dir(mut self, location: &str) -> Result<Self> {
         let stores = self.task.stores();
-        let checkpointing = self.task.run_settings().checkpointing(stores.open(location)?);
+        let settings = self.task.run_settings().checkpointing(stores.open(location)?);
         let is_folder = matches!(stores, Stores::Lasting) && !location.contains("://");
-        let checkpoint_dir = is_folder.then(|| PathBuf::from(location));
-        Ok(Self { checkpoint_dir, ..self }.checkpointing(checkpointing))
+        let folder = is_folder.then(|| PathBuf::from(location));
+        self.checkpoints = Some(KeptCheckpoints { settings, folder });
+        Ok(self)
     }
 
     /// Keeps checkpoints with the settings of `checkpointing`.
     pub fn checkpointing(mut self, checkpointing: Checkpointing) -> Self {
-        self.checkpointing = Some(checkpointing);
+        self.checkpoints = Some(KeptCheckpoints { settings: checkpointing, folder: None });
         self
     }
 
@@ -203,18 +209,17 @@ impl Builder {
             self.graph.join_training(replica)?;
         }
         self.begin_training()?;
-        if let (Some(checkpointing), Some(every)) = (&mut self.checkpointing, self.checkpoint_every)
-        {
-            checkpointing.every = every;
+        if let Some(kept) = &mut self.checkpoints {
+            kept.settings.every = self.checkpoint_every.unwrap_or(kept.settings.every);
+            self.task.keeps(&kept.settings);
         }
-        self.checkpointing.iter().for_each(|checkpointing| self.task.keeps(checkpointing));
-        let checkpoints = self.checkpointing.as_ref().map(Checkpoints::new);
+        let checkpoints = self.checkpoints.as_ref().map(|kept| Checkpoints::new(&kept.settings));
         let writer = self.summary_writer()?;
         let mut hooks = self.assemble_hooks(checkpoints.as_ref(), writer.as_ref())?;
         hooks.begin(&self.task, &self.graph)?;
         let (task, graph) = (self.task, self.graph);
         let positions = Positions::new(&task, &graph);
-        let own_variables = match &self.checkpointing {
+        let own_variables = match &checkpoints {
             Some(_) => OwnVariables::new(&task, &graph)?,
             None => None,
         };
@@ -223,7 +228,7 @@ impl Builder {
         };
         let helpers = task.replica_devices().into_iter().skip(1).map(here);
         let helpers = helpers.collect::<std::result::Result<_, GraphError>>()?;
-        let scaffold = self.scaffold.finalize(&graph, self.checkpointing.is_some())?;
+        let scaffold = self.scaffold.finalize(&graph, checkpoints.is_some())?;
         if let Some(writer) = writer.filter(|_| self.save_graph_def) {
             writer.graph(&graph)?;
         }
@@ -284,7 +289,8 @@ impl Builder {
 
     /// The chief's writer into the folder of summaries, if there is one and something to write.
     fn summary_writer(&self) -> Result<Option<SummaryWriter>> {
-        let folder = self.summary_dir.as_ref().or(self.checkpoint_dir.as_ref());
+        let beside = self.checkpoints.as_ref().and_then(|kept| kept.folder.as_ref());
+        let folder = self.summary_dir.as_ref().or(beside);
         let writes = self.save_graph_def
             || self.log_step_count.acts()
             || (self.save_summaries.acts() && !self.scaffold.summaries.is_empty());
@@ -305,11 +311,11 @@ impl Builder {
             if let Some(writer) = writer {
                 self.add_summary_hooks(writer, &mut list);
             }
-            if let (Some(checkpointing), Some(checkpoints)) = (&self.checkpointing, checkpoints)
-                && checkpointing.every.acts()
+            if let (Some(kept), Some(checkpoints)) = (&self.checkpoints, checkpoints)
+                && kept.settings.every.acts()
             {
                 let (checkpoints, names) = (checkpoints.clone(), self.scaffold.saved_names()?);
-                list.push(Box::new(CheckpointSaver::of(checkpoints, checkpointing, names)));
+                list.push(Box::new(CheckpointSaver::of(checkpoints, &kept.settings, names)));
             }
         }
         if let Some(limit) = self.task.settings().stop.time {
