@@ -91,10 +91,11 @@ impl Dataset {
     pub fn libsvm_sparse(
         path: &Path,
         test: Option<&Path>,
-        (rows, slots): (usize, usize),
+        rows: usize,
+        slots: usize,
         seed: u64,
     ) -> Result<Self, DataError> {
-        padded::libsvm(path, test, (rows, slots), seed)
+        padded::libsvm(path, test, rows, slots, seed)
     }
 
     /// The IDX files in `directory`, as MNIST ships them: `train-images-idx3-ubyte`,

@@ -90,8 +90,7 @@ pub(crate) fn build(
         Model::Embedding(embedding) => {
             let g = features.graph();
             let ids = g.placeholder("ids", DType::I64, [None, Some(split.width())])?;
-            let logits =
-                embedding::logits(g, (&ids, features), (embedding, split.classes()), stages)?;
+            let logits = embedding::logits(g, &ids, features, embedding, split.classes(), stages)?;
             Network { ids: Some(ids), ..Network::of(logits) }
         }
         Model::Published(published) => {

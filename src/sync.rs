@@ -51,7 +51,7 @@ pub(crate) use gradients::{Arrived, Correction, Treatment};
 pub use gradients::{Contribution, Place, Verdict, Version};
 pub use membership::{Epoch, Joined, Membership};
 pub use modes::Mode;
-pub use participation::Participation;
+pub use participation::{Decider, Participation};
 pub use protocol::{Copies, Exchange};
 pub use sparse_sum::SparseSum;
 pub(crate) use view::Views;

@@ -35,7 +35,7 @@ impl Batches {
         workers: u32,
         batch: usize,
     ) -> Result<Self, DataError> {
-        let deal = Deal::new((split.len(), &split.epochs), seed, worker, workers, batch)?;
+        let deal = Deal::new(split.len(), &split.epochs, seed, worker, workers, batch)?;
         Ok(Self { split, deal, batch })
     }
 

@@ -28,7 +28,8 @@ impl Deal {
     /// # Errors
     /// If a count is zero, or there is no such `worker`.
     pub(super) fn new(
-        (samples, epochs): (usize, &Epochs),
+        samples: usize,
+        epochs: &Epochs,
         seed: u64,
         worker: u32,
         workers: u32,

@@ -10,7 +10,8 @@ use crate::tensor::Tensor;
 pub(super) fn libsvm(
     path: &Path,
     test: Option<&Path>,
-    (rows, slots): (usize, usize),
+    rows: usize,
+    slots: usize,
     seed: u64,
 ) -> Result<Dataset, DataError> {
     let dataset = SparseDataset::libsvm(path, test, seed)?;
@@ -39,7 +40,7 @@ fn padded(split: &SparseSplit, slots: usize) -> Result<Split, DataError> {
         values.extend(sample.values.iter().copied().chain(std::iter::repeat_n(0.0, missing)));
     }
     let labels: Vec<i32> = split.samples().iter().map(|sample| sample.label).collect();
-    sparse_split(&ids, &values, &labels, (slots, split.classes()))
+    sparse_split(&ids, &values, &labels, slots, split.classes())
 }
 
 /// A split of samples of `slots` features, of values `values` and numbers `ids`.
@@ -47,7 +48,8 @@ pub(super) fn sparse_split(
     ids: &[i64],
     values: &[f32],
     labels: &[i32],
-    (slots, classes): (usize, usize),
+    slots: usize,
+    classes: usize,
 ) -> Result<Split, DataError> {
     let shape = [labels.len(), slots];
     let split =

@@ -129,7 +129,7 @@ impl Source {
     pub fn load_sparse(&self, rows: usize, slots: usize, seed: u64) -> Result<Dataset, DataError> {
         let loaded = match self {
             Self::LibSvm { file, test } => {
-                Dataset::libsvm_sparse(file, test.as_deref(), (rows, slots), seed)
+                Dataset::libsvm_sparse(file, test.as_deref(), rows, slots, seed)
             }
             _ => Dataset::synthetic(rows, slots, seed),
         };

@@ -124,8 +124,8 @@ impl SparseBatches {
         workers: u32,
         size: usize,
     ) -> Result<Self, DataError> {
-        let samples = (split.samples.len(), &split.epochs);
-        let deal = Deal::new(samples, seed, worker, workers, size)?;
+        let samples = split.samples.len();
+        let deal = Deal::new(samples, &split.epochs, seed, worker, workers, size)?;
         Ok(Self { split, deal, size })
     }
 

@@ -65,7 +65,7 @@ impl Stream {
     /// The data set: the samples for testing, and where those to train on are.
     pub(super) fn load(&self) -> Result<Dataset, DataError> {
         let (width, classes) = self.extent()?;
-        self.batches(0, (0, 1), 1)?; // the files to train on are there
+        self.batches(0, 0, 1, 1)?; // the files to train on are there
         let mut samples = Samples::default();
         for sample in self.samples(&self.test)?.iter()? {
             let Sample { features, label } = sample?;
@@ -91,7 +91,8 @@ impl Stream {
     pub(crate) fn batches(
         &self,
         seed: u64,
-        (worker, workers): (u32, u32),
+        worker: u32,
+        workers: u32,
         batch: usize,
     ) -> Result<Pipeline<Batch>, DataError> {
         let share = Share { seed, shards: workers.into(), index: worker.into(), stream: self };

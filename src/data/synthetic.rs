@@ -35,7 +35,7 @@ pub(super) fn draw(rows: usize, slots: usize, seed: u64) -> Result<Dataset, Data
             }
             labels.push(i32::from(weight > 0));
         }
-        sparse_split(&ids, &vec![1.0; ids.len()], &labels, (slots, 2))
+        sparse_split(&ids, &vec![1.0; ids.len()], &labels, slots, 2)
     });
     let mut next = || parts.next().expect("there are two parts");
     Ok(Dataset { train: next()?, test: next()? })

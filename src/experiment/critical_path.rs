@@ -14,7 +14,8 @@ use crate::units::Time;
 pub(super) fn simulated(
     path: &simulation::CriticalPath,
     steps: impl Iterator<Item = StepStats>,
-    (start, seconds): (f64, f64),
+    start: f64,
+    seconds: f64,
 ) -> Option<CriticalPath> {
     if path.steps == 0 {
         return None;
@@ -28,7 +29,7 @@ pub(super) fn simulated(
         *causes.entry(cause).or_default() += seconds;
         parts.extend(name.map(|name| PathPart::new(name, cause, seconds)));
     }
-    Some(with_start(causes, parts, (start, seconds - start - stepping)))
+    Some(with_start(causes, parts, start, seconds - start - stepping))
 }
 
 /// The time in which at least one of `steps` was under way \[s\].
@@ -62,7 +63,8 @@ const PHASES: [Cause; 3] = [Cause::Parameters, Cause::Compute, Cause::Update];
 /// Of a deployed run, as [`simulated`]: of the time of all steps whose gradients were applied.
 pub(super) fn deployed(
     steps: impl Iterator<Item = StepStats> + Clone,
-    (start, seconds): (f64, f64),
+    start: f64,
+    seconds: f64,
 ) -> Option<CriticalPath> {
     let steps = steps.filter(|step| step.applied && step.ended > step.started);
     let length = |step: &StepStats| step.ended.since(step.started).as_secs_f64();
@@ -74,7 +76,7 @@ pub(super) fn deployed(
             *causes.entry(cause).or_default() += phase.as_secs_f64() / whole * stepping;
         }
     }
-    (whole > 0.0).then(|| with_start(causes, Vec::new(), (start, seconds - start - stepping)))
+    (whole > 0.0).then(|| with_start(causes, Vec::new(), start, seconds - start - stepping))
 }
 
 /// The path of a run that began its first step at `start`, and in which no step was under way for
@@ -82,7 +84,8 @@ pub(super) fn deployed(
 fn with_start(
     mut causes: BTreeMap<Cause, f64>,
     parts: Vec<PathPart>,
-    (start, idle): (f64, f64),
+    start: f64,
+    idle: f64,
 ) -> CriticalPath {
     causes.insert(Cause::Start, start);
     *causes.entry(Cause::Other).or_default() += idle.max(0.0);

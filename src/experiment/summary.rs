@@ -39,7 +39,8 @@ impl Trial {
             false => step,
         });
         let rates = Rates::of(known, updates.clone(), applied);
-        let span = (rates.start.unwrap_or(ended).as_secs_f64(), ended.as_secs_f64());
+        let start = rates.start.unwrap_or(ended).as_secs_f64();
+        let seconds = ended.as_secs_f64();
         let durations: Vec<f64> =
             steps.clone().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
         let by_task = |bytes: fn(&Traffic) -> u64| {
@@ -62,9 +63,9 @@ impl Trial {
             resumed_from,
             samples: applied * batch - left_out(recording, batch),
             steps_without: steps_without(recording),
-            seconds: span.1,
+            seconds,
             wall_seconds: wall.as_secs_f64(),
-            start_seconds: span.0,
+            start_seconds: start,
             steps_per_second: rates.steps,
             samples_per_second: rates.gradients * batch as f64,
             step_seconds: StepSeconds::of(&durations),
@@ -78,8 +79,8 @@ impl Trial {
             step_bytes_sent: by_task(|sent| sent.steps),
             waiting_seconds: waiting(steps.clone()),
             critical_path: match &observed.path {
-                Some(path) => critical_path::simulated(path, steps, span),
-                None => critical_path::deployed(steps, span),
+                Some(path) => critical_path::simulated(path, steps, start, seconds),
+                None => critical_path::deployed(steps, start, seconds),
             },
             usage: observed.usage_until(ended),
             events: observed.events,

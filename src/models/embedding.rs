@@ -15,8 +15,10 @@ use crate::graph::{
 /// are cut into the same shards.
 pub(in crate::models) fn logits(
     g: &Graph,
-    (ids, values): (&Output, &Output),
-    (settings, classes): (&Embedding, usize),
+    ids: &Output,
+    values: &Output,
+    settings: &Embedding,
+    classes: usize,
     stages: &Stages,
 ) -> Result<Output, GraphError> {
     let deviation = 1.0 / (settings.dim as f32).sqrt();

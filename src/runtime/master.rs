@@ -226,14 +226,14 @@ impl Master {
                 self.registered(from, graph, outcome);
             }
             MasterMessage::GraphDone { step, graph, outcome, computed } => {
-                self.collect(from, (step, graph), outcome.map_err(|error| *error), computed);
+                self.collect(from, step, graph, outcome.map_err(|error| *error), computed);
             }
             MasterMessage::Fetched { step, graph, fetches } => {
-                self.fetched(from, (step, graph), fetches);
+                self.fetched(from, step, graph, fetches);
             }
-            MasterMessage::Traced { step, graph, times } => self.traced(from, (step, graph), times),
+            MasterMessage::Traced { step, graph, times } => self.traced(from, step, graph, times),
             MasterMessage::ResetDone { number, variables, departed } => {
-                self.reset_done(from, number, (variables, departed), context);
+                self.reset_done(from, number, variables, departed, context);
             }
             MasterMessage::Called(call) => self.called(from, *call, context),
             MasterMessage::WayLost { to } => self.way_lost(from, &to),

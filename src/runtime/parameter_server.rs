@@ -142,7 +142,7 @@ impl ParameterServer {
                 self.answer(ticket, outcome);
             }
             Action::Gather { variable, ids, origin } => {
-                self.gather(ticket, origin, (variable, &ids));
+                self.gather(ticket, origin, variable, &ids);
             }
             Action::IsInitialized(variable) => {
                 let is_initialized = self.store.get(variable).value().is_some();

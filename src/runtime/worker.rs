@@ -157,7 +157,7 @@ impl Worker {
                 let (feeds, origin, is_traced, next) = (None, None, false, None);
                 self.run_graph(from, Order { step, graph, feeds, origin, is_traced, next })
             }
-            WorkerMessage::Feed { step, graph, feeds } => self.feed(from, (step, graph), feeds),
+            WorkerMessage::Feed { step, graph, feeds } => self.feed(from, step, graph, feeds),
             WorkerMessage::Tensors { step, devices, arrivals } => {
                 if let Some(arrivals) = self.unpack(from, (step, &devices), arrivals) {
                     self.receive(from, step, &devices, &arrivals);

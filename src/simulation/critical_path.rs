@@ -161,7 +161,8 @@ impl History {
         &mut self,
         cause: Cause,
         now: Time,
-        (from, to): (usize, usize),
+        from: usize,
+        to: usize,
         way: &Way,
         has_numbers: bool,
     ) {
@@ -188,7 +189,8 @@ impl History {
     pub(super) fn end_step(
         &mut self,
         task: usize,
-        (started, now): (Time, Time),
+        started: Time,
+        now: Time,
         counts: bool,
     ) -> &[Waited] {
         self.follow(started, now);
@@ -306,8 +308,8 @@ mod tests {
         let start = history.current();
         history.end(start, Time(150), OTHERS, Part::MessageThread);
         history.end_kernels(start, Time(200), MINE, 60);
-        history.arrive(history.current(), Time(300), (MINE, OTHERS), &way(210, 210, 250), true);
-        history.end_step(MINE, (Time(100), Time(300)), true);
+        history.arrive(history.current(), Time(300), MINE, OTHERS, &way(210, 210, 250), true);
+        history.end_step(MINE, Time(100), Time(300), true);
         let expected = [
             ((tasks[OTHERS].clone(), Part::Latency), 0.25),
             ((tasks[MINE].clone(), Part::Kernels), 0.2),
@@ -329,7 +331,7 @@ mod tests {
         history.thaw(MINE, Time(130), Time(140)); // another task's
         history.end(history.current(), Time(100), OTHERS, Part::CardIn);
         history.end(history.current(), Time(200), OTHERS, Part::Kernels);
-        history.end_step(MINE, (Time(0), Time(200)), true);
+        history.end_step(MINE, Time(0), Time(200), true);
         let expected = [
             ((tasks[OTHERS].clone(), Part::CardIn), 0.25),
             ((tasks[OTHERS].clone(), Part::Kernels), 0.4),
@@ -342,7 +344,7 @@ mod tests {
     fn what_a_step_waited_for_from_its_beginning_counts_only_from_then() {
         let (mut history, tasks) = history();
         history.end(NOTHING, Time(1_000), OTHERS, Part::Kernels);
-        history.end_step(MINE, (Time(900), Time(1_000)), true);
+        history.end_step(MINE, Time(900), Time(1_000), true);
         let expected = BTreeMap::from([((tasks[OTHERS].clone(), Part::Kernels), 1.0)]);
         assert_eq!(history.paths(&tasks).shares, expected);
     }
@@ -353,7 +355,7 @@ mod tests {
         for time in 1..100_000 {
             history.end(history.current(), Time(time), MINE, Part::Kernels);
             if time % 100 == 0 {
-                history.end_step(MINE, (Time(time - 100), Time(time)), true);
+                history.end_step(MINE, Time(time - 100), Time(time), true);
             }
         }
         assert!(history.records.len() <= 1 << 12, "{}", history.records.len());

@@ -19,6 +19,13 @@ use crate::units::seconds;
 
 pub use spec::{ComputeSpec, ComputeSpecError};
 
+/// One device of a task, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DeviceOf {
+    pub(super) task: usize,
+    pub(super) device: usize,
+}
+
 /// The speed of one device of a task, with the draws of its laws.
 pub(crate) struct Device {
     name: DeviceName,

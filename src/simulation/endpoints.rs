@@ -16,6 +16,7 @@ use crate::units::{Bytes, Time};
 
 use super::background::Pending;
 use super::chore::Kernels;
+use super::device::DeviceOf;
 use super::driver::Driver;
 use super::events::Alarm;
 
@@ -147,8 +148,7 @@ impl Peers for SimulatedTransport {
 /// One device of a task: arithmetic, real or not, that takes modelled time.
 pub(super) struct SimulatedDevice {
     pub(super) driver: Rc<Driver>,
-    pub(super) task: usize,
-    pub(super) device: usize,
+    pub(super) at: DeviceOf,
     pub(super) numerics: Numerics,
 }
 
@@ -166,7 +166,7 @@ impl ComputeModel for SimulatedDevice {
             asker,
         });
         let mut world = self.driver.world.borrow_mut();
-        let at_once = world.compute((self.task, self.device), step, &cost, kernels);
+        let at_once = world.compute(self.at, step, &cost, kernels);
         drop(world);
         if let Some(kernels) = at_once {
             kernels.finish();
@@ -183,27 +183,27 @@ impl ComputeModel for SimulatedDevice {
         let (step, straggling) = (None, Duration::ZERO);
         let pending = Pending::Small(then);
         let kernels = Box::new(Kernels { step, straggling, pending, asker });
-        self.driver.world.borrow_mut().copy(self.task, between, size, kernels);
+        self.driver.world.borrow_mut().copy(self.at.task, between, size, kernels);
     }
 
     fn memory(&self) -> Option<Bytes> {
-        self.driver.world.borrow().memory(self.task, self.device)
+        self.driver.world.borrow().memory(self.at)
     }
 
     fn use_cores(&self, cores: Option<NonZeroU32>) {
-        self.driver.world.borrow_mut().use_cores(self.task, cores);
+        self.driver.world.borrow_mut().use_cores(self.at.task, cores);
     }
 
     fn stop(&self, step: WorkerStep) {
-        self.driver.world.borrow_mut().stop_step((self.task, self.device), step);
+        self.driver.world.borrow_mut().stop_step(self.at, step);
     }
 
     fn operate(&self, count: usize) {
-        self.driver.world.borrow_mut().operate(self.task, count);
+        self.driver.world.borrow_mut().operate(self.at.task, count);
     }
 
     fn takes_steps_whole(&self) -> bool {
-        self.driver.world.borrow().takes_steps_whole(self.task, self.device)
+        self.driver.world.borrow().takes_steps_whole(self.at)
     }
 
     fn numerics(&self) -> Numerics {

@@ -16,6 +16,7 @@ use crate::runtime::{
 };
 
 use super::cluster::Cluster;
+use super::device::DeviceOf;
 use super::driver::{Driver, RunCommand};
 use super::endpoints::{SimulatedClock, SimulatedDevice, SimulatedTransport};
 use super::stall::Stall;
@@ -189,7 +190,8 @@ where
         let device = |device: usize| {
             let driver = driver();
             let numerics = self.cluster.numerics;
-            let device = SimulatedDevice { driver, task, device, numerics };
+            let at = DeviceOf { task, device };
+            let device = SimulatedDevice { driver, at, numerics };
             Rc::new(device) as Rc<dyn ComputeModel>
         };
         let transport = SimulatedTransport { driver: driver(), task, incarnation };

@@ -18,6 +18,8 @@ use crate::tape::{Entry, Event, Masters, Name, Tapes, joined, parts};
 use crate::transport::{Loss, Messages};
 use crate::units::Time;
 
+use super::device::DeviceOf;
+
 /// How long a message is waited for that the tape has, after its time and after anything else was
 /// delivered.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -103,7 +105,7 @@ impl Replay {
     }
 
     /// A device of a task is given kernels that leave its message thread.
-    pub(super) fn compute(&mut self, task: usize, device: usize) {
+    pub(super) fn compute(&mut self, DeviceOf { task, device }: DeviceOf) {
         *self.players[task].computing.entry(device as u32).or_default() += 1;
         self.look(task);
     }

@@ -125,9 +125,11 @@ impl Timeline {
     /// A piece of work of `task` has ended.
     pub(super) fn piece(
         &mut self,
-        (task, part): (usize, processor::Part),
+        task: usize,
+        part: processor::Part,
         name: &str,
-        span: (Time, Time),
+        began: Time,
+        now: Time,
     ) {
         let track = match part {
             processor::Part::MessageThread => Track::MessageThread,
@@ -135,28 +137,22 @@ impl Timeline {
             processor::Part::Lanes => Track::Lanes,
             processor::Part::Link(link) => Track::MemoryLink(link as u32),
         };
-        self.slice((task, track), name, span);
+        self.slice(task, track, name, began, now);
     }
 
     /// A message has arrived.
-    pub(super) fn message(
-        &mut self,
-        (from, to): (usize, usize),
-        size: Bytes,
-        way: &Way,
-        now: Time,
-    ) {
-        let latency = now.since(way.left);
-        let (sent, received) = ((way.began, way.left), (way.began.after(latency), now));
+    pub(super) fn message(&mut self, from: usize, to: usize, size: Bytes, way: &Way, now: Time) {
+        let sent = way.began;
+        let received = sent.after(now.since(way.left));
         let name = |word: &str, task: usize| format!("{} B {word} {}", size.0, self.tasks[task]);
         let (out, into) = (name("to", to), name("from", from));
-        let from_line = self.slice((from, Track::CardOut), &out, sent);
-        let to_line = self.slice((to, Track::CardIn), &into, received);
+        let from_line = self.slice(from, Track::CardOut, &out, sent, way.left);
+        let to_line = self.slice(to, Track::CardIn, &into, received, now);
         let (Some(from_line), Some(to_line)) = (from_line, to_line) else { return };
         let arrow = self.arrows;
         self.arrows += 1;
         for (kind, task, line, at) in
-            [("s", from, from_line, sent.0), ("f\",\"bp\":\"e", to, to_line, received.0)]
+            [("s", from, from_line, sent), ("f\",\"bp\":\"e", to, to_line, received)]
         {
             self.write(|out, _| {
                 write!(
@@ -175,14 +171,15 @@ impl Timeline {
         &mut self,
         task: usize,
         global_step: u64,
-        (started, now): (Time, Time),
+        started: Time,
+        now: Time,
         waited: &[Waited],
     ) {
         if self.is_on() && self.began.is_some_and(|began| began <= started) {
-            self.slice((task, Track::Steps), &format!("step {global_step}"), (started, now));
+            self.slice(task, Track::Steps, &format!("step {global_step}"), started, now);
             for Waited { from, until, task: whom, part } in waited.iter().rev() {
                 let name = format!("{}: {}", self.tasks[*whom], part_name(*part));
-                self.slice((task, Track::Waits), &name, (*from, *until));
+                self.slice(task, Track::Waits, &name, *from, *until);
             }
         }
         if self.began.is_none() && global_step >= self.first {
@@ -197,9 +194,11 @@ impl Timeline {
     /// not on, or full.
     fn slice(
         &mut self,
-        (task, track): (usize, Track),
+        task: usize,
+        track: Track,
         name: &str,
-        (from, until): (Time, Time),
+        from: Time,
+        until: Time,
     ) -> Option<u32> {
         if !self.is_on() {
             return None;

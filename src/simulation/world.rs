@@ -28,7 +28,7 @@ use super::audit::{Audit, EventKind};
 use super::chore::{Errand, Kernels};
 use super::cluster::{Cluster, Outcome};
 use super::critical_path::{History, Part};
-use super::device::{ComputeSpec, Device};
+use super::device::{ComputeSpec, Device, DeviceOf};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::FaultInjector;
 use super::hosts::{Lanes, MessageThread};
@@ -86,8 +86,8 @@ pub(super) struct World {
     timeline: Option<Timeline>,
     /// What is replayed, if anything is.
     replay: Option<Replay>,
-    /// In a replay, by task and device: the kernels that run.
-    computing: BTreeMap<(usize, usize), VecDeque<Box<Kernels>>>,
+    /// In a replay, by device: the kernels that run.
+    computing: BTreeMap<DeviceOf, VecDeque<Box<Kernels>>>,
 }
 
 /// The time by which every run has ended: 200 years. Beyond it, times that could not be told apart
@@ -260,8 +260,8 @@ impl World {
         self.post(from, to, size, Envelope { stamp, cause: self.history.current(), messages });
     }
 
-    /// Whether a device of `task` takes the kernels of a training step as one piece of work.
-    pub(super) fn takes_steps_whole(&self, task: usize, device: usize) -> bool {
+    /// Whether a device takes the kernels of a training step as one piece of work.
+    pub(super) fn takes_steps_whole(&self, DeviceOf { task, device }: DeviceOf) -> bool {
         self.replay.is_none() && self.devices[task][device].takes_steps_whole()
     }
 
@@ -270,10 +270,10 @@ impl World {
         device >= self.cluster.hardware.devices.get() as usize
     }
 
-    /// The memory of a device of `task`, if it is limited.
-    pub(super) fn memory(&self, task: usize, device: usize) -> Option<Bytes> {
-        let gpus =
-            self.cluster.hardware.gpus.get(&self.tasks[task]).filter(|_| self.is_gpu(device));
+    /// The memory of a device, if it is limited.
+    pub(super) fn memory(&self, DeviceOf { task, device }: DeviceOf) -> Option<Bytes> {
+        let gpus = &self.cluster.hardware.gpus;
+        let gpus = gpus.get(&self.tasks[task]).filter(|_| self.is_gpu(device));
         gpus.and_then(|gpus| gpus.capacity)
     }
 
@@ -312,10 +312,9 @@ impl World {
         counts: bool,
     ) {
         if let Some(task) = self.number_of(task) {
-            let span = (started, self.now);
-            let path = self.history.end_step(task, span, counts);
+            let path = self.history.end_step(task, started, self.now, counts);
             if let Some(timeline) = &mut self.timeline {
-                timeline.step(task, global_step, span, path);
+                timeline.step(task, global_step, started, self.now, path);
             }
             self.write_gauges(false);
         }

@@ -16,6 +16,15 @@ pub struct Participation {
     revision: u64,
 }
 
+/// The task that decides who takes part, in one of its lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Decider {
+    /// The task.
+    pub task: u32,
+    /// The incarnation of the task, if that is known.
+    pub incarnation: Option<u64>,
+}
+
 /// What one task has told.
 #[derive(Debug, Default)]
 struct Told {
@@ -68,8 +77,8 @@ impl Participation {
         self.revision += 1;
     }
 
-    fn of(&mut self, decider: u32, incarnation: Option<u64>) -> &mut Told {
-        let told = self.told.entry(decider).or_default();
+    fn of(&mut self, Decider { task, incarnation }: Decider) -> &mut Told {
+        let told = self.told.entry(task).or_default();
         if told.incarnation.is_some() && incarnation.is_some() && told.incarnation != incarnation {
             *told = Told::default();
             self.revision += 1;
@@ -79,13 +88,8 @@ impl Participation {
     }
 
     /// Begins the change of that number, told by `decider`; returns whether it is to be answered.
-    pub fn flush(
-        &mut self,
-        (decider, incarnation): (u32, Option<u64>),
-        number: u32,
-        out: Vec<u32>,
-    ) -> bool {
-        let told = self.of(decider, incarnation);
+    pub fn flush(&mut self, decider: Decider, number: u32, out: Vec<u32>) -> bool {
+        let told = self.of(decider);
         let newest = told.change.as_ref().map_or(told.view.number, |(number, _)| *number);
         if number < newest || number == told.view.number {
             return false;
@@ -95,12 +99,8 @@ impl Participation {
     }
 
     /// Takes over a view; returns the workers that are out, unless it is old.
-    pub fn install(
-        &mut self,
-        (decider, incarnation): (u32, Option<u64>),
-        view: View,
-    ) -> BTreeMap<u32, Fate> {
-        let told = self.of(decider, incarnation);
+    pub fn install(&mut self, decider: Decider, view: View) -> BTreeMap<u32, Fate> {
+        let told = self.of(decider);
         if view.number <= told.view.number {
             return BTreeMap::new();
         }
@@ -144,6 +144,11 @@ impl Participation {
 mod tests {
     use super::*;
 
+    /// The task 0, in its life of that number; in any of them without one.
+    fn decider(incarnation: impl Into<Option<u64>>) -> Decider {
+        Decider { task: 0, incarnation: incarnation.into() }
+    }
+
     fn view<const N: usize>(number: u32, out: [u32; N]) -> View {
         let out = out.into_iter().map(|worker| (worker, Fate::Dropped)).collect();
         View { number, out, ..View::default() }
@@ -152,7 +157,7 @@ mod tests {
     #[test]
     fn rounds_are_held_from_the_flush_to_the_view_and_older_messages_change_nothing() {
         let mut part = Participation::default();
-        let decider = (0, Some(1));
+        let decider = decider(1);
         assert!(part.flush(decider, 2, vec![1]) && part.is_held() && part.is_leaving(1));
         assert!(part.has(1, 9), "until the view is told");
         assert!(!part.flush(decider, 1, vec![]));
@@ -167,16 +172,16 @@ mod tests {
         let mut part = Participation::default();
         part.leave(1);
         assert!(!part.has(1, 9));
-        part.install((0, None), view(1, []));
+        part.install(decider(None), view(1, []));
         assert!(!part.has(1, 9));
         part.install(
-            (0, None),
+            decider(None),
             View { back: [(1, Return { view: 2, round: 8 })].into(), ..view(2, []) },
         );
         assert!(part.has(1, 9) && !part.has(1, 7), "its earlier life had a place in round 7");
         part.leave(1);
         part.install(
-            (0, None),
+            decider(None),
             View { back: [(1, Return { view: 2, round: 8 })].into(), ..view(3, []) },
         );
         assert!(!part.has(1, 9), "it has left since");
@@ -185,12 +190,12 @@ mod tests {
     #[test]
     fn what_an_earlier_life_has_told_is_forgotten() {
         let mut part = Participation::default();
-        part.install((0, Some(1)), view(7, [1, 2]));
-        part.install((0, Some(2)), view(1, [1]));
+        part.install(decider(1), view(7, [1, 2]));
+        part.install(decider(2), view(1, [1]));
         assert!(!part.has(1, 9) && part.has(2, 9));
         assert!(!part.forget_earlier_life(0, 2) && !part.has(1, 9));
         assert!(part.forget_earlier_life(0, 3) && part.has(1, 9));
-        part.flush((0, Some(3)), 2, vec![1]);
+        part.flush(decider(3), 2, vec![1]);
         assert!(!part.forget_earlier_life(0, 3) && part.is_held());
         assert!(part.forget_earlier_life(0, 4) && !part.is_held() && !part.is_leaving(1));
     }

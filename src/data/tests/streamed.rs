@@ -85,8 +85,8 @@ fn stream(format: Format, train: PathBuf, test: PathBuf) -> Stream {
     Stream { format, train, test, shuffle: None, prefetch: 1 }
 }
 
-fn first_labels(stream: &Stream, worker: (u32, u32)) -> Vec<i32> {
-    let batches = stream.batches(0, worker, 4).unwrap();
+fn first_labels(stream: &Stream, worker: u32, workers: u32) -> Vec<i32> {
+    let batches = stream.batches(0, worker, workers, 4).unwrap();
     let first = batches.iter().unwrap().next().unwrap().unwrap();
     first.labels.values::<i32>().unwrap().to_vec()
 }
@@ -113,8 +113,8 @@ fn many_files_are_one_data_set_of_which_each_worker_has_a_share() {
         assert_eq!(labels(&dataset.test), [2, 3]);
         assert_eq!((dataset.train.len(), dataset.train.classes()), (0, 6));
         assert_eq!(dataset.train.image_shape(), image);
-        assert_eq!(first_labels(&stream, (0, 1)), [0, 1, 2, 3]);
-        assert_eq!(first_labels(&stream, (1, 2)), [1, 3, 5, 1], "every second, again and again");
+        assert_eq!(first_labels(&stream, 0, 1), [0, 1, 2, 3]);
+        assert_eq!(first_labels(&stream, 1, 2), [1, 3, 5, 1], "every second, again and again");
         let few = Stream { train: at("nothing-*"), ..stream };
         assert!(few.load().unwrap_err().to_string().contains("there is no such file"));
     }
@@ -163,7 +163,7 @@ fn images_are_scaled_and_their_folders_are_the_classes() {
     let pixels = features(&dataset.test);
     assert!(pixels[..12].iter().all(|pixel| *pixel > 0.98), "{pixels:?}");
     assert!(pixels[12..].iter().all(|pixel| (pixel - 0.2).abs() < 0.02), "{pixels:?}");
-    assert_eq!(first_labels(&stream, (0, 1)), [0, 0, 1, 1]);
+    assert_eq!(first_labels(&stream, 0, 1), [0, 0, 1, 1]);
     folder.file("cat/three.png", b"\x89PNG\r\n\x1a\n and no more");
     let said = stream.load().unwrap_err().to_string();
     assert!(said.contains("three.png, the image"), "{said}");

@@ -43,7 +43,7 @@ pub(super) fn faults(judge: &Judge<'_>, seed: u64) -> Vec<Fault> {
         let mut draws = random::stream(seed, &["chaos", "restore"]);
         if draws.random_range(0..RESTORES) == 0 {
             let silence = judge.trial().cluster.faults.silence;
-            let drawn = held_over_a_restore(&mut draws, &tasks, (length, silence));
+            let drawn = held_over_a_restore(&mut draws, &tasks, length, silence);
             if drawn.iter().all(has) {
                 faults.extend(drawn);
             }
@@ -105,7 +105,8 @@ fn disk_fault(draws: &mut impl Rng, length: f64) -> Option<Fault> {
 fn held_over_a_restore(
     draws: &mut impl Rng,
     tasks: &[TaskName],
-    (length, silence): (f64, Duration),
+    length: f64,
+    silence: Duration,
 ) -> Vec<Fault> {
     let (servers, others): (Vec<&TaskName>, Vec<&TaskName>) =
         tasks.iter().partition(|task| task.is_parameter_server());

@@ -74,7 +74,7 @@ impl Arena for Launches<'_> {
             Ok(folder) => {
                 trial.keep_all_checkpoints_below(&folder.path().join("saved"));
                 let silent = Silent::default();
-                let launched = self.launch(&trial, folder.path(), (limit, clock), &silent)?;
+                let launched = self.launch(&trial, folder.path(), limit, clock, &silent)?;
                 let attempt = attempt(launched, &trial, folder, clock.now());
                 let silent = silent.lock().expect("nobody panics while it is told").clone();
                 Some(Attempt { silent, ..attempt })
@@ -112,7 +112,8 @@ impl Launches<'_> {
         &self,
         trial: &Trial,
         folder: &Path,
-        (limit, clock): (Time, WallClock),
+        limit: Time,
+        clock: WallClock,
         silent: &Silent,
     ) -> Option<LaunchOutcome> {
         let logs = folder.join("logs");

@@ -72,7 +72,7 @@ pub(super) fn build(
     if let Some(checkpoint) = &file.checkpoint {
         checkpoint.check(numerics, &mut found);
     }
-    let runs = runs(file.run, (workers, file.network.compression), algorithm.is_some(), &mut found);
+    let runs = runs(file.run, workers, file.network.compression, algorithm.is_some(), &mut found);
     let silence = file.network.silence.map(Duration::from);
     let has_checkpoints = file.checkpoint.is_some();
     let faults = faults(file.fault, silence, &cluster, has_checkpoints, &mut found);

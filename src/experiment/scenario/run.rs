@@ -109,7 +109,8 @@ impl RunSpec {
 fn check_reduces(
     reduces: bool,
     path: &str,
-    (mode, compression): (Mode, Compression),
+    mode: Mode,
+    compression: Compression,
     found: &mut Mistakes,
 ) {
     let is_plain = matches!(mode, Mode::Sync { backups: 0, .. });
@@ -129,12 +130,13 @@ fn check_reduces(
 /// Runs that give no compression have the compression `compressed`.
 pub(super) fn runs(
     file: Option<Vec<RunFile>>,
-    (workers, compressed): (u32, Compression),
+    workers: u32,
+    compressed: Compression,
     reduces: bool,
     found: &mut Mistakes,
 ) -> Vec<RunSpec> {
     let Some(file) = file else {
-        check_reduces(reduces, "run", (Mode::Async, compressed), found);
+        check_reduces(reduces, "run", Mode::Async, compressed, found);
         let run = RunSpec::new(Mode::Async, compressed);
         return vec![RunSpec { name: run.how(), ..run }];
     };
@@ -150,12 +152,7 @@ pub(super) fn runs(
             own.check(&format!("run[{index}].compression"), found);
         }
         let compression = run.compression.unwrap_or(compressed);
-        check_reduces(
-            reduces && !differs,
-            &format!("run[{index}].mode"),
-            (mode, compression),
-            found,
-        );
+        check_reduces(reduces && !differs, &format!("run[{index}].mode"), mode, compression, found);
         let meant = RunSpec { own_keys, ..RunSpec::new(mode, compression) };
         let name = run.name.unwrap_or_else(|| meant.how() + &changes);
         found.printable(&name, &format!("run[{index}].name"));

@@ -17,6 +17,7 @@ use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::MasterMail;
 use crate::runtime::mailbox::tell_later;
 use crate::runtime::master::step_plan::StepPlan;
+use crate::runtime::master::steps::Limit;
 use crate::runtime::messages::StepId;
 use crate::runtime::patience::NOTICE;
 
@@ -75,7 +76,7 @@ impl Master {
         let running = self
             .steps
             .iter()
-            .filter_map(|(id, step)| Some((*id, step.deadline?, step.unanswered())));
+            .filter_map(|(id, step)| Some((*id, step.limit?.deadline, step.unanswered())));
         let plans = self.sessions.values().flat_map(|session| session.plans.values());
         let waiting = plans.filter_map(StepPlan::awaiting).flat_map(|(waiting, peers)| {
             waiting
@@ -98,7 +99,8 @@ impl Master {
     /// Ends a step at its deadline, whether it runs or waits until its plan is registered.
     fn deadline_reached(&mut self, step: StepId) {
         if let Some(running) = self.steps.get(&step) {
-            let error = self.too_slow("the step", running.limit, &running.unanswered());
+            let span = running.limit.map(|limit| limit.span);
+            let error = self.too_slow("the step", span, &running.unanswered());
             return self.fail(step, error);
         }
         self.withdraw(step, |master, peers| master.too_slow("making the step ready", None, peers));
@@ -121,9 +123,9 @@ impl Master {
         }
     }
 
-    /// What is left until `deadline`.
-    pub(super) fn left(&self, deadline: Option<Time>) -> Option<Duration> {
-        deadline.map(|deadline| deadline.since(self.clock.now()))
+    /// The limit of a step that begins now and must have ended by `deadline`.
+    pub(super) fn limit_until(&self, deadline: Time) -> Limit {
+        Limit { deadline, span: deadline.since(self.clock.now()) }
     }
 
     /// The error of a step or reset that took longer than its `limit`, where that is known, or that

@@ -139,7 +139,8 @@ impl Master {
     pub(super) fn fetched(
         &mut self,
         from: PeerId,
-        (step, graph): (StepId, GraphHandle),
+        step: StepId,
+        graph: GraphHandle,
         fetches: Vec<(u32, Tensor)>,
     ) {
         let Some(running) = self.steps.get_mut(&step) else { return };

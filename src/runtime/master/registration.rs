@@ -49,7 +49,7 @@ impl Master {
             self.registering.insert(graph, registration);
             let senders = partition.receives.iter().map(|receive| &receive.from);
             let senders = senders.filter_map(|task| self.link.resolve(task)).collect();
-            ready.parts.push(Part::new((peer, graph), &partition, senders));
+            ready.parts.push(Part::new(peer, graph, &partition, senders));
             let has_functions = partition.nodes.iter().any(|node| Flow::of(&node.op).is_some());
             let functions = has_functions.then(|| Box::new(placing.clone()));
             let (partition, counted_by) = (Arc::new(partition), counted_by.clone());
@@ -93,9 +93,9 @@ impl Master {
         let session = &self.sessions[&id];
         let options = &session.options;
         let devices = self.visible_devices(&options.device_filters);
-        let devices = (&devices[..], &self.home);
+        let is_soft = options.allow_soft_placement;
         let (partitions, fed_fetches) =
-            plan(&session.graph, request, devices, options.allow_soft_placement)?;
+            plan(&session.graph, request, &devices, &self.home, is_soft)?;
         let peers = partitions.iter().map(|partition| self.peer_of(&partition.task));
         let peers = peers.collect::<Result<Vec<_>>>()?;
         self.check_reachable(id, peers.iter().copied())?;

@@ -94,7 +94,8 @@ impl Master {
         &mut self,
         from: PeerId,
         number: u64,
-        (variables, departed): (u32, Departed),
+        variables: u32,
+        departed: Departed,
         context: &mut Context<Self>,
     ) {
         let is_asked =

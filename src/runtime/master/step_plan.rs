@@ -163,7 +163,8 @@ impl Ready {
 impl Part {
     /// The part at `peer` of a step, with a partition that gets values of `senders`.
     pub(super) fn new(
-        (peer, graph): (PeerId, GraphHandle),
+        peer: PeerId,
+        graph: GraphHandle,
         partition: &Partition,
         senders: BTreeSet<PeerId>,
     ) -> Self {
@@ -182,7 +183,8 @@ impl Part {
 pub(super) fn plan(
     graph: &GraphDef,
     request: &Request,
-    (devices, home): (&[DeviceName], &TaskName),
+    devices: &[DeviceName],
+    home: &TaskName,
     is_soft: bool,
 ) -> Result<Planned> {
     let mut fed = BTreeSet::new();
@@ -236,7 +238,7 @@ pub(crate) fn partitions(
     let device = |task: &TaskName| DeviceName::cpu(task.clone(), 0);
     let mut devices: Vec<DeviceName> = tasks.iter().map(device).collect();
     devices.sort();
-    Ok(plan(graph, request, (&devices, master), true)?.0)
+    Ok(plan(graph, request, &devices, master, true)?.0)
 }
 
 /// Checks that `values` fit the feeds of `request`.

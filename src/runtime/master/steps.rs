@@ -24,6 +24,15 @@ use crate::runtime::reply::Reply;
 /// A begin and an end.
 type Span = (Time, Time);
 
+/// The time that a step may take.
+#[derive(Clone, Copy)]
+pub(super) struct Limit {
+    /// When it must have ended.
+    pub(super) deadline: Time,
+    /// What was left until then as it began.
+    pub(super) span: Duration,
+}
+
 /// A running step.
 pub(super) struct Step {
     pub(super) session: SessionId,
@@ -35,10 +44,7 @@ pub(super) struct Step {
     times: Vec<OperationTime>,
     /// What has been fed and fetched, of a step in pieces.
     pub(super) pieces: Option<Box<Pieces>>,
-    /// The time by which the step must have ended.
-    pub(super) deadline: Option<Time>,
-    /// What it was given until then, as it began.
-    pub(super) limit: Option<Duration>,
+    pub(super) limit: Option<Limit>,
     reply: Reply<Result<StepDone>>,
 }
 
@@ -48,23 +54,12 @@ impl Step {
         session: SessionId,
         plan: Arc<Ready>,
         fetches: SmallVec<[Option<Tensor>; 2]>,
-        (deadline, limit): (Option<Time>, Option<Duration>),
+        limit: Option<Limit>,
         reply: Reply<Result<StepDone>>,
     ) -> Self {
         let outstanding = plan.parts.iter().map(|part| part.graph).collect();
         let (computed, times, pieces) = (None, Vec::new(), None);
-        Self {
-            session,
-            outstanding,
-            plan,
-            fetches,
-            computed,
-            times,
-            pieces,
-            deadline,
-            limit,
-            reply,
-        }
+        Self { session, outstanding, plan, fetches, computed, times, pieces, limit, reply }
     }
 
     /// The tasks that have not answered.
@@ -116,8 +111,8 @@ impl Master {
         for (fetch, feed) in &plan.fed_fetches {
             fetches[*fetch as usize] = Some(run.feeds[*feed as usize].clone());
         }
-        let limit = self.left(run.deadline);
-        let begun = Step::new(run.session, plan, fetches, (run.deadline, limit), run.reply);
+        let limit = run.deadline.map(|deadline| self.limit_until(deadline));
+        let begun = Step::new(run.session, plan, fetches, limit, run.reply);
         self.steps.insert(step, begun);
         self.end_if_done(step);
     }
@@ -133,8 +128,8 @@ impl Master {
             answer_set_up(set_up);
             Box::new(Pieces::new(handle, request))
         });
-        let limit = self.left(deadline);
-        let begun = Step::new(session, plan, fetches, (deadline, limit), reply);
+        let limit = deadline.map(|deadline| self.limit_until(deadline));
+        let begun = Step::new(session, plan, fetches, limit, reply);
         self.steps.insert(step, Step { pieces, ..begun });
         self.end_if_done(step);
     }
@@ -143,7 +138,8 @@ impl Master {
     pub(super) fn collect(
         &mut self,
         from: PeerId,
-        (step, graph): (StepId, GraphHandle),
+        step: StepId,
+        graph: GraphHandle,
         outcome: Result<Values>,
         computed: Option<Span>,
     ) {
@@ -190,7 +186,8 @@ impl Master {
     pub(super) fn traced(
         &mut self,
         from: PeerId,
-        (step, graph): (StepId, GraphHandle),
+        step: StepId,
+        graph: GraphHandle,
         times: Vec<OperationTime>,
     ) {
         let Some(running) = self.steps.get_mut(&step) else { return };

@@ -24,7 +24,8 @@ impl ParameterServer {
         &mut self,
         ticket: Ticket,
         origin: Option<Origin>,
-        (variable, ids): (VariableId, &Tensor),
+        variable: VariableId,
+        ids: &Tensor,
     ) {
         let gathered = within_memory(|| self.store.get(variable).gather(ids));
         let outcome = gathered.unwrap_or_else(|refused| Err(refused.into()));

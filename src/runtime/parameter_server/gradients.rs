@@ -18,6 +18,7 @@ use super::views::taken_out;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::Origin;
 use crate::runtime::parameter_server::done::Done;
+use crate::runtime::parameter_server::snapshots::Reader;
 use crate::runtime::parameter_server::updating::Tickets;
 use crate::runtime::parameter_server::variable_store::{Offered, Rounds, Stored};
 use crate::runtime::state::{ApplyGradient, StateValues, Ticket, VariableId};
@@ -54,8 +55,8 @@ impl ParameterServer {
         updating.update.learning_rate /= correction.divisor as f32;
         if let Some((_, version)) = apply.of {
             let origin = apply.taken.map(|taken| taken.origin);
-            let (step, variable) = ((ticket.step.master, origin), apply.variables[0]);
-            let read = self.snapshots.take(step, variable, version.updates);
+            let reader = Reader::new(ticket.step.master, origin);
+            let read = self.snapshots.take(reader, apply.variables[0], version.updates);
             updating.update.compensation =
                 correction.lambda.zip(read).map(|(lambda, read)| Compensation { read, lambda });
         }
@@ -72,7 +73,8 @@ impl ParameterServer {
     ) {
         let stored = self.store.get(variable);
         if let Some(value) = stored.value() {
-            self.snapshots.keep((ticket.step.master, origin), variable, stored.version, value);
+            let reader = Reader::new(ticket.step.master, origin);
+            self.snapshots.keep(reader, variable, stored.version, value);
         }
     }
 

@@ -67,7 +67,7 @@ impl Resources {
         let served = match &mut resource.state {
             State::Queue(queue) => on_queue(queue, &spec, ticket, &action, inputs),
             State::Accumulator(accumulator) => {
-                on_accumulator(accumulator, &spec, (ticket, taken), &action, inputs)
+                on_accumulator(accumulator, &spec, ticket, taken, &action, inputs)
             }
         };
         served.unwrap_or_else(|error| vec![Served { ticket, outcome: Err(error) }])

@@ -34,8 +34,19 @@ struct Read {
 /// A training of a master: its owner, and its number; none for steps of no training.
 type Training = Option<(Option<u64>, u64)>;
 
-fn training(origin: Option<Origin>) -> Training {
-    origin.map(|origin| (origin.owner, origin.training))
+/// The training that a step belongs to, with the master that has ordered the step.
+#[derive(Clone, Copy)]
+pub(super) struct Reader {
+    master: u64,
+    training: Training,
+}
+
+impl Reader {
+    /// The reader of a step of `master`, with this origin.
+    pub(super) fn new(master: u64, origin: Option<Origin>) -> Self {
+        let training = origin.map(|origin| (origin.owner, origin.training));
+        Self { master, training }
+    }
 }
 
 impl Snapshots {
@@ -46,10 +57,10 @@ impl Snapshots {
         }
     }
 
-    /// A step of `master`, with this origin, has read `version` of a variable.
+    /// A step has read `version` of a variable.
     pub(super) fn keep(
         &mut self,
-        (master, origin): (u64, Option<Origin>),
+        Reader { master, training }: Reader,
         variable: VariableId,
         version: u64,
         value: &Tensor,
@@ -57,7 +68,7 @@ impl Snapshots {
         if !self.masters.contains(&master) {
             return;
         }
-        let (training, all) = (training(origin), self.read.entry((master, variable)).or_default());
+        let all = self.read.entry((master, variable)).or_default();
         // No gradient needs what a step outside of a training has read.
         all.retain(|read| read.training.is_some() && read.training != training);
         if all.len() == TRAININGS {
@@ -70,11 +81,11 @@ impl Snapshots {
     /// read by its training.
     pub(super) fn take(
         &mut self,
-        (master, origin): (u64, Option<Origin>),
+        Reader { master, training }: Reader,
         variable: VariableId,
         version: u64,
     ) -> Option<Tensor> {
-        let (training, all) = (training(origin), self.read.get_mut(&(master, variable))?);
+        let all = self.read.get_mut(&(master, variable))?;
         let at = all.iter().position(|read| read.training == training)?;
         let read = all.remove(at);
         (read.version == version).then_some(read.value)
@@ -106,12 +117,12 @@ mod tests {
     const V: VariableId = VariableId(3);
 
     /// A step of training 1 of this master.
-    fn of(master: u64) -> (u64, Option<Origin>) {
+    fn of(master: u64) -> Reader {
         of_client(master, None)
     }
 
-    fn of_client(master: u64, owner: Option<u64>) -> (u64, Option<Origin>) {
-        (master, Some(Origin { owner, training: 1, number: 0, is_again: false }))
+    fn of_client(master: u64, owner: Option<u64>) -> Reader {
+        Reader::new(master, Some(Origin { owner, training: 1, number: 0, is_again: false }))
     }
 
     /// Masters 7 and 8 train in `mode`, and each has read version 5 of a variable.
@@ -150,11 +161,11 @@ mod tests {
     #[test]
     fn what_an_evaluation_has_read_is_kept_no_longer_than_to_the_next_read_of_a_training() {
         let (mut snapshots, value) = read(COMPENSATED);
-        snapshots.keep((7, None), V, 5, &value);
+        snapshots.keep(Reader::new(7, None), V, 5, &value);
         snapshots.keep(of(7), V, 6, &value);
         let kept: Vec<Training> =
             snapshots.read[&(7, V)].iter().map(|read| read.training).collect();
-        assert_eq!(kept, [training(of(7).1)]);
+        assert_eq!(kept, [of(7).training]);
     }
 
     #[test]

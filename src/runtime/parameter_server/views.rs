@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::Replica;
 use crate::runtime::mail::Binding;
-use crate::sync::{Fate, Progress, View, Views};
+use crate::sync::{Decider, Fate, Progress, View, Views};
 use crate::transport::PeerId;
 
 use super::ParameterServer;
@@ -185,13 +185,15 @@ impl ParameterServer {
             Some((*worker, of_all.reduce(Progress::and)?))
         };
         let progress = out.iter().filter_map(progress).collect();
-        self.part.flush(self.life_of(from), number, out);
+        self.part.flush(self.decider(from), number, out);
         progress
     }
 
-    fn life_of(&self, peer: PeerId) -> (u32, Option<u64>) {
+    /// `peer`, in its life of now.
+    fn decider(&self, peer: PeerId) -> Decider {
         let is_other = peer != self.link.local();
-        (peer.0, if is_other { self.link.incarnation(peer) } else { None })
+        let incarnation = if is_other { self.link.incarnation(peer) } else { None };
+        Decider { task: peer.0, incarnation }
     }
 
     pub(super) fn on_flush(&mut self, from: PeerId, number: u32, out: Vec<u32>) {
@@ -243,7 +245,7 @@ impl ParameterServer {
 
     /// Goes on with the workers of a new view.
     pub(super) fn install(&mut self, from: PeerId, view: View) {
-        let out = self.part.install(self.life_of(from), view);
+        let out = self.part.install(self.decider(from), view);
         self.settle(&out);
         self.answer_joins();
         self.apply_all_rounds();

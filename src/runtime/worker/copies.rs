@@ -94,7 +94,7 @@ impl Outlet<'_> {
     }
 
     fn copy(&self, to: LocalDevice, size: Bytes, then: Copied) {
-        copy(self.devices, (self.from, to), size, (then, self.link));
+        copy(self.devices, (self.from, to), size, then, self.link);
     }
 }
 
@@ -141,7 +141,7 @@ impl Worker {
             return self.take(from, message);
         }
         let then = Copied::Here(from, message);
-        copy(&self.devices, (HOST, device), size, (then, &self.link));
+        copy(&self.devices, (HOST, device), size, then, &self.link);
     }
 
     /// Values have been copied.
@@ -188,7 +188,8 @@ fn copy(
     devices: &Devices,
     between: (LocalDevice, LocalDevice),
     size: Bytes,
-    (then, link): (Copied, &Link),
+    then: Copied,
+    link: &Link,
 ) {
     let gpu = if between.0.is_gpu() { between.0 } else { between.1 };
     devices.get(gpu).copy(between, size, Box::new(then), Asker(Rc::clone(&link.actors)));

@@ -28,7 +28,8 @@ impl Worker {
     pub(super) fn feed(
         &mut self,
         from: PeerId,
-        (step, graph): (StepId, GraphHandle),
+        step: StepId,
+        graph: GraphHandle,
         feeds: Vec<(u32, Tensor)>,
     ) {
         let Some(device) = self.graphs.get(&graph).map(|graph| graph.plan.partition.device) else {

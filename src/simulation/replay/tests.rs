@@ -139,7 +139,7 @@ fn kernels_end_when_the_tape_has_their_end() {
     let computed = Entry { at: Time(10), event: Event::Computed { device: 0 } };
     let mut replay = replay(vec![computed, ended(20)]);
     assert_eq!(replay.next_event(Time::ZERO), None);
-    replay.compute(A, 0);
+    replay.compute(DeviceOf { task: A, device: 0 });
     assert_eq!(next(&mut replay), Some((10, "Finish { device: 0 }".to_owned())));
 }
 

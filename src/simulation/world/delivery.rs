@@ -19,12 +19,12 @@ impl World {
     /// Advances the network by one event, which may be an arrival.
     pub(super) fn advance_network(&mut self, actions: &mut Vec<Action>) {
         let Some(mut delivery) = self.network.advance(self.now) else { return };
-        let ends = (delivery.from, delivery.to);
+        let (from, to, way) = (delivery.from, delivery.to, &delivery.way);
         let has_numbers = delivery.payload.messages.iter().any(PeerMessage::has_numbers);
-        self.history.arrive(delivery.payload.cause, self.now, ends, &delivery.way, has_numbers);
+        self.history.arrive(delivery.payload.cause, self.now, from, to, way, has_numbers);
         delivery.payload.cause = self.history.current();
         if let Some(timeline) = self.timeline.as_mut().filter(|timeline| timeline.is_on()) {
-            timeline.message(ends, delivery.size, &delivery.way, self.now);
+            timeline.message(from, to, delivery.size, &delivery.way, self.now);
         }
         let route = (delivery.from as u64) << 32 | delivery.to as u64;
         self.audit.record(self.now, EventKind::Delivery, [route, delivery.size.0]);

@@ -26,17 +26,17 @@ impl World {
         let (fixed, of_bytes) = (thread.send.fixed, thread.send.of_bytes(size));
         let gathers = thread.gathers;
         let coding = self.coding_time(from, &envelope);
-        let left = if gathers { self.gather(from, (to, size), envelope) } else { Some(envelope) };
+        let left = if gathers { self.gather(from, to, size, envelope) } else { Some(envelope) };
         match left {
             Some(envelope) => {
                 let chore = Chore::Send { to, size, envelope };
-                self.do_on_thread(from, (Activity::Sending, fixed + coding), chore);
+                self.do_on_thread(from, Activity::Sending, fixed + coding, chore);
             }
             None if coding.is_zero() && self.unpaid[from] == 0 => {}
-            None => self.do_on_thread(from, (Activity::Sending, coding), Chore::Prepare),
+            None => self.do_on_thread(from, Activity::Sending, coding, Chore::Prepare),
         }
         if !of_bytes.is_zero() && self.lanes_for(from, to, size).is_none() {
-            self.do_on_thread(from, (Activity::Sending, of_bytes), Chore::SendBytes);
+            self.do_on_thread(from, Activity::Sending, of_bytes, Chore::SendBytes);
         }
     }
 
@@ -45,7 +45,8 @@ impl World {
     fn gather(
         &mut self,
         from: usize,
-        (to, size): (usize, Bytes),
+        to: usize,
+        size: Bytes,
         envelope: Envelope,
     ) -> Option<Envelope> {
         let most = self.cluster.hardware.network.connection.large.0;
@@ -69,24 +70,26 @@ impl World {
     }
 
     /// Brings an envelope onto the network.
-    pub(super) fn send_now(&mut self, from: usize, to: (usize, Bytes), mut envelope: Envelope) {
-        let (to, size) = to;
+    pub(super) fn send_now(&mut self, from: usize, to: usize, size: Bytes, mut envelope: Envelope) {
         envelope.cause = self.history.current();
         self.send_bytes(from, to, size);
         self.network.send(self.now, from, to, size, envelope);
     }
 
-    /// Queues an envelope on the lanes of `from`, which send it once they have sent those before.
+    /// Queues an envelope on `lanes` of `from`, which send it once they have sent those before.
     pub(super) fn send_over(
         &mut self,
-        from: (usize, Lanes),
-        (to, size): (usize, Bytes),
+        from: usize,
+        lanes: Lanes,
+        to: usize,
+        size: Bytes,
         envelope: Envelope,
     ) {
         let cost = self.message_thread.as_ref().map(|thread| thread.send.of_bytes(size));
+        let cost = cost.unwrap_or_default();
         let spread = Chore::Spread { to, size, envelope };
-        self.do_on_lanes(from, (Activity::Sending, Duration::ZERO), spread);
-        self.do_on_lanes(from, (Activity::Sending, cost.unwrap_or_default()), Chore::SendBytes);
+        self.do_on_lanes(from, lanes, Activity::Sending, Duration::ZERO, spread);
+        self.do_on_lanes(from, lanes, Activity::Sending, cost, Chore::SendBytes);
     }
 
     /// Has the first bytes of an envelope, which is sent now, reach `to` one latency later.
@@ -105,12 +108,12 @@ impl World {
         let Some(thread) = self.message_thread.as_ref().filter(|_| self.links.is_up(to)) else {
             return;
         };
-        let receiving = (Activity::Receiving, thread.receive.of_bytes(size));
+        let (activity, span) = (Activity::Receiving, thread.receive.of_bytes(size));
         if let Some(lanes) = self.lanes_for(from, to, size) {
-            return self.do_on_lanes((to, lanes), receiving, Chore::Nothing);
+            return self.do_on_lanes(to, lanes, activity, span, Chore::Nothing);
         }
         self.wake_thread(to, WokenBy::Envelope);
-        self.do_on_thread(to, receiving, Chore::Nothing);
+        self.do_on_thread(to, activity, span, Chore::Nothing);
     }
 
     /// The lanes that an envelope takes, if it is long enough and both ends have some.
@@ -124,8 +127,10 @@ impl World {
     /// Has the lanes of `task` do what would take its message thread so long.
     fn do_on_lanes(
         &mut self,
-        (task, lanes): (usize, Lanes),
-        (activity, span): (Activity, Duration),
+        task: usize,
+        lanes: Lanes,
+        activity: Activity,
+        span: Duration,
         chore: Chore,
     ) {
         let Lanes { threads, speed_up } = lanes;
@@ -146,8 +151,8 @@ impl World {
         match self.lanes_for(from, to, delivery.size) {
             Some(lanes) if !thread.receive.of_bytes(delivery.size).is_zero() => {
                 // It is whole once all its bytes are decoded, which wait there before it.
-                let whole = (Activity::Receiving, Duration::ZERO);
-                self.do_on_lanes((to, lanes), whole, Chore::Decoded(Box::new(delivery)));
+                let (activity, chore) = (Activity::Receiving, Chore::Decoded(Box::new(delivery)));
+                self.do_on_lanes(to, lanes, activity, Duration::ZERO, chore);
             }
             _ => self.receive(delivery),
         }
@@ -159,7 +164,7 @@ impl World {
         let fixed = self.message_thread.as_ref().map_or(Duration::ZERO, |it| it.receive.fixed);
         let cost = fixed + self.coding_time(to, &delivery.payload);
         self.wake_thread(to, WokenBy::Envelope);
-        self.do_on_thread(to, (Activity::Receiving, cost), Chore::Receive(Box::new(delivery)));
+        self.do_on_thread(to, Activity::Receiving, cost, Chore::Receive(Box::new(delivery)));
     }
 
     /// The time that it takes `task` to encode the values of an envelope, or to decode them.

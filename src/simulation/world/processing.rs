@@ -17,7 +17,7 @@ use crate::simulation::audit::EventKind;
 use crate::simulation::chore::{Chore, Errand, Kernels};
 use crate::simulation::cluster::Cluster;
 use crate::simulation::critical_path::Part as PathPart;
-use crate::simulation::device::Span;
+use crate::simulation::device::{DeviceOf, Span};
 use crate::simulation::gpus::Hop;
 use crate::simulation::hosts::Lanes;
 use crate::simulation::network::NetworkSpec;
@@ -99,14 +99,15 @@ impl World {
     /// processor, to its message thread. Returns them if they are done at once.
     pub(in crate::simulation) fn compute(
         &mut self,
-        (task, device): (usize, usize),
+        on: DeviceOf,
         step: Option<WorkerStep>,
         costs: &Costs,
         mut kernels: Box<Kernels>,
     ) -> Option<Box<Kernels>> {
         if self.replay.is_some() {
-            return self.compute_as_recorded((task, device), costs, kernels);
+            return self.compute_as_recorded(on, costs, kernels);
         }
+        let DeviceOf { task, device } = on;
         let model = &mut self.devices[task][device];
         let Span { whole: span, straggling } = model.time(step, costs);
         let is_drawn = model.draws_times() && !span.is_zero();
@@ -123,15 +124,15 @@ impl World {
             if span.is_zero() && self.processors.is_idle(task, Part::Device(device)) {
                 return Some(kernels);
             }
-            self.run(task, device, kernels, (span, threads));
+            self.run(on, kernels, span, threads);
             return None;
         };
         if leaves_message_thread(cost) || is_drawn || is_gpu {
             let half = thread.hand_over / 2;
             let chore = Chore::HandOver { device, kernels, span, threads };
-            self.do_on_thread(task, (Activity::HandingOver, half), chore);
+            self.do_on_thread(task, Activity::HandingOver, half, chore);
         } else {
-            self.do_on_thread(task, (Activity::SmallKernels, span), Chore::Finish(kernels));
+            self.do_on_thread(task, Activity::SmallKernels, span, Chore::Finish(kernels));
         }
         None
     }
@@ -159,11 +160,8 @@ impl World {
     }
 
     /// Stops the kernels of `step`, which is given up: the device is free after the cost of that.
-    pub(in crate::simulation) fn stop_step(
-        &mut self,
-        (task, device): (usize, usize),
-        step: WorkerStep,
-    ) {
+    pub(in crate::simulation) fn stop_step(&mut self, on: DeviceOf, step: WorkerStep) {
+        let DeviceOf { task, device } = on;
         let cost = self.devices[task][device].stop_cost();
         let is_its = |errand: &Errand| errand.chore.computes(step);
         let (cause, part) = (self.history.current(), PathPart::Kernels);
@@ -182,7 +180,7 @@ impl World {
     pub(super) fn advance_processors(&mut self, actions: &mut Vec<Action>) {
         let Ended { task, part, began, slowed, then: errand } = self.processors.advance(self.now);
         if let Some(timeline) = self.timeline.as_mut().filter(|timeline| timeline.is_on()) {
-            timeline.piece((task, part), errand.chore.name(), (began, self.now));
+            timeline.piece(task, part, errand.chore.name(), began, self.now);
         }
         self.history_of(task, &errand, slowed);
         let (kind, part) = match part {
@@ -194,14 +192,14 @@ impl World {
         self.audit.record(self.now, kind, [task as u64, part]);
         match errand.chore {
             Chore::Send { to, size, envelope } => match self.lanes_for(task, to, size) {
-                Some(lanes) => self.send_over((task, lanes), (to, size), envelope),
-                None => self.send_now(task, (to, size), envelope),
+                Some(lanes) => self.send_over(task, lanes, to, size, envelope),
+                None => self.send_now(task, to, size, envelope),
             },
-            Chore::Spread { to, size, envelope } => self.send_now(task, (to, size), envelope),
+            Chore::Spread { to, size, envelope } => self.send_now(task, to, size, envelope),
             Chore::Decoded(delivery) => self.receive(*delivery),
             Chore::Receive(delivery) => self.hand_over(*delivery, actions),
             Chore::HandOver { device, kernels, span, threads } => {
-                self.run(task, device, kernels, (span, threads));
+                self.run(DeviceOf { task, device }, kernels, span, threads);
             }
             Chore::Copied { left, kernels } if left.is_empty() => {
                 actions.push(Action::Finish(kernels));
@@ -220,21 +218,15 @@ impl World {
         };
         let half = thread.hand_over / 2;
         self.wake_thread(task, WokenBy::Kernels);
-        self.do_on_thread(task, (Activity::HandingOver, half), Chore::Finish(kernels));
+        self.do_on_thread(task, Activity::HandingOver, half, Chore::Finish(kernels));
     }
 
-    /// Runs kernels on a device of `task`.
-    fn run(
-        &mut self,
-        task: usize,
-        device: usize,
-        kernels: Box<Kernels>,
-        (span, threads): (Duration, u32),
-    ) {
+    /// Runs kernels for `span` on so many threads of a device.
+    fn run(&mut self, on: DeviceOf, kernels: Box<Kernels>, span: Duration, threads: u32) {
         let then = self.errand(PathPart::Kernels, Chore::Computed(kernels));
         let (activity, operations) = (Some(Activity::Kernels), Duration::ZERO);
         let piece = Piece { span, activity, operations, threads, then };
-        self.processors.give(self.now, task, Part::Device(device), piece);
+        self.processors.give(self.now, on.task, Part::Device(on.device), piece);
     }
 
     /// What the processor of `task` has been busy with. Without a modelled message thread, the
@@ -249,7 +241,7 @@ impl World {
     pub(super) fn wake_thread(&mut self, task: usize, by: WokenBy) {
         let wake = self.message_thread.as_ref().map_or(Duration::ZERO, |thread| thread.wake);
         if self.processors.wakes(self.now, task, by) && !wake.is_zero() {
-            self.do_on_thread(task, (Activity::Waking, wake), Chore::Nothing);
+            self.do_on_thread(task, Activity::Waking, wake, Chore::Nothing);
         }
     }
 
@@ -258,7 +250,8 @@ impl World {
     pub(super) fn do_on_thread(
         &mut self,
         task: usize,
-        (activity, span): (Activity, Duration),
+        activity: Activity,
+        span: Duration,
         then: Chore,
     ) {
         let operation = self.message_thread.as_ref().map_or(Duration::ZERO, |it| it.operation);

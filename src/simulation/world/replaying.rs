@@ -7,6 +7,7 @@ use crate::runtime::{Error, leaves_message_thread};
 use crate::simulation::audit::EventKind;
 use crate::simulation::chore::{Chore, Errand, Kernels};
 use crate::simulation::critical_path::Part;
+use crate::simulation::device::DeviceOf;
 use crate::simulation::fault_injector::FaultEffect;
 use crate::simulation::replay::Played;
 use crate::units::Time;
@@ -28,14 +29,16 @@ impl World {
             Played::Lose { peer, loss } => self.tell_lost(task, peer, loss, actions),
             Played::Finish { device } => {
                 self.audit.record(self.now, EventKind::WorkDone, [task as u64, device as u64]);
-                let oldest = self.computing.get_mut(&(task, device)).and_then(VecDeque::pop_front);
+                let on = DeviceOf { task, device };
+                let oldest = self.computing.get_mut(&on).and_then(VecDeque::pop_front);
                 actions.push(Action::Finish(oldest.expect("the replay has counted them")));
             }
             Played::Die { restarts } => {
                 self.audit.record(self.now, EventKind::Fault, [task as u64, 0]);
                 self.links.crash(task);
-                let mut undone = self.computing.split_off(&(task, 0));
-                self.computing.append(&mut undone.split_off(&(task + 1, 0)));
+                let mut undone = self.computing.split_off(&DeviceOf { task, device: 0 });
+                let of_others = &mut undone.split_off(&DeviceOf { task: task + 1, device: 0 });
+                self.computing.append(of_others);
                 let undone: Vec<Box<Kernels>> = undone.into_values().flatten().collect();
                 self.apply(FaultEffect::Kill { task, restarts }, actions);
                 if let Some(Action::Kill { undone: all, .. }) = actions.last_mut() {
@@ -53,15 +56,17 @@ impl World {
     /// thread end when the tape has it.
     pub(super) fn compute_as_recorded(
         &mut self,
-        (task, device): (usize, usize),
+        on: DeviceOf,
         costs: &Costs,
         kernels: Box<Kernels>,
     ) -> Option<Box<Kernels>> {
         if !leaves_message_thread(costs.total()) {
             return Some(kernels);
         }
-        self.computing.entry((task, device)).or_default().push_back(kernels);
-        self.replay.iter_mut().for_each(|replay| replay.compute(task, device));
+        self.computing.entry(on).or_default().push_back(kernels);
+        if let Some(replay) = &mut self.replay {
+            replay.compute(on);
+        }
         None
     }
 

@@ -113,7 +113,7 @@ fn compute(world: &mut World, task: usize, flops: u64) {
     });
     let cost = Cost { flops, bytes: 0 };
     let costs = &Costs::of(KernelKind::Matmul, cost);
-    let at_once = world.compute((task, 0), None, costs, kernels);
+    let at_once = world.compute(DeviceOf { task, device: 0 }, None, costs, kernels);
     assert!(at_once.is_none());
 }
 

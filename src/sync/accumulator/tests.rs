@@ -1,7 +1,10 @@
 //! Rounds are complete with all their gradients, in their order, whoever leaves meanwhile.
 
 use super::*;
-use crate::sync::{Fate, View};
+use crate::sync::{Decider, Fate, View};
+
+/// The task of the global step, which lives once.
+const DECIDER: Decider = Decider { task: 0, incarnation: None };
 
 std::thread_local! {
     /// The number of looks at a contributor so far.
@@ -62,7 +65,7 @@ impl<G> Tried<G> {
     /// The task of the global step takes `out` out of the rounds from now on.
     fn install<const N: usize>(&mut self, number: u32, out: [u32; N]) {
         let out = out.into_iter().map(|worker| (worker, Fate::Counts)).collect();
-        self.part.install((0, None), View { number, out, ..View::default() });
+        self.part.install(DECIDER, View { number, out, ..View::default() });
     }
 
     fn close_on(&mut self, round: u64, contributors: &[u32]) {
@@ -140,7 +143,7 @@ fn a_worker_that_is_let_in_again_is_waited_for_again() {
 #[test]
 fn no_round_is_made_and_no_gradient_of_who_is_taken_out_is_held_while_the_view_changes() {
     let mut accumulator = offered(Tried::of_all(2), [(1, "b")]);
-    accumulator.part.flush((0, None), 1, vec![1]);
+    accumulator.part.flush(DECIDER, 1, vec![1]);
     accumulator.offer(0, at(0, 0), "a");
     assert_eq!(accumulator.take_ready(), None);
     let progress = Progress { least: 1, most: 1, made: 0 };

@@ -6,14 +6,17 @@ use proptest::prelude::*;
 
 use crate::sync::gradients::{Arrived, Treatment};
 use crate::sync::{
-    Accumulator, Contribution, Coordinator, Effect, Epoch, Fate, Leaving, Membership, Mode, Offer,
-    Participation, Place, Progress, Round, Verdict, Version, View, Views,
+    Accumulator, Contribution, Coordinator, Decider, Effect, Epoch, Fate, Leaving, Membership,
+    Mode, Offer, Participation, Place, Progress, Round, Verdict, Version, View, Views,
 };
 
 /// The number of rounds after which a modelled training is over.
 const ROUNDS: u64 = 8;
 /// More deliveries than any such training needs; a training that takes them all is stuck.
 const DELIVERIES: usize = 20_000;
+
+/// The task of the global step, which lives once.
+const DECIDER: Decider = Decider { task: 0, incarnation: None };
 
 /// A message on its way, to be delivered at any time.
 #[derive(Clone, Debug)]
@@ -149,7 +152,7 @@ impl Training {
                 let of = |worker: &u32| self.accumulators[variable].progress(*worker);
                 let progress = out.iter().filter_map(|worker| Some((*worker, of(worker)?)));
                 let progress = progress.collect();
-                self.parts[variable].flush((0, None), number, out);
+                self.parts[variable].flush(DECIDER, number, out);
                 self.in_flight.push(Message::Flushed { variable, number, progress });
             }
             Message::Flushed { variable, number, progress } => {
@@ -157,7 +160,7 @@ impl Training {
                 self.end_change();
             }
             Message::Install { variable, view } => {
-                for (worker, fate) in self.parts[variable].install((0, None), view) {
+                for (worker, fate) in self.parts[variable].install(DECIDER, view) {
                     if fate == Fate::Dropped {
                         self.accumulators[variable].withdraw_of(worker);
                     }

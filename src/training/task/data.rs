@@ -28,7 +28,7 @@ impl Data {
         let Replica { worker, workers, .. } = replica;
         let batch = parts.settings.batch;
         if let Some(stream) = dataset.train.stream() {
-            let pipeline = stream.batches(parts.seed, (worker, workers), batch).map_err(refused)?;
+            let pipeline = stream.batches(parts.seed, worker, workers, batch).map_err(refused)?;
             let clock = Rc::clone(parts.server.clock());
             let input = Input::new("dataset", pipeline, clock, parts.settings.read_rate);
             return Ok(Self::Streamed(input));

@@ -262,7 +262,7 @@ fn tables() -> Vec<Vec<u8>> {
 pub(crate) fn libsvm(bytes: &[u8]) {
     as_file("table.libsvm", bytes, |file| {
         drop(Dataset::libsvm(file, None, 1));
-        drop(Dataset::libsvm_sparse(file, None, (16, 4), 1));
+        drop(Dataset::libsvm_sparse(file, None, 16, 4, 1));
     });
 }
 

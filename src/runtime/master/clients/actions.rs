@@ -73,12 +73,12 @@ impl Master {
             SessionAction::SetUp { session, handle, request, timeout } => {
                 let fed = request.feeds.len();
                 let session = self.check_step(caller.peer, session, &request, fed)?;
-                self.set_up_for(caller, (session, handle), request, timeout, context);
+                self.set_up_for(caller, session, handle, request, timeout, context);
                 return Ok(None);
             }
             SessionAction::Piece { session, handle, feeds, fetches } => {
                 let session = self.session_of(caller.peer, session)?;
-                self.run_piece_for(caller, (session, handle), (feeds, fetches), context);
+                self.run_piece_for(caller, session, handle, feeds, fetches, context);
                 return Ok(None);
             }
             SessionAction::GiveUp { session, handle } => {

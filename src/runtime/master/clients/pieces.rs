@@ -20,7 +20,8 @@ impl Master {
     pub(super) fn set_up_for(
         &mut self,
         caller: Caller,
-        (session, handle): (SessionId, u64),
+        session: SessionId,
+        handle: u64,
         request: Request,
         timeout: Option<Duration>,
         context: &mut Context<Self>,
@@ -51,8 +52,10 @@ impl Master {
     pub(super) fn run_piece_for(
         &mut self,
         caller: Caller,
-        (session, handle): (SessionId, u64),
-        (feeds, fetches): (Vec<(u32, Tensor)>, Vec<u32>),
+        session: SessionId,
+        handle: u64,
+        feeds: Vec<(u32, Tensor)>,
+        fetches: Vec<u32>,
         context: &mut Context<Self>,
     ) {
         let answer = Answer::<Result<Values>>::new();

@@ -26,7 +26,8 @@ pub(super) struct Accumulator {
 pub(super) fn on_accumulator(
     accumulator: &mut Accumulator,
     spec: &ResourceSpec,
-    (ticket, taken): (Ticket, Option<Taken>),
+    ticket: Ticket,
+    taken: Option<Taken>,
     action: &ResourceAction,
     mut inputs: StateValues,
 ) -> Result<Vec<Served>> {
@@ -192,8 +193,7 @@ mod tests {
             let taken = Taken { task: PeerId(1), origin };
             let inputs = smallvec![Tensor::scalar(0i64), Tensor::scalar(1f32)];
             let action = ResourceAction::ApplyGradient;
-            on_accumulator(&mut accumulator, &spec, (ticket, Some(taken)), &action, inputs)
-                .unwrap();
+            on_accumulator(&mut accumulator, &spec, ticket, Some(taken), &action, inputs).unwrap();
             accumulator.gradients.count()
         };
         assert_eq!(add(0, 0), 1);
