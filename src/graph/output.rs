@@ -113,16 +113,9 @@ impl Target {
         self.graph.with_operation(self.op, |operation| operation.name.to_string())
     }
 
-    /// The operation that a worker runs in its place in the worker's step `number`, counted from 0.
-    pub(crate) fn in_step(&self, number: u64) -> Self {
-        Self::new(self.graph.clone(), self.graph.in_step(self.op, number))
-    }
-
-    /// The end of a training step: this operation, or one that it waits for; `None` if neither is
-    /// one.
+    /// The end of the training step that a run of this operation takes; `None` if it takes none.
     pub(crate) fn end_of_step(&self) -> Option<Self> {
-        let end = self.graph.end_of_step(self.op)?;
-        Some(Self::new(self.graph.clone(), end))
+        self.graph.end_of_step(&[self.op])
     }
 
     /// Its outputs as the end of a training step: the global step after it (i64), its staleness
@@ -133,10 +126,7 @@ impl Target {
 
     /// Whether it ends a step that a worker takes by itself and counts in its own local variable.
     pub(crate) fn is_local_step(&self) -> bool {
-        let is_commit = self
-            .graph
-            .with_operation(self.op, |operation| matches!(operation.op, Op::CommitStep(_)));
-        is_commit && self.graph.touches_local_variable(self.op)
+        self.graph.is_local_commit(self.op)
     }
 
     /// The line of the user's program that built it.

@@ -64,12 +64,14 @@ pub(super) struct State {
     /// Ends of training steps that do not count the step themselves: for each, the global step
     /// after it, its staleness, and whether it counts.
     pub(super) ends: BTreeMap<OpId, [Edge; 3]>,
+    /// The values that optimizers minimize.
+    pub(super) losses: Vec<Edge>,
     /// The variables that have workers' positions in their inputs.
     pub(super) positions: Vec<OpId>,
     /// Those of them that training steps set as they are counted, each with its value.
     pub(super) counted_with: Vec<(OpId, Edge)>,
-    /// By training step: in every how many of a worker's steps another operation runs in its place,
-    /// and that operation.
+    /// By training step: in every how many of a worker's steps an exchange follows it, and the
+    /// operation of the exchange.
     pub(super) every_nth: BTreeMap<OpId, (u32, OpId)>,
     /// The operation that sets a worker's own variables to those that all workers share, if workers
     /// train copies of their own.

@@ -9,6 +9,7 @@ mod prune;
 mod scopes;
 mod shapes;
 mod sparse;
+mod training_steps;
 mod windows;
 
 use std::sync::Arc;

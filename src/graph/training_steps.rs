@@ -1,26 +1,43 @@
 //! The training steps of a graph: the operation that ends each, its outputs, and its replica.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::device_scope;
 use super::error::{GraphError, GraphProblem};
 use super::op::{Op, Replica};
 use super::output::{Output, Target};
-use super::state::{Name, NewOperation};
+use super::state::{Name, NewOperation, State};
 use super::variable::Variable;
 use super::variables::GLOBAL_STEP;
 use super::{Edge, Graph, OpId};
-use crate::tensor::Shape;
+use crate::tensor::{Shape, Tensor};
 
 impl Graph {
-    /// The end of a training step: `op` itself, or one of its control inputs.
-    pub(super) fn end_of_step(&self, op: OpId) -> Option<OpId> {
+    /// The end of the training step that a run of `ops` takes: they are it, or wait for it. Of a
+    /// step that ends with an exchange, it is the end of the exchange, which all workers share.
+    pub(crate) fn end_of_step(&self, ops: &[OpId]) -> Option<Target> {
         let state = self.state();
-        let is_end = |id: &OpId| {
-            matches!(state.def.operation(*id).op, Op::CommitStep(_)) || state.ends.contains_key(id)
-        };
-        let before = state.def.operation(op).control_inputs.iter().copied();
-        std::iter::once(op).chain(before).find(is_end)
+        let mut own = None;
+        let shared = state.find_before(ops, |id| {
+            let is_shared = state.is_end(id) && !state.is_local_commit(id);
+            if state.is_end(id) && !is_shared {
+                own.get_or_insert(id);
+            }
+            is_shared.then_some(id)
+        });
+        drop(state);
+        shared.or(own).map(|end| Target::new(self.clone(), end))
+    }
+
+    /// Notes that training steps minimize `loss`.
+    pub(crate) fn minimizes(&self, loss: &Output) {
+        self.state().losses.push(loss.edge());
+    }
+
+    /// Whether training steps minimize `value`.
+    pub(crate) fn is_minimized(&self, value: &Output) -> bool {
+        self.state().losses.contains(&value.edge())
     }
 
     /// Makes `op` the end of a training step that another operation counts; `tells` are the global
@@ -36,12 +53,19 @@ impl Graph {
         told.unwrap_or_else(|| [0, 1, 2].map(|output| Edge { op: end, output }))
     }
 
-    /// Whether a variable of `op` is local to each worker.
-    pub(super) fn touches_local_variable(&self, op: OpId) -> bool {
-        let state = self.state();
-        let is_local =
-            |variable: &OpId| state.def.variable(*variable).is_some_and(|spec| spec.is_local);
-        state.def.operation(op).variables.iter().any(is_local)
+    /// Whether `op` counts a step that a worker takes by itself, in its own local variable.
+    pub(super) fn is_local_commit(&self, op: OpId) -> bool {
+        self.state().is_local_commit(op)
+    }
+
+    /// Whether `delta` added to `variable` counts a training step: it is the constant 1, and the
+    /// variable is the global step.
+    pub(super) fn counts_a_step(&self, variable: &Variable, delta: &Output) -> bool {
+        let is_one = |op: &Op| matches!(op, Op::Const(value) if *value == Tensor::scalar(1i64));
+        let is_global = |step: Variable| step.op_id() == variable.op_id();
+        self.same_as(delta.graph())
+            && self.with_operation(delta.edge().op, |operation| is_one(&operation.op))
+            && self.existing_global_step().is_some_and(is_global)
     }
 
     /// Counts a training step of `replica`, after `new.control_inputs`; the versions that it read
@@ -155,22 +179,31 @@ impl Graph {
         self.state().positions.contains(&variable.op_id())
     }
 
-    /// Whether the graph has a training operation.
-    pub(crate) fn has_training_step(&self) -> bool {
-        self.state().def.operations.iter().any(|it| matches!(it.op, Op::CommitStep(_)))
+    /// The worker of the graph's training steps that all workers share, if there are such steps.
+    pub(crate) fn shared_replica(&self) -> Option<Replica> {
+        let state = self.state();
+        state.def.iter().find_map(|(id, operation)| match operation.op {
+            Op::CommitStep(replica) if !state.is_local_commit(id) => Some(replica),
+            _ => None,
+        })
     }
 
-    /// Makes a worker run `other` in place of `step` in the last of every `every` steps.
-    pub(crate) fn every_nth_step(&self, step: &Target, every: u32, other: &Target) {
-        self.state().every_nth.insert(step.op_id(), (every, other.op_id()));
+    /// Makes a worker run `exchange`, which follows `step`, in the last of every `every` steps.
+    pub(crate) fn every_nth_step(&self, step: &Target, every: u32, exchange: &Target) {
+        self.state().every_nth.insert(step.op_id(), (every, exchange.op_id()));
     }
 
-    /// The operation that a worker runs for `op` in its step `number`, counted from 0.
-    pub(super) fn in_step(&self, op: OpId, number: u64) -> OpId {
-        match self.state().every_nth.get(&op) {
-            Some((every, other)) if (number + 1).is_multiple_of((*every).into()) => *other,
-            _ => op,
+    /// What a worker runs beside `ops` in its step `number`, counted from 0: the exchange that
+    /// follows their training step, if the step ends with one.
+    pub(crate) fn exchange_in_step(&self, ops: &[OpId], number: u64) -> Option<Target> {
+        let state = self.state();
+        if state.every_nth.is_empty() {
+            return None;
         }
+        let (every, exchange) = state.find_before(ops, |id| state.every_nth.get(&id).copied())?;
+        drop(state);
+        let is_due = (number + 1).is_multiple_of(every.into());
+        is_due.then(|| Target::new(self.clone(), exchange))
     }
 
     /// Makes the chief run `target` before a training ends: it sets the worker's own variables to
@@ -209,5 +242,50 @@ impl Graph {
                 }
             }
         }
+    }
+}
+
+impl State {
+    /// Whether `op` is the end of a training step.
+    fn is_end(&self, op: OpId) -> bool {
+        matches!(self.def.operation(op).op, Op::CommitStep(_)) || self.ends.contains_key(&op)
+    }
+
+    /// As [`Graph::is_local_commit`].
+    fn is_local_commit(&self, op: OpId) -> bool {
+        let operation = self.def.operation(op);
+        let is_local =
+            |variable: &OpId| self.def.variable(*variable).is_some_and(|spec| spec.is_local);
+        matches!(operation.op, Op::CommitStep(_)) && operation.variables.iter().any(is_local)
+    }
+
+    /// What `find` finds first at `ops` and at the operations that they wait for: their control
+    /// inputs, and what an identity is of. Nothing is looked for behind the end of a training step.
+    fn find_before<T>(&self, ops: &[OpId], mut find: impl FnMut(OpId) -> Option<T>) -> Option<T> {
+        // Most runs have a training operation as their first target.
+        if let Some(found) = ops.first().and_then(|first| find(*first)) {
+            return Some(found);
+        }
+        let mut open = ops.to_vec();
+        let mut seen = BTreeSet::new();
+        let mut next = 0;
+        while let Some(id) = open.get(next).copied() {
+            next += 1;
+            if !seen.insert(id) {
+                continue;
+            }
+            if let Some(found) = find(id) {
+                return Some(found);
+            }
+            if self.is_end(id) {
+                continue;
+            }
+            let operation = self.def.operation(id);
+            open.extend(&operation.control_inputs);
+            if matches!(operation.op, Op::Identity) {
+                open.extend(operation.inputs.iter().map(|edge| edge.op));
+            }
+        }
+        None
     }
 }

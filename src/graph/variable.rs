@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::error::GraphError;
-use super::op::{Op, VariableSpec};
+use super::op::{Op, Replica, VariableSpec};
 use super::output::{Output, Target};
+use super::state::Name;
 use super::variable_part::VariablePart;
 use crate::cluster::{DeviceSpec, TaskName};
 
@@ -110,12 +111,19 @@ impl Variable {
         self.set(Op::Assign, value)
     }
 
-    /// Adds `delta`.
+    /// Adds `delta`. The constant 1 added to the graph's global step counts a training step, as an
+    /// optimizer's own operation does: an asynchronous one, so that runs of another mode refuse it.
     ///
     /// # Errors
     /// If the delta is of another type, or the type is not one of numbers.
     #[track_caller]
     pub fn assign_add(&self, delta: &Output) -> Result<Target, GraphError> {
+        if self.graph.counts_a_step(self, delta) {
+            let name = Name::Numbered(Op::AssignAdd.kind());
+            let new = NewOperation { name, ..NewOperation::of(Op::NoOp) };
+            let end = self.graph.commit_step(Replica::ALONE, (self, &self.read()), new)?;
+            return Ok(Target::new(self.graph.clone(), end));
+        }
         self.set(Op::AssignAdd, delta)
     }
 

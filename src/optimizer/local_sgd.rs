@@ -175,8 +175,8 @@ impl LocalTrainOp {
         if (number + 1).is_multiple_of(self.every.into()) { &self.round } else { &self.step }
     }
 
-    /// The same as one operation: a monitored session runs the exchange in its place in every so
-    /// many of the worker's steps, and has the chief begin again at the center before it ends.
+    /// The same as one operation: a monitored session runs the exchange beside it in every so many
+    /// of the worker's steps, and has the chief begin again at the center before it ends.
     pub fn train_op(self) -> TrainOp {
         let graph = self.step.whole.graph();
         graph.every_nth_step(&self.step.whole, self.every, &self.round.whole);

@@ -70,7 +70,7 @@ impl TrainOp {
         Self { whole: end.clone(), end }
     }
 
-    /// `op`, if it is a training step: it, or an operation that it waits for, counts one.
+    /// `op`, if it is a training step: it, or what it waits for, counts one.
     pub(crate) fn counting(op: &Target) -> Option<Self> {
         Some(Self { end: op.end_of_step()?, whole: op.clone() })
     }

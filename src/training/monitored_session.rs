@@ -147,12 +147,12 @@ impl MonitoredSession {
     /// its training operation: nothing would end its loop.
     fn count_other_run(&mut self) {
         self.other_runs += 1;
-        let is_idle = self.other_runs == MANY_RUNS && self.local_step == 0;
-        if is_idle && self.session.graph().has_training_step() {
+        if self.other_runs == MANY_RUNS && self.local_step == 0 {
             tracing::warn!(
                 worker = %self.task.name(),
-                "{MANY_RUNS} runs, and none trained: a run trains if it has the training operation \
-                 among its targets, `session.run().target(&train_op)`"
+                "{MANY_RUNS} runs, and none trained, so that no hook stops at a step: a run trains \
+                 if it has the training operation among its targets, \
+                 `session.run().target(&train_op)`, in a group or behind control dependencies, too"
             );
         }
     }

@@ -73,8 +73,8 @@ pub struct StepStats {
     /// The time of its kernels on the worker, if any ran: it ends with the last of them, and is as
     /// long as all of them took together.
     pub computed: Option<(Time, Time)>,
-    /// The first f32 scalar that the step fetched, by custom the loss. None if the step fetched
-    /// none, or if only shapes are computed.
+    /// The loss: the value that an optimizer minimizes, if the step fetched it, or else the first
+    /// f32 scalar that it fetched. None if it fetched none, or if only shapes are computed.
     pub loss: Option<f32>,
     /// The number of updates that were applied between the step's reading of the variables and the
     /// application of its gradient.

@@ -142,7 +142,9 @@ async fn train_until_the_end(
 /// If the model can't be built.
 pub(crate) fn step_graph(task: &Task) -> Result<(Arc<GraphDef>, Request)> {
     let (g, model) = build_graph(task, &Absent::default())?;
-    let shared = model.train_op.in_step(task.local_steps() - 1);
+    let train_op = &model.train_op;
+    let exchange = g.exchange_in_step(&[train_op.op_id()], task.local_steps() - 1);
+    let shared = exchange.as_ref().unwrap_or(train_op);
     let mut request = Request { targets: vec![shared.op_id()], ..Request::default() };
     let told = shared.end_of_step().into_iter().flat_map(|end| end.told_of_step());
     request.fetches.extend(told.take(1).map(|global_step| global_step.edge()));

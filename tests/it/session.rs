@@ -15,4 +15,5 @@ mod run_options;
 mod servers;
 mod session_creation;
 mod sessions;
+mod training_steps;
 pub(crate) mod user_program;

@@ -5,8 +5,10 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use crate::data::ByteLen;
-use crate::graph::{Output, Target};
+use crate::graph::{Graph, OpId, Output, Target};
 use crate::runtime::{Code, Error, Result, StepDone};
 use crate::tensor::{DType, Tensor};
 use crate::units::Time;
@@ -38,6 +40,14 @@ pub struct MonitoredRun<'a> {
 }
 
 type Feeder<'a> = Box<dyn FnMut() -> Result<Feeds> + 'a>;
+
+/// What a run asks for.
+struct Asked {
+    step: RequestedStep,
+    options: RunOptions,
+    /// The end of the training step that it takes, if it takes one.
+    end: Option<Target>,
+}
 
 impl<'a> MonitoredRun<'a> {
     pub(super) fn new(monitored: &'a mut MonitoredSession) -> Self {
@@ -71,6 +81,9 @@ impl<'a> MonitoredRun<'a> {
     }
 
     /// Fetches the value of `output`. The results are in the order of these calls.
+    ///
+    /// In the row of a training step (`StepStats::loss`) the loss is the value that an optimizer
+    /// minimizes, if it is fetched, or else the first f32 scalar that is.
     pub fn fetch(mut self, output: &Output) -> Self {
         self.fetches.push(output.clone());
         self
@@ -100,10 +113,13 @@ impl<'a> MonitoredRun<'a> {
             }
             let started = self.monitored.task.now();
             let is_rolled_back = match self.ask(&mut fed) {
-                Ok((step, options)) => match self.monitored.take(step, options, started).await? {
-                    Some((done, began)) => return self.finish(done, options, began).await,
-                    None => true,
-                },
+                Ok(asked) => {
+                    let Asked { step, options, end } = asked;
+                    match self.monitored.take(step, options, started).await? {
+                        Some((done, began)) => return self.finish(done, options, end, began).await,
+                        None => true,
+                    }
+                }
                 Err(error) if is_mendable(&error) => self.monitored.recover(error).await?,
                 Err(error) => return Err(error),
             };
@@ -130,25 +146,25 @@ impl<'a> MonitoredRun<'a> {
 
     /// The run's whole request: the program's part, then the train op's, then the hooks'. The feeds
     /// of the program's function are kept in `fed`.
-    fn ask(&mut self, fed: &mut Option<Feeds>) -> Result<(RequestedStep, RunOptions)> {
+    fn ask(&mut self, fed: &mut Option<Feeds>) -> Result<Asked> {
         if let (None, Some(feeder)) = (&fed, &mut self.feeder) {
             *fed = Some(feeder()?);
         }
-        let targets = self.targets_of_this_step();
         let mut step = self.monitored.session.empty_step();
         self.fixed
             .iter()
             .chain(fed.iter().flatten())
             .for_each(|(output, value)| step.feed(output, value.clone()));
         self.fetches.iter().for_each(|output| step.fetch(output));
-        targets.iter().for_each(|target| step.target(target));
-        let train_op = targets.iter().find_map(Target::end_of_step);
-        if let Some(train_op) = &train_op {
-            train_op.told_of_step().iter().for_each(|told| step.fetch(told));
+        self.targets.iter().for_each(|target| step.target(target));
+        step.check_graph()?;
+        let end = self.monitored.end_of_step(&mut step);
+        if let Some(end) = &end {
+            end.told_of_step().iter().for_each(|told| step.fetch(told));
             step.origin = Some(self.monitored.next_origin());
             self.monitored.positions.feed(&mut step);
             if let Some(own) = &self.monitored.own_variables
-                && !train_op.is_local_step()
+                && !end.is_local_step()
             {
                 own.feed(&mut step);
             }
@@ -158,29 +174,30 @@ impl<'a> MonitoredRun<'a> {
         }
         let mut options = self.options;
         let (context, hooks) = self.monitored.context_and_hooks();
-        let is_training_step = train_op.is_some();
+        let is_training_step = end.is_some();
         hooks.before_run(
             &context,
             RunArgs { step: &mut step, options: &mut options, is_training_step },
         )?;
-        Ok((step, options))
+        Ok(Asked { step, options, end })
     }
 
-    /// Its targets; a worker that trains a copy of its own exchanges in every so many steps.
-    fn targets_of_this_step(&self) -> Vec<Target> {
-        let number = self.monitored.steps_in_session;
-        self.targets.iter().map(|target| target.in_step(number)).collect()
-    }
-
-    /// Shows the finished run to the hooks and the recorder.
-    async fn finish(self, done: StepDone, options: RunOptions, started: Time) -> Result<Fetched> {
-        let end = self.targets_of_this_step().iter().find_map(Target::end_of_step);
+    /// Shows the finished run to the hooks and the recorder; `end` is that of its training step.
+    async fn finish(
+        self,
+        done: StepDone,
+        options: RunOptions,
+        end: Option<Target>,
+        started: Time,
+    ) -> Result<Fetched> {
         let Self { monitored, fetches, .. } = self;
         let span = (started, monitored.task.now());
         let own = &done.fetches[..fetches.len()];
         let mut stats = match &end {
             Some(_) => {
-                Some(step_stats(monitored, own, &done.fetches[own.len()..], span, done.computed)?)
+                let loss = loss_of(monitored.session.graph(), &fetches, own);
+                let told = &done.fetches[own.len()..];
+                Some(step_stats(monitored, loss, told, span, done.computed)?)
             }
             None => None,
         };
@@ -217,15 +234,42 @@ impl<'a> MonitoredRun<'a> {
     }
 }
 
+impl MonitoredSession {
+    /// The end of the training step that `step` takes, as far as the program has asked for it. If
+    /// the worker trains a copy of its own and is to exchange it in this step, it is asked for that
+    /// as well.
+    fn end_of_step(&self, step: &mut RequestedStep) -> Option<Target> {
+        let request = &step.request;
+        let fetched = request.fetches.iter().filter(|edge| !request.feeds.contains(edge));
+        let mut ops: SmallVec<[OpId; 8]> = request.targets.iter().copied().collect();
+        ops.extend(fetched.map(|edge| edge.op));
+        let graph = self.session.graph();
+        if let Some(exchange) = graph.exchange_in_step(&ops, self.steps_in_session) {
+            step.target(&exchange);
+            ops.push(exchange.op_id());
+        }
+        graph.end_of_step(&ops)
+    }
+}
+
+/// The loss among the values that the program has fetched: what an optimizer minimizes, or else the
+/// first f32 scalar.
+fn loss_of(graph: &Graph, fetches: &[Output], values: &[Tensor]) -> Option<f32> {
+    let is_scalar = |value: &Tensor| value.dtype() == DType::F32 && value.shape().rank() == 0;
+    let scalars = || fetches.iter().zip(values).filter(|(_, value)| is_scalar(value));
+    let minimized = scalars().find(|(output, _)| graph.is_minimized(output));
+    let (_, loss) = minimized.or_else(|| scalars().next())?;
+    loss.item().ok()
+}
+
 /// The row of a training step; `told` is the train op's part of it.
 fn step_stats(
     monitored: &MonitoredSession,
-    fetched: &[Tensor],
+    loss: Option<f32>,
     told: &[Tensor],
     (started, ended): (Time, Time),
     computed: Option<(Time, Time)>,
 ) -> Result<StepStats> {
-    let is_scalar = |value: &&Tensor| value.dtype() == DType::F32 && value.shape().rank() == 0;
     Ok(StepStats {
         worker: monitored.task.name().clone(),
         local_step: 0,
@@ -233,7 +277,7 @@ fn step_stats(
         started,
         ended,
         computed,
-        loss: fetched.iter().find(is_scalar).and_then(|loss| loss.item().ok()),
+        loss,
         staleness: told[1].item::<i64>()?.max(0) as u64,
         applied: told[2].item()?,
         is_stopped: false,

@@ -98,7 +98,7 @@ impl RequestedStep {
     }
 
     /// Checks that all that it asks for belongs to the session's graph.
-    pub(super) fn check_graph(&self) -> Result<()> {
+    pub(in crate::training) fn check_graph(&self) -> Result<()> {
         let Some(name) = &self.foreign else { return Ok(()) };
         let message = format!("`{name}` belongs to another graph than the session");
         Err(Error::new(Code::InvalidArgument, message))

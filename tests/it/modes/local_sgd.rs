@@ -10,6 +10,7 @@ use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
 use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
+use trainyard::training::StepStats;
 use trainyard::units::Time;
 
 use crate::support::fixture::{both, cluster, on_actix};
@@ -210,7 +211,7 @@ fn workers_of_different_speeds_wait_for_each_other_at_an_average_alone() {
     let trained = digits(average(8)).slow(1, 2.0).steps(4).run();
     let ended = |worker: u32, number| {
         let is_it = |step: &&_| {
-            let step: &trainyard::training::StepStats = step;
+            let step: &StepStats = step;
             step.worker.index() == worker && step.local_step == number
         };
         trained.steps.iter().find(is_it).unwrap().ended.as_secs_f64()
@@ -266,4 +267,54 @@ fn averages_can_be_compressed_as_gradients_can() {
     assert!((0.25..0.3).contains(&left), "{left}");
     let accuracy = int8.evaluation.unwrap().accuracy;
     assert!(accuracy >= 0.95, "{accuracy}");
+}
+
+/// A trainer whose training operation is in a group, with averages of what it trains; it is run as
+/// a target, or behind what is fetched.
+async fn grouping_trainer(task: Task, is_fetched: bool) -> Result<()> {
+    if task.job() == "ps" {
+        return task.join().await;
+    }
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let (x, y, loss, train_op) = g.with_device_fn(setter, |g| {
+        let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+        let y = g.placeholder("y", DType::I32, [None])?;
+        let loss = sparse_softmax_cross_entropy(&dense(&x, 10)?, &y)?.mean();
+        let train_op = task.minimize(Adagrad::new(0.01), &loss)?;
+        let averages = ExponentialMovingAverage::new(0.9);
+        let averaged = averages.apply(&g.trainable_variables(), train_op.target())?;
+        let train_op = g.group("train", &[&averaged])?;
+        let loss = g.with_control_dependencies(&[&train_op], |_| Ok(loss.identity()))?;
+        Ok((x, y, loss, train_op))
+    })?;
+    let hook = StopAtStep::last_step(5);
+    let mut session = MonitoredSession::builder(&task, g).hook(hook).open().await?;
+    while !session.should_stop() {
+        let batch = task.next_batch()?;
+        let run = session.run().feed(&x, batch.features).feed(&y, batch.labels);
+        if is_fetched {
+            run.fetch(&loss).await?
+        } else {
+            run.target(&train_op).await?
+        };
+    }
+    session.close().await
+}
+
+#[test]
+fn a_training_operation_in_a_group_exchanges_as_often_as_one_by_itself() {
+    let elastic = Mode::ElasticAveraging { every: 3, alpha: 0.3 };
+    for mode in [average(3), diloco(3), elastic] {
+        for is_fetched in [false, true] {
+            // The end of a training that never exchanges.
+            let training = Simulated::new(2, 2, mode).digits().until(Duration::from_secs(1));
+            let trained = training.run_program(|task| grouping_trainer(task, is_fetched));
+            assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+            let reached = trained.steps.iter().map(|step| step.global_step).max();
+            assert!(reached >= Some(5) && trained.steps.len() < 50, "{mode}: {reached:?}");
+            let is_whole = |step: &&StepStats| step.local_step % 3 == 2;
+            assert!(trained.steps.iter().filter(is_whole).all(|step| step.global_step > 0));
+        }
+    }
 }
