@@ -2,6 +2,7 @@
 
 use super::{If, While, WhileGrad};
 use crate::graph::{Backprop, Function, GraphError, Output, TensorType, gradients};
+use crate::tensor::DType;
 
 /// The gradients of a function by its inputs of real numbers: they take the inputs, and the
 /// gradients of its outputs of real numbers. Each operation is on the device of the one that it
@@ -20,7 +21,7 @@ fn back(of: &Function) -> Result<Function, GraphError> {
         for (value, dy) in real.zip(arrived) {
             let term = value.mul(dy)?.sum();
             loss = Some(match loss {
-                Some(loss) => loss.add(&term)?,
+                Some(loss) => sum(&loss, &term)?,
                 None => term,
             });
         }
@@ -33,6 +34,14 @@ fn back(of: &Function) -> Result<Function, GraphError> {
         let or_zeros = |(x, dx): (&Output, Option<Output>)| dx.unwrap_or_else(|| x.zeros_like());
         Ok(by.iter().zip(found).map(or_zeros).collect())
     })
+}
+
+/// The sum of two scalars, of f64 if their types differ: the gradients by both are 1 all the same.
+fn sum(a: &Output, b: &Output) -> Result<Output, GraphError> {
+    if a.tensor_type().dtype == b.tensor_type().dtype {
+        return a.add(b);
+    }
+    a.cast(DType::F64).add(&b.cast(DType::F64))
 }
 
 /// The gradients that have arrived at the outputs of real numbers; zeros where none has.

@@ -62,6 +62,37 @@ fn only_the_branch_that_the_condition_chooses_runs_and_gives_a_gradient() {
 }
 
 #[test]
+fn real_results_of_two_types_each_have_their_gradient() {
+    on_actix(async {
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [Some(2)])?;
+        // f32 squared, and f64 by 3, of f32 and of f64.
+        let both = |v: &[Output]| -> std::result::Result<Vec<Output>, GraphError> {
+            let three = v[1].graph().constant(3f64);
+            Ok(vec![v[0].square(), v[1].mul(&three)?])
+        };
+        let wide = x.cast(DType::F64);
+        let chosen = g.cond(&g.constant(true), &[&x, &wide], both, both)?;
+        let start = g.constant(0i32);
+        let counted = |v: &[Output]| {
+            let next = v[0].add(&v[0].graph().constant(one()))?;
+            Ok([vec![next], both(&v[1..])?].concat())
+        };
+        let condition = |v: &[Output]| v[0].less(&v[0].graph().constant(2i32));
+        let looped = g.while_loop(&[&start, &x, &wide], &[], condition, counted, None)?;
+        let mut slopes = Vec::new();
+        for results in [&chosen[..], &looped[1..]] {
+            let loss = results[0].sum().cast(DType::F64).add(&results[1].sum())?;
+            slopes.push(gradients(&loss, std::slice::from_ref(&x))?[0].clone().unwrap());
+        }
+        let found = fetch(&g, (&x, vector(&[1.0, -2.0])), &[&slopes[0], &slopes[1]]).await?;
+        assert_eq!(found[0], vector(&[2.0 + 3.0, -4.0 + 3.0]));
+        assert_eq!(found[1], vector(&[4.0 + 9.0, -32.0 + 9.0]));
+        Ok(())
+    });
+}
+
+#[test]
 fn a_loop_runs_as_long_as_its_condition_holds_and_its_gradient_goes_back_through_each_iteration() {
     on_actix(async {
         let g = Graph::new();
