@@ -29,13 +29,33 @@ pub struct ImageFile {
 impl Pipeline<ImageFile> {
     /// The PNG and JPEG files in the folders of `directory`, folder by folder in alphabetical order
     /// (TensorFlow: `image_dataset_from_directory`). The names are in memory, and no image is read.
+    /// Names that begin with a dot are passed over.
     ///
     /// # Errors
     /// If a folder can't be read.
     pub fn image_folder(directory: &Path) -> Result<Self, DataError> {
+        Self::image_folder_like(directory, directory)
+    }
+
+    /// The same with the classes of `train`: each folder of `directory` is the class that the
+    /// folder of its name is there, so that a test folder may lack some.
+    ///
+    /// # Errors
+    /// If a folder can't be read; if a folder of `directory` is none of `train`.
+    pub fn image_folder_like(directory: &Path, train: &Path) -> Result<Self, DataError> {
+        let classes = folders(train)?;
         let mut images = Vec::new();
-        for (folder, class) in folders(directory)?.iter().zip(0..) {
-            for path in listed(folder)? {
+        for folder in folders(directory)? {
+            let class = classes.iter().position(|class| class.file_name() == folder.file_name());
+            let class = class.and_then(|class| i32::try_from(class).ok());
+            let class = class.ok_or_else(|| {
+                let problem = format!(
+                    "its name is no class: {} has no such folder, and its folders are the classes",
+                    train.display()
+                );
+                DataError::mistaken(&folder, "the folder", problem)
+            })?;
+            for path in listed(&folder)? {
                 if is_image(&path) {
                     images.push(ImageFile { path: path.into(), class });
                 }
@@ -96,12 +116,16 @@ fn folders(directory: &Path) -> Result<Vec<PathBuf>, DataError> {
     Ok(listed(directory)?.into_iter().filter(|path| path.is_dir()).collect())
 }
 
-/// What is in `folder`, in alphabetical order.
+/// What is in `folder`, in alphabetical order, without names that begin with a dot: those of other
+/// programs, such as `.ipynb_checkpoints`.
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     let unreadable = |source| DataError::Unreadable { file: folder.display().to_string(), source };
     let entries = fs::read_dir(folder).map_err(unreadable)?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()));
     let mut paths = paths.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    paths.retain(|path| {
+        path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
+    });
     paths.sort();
     Ok(paths)
 }

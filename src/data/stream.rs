@@ -49,7 +49,7 @@ pub enum Format {
         /// The number of classes.
         classes: usize,
     },
-    /// A folder a class.
+    /// A folder a class, of which those to train on have the numbers of all.
     Images {
         /// The height, width and channels that images are scaled to.
         size: [usize; 3],
@@ -155,7 +155,8 @@ impl Stream {
                 .map(move |row| of_row(&row, width, classes)),
             Format::Images { size } => {
                 let size = *size;
-                Pipeline::image_folder(pattern)?.map(move |file| of_image(&file, size))
+                let files = Pipeline::image_folder_like(pattern, &self.train)?;
+                files.map(move |file| of_image(&file, size))
             }
         })
     }

@@ -170,6 +170,32 @@ fn images_are_scaled_and_their_folders_are_the_classes() {
 }
 
 #[test]
+fn folders_of_test_images_have_the_classes_of_the_folders_to_train_on_and_hidden_ones_none() {
+    let folder = Folder::new("image-classes");
+    let image = |path: &str| {
+        let path = folder.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        image::GrayImage::from_pixel(2, 2, image::Luma([9])).save(path).unwrap();
+    };
+    for path in ["ant", ".cache", "bee", "cat"] {
+        image(&format!("train/{path}/one.png"));
+    }
+    image("train/ant/.two.png");
+    image("test/cat/one.png");
+    image("test/bee/one.png");
+    image("test/.cache/one.png");
+    let at = |name: &str| folder.0.join(name);
+    let stream = stream(Format::Images { size: [2, 2, 1] }, at("train"), at("test"));
+    let dataset = stream.load().unwrap();
+    assert_eq!((dataset.train.classes(), labels(&dataset.test)), (3, vec![1, 2]));
+    assert_eq!(first_labels(&stream, (0, 1)), [0, 1, 2, 0]);
+    image("test/dog/one.png");
+    let said = stream.load().unwrap_err();
+    assert!(said.is_mistaken() && said.to_string().contains("test/dog, the folder: "), "{said}");
+    assert!(said.to_string().contains("train has no such folder"), "{said}");
+}
+
+#[test]
 fn elements_of_a_file_that_is_not_there_are_an_error_that_names_it() {
     let gone = PathBuf::from("/nowhere/data.tfrecord");
     assert!(records(&[gone]).unwrap_err().to_string().contains("can't read /nowhere/data"));
