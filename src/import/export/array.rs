@@ -92,6 +92,8 @@ impl Writer<'_> {
                 inputs.push(self.int(of, "axis", *axis)?);
                 "ExpandDims"
             }
+            // To TensorFlow, no axes are all of size 1.
+            Array::Squeeze(axes) if axes.is_empty() => "Identity",
             Array::Squeeze(axes) => {
                 attributes.push(("squeeze_dims", list(axes)));
                 "Squeeze"

@@ -1,6 +1,7 @@
 //! What imported operations compute where no graph of TensorFlow's tells it.
 
 use super::*;
+use crate::operations::KernelError;
 
 fn scalar(name: &str, value: i32) -> NodeDef {
     let tensor = TensorProto {
@@ -14,6 +15,11 @@ fn scalar(name: &str, value: i32) -> NodeDef {
 
 /// The value of `output`, where each placeholder has the value of its name.
 fn computed(output: &Output, fed: &[(&str, Tensor)]) -> Tensor {
+    try_computed(output, fed).unwrap()
+}
+
+/// The same, or the first error of an operation.
+fn try_computed(output: &Output, fed: &[(&str, Tensor)]) -> Result<Tensor, KernelError> {
     let def = output.graph().snapshot().unwrap();
     let mut values: Vec<Vec<Tensor>> = Vec::new();
     for operation in &def.operations {
@@ -23,10 +29,10 @@ fn computed(output: &Output, fed: &[(&str, Tensor)]) -> Tensor {
         values.push(match (given, &operation.op) {
             (Some((_, given)), _) => vec![given.clone()],
             (None, Op::Const(value)) => vec![value.clone()],
-            (None, _) => call(&operation.op, &inputs).unwrap().to_vec(),
+            (None, _) => call(&operation.op, &inputs)?.to_vec(),
         });
     }
-    values[output.edge().op.0 as usize][output.edge().output as usize].clone()
+    Ok(values[output.edge().op.0 as usize][output.edge().output as usize].clone())
 }
 
 #[test]
@@ -203,4 +209,65 @@ fn an_axis_that_is_named_twice_and_a_range_away_from_its_limit_are_refused() {
     assert_refused(of(5, -1), &["node `y`", "from its start to its limit"]);
     assert_refused(of(0, 1), &["node `y`", "from its start to its limit"]);
     assert!(import(of(2, -1)).is_ok() && import(of(0, -1)).is_ok());
+}
+
+#[test]
+fn a_row_of_no_segment_is_left_out_if_its_id_is_negative_and_refused_if_it_is_too_great() {
+    for (kind, expected) in [
+        ("UnsortedSegmentSum", [0.0, 5.0]),
+        ("UnsortedSegmentMax", [f32::MIN, 3.0]),
+        ("UnsortedSegmentMin", [f32::MAX, 2.0]),
+        ("UnsortedSegmentProd", [1.0, 6.0]),
+    ] {
+        let of = |ids: [i32; 3]| {
+            let nodes = vec![
+                placeholder("x", &[3]),
+                ints("ids", &ids),
+                scalar("segments", 2),
+                node(kind, "y", &["x", "ids", "segments"]),
+            ];
+            let y = import(nodes).unwrap().output("y").unwrap();
+            try_computed(&y, &[("x", Tensor::new([3], &[2f32, 3.0, 5.0]).unwrap())])
+        };
+        assert_eq!(of([1, 1, -1]).unwrap(), Tensor::new([2], &expected).unwrap(), "{kind}");
+        let refused = of([1, 2, -1]).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("range"), "{kind}: {refused}");
+    }
+}
+
+#[test]
+fn blocks_of_images_of_one_unknown_side_are_moved_and_of_two_refused() {
+    let of = |dims: &[i64]| {
+        let x = placeholder("x", dims);
+        vec![x, node("DepthToSpace", "y", &["x"]).with("block_size", Value::I(2))]
+    };
+    assert_eq!(type_of(&import(of(&[1, -1, 3, 4])).unwrap(), "y"), "f32[1,?,6,1]");
+    assert_refused(of(&[1, -1, -1, 4]), &["node `y`", "height, width and depth must be known"]);
+    assert_refused(of(&[-1, -1, 3, 4]), &["node `y`", "height, width and depth must be known"]);
+    let back = |crops: &[i32]| {
+        let crops = ints("crops", crops).with(
+            "value",
+            Value::Tensor(TensorProto {
+                dtype: I32,
+                tensor_shape: Some(shape(&[2, 2])),
+                int_val: crops.to_vec(),
+                ..TensorProto::default()
+            }),
+        );
+        let batch = node("BatchToSpaceND", "y", &["x", "block", "crops"]);
+        vec![placeholder("x", &[4, -1, 3, 5]), ints("block", &[2, 2]), crops, batch]
+    };
+    assert_eq!(type_of(&import(back(&[1, 0, 0, 0])).unwrap(), "y"), "f32[1,?,6,5]");
+    assert_refused(back(&[0, 1, 0, 0]), &["node `y`", "must have a known size"]);
+}
+
+#[test]
+fn a_squeeze_of_no_axes_is_written_as_what_it_is() {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [Some(1), None]).unwrap();
+    let y = x.with(&[], Array::Squeeze(vec![])).unwrap();
+    let written = to_graph_def(&g, &[&y]).unwrap();
+    let again = graph_def(&Graph::new(), &written).unwrap();
+    assert_eq!(again.kinds().get("Identity"), Some(&1), "{:?}", again.kinds());
+    assert_eq!(type_of(&again, &y.name()), "f32[1,?]");
 }

@@ -27,6 +27,19 @@ fn part(dim: i64, block: i64) -> i64 {
     if dim < 0 { -1 } else { dim / block }
 }
 
+/// The size of `dim` blocks; -1 if their number is unknown.
+fn times(dim: i64, block: i64) -> i64 {
+    if dim < 0 { -1 } else { dim * block }
+}
+
+/// The shape `dims`, of which one may be -1.
+fn reshaped(dims: &[i64]) -> Result<Array, NodeProblem> {
+    if dims.iter().filter(|dim| **dim < 0).count() > 1 {
+        return Err(NodeProblem::unsupported("its height, width and depth must be known"));
+    }
+    Ok(Array::Reshape(partial_shape(dims)?))
+}
+
 /// Values under construction: each step is an operation beside the node's own.
 struct Moves<'a, 'n> {
     importer: &'a mut Importer<'n>,
@@ -42,15 +55,12 @@ impl Moves<'_, '_> {
 
     /// The same elements in these dimensions; one of them may be -1.
     fn reshape(&mut self, dims: &[i64]) -> Result<(), NodeProblem> {
-        if dims.iter().filter(|dim| **dim < 0).count() > 1 {
-            return Err(NodeProblem::unsupported("its height, width and depth must be known"));
-        }
-        self.then(Array::Reshape(partial_shape(dims)?))
+        self.then(reshaped(dims)?)
     }
 
     /// The same elements in these dimensions, as the node's own value.
     fn finish(self, dims: &[i64]) -> Values {
-        self.importer.emit(self.node, Array::Reshape(partial_shape(dims)?), &[self.x])
+        self.importer.emit(self.node, reshaped(dims)?, &[self.x])
     }
 }
 
@@ -108,14 +118,18 @@ fn batch_to_space(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let pairs_of_axes = (0..inner).flat_map(|i| [inner + 1 + i, i]);
     let order = std::iter::once(inner).chain(pairs_of_axes).chain(2 * inner + 1..apart.len());
     moves.then(Array::Transpose(order.collect()))?;
-    let whole = given[1..=inner].iter().zip(&block).map(|(dim, block)| dim * block);
+    let whole = given[1..=inner].iter().zip(&block).map(|(dim, block)| times(*dim, *block));
     let all: Vec<i64> =
         std::iter::once(batch).chain(whole).chain(given[inner + 1..].to_vec()).collect();
     moves.reshape(&all)?;
     let (mut begin, mut sizes) = (vec![0; all.len()], vec![None; all.len()]);
     for (i, (before, after)) in pairs.iter().enumerate() {
         begin[i + 1] = size(*before)?;
-        sizes[i + 1] = Some(size(all[i + 1] - before - after)?);
+        sizes[i + 1] = match all[i + 1] {
+            -1 if *after == 0 => None,
+            -1 => return Err(NodeProblem::unsupported("what it crops must have a known size")),
+            whole => Some(size(whole - before - after)?),
+        };
     }
     let Moves { importer, node, x } = moves;
     importer.emit(node, Array::Slice { begin, size: sizes }, &[x])
@@ -148,5 +162,5 @@ fn depth_to_space(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let mut moves = Moves { importer, node, x };
     moves.reshape(&[n, height, width, block, block, each])?;
     moves.then(Array::Transpose(vec![0, 1, 3, 2, 4, 5]))?;
-    moves.finish(&[n, height * block, width * block, each])
+    moves.finish(&[n, times(height, block), times(width, block), each])
 }

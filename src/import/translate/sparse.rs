@@ -2,10 +2,10 @@
 
 use super::state::variable_at;
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs};
-use crate::graph::{Op, Reduction};
+use crate::graph::{Name, NewOperation, Op, OpId, Output, Reduction};
 use crate::import::known::{Element, Known};
 use crate::import::value::Value;
-use crate::operations::{Array, Broadcast, Cast, Compare, Reduce, Sparse};
+use crate::operations::{Array, Broadcast, Cast, Compare, Guard, Reduce, Sparse};
 use crate::optimizer::GradientDescentRule;
 use crate::tensor::{DType, Tensor};
 
@@ -104,6 +104,7 @@ fn reduce_segments(
         Tensor::new([each.len(), 1], &each).map_err(|_| NodeProblem::NotConstant { input: 2 })?;
     let each = importer.helper(node, "segments", Op::Const(each), &[])?;
     let ids = importer.helper(node, "ids", Cast(DType::I64), &[&ids])?;
+    let are_there = all_below(importer, node, &ids, segments)?;
     let mut is_of = importer.helper(node, "is_of", Compare::Equal, &[&each, &ids])?;
     for axis in 2..=rows.shape.rank() {
         is_of = importer.helper(node, "is_of", Array::ExpandDims(axis), &[&is_of])?;
@@ -112,7 +113,28 @@ fn reduce_segments(
     let neutral = importer.scalar(node, "neutral", &data, f64::from(neutral))?;
     let own = importer.helper(node, "own", Broadcast::Select, &[&is_of, &data, &neutral])?;
     let axes = [1].into_iter().collect();
-    importer.emit(node, Reduce { reduction, axes, keep_dims: false }, &[own])
+    let checked = node.with_controls([&node.controls[..], &[are_there]].concat());
+    importer.emit(&checked, Reduce { reduction, axes, keep_dims: false }, &[own])
+}
+
+/// An operation that fails a step where one of `ids` is `segments` or more. Rows of negative ids are
+/// of no segment, as in TensorFlow.
+fn all_below(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    ids: &Output,
+    segments: i64,
+) -> Result<OpId, NodeProblem> {
+    let limit = importer.scalar(node, "limit", ids, segments as f64)?;
+    let is_below = importer.helper(node, "is_below", Compare::Less, &[ids, &limit])?;
+    let message = format!("segment_ids of {}: one is out of range [0, {segments})", node.def.name);
+    Ok(importer.graph.add(NewOperation {
+        name: Name::Numbered(&importer.free_name(node, "are_below")),
+        inputs: &[is_below.edge()],
+        control_inputs: &node.controls,
+        built_at: importer.built_at,
+        ..NewOperation::of(Guard::Assert { message })
+    })?)
 }
 
 /// `(data, ids)`: the ids are known before a step, and the last one is the greatest.
