@@ -1,7 +1,7 @@
 //! `ExponentialMovingAverage`: averages of variables, which follow them slowly and are better to
 //! evaluate with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::{Graph, GraphError, NewOperation, Op, Output, Target, Variable};
 use crate::operations::Binary;
@@ -60,6 +60,11 @@ impl ExponentialMovingAverage {
     /// Creates an operation that runs after `train` and then moves the averages of `variables`,
     /// each on its variable's task. Averages that do not exist yet are created.
     ///
+    /// In a synchronous training without backups the first worker's operation alone moves the
+    /// averages of variables that all share: once a step, as TensorFlow's
+    /// `SyncReplicasOptimizer(variable_averages=…)` does. In any other mode each worker's operation
+    /// moves them.
+    ///
     /// # Errors
     /// If there are no variables, one is not of f32, or they are of another graph than `train`.
     #[track_caller]
@@ -69,14 +74,20 @@ impl ExponentialMovingAverage {
             graph.check_own_variable(NAME, variable)?;
         }
         let taken = self.taken(graph)?;
+        let is_by_another = graph
+            .shared_replica()
+            .is_some_and(|own| own.worker > 0 && own.mode.needs().is_barrier());
         let moved = graph.with_control_dependencies(&[train], |g| {
-            let moved = variables.iter().map(|variable| self.follow(g, variable, &taken));
-            moved.collect::<Result<Vec<Target>, GraphError>>()
+            let mut moved = vec![train.clone()];
+            for variable in variables {
+                let average = g.shadow_variable(&self.average_name(variable), variable)?;
+                if !is_by_another || variable.spec().is_local {
+                    moved.push(follow(&average, variable, &taken)?);
+                }
+            }
+            Ok::<_, GraphError>(moved)
         })?;
-        graph.group(
-            "train_and_average",
-            &[&[train], moved.iter().collect::<Vec<_>>().as_slice()].concat(),
-        )
+        graph.group("train_and_average", &moved.iter().collect::<Vec<_>>())
     }
 
     /// The share of its difference from the variable that an average takes over: `1 − decay`.
@@ -92,26 +103,6 @@ impl ExponentialMovingAverage {
         number(1.0).sub(&decay)
     }
 
-    /// Moves the average of `variable` towards it, on the variable's task.
-    #[track_caller]
-    fn follow(
-        &self,
-        graph: &Graph,
-        variable: &Variable,
-        taken: &Output,
-    ) -> Result<Target, GraphError> {
-        let average = graph.shadow_variable(&self.average_name(variable), variable)?;
-        let beside = |op: Op, inputs: [&Output; 2]| {
-            let inputs = &inputs.map(Output::edge);
-            let colocated_with = Some(variable.op_id());
-            let added = graph.add(NewOperation { inputs, colocated_with, ..NewOperation::of(op) });
-            added.map(|op| graph.output(op))
-        };
-        let difference =
-            beside(Binary::Sub.into(), [&variable.read_again(), &average.read_again()])?;
-        average.assign_add(&beside(Binary::Mul.into(), [&difference, taken])?)
-    }
-
     /// The average of `variable`, if [`ExponentialMovingAverage::apply`] has created it.
     pub fn average(&self, variable: &Variable) -> Option<Variable> {
         let name = self.average_name(variable);
@@ -124,14 +115,32 @@ impl ExponentialMovingAverage {
     }
 
     /// Maps each name in a checkpoint to the variable of `graph` that takes its value when a model
-    /// is evaluated: a trainable variable takes its average, any other its own value.
+    /// is evaluated: a variable that is trainable, or that has an average in `graph`, takes its
+    /// average, any other its own value.
     pub fn variables_to_restore(&self, graph: &Graph) -> BTreeMap<String, Variable> {
-        let (averaged, others): (Vec<_>, Vec<_>) =
-            graph.variables().into_iter().partition(|variable| variable.spec().trainable);
+        let variables = graph.variables();
+        let names: BTreeSet<String> = variables.iter().map(Variable::name).collect();
+        let (averaged, others): (Vec<_>, Vec<_>) = variables.into_iter().partition(|variable| {
+            variable.spec().trainable || names.contains(&self.average_name(variable))
+        });
         let mut restored: BTreeMap<_, _> =
             others.into_iter().map(|variable| (variable.name(), variable)).collect();
         restored
             .extend(averaged.into_iter().map(|variable| (self.average_name(&variable), variable)));
         restored
     }
+}
+
+/// Moves `average` towards `variable`, on its task, by the share `taken` of their difference.
+#[track_caller]
+fn follow(average: &Variable, variable: &Variable, taken: &Output) -> Result<Target, GraphError> {
+    let graph = variable.graph();
+    let beside = |op: Op, inputs: [&Output; 2]| {
+        let inputs = &inputs.map(Output::edge);
+        let colocated_with = Some(variable.op_id());
+        let added = graph.add(NewOperation { inputs, colocated_with, ..NewOperation::of(op) });
+        added.map(|op| graph.output(op))
+    };
+    let difference = beside(Binary::Sub.into(), [&variable.read_again(), &average.read_again()])?;
+    average.assign_add(&beside(Binary::Mul.into(), [&difference, taken])?)
 }

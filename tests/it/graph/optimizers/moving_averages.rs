@@ -2,9 +2,12 @@
 
 use trainyard::cluster::ClusterSpec;
 use trainyard::prelude::*;
+use trainyard::sync::Mode;
 
 use super::Trained;
+use crate::support::alone::Seen;
 use crate::support::fixture::on_actix;
+use crate::support::simulated::Simulated;
 
 /// Asserts that averages move by `decay`, as `moving_averages_test.py` has it: once after each step
 /// of a training that takes 1 and 2 from the variables.
@@ -94,6 +97,22 @@ fn a_checkpoint_is_read_for_evaluation_with_each_trained_variable_under_the_name
 }
 
 #[test]
+fn a_variable_that_is_averaged_and_not_trained_is_read_under_the_name_of_its_average() {
+    let g = Graph::new();
+    let w = g.variable("w", &g.zeros([2])).unwrap();
+    let train_op =
+        GradientDescent::new(0.1).minimize(&w.read().sum(), &g.global_step().unwrap()).unwrap();
+    let mean = g.untrainable_variable("mean", &g.zeros([2])).unwrap();
+    let averages = ExponentialMovingAverage::new(0.9);
+    averages.apply(&[w, mean], train_op.target()).unwrap();
+    let restored = averages.variables_to_restore(&g);
+    let of = |name: &str| restored.get(name).map(Variable::name);
+    assert_eq!(of("mean/ExponentialMovingAverage").as_deref(), Some("mean"));
+    assert_eq!(of("w/ExponentialMovingAverage").as_deref(), Some("w"));
+    assert_eq!((of("global_step").as_deref(), of("mean")), (Some("global_step"), None));
+}
+
+#[test]
 fn a_variable_of_another_graph_is_refused() {
     let (g, other) = (Graph::new(), Graph::new());
     let w = g.variable("w", &g.zeros([2])).unwrap();
@@ -103,4 +122,40 @@ fn a_variable_of_another_graph_is_refused() {
     let error =
         ExponentialMovingAverage::new(0.9).apply(&[foreign], train_op.target()).unwrap_err();
     assert!(error.to_string().contains("`foreign` belongs to another graph"), "{error}");
+}
+
+/// Three workers whose steps add 1 to `v`, in rounds; the first tells the average at the end.
+#[test]
+fn an_average_moves_once_a_step_of_a_synchronous_training() {
+    let seen = Seen::default();
+    let sync = Mode::Sync { backups: 0, cancel: false };
+    let trained = Simulated::new(1, 3, sync).run_hosted(|_, task| {
+        let seen = seen.clone();
+        async move {
+            let Some(replica) = task.replica() else { return task.join().await };
+            let g = Graph::new();
+            let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+            let averages = ExponentialMovingAverage::new(0.5);
+            let (v, train) = g.with_device_fn(setter, |g| {
+                let v = g.variable("v", &g.constant(0f32))?;
+                let pairs = [(v.clone(), g.constant(-1f32))];
+                let train_op = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;
+                let train = averages.apply(&[v.clone()], train_op.target())?;
+                Ok((v, train))
+            })?;
+            let average = averages.average(&v).unwrap().read();
+            let hook = StopAtStep::last_step(3);
+            let mut session = MonitoredSession::builder(&task, g).hook(hook).open().await?;
+            while !session.should_stop() {
+                session.run().target(&train).await?;
+            }
+            if replica.worker == 0 {
+                let end = session.raw().run().fetch(&v.read()).fetch(&average).await?;
+                seen.add((end.scalar::<f32>(0)?, end.scalar::<f32>(1)?));
+            }
+            session.close().await
+        }
+    });
+    trained.outcome.result.unwrap();
+    assert_eq!(seen.all(), [(3.0, 2.125)], "0.5, 1.25, and then 2.125");
 }
