@@ -49,8 +49,7 @@ impl OpDef for Cumprod {
         outputs(result, &format!("numbers, and an axis {}", self.axis), inputs)
     }
 
-    /// Sums of products, divided by the element, as in TensorFlow. It is 0 for an element that is
-    /// 0, where TensorFlow's is NaN.
+    /// Sums of products, divided by the element; 0 for an element that is 0, as in TensorFlow.
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
         let (x, products) = (of.input(0), of.only_arrived()?.mul(&of.output(0))?);
         let Self { axis, exclusive, reverse } = *self;
@@ -80,8 +79,8 @@ impl Output {
     /// The products along `axis` up to each element; with `exclusive` without the element itself,
     /// with `reverse` from the end (TensorFlow `tf.math.cumprod`). Integers wrap.
     ///
-    /// The gradient for an element that is 0 is 0, though the products may depend on it
-    /// (TensorFlow's is NaN).
+    /// The gradient for an element that is 0 is 0, as in TensorFlow, though the products may depend
+    /// on it.
     ///
     /// # Errors
     /// If there is no such axis, or the elements can't be multiplied.

@@ -96,21 +96,21 @@ impl OpDef for LossFunction {
     }
 
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        match self {
+            Self::SoftmaxCrossEntropyWithLogits => {
+                let by_labels = || cross_entropy_by_labels(of);
+                let by_logits = of.for_input(0, || cross_entropy_by_logits(of))?;
+                return Ok(vec![by_logits, of.for_input(1, by_labels)?]);
+            }
+            Self::SparseSoftmaxCrossEntropyWithLogits => {
+                return Ok(vec![Some(cross_entropy_by_logits(of)?), None]);
+            }
+            _ => {}
+        }
         let dy = of.only_arrived()?;
         Ok(match self {
             Self::Softmax => vec![Some(dy.with(&[&of.output(0)], Self::SoftmaxGrad)?)],
             Self::LogSoftmax => vec![Some(dy.with(&[&of.output(0)], Self::LogSoftmaxGrad)?)],
-            Self::SoftmaxCrossEntropyWithLogits => {
-                let by_labels = || {
-                    let logs = of.input(0).with(&[], Self::LogSoftmax)?;
-                    logs.with(&[&dy], Rows::ScaleRows)?.with(&[], Unary::Neg)
-                };
-                let by_logits = || of.output(1).with(&[&dy], Rows::ScaleRows);
-                vec![of.for_input(0, by_logits)?, of.for_input(1, by_labels)?]
-            }
-            Self::SparseSoftmaxCrossEntropyWithLogits => {
-                vec![Some(of.output(1).with(&[&dy], Rows::ScaleRows)?), None]
-            }
             Self::SigmoidCrossEntropyWithLogits => {
                 let (logits, labels) = (of.input(0), of.input(1));
                 let by_logits = || dy.mul(&logits.sigmoid().sub(&labels)?);
@@ -118,7 +118,7 @@ impl OpDef for LossFunction {
                 vec![of.for_input(0, by_logits)?, of.for_input(1, by_labels)?]
             }
             Self::L2Loss => vec![Some(of.input(0).mul(&dy)?)],
-            Self::SoftmaxGrad | Self::LogSoftmaxGrad => return Err(of.no_gradient()),
+            _ => return Err(of.no_gradient()),
         })
     }
 
@@ -190,6 +190,33 @@ impl OpDef for LossFunction {
             }
             (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),
         }))
+    }
+}
+
+/// The gradient of a cross entropy by its logits: of the loss, and of its own gradient, which is the
+/// second output, where a second derivative is asked for.
+fn cross_entropy_by_logits(of: &Backprop<'_>) -> Result<Output, GraphError> {
+    let of_loss = of.arrived(0).map(|dy| of.output(1).with(&[&dy], Rows::ScaleRows)).transpose()?;
+    let of_gradient = of.arrived(1).map(|dy| {
+        let softmax = of.input(0).with(&[], LossFunction::Softmax)?;
+        dy.with(&[&softmax], LossFunction::SoftmaxGrad)
+    });
+    match (of_loss, of_gradient.transpose()?) {
+        (Some(of_loss), Some(of_gradient)) => of_loss.add(&of_gradient),
+        (of_loss, of_gradient) => of_loss.or(of_gradient).ok_or_else(|| of.no_gradient()),
+    }
+}
+
+/// The same by probabilities as labels; TensorFlow leaves out that of the second output.
+fn cross_entropy_by_labels(of: &Backprop<'_>) -> Result<Output, GraphError> {
+    let of_loss = of.arrived(0).map(|dy| {
+        let logs = of.input(0).with(&[], LossFunction::LogSoftmax)?;
+        logs.with(&[&dy], Rows::ScaleRows)?.with(&[], Unary::Neg)
+    });
+    match (of_loss.transpose()?, of.arrived(1)) {
+        (Some(of_loss), Some(dy)) => of_loss.sub(&dy),
+        (None, Some(dy)) => dy.with(&[], Unary::Neg),
+        (of_loss, None) => of_loss.ok_or_else(|| of.no_gradient()),
     }
 }
 

@@ -189,17 +189,6 @@ fn nothing_passes_back_through_a_cast_from_integers_and_all_through_one_between_
 }
 
 #[test]
-fn a_second_derivative_of_the_cross_entropy_is_refused_and_not_dropped() {
-    let g = Graph::new();
-    let (logits, labels) =
-        (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
-    let by_logits =
-        sparse_softmax_cross_entropy(&logits, &labels).unwrap().target().output(1).unwrap();
-    let error = gradients(&by_logits.square().sum(), &[logits]).unwrap_err();
-    assert_says(&error, "gradients.rs", &["SparseSoftmaxCrossEntropyWithLogits"]);
-}
-
-#[test]
 fn only_a_scalar_of_real_numbers_can_be_a_loss() {
     let g = Graph::new();
     let x = floats(&g, "x", [None, Some(2)]);

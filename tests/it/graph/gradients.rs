@@ -308,3 +308,49 @@ fn the_gradient_of_each_operation_alone_is_what_finite_differences_say() {
     });
     assert!(tally.compared.get() > 300 && tally.unclear.get() < 30, "{}", tally.unclear.get());
 }
+
+/// The gradient of `loss²` by `x`, multiplied by `v` and differentiated again, by each of `by`.
+async fn second(
+    loss: &Output,
+    (x, v): (&Output, [f32; 3]),
+    by: &[&Output],
+) -> Result<Vec<Vec<f32>>> {
+    let first = gradients(&loss.square().sum(), &[x.clone()])?[0].clone().unwrap();
+    let times = first.mul(&x.graph().constant(Tensor::new([1, 3], &v)?))?.sum();
+    let by: Vec<Output> = by.iter().map(|x| (*x).clone()).collect();
+    let found = gradients(&times, &by)?;
+    let server = Server::create_local();
+    let session = Session::new(&server.target(), x.graph()).await?;
+    let run = found.iter().flatten().fold(session.run(), |run, slope| run.fetch(slope));
+    let fetched = run.await?;
+    (0..found.len()).map(|i| Ok(fetched[i].values::<f32>()?.to_vec())).collect()
+}
+
+#[test]
+fn the_cross_entropies_have_second_derivatives() {
+    on_actix(async {
+        let g = Graph::new();
+        // The softmax is 1/6, 2/6 and 3/6, and the loss ln 6.
+        let row = |values: [f32; 3]| g.constant(Tensor::new([1, 3], &values).unwrap()).identity();
+        let (x, y) = (row([1f32, 2.0, 3.0].map(f32::ln)), row([1.0, 0.0, 0.0]));
+        let label = g.constant(Tensor::new([1], &[0i32]).unwrap());
+        let (softmax, rest) = ([1.0 / 6.0, 2.0 / 6.0, 3.0 / 6.0], [-5.0 / 6.0, 2.0 / 6.0, 0.5]);
+        let v = [6.0, 0.0, 0.0];
+        // 2 (r · v) r + 2 loss s (v − s · v), for the gradient r by the logits.
+        let twice = 2.0 * 6f32.ln();
+        let by_logits = [0, 1, 2].map(|i| -10.0 * rest[i] + twice * softmax[i] * (v[i] - 1.0));
+        // 2 (r · v) (−ln s) − 2 loss v
+        let by_labels = [0, 1, 2].map(|i| 10.0 * f32::ln(softmax[i]) - twice * v[i]);
+        let sparse = sparse_softmax_cross_entropy(&x, &label)?;
+        let dense = softmax_cross_entropy(&x, &y)?;
+        let of_sparse = second(&sparse, (&x, v), &[&x]).await?;
+        let of_dense = second(&dense, (&x, v), &[&x, &y]).await?;
+        let all =
+            [(&of_sparse[0], by_logits), (&of_dense[0], by_logits), (&of_dense[1], by_labels)];
+        for (found, expected) in all {
+            let far = found.iter().zip(expected).any(|(a, b)| (a - b).abs() > 1e-5 * b.abs());
+            assert!(!far, "{found:?}, not {expected:?}");
+        }
+        Ok(())
+    });
+}
