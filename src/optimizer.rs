@@ -238,11 +238,13 @@ pub trait IntoOptimizer: Into<Optimizer> + Clone {
 
 impl<T: Into<Optimizer> + Clone> IntoOptimizer for T {}
 
-/// The trainable variables that `loss` depends on, each with its gradient.
+/// The trainable variables that `loss` depends on, each with its gradient by `loss`, which is to be
+/// minimized.
 #[track_caller]
 pub(crate) fn gradients_of(loss: &Output) -> Result<Vec<(Variable, Gradient)>, GraphError> {
     let variables = loss.graph().trainable_variables();
     let gradients = variable_gradients(loss, &variables)?;
+    loss.graph().minimizes(loss);
     Ok(variables.into_iter().zip(gradients).filter_map(|(v, g)| Some((v, g?))).collect())
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::DataError;
 use super::stack::Stack;
-use adapters::{Batched, Mapped, Repeated, Sharded};
+use adapters::{Batched, Filtered, Mapped, Repeated, Rest, Sharded, Taken};
 use files::Chained;
 use shuffle::Shuffled;
 
@@ -33,6 +33,8 @@ use shuffle::Shuffled;
 pub struct Pipeline<T> {
     open: Arc<Open<T>>,
     ahead: usize,
+    /// Whether all epochs are equally long.
+    is_even: bool,
 }
 
 /// Begins the elements of an epoch.
@@ -65,7 +67,7 @@ impl<T: Send + 'static> Pipeline<T> {
     pub(super) fn new(
         open: impl Fn(u64) -> Result<Elements<T>, DataError> + Send + Sync + 'static,
     ) -> Self {
-        Self { open: Arc::new(open), ahead: 1 }
+        Self { open: Arc::new(open), ahead: 1, is_even: true }
     }
 
     /// The elements of `values` (TensorFlow: `from_tensor_slices`).
@@ -97,7 +99,29 @@ impl<T: Send + 'static> Pipeline<T> {
         let mapped = move |epoch| -> Result<Elements<U>, DataError> {
             Ok(Box::new(Mapped::new(open(epoch)?, Arc::clone(&change))))
         };
-        Pipeline { open: Arc::new(mapped), ahead: self.ahead }
+        Pipeline { open: Arc::new(mapped), ahead: self.ahead, is_even: self.is_even }
+    }
+
+    /// The elements that `keeps` chooses (TensorFlow: `filter`). It is called of an element that a
+    /// reader passes over, too, and so must choose the same ones each time.
+    #[must_use]
+    pub fn filter(self, keeps: impl Fn(&T) -> bool + Send + Sync + 'static) -> Self {
+        let keeps = Arc::new(keeps);
+        let kept = self.then(move |inner, _| Box::new(Filtered::new(inner, Arc::clone(&keeps))));
+        // What is shuffled and then cut has other elements in each epoch, and may keep fewer.
+        Self { is_even: false, ..kept }
+    }
+
+    /// The first `count` elements (TensorFlow: `take`).
+    #[must_use]
+    pub fn take(self, count: u64) -> Self {
+        self.then(move |inner, _| Box::new(Taken::new(inner, count)))
+    }
+
+    /// The elements after the first `count` (TensorFlow: `skip`).
+    #[must_use]
+    pub fn skip(self, count: u64) -> Self {
+        self.then(move |inner, _| Box::new(Rest::new(inner, count)))
     }
 
     /// The elements in a random order: each is drawn from a buffer of `buffer` elements, which the
@@ -128,11 +152,21 @@ impl<T: Send + 'static> Pipeline<T> {
     /// elements, the repeated one has none.
     #[must_use]
     pub fn repeat(self) -> Self {
-        let open = self.open;
+        self.repeat_times(u64::MAX)
+    }
+
+    /// The elements of `epochs` epochs (TensorFlow: `repeat` with a count).
+    ///
+    /// # Panics
+    /// If there are 0 epochs.
+    #[must_use]
+    pub fn repeat_times(self, epochs: u64) -> Self {
+        assert!(epochs > 0, "a sequence is read once at least");
+        let (open, is_even) = (self.open, self.is_even);
         let repeated = move |_| -> Result<Elements<T>, DataError> {
-            Ok(Box::new(Repeated::new(Arc::clone(&open))?))
+            Ok(Box::new(Repeated::new(Arc::clone(&open), epochs, is_even)?))
         };
-        Self { open: Arc::new(repeated), ahead: self.ahead }
+        Self { open: Arc::new(repeated), ahead: self.ahead, is_even: true }
     }
 
     /// Batches of `size` elements; the last one has what is left (TensorFlow: `batch`).
@@ -144,12 +178,32 @@ impl<T: Send + 'static> Pipeline<T> {
     where
         T: Stack,
     {
+        self.batched(size, true)
+    }
+
+    /// Batches of `size` elements, without what is left at the end (TensorFlow: `batch` with
+    /// `drop_remainder`).
+    ///
+    /// # Panics
+    /// If a batch is of 0 elements.
+    #[must_use]
+    pub fn whole_batches(self, size: usize) -> Pipeline<T::Batch>
+    where
+        T: Stack,
+    {
+        self.batched(size, false)
+    }
+
+    fn batched(self, size: usize, keeps_rest: bool) -> Pipeline<T::Batch>
+    where
+        T: Stack,
+    {
         assert!(size > 0, "a batch has at least one element");
         let open = self.open;
         let batched = move |epoch| -> Result<Elements<T::Batch>, DataError> {
-            Ok(Box::new(Batched::new(open(epoch)?, size)))
+            Ok(Box::new(Batched::new(open(epoch)?, size, keeps_rest)))
         };
-        Pipeline { open: Arc::new(batched), ahead: self.ahead }
+        Pipeline { open: Arc::new(batched), ahead: self.ahead, is_even: self.is_even }
     }
 
     /// Lets a training's reader be up to `elements` ahead of it (TensorFlow: `prefetch`): deployed
@@ -186,14 +240,14 @@ impl<T: Send + 'static> Pipeline<T> {
     }
 
     fn then(self, wrap: impl Fn(Elements<T>, u64) -> Elements<T> + Send + Sync + 'static) -> Self {
-        let open = self.open;
-        Self { open: Arc::new(move |epoch| Ok(wrap(open(epoch)?, epoch))), ahead: self.ahead }
+        let Self { open, ahead, is_even } = self;
+        Self { open: Arc::new(move |epoch| Ok(wrap(open(epoch)?, epoch))), ahead, is_even }
     }
 }
 
 impl<T> Clone for Pipeline<T> {
     fn clone(&self) -> Self {
-        Self { open: Arc::clone(&self.open), ahead: self.ahead }
+        Self { open: Arc::clone(&self.open), ..*self }
     }
 }
 

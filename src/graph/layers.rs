@@ -7,22 +7,23 @@ use super::error::{GraphError, GraphProblem};
 use super::initializers::VarianceScaling;
 use super::output::Output;
 use super::partitioned_variable::InitialRows;
-use crate::tensor::DType;
+use crate::tensor::{DType, PartialShape};
 
 pub use norm::{BatchNorm, dropout, layer_norm, moments};
 pub use window::{avg_pool2d, conv2d, conv2d_without_bias, flatten, max_pool2d};
 
-/// A fully connected layer without activation: `x · kernel + bias`, of `units` columns.
+/// A fully connected layer without activation: `x · kernel + bias`, of `units` columns. Each row of
+/// the last axis of `x` is one, however many axes are before it (TensorFlow: `tf.layers.dense`).
 ///
 /// Its variables are `dense/kernel`, Glorot uniform, and `dense/bias`, zero; `dense_1/…` for the
 /// next.
 ///
 /// # Errors
-/// If `x` is not an f32 matrix of known width.
+/// If `x` is not an f32 matrix, or several, of known width.
 #[track_caller]
 pub fn dense(x: &Output, units: usize) -> Result<Output, GraphError> {
-    let Some(&[_, Some(width)]) = x.tensor_type().float_dims() else {
-        let needs = "an f32 matrix [rows, n] of known width".to_owned();
+    let Some(&[_, .., Some(width)]) = x.tensor_type().float_dims() else {
+        let needs = "an f32 matrix […, rows, n] of known width".to_owned();
         return Err(GraphError::new(
             "dense",
             GraphProblem::Inputs { needs, inputs: vec![x.tensor_type()] },
@@ -42,7 +43,16 @@ fn dense_in_scope(x: &Output, width: usize, units: usize) -> Result<Output, Grap
     let glorot = InitialRows::Random(VarianceScaling::GLOROT_UNIFORM.law([width, units]));
     let kernel = graph.weights("kernel", [width, units], glorot)?;
     let bias = graph.weights("bias", [units], InitialRows::Constant(0.0))?;
-    x.matmul(&kernel.as_tensor()?)?.bias_add(&bias.as_tensor()?)
+    let (kernel, bias) = (kernel.as_tensor()?, bias.as_tensor()?);
+    let shape = x.tensor_type().shape;
+    let [before @ .., _] = shape.dims() else { unreachable!("it has a last axis") };
+    let unknown = before.iter().filter(|dim| dim.is_none()).count();
+    if before.len() == 1 || unknown > 1 {
+        return x.matmul(&kernel)?.bias_add(&bias);
+    }
+    // One product, whose gradient by the kernel is one product, too: not one a matrix.
+    let rows = x.reshape([None, Some(width)])?.matmul(&kernel)?.bias_add(&bias)?;
+    rows.reshape(PartialShape::new(&[before, &[Some(units)]].concat()))
 }
 
 /// The share of rows whose greatest logit is that of the label (f32).

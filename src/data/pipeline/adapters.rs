@@ -1,4 +1,5 @@
-//! What changes a sequence of elements without reordering it: map, shard, repeat, batch.
+//! What changes a sequence of elements without reordering it: map, filter, take, skip, shard,
+//! repeat, batch.
 
 use std::sync::Arc;
 
@@ -90,15 +91,19 @@ impl<T> Source<T> for Sharded<T> {
 pub(super) struct Repeated<T> {
     open: Arc<Open<T>>,
     inner: Elements<T>,
+    /// The number of epochs; the greatest there is for no end.
+    epochs: u64,
+    /// Whether all epochs are equally long.
+    is_even: bool,
     epoch: u64,
     /// How many elements of the epoch have been passed.
     passed: u64,
 }
 
 impl<T> Repeated<T> {
-    pub(super) fn new(open: Arc<Open<T>>) -> Result<Self, DataError> {
+    pub(super) fn new(open: Arc<Open<T>>, epochs: u64, is_even: bool) -> Result<Self, DataError> {
         let inner = open(0)?;
-        Ok(Self { open, inner, epoch: 0, passed: 0 })
+        Ok(Self { open, inner, epochs, is_even, epoch: 0, passed: 0 })
     }
 
     fn begin(&mut self, epoch: u64) -> Result<(), DataError> {
@@ -115,37 +120,42 @@ impl<T> Source<T> for Repeated<T> {
                 self.passed += 1;
                 return Ok(Some(element));
             }
-            if self.passed == 0 {
+            if self.passed == 0 || self.epoch + 1 == self.epochs {
                 return Ok(None);
             }
             self.begin(self.epoch + 1)?;
         }
     }
 
-    /// Reads to the end of one epoch at most, and to the place in the last: epochs are equally
-    /// long, so that those between need not be read.
+    /// Where epochs are equally long, reads to the end of one epoch at most, and to the place in the
+    /// last: those between need not be read.
     fn skip(&mut self, count: u64) -> Result<u64, DataError> {
-        let passed = self.inner.skip(count)?;
-        self.passed += passed;
-        let left = count - passed;
-        let length = self.passed;
-        if left == 0 || length == 0 {
-            return Ok(passed);
+        let mut left = count;
+        loop {
+            let passed = self.inner.skip(left)?;
+            self.passed += passed;
+            left -= passed;
+            let (length, more) = (self.passed, self.epochs - self.epoch - 1);
+            if left == 0 || length == 0 || more == 0 {
+                return Ok(count - left);
+            }
+            let whole = if self.is_even { (left / length).min(more - 1) } else { 0 };
+            self.begin(self.epoch + 1 + whole)?;
+            left -= whole * length;
         }
-        self.begin(self.epoch + 1 + left / length)?;
-        self.passed = self.inner.skip(left % length)?;
-        Ok(count)
     }
 }
 
 pub(super) struct Batched<T> {
     inner: Elements<T>,
     size: usize,
+    /// Whether what is left at the end is a batch, too.
+    keeps_rest: bool,
 }
 
 impl<T> Batched<T> {
-    pub(super) fn new(inner: Elements<T>, size: usize) -> Self {
-        Self { inner, size }
+    pub(super) fn new(inner: Elements<T>, size: usize, keeps_rest: bool) -> Self {
+        Self { inner, size, keeps_rest }
     }
 }
 
@@ -156,11 +166,91 @@ impl<T: Stack> Source<T::Batch> for Batched<T> {
             let Some(element) = self.inner.next()? else { break };
             elements.push(element);
         }
-        if elements.is_empty() { Ok(None) } else { T::stack(elements).map(Some) }
+        let is_one = elements.len() == self.size || (self.keeps_rest && !elements.is_empty());
+        if is_one { T::stack(elements).map(Some) } else { Ok(None) }
     }
 
     fn skip(&mut self, count: u64) -> Result<u64, DataError> {
         let size = self.size as u64;
-        Ok(self.inner.skip(count.saturating_mul(size))?.div_ceil(size))
+        let passed = self.inner.skip(count.saturating_mul(size))?;
+        Ok(if self.keeps_rest { passed.div_ceil(size) } else { passed / size })
+    }
+}
+
+/// The first elements.
+pub(super) struct Taken<T> {
+    inner: Elements<T>,
+    left: u64,
+}
+
+impl<T> Taken<T> {
+    pub(super) fn new(inner: Elements<T>, count: u64) -> Self {
+        Self { inner, left: count }
+    }
+}
+
+impl<T> Source<T> for Taken<T> {
+    fn next(&mut self) -> Result<Option<T>, DataError> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        self.inner.next()
+    }
+
+    fn skip(&mut self, count: u64) -> Result<u64, DataError> {
+        let passed = self.inner.skip(count.min(self.left))?;
+        self.left -= passed;
+        Ok(passed)
+    }
+}
+
+/// The elements after the first ones.
+pub(super) struct Rest<T> {
+    inner: Elements<T>,
+    /// The number of elements that are still to be passed over.
+    before: u64,
+}
+
+impl<T> Rest<T> {
+    pub(super) fn new(inner: Elements<T>, before: u64) -> Self {
+        Self { inner, before }
+    }
+
+    fn begin(&mut self) -> Result<(), DataError> {
+        self.inner.skip(std::mem::take(&mut self.before)).map(drop)
+    }
+}
+
+impl<T> Source<T> for Rest<T> {
+    fn next(&mut self) -> Result<Option<T>, DataError> {
+        self.begin()?;
+        self.inner.next()
+    }
+
+    fn skip(&mut self, count: u64) -> Result<u64, DataError> {
+        self.begin()?;
+        self.inner.skip(count)
+    }
+}
+
+/// The elements that a function chooses.
+pub(super) struct Filtered<T, F> {
+    inner: Elements<T>,
+    keeps: Arc<F>,
+}
+
+impl<T, F> Filtered<T, F> {
+    pub(super) fn new(inner: Elements<T>, keeps: Arc<F>) -> Self {
+        Self { inner, keeps }
+    }
+}
+
+impl<T, F: Fn(&T) -> bool + Send + Sync> Source<T> for Filtered<T, F> {
+    fn next(&mut self) -> Result<Option<T>, DataError> {
+        loop {
+            match self.inner.next()? {
+                Some(element) if !(self.keeps)(&element) => {}
+                found => return Ok(found),
+            }
+        }
     }
 }

@@ -23,7 +23,14 @@ proptest! {
         skipped in 0u64..100, seed: u64,
     ) {
         let index = index % shards;
-        let orders: [Order; 4] = [
+        let orders: [Order; 9] = [
+            |own, buffer, seed| {
+                own.shuffle(9, seed).take(buffer as u64).filter(|n| n % 3 != 1).repeat()
+            },
+            |own, buffer, seed| own.shuffle(buffer, seed).repeat_times(3),
+            |own, buffer, _| own.skip(buffer as u64).repeat_times(2).skip(1),
+            |own, buffer, _| own.repeat().take(5 * buffer as u64).filter(|n| n % 3 != 1).repeat(),
+            |own, buffer, _| own.filter(|n| n % 2 == 0).take(buffer as u64).repeat_times(7),
             |own, buffer, seed| own.shuffle(buffer, seed).repeat(),
             |own, buffer, seed| own.repeat().shuffle(buffer, seed),
             |own, _, _| own.repeat(),
@@ -88,6 +95,20 @@ fn the_last_batch_has_what_is_left_and_batches_go_on_over_epochs_of_a_repeated_s
     assert_eq!(repeated[0].features.shape().dims(), [2, 2]);
     assert_eq!(labels(repeated), [[0, 1], [2, 0], [1, 2]]);
     assert!(read(&numbers(0).repeat(), 1).is_empty());
+}
+
+#[test]
+fn parts_of_a_sequence_and_of_its_repetitions_are_those_of_tf_data() {
+    let all = |pipeline: Pipeline<i32>| read(&pipeline, 99);
+    assert_eq!(all(numbers(5).skip(1).take(3)), [1, 2, 3]);
+    assert_eq!(all(numbers(3).take(9)), [0, 1, 2]);
+    assert!(all(numbers(3).skip(9)).is_empty() && all(numbers(3).take(0).repeat()).is_empty());
+    assert_eq!(all(numbers(3).repeat_times(2).filter(|n| *n != 1)), [0, 2, 0, 2]);
+    let of_sample = |n| Ok(super::super::Sample { features: vec![0.0], label: n });
+    let batches = |count| read(&numbers(count).map(of_sample).whole_batches(2), 9).len();
+    assert_eq!([0, 1, 2, 5].map(batches), [0, 0, 1, 2]);
+    let mut reader = numbers(5).map(of_sample).whole_batches(2).elements().unwrap();
+    assert_eq!((reader.skip(9).unwrap(), reader.next().unwrap().is_none()), (2, true));
 }
 
 #[test]

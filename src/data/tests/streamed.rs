@@ -188,7 +188,7 @@ fn folders_of_test_images_have_the_classes_of_the_folders_to_train_on_and_hidden
     let stream = stream(Format::Images { size: [2, 2, 1] }, at("train"), at("test"));
     let dataset = stream.load().unwrap();
     assert_eq!((dataset.train.classes(), labels(&dataset.test)), (3, vec![1, 2]));
-    assert_eq!(first_labels(&stream, (0, 1)), [0, 1, 2, 0]);
+    assert_eq!(first_labels(&stream, 0, 1), [0, 1, 2, 0]);
     image("test/dog/one.png");
     let said = stream.load().unwrap_err();
     assert!(said.is_mistaken() && said.to_string().contains("test/dog, the folder: "), "{said}");

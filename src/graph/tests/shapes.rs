@@ -2,8 +2,8 @@
 
 use super::{assert_says, floats, snapshot};
 use crate::graph::{
-    Graph, Op, Reduction, TensorType, accuracy, huber_loss, infer, mean_squared_error,
-    softmax_cross_entropy,
+    Graph, Op, Reduction, TensorType, accuracy, dense, gradients, huber_loss, infer,
+    mean_squared_error, softmax_cross_entropy,
 };
 use crate::operations::{
     Binary, Broadcast, Cast, Compare, Logical, LossFunction, Order, Product, Reduce, ReduceGrad,
@@ -353,4 +353,16 @@ fn constants_have_the_type_of_their_value() {
     assert_eq!(g.constant(value).tensor_type(), TensorType::new(DType::I32, [2, 2]));
     assert_eq!(g.filled([3], 0.5).tensor_type(), TensorType::new(DType::F32, [3]));
     assert_eq!(g.constant(1i64).tensor_type(), TensorType::new(DType::I64, Shape::SCALAR));
+}
+
+#[test]
+fn a_dense_layer_takes_each_row_of_the_last_axis_whatever_is_before_it() {
+    let g = Graph::new();
+    let y = dense(&floats(&g, "x", [None, Some(5), Some(3)]), 4).unwrap();
+    assert_eq!(y.tensor_type().to_string(), "f32[?,5,4]");
+    assert_eq!(g.trainable_variables()[0].spec().shape.dims(), [3, 4]);
+    gradients(&y.sum(), &[g.trainable_variables()[0].read()]).unwrap();
+    let two = dense(&floats(&g, "two", [None, None, Some(3)]), 4).unwrap();
+    assert_eq!(two.tensor_type().to_string(), "f32[?,?,4]");
+    assert_says(&dense(&floats(&g, "row", [Some(3)]), 4).unwrap_err(), "shapes.rs", &["dense"]);
 }

@@ -4,7 +4,6 @@ use std::num::NonZeroU32;
 
 use half::bf16;
 use serde::{Deserialize, Serialize};
-
 use smallvec::SmallVec;
 
 use super::{AllReceived, Arrival, Arrivals, Received};

@@ -75,8 +75,8 @@ impl ParameterServer {
         self.check_steps_later(context);
     }
 
-    /// Looks at the steps again after [`NOTICE`]. Where all tasks end together nobody looks: a timer
-    /// that is always set would hide that nothing else can happen any more.
+    /// Looks at the steps again after [`NOTICE`]. Where all tasks end together nobody looks: a
+    /// timer that is always set would hide that nothing else can happen any more.
     fn check_steps_later(&self, context: &mut Context<Self>) {
         if !self.clock.has_common_end() {
             self.tell_own_after(NOTICE, ParameterServerMail::CheckSteps, context);

@@ -61,7 +61,7 @@ fn a_value_fetched_behind_a_training_step_takes_the_step() {
 
 #[test]
 fn the_loss_of_a_step_is_what_its_optimizer_minimizes_whatever_is_fetched_before_it() {
-    let trained = Simulated::new(0, 1, Mode::Async).run_hosted(|_, task| async move {
+    let trained = Simulated::new(0, 1, Mode::Async).run_program(|task| async move {
         let g = Graph::new();
         let w = g.variable("w", &g.constant(3f32))?;
         let loss = w.read().square();

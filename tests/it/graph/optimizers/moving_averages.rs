@@ -129,7 +129,7 @@ fn a_variable_of_another_graph_is_refused() {
 fn an_average_moves_once_a_step_of_a_synchronous_training() {
     let seen = Seen::default();
     let sync = Mode::Sync { backups: 0, cancel: false };
-    let trained = Simulated::new(1, 3, sync).run_hosted(|_, task| {
+    let trained = Simulated::new(1, 3, sync).run_program(|task| {
         let seen = seen.clone();
         async move {
             let Some(replica) = task.replica() else { return task.join().await };
