@@ -6,6 +6,11 @@
 //! `gemm` has its best setting for each shape: one thread, or all. A convolution is compared with
 //! the product of as many operations that `gemm` would have to compute if the windows were a matrix
 //! already.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "it measures real time, and prints it"
+)]
 
 #[path = "figures/mod.rs"]
 mod figures;

@@ -9,6 +9,7 @@
 //! trainyard serve $HOSTS --task worker:0 --certs certs &
 //! cargo run --release --example model_parallel -- quic://127.0.0.1:2222/job:ps/task:0 certs
 //! ```
+#![expect(clippy::disallowed_macros, reason = "a program of a user prints")]
 
 use std::error::Error;
 use std::sync::Arc;

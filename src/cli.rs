@@ -30,6 +30,8 @@ mod stdout;
 mod tape;
 mod task;
 
+use std::io::Write;
+
 use tracing::level_filters::LevelFilter;
 
 use crate::deployment::ExitCode;
@@ -44,7 +46,8 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             if error.use_stderr() {
-                anstream::eprint!("{}", args::said(&error));
+                // Where standard error goes to a full disk, `eprint!` would panic.
+                let _ = write!(anstream::stderr(), "{}", args::said(&error));
                 return ExitCode::Usage;
             }
             let printed = stdout::unless_reader_left(error.print());

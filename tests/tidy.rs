@@ -1,5 +1,5 @@
-//! The house rules that the compiler does not keep: layers, circles, sizes, first lines and
-//! banned calls.
+//! The house rules that the compiler and clippy (`clippy.toml`) do not keep: layers, circles,
+//! sizes, first lines, and where code may be `unsafe`.
 //!
 //! The source is read as text. Comments and literals are blanked first, so a rule sees code alone;
 //! beyond that the reading is rough, and the self-tests at the end say what it is good for.
@@ -89,99 +89,8 @@ const BELOW_RUNTIME: &[&str] = &[
     "transport",
 ];
 
-/// What must not be written, where, and why.
-struct Ban {
-    text: &'static str,
-    /// The modules that it is banned from; empty for all.
-    modules: &'static [&'static str],
-    /// Files, or folders ending in `/`, that may write it, each with the reason.
-    allowed: &'static [(&'static str, &'static str)],
-    instead: &'static str,
-}
-
-const ORDERED: &[&str] = &[
-    "runtime",
-    "simulation",
-    "sync",
-    "graph",
-    "placement",
-    "partition",
-    "optimizer",
-    "checkpoint",
-    "data",
-    "models",
-    "training",
-    "import",
-    "experiment",
-];
-const WALL_CLOCK: &[(&str, &str)] = &[
-    ("src/clock/wall.rs", "it is the wall clock"),
-    ("src/cli/progress.rs", "a person watches the bar in real time"),
-];
-const PRINTS: &[(&str, &str)] = &[
-    ("src/cli.rs", "the command line writes results to stdout"),
-    ("src/cli/", "the command line writes results to stdout"),
-    ("src/main.rs", "the binary"),
-    ("src/bin/", "a binary"),
-];
-const BANS: &[Ban] = &[
-    Ban {
-        text: "Instant::now",
-        modules: &[],
-        allowed: WALL_CLOCK,
-        instead: "ask the Clock that was handed in",
-    },
-    Ban {
-        text: "SystemTime::now",
-        modules: &[],
-        allowed: WALL_CLOCK,
-        instead: "ask the Clock that was handed in",
-    },
-    Ban { text: "thread::sleep", modules: &[], allowed: &[], instead: "await Clock::sleep_until" },
-    Ban { text: "rand::rng", modules: &[], allowed: &[], instead: "draw from random::stream" },
-    Ban {
-        text: "HashMap",
-        modules: ORDERED,
-        allowed: &[],
-        instead: "use a BTreeMap, whose order repeats",
-    },
-    Ban {
-        text: "HashSet",
-        modules: ORDERED,
-        allowed: &[],
-        instead: "use a BTreeSet, whose order repeats",
-    },
-    Ban {
-        text: "println!",
-        modules: &[],
-        allowed: PRINTS,
-        instead: "trace, or return what the command line prints",
-    },
-    Ban {
-        text: "print!",
-        modules: &[],
-        allowed: PRINTS,
-        instead: "trace, or return what the command line prints",
-    },
-    Ban {
-        text: "eprintln!",
-        modules: &[],
-        allowed: &[],
-        instead: "say!, since eprintln! panics where standard error goes to a full disk",
-    },
-    Ban {
-        text: "do_send",
-        modules: &[],
-        allowed: &[("src/runtime/mailbox.rs", "it decides what a full or closed mailbox means")],
-        instead: "send through runtime::mailbox, since do_send drops silently on a closed mailbox",
-    },
-    Ban {
-        text: "unsafe",
-        modules: &[],
-        allowed: &[("src/kernels.rs", "vector kernels"), ("src/kernels/", "vector kernels")],
-        instead: "keep it in kernels",
-    },
-];
+/// The places whose code may be `unsafe`: the lint `unsafe_code` can be lifted anywhere.
+const UNSAFE: [&str; 2] = ["src/kernels.rs", "src/kernels/"];
 
 /// Rows of a table in a doc comment may be longer: Markdown has no other way to write one.
 const COLUMNS: usize = 100;
@@ -282,7 +191,7 @@ fn check(file: &Source) -> Vec<String> {
     if let Some(module) = file.module() {
         findings.extend(long_file(file));
         findings.extend(long_functions(file));
-        findings.extend(banned(file, module));
+        findings.extend(unsafe_code(file));
         findings.extend(unbiased_selects(file));
         if !file.is_unit_test() {
             findings.extend(forbidden_edges(file, module));
@@ -368,21 +277,11 @@ fn braced(code: &str) -> &str {
     code
 }
 
-fn banned(file: &Source, module: &str) -> Vec<String> {
-    let mut findings = Vec::new();
-    for ban in BANS {
-        let applies = ban.modules.is_empty() || ban.modules.contains(&module);
-        let is_here = |place: &str| {
-            file.path == place || (place.ends_with('/') && file.path.starts_with(place))
-        };
-        if applies && !ban.allowed.iter().any(|(place, _)| is_here(place)) {
-            let places = file.places(ban.text);
-            findings.extend(
-                places.map(|at| file.finding(at, format_args!("`{}`: {}", ban.text, ban.instead))),
-            );
-        }
+fn unsafe_code(file: &Source) -> Vec<String> {
+    if UNSAFE.iter().any(|place| file.path.starts_with(place)) {
+        return Vec::new();
     }
-    findings
+    file.places("unsafe").map(|at| file.finding(at, "`unsafe`: keep it in kernels")).collect()
 }
 
 fn unbiased_selects(file: &Source) -> Vec<String> {
@@ -577,43 +476,12 @@ fn a_declaration_or_a_function_pointer_has_no_body_to_measure() {
 }
 
 #[test]
-fn each_banned_call_is_caught_outside_the_places_that_may_write_it() {
-    let everywhere = [
-        "Instant::now()",
-        "SystemTime::now()",
-        "thread::sleep(d)",
-        "rand::rng()",
-        "println!(x)",
-        "print!(x)",
-    ];
-    for call in everywhere.into_iter().chain([
-        "HashMap::new()",
-        "HashSet::new()",
-        "a.do_send(m)",
-        "unsafe { a() }",
-    ]) {
-        let text = call
-            .split(['(', ' '])
-            .next()
-            .unwrap()
-            .trim_start_matches("a.")
-            .trim_end_matches("::new");
-        assert_caught(
-            "src/runtime/worker.rs",
-            &format!("fn f() {{\n    {call};\n}}\n"),
-            &format!("rs:3: `{text}`"),
-        );
-    }
-    assert_clean("src/clock/wall.rs", "fn f() { Instant::now(); }\n");
-    assert_clean("src/cli/sim.rs", "fn f() { println!(); }\n");
-    assert_clean("src/runtime/mailbox.rs", "fn f() { a.do_send(m); }\n");
-    assert_clean("src/kernels/add.rs", "fn f() { unsafe { add() } }\n");
-    assert_clean("src/cluster.rs", "use std::collections::HashMap;\n");
-    assert_clean(
-        "src/graph.rs",
-        "#![allow(unsafe_code)]\nfn f() { my_println!(); rand::rngs(); my_do_send(); }\n",
-    );
-    assert_clean("tests/it/main.rs", "fn f() { println!(); }\n");
+fn unsafe_code_is_caught_outside_of_the_kernels() {
+    let code = "fn f() {\n    unsafe { a() };\n}\n";
+    assert_caught("src/runtime/worker.rs", code, "rs:3: `unsafe`");
+    assert_clean("src/kernels/add.rs", code);
+    assert_clean("src/graph.rs", "#![allow(unsafe_code)]\nfn f() { my_unsafe(); }\n");
+    assert_clean("tests/it/main.rs", code);
 }
 
 #[test]
@@ -686,7 +554,7 @@ fn a_module_that_is_not_in_the_table_is_caught() {
 fn comments_and_literals_are_not_code_and_do_not_hide_the_code_after_them() {
     let hidden = [
         "//! See [`crate::cli`].\n",
-        "/* unsafe /* println!() */ HashMap */\n",
+        "/* unsafe /* crate::cli */ unsafe */\n",
         "const A: &str = \"\\\" unsafe { crate::cli }\";\n",
         "const A: &str = r#\"unsafe \" {\"#;\n",
         "const A: [char; 3] = ['\"', '\\'', '{'];\n",

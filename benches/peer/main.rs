@@ -11,6 +11,11 @@
 //! A step is timed as a program sees it: from asking a session for the step to having its fetched
 //! values. A cluster is one process a task on 127.0.0.1, over QUIC with mutual TLS, as `launch`
 //! starts it.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "it measures real time, and prints it"
+)]
 
 mod cluster;
 #[path = "../figures/mod.rs"]

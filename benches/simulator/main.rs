@@ -4,6 +4,11 @@
 //!     cargo bench --bench simulator                       # all cases, some minutes
 //!     cargo bench --bench simulator -- events heap        # some of them
 //!     cargo bench --bench simulator -- rounds --plot FILE # and the rounds as an SVG plot
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "it measures real time, and prints it"
+)]
 
 mod events;
 #[path = "../figures/mod.rs"]

@@ -3,6 +3,11 @@
 //!     cargo bench --bench transport                                  # all cases
 //!     cargo bench --bench transport -- messages
 //!     cargo bench --bench transport -- connections --count 1000 --seconds 600
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "it measures real time, and prints it"
+)]
 
 #[path = "../figures/mod.rs"]
 mod figures;

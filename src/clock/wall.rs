@@ -1,4 +1,5 @@
 //! The wall clock: real time since the clock was made.
+#![expect(clippy::disallowed_methods, reason = "it is the wall clock")]
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant, SystemTime};

@@ -1,4 +1,9 @@
 //! What the system does as a whole; a folder a subject, a file a behaviour.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "what a test does by itself takes real time, and is printed"
+)]
 
 mod cli;
 mod docs;
