@@ -51,7 +51,7 @@ pub use cast::Cast;
 pub(crate) use chain::{Link, follows, run as run_chain};
 pub use choose::Choose;
 pub use comparison::{Compare, Logical};
-pub(crate) use control::{Flow, Next};
+pub(crate) use control::{Flow, Next, until_given_up};
 pub use control::{If, While, WhileGrad};
 pub use cumprod::Cumprod;
 pub use dispatch::KernelError;

@@ -10,24 +10,45 @@ pub struct Cost {
     pub flops: u64,
     /// The memory that is read and written \[bytes\].
     pub bytes: u64,
+    /// Whether values decide how much more work it is, such as how often a loop goes round. Such
+    /// work always runs beside the messages of its task, however small the rest is.
+    pub is_unbounded: bool,
 }
 
 impl Cost {
     /// A kernel of `flops` operations that reads and writes `bytes`.
     pub fn work(flops: usize, bytes: usize) -> Self {
-        Self { flops: flops as u64, bytes: bytes as u64 }
+        Self { flops: flops as u64, bytes: bytes as u64, is_unbounded: false }
     }
 
     /// A kernel that only moves data, such as a cast or a fill: no flops.
     pub fn moved(bytes: usize) -> Self {
-        Self { flops: 0, bytes: bytes as u64 }
+        Self::work(0, bytes)
+    }
+
+    /// The same, and as much more as values make of it.
+    pub fn unbounded(self) -> Self {
+        Self { is_unbounded: true, ..self }
+    }
+
+    /// The cost of so many runs.
+    pub(crate) fn times(self, runs: u64) -> Self {
+        Self {
+            flops: self.flops.saturating_mul(runs),
+            bytes: self.bytes.saturating_mul(runs),
+            ..self
+        }
     }
 }
 
 impl Add for Cost {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self { flops: self.flops + other.flops, bytes: self.bytes + other.bytes }
+        Self {
+            flops: self.flops.saturating_add(other.flops),
+            bytes: self.bytes.saturating_add(other.bytes),
+            is_unbounded: self.is_unbounded || other.is_unbounded,
+        }
     }
 }
 

@@ -16,6 +16,10 @@ use crate::cluster::DeviceSpec;
 
 /// The deepest nesting of functions in functions that a message may have.
 const DEEPEST: u32 = 16;
+/// The most operations whose types are inferred for one of a function and those within it. A loop
+/// whose sizes change infers its body several times, and one in its body those times as often: what
+/// another process sends must not keep this one busy.
+const MOST_INFERRED: u64 = 64;
 
 /// Operations without state that compute outputs from inputs (TensorFlow: `FunctionDef`).
 ///
@@ -142,6 +146,15 @@ impl Function {
         &self.outputs
     }
 
+    /// The number of its operations, and of those of the functions within.
+    fn size(&self) -> u64 {
+        let within = |call: &Call| match &call.op {
+            Op::Defined(op) => op.definition().functions().into_iter().map(Self::size).sum(),
+            _ => 0,
+        };
+        self.calls.len() as u64 + self.calls.iter().map(within).sum::<u64>()
+    }
+
     /// The types of all values, for inputs of these types. It also checks a function that another
     /// process has made.
     ///
@@ -155,8 +168,12 @@ impl Function {
         if inputs.len() != self.inputs.len() || !self.inputs.iter().zip(inputs).all(fits) {
             return refuse(&format!("inputs of the types {}", Listed(&self.inputs)));
         }
+        let work = Work::begin(self);
         let mut types: Types = inputs.to_vec();
         for call in &self.calls {
+            if !work.goes_on() {
+                return refuse("functions in functions whose types follow sooner");
+            }
             let of = |i: &u32| types.get(*i as usize).copied();
             let given: Option<SmallVec<[TensorType; 3]>> = call.inputs.iter().map(of).collect();
             match given {
@@ -214,6 +231,38 @@ impl fmt::Display for Listed<'_> {
 thread_local! {
     /// How many functions are being read, one in the other.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// The operations whose types may still be inferred for the outermost function, if one's are.
+    static WORK: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Counts the operations whose types are inferred, from the outermost function on.
+struct Work {
+    is_outermost: bool,
+}
+
+impl Work {
+    fn begin(of: &Function) -> Self {
+        let is_outermost = WORK.get().is_none();
+        if is_outermost {
+            WORK.set(Some(MOST_INFERRED.saturating_mul(of.size())));
+        }
+        Self { is_outermost }
+    }
+
+    /// Whether another operation's types may be inferred.
+    fn goes_on(&self) -> bool {
+        let left = WORK.get().unwrap_or(0);
+        WORK.set(Some(left.saturating_sub(1)));
+        left > 0
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if self.is_outermost {
+            WORK.set(None);
+        }
+    }
 }
 
 /// Counts a function that is being read.
@@ -248,5 +297,57 @@ impl<'de> Deserialize<'de> for Function {
         let _deeper = Deeper::enter().ok_or_else(too_deep)?;
         let Fields { inputs, calls, outputs } = Fields::deserialize(deserializer)?;
         Ok(Self { inputs, calls, outputs })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Attributes, ComputeError, Defined, OpDef, Outputs};
+    use crate::tensor::{DType, Tensor};
+
+    /// An operation that infers the types of its function twice.
+    #[derive(Debug)]
+    struct Twice(Function);
+
+    impl OpDef for Twice {
+        fn kind(&self) -> &'static str {
+            "Twice"
+        }
+
+        fn attributes(&self, _: &mut Attributes) -> Defined {
+            Self(self.0.clone()).into()
+        }
+
+        fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+            self.0.infer(inputs)?;
+            self.0.infer(inputs)
+        }
+
+        fn compute(&self, _: &[&Tensor]) -> Result<Outputs, ComputeError> {
+            Err(ComputeError::new("only its types matter"))
+        }
+
+        fn functions(&self) -> Vec<&Function> {
+            vec![&self.0]
+        }
+    }
+
+    #[test]
+    fn functions_in_functions_are_refused_whose_types_would_take_too_long_to_infer() {
+        let scalar = [TensorType::new(DType::F32, crate::tensor::Shape::SCALAR)];
+        let mut function = Function::build(&scalar, |x| Ok(vec![x[0].square()])).unwrap();
+        let refusal = (1..=DEEPEST).find_map(|depth| {
+            let within = function.clone();
+            match Function::build(&scalar, |x| Ok(vec![x[0].with(&[], Twice(within))?])) {
+                Ok(next) => function = next,
+                Err(error) => return Some((depth, error.to_string())),
+            }
+            None
+        });
+        let (depth, why) = refusal.expect("each level doubles the work");
+        assert!((5..12).contains(&depth), "refused at the depth {depth}");
+        assert!(why.contains("whose types follow sooner"), "{why}");
+        assert_eq!(WORK.get(), None, "the next one begins anew");
     }
 }

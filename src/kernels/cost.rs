@@ -19,14 +19,14 @@ const DRAW: usize = 20;
 impl Cost {
     /// `flops` operations on `floats` elements of 4 bytes, read and written together.
     fn of(flops: usize, floats: usize) -> Self {
-        Self { flops: flops as u64, bytes: 4 * floats as u64 }
+        Self::work(flops, 4 * floats)
     }
 
     /// `products` products as [`matmul`](super::matmul::matmul): 2mkn flops each; `bytes` are those
     /// of all operands.
     pub(crate) fn matmul(dims: MatMul, products: usize, bytes: usize) -> Self {
         let MatMul { m, k, n, .. } = dims;
-        Self { flops: (2 * products * m * k * n) as u64, bytes: bytes as u64 }
+        Self::work(2 * products * m * k * n, bytes)
     }
 
     /// The kernels of `random`: 20 flops and 4 bytes an element.
@@ -63,15 +63,12 @@ mod tests {
     fn the_cost_of_a_product_is_twice_its_volume_and_each_matrix_once() {
         let dims = MatMul { m: 32, k: 64, n: 10, transpose_a: false, transpose_b: true };
         let bytes = 4 * (32 * 64 + 64 * 10 + 32 * 10);
-        assert_eq!(
-            Cost::matmul(dims, 3, 3 * bytes),
-            Cost { flops: 3 * 2 * 32 * 64 * 10, bytes: 3 * bytes as u64 }
-        );
+        assert_eq!(Cost::matmul(dims, 3, 3 * bytes), Cost::work(3 * 2 * 32 * 64 * 10, 3 * bytes));
     }
 
     #[test]
     fn costs_add_up() {
         let costs = [Cost::work(6, 36), Cost::moved(8)];
-        assert_eq!(costs.into_iter().sum::<Cost>(), Cost { flops: 6, bytes: 36 + 8 });
+        assert_eq!(costs.into_iter().sum::<Cost>(), Cost::work(6, 36 + 8));
     }
 }

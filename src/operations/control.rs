@@ -11,12 +11,14 @@
 //! | a branch or a body may read and change variables | refused: read variables outside, and hand the values in |
 //! | several iterations may run at a time | iterations run one after the other |
 //! | a loop keeps what its gradient needs of each iteration | it keeps the loop's variables, and its gradient computes an iteration again |
-//! | the cost of a loop is that of its iterations | a simulation counts as many as the loop's maximum, or one if it has none |
+//! | the cost of a loop is that of its iterations | a simulation counts as many as the loop's maximum, or one if it has none: a cost comes before the run that would tell |
 
 mod build;
 mod flow;
 mod gradient;
 mod run;
+#[cfg(test)]
+mod tests;
 
 use smallvec::SmallVec;
 
@@ -27,6 +29,7 @@ use crate::graph::{
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub(crate) use flow::{Flow, Next};
+pub(crate) use run::until_given_up;
 
 /// `(condition, inputs…)`: the outputs of one of two functions of the inputs. Only that one runs
 /// (TensorFlow `StatelessIf`).
@@ -46,7 +49,8 @@ pub struct While {
     pub condition: Function,
     /// Computes the next variables from variables and constants.
     pub body: Function,
-    /// The loop ends after so many iterations, whatever the condition says.
+    /// The loop ends after so many iterations, whatever the condition says. A simulation charges so
+    /// many, or a single one if there is no maximum, however many run.
     pub maximum: Option<usize>,
 }
 
@@ -113,25 +117,31 @@ impl OpDef for If {
         gradient::of_if(self, of)
     }
 
-    /// That of the more expensive branch.
+    /// That of the more expensive branch; without a bound if either has none.
     fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
         let [a, b] = [&self.then, &self.otherwise].map(|branch| run::cost(branch, &inputs[1..]));
-        if a.flops + a.bytes > b.flops + b.bytes { a } else { b }
+        let work = |cost: Cost| cost.flops.saturating_add(cost.bytes);
+        let larger = if work(a) > work(b) { a } else { b };
+        Cost { is_unbounded: a.is_unbounded || b.is_unbounded, ..larger }
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         run::compute(Flow::If(self), inputs)
+    }
+
+    fn functions(&self) -> Vec<&Function> {
+        vec![&self.then, &self.otherwise]
     }
 }
 
 /// What `infer` says of inputs of these types. Values for a function that does not run, such as the
 /// other branch or the body of a loop without iterations, may not fit it in sizes that were open
 /// when it was built; then these sizes are open.
-fn lenient(
+fn lenient<T>(
     of: &Function,
     inputs: &[TensorType],
-    infer: impl Fn(&[TensorType]) -> Result<OutputTypes, GraphProblem>,
-) -> Result<OutputTypes, GraphProblem> {
+    infer: impl Fn(&[TensorType]) -> Result<T, GraphProblem>,
+) -> Result<T, GraphProblem> {
     infer(inputs).or_else(|problem| {
         let opened = |(given, own): (&TensorType, &TensorType)| {
             if given.shape.rank() != own.shape.rank() {
@@ -143,6 +153,9 @@ fn lenient(
         };
         let rest = inputs.iter().skip(of.inputs().len()).copied();
         let opened: OutputTypes = inputs.iter().zip(of.inputs()).map(opened).chain(rest).collect();
+        if *opened == *inputs {
+            return Err(problem);
+        }
         infer(&opened).map_err(|_| problem)
     })
 }
@@ -172,9 +185,10 @@ impl While {
         }
     }
 
-    /// The `inputs`, with the sizes of variables open that differ after an iteration, where the
-    /// body was built for any size. A step knows them before the first iteration only.
-    fn opened(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+    /// The inputs of an iteration, with the sizes of variables open that differ after an iteration,
+    /// where the body was built for any size; and the types that the body gives for them. A step
+    /// knows these sizes before the first iteration only.
+    fn iteration(&self, inputs: &[TensorType]) -> Result<(OutputTypes, OutputTypes), GraphProblem> {
         let next = self.body.infer(inputs)?;
         let open = |i: usize| {
             let (given, own) = (inputs[i], self.body.inputs()[i]);
@@ -188,12 +202,19 @@ impl While {
                 .collect();
             TensorType::new(given.dtype, PartialShape::new(&dims))
         };
-        Ok((0..inputs.len()).map(open).collect())
+        let opened: OutputTypes = (0..inputs.len()).map(open).collect();
+        // Why not always: in loops within loops, it would double the work at each level.
+        let next = if *opened == *inputs { next } else { self.body.infer(&opened)? };
+        Ok((opened, next))
     }
 
-    /// The iterations that the cost counts.
-    fn expected(&self) -> u64 {
-        self.maximum.map_or(1, |maximum| maximum as u64)
+    /// The cost of the loop, where that of an iteration is `each`: of as many as it may have. If
+    /// the values alone decide that, it is the cost of one, without a bound.
+    fn cost_of(&self, each: Cost) -> Cost {
+        match self.maximum {
+            Some(maximum) => each.times(maximum as u64),
+            None => each.unbounded(),
+        }
     }
 }
 
@@ -207,7 +228,7 @@ impl OpDef for While {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-        lenient(&self.body, inputs, |inputs| self.results(inputs))
+        Ok(self.types(inputs)?.1)
     }
 
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
@@ -216,35 +237,49 @@ impl OpDef for While {
 
     fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
         let each = run::cost(&self.body, inputs) + run::cost(&self.condition, inputs);
-        Cost { flops: each.flops * self.expected(), bytes: each.bytes * self.expected() }
+        self.cost_of(each)
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         run::compute(Flow::While(self), inputs)
     }
+
+    fn functions(&self) -> Vec<&Function> {
+        vec![&self.condition, &self.body]
+    }
 }
 
 impl While {
-    /// The types of the variables after the loop.
-    fn results(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-        let opened = self.opened(inputs)?;
-        let inputs = opened.as_slice();
+    /// The types of the inputs of all iterations, and those of the variables after the loop.
+    fn types(&self, inputs: &[TensorType]) -> Result<(OutputTypes, OutputTypes), GraphProblem> {
+        lenient(&self.body, inputs, |inputs| {
+            let (opened, next) = self.iteration(inputs)?;
+            let results = self.results(&opened, &next)?;
+            Ok((opened, results))
+        })
+    }
+
+    /// The types of the variables after the loop, where an iteration makes `next` of `inputs`.
+    fn results(
+        &self,
+        inputs: &[TensorType],
+        next: &[TensorType],
+    ) -> Result<OutputTypes, GraphProblem> {
         let condition = self.condition.infer(inputs)?;
         if condition.len() != 1 || !is_truth(&condition[0]) {
             return Err(GraphProblem::needs("a bool scalar as condition", &condition));
         }
-        let next = self.body.infer(inputs)?;
         let keeps = |(before, after): (&TensorType, &TensorType)| {
             before.dtype == after.dtype && before.shape.merge(&after.shape).is_some()
         };
-        if next.len() > inputs.len() || !inputs.iter().zip(&next).all(keeps) {
+        if next.len() > inputs.len() || !inputs.iter().zip(next).all(keeps) {
             let needs = "variables that keep their types from one iteration to the next";
             return Err(GraphProblem::needs(needs, inputs));
         }
         // A dimension that the body does not keep as it is known is open after the loop.
         inputs
             .iter()
-            .zip(&next)
+            .zip(next)
             .map(|(before, after)| either(*before, *after))
             .collect::<Option<_>>()
             .ok_or_else(|| GraphProblem::needs("variables that keep their types", inputs))
@@ -270,8 +305,7 @@ impl OpDef for WhileGrad {
         if inputs.len() != count + variables {
             return Err(GraphProblem::needs("the inputs of a loop, and gradients", inputs));
         }
-        self.of.infer(&inputs[..count])?;
-        let opened = self.of.opened(&inputs[..count])?;
+        let (opened, _) = self.of.types(&inputs[..count])?;
         let mut inputs: Vec<TensorType> = opened.iter().chain(&inputs[count..]).copied().collect();
         let reals: OutputTypes = opened.iter().copied().filter(TensorType::is_real).collect();
         for (dx, x) in inputs[count..].iter_mut().zip(&reals) {
@@ -296,11 +330,14 @@ impl OpDef for WhileGrad {
         let sums = constants.iter().filter(|(dtype, _)| matches!(dtype, DType::F32 | DType::F64));
         let with_sums: Vec<Known> = inputs.iter().chain(sums).copied().collect();
         let back = run::cost(&self.back, &with_sums);
-        let times = self.of.expected();
-        forward + Cost { flops: back.flops * times, bytes: back.bytes * times }
+        forward + self.of.cost_of(back)
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         run::compute(Flow::WhileGrad(self), inputs)
+    }
+
+    fn functions(&self) -> Vec<&Function> {
+        vec![&self.of.condition, &self.of.body, &self.back]
     }
 }

@@ -146,11 +146,14 @@ impl OpDef for Dynamic {
         Ok(gradients)
     }
 
-    fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
+    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
+        let read = bytes(&inputs[..1]);
         match self.change {
             Change::Reshape => Cost::default(),
-            // How large the result is, the sizes decide.
-            _ => Cost::moved(2 * bytes(&inputs[..1])),
+            Change::TileGrad | Change::Slice | Change::StridedSlice(_) => Cost::moved(2 * read),
+            // The sizes decide how large the result is, unless the graph tells.
+            _ if outputs.is_empty() => Cost::moved(2 * read).unbounded(),
+            _ => Cost::moved(read + bytes(outputs)),
         }
     }
 
@@ -314,6 +317,21 @@ pub(crate) fn subscripts(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_whose_size_the_values_decide_has_a_cost_without_a_bound() {
+        let x = (DType::F32, Shape::new(&[10]));
+        let sizes = (DType::I32, Shape::new(&[1]));
+        let cost = |change, outputs: &[Known]| {
+            Dynamic { change, shape: PartialShape::new(&[None]) }.cost(&[x, sizes], outputs)
+        };
+        for change in [Change::Tile, Change::BroadcastTo, Change::Pad, Change::Range] {
+            assert!(cost(change, &[]).is_unbounded, "{change:?}");
+            let known = cost(change, &[(DType::F32, Shape::new(&[1000]))]);
+            assert_eq!(known, Cost::moved(4 * 10 + 4 * 1000), "{change:?}");
+        }
+        assert!(!cost(Change::Slice, &[]).is_unbounded, "it is no larger than what it is cut of");
+    }
 
     #[test]
     fn a_range_of_the_step_that_does_not_end_is_refused_with_what_it_lacks() {

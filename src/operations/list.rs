@@ -216,8 +216,12 @@ impl OpDef for List {
         }
     }
 
-    fn cost(&self, _: &[Known], outputs: &[Known]) -> Cost {
-        Cost::moved(2 * bytes(outputs))
+    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
+        match outputs {
+            // An index or a count decides how long the list is.
+            [] => Cost::moved(2 * bytes(inputs)).unbounded(),
+            _ => Cost::moved(2 * bytes(outputs)),
+        }
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

@@ -107,10 +107,11 @@ const LARGE_WORK: u64 = 800_000;
 const FLOPS_PER_BYTE: u64 = 10;
 
 /// Whether work of this cost is handed to the cores, in either world, so that the task's message
-/// thread goes on. Less work is done before another thread would have woken.
+/// thread goes on. Less work is done before another thread would have woken; work without a bound
+/// could keep the thread until the task counts as lost.
 pub(crate) fn leaves_message_thread(cost: Cost) -> bool {
     let work = (cost.flops / FLOPS_PER_BYTE).saturating_add(cost.bytes);
-    work >= LARGE_WORK || kernels::may_spread(cost)
+    cost.is_unbounded || work >= LARGE_WORK || kernels::may_spread(cost)
 }
 
 #[cfg(test)]
@@ -119,9 +120,10 @@ mod tests {
 
     #[test]
     fn work_leaves_the_message_thread_by_its_arithmetic_and_its_memory_traffic_together() {
-        let leaves = |flops, bytes| leaves_message_thread(Cost { flops, bytes });
+        let leaves = |flops, bytes| leaves_message_thread(Cost::work(flops, bytes));
         assert!(leaves(8_000_000, 0) && leaves(0, 800_000) && leaves(4_000_000, 400_000));
         assert!(!leaves(7_999_999, 0) && !leaves(0, 799_999) && !leaves(4_000_000, 399_999));
-        assert!(leaves(u64::MAX, u64::MAX));
+        assert!(leaves(usize::MAX, usize::MAX));
+        assert!(leaves_message_thread(Cost::default().unbounded()));
     }
 }

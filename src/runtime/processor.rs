@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::kernels::{Cost, Costs, KernelKind};
 
-    const LARGE: Cost = Cost { flops: 1 << 30, bytes: 0 };
+    const LARGE: Cost = Cost { flops: 1 << 30, bytes: 0, is_unbounded: false };
 
     /// Sends the number of the piece, and where it has run.
     struct Probe {

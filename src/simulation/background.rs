@@ -11,15 +11,15 @@ use crate::kernels::Cost;
 use crate::runtime::{Calculation, attempt};
 
 /// Work that costs less stays on the simulation's own thread: offering it would take longer.
-const WORTH_OFFERING: Cost = Cost { flops: 20_000, bytes: 40_000 };
+const WORTH_OFFERING: Cost = Cost { flops: 20_000, bytes: 40_000, is_unbounded: false };
 
 /// Once the simulation needs one of the waiting calculations, a thread is woken for the others if
 /// they cost this much together.
-const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
+const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000, is_unbounded: false };
 
 /// If the waiting calculations cost this much together, a thread is woken at once. For less that
 /// would not pay: waking takes the simulation some 10 us.
-const WORTH_WAKING: Cost = Cost { flops: 20_000_000, bytes: 20_000_000 };
+const WORTH_WAKING: Cost = Cost { flops: 20_000_000, bytes: 20_000_000, is_unbounded: false };
 
 /// How often a thread looks for the end of a calculation before it sleeps: for about as long as
 /// waking up would take.
@@ -109,7 +109,7 @@ impl Background {
 
     /// Offers `calculation` to rayon's threads if its `cost` is worth it.
     pub(super) fn start(&self, calculation: Box<dyn Calculation>, cost: Cost) -> Pending {
-        if !is_worth(cost, WORTH_OFFERING) {
+        if !cost.is_unbounded && !is_worth(cost, WORTH_OFFERING) {
             return Pending::Small(calculation);
         }
         let end = Arc::new(End::default());
@@ -231,9 +231,10 @@ impl Drop for Counted {
 }
 
 impl Offers {
+    /// The sums wrap, since a loop's cost can be the largest number: taking it back restores them.
     fn push(&mut self, offer: Offer) {
-        self.cost.flops += offer.cost.flops;
-        self.cost.bytes += offer.cost.bytes;
+        self.cost.flops = self.cost.flops.wrapping_add(offer.cost.flops);
+        self.cost.bytes = self.cost.bytes.wrapping_add(offer.cost.bytes);
         self.waiting.push_back(offer);
     }
 
@@ -244,8 +245,8 @@ impl Offers {
 
     fn take(&mut self, index: usize) -> Option<Offer> {
         let offer = self.waiting.remove(index)?;
-        self.cost.flops -= offer.cost.flops;
-        self.cost.bytes -= offer.cost.bytes;
+        self.cost.flops = self.cost.flops.wrapping_sub(offer.cost.flops);
+        self.cost.bytes = self.cost.bytes.wrapping_sub(offer.cost.bytes);
         Some(offer)
     }
 }
@@ -331,8 +332,8 @@ mod tests {
     fn work_large_or_small_is_done_once_and_by_the_time_that_it_is_waited_for() {
         let (background, runs) = (Background::new(), Arc::new(AtomicU32::new(0)));
         for (count, flops) in (1..).zip([1, WORTH_OFFERING.flops].repeat(200)) {
-            let pending =
-                background.start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
+            let pending = background
+                .start(Box::new(Count(Arc::clone(&runs))), Cost { flops, ..Cost::default() });
             assert!(pending.finish().is_ok());
             assert_eq!(runs.load(Ordering::Relaxed), count);
         }
@@ -342,8 +343,10 @@ mod tests {
     fn calculations_that_wait_together_are_each_done_once_whichever_is_needed_first() {
         for flops in [WORTH_OFFERING.flops, WORTH_WAKING.flops] {
             let (background, runs) = (Background::new(), Arc::new(AtomicU32::new(0)));
-            let start =
-                |_| background.start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
+            let start = |_| {
+                background
+                    .start(Box::new(Count(Arc::clone(&runs))), Cost { flops, ..Cost::default() })
+            };
             let mut started: Vec<Pending> = (0..300).map(start).collect();
             let dropped = started.split_off(200);
             assert!(started.into_iter().rev().all(|pending| pending.finish().is_ok()));

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::{Attribute, Attributes, Op};
 use crate::graph::{
-    Backprop, Cost, GraphError, GraphProblem, Output, OutputTypes, TensorType, refused,
+    Backprop, Cost, Function, GraphError, GraphProblem, Output, OutputTypes, TensorType, refused,
 };
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -116,6 +116,12 @@ pub trait OpDef: Any + fmt::Debug + Send + Sync {
     /// Whether the outputs depend on the values of the inputs, and not on their shapes alone.
     fn needs_values(&self) -> bool {
         true
+    }
+
+    /// The functions that it runs.
+    #[doc(hidden)]
+    fn functions(&self) -> Vec<&Function> {
+        Vec::new()
     }
 
     /// The operation as a link of a chain, if it can be one.

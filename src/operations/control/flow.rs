@@ -2,7 +2,7 @@
 //! one kernel, or over several tasks.
 
 use super::{If, While, WhileGrad};
-use crate::graph::{Call, ComputeError, Function, Op, Outputs, TensorType};
+use crate::graph::{Call, ComputeError, Function, Op, OpDef, Outputs, TensorType};
 use crate::tensor::Tensor;
 
 /// The most iterations of a loop. A kernel can't be stopped, so a loop without end would keep its
@@ -48,9 +48,9 @@ impl<'a> Flow<'a> {
     /// Its functions, by position.
     pub(crate) fn functions(self) -> Vec<&'a Function> {
         match self {
-            Self::If(of) => vec![&of.then, &of.otherwise],
-            Self::While(of) => vec![&of.condition, &of.body],
-            Self::WhileGrad(grad) => vec![&grad.of.condition, &grad.of.body, &grad.back],
+            Self::If(of) => of.functions(),
+            Self::While(of) => of.functions(),
+            Self::WhileGrad(grad) => grad.functions(),
         }
     }
 

@@ -111,7 +111,7 @@ fn compute(world: &mut World, task: usize, flops: u64) {
         pending,
         asker: Asker::nobody(),
     });
-    let cost = Cost { flops, bytes: 0 };
+    let cost = Cost { flops, ..Cost::default() };
     let costs = &Costs::of(KernelKind::Matmul, cost);
     let at_once = world.compute(DeviceOf { task, device: 0 }, None, costs, kernels);
     assert!(at_once.is_none());

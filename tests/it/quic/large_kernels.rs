@@ -50,7 +50,7 @@ impl OpDef for Long {
     }
 
     fn cost(&self, _: &[Known], _: &[Known]) -> Cost {
-        Cost { flops: self.takes.as_millis() as u64 * (RATE / 1000), bytes: 0 }
+        Cost::work(self.takes.as_millis() as usize * (RATE / 1000) as usize, 0)
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::chain;
 use crate::graph::Known;
 use crate::kernels::{Costs, Numerics};
+use crate::operations::until_given_up;
 use crate::partition::ValueSlot;
 use crate::runtime::error::Code;
 use crate::runtime::messages::{StepId, StepPart};
@@ -114,8 +115,8 @@ impl Batch {
 
     /// Runs the kernels.
     pub(crate) fn compute(&mut self) {
-        let plan = Arc::clone(&self.plan);
-        self.outcome = compute(&plan, self);
+        let (plan, is_given_up) = (Arc::clone(&self.plan), Arc::clone(&self.is_given_up));
+        self.outcome = until_given_up(&is_given_up, || compute(&plan, self));
     }
 }
 

@@ -21,7 +21,7 @@ use super::frame::{Batch, Frame};
 use super::memo::infer_types;
 
 /// The work that a batch of kernels does before it stops to send its results.
-pub(super) const SEND_AFTER: Cost = Cost { flops: 1 << 20, bytes: 1 << 22 };
+pub(super) const SEND_AFTER: Cost = Cost { flops: 1 << 20, bytes: 1 << 22, is_unbounded: false };
 
 /// The progress of a step; its methods take the step's plan.
 pub(super) struct Progress {

@@ -132,7 +132,7 @@ fn an_envelope_that_comes_late_costs_its_receiver_as_much_as_any_other() {
 fn large_kernels_leave_the_thread_free_to_send_and_small_ones_do_not() {
     let large = Duration::from_nanos(LARGE);
     let small = Duration::from_nanos(1_000);
-    assert!(leaves_message_thread(Cost { flops: LARGE, bytes: 0 }));
+    assert!(leaves_message_thread(Cost { flops: LARGE, ..Cost::default() }));
     let costs = MessageThread { hand_over: HAND_OVER, ..thread() };
     let mut world = calibrated(costs, None);
     compute(&mut world, A, LARGE);
