@@ -90,7 +90,7 @@ pub use partitioned_variable::{
 };
 pub use partitioner::Partitioner;
 pub(crate) use prune::prune;
-pub(crate) use received::ReceivedOperation;
+pub(crate) use received::{MAX_OPERATIONS, Names, ReceivedOperation};
 pub use resource::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulator};
 pub use shape_inference::OutputTypes;
 pub(crate) use shape_inference::{agree, infer, one, refused};

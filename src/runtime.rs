@@ -21,6 +21,7 @@ mod codec;
 mod compression;
 mod compute;
 mod devices;
+mod dropped;
 mod error;
 mod gathered;
 mod inquiry;

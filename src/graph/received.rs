@@ -11,7 +11,7 @@ use super::{Edge, GraphDef, Op, OpId, Operation, TensorType, infer};
 use crate::cluster::DeviceSpec;
 
 /// The most operations of a graph from another process.
-const MAX_OPERATIONS: usize = 1 << 20;
+pub(crate) const MAX_OPERATIONS: usize = 1 << 20;
 
 /// An operation that another process has built. Its ids are positions in that process's graph.
 #[derive(Clone, Debug)]
@@ -27,6 +27,11 @@ pub(crate) struct ReceivedOperation {
     pub(crate) built_at: Arc<str>,
 }
 
+/// The names of the operations of a graph that another process builds. They are kept beside it,
+/// since it comes in many parts.
+#[derive(Debug, Default)]
+pub(crate) struct Names(BTreeSet<Arc<str>>);
+
 /// The reason why an operation from another process is refused, and the operation's name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
@@ -35,19 +40,23 @@ pub(crate) struct Refused {
 }
 
 impl GraphDef {
-    /// Adds operations of another process, whose graph up to here is this one.
+    /// Adds operations of another process, whose graph up to here is this one, with these names.
     ///
     /// # Errors
     /// The first operation that is named like another, depends on one that does not come before it,
     /// or has inputs that don't fit. The graph is then as it was.
-    pub(crate) fn receive(&mut self, more: Vec<ReceivedOperation>) -> Result<(), Refused> {
+    pub(crate) fn receive(
+        &mut self,
+        more: Vec<ReceivedOperation>,
+        names: &mut Names,
+    ) -> Result<(), Refused> {
         let before = self.operations.len();
-        let mut names: BTreeSet<Arc<str>> =
-            self.operations.iter().map(|operation| Arc::clone(&operation.name)).collect();
         for received in more {
             let operation = received.name.to_string();
-            if let Err(why) = self.receive_one(received, &mut names) {
-                self.operations.truncate(before);
+            if let Err(why) = self.receive_one(received, names) {
+                for added in self.operations.drain(before..) {
+                    names.0.remove(&added.name);
+                }
                 self.built_elsewhere.truncate(before);
                 return Err(Refused { operation, why });
             }
@@ -58,7 +67,7 @@ impl GraphDef {
     fn receive_one(
         &mut self,
         received: ReceivedOperation,
-        names: &mut BTreeSet<Arc<str>>,
+        names: &mut Names,
     ) -> Result<(), String> {
         let ReceivedOperation { name, op, inputs, control_inputs, variables, .. } = received;
         if self.operations.len() == MAX_OPERATIONS {
@@ -67,7 +76,7 @@ impl GraphDef {
         if !is_legal(&name) {
             return Err("this is not the name of an operation".to_owned());
         }
-        if !names.insert(Arc::clone(&name)) {
+        if names.0.contains(&name) {
             return Err("the graph has another operation of this name".to_owned());
         }
         let befores = control_inputs.iter().chain(&received.colocated_with);
@@ -81,6 +90,7 @@ impl GraphDef {
         let outputs = infer(&op, &types, &touched).map_err(|problem| problem.to_string())?;
         let ReceivedOperation { device, colocated_with, built_at, .. } = received;
         let built_here = Location::caller();
+        names.0.insert(Arc::clone(&name));
         self.built_elsewhere.push(built_at);
         self.operations.push(Operation {
             name,
@@ -169,8 +179,9 @@ mod tests {
         let (def, all) = sent();
         let mut received = GraphDef::default();
         let (first, later) = all.split_at(all.len() / 2);
-        received.receive(first.to_vec()).unwrap();
-        received.receive(later.to_vec()).unwrap();
+        let mut names = Names::default();
+        received.receive(first.to_vec(), &mut names).unwrap();
+        received.receive(later.to_vec(), &mut names).unwrap();
         let text = |def: &GraphDef| {
             let of = |(id, one): (OpId, &Operation)| {
                 let Operation { name, op, inputs, outputs, .. } = one;
@@ -189,7 +200,9 @@ mod tests {
             let mut spoilt = all.clone();
             spoil(&mut spoilt[at]);
             let mut graph = GraphDef::default();
-            let error = graph.receive(spoilt).unwrap_err();
+            let mut names = Names::default();
+            let error = graph.receive(spoilt, &mut names).unwrap_err();
+            assert!(names.0.is_empty(), "the refused names are free again");
             assert_eq!((graph.operations.len(), graph.built_elsewhere.len()), (0, 0));
             error.why
         };

@@ -100,7 +100,8 @@ impl Partition {
                 self.variables.len()
             ));
         }
-        if (1..node.variables.len()).any(|i| node.variables[..i].contains(&node.variables[i])) {
+        let mut touched = BTreeSet::new();
+        if !node.variables.iter().all(|variable| touched.insert(variable)) {
             return Err(format!("`{name}` touches a variable twice"));
         }
         if let Some((replica, needs_cancel)) = replica(&node.op) {

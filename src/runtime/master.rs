@@ -19,10 +19,11 @@ use tracing::trace_span;
 
 use crate::clock::Clock;
 use crate::cluster::{DeviceName, TaskName};
-use crate::graph::GraphDef;
+use crate::graph::{GraphDef, Names};
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
+use crate::runtime::dropped::Dropped;
 use crate::runtime::error::{CLOSED, Code, Error, no_session};
 use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
@@ -68,6 +69,10 @@ pub(crate) struct Master {
     /// The lives of workers that have said that they stop.
     stopped: BTreeMap<PeerId, Option<u64>>,
     clients: BTreeMap<PeerId, Client>,
+    /// Answers that nobody waits for.
+    dropped: Dropped,
+    /// Losses of clients.
+    losses: Dropped,
 }
 
 struct Session {
@@ -77,6 +82,8 @@ struct Session {
     /// The number of its steps that have begun.
     steps: u64,
     graph: Arc<GraphDef>,
+    /// The names of the graph's operations, if a client builds it.
+    names: Names,
     plans: BTreeMap<Arc<Request>, StepPlan>,
     /// The tasks that may hold variables or resources of its own, if it has its own.
     holders: BTreeSet<PeerId>,
@@ -111,6 +118,8 @@ impl Master {
             next_reset: 0,
             stopped: BTreeMap::new(),
             clients: BTreeMap::new(),
+            dropped: Dropped::default(),
+            losses: Dropped::default(),
         }
     }
 
@@ -124,6 +133,7 @@ impl Master {
                 client,
                 steps: 0,
                 graph: Arc::default(),
+                names: Names::default(),
                 plans: BTreeMap::new(),
                 holders: BTreeSet::new(),
                 lost: BTreeMap::new(),
@@ -273,7 +283,7 @@ impl Receive for Master {
             MasterMail::RunPiece(piece) => self.run_piece(piece),
             MasterMail::GiveUpPieces { session, handle } => self.give_up_pieces(session, handle),
             MasterMail::CloseSession { session, error } => self.close_session(session, &error),
-            MasterMail::Reset(asked) => self.reset(asked, context),
+            MasterMail::Reset(asked) => self.reset(asked, None, context),
             MasterMail::FromPeer { from, message } => self.on_message(from, message, context),
             MasterMail::Lost { peer, loss } => self.lost(peer, loss, context),
             MasterMail::AlarmRings => self.alarm_rings(context),
@@ -282,7 +292,9 @@ impl Receive for Master {
                 self.reset_deadline_reached(number, context);
             }
             MasterMail::ResetGraceIsOver { number } => self.reset_grace_is_over(number, context),
-            MasterMail::ClientIsGone { peer, client } => self.client_is_gone(peer, client),
+            MasterMail::ClientIsGone { peer, client } => {
+                self.client_is_gone(peer, client, context);
+            }
             MasterMail::ListSessions(asked) => self.list_sessions(&asked),
             MasterMail::FromMaster(message) => {
                 tracing::debug!(?message, "an answer for a client; dropped");

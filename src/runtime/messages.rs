@@ -28,6 +28,7 @@ use crate::runtime::own_values::OwnValuesAnswer;
 pub use operation::{OperationTime, SentOperation};
 pub use packed::{Packed, SentValue};
 pub(crate) use packed::{unpacked, written};
+pub(crate) use session::MOST_RANGES;
 pub(crate) use session::device_filters;
 pub use session::{ClientMessage, Placing, SessionAction, SessionAnswer, SessionCall};
 pub use traffic::Traffic;

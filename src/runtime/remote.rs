@@ -260,9 +260,9 @@ impl RemoteMaster {
             let error = Error::new(loss.into(), format!("{name} was lost, {loss}"));
             return self.give_up(&error);
         }
-        let message = format!("the connection to {name} was lost {MOST_LOSSES} times meanwhile");
+        let message = format!("the connection to {name} was lost {MOST_LOSSES} times in a row");
         let error = Error::new(Code::Unavailable, message).on(&name);
-        for session in self.calls.note_loss(&error) {
+        for session in self.calls.note_loss(self.clock.now(), &error) {
             self.extended(session, Err(error.clone()), context);
         }
         if self.calls.is_empty() && !self.sessions.is_empty() {

@@ -30,6 +30,7 @@ use crate::partition::CrossingId;
 use crate::transport::PeerId;
 
 use crate::runtime::devices::Devices;
+use crate::runtime::dropped::Dropped;
 use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, WorkerMail};
@@ -64,6 +65,8 @@ pub(crate) struct Worker {
     ready: Ready,
     outgoing: Outgoing,
     rendezvous: Rendezvous,
+    /// Values that nobody waits for.
+    dropped: Dropped,
     /// The sessions that may have variables of their own here, each with its master.
     scopes: BTreeMap<Scope, PeerId>,
     /// Counts the registrations.
@@ -120,6 +123,7 @@ impl Worker {
             ready: Ready::default(),
             outgoing: Outgoing::default(),
             rendezvous: Rendezvous::default(),
+            dropped: Dropped::default(),
             scopes: BTreeMap::new(),
             registrations: 0,
         }

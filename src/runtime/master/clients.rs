@@ -9,6 +9,7 @@ mod actions;
 mod pieces;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use actix::{AsyncContext, Context, SpawnHandle};
 
@@ -18,10 +19,14 @@ use super::Master;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::{MasterMail, WorkerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{ClientMessage, SessionAnswer, SessionCall, SessionId};
+use crate::runtime::messages::{
+    ClientMessage, OperationTime, SessionAnswer, SessionCall, SessionId,
+};
 
-/// The most calls of one client that are under way or whose answers are kept.
+/// The most calls of one client that are under way.
 const CALLS: usize = 1 << 12;
+/// The most calls of one client that are under way or whose answers are kept.
+const KNOWN_CALLS: usize = 1 << 14;
 /// The most memory of values that are kept for one client until it says that they have arrived
 /// \[bytes\].
 const KEPT: u64 = 256 << 20;
@@ -56,18 +61,34 @@ impl Client {
         self.away.is_some()
     }
 
-    /// The answers to all calls below `number` have arrived.
-    fn settle(&mut self, number: u64) {
+    /// The answers to all calls below `number` have arrived, and those to the `later` ones.
+    fn settle(&mut self, number: u64, later: &[Range<u64>]) {
         self.settled = self.settled.max(number);
         self.calls = self.calls.split_off(&self.settled);
+        for range in later.iter().filter(|range| !range.is_empty()) {
+            let known: Vec<u64> = self.calls.range(range.clone()).map(|(of, _)| *of).collect();
+            for number in known {
+                self.calls.remove(&number);
+            }
+        }
+    }
+
+    /// Whether there is no room for another call.
+    fn is_full(&self) -> bool {
+        let under_way = || self.calls.values().filter(|answer| answer.is_none()).count();
+        self.calls.len() >= KNOWN_CALLS || (self.calls.len() >= CALLS && under_way() >= CALLS)
     }
 
     /// Keeps the answer to a call, and drops the oldest values where these are too many.
     fn keep(&mut self, number: u64, outcome: Result<SessionAnswer>) {
         self.calls.insert(number, Some(outcome));
         let size = |outcome: &Option<Result<SessionAnswer>>| match outcome {
-            Some(Ok(SessionAnswer::Fetched(values, _))) => {
-                values.iter().map(|value| value.byte_len() as u64).sum()
+            Some(Ok(SessionAnswer::Fetched(values, times))) => {
+                let values = values.iter().map(|value| value.byte_len() as u64);
+                let times = times.iter().map(|time| {
+                    (size_of::<OperationTime>() + time.operation.len() + time.device.len()) as u64
+                });
+                values.chain(times).sum::<u64>()
             }
             _ => 0,
         };
@@ -90,9 +111,9 @@ impl Client {
 impl Master {
     /// Carries out a client's call, unless it has done so before.
     pub(super) fn called(&mut self, from: PeerId, call: SessionCall, context: &mut Context<Self>) {
-        let SessionCall { client: id, number, settled, action } = call;
+        let SessionCall { client: id, number, settled, arrived, action } = call;
         if self.clients.get(&from).is_some_and(|client| client.id != id) {
-            self.clear_client(from);
+            self.clear_client(from, context);
         }
         let is_new = !self.clients.contains_key(&from);
         let client = self.clients.entry(from).or_insert_with(|| Client::new(id));
@@ -104,7 +125,7 @@ impl Master {
         if let Some(timer) = away {
             context.cancel_future(timer);
         }
-        client.settle(settled);
+        client.settle(settled, &arrived);
         match client.calls.get(&number) {
             _ if number < client.settled => return,
             Some(None) => return,
@@ -115,7 +136,7 @@ impl Master {
             None => {}
         }
         let caller = Caller { peer: from, client: id, number };
-        if client.calls.len() >= CALLS {
+        if client.is_full() {
             let message = format!("more than {CALLS} calls are under way; wait for some of them");
             let outcome = Err(self.refusal(Code::FailedPrecondition, message));
             return self.link.send(from, ClientMessage { number, outcome });
@@ -142,10 +163,12 @@ impl Master {
         // One that seems to have restarted may only have given the connection up. If it has started
         // anew, its first call says so.
         if loss == Loss::Stopped {
-            return self.clear_client(peer);
+            return self.clear_client(peer, context);
         }
         let (id, limit) = (client.id, self.link.actors.access.client_limit());
-        tracing::warn!(client = %self.link.name(peer), ?limit, "a client is away");
+        if let Some(losses) = self.losses.count(peer, 1, self.clock.now()) {
+            tracing::warn!(client = %self.link.name(peer), losses, ?limit, "a client is away");
+        }
         let gone = MasterMail::ClientIsGone { peer, client: id };
         let timer = self.set_timer(self.clock.now().after(limit), gone, context);
         let client = self.clients.get_mut(&peer).expect("it was just there");
@@ -155,10 +178,10 @@ impl Master {
     }
 
     /// The time is over in which `peer` might have come back as the client `id`.
-    pub(super) fn client_is_gone(&mut self, peer: PeerId, id: u64) {
+    pub(super) fn client_is_gone(&mut self, peer: PeerId, id: u64, context: &mut Context<Self>) {
         if self.clients.get(&peer).is_some_and(|client| client.id == id && client.is_away()) {
             tracing::warn!(client = %self.link.name(peer), "a client is gone; its sessions end");
-            self.clear_client(peer);
+            self.clear_client(peer, context);
         }
     }
 
@@ -174,9 +197,10 @@ impl Master {
         }
     }
 
-    /// Ends the sessions of a client, and forgets it.
-    fn clear_client(&mut self, peer: PeerId) {
+    /// Ends the sessions of a client, and a reset that it has asked for, and forgets it.
+    fn clear_client(&mut self, peer: PeerId, context: &mut Context<Self>) {
         let Some(client) = self.clients.remove(&peer) else { return };
+        self.give_up_reset_of(peer, context);
         let gone = Error::new(Code::Cancelled, "the client of the session has gone");
         for session in client.sessions {
             self.close_session(session, &gone);
@@ -196,5 +220,24 @@ impl Master {
 
     fn refusal(&self, code: Code, message: String) -> Error {
         Error::new(code, message).on(&self.link.name(self.link.local()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_beside_a_long_one_are_forgotten_once_their_answers_have_arrived() {
+        let mut client = Client::new(1);
+        client.calls.insert(0, None);
+        for number in 1..KNOWN_CALLS as u64 {
+            client.keep(number, Ok(SessionAnswer::Done));
+        }
+        assert!(client.is_full());
+        client.settle(0, &[1..100, 101..KNOWN_CALLS as u64, 9..3, 7..7]);
+        assert!(client.calls.keys().eq(&[0, 100]) && !client.is_full());
+        (200..).take(CALLS).for_each(|number| drop(client.calls.insert(number, None)));
+        assert!(client.is_full(), "so many are under way");
     }
 }

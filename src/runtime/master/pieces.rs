@@ -1,7 +1,7 @@
 //! Steps in pieces: a program feeds and fetches a part of a step at a time (TensorFlow:
 //! `partial_run`). All pieces are of one step: each operation runs once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::graph::{Edge, GraphDef, OpId};
@@ -21,6 +21,8 @@ pub(super) struct Pieces {
     /// The number by which the program knows the step.
     handle: u64,
     request: Arc<Request>,
+    /// The numbers of the request's feeds.
+    feeds: BTreeMap<Edge, usize>,
     fed: Vec<bool>,
     given: Vec<bool>,
     /// The piece that waits for its fetches.
@@ -30,7 +32,8 @@ pub(super) struct Pieces {
 impl Pieces {
     pub(super) fn new(handle: u64, request: Arc<Request>) -> Self {
         let (fed, given) = (vec![false; request.feeds.len()], vec![false; request.fetches.len()]);
-        Self { handle, request, fed, given, waiting: None }
+        let feeds = (0..).zip(&request.feeds).map(|(number, feed)| (*feed, number)).collect();
+        Self { handle, request, feeds, fed, given, waiting: None }
     }
 
     /// Whether the program has fetched everything.
@@ -70,9 +73,11 @@ impl Master {
         let pieces = running.pieces.as_mut().expect("it is in pieces");
         feeds.iter().for_each(|(feed, _)| pieces.fed[*feed as usize] = true);
         pieces.waiting = Some((fetches, reply));
+        let values: BTreeMap<u32, &Tensor> =
+            feeds.iter().map(|(feed, value)| (*feed, value)).collect();
         for (fetch, feed) in &running.plan.fed_fetches {
-            if let Some((_, value)) = feeds.iter().find(|(fed, _)| fed == feed) {
-                running.fetches[*fetch as usize] = Some(value.clone());
+            if let Some(value) = values.get(feed) {
+                running.fetches[*fetch as usize] = Some((*value).clone());
             }
         }
         let plan = Arc::clone(&running.plan);
@@ -82,10 +87,8 @@ impl Master {
 
     fn send_feeds(&self, step: StepId, plan: &Ready, feeds: &[(u32, Tensor)]) {
         for part in &plan.parts {
-            let own = |(feed, value): &(u32, Tensor)| {
-                let position = part.feeds.iter().position(|own| own == feed)?;
-                Some((position as u32, value.clone()))
-            };
+            let positions: BTreeMap<u32, u32> = part.feeds.iter().copied().zip(0..).collect();
+            let own = |(feed, value): &(u32, Tensor)| Some((*positions.get(feed)?, value.clone()));
             let own: Vec<(u32, Tensor)> = feeds.iter().filter_map(own).collect();
             if !own.is_empty() {
                 let message = WorkerMessage::Feed { step, graph: part.graph, feeds: own };
@@ -119,7 +122,7 @@ impl Master {
             let one = Request { feeds: vec![*edge], ..Request::default() };
             check_feeds(graph, &one, std::slice::from_ref(value))?;
         }
-        let mut asked = BTreeSet::new();
+        let (mut asked, mut seen) = (BTreeSet::new(), BTreeSet::new());
         for fetch in fetches {
             let Some(edge) = pieces.request.fetches.get(*fetch as usize) else {
                 return refused(format!("the partial run has no fetch {fetch}"), None);
@@ -127,7 +130,7 @@ impl Master {
             if pieces.given[*fetch as usize] || !asked.insert(*fetch) {
                 return refused("it was fetched before in this partial run".to_owned(), Some(edge));
             }
-            if let Some(missing) = unfed(graph, &pieces.request, &fed, *edge) {
+            if let Some(missing) = unfed(graph, &pieces.feeds, &fed, *edge, &mut seen) {
                 let name = &graph.operation(missing.op).name;
                 return refused(format!("it needs `{name}`, which is not fed yet"), Some(edge));
             }
@@ -185,13 +188,20 @@ impl Master {
     }
 }
 
-/// A feed that `edge` needs and that has not been fed, if there is one.
-fn unfed(graph: &GraphDef, request: &Request, fed: &[bool], edge: Edge) -> Option<Edge> {
-    let feed_of = |edge: &Edge| request.feeds.iter().position(|feed| feed == edge);
+/// A feed that `edge` needs and that has not been fed, if there is one. Operations that are `seen`
+/// need none such; it adds its own, so that the fetches of a piece walk the graph once together.
+fn unfed(
+    graph: &GraphDef,
+    feeds: &BTreeMap<Edge, usize>,
+    fed: &[bool],
+    edge: Edge,
+    seen: &mut BTreeSet<OpId>,
+) -> Option<Edge> {
+    let feed_of = |edge: &Edge| feeds.get(edge).copied();
     if let Some(feed) = feed_of(&edge) {
         return (!fed[feed]).then_some(edge);
     }
-    let (mut seen, mut open) = (BTreeSet::<OpId>::new(), vec![edge.op]);
+    let mut open = vec![edge.op];
     while let Some(id) = open.pop() {
         if !seen.insert(id) {
             continue;

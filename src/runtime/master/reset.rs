@@ -32,11 +32,18 @@ pub(super) struct Reset {
     /// The timer of its deadline, and that of the time for which workers are waited for.
     deadline: Option<SpawnHandle>,
     grace: Option<SpawnHandle>,
+    /// The client that has asked for it, if it was one.
+    client: Option<PeerId>,
     reply: Reply<Result<Departed>>,
 }
 
 impl Master {
-    pub(super) fn reset(&mut self, asked: ResetContainers, context: &mut Context<Self>) {
+    pub(super) fn reset(
+        &mut self,
+        asked: ResetContainers,
+        client: Option<PeerId>,
+        context: &mut Context<Self>,
+    ) {
         let ResetContainers { containers, within_training, device_filters, deadline, reply } =
             asked;
         if self.reset.is_some() {
@@ -81,6 +88,7 @@ impl Master {
             within_training,
             deadline,
             grace: None,
+            client,
             reply,
         });
     }
@@ -123,6 +131,14 @@ impl Master {
         }
         self.give_up_on(&mut reset, peer);
         self.go_on_with_reset(reset, context);
+    }
+
+    /// The client `peer` has gone: a reset that it has asked for, and that perhaps waits without a
+    /// deadline for a task that never answers, keeps no other from the next.
+    pub(super) fn give_up_reset_of(&mut self, peer: PeerId, context: &mut Context<Self>) {
+        if let Some(reset) = self.reset.take_if(|reset| reset.client == Some(peer)) {
+            end(reset, Err(Error::new(Code::Cancelled, "its client has gone")), context);
+        }
     }
 
     /// The reset of that number has waited for workers long enough.

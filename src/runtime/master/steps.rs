@@ -155,11 +155,14 @@ impl Master {
         let mut parts = running.plan.parts.iter();
         let part = parts.find(|part| part.graph == graph && part.peer == from);
         let Some((asked, part)) = asked.zip(part) else {
-            let from = self.link.name(from);
-            return tracing::warn!(
-                step = step.number, ?graph, %from,
-                "an answer that nobody waits for; dropped"
-            );
+            if let Some(answers) = self.dropped.count(from, 1, self.clock.now()) {
+                let from = self.link.name(from);
+                tracing::warn!(
+                    answers, step = step.number, ?graph, %from,
+                    "answers that nobody waits for; dropped"
+                );
+            }
+            return;
         };
         let wanted = if running.pieces.is_some() { 0 } else { part.fetches.len() };
         let values = match outcome {

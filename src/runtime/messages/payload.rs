@@ -1,15 +1,21 @@
 //! The size of each message between tasks on the wire.
 
+use std::collections::BTreeSet;
+
 use super::{
-    Arrivals, ClientMessage, MasterMessage, Packed, ParameterServerMessage, PeerMessage,
-    SentOperation, SentValue, SessionAction, SessionAnswer, WorkerMessage,
+    Arrivals, ClientMessage, MOST_RANGES, MasterMessage, Packed, ParameterServerMessage,
+    PeerMessage, SentOperation, SentValue, SessionAction, SessionAnswer, SessionCall,
+    WorkerMessage,
 };
-use crate::cluster::TaskName;
+use crate::cluster::{LocalDevice, TaskName};
 use crate::graph::Op;
 use crate::runtime::own_values::OwnValuesAnswer;
 use crate::tensor::Tensor;
 use crate::transport::Payload;
 use crate::units::Bytes;
+
+/// The most devices of a task that one message has values for.
+const MAX_DEVICES: usize = 1 << 12;
 
 /// The part of a message outside its tensors: kind, ids, lengths \[bytes\].
 const MESSAGE_HEADER: u64 = 32;
@@ -19,6 +25,8 @@ const TENSOR_HEADER: u64 = 32;
 const CROSSING_SIZE: u64 = 8;
 /// The size of a partition's handle \[bytes\].
 const HANDLE_SIZE: u64 = 16;
+/// The size of a range of numbers \[bytes\].
+const RANGE_SIZE: u64 = 16;
 /// The header before a string: its length \[bytes\].
 const STRING_HEADER: u64 = 8;
 /// The size of one operation of a graph, names and usual attributes included \[bytes\].
@@ -37,14 +45,29 @@ impl Payload for PeerMessage {
 
     fn check(&self) -> Result<(), String> {
         match self {
+            Self::Master(MasterMessage::Called(call)) => call.check(),
             Self::Worker(WorkerMessage::RegisterGraph { partition, .. }) => partition.check(),
-            Self::Worker(WorkerMessage::Tensors { arrivals, .. }) => {
+            Self::Worker(WorkerMessage::Tensors { devices, arrivals, .. }) => {
+                check_devices(devices)?;
                 values(arrivals).try_for_each(SentValue::check)
             }
             Self::Master(_) | Self::Worker(_) | Self::ParameterServer(_) | Self::Client(_) => {
                 Ok(())
             }
         }
+    }
+}
+
+/// Checks that `devices` are those of one task, each once: a receiver looks at the values anew for
+/// each.
+fn check_devices(devices: &[LocalDevice]) -> Result<(), String> {
+    let mut named = BTreeSet::new();
+    if devices.len() > MAX_DEVICES {
+        return Err(format!("values for {} devices of a task", devices.len()));
+    }
+    match devices.iter().find(|device| !named.insert(**device)) {
+        Some(twice) => Err(format!("values for {twice} twice")),
+        None => Ok(()),
     }
 }
 
@@ -82,7 +105,18 @@ impl MasterMessage {
             | Self::Known { .. } => 0,
             Self::Fetched { fetches, .. } => fetches.iter().map(numbered_size).sum(),
             Self::Traced { times, .. } => times.len() as u64 * NODE_SIZE,
-            Self::Called(call) => call.action.content_size(),
+            Self::Called(call) => {
+                RANGE_SIZE * call.arrived.len() as u64 + call.action.content_size()
+            }
+        }
+    }
+}
+
+impl SessionCall {
+    fn check(&self) -> Result<(), String> {
+        match self.arrived.len() {
+            0..=MOST_RANGES => Ok(()),
+            ranges => Err(format!("{ranges} ranges of calls whose answers have arrived")),
         }
     }
 }
@@ -224,4 +258,26 @@ fn coding_traffic(value: &SentValue) -> u64 {
     };
     let whole = size_of::<f32>() * value.shape().elements();
     whole as u64 + packed.parts().map(|part| part.byte_len() as u64).sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::SmallVec;
+
+    use super::*;
+    use crate::runtime::messages::{Arrivals, StepId};
+
+    #[test]
+    fn values_for_devices_that_no_task_has_are_refused() {
+        let step = StepId { master: 1, number: 2, trains: true };
+        let check = |devices: &mut dyn Iterator<Item = u32>| {
+            let devices = devices.map(LocalDevice::cpu).collect::<SmallVec<_>>();
+            PeerMessage::from(WorkerMessage::Tensors { step, devices, arrivals: Arrivals::new() })
+                .check()
+        };
+        assert_eq!(check(&mut (0..4)), Ok(()));
+        assert!(check(&mut [0, 1, 0].into_iter()).unwrap_err().contains("twice"));
+        let many = MAX_DEVICES as u32;
+        assert!(check(&mut (0..many)).is_ok() && check(&mut (0..=many)).is_err());
+    }
 }

@@ -4,6 +4,7 @@
 //! answered, under their old numbers: the master carries each out once, and keeps its answer until
 //! the client says that it has arrived.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ pub(crate) fn device_filters(texts: &[String]) -> Result<Vec<DeviceSpec>> {
     Ok(parsed.collect::<std::result::Result<_, _>>()?)
 }
 
+/// The most ranges of [`SessionCall::arrived`].
+pub(crate) const MOST_RANGES: usize = 64;
+
 /// A client's call of a master.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionCall {
@@ -46,6 +50,9 @@ pub struct SessionCall {
     pub number: u64,
     /// The answers to all calls below this number have arrived.
     pub settled: u64,
+    /// The later calls whose answers have arrived, too: the first ranges of their numbers, which
+    /// are many where one call takes long.
+    pub arrived: Vec<Range<u64>>,
     /// What the master is to do.
     pub action: SessionAction,
 }

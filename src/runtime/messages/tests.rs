@@ -170,7 +170,13 @@ fn messages() -> Vec<PeerMessage> {
         WorkerMessage::AskForMaster { master: 3 },
     ];
     let calls = calls(value.clone()).into_iter().map(|action| {
-        MasterMessage::Called(Box::new(SessionCall { client: 1, number: 9, settled: 8, action }))
+        MasterMessage::Called(Box::new(SessionCall {
+            client: 1,
+            number: 9,
+            settled: 3,
+            arrived: vec![4..6, 7..9],
+            action,
+        }))
     });
     let to_masters = to_masters.into_iter().chain(calls).map(PeerMessage::from);
     let to_workers = registered.chain(to_workers).map(PeerMessage::from);
@@ -233,7 +239,7 @@ fn calls(value: Tensor) -> [SessionAction; 9] {
 fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_others_are_read() {
     let value = Tensor::scalar(1f32);
     let [_, extend, ..] = calls(value);
-    let call = SessionCall { client: 1, number: 9, settled: 8, action: extend };
+    let call = SessionCall { client: 1, number: 9, settled: 8, arrived: vec![], action: extend };
     let message: PeerMessage = MasterMessage::Called(Box::new(call)).into();
     let mut bytes = encode_envelope(&vec![message], WireLimits::default()).unwrap();
     // The number of the operation `Add` stands after its name, the length of what is encoded, and
@@ -302,7 +308,7 @@ fn every_message_comes_back_as_it_was() {
 fn a_graph_is_as_long_as_its_large_constants_where_it_is_extended_and_registered() {
     let value = Tensor::zeros(DType::F32, [100_000]);
     let [_, extend, ..] = calls(value.clone());
-    let call = SessionCall { client: 1, number: 9, settled: 8, action: extend };
+    let call = SessionCall { client: 1, number: 9, settled: 8, arrived: vec![], action: extend };
     let mut partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
     Arc::make_mut(&mut partition.nodes).push(Node {
         name: "table".into(),

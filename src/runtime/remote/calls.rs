@@ -1,6 +1,8 @@
 //! The calls of a client that are not answered yet, and who waits for each.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
 
 use actix::Context;
 
@@ -11,12 +13,16 @@ use super::{RemoteMaster, answer};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::StepDone;
 use crate::runtime::messages::{
-    ClientMessage, MasterMessage, SessionAction, SessionAnswer, SessionCall, SessionId, Values,
+    ClientMessage, MOST_RANGES, MasterMessage, SessionAction, SessionAnswer, SessionCall,
+    SessionId, Values,
 };
 use crate::runtime::reply::Reply;
 
-/// How often the connection may be lost before a call is given up.
+/// How often in a row the connection may be lost before a call is given up.
 pub(super) const MOST_LOSSES: u32 = 8;
+/// A connection that has lasted this long is no part of such a row: a call that ends the connection
+/// does so sooner, and a long one goes on over any number of losses.
+const LASTED: Duration = Duration::from_secs(300);
 
 /// The calls that are not answered, by number.
 #[derive(Default)]
@@ -30,8 +36,10 @@ struct Call {
     action: SessionAction,
     waiter: Waiter,
     deadline: Option<Time>,
-    /// How often the connection was lost since it was sent first.
+    /// How often the connection was lost, since it last lasted.
     losses: u32,
+    /// When it was lost last.
+    lost_at: Option<Time>,
 }
 
 /// Who waits for an answer.
@@ -121,14 +129,26 @@ impl Calls {
 
     fn message(&self, client: u64, number: u64, action: SessionAction) -> MasterMessage {
         let settled = self.open.keys().next().copied().unwrap_or(self.next);
-        MasterMessage::Called(Box::new(SessionCall { client, number, settled, action }))
+        let arrived = self.arrived().take(MOST_RANGES).collect();
+        MasterMessage::Called(Box::new(SessionCall { client, number, settled, arrived, action }))
+    }
+
+    /// The ranges of numbers between those of the open calls.
+    fn arrived(&self) -> impl Iterator<Item = Range<u64>> {
+        let nexts = self.open.keys().skip(1).copied().chain([self.next]);
+        let between = self.open.keys().zip(nexts).map(|(open, next)| open + 1..next);
+        between.filter(|range| !range.is_empty())
     }
 
     /// Notes that the connection is lost, and ends the calls that have been lost too often: one of
     /// them may be what ends the connection, such as a value that is too large to be sent. Returns
     /// the sessions whose graphs are among them.
-    pub(super) fn note_loss(&mut self, error: &Error) -> Vec<SessionId> {
-        self.open.values_mut().for_each(|call| call.losses += 1);
+    pub(super) fn note_loss(&mut self, now: Time, error: &Error) -> Vec<SessionId> {
+        for call in self.open.values_mut() {
+            let before = call.lost_at.replace(now);
+            let is_in_a_row = before.is_some_and(|before| now.since(before) < LASTED);
+            call.losses = if is_in_a_row { call.losses + 1 } else { 1 };
+        }
         let lost = self.open.iter().filter(|(_, call)| call.losses >= MOST_LOSSES);
         let lost: Vec<u64> = lost.map(|(number, _)| *number).collect();
         let calls = lost.iter().filter_map(|number| self.open.remove(number));
@@ -193,7 +213,7 @@ impl RemoteMaster {
         deadline: Option<Time>,
         context: &mut Context<Self>,
     ) {
-        let call = Call { action: action.clone(), waiter, deadline, losses: 0 };
+        let call = Call { action: action.clone(), waiter, deadline, losses: 0, lost_at: None };
         let number = self.calls.add(call);
         let message = self.calls.message(self.id, number, action);
         self.send(message);
@@ -270,5 +290,50 @@ impl RemoteMaster {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call() -> Call {
+        let (action, waiter) = (SessionAction::Return, Waiter::Nobody("wait"));
+        Call { action, waiter, deadline: None, losses: 0, lost_at: None }
+    }
+
+    #[test]
+    fn what_has_arrived_is_all_between_the_open_calls() {
+        let mut calls = Calls::default();
+        for _ in 0..10 {
+            calls.add(call());
+        }
+        for answered in [0, 1, 3, 4, 7, 9] {
+            calls.open.remove(&answered);
+        }
+        let MasterMessage::Called(call) = calls.message(1, 8, SessionAction::Return) else {
+            panic!("it is a call")
+        };
+        assert_eq!((call.settled, call.arrived), (2, vec![3..5, 7..8, 9..10]));
+        calls.open.clear();
+        let MasterMessage::Called(call) = calls.message(1, 8, SessionAction::Return) else {
+            panic!("it is a call")
+        };
+        assert_eq!((call.settled, call.arrived), (10, vec![]));
+    }
+
+    #[test]
+    fn a_call_is_given_up_after_losses_in_a_row_and_not_after_as_many_far_apart() {
+        let error = Error::new(Code::Unavailable, "lost");
+        let lost = |apart: Duration| {
+            let (mut calls, mut now) = (Calls::default(), Time(0));
+            calls.add(call());
+            for _ in 0..MOST_LOSSES {
+                now = now.after(apart);
+                calls.note_loss(now, &error);
+            }
+            calls.is_empty()
+        };
+        assert!(lost(Duration::from_secs(60)) && !lost(LASTED));
     }
 }

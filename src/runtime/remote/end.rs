@@ -11,6 +11,7 @@ use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
 use super::RemoteMaster;
+use crate::runtime::dropped::Dropped;
 use crate::runtime::inquiry::Inquiry;
 use crate::runtime::mail::MasterMail;
 use crate::runtime::mailbox::{Address, Panics, tell};
@@ -93,7 +94,11 @@ pub(crate) struct ClientEnd {
 }
 
 /// Takes answers, and nothing else: nobody gives a client orders.
-struct Answers(Rc<RemoteMasters>);
+struct Answers {
+    masters: Rc<RemoteMasters>,
+    clock: Rc<dyn Clock>,
+    orders: RefCell<Dropped>,
+}
 
 impl ClientEnd {
     pub(crate) fn new(
@@ -102,7 +107,9 @@ impl ClientEnd {
         patience: Patience,
     ) -> Rc<Self> {
         let masters = Rc::new(RemoteMasters::default());
-        transport.listen(Rc::new(Answers(Rc::clone(&masters))));
+        let (clock_there, orders) = (Rc::clone(&clock), RefCell::default());
+        let answers = Answers { masters: Rc::clone(&masters), clock: clock_there, orders };
+        transport.listen(Rc::new(answers));
         Rc::new(Self { masters, transport, clock, patience, panics: Rc::default() })
     }
 
@@ -134,17 +141,22 @@ impl Inbox<PeerMessage> for Answers {
     fn deliver(&self, from: PeerId, messages: Messages<PeerMessage>) {
         for message in messages {
             match message {
-                PeerMessage::Client(message) => self.0.deliver(from, message),
-                other => tracing::warn!(?from, ?other, "a client takes no orders; dropped"),
+                PeerMessage::Client(message) => self.masters.deliver(from, message),
+                _ => {
+                    if let Some(orders) = self.orders.borrow_mut().count(from, 1, self.clock.now())
+                    {
+                        tracing::warn!(?from, orders, "a client takes no orders; dropped");
+                    }
+                }
             }
         }
     }
 
     fn lost(&self, peer: PeerId, loss: Loss) {
-        self.0.lost(peer, loss);
+        self.masters.lost(peer, loss);
     }
 
     fn broken(&self, _: &(dyn Any + Send)) {
-        self.0.stop(); // no session waits for an answer that nobody carries
+        self.masters.stop(); // no session waits for an answer that nobody carries
     }
 }

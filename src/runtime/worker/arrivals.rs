@@ -25,6 +25,7 @@ impl Worker {
     ) {
         let _span =
             trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
+        let mut in_vain = 0;
         for device in devices {
             let part = StepPart { step, device: *device };
             let Some(running) = self.steps.get_mut(&part) else {
@@ -35,13 +36,18 @@ impl Worker {
             for arrival in arrivals {
                 let is_due = graph.receives(arrival.0, from, &self.link);
                 if !is_due || !running.executor.receive(arrival.clone()) {
-                    tracing::warn!(
-                        step = step.number, crossing = ?arrival.0, from = %self.link.name(from),
-                        "a value that nobody waits for; dropped"
-                    );
+                    in_vain += 1;
                 }
             }
             self.run_ready(part);
+        }
+        if in_vain > 0
+            && let Some(values) = self.dropped.count(from, in_vain, self.clock.now())
+        {
+            tracing::warn!(
+                values, step = step.number, from = %self.link.name(from),
+                "values that nobody waits for; dropped"
+            );
         }
     }
 
@@ -71,7 +77,7 @@ impl Worker {
                 Some(graph) if self.graphs.get(&graph).is_some_and(is_due) => {
                     self.fail(part, refused.clone());
                 }
-                None if self.graphs_of(part).any(is_due) => {
+                None if self.graphs_with_room(part, crossings.len()).any(is_due) => {
                     self.rendezvous.refuse(part, refused.clone());
                 }
                 _ => {} // nobody waits for them
@@ -83,7 +89,13 @@ impl Worker {
     /// Keeps values of `from` for a step whose order to run is still on its way: those that a graph
     /// registered here receives. A step's graphs are registered on all tasks before it begins.
     fn keep(&mut self, from: PeerId, part: StepPart, arrivals: &AllReceived) {
-        let graphs = || self.graphs_of(part);
+        let graphs = || self.graphs_with_room(part, arrivals.len());
+        if graphs().next().is_none() {
+            return tracing::debug!(
+                step = part.step.number, from = %self.link.name(from),
+                "values for a device without a graph that could take them; dropped"
+            );
+        }
         let is_due = |(crossing, _): &&Received| {
             graphs().any(|graph| graph.receives(*crossing, from, &self.link))
         };
@@ -98,11 +110,14 @@ impl Worker {
         }
     }
 
-    /// The graphs of the master of `part` on its device.
-    fn graphs_of(&self, part: StepPart) -> impl Iterator<Item = &Graph> {
+    /// The graphs of the master of `part` on its device that receive so many values or more. A
+    /// message has values for one of them, so that others need no look at each value.
+    fn graphs_with_room(&self, part: StepPart, values: usize) -> impl Iterator<Item = &Graph> {
         let first = GraphHandle { master: part.step.master, number: 0 };
         let last = GraphHandle { number: u64::MAX, ..first };
         let graphs = self.graphs.range(first..=last).map(|(_, graph)| graph);
-        graphs.filter(move |graph| graph.plan.partition.device == part.device)
+        graphs.filter(move |graph| {
+            graph.plan.partition.device == part.device && graph.senders.len() >= values
+        })
     }
 }

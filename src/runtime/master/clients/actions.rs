@@ -14,7 +14,7 @@ use crate::transport::PeerId;
 use super::Caller;
 use crate::runtime::error::{CLOSED, Code, Error, Result, no_session, stopped};
 use crate::runtime::mail::{ResetContainers, RunStep, StepDone};
-use crate::runtime::master::Master;
+use crate::runtime::master::{Master, Session};
 use crate::runtime::messages::{
     self, Origin, Scope, SentOperation, SessionAction, SessionAnswer, SessionId, Values,
 };
@@ -105,7 +105,7 @@ impl Master {
                     deadline,
                     reply,
                 };
-                self.reset(reset, context);
+                self.reset(reset, Some(caller.peer), context);
                 let done = async move {
                     answer.await.unwrap_or_else(|| Err(stopped())).map(SessionAnswer::Reset)
                 };
@@ -161,13 +161,14 @@ impl Master {
         let session = self.session_of(peer, session)?;
         let received = operations.into_iter().map(SentOperation::receive);
         let received = received.collect::<Result<_>>()?;
-        let graph = &mut self.sessions.get_mut(&session).expect("it was just there").graph;
+        let Session { graph, names, .. } =
+            self.sessions.get_mut(&session).expect("it was just there");
         let has = graph.operations.len();
         if has != known as usize {
             let message = format!("the graph has {has} operations here, and {known} at the client");
             return Err(Error::new(Code::Aborted, message));
         }
-        Arc::make_mut(graph).receive(received).map_err(|refused| {
+        Arc::make_mut(graph).receive(received, names).map_err(|refused| {
             Error::new(Code::InvalidArgument, refused.why).in_operation(refused.operation)
         })?;
         Ok(SessionAnswer::Done)
