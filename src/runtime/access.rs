@@ -192,14 +192,22 @@ impl Access {
         false
     }
 
-    /// Tells a client that its call is refused; nothing else waits for an answer.
+    /// Tells a client that its call is refused, or a master its registration; nothing else waits
+    /// for an answer.
     fn answer_refused(&self, from: PeerId, message: &PeerMessage, refusal: Refusal) {
-        let PeerMessage::Master(MasterMessage::Called(call)) = message else { return };
         let Some(transport) = self.transport.as_ref().and_then(Weak::upgrade) else { return };
         let here = transport.peers().name(transport.peers().local());
         let error = Error::new(Code::Unauthenticated, refusal.to_string()).on(&here);
-        let answer = ClientMessage { number: call.number, outcome: Err(error) };
-        transport.send(from, vec![answer.into()]);
+        let answer: PeerMessage = match message {
+            PeerMessage::Master(MasterMessage::Called(call)) => {
+                ClientMessage { number: call.number, outcome: Err(error) }.into()
+            }
+            PeerMessage::Worker(WorkerMessage::RegisterGraph { graph, .. }) => {
+                MasterMessage::GraphRegistered { graph: *graph, outcome: Err(error) }.into()
+            }
+            _ => return,
+        };
+        transport.send(from, vec![answer]);
     }
 
     /// Finds out what `peer` is, unless that is known. Returns whether it is known now.

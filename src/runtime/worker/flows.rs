@@ -92,7 +92,10 @@ impl FlowSessions {
                 idle.borrow_mut().push((ticket.node, session));
             }
             let outcome = outcome.map(|outputs| outputs.into_iter().collect());
-            tell(&actors.worker, WorkerMail::Served(vec![Served { ticket, outcome }]));
+            // A list of its own would be one more to keep, each time.
+            let mut served = actors.served.take();
+            served.push(Served { ticket, outcome });
+            tell(&actors.worker, WorkerMail::Served(served));
         }))
     }
 }
