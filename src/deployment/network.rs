@@ -286,7 +286,10 @@ async fn answer(network: Weak<Network>, to: PeerId) {
         let server = asked.server.borrow().upgrade();
         if let Some(server) = server {
             let status = asked.status(&server).await;
-            asked.quic.send(to, vec![Message::Status(status)]);
+            // One that has gone meanwhile has no address: the next of its name would be told this.
+            if asked.quic.is_connected(to) {
+                asked.quic.send(to, vec![Message::Status(status)]);
+            }
         }
         drop(asked);
         while network.upgrade().is_some_and(|network| network.quic.has_unwritten(to)) {

@@ -253,6 +253,11 @@ impl<M: Payload> Quic<M> {
         self.node.peer(peer).has_unwritten()
     }
 
+    /// Whether `peer` is connected.
+    pub(crate) fn is_connected(&self, peer: PeerId) -> bool {
+        self.node.peer(peer).way().is_some()
+    }
+
     /// The refusals in either direction: the peer's address or name, and the reason. Each once, the
     /// first 1024.
     pub fn refusals(&self) -> Vec<(String, String)> {

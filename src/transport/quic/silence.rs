@@ -13,7 +13,8 @@ use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
 
-/// Watches `link` until its end.
+/// Watches `link` until its end. A peer that says goodbye and stays is not waited for: what it keeps
+/// open would be without limit.
 pub(super) fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>) {
     let (watched, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
     node.spawn(async move {
@@ -28,6 +29,11 @@ pub(super) fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &R
             let now = received();
             silent = if now == last { silent + 1 } else { 0 };
             last = now;
+        }
+        // A peer that has said goodbye closes the connection once it knows that all has arrived.
+        if link.connection.close_reason().is_none() {
+            tokio::time::sleep(node.silence).await;
+            link.close(Close::Stopped, "said goodbye, and stayed");
         }
     });
 }

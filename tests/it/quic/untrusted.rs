@@ -33,12 +33,16 @@ struct Attacked {
 
 impl Attacked {
     async fn new() -> Self {
+        Self::with_silence(Duration::from_secs(2)).await
+    }
+
+    async fn with_silence(silence: Duration) -> Self {
         let (cluster, sockets) = loopback(&[("ps", 1), ("worker", 2)]);
         let authority = Authority::new("test").unwrap();
         let mut ends = Vec::new();
         for (task, socket) in cluster.tasks().zip(sockets).take(2) {
             let config = quic_config(&cluster, &task, socket, &authority);
-            let mut config = QuicConfig { silence: Duration::from_secs(2), ..config };
+            let mut config = QuicConfig { silence, ..config };
             let settings = [("program.batch".to_owned(), "32".to_owned())];
             config.run = config.run.with_settings(settings.into());
             config.limits.handshakes = 16;
@@ -346,6 +350,30 @@ fn garbage_after_an_introduction_ends_its_connection_alone() {
         let _control = opened(&connection, &hello("test", "worker:1", 99)).await.unwrap();
         opened(&connection, &cut[..cut.len() - 1]).await.unwrap().finish().unwrap();
         assert!(told(Some(connection.closed().await)).contains("cut short"));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_peer_that_says_goodbye_and_stays_is_not_kept() {
+    on_actix(async {
+        let silence = Duration::from_millis(500);
+        let attacked = Attacked::with_silence(silence).await;
+        let identity = attacked.identity(&absent());
+        let known = intruder(Some((&identity, &absent())), PROTOCOL);
+        let connecting = known.connect(attacked.address(), "ps-0.task.trainyard").unwrap();
+        let connection = connecting.await.unwrap();
+        let mut control = opened(&connection, &hello("test", "worker:1", 1)).await.unwrap();
+        // `Bye`, after no large envelope.
+        control.write_all(&[3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]).await.unwrap();
+        let began = Instant::now();
+        while !attacked.at_ps.losses.borrow().contains(&(PeerId(2), Loss::Stopped)) {
+            assert!(began.elapsed() < Duration::from_secs(8), "it has not stopped");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let ended = tokio::time::timeout(Duration::from_secs(8), connection.closed()).await;
+        let ended = told(ended.ok());
+        assert!(ended.contains("goodbye"), "{ended}");
         Ok(())
     });
 }
