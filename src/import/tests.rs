@@ -2,6 +2,7 @@
 //! TensorFlow's; and wrong graphs.
 
 mod computed;
+mod crafted;
 mod steps;
 
 use proptest::prelude::*;

@@ -23,6 +23,7 @@ mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
+use std::rc::Rc;
 
 use super::known::Known;
 use super::node::{Def, Node};
@@ -34,6 +35,7 @@ use crate::cluster::DeviceSpec;
 use crate::graph::{Graph, Op, OpId, Output};
 use crate::tensor::Tensor;
 use cells::Cell;
+use control::MOST_NODES;
 use draws::Draws;
 use state::Roles;
 
@@ -102,6 +104,8 @@ pub(super) struct Importer<'a> {
     library: &'a [FunctionDef],
     /// How many functions it is in, one in the other.
     depth: usize,
+    /// How many nodes of functions may still be imported.
+    nodes_left: Rc<std::cell::Cell<usize>>,
     /// The names of all nodes, which helper operations must not take.
     names: BTreeSet<&'a str>,
     values: BTreeMap<String, Vec<Value>>,
@@ -134,6 +138,7 @@ impl<'a> Importer<'a> {
             graph,
             library,
             depth: 0,
+            nodes_left: Rc::new(std::cell::Cell::new(MOST_NODES)),
             names,
             values,
             operations,

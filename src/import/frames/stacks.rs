@@ -104,9 +104,13 @@ impl Frames {
     /// The `Enter` of the stack that a node fills or empties.
     pub(super) fn entered_stack(&self, node: &NodeDef) -> Option<usize> {
         let mut at = self.source(node.input.first()?)?;
-        while matches!(kind(&self.nodes[at]), "Switch" | "Identity") {
-            at = self.source(self.nodes[at].input.first()?)?;
+        for _ in 0..self.nodes.len() {
+            match kind(&self.nodes[at]) {
+                "Switch" | "Identity" => at = self.source(self.nodes[at].input.first()?)?,
+                "Enter" => return Some(at),
+                _ => break,
+            }
         }
-        (kind(&self.nodes[at]) == "Enter").then_some(at)
+        None
     }
 }

@@ -118,10 +118,14 @@ impl Frames {
 
     /// `input` as the functions of its loop name it: the value before a `Switch` of the loop.
     fn inner(&self, input: &str) -> String {
-        match self.source(input).filter(|node| self.ends_loop(*node)) {
-            Some(switch) => self.inner(&self.nodes[switch].input[0]),
-            None => input.to_owned(),
+        let mut input = input;
+        for _ in 0..self.nodes.len() {
+            match self.source(input).filter(|node| self.ends_loop(*node)) {
+                Some(switch) => input = &self.nodes[switch].input[0],
+                None => break,
+            }
         }
+        input.to_owned() // after as many steps, the nodes are a circle, which is refused later
     }
 
     /// The inputs of a node as the functions of its loop name them.
@@ -300,10 +304,13 @@ impl Frames {
     /// The variable whose value after the loop `input` is.
     fn left_by(&self, input: &str) -> Option<usize> {
         let mut at = self.source(&self.inner(input))?;
-        while kind(&self.nodes[at]) == "Identity" {
+        for _ in 0..self.nodes.len() {
+            if kind(&self.nodes[at]) != "Identity" {
+                return Some(at);
+            }
             at = self.source(&self.inner(self.nodes[at].input.first()?))?;
         }
-        Some(at)
+        None
     }
 
     /// Puts `after` in the place of `before` everywhere but in `frame` and its loop.

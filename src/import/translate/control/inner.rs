@@ -4,13 +4,15 @@ use std::panic::Location;
 use std::rc::Rc;
 
 use super::{Importer, Node, NodeProblem};
-use crate::graph::{Edge, Function, Graph, GraphError, Name, NewOperation, Op, Output, TensorType};
+use crate::graph::{
+    Edge, Function, Graph, GraphError, MAX_OPERATIONS, Name, NewOperation, Op, Output, TensorType,
+};
 use crate::import::known::Known;
 use crate::import::listed::Listed;
 use crate::import::order;
 use crate::import::tensor::VARIANT;
 use crate::import::value::Value;
-use crate::import::wire::{Argument, FunctionDef, GraphDef, Library, NodeDef};
+use crate::import::wire::{Argument, FunctionDef, GraphDef, NodeDef};
 use crate::operations::{Array, Binary, Change, Dynamic};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
@@ -19,6 +21,10 @@ const COUNTER: &str = ".draws/counter";
 
 /// The deepest nesting of functions.
 const DEEPEST: usize = 8;
+/// The most nodes of functions that a graph imports, each as often as its function is called: as
+/// many operations as a graph from another process may have; fewer in tests, which try it.
+pub(in crate::import::translate) const MOST_NODES: usize =
+    if cfg!(test) { 1 << 14 } else { MAX_OPERATIONS };
 
 /// The nodes of a function in a graph of their own.
 pub(super) struct Inner {
@@ -147,6 +153,19 @@ fn differ(a: &Value, b: &Value) -> bool {
 }
 
 impl<'a> Importer<'a> {
+    /// Counts `nodes` of a function that is imported.
+    ///
+    /// # Errors
+    /// If these are too many with those of all functions before: functions that call one another
+    /// several times each can be short, and endless work.
+    fn count(&self, nodes: usize) -> Result<(), String> {
+        let left = self.nodes_left.get().checked_sub(nodes).ok_or_else(|| {
+            format!("the functions that the graph calls have more than {MOST_NODES} nodes in all")
+        })?;
+        self.nodes_left.set(left);
+        Ok(())
+    }
+
     /// The function `name` of the library.
     pub(in crate::import::translate) fn function(
         &self,
@@ -204,8 +223,8 @@ fn imported(
         Ok(NodeDef { input: input.collect::<Result<_, String>>()?, ..node.clone() })
     });
     let node = placeholders.map(Ok).chain(own).collect::<Result<Vec<_>, String>>()?;
-    let library = Some(Library { function: importer.library.to_vec() });
-    let whole = GraphDef { node, library };
+    importer.count(node.len() + 1)?;
+    let whole = GraphDef { node, library: None };
     let result = |argument: &Argument| {
         let missing = || format!("it has no result `{}`", argument.name);
         flat(def.ret.get(&argument.name).ok_or_else(missing)?, &def.node_def)
@@ -216,6 +235,7 @@ fn imported(
     let nodes = order::sorted(&whole, &[]).map_err(|error| error.to_string())?;
     crate::import::check_kinds(&nodes).map_err(|error| error.to_string())?;
     let mut inner = Importer::new(&graph, &whole, &nodes, Location::caller());
+    (inner.library, inner.nodes_left) = (importer.library, Rc::clone(&importer.nodes_left));
     inner.depth = importer.depth + 1;
     inner.draws.path = path;
     let mut arguments = Vec::new();
