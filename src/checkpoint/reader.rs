@@ -1,6 +1,6 @@
 //! Reads a checkpoint, and reports any damage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -104,8 +104,8 @@ impl Reader<'_> {
         }
         let decoded = Decoded::new(&bytes).map_err(malformed)?;
         let raws = decoded.tensors().map_err(malformed)?;
-        if let Some(absent) = entries.keys().find(|name| !raws.iter().any(|raw| raw.name == **name))
-        {
+        let found: BTreeSet<&str> = raws.iter().map(|raw| raw.name).collect();
+        if let Some(absent) = entries.keys().find(|name| !found.contains(*name)) {
             return Err(malformed(format!("it has no `{absent}`, which its index says is there")));
         }
         for raw in &raws {
