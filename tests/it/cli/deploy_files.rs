@@ -2,7 +2,7 @@
 //! training operator and `srun` set, as far as that goes without Kubernetes and SLURM.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -358,6 +358,28 @@ fn the_script_gives_each_rank_its_role() {
     assert_lacks_only_its_certificate(&task, &third, "/no/certs/worker-0.pem");
 }
 
+/// What the sources below `folder` include in themselves: the source, and the file.
+fn included(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let source = entry.unwrap().path();
+        if source.is_dir() {
+            found.append(&mut included(&source));
+        } else if source.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&source).unwrap();
+            for rest in text.split("include_").skip(1) {
+                let rest = rest.strip_prefix("str!(\"").or(rest.strip_prefix("bytes!(\""));
+                let path = rest.and_then(|rest| rest.split_once("\")"));
+                if let Some((path, _)) = path {
+                    let path = source.with_file_name(path).canonicalize().unwrap();
+                    found.push((source.clone(), path));
+                }
+            }
+        }
+    }
+    found
+}
+
 #[test]
 fn the_image_has_what_it_copies_and_starts_what_there_is() {
     let image = file("Dockerfile");
@@ -367,6 +389,16 @@ fn the_image_has_what_it_copies_and_starts_what_there_is() {
         for path in &words[1..words.len() - 1] {
             assert!(root.join(path).exists(), "{line}");
         }
+    }
+    let root = root.canonicalize().unwrap();
+    let copied: Vec<&str> = values(&image, "COPY ")
+        .iter()
+        .filter(|line| !line.contains("--from"))
+        .flat_map(|line| line.split_whitespace().rev().skip(1))
+        .collect();
+    for (source, path) in included(&root.join("src")) {
+        let top = path.strip_prefix(&root).unwrap().iter().next().unwrap().to_str().unwrap();
+        assert!(copied.contains(&top), "{}: needs {}", source.display(), path.display());
     }
     let entry = image.lines().find_map(|line| line.strip_prefix("ENTRYPOINT ")).unwrap();
     assert_eq!(serde_json::from_str::<Value>(entry).unwrap(), json!(["trainyard"]));
