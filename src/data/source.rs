@@ -260,6 +260,9 @@ impl<'de> Visitor<'de> for SourceVisitor {
             (None, None, Some(file), None, None, None) => Ok(Source::LibSvm { file, test }),
             (None, None, None, Some(npy), None, None) if test.is_none() => npy.into_source(),
             (None, None, None, None, Some(npz), None) if test.is_none() => npz.into_source(),
+            (None, Some(_), None, None, None, None) => {
+                Err(de::Error::custom("a CSV file needs label = \"COLUMN\", that of the classes"))
+            }
             _ => Err(de::Error::invalid_value(
                 Unexpected::Other("a table that names not exactly one data set"),
                 &self,

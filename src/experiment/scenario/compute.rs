@@ -81,10 +81,16 @@ pub(super) fn slow(
             Ok(task) => {
                 slow.insert(task, *factor);
             }
-            Err(why) => found.note(path, why),
+            Err(why) => found.note(&path, removable(&why, &path)),
         }
     }
     slow
+}
+
+/// Why the key `path` names no task, and how to do without it: that is often a cluster that was made
+/// smaller on the command line.
+fn removable(why: &str, path: &str) -> String {
+    format!("{why}; to remove it: --unset '{path}'")
 }
 
 /// The speed of a device.
@@ -120,7 +126,7 @@ pub(super) fn own_compute(
                     own.insert(task, speed.over(&before));
                 }
             }
-            Err(why) => found.note(path, why),
+            Err(why) => found.note(&path, removable(&why, &path)),
         }
     }
     own

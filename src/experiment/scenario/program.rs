@@ -199,7 +199,9 @@ fn check_samples(model: &Model, dataset: &Source, found: &mut Mistakes) {
         _ => false,
     };
     found.unless(*model != Model::Convnet || has_images, path, || {
-        "the model `convnet` needs images; use the embedded \"digits\", or MNIST's files".to_owned()
+        "the model `convnet` needs images: the embedded \"digits\", MNIST's files, a folder of \
+         images, or TFRecords with a shape [HEIGHT, WIDTH, CHANNELS]"
+            .to_owned()
     });
     let is_random = *dataset == Source::Synthetic;
     found.unless(is_random || !matches!(model, Model::Published(_)), path, || {

@@ -50,6 +50,7 @@ fn the_first_scenario_is_written_once_and_is_right() {
     assert_eq!(trainyard_in(&place, &["init", "here"], &[]).code, 0);
     let text = fs::read_to_string(place.join("here/scenario.toml")).unwrap();
     assert!(text.contains("#     trainyard sim here/scenario.toml\n"), "{text}");
+    assert!(text.contains("\nname = \"here\"\n"), "{text}");
     let said = trainyard_in(&place, &["sim", "here/scenario.toml", "--set", "stop.steps=2"], &[]);
     assert_eq!(said.code, 3, "{}", said.err); // its accuracy is not reached in two steps
     fs::write(place.join("here/scenario.toml"), "mine").unwrap();

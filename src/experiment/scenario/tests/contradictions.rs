@@ -14,7 +14,8 @@ fn all_contradictions_are_reported_at_once_each_with_its_line_and_key() {
 sims/example.toml:2: cluster.ps: a job has at least 1 task; remove it, or give it one, or train by \
 `program.all_reduce`
 sims/example.toml:5: network.bandwidth: must be above 0
-sims/example.toml:7: compute.slow.\"worker:8\": the job `worker` has 8 tasks, counted from 0
+sims/example.toml:7: compute.slow.\"worker:8\": the job `worker` has 8 tasks, counted from 0; \
+to remove it: --unset 'compute.slow.\"worker:8\"'
 sims/example.toml:8: stop: no condition, so no run would end; give `steps`, `samples` or `time`
 sims/example.toml:9: stop.evaluate_every: 0 must be at least 1
 sims/example.toml:10: stop.evaluate_every_samples: `evaluate_every` says the same in global steps; \
