@@ -16,7 +16,7 @@ use crate::live::{Board, Meter};
 use crate::report::{Report, World};
 use crate::say::say;
 use crate::tensor::set_memory_limit;
-use crate::training::{SharedRecording, train};
+use crate::training::{SharedRecording, Task, train};
 
 /// Runs the command.
 pub(super) fn run(
@@ -112,12 +112,35 @@ impl<'a> Assignment<'a> {
         let launcher = self.control.as_ref().map(Control::stream).transpose()?;
         let stop = StopRequest::listen(launcher)?;
         let live = Live::start(self.args.metrics, self.args.dashboard.address)?;
+        let listens = self.listens(&seat);
         let instruments = self.prepare(&seat, live.as_ref())?;
-        let attended = self.trial.attend(seat, config, stop, instruments, trainer)?;
+        let trainer = |task: Task| {
+            if let Some(listens) = &listens {
+                say!("{listens}");
+            }
+            trainer(task)
+        };
+        let attended = self.trial.attend(seat, config, stop, instruments, &trainer)?;
         if let Some(lost) = &attended.lost {
             say!("the checkpoint of step {} could not be written: {}", lost.global_step, lost.why);
         }
+        if listens.is_some() && attended.result.is_ok() && attended.stopped.is_none() {
+            say!("{}: the training is over", self.task);
+        }
         self.conclude(empty, &attended)
+    }
+
+    /// What a task that reports no result says once it listens, unless a launcher speaks for it.
+    fn listens(&self, seat: &Seat) -> Option<String> {
+        if self.quiet || self.reports || self.control.is_some() {
+            return None;
+        }
+        let (task, name) = (&self.task, &self.trial.scenario);
+        let (_, port) = seat.address()?.rsplit_once(':')?;
+        let chief = seat.cluster().chief()?;
+        Some(format!(
+            "{task} listens on UDP port {port} for {name:?}; the chief, {chief}, prints the result"
+        ))
     }
 
     /// What records and shows the task in `seat`, also to those who look at `live`.

@@ -121,6 +121,11 @@ impl Seat {
         &self.cluster
     }
 
+    /// The task's address, `host:port`, if it is known.
+    pub(crate) fn address(&self) -> Option<&str> {
+        self.known.task_address(&self.task).ok()
+    }
+
     /// Whether the task leads the training and reports it.
     pub fn is_chief(&self) -> bool {
         self.cluster.chief().as_ref() == Some(&self.task)

@@ -41,7 +41,10 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
             match refusal {
                 Refusal::Silent | Refusal::Connection(ConnectionError::TimedOut) => {
                     let address = peer.address.as_deref().unwrap_or_default();
-                    peer.note_trouble(format!("no answer from {address}"), None);
+                    let trouble = format!(
+                        "no answer from {address} by UDP: does it run, is the port let through?"
+                    );
+                    peer.note_trouble(trouble, None);
                 }
                 refusal => {
                     if !peer.has_stopped() {

@@ -67,7 +67,7 @@ fn a_task_whose_others_never_come_names_them_and_is_not_started_again_for_ever()
     let (ps, worker) = (ps.end(), worker.end());
     assert_eq!((ps.code, worker.code), (10, 10), "{}{}", ps.err, worker.err);
     assert!(ps.err.contains("none has come"), "{}", ps.err);
-    let unreached = format!("ps:0 (no answer from {})", elsewhere[0]);
+    let unreached = format!("ps:0 (no answer from {} by UDP: ", elsewhere[0]);
     assert!(worker.err.contains(&unreached), "{}", worker.err);
 }
 
