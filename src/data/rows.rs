@@ -103,6 +103,11 @@ impl Rows {
         self.header.len() - 1
     }
 
+    /// The name of the column of a row's feature at `index`.
+    pub(super) fn feature(&self, index: usize) -> &str {
+        &self.header[index + usize::from(index >= self.column)]
+    }
+
     /// Reads the next row that is not empty. Returns whether there is one.
     fn read(&mut self) -> Result<bool, DataError> {
         let Self { file, reader, row, .. } = self;
@@ -124,7 +129,13 @@ impl Rows {
                      column",
                     f32::MAX
                 ),
-                _ => format!("`{field}` is no number"),
+                _ if field.is_empty() => {
+                    "the field is empty: fill it in, or remove the line".to_owned()
+                }
+                Ok(_) => format!("`{field}` is no number: fill it in, or remove the line"),
+                Err(_) => {
+                    format!("`{field}` is no number: write the column as numbers, or remove it")
+                }
             };
             self.malformed(column, line, problem)
         })

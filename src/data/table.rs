@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::file::MOST_VALUES;
 use super::pipeline::Source;
@@ -11,6 +12,9 @@ use super::{DataError, Dataset};
 
 /// The greatest label that is a class's number: each class has weights of its own.
 const GREATEST: u16 = u16::MAX;
+
+/// A feature's size above which a training may diverge.
+const LARGE: f32 = 100.0;
 
 /// A file as read: the features, and each label as it is written.
 struct Table {
@@ -40,6 +44,7 @@ pub(super) fn load(
     let test = test.map(|(_, test)| test);
     let labels = train.labels.iter().chain(test.iter().flat_map(|test| &test.labels));
     let names: BTreeSet<String> = labels.cloned().collect();
+    check_are_classes(path, label, &names)?;
     let are_numbers = names.iter().all(|name| is_whole(name));
     let number = |label: &String| -> i32 {
         if are_numbers {
@@ -84,6 +89,37 @@ fn check_alike(
     Err(DataError::mistaken(of_test, &format!("column `{label}`"), problem))
 }
 
+/// Checks that the labels are no measurements: numbers of which one has decimals.
+fn check_are_classes(
+    path: &Path,
+    label: &str,
+    names: &BTreeSet<String>,
+) -> Result<(), DataError> {
+    let number = |name: &String| name.parse().ok().filter(|number: &f64| number.is_finite());
+    let numbers: Option<Vec<f64>> = names.iter().map(number).collect();
+    let fraction = numbers.and_then(|numbers| numbers.into_iter().find(|n| n.fract() != 0.0));
+    let Some(fraction) = fraction else { return Ok(()) };
+    let problem = format!(
+        "the labels, such as {fraction}, are numbers, not classes: trainyard classifies; name the \
+         column of the classes, or write a class for each range of numbers"
+    );
+    Err(DataError::mistaken(path, &format!("column `{label}`"), problem))
+}
+
+/// Warns, the first time, of a column whose values are so large that the training may diverge.
+fn warn_of_scale(path: &Path, rows: &Rows, features: &[f32]) {
+    static IS_TOLD: AtomicBool = AtomicBool::new(false);
+    let Some(at) = features.iter().position(|value| value.abs() > LARGE) else { return };
+    if !IS_TOLD.swap(true, Ordering::Relaxed) {
+        let (file, column) = (path.display(), rows.feature(at % rows.width()));
+        let value = features[at];
+        tracing::warn!(
+            "{file}: column `{column}` has values such as {value}: scale it to about -1 to 1, or \
+             the training may diverge"
+        );
+    }
+}
+
 /// Whether `label` is a whole number from 0, however large.
 fn is_whole(label: &str) -> bool {
     let digits = label.strip_prefix('+').unwrap_or(label);
@@ -110,5 +146,6 @@ fn read(path: &Path, label: &str) -> Result<Table, DataError> {
         }
         table.labels.push(row.label);
     }
+    warn_of_scale(path, &rows, &table.features);
     Ok(table)
 }

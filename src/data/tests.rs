@@ -140,6 +140,8 @@ fn a_mistake_in_a_csv_file_is_told_with_line_and_column() {
     assert!(error("x,y\n1,0\n", "z").contains("no column `z`; it has x, y"));
     assert!(error("x,y\n1,0\n1\n", "y").contains("line 3: 1 fields, where the header has 2"));
     assert!(error("x,y\n1,0\n2,\n", "y").contains("line 3, column `y`: the label is missing"));
+    assert!(error("x,y\n,0\n", "y").contains("column `x`: the field is empty: fill it in"));
+    assert!(error("x,y\n1,0.5\n2,1\n", "y").contains("such as 0.5, are numbers, not classes"));
     let great = error("x,y\n1,0\n2,1000000\n3,70000\n", "y");
     assert!(great.contains("line 3: the label 1000000 is too large"), "{great}");
     assert!(error("x,y\n1e39,0\n", "y").contains("line 2, column `x`: 1e39 is too large"));
