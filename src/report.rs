@@ -39,7 +39,7 @@ pub use expectations::{Checked, Expectations, Expected, write_junit};
 pub use model::{
     End, EvaluationRow, Gradients, NoSuchRun, Report, Run, SkippedFault, Usage, World,
 };
-pub use path::{Cause, CriticalPath, PathPart};
+pub use path::{Bottleneck, Cause, CriticalPath, PathPart};
 pub use series::Summary;
 pub use statistics::{Staleness, StepSeconds};
 pub use swept::Swept;

@@ -66,6 +66,18 @@ pub struct PathPart {
     pub seconds: f64,
 }
 
+/// What took most of a path's time.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Bottleneck {
+    /// The cause; [`Cause::Latency`] stands for that of coordination, too.
+    pub cause: Cause,
+    /// Its share of the time.
+    pub share: f64,
+    /// The one part that took more than half of that, in words, with its own share of the time.
+    pub part: Option<(String, f64)>,
+}
+
 /// The most parts of a path that are listed.
 const MOST_PARTS: usize = 20;
 
@@ -95,14 +107,14 @@ impl CriticalPath {
         all
     }
 
-    /// The cause that took most of the time, what the cause is or the one part that took most of
-    /// it, and the share of what is named. None of an empty path.
-    pub fn limited_by(&self) -> Option<(Cause, String, f64)> {
-        let ranked = self.ranked();
-        let (cause, share) = *ranked.first()?;
-        let next = ranked.get(1).map_or(0.0, |(_, share)| *share);
-        let (who, share) = self.one_part(cause, next).unwrap_or((cause.name(), share));
-        Some((cause, who.to_owned(), share))
+    /// What took most of the time. None of an empty path.
+    pub fn bottleneck(&self) -> Option<Bottleneck> {
+        let mut shares = BTreeMap::new();
+        for cause in self.causes.keys() {
+            *shares.entry(cause.remedied_as()).or_insert(0.0) += self.share(*cause);
+        }
+        let (cause, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(Bottleneck { cause, share, part: self.one_part(cause, share) })
     }
 
     /// The path from the first training step on.
@@ -112,14 +124,13 @@ impl CriticalPath {
         self
     }
 
-    /// The one part that takes more than half of the time of `cause`, with its own share, which is
-    /// greater than `next`, that of any other cause. Of workers that compute alike, the one that
-    /// was waited for is no worse than the others.
-    fn one_part(&self, cause: Cause, next: f64) -> Option<(&str, f64)> {
+    /// The one part that takes more than half of the `share` of `cause`, with its own share. Of
+    /// workers that compute alike, the one that was waited for is no worse than the others.
+    fn one_part(&self, cause: Cause, share: f64) -> Option<(String, f64)> {
         let part = self.parts.iter().find(|part| part.cause == cause)?;
-        let share = part.seconds / self.seconds();
-        let is_most = 2.0 * share > self.share(cause) && share > next;
-        (cause != Cause::Compute && is_most).then_some((&*part.name, share))
+        let own = part.seconds / self.seconds();
+        let is_most = cause != Cause::Compute && 2.0 * own > share;
+        is_most.then(|| (part.short_name(), own))
     }
 }
 
@@ -128,18 +139,27 @@ impl PathPart {
     pub fn new(name: String, cause: Cause, seconds: f64) -> Self {
         Self { name, cause, seconds }
     }
+
+    /// Its name beside that of its cause: `ps:3's, sending` of network cards.
+    fn short_name(&self) -> String {
+        let card = self.name.strip_suffix(')').and_then(|name| name.split_once(" network card ("));
+        card.map_or_else(|| self.name.clone(), |(whose, way)| format!("{whose}, {way}"))
+    }
 }
 
 impl Run {
     /// What limits the run, and what to do about it: the cause that took most of its time. None
     /// where no step was taken.
     pub fn limit(&self) -> Option<String> {
-        let (cause, who, share) = self.critical_path.as_ref()?.limited_by()?;
+        let Bottleneck { cause, share, part } = self.critical_path.as_ref()?.bottleneck()?;
         let percent = 100.0 * share;
-        let saved = percent / 2.0;
+        let part = part.map(|(name, own)| format!(" ({:.0} % {name})", 100.0 * own));
         Some(format!(
-            "limited by {who}, {percent:.0} % of the time (twice as fast, it would make the run \
-             about {saved:.0} % shorter): {}",
+            "limited by {}, {percent:.0} % of the time{}; twice as fast, the run would be about \
+             {:.0} % shorter: {}",
+            cause.name(),
+            part.unwrap_or_default(),
+            percent / 2.0,
             cause.advice()
         ))
     }
@@ -163,6 +183,11 @@ impl Cause {
             Self::Parameters => "waiting for parameters",
             Self::Update => "waiting for updates",
         }
+    }
+
+    /// The cause that has the same remedy and stands for both: all latency is one network's.
+    fn remedied_as(self) -> Self {
+        if self == Self::Coordination { Self::Latency } else { self }
     }
 
     /// What makes it less.

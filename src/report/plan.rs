@@ -99,7 +99,7 @@ pub struct Point {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Limit {
-    /// The part of a task, or what the cause is: `ps:1's network card (sending)`.
+    /// The cause, in words: `the parameter servers' network cards`.
     pub who: String,
     /// Its share of the run's time.
     pub share: f64,
@@ -191,8 +191,8 @@ impl Point {
 fn limit(run: &Run, question: &Question) -> Option<Limit> {
     let path = run.critical_path.clone()?;
     let path = if question.samples.is_some() { path.of_steps() } else { path };
-    let (_, who, share) = path.limited_by()?;
-    Some(Limit { who, share })
+    let bottleneck = path.bottleneck()?;
+    Some(Limit { who: bottleneck.cause.name().to_owned(), share: bottleneck.share })
 }
 
 impl Plan {

@@ -313,22 +313,24 @@ fn limited(causes: &[(Cause, f64)], tasks: &[&str]) -> Run {
 fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
     let causes = [(Cause::ServerCard, 6.0), (Cause::Compute, 4.0)];
     let one = limited(&causes, &["ps:3"]).limit().unwrap();
-    assert!(one.starts_with("limited by ps:3's part, 60 % of the time"), "{one}");
-    assert!(one.contains("the run about 30 % shorter): more parameter servers"), "{one}");
+    let cards = "limited by the parameter servers' network cards";
+    let expected = format!("{cards}, 60 % of the time (60 % ps:3's part); twice as fast, ");
+    assert!(one.starts_with(&expected), "{one}");
+    assert!(one.contains("the run would be about 30 % shorter: more parameter servers"), "{one}");
     let causes = [(Cause::ServerCard, 5.4), (Cause::Stragglers, 2.6), (Cause::Latency, 2.0)];
-    let half = limited(&causes, &["ps:1"]);
-    let path = half.critical_path.unwrap();
-    let parts = [("ps:1 sends", 3.2), ("ps:1 receives", 2.2)]
+    let parts = [("ps:1's network card (sending)", 3.2), ("ps:1's network card (receiving)", 2.2)]
         .map(|(name, seconds)| PathPart::new(name.to_owned(), Cause::ServerCard, seconds));
-    let path = |parts: &[PathPart]| CriticalPath::new(path.causes.clone(), parts.to_vec());
-    let own = path(&parts).limited_by().unwrap();
-    assert_eq!((&*own.1, format!("{:.2}", own.2)), ("ps:1 sends", "0.32".to_owned()));
-    let alike = parts.map(|part| PathPart { seconds: 2.5, ..part });
-    let group = path(&alike).limited_by().unwrap();
-    let expected = ("the parameter servers' network cards", "0.54".to_owned());
-    assert_eq!((&*group.1, format!("{:.2}", group.2)), expected);
+    let path = |parts: &[PathPart]| CriticalPath::new(causes.into(), parts.to_vec());
+    let of = |path: CriticalPath| Run { critical_path: Some(path), ..run("a", None, 1.0) }.limit();
+    let own = of(path(&parts)).unwrap();
+    assert!(own.starts_with(&format!("{cards}, 54 % of the time (32 % ps:1's, sending);")), "{own}");
+    let alike = of(path(&parts.map(|part| PathPart { seconds: 2.5, ..part }))).unwrap();
+    assert!(alike.starts_with(&format!("{cards}, 54 % of the time;")), "{alike}");
     let many = limited(&causes, &["ps:0", "ps:1"]).limit().unwrap();
-    assert!(many.starts_with("limited by the parameter servers' network cards"), "{many}");
+    assert!(many.starts_with(&format!("{cards}, 54 % of the time;")), "{many}");
+    let waits = [(Cause::Compute, 4.0), (Cause::Latency, 3.5), (Cause::Coordination, 2.5)];
+    let waits = of(CriticalPath::new(waits.into(), Vec::new())).unwrap();
+    assert!(waits.starts_with("limited by the network's latency, 60 % of the time;"), "{waits}");
     assert_eq!(run("no step was taken", None, 1.0).limit(), None);
 }
 

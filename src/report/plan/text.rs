@@ -46,7 +46,7 @@ fn scaled(estimate: Estimate, size: f64, unit: &str) -> String {
 }
 
 impl Limit {
-    /// `limited by ps:1's network card (sending), 54 % of the time`
+    /// `limited by the parameter servers' network cards, 54 % of the time`
     pub(super) fn render(&self) -> String {
         format!("limited by {}, {:.0} % of the time", self.who, 100.0 * self.share)
     }
