@@ -59,5 +59,6 @@ pub use kind::{Costs, KernelKind};
 pub use numerics::Numerics;
 #[cfg(test)]
 pub(crate) use parallel::PARALLEL_FROM;
+pub(crate) use parallel::instructions;
 pub use softmax::LabelOutOfRange;
 pub use update::ElementUpdate;

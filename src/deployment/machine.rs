@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::kernels;
 use crate::transport::SocketBuffers;
 
 /// The packet size of an ordinary Ethernet \[bytes\].
@@ -156,33 +157,11 @@ fn threads() -> Finding {
 }
 
 fn instructions() -> Finding {
-    const WHAT: &str = "SIMD";
-    let slow = |value: &str| {
-        Finding::new(
-            WHAT,
-            value,
-            Some("matrix products are several times slower without".to_owned()),
-        )
-    };
-    #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx512f") {
-            return Finding::new(WHAT, "AVX-512", None);
-        }
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            return Finding::new(WHAT, "AVX2 and FMA", None);
-        }
-        slow("neither AVX2 nor AVX-512")
+    let advice = "matrix products are several times slower without";
+    match kernels::instructions() {
+        Some(name) => Finding::new("SIMD", name, None),
+        None => Finding::new("SIMD", "none that kernels know", Some(advice.to_owned())),
     }
-    #[cfg(target_arch = "aarch64")]
-    {
-        if std::arch::is_aarch64_feature_detected!("neon") {
-            return Finding::new(WHAT, "NEON", None);
-        }
-        slow("no NEON")
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    slow("none that kernels know")
 }
 
 fn clock() -> Finding {

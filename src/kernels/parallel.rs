@@ -28,6 +28,19 @@ pub(crate) fn vectorised<W: NullaryFnOnce>(work: W) -> W::Output {
     Arch::new().dispatch(work)
 }
 
+/// The widest vectors that kernels use on this machine, if they use any.
+pub(crate) fn instructions() -> Option<&'static str> {
+    match Arch::new() {
+        #[cfg(target_arch = "x86_64")]
+        Arch::V4(_) => Some("AVX-512"),
+        #[cfg(target_arch = "x86_64")]
+        Arch::V3(_) => Some("AVX2 and FMA"),
+        #[cfg(target_arch = "aarch64")]
+        Arch::Neon(_) => Some("NEON"),
+        _ => None,
+    }
+}
+
 /// `out[i] = op(x[i])`.
 #[inline(always)]
 pub(crate) fn map<X, Y>(x: &[X], out: &mut [Y], op: impl Fn(X) -> Y + Copy + Sync)
