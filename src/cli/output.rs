@@ -25,10 +25,15 @@ pub(super) struct Out {
 }
 
 impl Out {
-    /// Files that take the place of those of an earlier report.
+    /// Files that take the place of those of an earlier report, unless it is a deployment's.
     pub(super) fn create(directory: Option<&Path>) -> Result<Self, Failure> {
-        let files = directory.map(|directory| to_write(directory, Files::create(directory)));
-        Ok(Self { folder: None, files: files.transpose()?, failure: None })
+        let Some(directory) = directory else {
+            return Ok(Self { folder: None, files: None, failure: None });
+        };
+        let made = Files::in_place_of_earlier(directory);
+        let (files, aside) = to_write(directory, made)?;
+        tell_of_earlier(directory, aside.as_deref());
+        Ok(Self { folder: None, files: Some(files), failure: None })
     }
 
     /// Files of a deployment that began at the date `began`. Those of an earlier report are set
@@ -66,10 +71,7 @@ impl Out {
         let what = folder.directory().display().to_string();
         match Files::beside_earlier(folder, began) {
             Ok((files, aside)) => {
-                if let Some(aside) = aside {
-                    let aside = aside.display();
-                    say!("{what} had the results of an earlier run: they are in {aside} now");
-                }
+                tell_of_earlier(files.directory(), aside.as_deref());
                 self.files = Some(files);
             }
             Err(error) => {
@@ -146,6 +148,14 @@ impl Out {
         self.finish(report);
         print(format, report).map_err(Failure::writing("the result"))?;
         self.failure.map_or(Ok(()), Err)
+    }
+}
+
+/// Says where the results that `directory` had are now, if they were set `aside`.
+fn tell_of_earlier(directory: &Path, aside: Option<&Path>) {
+    if let Some(aside) = aside {
+        let (directory, aside) = (directory.display(), aside.display());
+        say!("{directory} had the results of an earlier run: they are in {aside} now");
     }
 }
 

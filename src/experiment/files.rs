@@ -52,14 +52,24 @@ pub struct Files {
 
 impl Files {
     /// The files of a new report in `directory`, which is made if it is missing. Those of an
-    /// earlier report there go.
+    /// earlier report there go; a deployment's, which no run comes to again, are set aside into a
+    /// folder below it.
     ///
     /// # Errors
     /// If they can't be created, or another report is being written there.
     pub fn create(directory: impl Into<PathBuf>) -> io::Result<Self> {
+        Ok(Self::in_place_of_earlier(directory)?.0)
+    }
+
+    /// As [`Self::create`], and the folder into which a deployment's files were set aside.
+    pub(crate) fn in_place_of_earlier(
+        directory: impl Into<PathBuf>,
+    ) -> io::Result<(Self, Option<PathBuf>)> {
         let mut folder = ReportFolder::lock(directory)?;
+        let aside =
+            if folder.has_deployment() { folder.set_aside_earlier()? } else { None };
         remove_earlier(folder.directory())?;
-        Self::begin(&mut folder, Duration::ZERO)
+        Ok((Self::begin(&mut folder, Duration::ZERO)?, aside))
     }
 
     /// The files in `folder` of a report on a deployment that began at the date `began`. Those of
@@ -238,6 +248,21 @@ mod tests {
             assert!(!path("result.json").exists());
         }
         assert!(path("earlier-1").exists() && path("earlier-2").exists());
+    }
+
+    #[test]
+    fn a_simulation_sets_the_result_of_a_deployment_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let result = folder.path().join("result.json");
+        let left_of = |world: &str| {
+            fs::write(&result, format!("{{\"world\": \"{world}\"}}")).unwrap();
+            let (_, aside) = Files::in_place_of_earlier(folder.path()).unwrap();
+            assert!(!result.exists());
+            aside
+        };
+        assert_eq!(left_of("simulation"), None);
+        let aside = left_of("deployment").expect("it had a result");
+        assert!(aside.ends_with("earlier-1") && aside.join("result.json").exists());
     }
 
     #[test]

@@ -49,6 +49,14 @@ impl ReportFolder {
         Ok([steps, File::create(self.directory.join(evaluations))?])
     }
 
+    /// Whether the earlier report is a deployment's.
+    pub(super) fn has_deployment(&self) -> bool {
+        let [_, result] = WHOLE;
+        let text = fs::read(self.directory.join(result)).unwrap_or_default();
+        let report = serde_json::from_slice::<serde_json::Value>(&text);
+        report.is_ok_and(|report| report["world"] == "deployment")
+    }
+
     /// Moves the files of an earlier report, if there is one, to a folder of their own, which is
     /// returned: `earlier-1`, `earlier-2` and so on. Its event files stay: the next ones have other
     /// names, and TensorBoard draws all of them as one training.
