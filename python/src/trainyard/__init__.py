@@ -6,6 +6,7 @@ The work is done by the program `trainyard`, which the wheel brings. DataFrames 
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -17,6 +18,9 @@ __all__ = ["Result", "TrainyardError", "binary", "read", "run", "sim"]
 # Codes with which `sim` ends and has a result all the same: the target is not reached, a run diverged, a checkpoint
 # is not written.
 _WITH_RESULT = (0, 3, 7, 9)
+
+# A text that TOML takes for nothing else when it has no quotes.
+_BARE = re.compile(r"(?!(true|false|inf|nan)$)[A-Za-z_][\w/-]*|\d+(\.\d+)?(?![xob])[A-Za-zµ/]+")
 
 
 class TrainyardError(RuntimeError):
@@ -56,16 +60,19 @@ def sim(scenario=None, *, set=None, sweep=None, runs=(), seed=None, seeds=None, 
     """Simulates a scenario and returns its `Result`.
 
     `scenario` is a file, or the one in the program. `set` and `sweep` change keys, as in
-    `set={"network.latency": "1ms"}` and `sweep={"cluster.worker": [4, 8]}`; `runs` names the runs that are wanted.
-    `out` is the folder for the files, or else a temporary one, which goes with the result.
+    `set={"network.latency": "1ms"}` and `sweep={"cluster.worker": [4, 8]}`; a value may be a word, a number, a list or
+    a dictionary, which is a table. `runs` names the run or the runs that are wanted. `out` is the folder for the files, or else a temporary one, which goes with the result.
     """
     folder = tempfile.TemporaryDirectory(prefix="trainyard-") if out is None else None
     place = Path(folder.name if folder else out)
     arguments = ["sim"] + ([scenario] if scenario else [])
-    arguments += [word for name in runs for word in ("--run", name)]
-    arguments += [word for key, value in (set or {}).items() for word in ("--set", f"{key}={_text(value)}")]
+    for name in [runs] if isinstance(runs, str) else runs:
+        arguments += ["--run", name]
+    for key, value in (set or {}).items():
+        arguments += ["--set", f"{key}={_value(value, key)}"]
     for key, values in (sweep or {}).items():
-        arguments += ["--sweep", f"{key}={','.join(map(_text, values))}"]
+        values = [values] if isinstance(values, (str, dict)) or not hasattr(values, "__iter__") else values
+        arguments += ["--sweep", f"{key}={','.join(_value(value, key) for value in values)}"]
     for flag, value in (("--seed", seed), ("--seeds", seeds)):
         arguments += [] if value is None else [flag, value]
     run(*arguments, "--quiet", "--json", "--out", place, codes=_WITH_RESULT)
@@ -133,8 +140,27 @@ class Result:
         return f"<trainyard result of {self.report['scenario']}: {names}>"
 
 
-def _text(value):
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _value(value, key):
+    """The value of `key` on the command line: words and quantities bare, as they stand in the names of swept runs."""
+    return value if isinstance(value, str) and _BARE.fullmatch(value) else _toml(value, key)
+
+
+def _toml(value, key):
+    """The value of `key` as TOML has it."""
+    if hasattr(value, "item") and not isinstance(value, (list, tuple, dict)):
+        value = value.item()  # NumPy's number
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, (str, os.PathLike)):
+        return json.dumps(os.fspath(value), ensure_ascii=False)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(str(name), key)} = {_toml(one, key)}" for name, one in value.items()) + "}"
+    if hasattr(value, "__iter__"):
+        return "[" + ", ".join(_toml(one, key) for one in value) + "]"
+    advice = "leave the key out" if value is None else "give a word, a number, a list or a dictionary"
+    raise ValueError(f"{key}: {value!r} is no value of a scenario; {advice}")
 
 
 def _flat(entry, path=""):

@@ -50,6 +50,13 @@ fn python_runs_a_scenario_and_reads_its_rows_without_other_packages() {
          runs = result.rows('runs')\n\
          assert [run['program.batch'] for run in runs] == [4, 8], runs\n\
          assert all(run['global_steps'] >= 10 and run['gradients.dropped'] >= 0 for run in runs)\n\
+         one = trainyard.sim({path:?}, sweep={{'program.batch': 4}}, runs='one',\n    \
+         set={{'network.latency': '1ms', 'compute.slow': {{'worker:1': 2}}, 'fault': []}})\n\
+         assert [run['run'] for run in one.rows('runs')] == ['one'], one\n\
+         try:\n    trainyard.sim({path:?}, set={{'stop.steps': None}})\n\
+         except ValueError as error:\n    \
+         assert 'stop.steps: None is no value' in str(error), error\n\
+         else:\n    raise AssertionError('None is no error')\n\
          steps = result.rows('steps')\n\
          assert len(steps) == sum(run['gradients.computed'] for run in runs), len(steps)\n\
          assert isinstance(steps[0]['end_s'], float) and steps[0]['worker'] == 'worker:0'\n\
