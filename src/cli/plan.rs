@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::output::command;
 use super::progress::Several;
 use super::results::{Results, on_stop};
-use super::stdout::stdout;
+use super::stdout::{fitted, stdout};
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, simulate_all};
 use crate::report::World;
@@ -104,7 +104,7 @@ fn shown(plan: &Plan, out: Option<&Path>, format: Format) -> Result<(), Failure>
     let mut stdout = stdout();
     let printed = match format {
         Format::Json => plan.write_json(&mut stdout),
-        Format::Text(layout) => write!(stdout, "{}", plan.render(layout)),
+        Format::Text(layout) => write!(stdout, "{}", plan.render(fitted(layout))),
     };
     printed.map_err(Failure::writing("the plan"))?;
     // A full disk loses no result.

@@ -2,10 +2,22 @@
 
 use std::io::{self, StdoutLock, Write};
 
+use console::Term;
+
+use crate::report::Layout;
+
 /// Standard output for a command's result. Once its reader has gone, the rest is dropped and the
 /// command ends as if it had been read.
 pub(super) fn stdout() -> UntilReaderLeaves<StdoutLock<'static>> {
     UntilReaderLeaves(io::stdout().lock())
+}
+
+/// `layout`, as the terminal on standard output has room for it.
+pub(super) fn fitted(layout: Layout) -> Layout {
+    match (layout, Term::stdout().size_checked()) {
+        (Layout::Plain, Some((_, columns))) if columns > 0 => Layout::Within(columns.into()),
+        (layout, _) => layout,
+    }
 }
 
 /// The outcome of a write to standard output; that its reader has gone is no failure.

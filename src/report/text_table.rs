@@ -1,10 +1,16 @@
 //! Tables as text: aligned for a terminal, or in Markdown, as GitHub reads it.
 
+/// The spaces between two columns.
+const BETWEEN: usize = 2;
+
 /// How a text is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
-    /// For a terminal.
+    /// For a file or a pipe: a line for each row, however long.
     Plain,
+    /// For a terminal of so many columns: a wider table is cut, and lines are wrapped at words.
+    Within(usize),
     /// For an issue or a note on GitHub.
     Markdown,
 }
@@ -23,6 +29,7 @@ impl Layout {
     pub(crate) fn title(self, text: &str) -> String {
         match self {
             Self::Plain => format!("{text}\n"),
+            Self::Within(columns) => wrapped(text, columns),
             Self::Markdown => format!("### {}\n", escape(text)),
         }
     }
@@ -34,6 +41,7 @@ impl Layout {
         }
         let line = |line: &String| match self {
             Self::Plain => format!("{line}\n"),
+            Self::Within(columns) => wrapped(line, columns),
             Self::Markdown => format!("- {}\n", escape(line)),
         };
         format!("\n{}", lines.iter().map(line).collect::<String>())
@@ -58,24 +66,51 @@ impl TextTable {
     /// The table as text, which ends with a newline.
     pub(crate) fn render(&self, layout: Layout) -> String {
         match layout {
-            Layout::Plain => self.plain(),
+            Layout::Plain => self.plain(&Vec::from_iter(0..self.has_words.len())),
+            Layout::Within(columns) => {
+                let parts = self.parts(columns);
+                parts.iter().map(|part| self.plain(part)).collect::<Vec<_>>().join("\n")
+            }
             Layout::Markdown => self.markdown(),
         }
     }
 
-    fn plain(&self) -> String {
-        let width = |column: usize| {
-            self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.has_words.len()).map(width).collect();
+    /// The columns of each of the tables that this one is cut into, so that none is wider than
+    /// `limit`. Each begins with the first column.
+    fn parts(&self, limit: usize) -> Vec<Vec<usize>> {
+        let (mut parts, mut used) = (vec![vec![0]], self.width(0));
+        for column in 1..self.has_words.len() {
+            let more = BETWEEN + self.width(column);
+            let part = parts.last_mut().expect("there is one from the beginning");
+            if part.len() > 1 && used + more > limit {
+                parts.push(vec![0, column]);
+                used = self.width(0) + more;
+            } else {
+                part.push(column);
+                used += more;
+            }
+        }
+        parts
+    }
+
+    /// The width of a column's widest cell.
+    fn width(&self, column: usize) -> usize {
+        self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    }
+
+    /// The table's `columns`, aligned.
+    fn plain(&self, columns: &[usize]) -> String {
+        let widths: Vec<usize> = columns.iter().map(|column| self.width(*column)).collect();
         let mut text = String::new();
         for row in &self.rows {
-            let cells = row.iter().zip(&widths).zip(&self.has_words);
-            let cells = cells.map(|((cell, width), has_words)| match has_words {
-                true => format!("{cell:<width$}"),
-                false => format!("{cell:>width$}"),
+            let cells = columns.iter().zip(&widths).map(|(column, width)| {
+                let cell = &row[*column];
+                match self.has_words[*column] {
+                    true => format!("{cell:<width$}"),
+                    false => format!("{cell:>width$}"),
+                }
             });
-            text += cells.collect::<Vec<_>>().join("  ").trim_end();
+            text += cells.collect::<Vec<_>>().join(&" ".repeat(BETWEEN)).trim_end();
             text += "\n";
         }
         text
@@ -90,6 +125,25 @@ impl TextTable {
         text.extend(rows.iter().map(row));
         text
     }
+}
+
+/// `text` in lines of at most `columns`, unless a word is longer; those after the first are
+/// indented.
+fn wrapped(text: &str, columns: usize) -> String {
+    let (mut wrapped, mut used) = (String::new(), 0);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > columns {
+            wrapped += "\n  ";
+            used = 2;
+        } else if !wrapped.is_empty() {
+            wrapped.push(' ');
+            used += 1;
+        }
+        wrapped += word;
+        used += length;
+    }
+    wrapped + "\n"
 }
 
 /// `text` with what has a meaning in Markdown spelt out, in one line.
@@ -148,5 +202,22 @@ sync    12.25  the slowest worker
         assert_eq!(Layout::Markdown.lines(&["a * b".to_owned()]), "\n- a \\* b\n");
         assert_eq!(Layout::Plain.lines(&["a * b".to_owned()]), "\na * b\n");
         assert_eq!(Layout::Markdown.lines(&[]), "");
+    }
+
+    #[test]
+    fn a_table_wider_than_the_terminal_is_cut_and_lines_are_wrapped_at_words() {
+        let expected = "\
+run   seconds
+a|b      1.50
+sync    12.25
+
+run   limited by
+a|b   ps:0
+sync  the slowest worker
+";
+        assert_eq!(table().render(Layout::Within(24)), expected);
+        assert_eq!(table().render(Layout::Within(33)), table().render(Layout::Plain));
+        let lines = Layout::Within(9).lines(&["one two three".to_owned()]);
+        assert_eq!(lines, "\none two\n  three\n");
     }
 }
