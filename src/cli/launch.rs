@@ -8,10 +8,9 @@ use tokio::runtime;
 use super::args::LaunchArgs;
 use super::failure::Failure;
 use super::live::Live;
-use super::output::{Out, caution, command, digests, exit_code};
+use super::output::{Out, caution, command, digests, exit_code, tell_of_earlier};
 use super::progress::Progress;
 use super::{calibrate, chaos};
-use crate::checkpoint::{Retention, Saver, open_store};
 use crate::clock::{Clock, WallClock};
 use crate::deployment::{Ended, ExitCode, Folder, StopRequest, Stopped, Tuning, folder};
 use crate::experiment::{
@@ -176,12 +175,7 @@ where
 
     /// Tells where a run that was stopped goes on from, if it has checkpoints that outlive it.
     fn tell_of_checkpoint(&self, trial: &Trial) {
-        let Some(folder) = trial.checkpoint_folder().filter(|_| !self.quiet) else { return };
-        // What can't be read is told when it is asked for.
-        let store = open_store(&folder.display().to_string()).ok();
-        if let Some(step) =
-            store.and_then(|store| Saver::new(store, Retention::default()).newest().ok()?)
-        {
+        if let Some((step, folder)) = trial.newest_checkpoint().filter(|_| !self.quiet) {
             say!(
                 "{}: its last checkpoint is of step {step}, in {}; the same command goes on",
                 trial.name,
@@ -196,6 +190,7 @@ where
         logs: PathBuf,
         stop: &mut StopRequest,
     ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
+        tell_of_earlier(trial, self.quiet);
         let progress = Box::new(Progress::of(trial, self.quiet));
         self.launcher.launch(self.experiment, trial, logs, Some(progress), stop).await
     }

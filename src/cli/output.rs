@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::args::{Format, ScenarioArgs};
 use super::failure::Failure;
-use super::stdout::stdout;
+use super::stdout::{fitted, stdout};
 use crate::deployment::ExitCode;
 use crate::experiment::{Files, ReportFolder, Trial};
 use crate::report::{End, Report, Run, SkippedFault, json, summary, table};
@@ -32,7 +32,7 @@ impl Out {
         };
         let made = Files::in_place_of_earlier(directory);
         let (files, aside) = to_write(directory, made)?;
-        tell_of_earlier(directory, aside.as_deref());
+        tell_of_moved(directory, aside.as_deref());
         Ok(Self { folder: None, files: Some(files), failure: None })
     }
 
@@ -71,7 +71,7 @@ impl Out {
         let what = folder.directory().display().to_string();
         match Files::beside_earlier(folder, began) {
             Ok((files, aside)) => {
-                tell_of_earlier(files.directory(), aside.as_deref());
+                tell_of_moved(files.directory(), aside.as_deref());
                 self.files = Some(files);
             }
             Err(error) => {
@@ -152,7 +152,7 @@ impl Out {
 }
 
 /// Says where the results that `directory` had are now, if they were set `aside`.
-fn tell_of_earlier(directory: &Path, aside: Option<&Path>) {
+fn tell_of_moved(directory: &Path, aside: Option<&Path>) {
     if let Some(aside) = aside {
         let (directory, aside) = (directory.display(), aside.display());
         say!("{directory} had the results of an earlier run: they are in {aside} now");
@@ -175,6 +175,18 @@ pub(super) fn caution(trials: &[Trial], quiet: bool) {
     }
 }
 
+/// Says which training of before a deployment of `trial` goes on with, whatever its settings were.
+pub(super) fn tell_of_earlier(trial: &Trial, quiet: bool) {
+    if let Some((step, folder)) = trial.newest_checkpoint().filter(|_| !quiet) {
+        say!(
+            "{}: goes on from step {step} of the checkpoint in {}, with these settings; to begin \
+             anew, name another `checkpoint.directory`",
+            trial.name,
+            folder.display()
+        );
+    }
+}
+
 /// How many of `all` runs are over.
 fn so_far(report: &Report, all: usize) -> String {
     let (over, runs) = (report.runs.len(), if all == 1 { "run is" } else { "runs are" });
@@ -186,7 +198,7 @@ fn print(format: Format, report: &Report) -> io::Result<()> {
     let mut out = stdout();
     let layout = match format {
         Format::Json => return json::write(report, out),
-        Format::Text(layout) => layout,
+        Format::Text(layout) => fitted(layout),
     };
     write!(out, "{}{}", table::render(report, layout), layout.lines(&notes(report)))?;
     for (name, comparison) in report.comparisons() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::args::TaskArgs;
 use super::failure::Failure;
 use super::live::Live;
-use super::output::{Out, command, exit_code};
+use super::output::{Out, command, exit_code, tell_of_earlier};
 use super::progress::Progress;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{Role, RunConfig, TaskName};
@@ -113,6 +113,7 @@ impl<'a> Assignment<'a> {
         let stop = StopRequest::listen(launcher)?;
         let live = Live::start(self.args.metrics, self.args.dashboard.address)?;
         let listens = self.listens(&seat);
+        tell_of_earlier(self.trial, self.quiet || !self.reports || !seat.is_chief());
         let instruments = self.prepare(&seat, live.as_ref())?;
         let trainer = |task: Task| {
             if let Some(listens) = &listens {

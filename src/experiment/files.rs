@@ -66,8 +66,7 @@ impl Files {
         directory: impl Into<PathBuf>,
     ) -> io::Result<(Self, Option<PathBuf>)> {
         let mut folder = ReportFolder::lock(directory)?;
-        let aside =
-            if folder.has_deployment() { folder.set_aside_earlier()? } else { None };
+        let aside = if folder.has_deployment() { folder.set_aside_earlier()? } else { None };
         remove_earlier(folder.directory())?;
         Ok((Self::begin(&mut folder, Duration::ZERO)?, aside))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Trial;
-use crate::checkpoint::{Memory, Retention, Store, open_store};
+use crate::checkpoint::{Memory, Retention, Saver, Store, open_store};
 use crate::experiment::disk::Disk;
 use crate::experiment::scenario::Checkpoint;
 use crate::runtime::Error;
@@ -51,6 +51,15 @@ impl Trial {
     /// The folder of its checkpoints in deployment, if they are in one of this machine's.
     pub(crate) fn checkpoint_folder(&self) -> Option<PathBuf> {
         self.checkpoint_place().filter(|place| !place.contains("://")).map(PathBuf::from)
+    }
+
+    /// The step of the newest checkpoint in that folder, which a deployment goes on from.
+    pub(crate) fn newest_checkpoint(&self) -> Option<(u64, PathBuf)> {
+        let folder = self.checkpoint_folder().filter(|folder| folder.is_dir())?;
+        // What can't be read is told when it is asked for.
+        let store = open_store(&folder.display().to_string()).ok()?;
+        let step = Saver::new(store, Retention::default()).newest().ok()??;
+        Some((step, folder))
     }
 
     /// Whether it keeps checkpoints.
