@@ -286,6 +286,14 @@ impl Split {
         self.labels.shape().elements()
     }
 
+    /// The number of samples, of those that are streamed only of a folder of images.
+    ///
+    /// # Errors
+    /// If a folder can't be read.
+    pub(crate) fn count(&self) -> Result<Option<usize>, DataError> {
+        self.stream().map_or_else(|| Ok(Some(self.len())), Stream::count)
+    }
+
     /// Whether there are no samples in memory.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

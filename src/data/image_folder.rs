@@ -43,26 +43,31 @@ impl Pipeline<ImageFile> {
     /// # Errors
     /// If a folder can't be read; if a folder of `directory` is none of `train`.
     pub fn image_folder_like(directory: &Path, train: &Path) -> Result<Self, DataError> {
-        let classes = folders(train)?;
-        let mut images = Vec::new();
-        for folder in folders(directory)? {
-            let class = classes.iter().position(|class| class.file_name() == folder.file_name());
-            let class = class.and_then(|class| i32::try_from(class).ok());
-            let class = class.ok_or_else(|| {
-                let problem = format!(
-                    "its name is no class: {} has no such folder, and its folders are the classes",
-                    train.display()
-                );
-                DataError::mistaken(&folder, "the folder", problem)
-            })?;
-            for path in listed(&folder)? {
-                if is_image(&path) {
-                    images.push(ImageFile { path: path.into(), class });
-                }
+        Ok(Self::from_elements(images(directory, train)?))
+    }
+}
+
+/// The images in `directory`, as [`Pipeline::image_folder_like`] has them.
+pub(super) fn images(directory: &Path, train: &Path) -> Result<Vec<ImageFile>, DataError> {
+    let classes = folders(train)?;
+    let mut images = Vec::new();
+    for folder in folders(directory)? {
+        let class = classes.iter().position(|class| class.file_name() == folder.file_name());
+        let class = class.and_then(|class| i32::try_from(class).ok());
+        let class = class.ok_or_else(|| {
+            let problem = format!(
+                "its name is no class: {} has no such folder, and its folders are the classes",
+                train.display()
+            );
+            DataError::mistaken(&folder, "the folder", problem)
+        })?;
+        for path in listed(&folder)? {
+            if is_image(&path) {
+                images.push(ImageFile { path: path.into(), class });
             }
         }
-        Ok(Self::from_elements(images))
     }
+    Ok(images)
 }
 
 impl ImageFile {

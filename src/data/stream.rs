@@ -115,6 +115,17 @@ impl Stream {
         Ok(samples.batch(batch).prefetch(self.prefetch))
     }
 
+    /// The number of samples to train on, where that is known before all files are read.
+    ///
+    /// # Errors
+    /// If a folder can't be read.
+    pub(super) fn count(&self) -> Result<Option<usize>, DataError> {
+        match self.format {
+            Format::Images { .. } => Ok(Some(image_folder::images(&self.train, &self.train)?.len())),
+            Format::TfRecord { .. } | Format::Csv { .. } => Ok(None),
+        }
+    }
+
     /// The values that a worker holds in memory to shuffle.
     pub(crate) fn shuffled_values(&self, width: usize) -> usize {
         match self.format {

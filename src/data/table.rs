@@ -90,11 +90,7 @@ fn check_alike(
 }
 
 /// Checks that the labels are no measurements: numbers of which one has decimals.
-fn check_are_classes(
-    path: &Path,
-    label: &str,
-    names: &BTreeSet<String>,
-) -> Result<(), DataError> {
+fn check_are_classes(path: &Path, label: &str, names: &BTreeSet<String>) -> Result<(), DataError> {
     let number = |name: &String| name.parse().ok().filter(|number: &f64| number.is_finite());
     let numbers: Option<Vec<f64>> = names.iter().map(number).collect();
     let fraction = numbers.and_then(|numbers| numbers.into_iter().find(|n| n.fract() != 0.0));

@@ -161,8 +161,11 @@ impl Trial {
         let of_a_step = self.settings.samples_of_a_step(self.mode, workers);
         let is_made_up = matches!(self.settings.model, Model::Published(_));
         let data = self.known_data().map(|data| &data.train);
-        let counted = data.filter(|train| train.stream().is_none() && !is_made_up);
-        let epoch = counted.map(|train| train.len() as u64);
+        let epoch = match data.filter(|_| !is_made_up) {
+            Some(train) => train.count().map_err(ExperimentError::Data)?,
+            None => None,
+        };
+        let epoch = epoch.map(|samples| samples as u64);
         let counted = self.settings.stop.count_samples(of_a_step, epoch);
         counted.map_err(|error| ExperimentError::Impossible(error.to_string()))
     }

@@ -170,8 +170,8 @@ pub struct EvaluatorSettings {
 /// The number of samples of an epoch is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "stop.epochs: the training data has no known number of samples (it is streamed, or there is \
-     none); give `stop.samples`"
+    "stop.epochs: the training data has no known number of samples (files of TFRecord and CSV \
+     that are streamed, or none at all); give `stop.samples`"
 )]
 pub(crate) struct EpochUnknown;
 

@@ -160,6 +160,7 @@ fn images_are_scaled_and_their_folders_are_the_classes() {
     let dataset = stream.load().unwrap();
     assert_eq!((dataset.train.image_shape(), dataset.train.classes()), (Some(size), 2));
     assert_eq!(labels(&dataset.test), [0, 0, 1, 1]);
+    assert_eq!(dataset.train.count().unwrap(), Some(4));
     let pixels = features(&dataset.test);
     assert!(pixels[..12].iter().all(|pixel| *pixel > 0.98), "{pixels:?}");
     assert!(pixels[12..].iter().all(|pixel| (pixel - 0.2).abs() < 0.02), "{pixels:?}");
