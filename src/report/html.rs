@@ -2,6 +2,7 @@
 
 mod courses;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -89,8 +90,9 @@ pub(super) fn grid(what: &str, rows: &[Vec<String>]) -> String {
 
 /// Where the time of the runs went, and what limits each.
 fn time(report: &Report) -> String {
-    let mut html = String::new();
+    let (mut html, mut known) = (String::new(), BTreeSet::new());
     for run in &report.runs {
+        let is_first = known.insert((&run.run, format!("{:?}", run.settings)));
         let (Some(path), Some(limit)) = (&run.critical_path, run.limit()) else { continue };
         let (bar, words) = causes(path);
         let details = [parts(path, &run.name), busy(run)].concat();
@@ -99,6 +101,11 @@ fn time(report: &Report) -> String {
             true => {
                 writeln!(html, "<h3>{name}</h3>\n<p>The run is {limit}.</p>\n{bar}{words}{details}")
             }
+            // A run with another seed, mostly much like the first.
+            false if !is_first => writeln!(
+                html,
+                "<details><summary>{name} is {limit}</summary>\n{bar}{words}{details}</details>"
+            ),
             false => writeln!(
                 html,
                 "<h3>{name}</h3>\n{bar}<details><summary>It is {limit}</summary>\n\

@@ -323,7 +323,10 @@ fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
     let path = |parts: &[PathPart]| CriticalPath::new(causes.into(), parts.to_vec());
     let of = |path: CriticalPath| Run { critical_path: Some(path), ..run("a", None, 1.0) }.limit();
     let own = of(path(&parts)).unwrap();
-    assert!(own.starts_with(&format!("{cards}, 54 % of the time (32 % ps:1's, sending);")), "{own}");
+    assert!(
+        own.starts_with(&format!("{cards}, 54 % of the time (32 % ps:1's, sending);")),
+        "{own}"
+    );
     let alike = of(path(&parts.map(|part| PathPart { seconds: 2.5, ..part }))).unwrap();
     assert!(alike.starts_with(&format!("{cards}, 54 % of the time;")), "{alike}");
     let many = limited(&causes, &["ps:0", "ps:1"]).limit().unwrap();
