@@ -1,5 +1,6 @@
 //! `completions` and `man`: what a shell completes, and the manual's pages.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 
@@ -7,6 +8,7 @@ use super::args::{CompletionsArgs, ManArgs, understood};
 use super::failure::Failure;
 use super::stdout::stdout;
 use crate::deployment::ExitCode;
+use crate::say::say;
 
 /// The name under which the program is installed.
 const NAME: &str = "trainyard";
@@ -23,6 +25,11 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
 pub(super) fn man(args: &ManArgs) -> Result<ExitCode, Failure> {
     let shown = args.folder.display().to_string();
     fs::create_dir_all(&args.folder).map_err(Failure::writing(shown.clone()))?;
-    clap_mangen::generate_to(understood(), &args.folder).map_err(Failure::writing(shown))?;
+    clap_mangen::generate_to(understood(), &args.folder)
+        .map_err(Failure::writing(shown.clone()))?;
+    let written = fs::read_dir(&args.folder).map_err(Failure::writing(shown.clone()))?;
+    let is_page = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with(NAME));
+    let pages = written.flatten().filter(|entry| is_page(&entry.file_name())).count();
+    say!("{pages} pages of the manual are in {shown}; read one with `man -l {shown}/{NAME}.1`");
     Ok(ExitCode::Done)
 }

@@ -118,7 +118,10 @@ pub enum ConfigProblem {
         first: String,
     },
     /// There is a cluster, but the task's type or index is missing.
-    #[error("is missing; with a cluster, every task needs its type and its index")]
+    #[error(
+        "is missing; with a cluster, every task needs its type and its index, as in \
+         `--task worker:0`"
+    )]
     Missing,
     /// The job or task isn't in the cluster.
     #[error(transparent)]

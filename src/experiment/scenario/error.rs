@@ -233,7 +233,7 @@ pub(super) fn most_like<'a>(
     let rated = names.into_iter().map(|name| (likeness(name), name));
     rated
         .filter(|(likeness, _)| *likeness >= 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.len().cmp(&a.1.len())))
         .map(|(_, name)| name)
 }
 

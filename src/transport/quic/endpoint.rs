@@ -17,7 +17,7 @@ use super::node::{Node, Roles, peers, server_config};
 use super::rebirth::endpoint_config;
 use super::security::incarnation;
 use super::settings::transport;
-use super::socket::{CappedSocket, bind_everywhere, enlarge};
+use super::socket::{CappedSocket, SocketBuffers, bind_everywhere, warn_of_small};
 use super::{QuicConfig, QuicError};
 use crate::clock::WallClock;
 
@@ -44,7 +44,11 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
             (None, Some(listen)) => UdpSocket::bind(listen)?,
             (None, None) => bind_everywhere(port(&address)?)?,
         };
-        let buffers = enlarge(&socket)?;
+        let buffers = SocketBuffers::enlarge(&socket)?;
+        // Not to who asks a task for its status.
+        if listen.is_none() {
+            warn_of_small(&buffers);
+        }
         let local_addr = socket.local_addr()?;
         socket.set_nonblocking(true)?;
         let runtime = Arc::new(TokioRuntime);

@@ -45,7 +45,7 @@ impl SocketBuffers {
         Self::enlarge(&UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)
     }
 
-    fn enlarge(socket: &UdpSocket) -> io::Result<Self> {
+    pub(super) fn enlarge(socket: &UdpSocket) -> io::Result<Self> {
         let socket = SockRef::from(socket);
         socket.set_recv_buffer_size(WANTED)?;
         socket.set_send_buffer_size(WANTED)?;
@@ -81,10 +81,8 @@ pub(super) fn bind_everywhere(port: u16) -> io::Result<UdpSocket> {
     })
 }
 
-/// Enlarges the socket's buffers as far as the system permits. A process tells once that they are
-/// small.
-pub(super) fn enlarge(socket: &UdpSocket) -> io::Result<SocketBuffers> {
-    let buffers = SocketBuffers::enlarge(socket)?;
+/// Tells, once in a process, that a task's `buffers` are small, if they are.
+pub(super) fn warn_of_small(buffers: &SocketBuffers) {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);
     if buffers.are_small() && !IS_TOLD.swap(true, Ordering::Relaxed) {
         tracing::warn!(
@@ -95,7 +93,6 @@ pub(super) fn enlarge(socket: &UdpSocket) -> io::Result<SocketBuffers> {
              and net.core.wmem_max"
         );
     }
-    Ok(buffers)
 }
 
 /// A socket that never hands the system more than it can send in one call.

@@ -73,6 +73,8 @@ fn place() -> PathBuf {
     write("header.csv", b"a,label\n");
     write("named.csv", b"a,label\n1,iris\n2,rose\n3,iris\n4,rose\n5,iris\n");
     write("unlabelled.csv", b"a,label\n1,0\n2,\n");
+    write("gap.csv", b"a,label\n1,0\n,1\n");
+    write("measured.csv", b"a,label\n1,0.5\n2,1.5\n");
     write("great.csv", b"a,label\n1,0\n1e39,1\n");
     write("classes.csv", b"a,label\n1,0\n2,1000000\n");
     write("alike.csv", b"a,a,label\n1,2,0\n");

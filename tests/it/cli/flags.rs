@@ -63,7 +63,9 @@ fn shells_and_the_manual_know_the_flags() {
     let script = trainyard(&["completions", "bash"]);
     assert!(script.code == 0 && script.out.contains("--print-config"), "{}", script.err);
     let place = folder("manual");
-    assert_eq!(trainyard_in(&place, &["man"], &[]).code, 0);
+    let said = trainyard_in(&place, &["man"], &[]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains(" pages of the manual are in ."), "{}", said.err);
     let page = fs::read_to_string(place.join("trainyard-sim.1")).unwrap();
     assert!(page.contains("print\\-config"), "{page}");
 }

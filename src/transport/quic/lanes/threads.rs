@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::super::hello::{Hello, Refusal, listen};
 use super::super::settings::is_loopback;
-use super::super::socket::{CappedSocket, bind_everywhere, enlarge};
+use super::super::socket::{CappedSocket, SocketBuffers, bind_everywhere};
 
 /// The number of handshakes of lanes at a time, of each thread.
 const HANDSHAKES: usize = 16;
@@ -115,7 +115,7 @@ impl LaneThread {
             ip if ip.is_unspecified() => bind_everywhere(0)?,
             ip => UdpSocket::bind((ip, 0))?,
         };
-        enlarge(&socket)?;
+        SocketBuffers::enlarge(&socket)?;
         socket.set_nonblocking(true)?;
         let port = socket.local_addr()?.port();
         let runtime = Builder::new_current_thread().enable_all().build()?;
