@@ -6,6 +6,8 @@
 
 #[path = "tidy/circles.rs"]
 mod circles;
+#[path = "tidy/links.rs"]
+mod links;
 
 use std::fs;
 use std::path::Path;

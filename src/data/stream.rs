@@ -121,7 +121,9 @@ impl Stream {
     /// If a folder can't be read.
     pub(super) fn count(&self) -> Result<Option<usize>, DataError> {
         match self.format {
-            Format::Images { .. } => Ok(Some(image_folder::images(&self.train, &self.train)?.len())),
+            Format::Images { .. } => {
+                Ok(Some(image_folder::images(&self.train, &self.train)?.len()))
+            }
             Format::TfRecord { .. } | Format::Csv { .. } => Ok(None),
         }
     }
