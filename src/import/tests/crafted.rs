@@ -19,21 +19,23 @@ fn frame(switch: &str, last: &[&str]) -> Vec<NodeDef> {
         typed(node("Identity", "last", last)),
         typed(node("NextIteration", "next", &["switch:1"])),
         typed(node("Exit", "exit", &["last"])),
+        typed(node("Identity", "out", &["exit"])),
     ]
 }
 
 #[test]
 fn a_circle_within_a_loop_is_refused() {
     assert_refused(frame("merge", &["last", "switch"]), &["exit", "no variable there"]);
-    assert_refused(frame("switch", &["switch"]), &["switch"]);
+    assert_refused(frame("switch", &["switch"]), &["exit", "no variable there"]);
     let pops = |stack: &str| {
         let mut nodes = frame("merge", &["switch"]);
         nodes.push(node("Identity", "stack", &[stack]));
         nodes.push(node("StackPopV2", "pop", &["stack", "^switch"]));
         nodes.push(node("Exit", "popped", &["pop"]));
+        nodes.push(node("Identity", "popped/out", &["popped"]));
         nodes
     };
-    assert_refused(pops("stack"), &["stack"]);
+    assert_refused(pops("stack"), &["pop", "must be made outside of its loop"]);
 }
 
 /// A function of one argument, which it hands to `called` or negates, each time the result of the

@@ -49,8 +49,8 @@ impl Graph {
     /// devices, as in [`cond`](Self::cond); an iteration is then a step of its own. Both are built
     /// from the variables and then the `constants`, which are the same in each iteration; it is all
     /// that they can use. The loop ends after `maximum` iterations, if one is given. A simulation
-    /// charges the time of so many, or of one if there is no maximum: the cost comes before the run.
-    /// A loop without one always leaves the message thread of its task.
+    /// charges the time of so many, or of one if there is no maximum: the cost comes before the
+    /// run. A loop without one always leaves the message thread of its task.
     ///
     /// Its gradient computes each iteration again, so that memory holds the variables of each
     /// iteration, and nothing else of it.

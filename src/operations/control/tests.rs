@@ -1,3 +1,5 @@
+//! What conditions and loops cost, and when they end.
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -169,15 +169,7 @@ fn messages() -> Vec<PeerMessage> {
         WorkerMessage::AbortStep(step),
         WorkerMessage::AskForMaster { master: 3 },
     ];
-    let calls = calls(value.clone()).into_iter().map(|action| {
-        MasterMessage::Called(Box::new(SessionCall {
-            client: 1,
-            number: 9,
-            settled: 3,
-            arrived: vec![4..6, 7..9],
-            action,
-        }))
-    });
+    let calls = calls(value.clone()).into_iter().map(called);
     let to_masters = to_masters.into_iter().chain(calls).map(PeerMessage::from);
     let to_workers = registered.chain(to_workers).map(PeerMessage::from);
     let to_parameter_servers = to_parameter_servers().into_iter().map(PeerMessage::from);
@@ -200,6 +192,18 @@ fn answers(error: Error) -> [PeerMessage; 5] {
         Err(error),
     ];
     outcomes.map(|outcome| ClientMessage { number: 9, outcome }.into())
+}
+
+/// A client's call.
+fn called(action: SessionAction) -> MasterMessage {
+    let arrived = vec![4..6, 7..9];
+    MasterMessage::Called(Box::new(SessionCall {
+        client: 1,
+        number: 9,
+        settled: 3,
+        arrived,
+        action,
+    }))
 }
 
 /// What a client wants of a master.
@@ -239,8 +243,7 @@ fn calls(value: Tensor) -> [SessionAction; 9] {
 fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_others_are_read() {
     let value = Tensor::scalar(1f32);
     let [_, extend, ..] = calls(value);
-    let call = SessionCall { client: 1, number: 9, settled: 8, arrived: vec![], action: extend };
-    let message: PeerMessage = MasterMessage::Called(Box::new(call)).into();
+    let message = PeerMessage::from(called(extend));
     let mut bytes = encode_envelope(&vec![message], WireLimits::default()).unwrap();
     // The number of the operation `Add` stands after its name, the length of what is encoded, and
     // the number of the kind `Defined`.
@@ -308,7 +311,6 @@ fn every_message_comes_back_as_it_was() {
 fn a_graph_is_as_long_as_its_large_constants_where_it_is_extended_and_registered() {
     let value = Tensor::zeros(DType::F32, [100_000]);
     let [_, extend, ..] = calls(value.clone());
-    let call = SessionCall { client: 1, number: 9, settled: 8, arrived: vec![], action: extend };
     let mut partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
     Arc::make_mut(&mut partition.nodes).push(Node {
         name: "table".into(),
@@ -328,7 +330,7 @@ fn a_graph_is_as_long_as_its_large_constants_where_it_is_extended_and_registered
         functions: None,
         counted_by: None,
     };
-    for message in [MasterMessage::Called(Box::new(call)).into(), PeerMessage::from(register)] {
+    for message in [PeerMessage::from(called(extend)), PeerMessage::from(register)] {
         let counted = message.wire_size().0 as f64;
         let encoded = encode_envelope(&vec![message], WireLimits::default()).unwrap().len() as f64;
         assert!((counted / encoded - 1.0).abs() < 0.01, "{counted} counted, {encoded} encoded");

@@ -332,7 +332,12 @@ fn a_reset_that_a_client_has_asked_for_ends_with_the_client() {
         let task = TaskName::new("ps", 0);
         let transport = InMemoryNetwork::new(&cluster).endpoint(&task).unwrap();
         let devices = [Rc::new(Processor::default()) as Rc<dyn ComputeModel>].into();
-        let world = ServerWorld { transport, clock: Rc::new(WallClock::new()), devices };
+        let world = ServerWorld {
+            transport,
+            clock: Rc::new(WallClock::new()),
+            devices,
+            encoding: Encoding::Exact,
+        };
         let server = Server::new(ServerDef { cluster, task }, world);
         server.start().unwrap();
         let from = PeerId(2);

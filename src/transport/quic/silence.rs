@@ -13,8 +13,8 @@ use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
 
-/// Watches `link` until its end. A peer that says goodbye and stays is not waited for: what it keeps
-/// open would be without limit.
+/// Watches `link` until its end. A peer that says goodbye and stays is not waited for: what it
+/// keeps open would be without limit.
 pub(super) fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>) {
     let (watched, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
     node.spawn(async move {
