@@ -71,7 +71,11 @@ impl ReportFolder {
         for path in earlier {
             fs::rename(&path, aside.join(path.file_name().unwrap_or_default()))?;
         }
-        self.steps = locked(&self.directory.join(ROWS[0]))?;
+        // Where there were no steps the file is still there, and this process's lock with it.
+        let steps = self.directory.join(ROWS[0]);
+        if !steps.exists() {
+            self.steps = locked(&steps)?;
+        }
         Ok(Some(aside))
     }
 }
