@@ -193,8 +193,8 @@ impl OpDef for LossFunction {
     }
 }
 
-/// The gradient of a cross entropy by its logits: of the loss, and of its own gradient, which is the
-/// second output, where a second derivative is asked for.
+/// The gradient of a cross entropy by its logits: of the loss, and of its own gradient, which is
+/// the second output, where a second derivative is asked for.
 fn cross_entropy_by_logits(of: &Backprop<'_>) -> Result<Output, GraphError> {
     let of_loss = of.arrived(0).map(|dy| of.output(1).with(&[&dy], Rows::ScaleRows)).transpose()?;
     let of_gradient = of.arrived(1).map(|dy| {

@@ -81,16 +81,10 @@ pub(super) fn slow(
             Ok(task) => {
                 slow.insert(task, *factor);
             }
-            Err(why) => found.note(&path, removable(&why, &path)),
+            Err(why) => found.note(&path, why),
         }
     }
     slow
-}
-
-/// Why the key `path` names no task, and how to do without it: that is often a cluster that was made
-/// smaller on the command line.
-fn removable(why: &str, path: &str) -> String {
-    format!("{why}; to remove it: --unset '{path}'")
 }
 
 /// The speed of a device.
@@ -126,7 +120,7 @@ pub(super) fn own_compute(
                     own.insert(task, speed.over(&before));
                 }
             }
-            Err(why) => found.note(&path, removable(&why, &path)),
+            Err(why) => found.note(&path, why),
         }
     }
     own

@@ -74,8 +74,7 @@ pub(super) fn build(
     }
     let runs = runs(file.run, workers, file.network.compression, algorithm.is_some(), &mut found);
     let silence = file.network.silence.map(Duration::from);
-    let has_checkpoints = file.checkpoint.is_some();
-    let faults = faults(file.fault, silence, &cluster, has_checkpoints, &mut found);
+    let faults = faults(file.fault, silence, &cluster, file.checkpoint.is_some(), &mut found);
     let slow = slow(&file.compute.slow, &cluster, &mut found);
     let devices = devices(file.compute.devices, &mut found);
     let layers = LayerTable::of(&file.program, origin, &mut found);

@@ -40,7 +40,9 @@ pub(super) fn task_of(name: &str, cluster: &BTreeMap<String, Tasks>) -> Result<T
         .ok_or_else(|| format!("the cluster has no job `{job}`; it has {}", jobs()))?;
     match tasks.count() {
         count if index < count => Ok(TaskName::new(job, index)),
-        count => Err(format!("the job `{job}` has {count} tasks, counted from 0")),
+        count => Err(format!(
+            "the job `{job}` has {count} tasks, counted from 0; `--unset` removes a key"
+        )),
     }
 }
 

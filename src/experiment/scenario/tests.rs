@@ -121,6 +121,33 @@ fn faults_are_read_with_their_times() {
     assert_eq!(scenario.settings.patience, Patience::new(20 * second));
 }
 
+/// What the tasks of an empty file run on.
+fn standard_hardware() -> Hardware {
+    Hardware {
+        network: NetworkSpec {
+            latency: Duration::from_micros(50),
+            bandwidth: "10Gbps".parse().unwrap(),
+            message_cost: Duration::from_micros(5),
+            ..NetworkSpec::default()
+        },
+        compute: ComputeSpec {
+            rate: "50GFLOP/s".parse().unwrap(),
+            memory: "10GB/s".parse().unwrap(),
+            efficiency: BTreeMap::new(),
+            straggler: None,
+            step_time: None,
+            stop_cost: Duration::ZERO,
+        },
+        own_compute: BTreeMap::new(),
+        devices: NonZeroU32::MIN,
+        gpus: BTreeMap::new(),
+        slow: BTreeMap::new(),
+        hosts: None,
+        message_thread: None,
+        noise: Vec::new(),
+    }
+}
+
 #[test]
 fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
     let scenario = example("").unwrap();
@@ -139,29 +166,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         tune: Tune::default(),
         plan: PlanSpec::default(),
         checkpoint: None,
-        hardware: Hardware {
-            network: NetworkSpec {
-                latency: Duration::from_micros(50),
-                bandwidth: "10Gbps".parse().unwrap(),
-                message_cost: Duration::from_micros(5),
-                ..NetworkSpec::default()
-            },
-            compute: ComputeSpec {
-                rate: "50GFLOP/s".parse().unwrap(),
-                memory: "10GB/s".parse().unwrap(),
-                efficiency: BTreeMap::new(),
-                straggler: None,
-                step_time: None,
-                stop_cost: Duration::ZERO,
-            },
-            own_compute: BTreeMap::new(),
-            devices: NonZeroU32::MIN,
-            gpus: BTreeMap::new(),
-            slow: BTreeMap::new(),
-            hosts: None,
-            message_thread: None,
-            noise: Vec::new(),
-        },
+        hardware: standard_hardware(),
         numerics: Numerics::Real,
         settings: Settings {
             read_rate: None,

@@ -33,11 +33,8 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
     let address = cluster.task_address(&task)?.to_owned();
     let roles = Roles::new(&task, &identity)?;
     let peers = peers::<M>(&cluster);
-    let local = peers
-        .iter()
-        .find(|peer| peer.name == task)
-        .expect("a task with an address is one of the cluster's")
-        .id;
+    let own = peers.iter().find(|peer| peer.name == task);
+    let local = own.expect("a task with an address is one of the cluster's").id;
     let bound = || -> io::Result<_> {
         let socket = match (socket, listen) {
             (Some(socket), _) => socket,

@@ -99,7 +99,7 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
         (
             "compute.slow.\"worker:8\"=2",
             "sims/sync_vs_async.toml: compute.slow.\"worker:8\": the job `worker` has 8 tasks, \
-             counted from 0",
+             counted from 0; `--unset` removes a key",
         ),
     ];
     for (text, expected) in cases {
@@ -201,7 +201,7 @@ fn a_sweep_whose_value_does_not_fit_the_scenario_is_refused_as_a_whole() {
     assert_eq!(
         error,
         "sims/sync_vs_async.toml: compute.slow.\"worker:3\": the job `worker` has 2 tasks, counted \
-         from 0"
+         from 0; `--unset` removes a key"
     );
 }
 

@@ -15,7 +15,7 @@ sims/example.toml:2: cluster.ps: a job has at least 1 task; remove it, or give i
 `program.all_reduce`
 sims/example.toml:5: network.bandwidth: must be above 0
 sims/example.toml:7: compute.slow.\"worker:8\": the job `worker` has 8 tasks, counted from 0; \
-to remove it: --unset 'compute.slow.\"worker:8\"'
+`--unset` removes a key
 sims/example.toml:8: stop: no condition, so no run would end; give `steps`, `samples` or `time`
 sims/example.toml:9: stop.evaluate_every: 0 must be at least 1
 sims/example.toml:10: stop.evaluate_every_samples: `evaluate_every` says the same in global steps; \
@@ -274,7 +274,7 @@ fn a_fault_that_lacks_something_or_has_too_much_is_a_mistake_where_it_is() {
         "fault[0]: a fault is one of `crash`, `freeze`, `partition`, `one_way`, `loss`, \
          `slow_link`, `slow_task`, `full_disk` or `torn_checkpoint`",
         "fault[1]: `for` is missing: how long it lasts",
-        "fault[1].freeze: the job `ps` has 1 tasks, counted from 0",
+        "fault[1].freeze: the job `ps` has 1 tasks, counted from 0; `--unset` removes a key",
         "fault[2]: `at` is missing: when it happens",
         "fault[2].for: only of a fault that passes; a crash has `restart_after`",
         "fault[3].partition: it is between two tasks or more, each named once",

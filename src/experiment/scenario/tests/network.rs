@@ -35,7 +35,8 @@ fn a_mistake_in_a_network_is_told_with_its_line() {
         ),
         (
             "[[network.link]]\nbetween = [\"ps:0\", \"worker:9\"]",
-            "2: network.link[0].between: the job `worker` has 2 tasks, counted from 0",
+            "2: network.link[0].between: the job `worker` has 2 tasks, counted from 0; \
+             `--unset` removes a key",
         ),
         (
             on_one_host,
