@@ -155,8 +155,8 @@ impl Run {
         let percent = 100.0 * share;
         let part = part.map(|(name, own)| format!(" ({:.0} % {name})", 100.0 * own));
         Some(format!(
-            "limited by {}, {percent:.0} % of the time{}; twice as fast, the run would be about \
-             {:.0} % shorter: {}",
+            "limited by {}, {percent:.0} % of the time{}; at twice the speed, the run would be \
+             about {:.0} % shorter: {}",
             cause.name(),
             part.unwrap_or_default(),
             percent / 2.0,

@@ -314,7 +314,7 @@ fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
     let causes = [(Cause::ServerCard, 6.0), (Cause::Compute, 4.0)];
     let one = limited(&causes, &["ps:3"]).limit().unwrap();
     let cards = "limited by the parameter servers' network cards";
-    let expected = format!("{cards}, 60 % of the time (60 % ps:3's part); twice as fast, ");
+    let expected = format!("{cards}, 60 % of the time (60 % ps:3's part); at twice the speed, ");
     assert!(one.starts_with(&expected), "{one}");
     assert!(one.contains("the run would be about 30 % shorter: more parameter servers"), "{one}");
     let causes = [(Cause::ServerCard, 5.4), (Cause::Stragglers, 2.6), (Cause::Latency, 2.0)];

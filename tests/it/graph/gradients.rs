@@ -315,7 +315,8 @@ async fn second(
     (x, v): (&Output, [f32; 3]),
     by: &[&Output],
 ) -> Result<Vec<Vec<f32>>> {
-    let first = gradients(&loss.square().sum(), &[x.clone()])?[0].clone().unwrap();
+    let squared = loss.mul(loss)?.sum();
+    let first = gradients(&squared, &[x.clone()])?[0].clone().unwrap();
     let times = first.mul(&x.graph().constant(Tensor::new([1, 3], &v)?))?.sum();
     let by: Vec<Output> = by.iter().map(|x| (*x).clone()).collect();
     let found = gradients(&times, &by)?;
