@@ -40,7 +40,7 @@
 //! |---|---|---|
 //! | `[stop]` | [`Stop`](crate::training::Stop) | a field there, and its check in `Stop::mistakes` |
 //! | `[checkpoint]` | [`Checkpoint`] | a field there, its check, and what it means, in `checkpoint.rs` |
-//! | `[network]`, `[compute]`, `[program]` | [`NetworkSpec`], [`ComputeSpec`], [`Settings`] | a field there, and one of the typed form with its check and default, in the file of the section |
+//! | `[network]`, `[compute]`, `[program]` | [`NetworkSpec`](crate::simulation::NetworkSpec), [`ComputeSpec`](crate::simulation::ComputeSpec), [`Settings`] | a field there, and one of the typed form with its check and default, in the file of the section |
 //! | `[calibration]` | [`Calibration`] | a field there, and what it changes, in `calibration.rs` |
 //! | `[price]`, `[plan]` | [`PlanSpec`] | a field there, and its check in `plan.rs` |
 //! | `[[run]]` | [`RunSpec`] | a field of both forms, in `run.rs` |

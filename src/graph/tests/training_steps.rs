@@ -34,7 +34,7 @@ fn the_averages_after_a_step_of_which_a_part_is_sent_are_in_a_training_step()
 fn averages_after_averages_are_in_a_training_step() -> Result<(), GraphError> {
     let (w, train_op) = train(GradientDescent::new(0.1))?;
     let averages = ExponentialMovingAverage::new(0.9);
-    let once = averages.apply(&[w.clone()], train_op.target())?;
+    let once = averages.apply(std::slice::from_ref(&w), train_op.target())?;
     let twice = averages.apply(&[w], &once)?;
     assert_takes_the_step_of(&twice, &train_op);
     Ok(())

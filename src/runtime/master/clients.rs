@@ -235,7 +235,7 @@ mod tests {
             client.keep(number, Ok(SessionAnswer::Done));
         }
         assert!(client.is_full());
-        client.settle(0, &[1..100, 101..KNOWN_CALLS as u64, 9..3, 7..7]);
+        client.settle(0, &[1..100, 101..KNOWN_CALLS as u64, Range { start: 9, end: 3 }, 7..7]);
         assert!(client.calls.keys().eq(&[0, 100]) && !client.is_full());
         (200..).take(CALLS).for_each(|number| drop(client.calls.insert(number, None)));
         assert!(client.is_full(), "so many are under way");

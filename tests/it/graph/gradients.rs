@@ -316,7 +316,7 @@ async fn second(
     by: &[&Output],
 ) -> Result<Vec<Vec<f32>>> {
     let squared = loss.mul(loss)?.sum();
-    let first = gradients(&squared, &[x.clone()])?[0].clone().unwrap();
+    let first = gradients(&squared, std::slice::from_ref(x))?[0].clone().unwrap();
     let times = first.mul(&x.graph().constant(Tensor::new([1, 3], &v)?))?.sum();
     let by: Vec<Output> = by.iter().map(|x| (*x).clone()).collect();
     let found = gradients(&times, &by)?;

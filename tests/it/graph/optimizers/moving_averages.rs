@@ -140,7 +140,7 @@ fn an_average_moves_once_a_step_of_a_synchronous_training() {
                 let v = g.variable("v", &g.constant(0f32))?;
                 let pairs = [(v.clone(), g.constant(-1f32))];
                 let train_op = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;
-                let train = averages.apply(&[v.clone()], train_op.target())?;
+                let train = averages.apply(std::slice::from_ref(&v), train_op.target())?;
                 Ok((v, train))
             })?;
             let average = averages.average(&v).unwrap().read();
