@@ -269,8 +269,8 @@ impl Watch for Progress {
         }
     }
 
-    /// The training has gone back, and takes some steps a second time: its speed is measured from
-    /// here on.
+    /// The training has gone back to a checkpoint. Its speed is measured anew, or the steps that it
+    /// repeats would make it look slow.
     fn restored(&mut self, _: &Restore) {
         self.first = None;
     }

@@ -35,7 +35,7 @@ pub(crate) struct Predictor {
 }
 
 impl Predictor {
-    /// A predictor of the runs of `experiment`, whose tasks have no lanes unless they `have_lanes`.
+    /// A predictor of the runs of `experiment`. Its tasks have no lanes unless `have_lanes`.
     /// If it has no calibration, `measure` measures this machine.
     ///
     /// # Errors

@@ -259,7 +259,8 @@ impl While {
         })
     }
 
-    /// The types of the variables after the loop, where an iteration makes `next` of `inputs`.
+    /// The types of the loop's variables after it, given those before it, `inputs`, and those after
+    /// one iteration, `next`.
     fn results(
         &self,
         inputs: &[TensorType],

@@ -125,7 +125,7 @@ impl CriticalPath {
     }
 
     /// The one part that takes more than half of the `share` of `cause`, with its own share. Of
-    /// workers that compute alike, the one that was waited for is no worse than the others.
+    /// kernels none is named: a step waits for one worker, though all compute alike.
     fn one_part(&self, cause: Cause, share: f64) -> Option<(String, f64)> {
         let part = self.parts.iter().find(|part| part.cause == cause)?;
         let own = part.seconds / self.seconds();

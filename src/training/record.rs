@@ -29,7 +29,8 @@ pub enum Fact {
     Saved(u64),
     /// A checkpoint could not be written; the training goes on.
     NotSaved(FailedCheckpoint),
-    /// The task came when the training had ended; another life of the chief has reported it.
+    /// The task was started when the training had ended already; an earlier process of the chief
+    /// has reported it.
     NothingToDo,
     /// The chief has ended its training.
     Ended(Ending),

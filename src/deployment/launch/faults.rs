@@ -11,8 +11,8 @@ use crate::deployment::DeploymentError;
 use crate::faults::{Fault, FaultKind, SkipReason, Trigger};
 use crate::units::Time;
 
-/// Why a launcher can't inflict a fault of this `kind` on processes, whose checkpoints are in a
-/// folder of this machine if `saves_in_folder`. None if it can.
+/// Why a launcher can't inflict a fault of this `kind` on processes; none if it can. The training's
+/// checkpoints are in a folder of this machine if `saves_in_folder`.
 pub(crate) fn refusal(kind: &FaultKind, saves_in_folder: bool) -> Option<SkipReason> {
     match kind {
         FaultKind::FullDisk { .. } => Some(SkipReason::OnlySimulated),

@@ -1,4 +1,4 @@
-//! Which runs are training steps: what their targets wait for counts one.
+//! Which runs are training steps: those whose targets wait for an operation that counts a step.
 
 use crate::graph::{Graph, GraphError, Op, Target, Variable};
 use crate::optimizer::{

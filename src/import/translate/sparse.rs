@@ -117,8 +117,8 @@ fn reduce_segments(
     importer.emit(&checked, Reduce { reduction, axes, keep_dims: false }, &[own])
 }
 
-/// An operation that fails a step where one of `ids` is `segments` or more. Rows of negative ids
-/// are of no segment, as in TensorFlow.
+/// An operation that fails the step if one of `ids` is `segments` or more. As in TensorFlow,
+/// negative ids are allowed: their rows belong to no segment.
 fn all_below(
     importer: &Importer<'_>,
     node: &Node<'_>,

@@ -209,18 +209,24 @@ async fn waits(server: &Server) -> Vec<String> {
     inquiry.take().iter().map(ToString::to_string).collect()
 }
 
+/// The server of `task`, whose peers never start.
+fn started(cluster: ClusterSpec, task: TaskName) -> Server {
+    let transport = InMemoryNetwork::new(&cluster).endpoint(&task).unwrap();
+    let devices = [Rc::new(Processor::default()) as Rc<dyn ComputeModel>].into();
+    let (encoding, clock) = (Encoding::Exact, Rc::new(WallClock::new()));
+    let world = ServerWorld { transport, encoding, clock, devices };
+    let server = Server::new(ServerDef { cluster, task }, world);
+    server.start().unwrap();
+    server
+}
+
 #[test]
 fn a_partial_run_that_is_given_up_while_its_plan_is_made_ready_is_waited_for_no_longer() {
     on_actix(async {
         let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap();
         let task = TaskName::new("worker", 0);
         // The parameter server never starts, so it makes nothing ready.
-        let transport = InMemoryNetwork::new(&cluster).endpoint(&task).unwrap();
-        let devices = [Rc::new(Processor::default()) as Rc<dyn ComputeModel>].into();
-        let (encoding, clock) = (Encoding::Exact, Rc::new(WallClock::new()));
-        let world = ServerWorld { transport, encoding, clock, devices };
-        let worker = Server::new(ServerDef { cluster, task }, world);
-        worker.start().unwrap();
+        let worker = started(cluster, task);
         let created = Answer::new();
         let (options, reply) = (SessionOptions::default(), created.reply());
         tell(&worker.actors.master, MasterMail::CreateSession { options, reply });
@@ -330,16 +336,7 @@ fn a_reset_that_a_client_has_asked_for_ends_with_the_client() {
         let cluster = ClusterSpec::simulated([("ps", 2), ("worker", 1)]).unwrap();
         // The other parameter server never starts, so it answers no reset.
         let task = TaskName::new("ps", 0);
-        let transport = InMemoryNetwork::new(&cluster).endpoint(&task).unwrap();
-        let devices = [Rc::new(Processor::default()) as Rc<dyn ComputeModel>].into();
-        let world = ServerWorld {
-            transport,
-            clock: Rc::new(WallClock::new()),
-            devices,
-            encoding: Encoding::Exact,
-        };
-        let server = Server::new(ServerDef { cluster, task }, world);
-        server.start().unwrap();
+        let server = started(cluster, task);
         let from = PeerId(2);
         let reset = |client, number| {
             let (containers, device_filters) = (Vec::new(), vec!["/job:ps".to_owned()]);

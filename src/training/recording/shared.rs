@@ -1,0 +1,91 @@
+//! The recording that all tasks of a run share: what it tells a watch and a launcher.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::{Recording, Watch};
+use crate::training::record::{Fact, FailedCheckpoint};
+
+/// A recording that all tasks of a run share.
+#[derive(Clone, Default)]
+pub struct SharedRecording(Arc<Mutex<Shared>>);
+
+#[derive(Default)]
+pub(super) struct Shared {
+    pub(super) recording: Recording,
+    watch: Option<Box<dyn Watch + Send>>,
+    /// The facts that the launcher of the task has yet to be told, but for the steps, which are
+    /// those in the log. None if nobody is told.
+    untold: Option<Vec<Fact>>,
+}
+
+impl SharedRecording {
+    /// A recording that shows its progress to `watch`.
+    pub fn showing(watch: impl Into<Box<dyn Watch + Send>>) -> Self {
+        Self(Arc::new(Mutex::new(Shared { watch: Some(watch.into()), ..Shared::default() })))
+    }
+
+    /// Keeps for [`take_untold`](Self::take_untold) what is recorded from now on.
+    pub(crate) fn telling(self) -> Self {
+        self.lock().untold.get_or_insert_default();
+        self
+    }
+
+    /// Records `fact`.
+    pub fn record(&self, fact: Fact) {
+        let Shared { recording, watch, untold } = &mut *self.lock();
+        if let Some(watch) = watch {
+            match &fact {
+                Fact::Step(step) => watch.step(step),
+                Fact::Restored(restore) => watch.restored(restore),
+                Fact::Evaluated(evaluation) => watch.evaluation(evaluation),
+                _ => {}
+            }
+        }
+        if let (Some(untold), false) = (untold, matches!(fact, Fact::Step(_))) {
+            untold.push(fact.clone());
+        }
+        recording.add(fact);
+    }
+
+    /// Records what it is called with, as the recorder of a task's
+    /// [`TaskParts`](crate::training::TaskParts).
+    pub fn recorder(&self) -> Rc<dyn Fn(Fact)> {
+        let recording = self.clone();
+        Rc::new(move |fact| recording.record(fact))
+    }
+
+    /// The facts that were recorded since the last call. The recording forgets the steps among
+    /// them: a training may last for days. There are none if nobody is [told](Self::telling).
+    pub(crate) fn take_untold(&self) -> Vec<Fact> {
+        let Shared { recording, untold, .. } = &mut *self.lock();
+        let Some(untold) = untold else { return Vec::new() };
+        if untold.is_empty() && recording.log.is_empty() {
+            return Vec::new();
+        }
+        let steps = recording.forget_steps();
+        steps.iter().map(Fact::Step).chain(untold.drain(..)).collect()
+    }
+
+    /// The training was stopped: if that has lost steps which no checkpoint has, records so as a
+    /// checkpoint that could not be written, and returns it.
+    pub(crate) fn note_stop(&self) -> Option<FailedCheckpoint> {
+        let lost = self.lock().recording.lost_by_a_stop()?;
+        self.record(Fact::NotSaved(lost.clone()));
+        Some(lost)
+    }
+
+    /// Ends the recording.
+    pub fn finish(self) -> Recording {
+        let Shared { mut recording, watch, .. } = std::mem::take(&mut *self.lock());
+        if let Some(watch) = watch {
+            watch.finish();
+        }
+        recording.leave_out_beginnings();
+        recording
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.0.lock().expect("nobody panics while recording")
+    }
+}
