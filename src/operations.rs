@@ -43,7 +43,7 @@ mod wire;
 use crate::graph::Defined;
 
 pub use array::Array;
-pub(crate) use array::check_direction;
+pub(crate) use array::{MAX_PARTS, check_direction};
 pub use atan2::Atan2;
 pub use binary::Binary;
 pub use broadcast::Broadcast;

@@ -118,7 +118,7 @@ impl Known {
 
     /// Elements in the shape `dims`, each from the position that `from` gives for its own.
     pub(super) fn picked(&self, dims: Vec<usize>, from: impl Fn(&[usize]) -> Vec<usize>) -> Self {
-        let count = dims.iter().product();
+        let count = if dims.contains(&0) { 0 } else { dims.iter().product() };
         let element = |i: usize| {
             let mut rest = i;
             let mut at: Vec<usize> =

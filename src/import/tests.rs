@@ -287,6 +287,21 @@ fn a_first_value_that_is_another_variables_value_needs_no_value_of_that_variable
     assert!(needed.contains(&imported.target("first").unwrap().op_id()));
 }
 
+#[test]
+fn a_node_of_more_parts_than_memory_holds_is_refused() {
+    for parts in [i64::MAX, 1 << 40] {
+        let split = node("Split", "y", &["axis", "x"]).with("T", Value::Type(F32));
+        let axis = ints("axis", &[0]);
+        let nodes = vec![axis, placeholder("x", &[0]), split.with("num_split", Value::I(parts))];
+        assert_refused(nodes, &["y", "equal parts of axis 0 of [0]"]);
+    }
+    let unpack = node("Unpack", "y", &["x"]).with("T", Value::Type(F32));
+    assert_refused(vec![placeholder("x", &[1 << 40]), unpack], &["y", "65536 at most"]);
+    let reshape = node("Reshape", "y", &["x", "sizes"]).with("T", Value::Type(F32));
+    let sizes = placeholder("sizes", &[1 << 40]);
+    assert_refused(vec![placeholder("x", &[2]), sizes, reshape], &["y", "constant"]);
+}
+
 /// Kinds of every family, to be given inputs that don't fit them.
 const KINDS: &[&str] = &[
     "Reshape",

@@ -17,6 +17,7 @@ use crate::graph::{
 use crate::tensor::{DType, PartialShape, Tensor};
 
 pub(super) use attributes::kinds;
+pub(crate) use infer::MAX_PARTS;
 pub(crate) use range::check_direction;
 
 /// A change of the elements' shape or order. Axes count from 0, the outermost.

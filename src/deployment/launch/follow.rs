@@ -3,6 +3,7 @@
 
 mod cause;
 mod deeds;
+mod followee;
 mod listener;
 mod quiet;
 mod restarts;
@@ -16,8 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use tokio::net::unix::OwnedWriteHalf;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::faults::Agenda;
@@ -26,7 +26,6 @@ use super::members::{Cluster, Member, Starter};
 use super::relay::Relay;
 use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
-use crate::cluster::TaskName;
 use crate::deployment::control::{BEAT_EVERY, Event};
 use crate::deployment::stop::StopRequest;
 use crate::deployment::{DeploymentError, ExitCode};
@@ -37,10 +36,8 @@ use crate::training::{Fact, Restore, Watch};
 use crate::units::Time;
 
 pub(crate) use cause::last_words;
+use followee::Followee;
 use listener::{Exit, News, Origin};
-use quiet::Quiet;
-use slowness::Slowness;
-use told::Told;
 
 /// The time that the tasks have to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
@@ -100,35 +97,6 @@ struct Followed {
     tasks: Vec<Followee>,
 }
 
-/// One process, and what is known of it.
-struct Followee {
-    task: TaskName,
-    way: Option<OwnedWriteHalf>,
-    kill: Option<oneshot::Sender<()>>,
-    /// The process's number, until it is gone.
-    id: Option<u32>,
-    /// How many faults have it stand still.
-    stops: u32,
-    /// How much slower faults make it.
-    slowness: Slowness,
-    /// Whether it was killed by a fault, or has ended, and is not started again yet.
-    is_down: bool,
-    /// How often it was started again after an end of its own.
-    restarts: u32,
-    /// Whether it was started again, after a fault or an end of its own.
-    is_again: bool,
-    /// Whether the process has said that it runs.
-    has_begun: bool,
-    told: Told,
-    /// The number of beats since it was last heard of.
-    unheard: u32,
-    quiet: Quiet,
-    /// How it failed, with the number of failures before it.
-    failed: Option<(usize, Exit)>,
-    /// Whether it is gone and did not fail.
-    has_ended: bool,
-}
-
 /// A change in what is known of the processes.
 enum Noted {
     Progress {
@@ -143,40 +111,6 @@ enum Noted {
     /// It is time for a fault.
     Due,
     Other,
-}
-
-impl Followee {
-    /// The process `id` of `task`, which was started just now: `way` leads to it, and without
-    /// `kill` it is killed.
-    fn new(
-        task: TaskName,
-        way: OwnedWriteHalf,
-        kill: oneshot::Sender<()>,
-        id: Option<u32>,
-    ) -> Self {
-        Self {
-            task,
-            way: Some(way),
-            kill: Some(kill),
-            id,
-            stops: 0,
-            slowness: Slowness::default(),
-            is_down: false,
-            restarts: 0,
-            is_again: false,
-            has_begun: false,
-            told: Told::default(),
-            unheard: 0,
-            quiet: Quiet::default(),
-            failed: None,
-            has_ended: false,
-        }
-    }
-
-    /// Whether its process runs.
-    fn runs(&self) -> bool {
-        !self.has_ended && !self.is_down && self.failed.is_none()
-    }
 }
 
 /// The time since the machine's date `date`, at which a task said hello \[ns\]: a launcher that has

@@ -9,10 +9,14 @@ use crate::graph::{Mirror, Op, Output};
 use crate::import::node::{axes, axis};
 use crate::import::tensor::{known_shape, partial_shape};
 use crate::import::value::Value;
-use crate::operations::{Array, Change, Cumprod, Dynamic, Roll};
+use crate::operations::{Array, Change, Cumprod, Dynamic, MAX_PARTS, Roll};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub(super) use filled::{like, sums_of_the_step, zeros};
+
+/// The most sizes that an input can say where only the step knows them: as many entries as a slice
+/// of TensorFlow has at most.
+const MAX_SIZES: usize = 32;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
@@ -123,7 +127,7 @@ fn sizes_known(node: &Node<'_>, i: usize) -> Result<Vec<Option<usize>>, NodeProb
     }
     let sizes = node.value(i)?.output.as_ref().map(|sizes| sizes.tensor_type().shape);
     match sizes.as_ref().map(PartialShape::dims) {
-        Some(&[Some(count)]) => Ok(vec![None; count]),
+        Some(&[Some(count)]) if count <= MAX_SIZES => Ok(vec![None; count]),
         _ => Err(NodeProblem::NotConstant { input: i }),
     }
 }
@@ -155,7 +159,8 @@ fn reshape(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 fn tiled(x: &Output, dims: &[i64]) -> Option<Value> {
     let shape = x.tensor_type().shape;
     let fits = |(pair, dim): (&[i64], &Option<usize>)| {
-        pair[0] >= 0 && dim.is_none_or(|dim| pair[1] < 0 || (pair[0] * pair[1]) as usize == dim)
+        let whole = || pair[0].checked_mul(pair[1]);
+        pair[0] >= 0 && dim.is_none_or(|dim| pair[1] < 0 || whole() == Some(dim as i64))
     };
     let is_tiled = dims.len() > crate::tensor::MAX_RANK
         && dims.len() == 2 * shape.rank()
@@ -198,7 +203,7 @@ fn split(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let unfit =
         || NodeProblem::unsupported(format!("{parts} equal parts of axis {axis} of {shape}"));
     let size = shape.dims()[axis]
-        .filter(|size| parts > 0 && size.is_multiple_of(parts))
+        .filter(|size| (1..=MAX_PARTS).contains(&parts) && size.is_multiple_of(parts))
         .ok_or_else(unfit)?;
     importer.emit(node, Array::Split { axis, sizes: vec![size / parts; parts] }, &[x])
 }

@@ -8,6 +8,10 @@ use crate::graph::{GraphProblem, OutputTypes, TensorType, agree, one};
 use crate::operations::types::{Dims, inserted, is_float, is_index, is_number, typed};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
+/// The most parts that one operation takes a tensor apart into: a graph from elsewhere names their
+/// number in a few bytes, and each part takes memory.
+pub(crate) const MAX_PARTS: usize = 1 << 16;
+
 /// The outputs of `op` for inputs of these types.
 ///
 /// # Errors
@@ -39,7 +43,8 @@ pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, Gr
             format!("one type and shape, with room for an axis before axis {axis}"),
         ),
         (Array::Unstack { axis }, [x]) => {
-            (unstack(*x, *axis), format!("an axis {axis} of known size"))
+            let needs = format!("an axis {axis} of known size, {MAX_PARTS} at most");
+            (unstack(*x, *axis), needs)
         }
         (Array::TileGrad(multiples), [x]) => (
             tile_grad(*x, multiples),
@@ -211,7 +216,8 @@ fn concat(axis: usize, inputs: &[TensorType]) -> Option<OutputTypes> {
 }
 
 fn split(x: TensorType, axis: usize, sizes: &[usize]) -> Option<OutputTypes> {
-    agree(*x.shape.dims().get(axis)?, Some(sizes.iter().sum()))?;
+    let whole = sizes.iter().try_fold(0usize, |whole, size| whole.checked_add(*size))?;
+    agree(*x.shape.dims().get(axis)?, Some(whole))?;
     let part = |size: &usize| {
         let mut dims = Dims::from(x.shape.dims());
         dims[axis] = Some(*size);
@@ -237,7 +243,7 @@ fn stack(axis: usize, inputs: &[TensorType]) -> Option<OutputTypes> {
 
 fn unstack(x: TensorType, axis: usize) -> Option<OutputTypes> {
     let mut dims = Dims::from(x.shape.dims());
-    let count = (*dims.get(axis)?)?;
+    let count = (*dims.get(axis)?).filter(|count| *count <= MAX_PARTS)?;
     dims.remove(axis);
     Some(smallvec![TensorType::new(x.dtype, PartialShape::new(&dims)); count])
 }

@@ -78,12 +78,26 @@ impl Worker {
                     self.fail(part, refused.clone());
                 }
                 None if self.graphs_with_room(part, crossings.len()).any(is_due) => {
-                    self.rendezvous.refuse(part, refused.clone());
+                    self.refuse_early(from, part, crossings.len(), refused.clone());
                 }
                 _ => {} // nobody waits for them
             }
         }
         None
+    }
+
+    /// Notes that so many values of `from`, for a step whose order to run is still on its way, could
+    /// not be kept.
+    fn refuse_early(&mut self, from: PeerId, part: StepPart, values: usize, refused: Error) {
+        let error = refused.to_string();
+        if !self.rendezvous.refuse(part, refused)
+            && let Some(values) = self.dropped.count(from, values as u64, self.clock.now())
+        {
+            tracing::warn!(
+                values, step = part.step.number, from = %self.link.name(from), error,
+                "values are dropped whose step will wait for them"
+            );
+        }
     }
 
     /// Keeps values of `from` for a step whose order to run is still on its way: those that a graph

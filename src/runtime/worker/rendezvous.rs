@@ -78,16 +78,17 @@ impl Rendezvous {
         has_room
     }
 
-    /// Notes that values for a part of a step that has not begun could not be kept.
-    pub(crate) fn refuse(&mut self, part: StepPart, error: Error) {
+    /// Notes that values for a part of a step that has not begun could not be kept. False if it
+    /// can't: then the step will wait for them.
+    pub(crate) fn refuse(&mut self, part: StepPart, error: Error) -> bool {
         if self.is_aborted(part.step) {
-            return;
+            return true;
         }
-        if self.refused.len() < MAX_EARLY {
+        let has_room = self.refused.len() < MAX_EARLY;
+        if has_room {
             self.refused.entry(part).or_insert(error);
-        } else {
-            tracing::warn!(?part, %error, "values are dropped whose step will wait for them");
         }
+        has_room
     }
 
     /// The reason why values for a part of a step that begins now were not kept, if any were not.

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::deployment::launch::Launch;
+use crate::deployment::launch::follow::Followed;
+use crate::deployment::launch::follow::followee::Followee;
 use crate::deployment::launch::follow::listener::Exit;
-use crate::deployment::launch::follow::{Followed, Followee};
 use crate::deployment::{DeploymentError, ExitCode};
 
 /// The most lines of a task's last error that are told.

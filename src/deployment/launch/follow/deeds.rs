@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::Followed;
+use super::followee::Followee;
 use super::listener::{self, Origin};
-use super::{Followed, Followee};
 use crate::clock::Clock;
 use crate::deployment::DeploymentError;
 use crate::deployment::launch::Launch;

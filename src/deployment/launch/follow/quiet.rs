@@ -1,17 +1,13 @@
 //! Processes that log nothing while the training takes no step: every wait is to be told, a line
 //! each [`NOTICE`](crate::runtime::NOTICE).
 
-use std::fs;
-use std::time::Duration;
-
-use crate::cluster::TaskName;
 use crate::deployment::control::BEAT_EVERY;
-use crate::deployment::launch::Launch;
-use crate::deployment::launch::follow::waiting::TELL_EVERY;
-use crate::deployment::launch::follow::{Followed, Followee};
+use crate::runtime::NOTICE;
 
-/// The longest silence: three lines of a wait.
-const LONGEST: u32 = 3 * TELL_EVERY;
+/// The beats between two lines about a wait.
+pub(super) const TELL_EVERY: u32 = (NOTICE.as_secs() / BEAT_EVERY.as_secs()) as u32;
+/// The longest silence \[beats\]: three lines of a wait.
+pub(super) const LONGEST: u32 = 3 * TELL_EVERY;
 
 /// How long a process has logged nothing.
 #[derive(Default)]
@@ -36,44 +32,10 @@ impl Quiet {
     }
 
     /// Counts a beat, with a log of length `logged`. Returns whether the silence is too long now.
-    fn beat(&mut self, logged: u64) -> bool {
+    pub(super) fn beat(&mut self, logged: u64) -> bool {
         let was_logged = std::mem::replace(&mut self.logged, logged) != logged;
         self.beats = if was_logged { 0 } else { self.beats + 1 };
         self.beats == LONGEST
-    }
-}
-
-impl Followed {
-    /// Counts a beat, and tells of processes that have logged nothing for too long while no step
-    /// was taken. A parameter server serves, and waits only when no worker is there.
-    pub(super) fn count_quiet(&mut self, order: &Launch) -> Vec<(TaskName, Duration)> {
-        let has_workers =
-            self.tasks.iter().any(|followee| followee.task.is_of_workers() && followee.waits());
-        let mut silent = Vec::new();
-        for followee in &mut self.tasks {
-            let serves = has_workers && !followee.task.is_of_workers();
-            if serves || followee.stops > 0 || !followee.waits() {
-                followee.quiet.begin_again();
-                continue;
-            }
-            let logged = fs::metadata(order.log(&followee.task)).map_or(0, |log| log.len());
-            if followee.quiet.beat(logged) {
-                silent.push((followee.task.clone(), BEAT_EVERY * LONGEST));
-            }
-        }
-        for (task, silence) in &silent {
-            (self.tell)(&format!(
-                "{task} has logged nothing for {silence:.0?}, and no step was taken"
-            ));
-        }
-        silent
-    }
-}
-
-impl Followee {
-    /// Whether its process runs and has begun.
-    fn waits(&self) -> bool {
-        self.has_begun && self.runs()
     }
 }
 

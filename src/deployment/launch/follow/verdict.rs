@@ -5,8 +5,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::cause::why;
+use super::followee::Followee;
 use super::listener::Exit;
-use super::{Followed, Followee, STOP, told};
+use super::{Followed, STOP, told};
 use crate::clock::Clock;
 use crate::deployment::launch::{Ended, FailedStop, Launch, Launched, Stopped};
 use crate::deployment::stop::GRACE;

@@ -1,18 +1,21 @@
-//! The limits of the launcher's waits: for a task that gives no sign of life, and for the others
-//! once the chief is gone.
+//! The limits of the launcher's waits: for a task that gives no sign of life, for one that logs
+//! nothing, and for the others once the chief is gone.
 //!
 //! Time is counted in beats and not read from a clock: after the launcher itself has stood still,
 //! the tasks have a beat to be heard.
 
+use std::fs;
 use std::time::Duration;
 
+use super::followee::Followee;
+use super::listener::Exit;
+use super::quiet::{LONGEST, TELL_EVERY};
+use super::{Followed, STOP};
+use crate::cluster::TaskName;
 use crate::deployment::control::BEAT_EVERY;
-use crate::deployment::launch::follow::listener::Exit;
-use crate::deployment::launch::follow::{Followed, Followee, STOP};
-use crate::runtime::{NOTICE, Patience};
+use crate::deployment::launch::Launch;
+use crate::runtime::Patience;
 
-/// The beats between two lines about a wait.
-pub(super) const TELL_EVERY: u32 = (NOTICE.as_secs() / BEAT_EVERY.as_secs()) as u32;
 /// How much longer the others are waited for after the chief than a lost task is: a task that is
 /// cut off then gives up by itself.
 const LINGER: Duration = Duration::from_secs(40);
@@ -101,6 +104,31 @@ impl Followed {
                 "{task} has given no sign of life for {silence:.0?}; it is killed after {limit:.0?}"
             ));
         }
+    }
+
+    /// Counts a beat, and tells of processes that have logged nothing for too long while no step
+    /// was taken. A parameter server serves, and waits only when no worker is there.
+    pub(super) fn count_quiet(&mut self, order: &Launch) -> Vec<(TaskName, Duration)> {
+        let has_workers =
+            self.tasks.iter().any(|followee| followee.task.is_of_workers() && followee.waits());
+        let mut silent = Vec::new();
+        for followee in &mut self.tasks {
+            let serves = has_workers && !followee.task.is_of_workers();
+            if serves || followee.stops > 0 || !followee.waits() {
+                followee.quiet.begin_again();
+                continue;
+            }
+            let logged = fs::metadata(order.log(&followee.task)).map_or(0, |log| log.len());
+            if followee.quiet.beat(logged) {
+                silent.push((followee.task.clone(), BEAT_EVERY * LONGEST));
+            }
+        }
+        for (task, silence) in &silent {
+            (self.tell)(&format!(
+                "{task} has logged nothing for {silence:.0?}, and no step was taken"
+            ));
+        }
+        silent
     }
 
     /// The names of the tasks that have not ended.

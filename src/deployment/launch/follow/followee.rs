@@ -1,0 +1,78 @@
+//! One process that is followed, and what is known of it.
+
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::oneshot;
+
+use super::listener::Exit;
+use super::quiet::Quiet;
+use super::slowness::Slowness;
+use super::told::Told;
+use crate::cluster::TaskName;
+
+/// One process, and what is known of it.
+pub(super) struct Followee {
+    pub(super) task: TaskName,
+    pub(super) way: Option<OwnedWriteHalf>,
+    pub(super) kill: Option<oneshot::Sender<()>>,
+    /// The process's number, until it is gone.
+    pub(super) id: Option<u32>,
+    /// How many faults have it stand still.
+    pub(super) stops: u32,
+    /// How much slower faults make it.
+    pub(super) slowness: Slowness,
+    /// Whether it was killed by a fault, or has ended, and is not started again yet.
+    pub(super) is_down: bool,
+    /// How often it was started again after an end of its own.
+    pub(super) restarts: u32,
+    /// Whether it was started again, after a fault or an end of its own.
+    pub(super) is_again: bool,
+    /// Whether the process has said that it runs.
+    pub(super) has_begun: bool,
+    pub(super) told: Told,
+    /// The number of beats since it was last heard of.
+    pub(super) unheard: u32,
+    pub(super) quiet: Quiet,
+    /// How it failed, with the number of failures before it.
+    pub(super) failed: Option<(usize, Exit)>,
+    /// Whether it is gone and did not fail.
+    pub(super) has_ended: bool,
+}
+
+impl Followee {
+    /// The process `id` of `task`, which was started just now: `way` leads to it, and without
+    /// `kill` it is killed.
+    pub(super) fn new(
+        task: TaskName,
+        way: OwnedWriteHalf,
+        kill: oneshot::Sender<()>,
+        id: Option<u32>,
+    ) -> Self {
+        Self {
+            task,
+            way: Some(way),
+            kill: Some(kill),
+            id,
+            stops: 0,
+            slowness: Slowness::default(),
+            is_down: false,
+            restarts: 0,
+            is_again: false,
+            has_begun: false,
+            told: Told::default(),
+            unheard: 0,
+            quiet: Quiet::default(),
+            failed: None,
+            has_ended: false,
+        }
+    }
+
+    /// Whether its process runs.
+    pub(super) fn runs(&self) -> bool {
+        !self.has_ended && !self.is_down && self.failed.is_none()
+    }
+
+    /// Whether its process runs and has begun.
+    pub(super) fn waits(&self) -> bool {
+        self.has_begun && self.runs()
+    }
+}
