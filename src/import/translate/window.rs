@@ -87,8 +87,10 @@ fn convolution(channels: Channels) -> Translate {
     Box::new(move |importer, node| {
         let inputs = importer.inputs(node)?;
         let convolution = Convolution { sliding: sliding(node)?, channels };
-        let depth = |i: usize, axis: usize| inputs[i].tensor_type().shape.dims().get(axis).copied();
-        match (depth(0, 3).flatten(), depth(1, 2).flatten()) {
+        let depth = |i: usize, axis: usize| {
+            inputs.get(i).and_then(|x| x.tensor_type().shape.dims().get(axis).copied().flatten())
+        };
+        match (depth(0, 3), depth(1, 2)) {
             (Some(of_image), Some(of_filter))
                 if channels == Channels::All && of_filter > 0 && of_image > of_filter =>
             {
