@@ -158,3 +158,47 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn sweep_by_kind() {
+    use proptest::test_runner::{Config, TestRunner};
+    for kind in KINDS.split_whitespace() {
+        let config = Config { cases: 4000, failure_persistence: None, ..Config::default() };
+        let mut runner = TestRunner::new(config);
+        let strategy = (
+            proptest::collection::vec(select(OPERANDS), 0..7),
+            proptest::collection::vec(
+                prop_oneof![1 => Just(i32::MIN), 1 => Just(i32::MAX), 8 => -3..5],
+                4,
+            ),
+            (select(NUMBERS), number()),
+            (select(LISTS), proptest::collection::vec(number(), 0..6)),
+            select(vec!["SAME", "VALID", "EXPLICIT"]),
+            (select(vec![F32, I32, I64, BOOL]), select(vec![BOOL, I32, I64])),
+        );
+        let found = runner.run(
+            &strategy,
+            |(inputs, drawn, (named, value), (listed, list), padding, (dtype, flag))| {
+                let list = Value::List(ListValue { i: list, ..ListValue::default() });
+                let drawn_node = node(kind, "y", &inputs)
+                    .with("T", Value::Type(dtype))
+                    .with("dtype", Value::Type(dtype))
+                    .with("strides", list.clone())
+                    .with("ksize", list.clone())
+                    .with(listed, list)
+                    .with("padding", Value::S(padding.as_bytes().to_vec()))
+                    .with("shape", Value::Shape(shape(&[2, value])))
+                    .with(named, Value::I(value));
+                let mut nodes = operands(&drawn, flag);
+                nodes.push(drawn_node);
+                if let Ok(imported) = import(nodes) {
+                    let _: Result<Output, ImportError> = imported.output("y");
+                }
+                Ok(())
+            },
+        );
+        if let Err(error) = found {
+            println!("SWEEP {kind}: {error}");
+        }
+    }
+}

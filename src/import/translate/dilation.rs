@@ -53,12 +53,12 @@ struct Along {
 
 impl Along {
     fn of(size: usize, taps: usize, [rate, stride]: [usize; 2], is_same: bool) -> Option<Self> {
-        let extent = (taps - 1) * rate + 1;
+        let extent = (taps - 1).checked_mul(rate)?.checked_add(1)?;
         let results = match is_same {
             true => size.div_ceil(stride),
             false => size.checked_sub(extent)? / stride + 1,
         };
-        let needed = (results.max(1) - 1) * stride + extent;
+        let needed = (results.max(1) - 1).checked_mul(stride)?.checked_add(extent)?;
         let padding = if is_same { needed.saturating_sub(size) } else { 0 };
         let before = padding / 2;
         Some(Self { before, after: padding - before, rate, stride, results })

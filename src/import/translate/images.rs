@@ -29,7 +29,7 @@ fn part(dim: i64, block: i64) -> i64 {
 
 /// The size of `dim` blocks; -1 if their number is unknown.
 fn times(dim: i64, block: i64) -> i64 {
-    if dim < 0 { -1 } else { dim * block }
+    if dim < 0 { -1 } else { dim.saturating_mul(block) }
 }
 
 /// The shape `dims`, of which one may be -1.
@@ -67,12 +67,15 @@ impl Moves<'_, '_> {
 /// The sizes of a block, and a pair of paddings or crops for each.
 type Blocks = (Vec<i64>, Vec<(i64, i64)>);
 
-/// The inputs 1 and 2.
-fn blocks(node: &Node<'_>) -> Result<Blocks, NodeProblem> {
+/// The inputs 1 and 2, for `x`.
+fn blocks(node: &Node<'_>, x: &Output) -> Result<Blocks, NodeProblem> {
     let (block, both) = (node.ints(1)?, node.ints(2)?);
     let pairs: Vec<_> = both.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
-    if pairs.len() != block.len() || block.iter().any(|size| *size < 1) {
-        return Err(NodeProblem::unsupported("its blocks must have a size from 1 and a pair each"));
+    let fits = pairs.len() == block.len() && block.len() < dims(x).len();
+    if !fits || block.iter().any(|size| *size < 1) {
+        return Err(NodeProblem::unsupported(
+            "its blocks must have a size from 1, a pair and an axis each",
+        ));
     }
     Ok((block, pairs))
 }
@@ -83,8 +86,8 @@ fn size(size: i64) -> Result<usize, NodeProblem> {
 
 /// `(x, block, paddings)`
 fn space_to_batch(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let (block, pairs) = blocks(node)?;
     let x = importer.input(node, 0)?;
+    let (block, pairs) = blocks(node, &x)?;
     let (rank, inner) = (dims(&x).len(), block.len());
     let value = Tensor::scalar_of(x.tensor_type().dtype, 0.0);
     let mut moves = Moves { importer, node, x };
@@ -108,11 +111,12 @@ fn space_to_batch(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 
 /// `(x, block, crops)`
 fn batch_to_space(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let (block, pairs) = blocks(node)?;
     let x = importer.input(node, 0)?;
+    let (block, pairs) = blocks(node, &x)?;
     let (given, inner) = (dims(&x), block.len());
     let mut moves = Moves { importer, node, x };
-    let batch = part(given[0], block.iter().product());
+    let of_block = block.iter().fold(1i64, |all, size| all.saturating_mul(*size));
+    let batch = part(given[0], of_block);
     let apart: Vec<i64> = block.iter().copied().chain([batch]).chain(given[1..].to_vec()).collect();
     moves.reshape(&apart)?;
     let pairs_of_axes = (0..inner).flat_map(|i| [inner + 1 + i, i]);
@@ -128,7 +132,7 @@ fn batch_to_space(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         sizes[i + 1] = match all[i + 1] {
             -1 if *after == 0 => None,
             -1 => return Err(NodeProblem::unsupported("what it crops must have a known size")),
-            whole => Some(size(whole - before - after)?),
+            whole => Some(size(whole.saturating_sub(*before).saturating_sub(*after))?),
         };
     }
     let Moves { importer, node, x } = moves;
@@ -152,13 +156,13 @@ fn space_to_depth(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (rows, columns) = (part(height, block), part(width, block));
     moves.reshape(&[n, rows, block, columns, block, depth])?;
     moves.then(Array::Transpose(vec![0, 1, 3, 2, 4, 5]))?;
-    moves.finish(&[n, rows, columns, block * block * depth])
+    moves.finish(&[n, rows, columns, times(depth, block.saturating_mul(block))])
 }
 
 fn depth_to_space(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let x = importer.input(node, 0)?;
     let (block, [n, height, width, depth]) = image(node, &x)?;
-    let each = part(depth, block * block);
+    let each = part(depth, block.saturating_mul(block));
     let mut moves = Moves { importer, node, x };
     moves.reshape(&[n, height, width, block, block, each])?;
     moves.then(Array::Transpose(vec![0, 1, 3, 2, 4, 5]))?;

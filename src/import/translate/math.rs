@@ -6,7 +6,7 @@ use crate::operations::{
     Array, Atan2, Binary, Broadcast, Cast, Compare, Guard, Library, Logical, Product, Rows, Unary,
     UnaryGrad,
 };
-use crate::tensor::{DType, PartialShape};
+use crate::tensor::PartialShape;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     let same_inputs = unary(kind)
@@ -249,11 +249,8 @@ fn guarded(
 /// `(n, x)`: the n-th derivative of the digamma function, of which the first exists here.
 fn polygamma(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let order = node.constant(0)?;
-    let is_one = match order.dtype() {
-        DType::F32 => order.slice::<f32>().iter().all(|n| *n == 1.0),
-        _ => order.slice::<f64>().iter().all(|n| *n == 1.0),
-    };
-    if !is_one || order.shape().rank() > 0 {
+    let is_one = order.item::<f32>() == Ok(1.0) || order.item::<f64>() == Ok(1.0);
+    if !is_one {
         return Err(NodeProblem::unsupported("only the first derivative exists here"));
     }
     let x = importer.input(node, 1)?;

@@ -58,6 +58,9 @@ fn height_and_width(x: &Output) -> Result<[usize; 2], NodeProblem> {
     }
 }
 
+/// The most pixels along an axis of images, each of which is a number in the graph.
+const LONGEST: usize = 1 << 16;
+
 /// A change of the size of images.
 struct Resize<'a, 'n> {
     importer: &'a Importer<'n>,
@@ -80,8 +83,11 @@ impl<'a, 'n> Resize<'a, 'n> {
         let from = height_and_width(x)?;
         let align_corners = node.def.flag("align_corners")?;
         let half_pixel_centers = node.def.flag("half_pixel_centers")?;
-        if from.contains(&0) || to.contains(&0) {
-            return Err(NodeProblem::unsupported("images without pixels"));
+        let is_odd = |size: &usize| !(1..=LONGEST).contains(size);
+        if from.iter().chain(&to).any(is_odd) {
+            return Err(NodeProblem::unsupported(format!(
+                "images must have 1 to {LONGEST} pixels along each axis"
+            )));
         }
         Ok(Self { importer, node, from, to, align_corners, half_pixel_centers })
     }
