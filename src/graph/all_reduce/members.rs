@@ -53,15 +53,12 @@ impl<'a> Members<'a> {
         values: &[Output],
         elements: usize,
     ) -> Result<Vec<Output>, GraphError> {
-        let sizes = pieces(elements, ring.len());
-        let cut = self.cut(ring, values, &sizes)?;
-        let mut whole = vec![Vec::new(); ring.len()];
-        for piece in 0..sizes.len() {
-            let sum = self.summed_around(ring, piece, &cut)?;
-            let sum = self.scaled(ring[piece], sum)?;
-            self.pass_around(ring, piece, &sum, &mut whole);
+        let cut = self.cut(ring, values, &pieces(elements, ring.len()))?;
+        let mut sums = self.summed_around(ring, &cut)?;
+        for (member, sum) in ring.iter().zip(&mut sums) {
+            *sum = self.scaled(*member, sum.clone())?;
         }
-        self.joined(ring, &whole)
+        self.joined(ring, &self.passed_around(ring, &sums))
     }
 
     /// The sums of `values`: in each of `groups` a ring sums pieces, as many as the smallest group
@@ -75,26 +72,22 @@ impl<'a> Members<'a> {
     ) -> Result<Vec<Output>, GraphError> {
         let owners = groups.iter().map(Vec::len).min().unwrap_or(1);
         let sizes = pieces(elements, owners);
-        let mut cut = Vec::with_capacity(groups.len());
+        let mut sums = Vec::with_capacity(groups.len());
         for group in groups {
             let own: Vec<Output> = group.iter().map(|member| values[*member].clone()).collect();
-            cut.push(self.cut(group, &own, &sizes)?);
+            sums.push(self.summed_around(group, &self.cut(group, &own, &sizes)?)?);
         }
-        let mut whole: Vec<Vec<Vec<Output>>> =
-            groups.iter().map(|group| vec![Vec::new(); group.len()]).collect();
         for (piece, size) in sizes.iter().enumerate() {
-            let in_groups: Vec<Output> = (groups.iter().zip(&cut))
-                .map(|(group, cut)| self.summed_around(group, piece, cut))
-                .collect::<Result<_, _>>()?;
             let peers: Vec<usize> = groups.iter().map(|group| group[piece]).collect();
-            let sums = self.ring(&peers, &in_groups, *size)?;
-            for ((group, sum), whole) in groups.iter().zip(&sums).zip(&mut whole) {
-                self.pass_around(group, piece, sum, whole);
+            let in_groups: Vec<Output> = sums.iter().map(|sums| sums[piece].clone()).collect();
+            for (sums, sum) in sums.iter_mut().zip(self.ring(&peers, &in_groups, *size)?) {
+                sums[piece] = sum;
             }
         }
         let mut by_member = values.to_vec();
-        for (group, whole) in groups.iter().zip(&whole) {
-            for (member, sum) in group.iter().zip(self.joined(group, whole)?) {
+        for (group, sums) in groups.iter().zip(&sums) {
+            let whole = self.joined(group, &self.passed_around(group, sums))?;
+            for (member, sum) in group.iter().zip(whole) {
                 by_member[*member] = sum;
             }
         }
@@ -218,31 +211,41 @@ impl<'a> Members<'a> {
         members.iter().zip(values).map(cut).collect()
     }
 
-    /// The sum of one `piece`, on the member of `ring` with its number: the next one's, and that of
+    /// The sum of each piece, on the member of `ring` with its number: the next one's, and that of
     /// each one after it, added there.
+    ///
+    /// Built hop by hop, as operations are run in that order: a member that comes late sends first
+    /// what has the longest way to go.
     fn summed_around(
         &self,
         ring: &[usize],
-        piece: usize,
         cut: &[Vec<Output>],
-    ) -> Result<Output, GraphError> {
-        let mut on_the_way = after(ring.len(), piece);
-        let first = on_the_way.next().unwrap_or(piece);
-        let mut sum = cut[first][piece].clone();
-        for at in on_the_way {
-            sum = self.on(ring[at], || sum.add(&cut[at][piece]))?;
+    ) -> Result<Vec<Output>, GraphError> {
+        let at = |piece: usize, hop: usize| (piece + 1 + hop) % ring.len();
+        let mut sums: Vec<Output> =
+            (0..cut[0].len()).map(|piece| cut[at(piece, 0)][piece].clone()).collect();
+        for hop in 1..ring.len() {
+            for (piece, sum) in sums.iter_mut().enumerate() {
+                let at = at(piece, hop);
+                *sum = self.on(ring[at], || sum.add(&cut[at][piece]))?;
+            }
         }
-        Ok(sum)
+        Ok(sums)
     }
 
-    /// Gives each of `ring` a `piece` that is whole, from its member with the piece's number on.
-    fn pass_around(&self, ring: &[usize], piece: usize, sum: &Output, whole: &mut [Vec<Output>]) {
-        let mut sum = sum.clone();
-        whole[piece].push(sum.clone());
-        for at in after(ring.len(), piece).take(ring.len() - 1) {
-            sum = self.on(ring[at], || sum.identity());
-            whole[at].push(sum.clone());
+    /// The pieces that each of `ring` has once `sums`, each on the member with its number, have gone
+    /// around.
+    fn passed_around(&self, ring: &[usize], sums: &[Output]) -> Vec<Vec<Output>> {
+        let mut whole = vec![sums.to_vec(); ring.len()];
+        let mut passed = sums.to_vec();
+        for hop in 1..ring.len() {
+            for (piece, sum) in passed.iter_mut().enumerate() {
+                let at = (piece + hop) % ring.len();
+                *sum = self.on(ring[at], || sum.identity());
+                whole[at][piece] = sum.clone();
+            }
         }
+        whole
     }
 
     /// The pieces of each of `members`, joined on its device.
@@ -259,11 +262,6 @@ impl<'a> Members<'a> {
         let Some(scale) = self.scale else { return Ok(sum) };
         self.on(member, || sum.mul(&sum.scalar_alike(scale.into())))
     }
-}
-
-/// The positions in a ring of `count` after `position`, up to and with it.
-fn after(count: usize, position: usize) -> impl Iterator<Item = usize> {
-    (1..=count).map(move |step| (position + step) % count)
 }
 
 /// The sizes of the pieces of `elements`, for at most `owners`: as equal as they can be, and none
