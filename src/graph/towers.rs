@@ -60,6 +60,53 @@ impl Graph {
         self.build_towers(devices, TowerVariables::mirrored(), build)
     }
 
+    /// Builds a model twice, to be trained and to be evaluated: the second has the variables of the
+    /// first, in the order in which it asks for them. `build` is told whether it is the first, which
+    /// alone drops units out and normalises by the moments of its batch (TensorFlow: a `model_fn`
+    /// called with `ModeKeys.TRAIN` and with `EVAL`, `tf.make_template`). The operations of the
+    /// second are named below `evaluation`.
+    ///
+    /// ```
+    /// # use trainyard::prelude::*;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let g = Graph::new();
+    /// let x = g.placeholder("x", DType::F32, [None, Some(4)])?;
+    /// let (trained, evaluated) = g.train_and_eval(|_, is_training| {
+    ///     let hidden = dense(&x, 16)?.relu();
+    ///     dense(&if is_training { hidden.dropout(0.5)? } else { hidden }, 3)
+    /// })?;
+    /// assert_eq!(g.trainable_variables().len(), 4);
+    /// # let _ = (trained, evaluated);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the second asks for other variables than the first; the errors of `build`.
+    #[track_caller]
+    pub fn train_and_eval<T>(
+        &self,
+        mut build: impl FnMut(&Self, bool) -> Result<T, GraphError>,
+    ) -> Result<(T, T), GraphError> {
+        let is_in_tower = self.state().towers.is_some();
+        let place = self.state().towers.get_or_insert_default().place();
+        let built = build(self, true).and_then(|trained| {
+            let mut taken = None;
+            if let Some(variables) = &mut self.state().towers {
+                taken = variables.take_again(place);
+            }
+            let evaluated = self.with_name_scope("evaluation", |g| build(g, false));
+            if let Some(variables) = &mut self.state().towers {
+                variables.go_on(taken);
+            }
+            Ok((trained, evaluated?))
+        });
+        if !is_in_tower {
+            self.state().towers = None;
+        }
+        built
+    }
+
     #[track_caller]
     fn build_towers<T>(
         &self,
@@ -128,7 +175,7 @@ impl Graph {
     #[track_caller]
     fn own_of_tower(&self, variable: Variable, tower: usize) -> Result<Variable, GraphError> {
         let mirrors = |towers: &TowerVariables| towers.are_mirrored();
-        let is_mirrored = self.state().towers.as_ref().is_some_and(mirrors);
+        let is_mirrored = tower > 0 && self.state().towers.as_ref().is_some_and(mirrors);
         if !is_mirrored || !variable.spec().trainable {
             return Ok(variable);
         }

@@ -204,10 +204,8 @@ impl Graph {
                 GraphProblem::Inputs { needs, inputs: vec![value] },
             ));
         };
-        if new.beside.is_none()
-            && new.name != GLOBAL_STEP
-            && let Some(of_towers) = self.variable_of_towers(new.name, &value)?
-        {
+        let is_of_towers = new.beside.is_none() && new.name != GLOBAL_STEP;
+        if is_of_towers && let Some(of_towers) = self.variable_of_towers(new.name, &value)? {
             return Ok(of_towers);
         }
         let (container, is_local) = match new.beside.map(Variable::spec) {
@@ -240,7 +238,7 @@ impl Graph {
         let variable = Variable::new(self.clone(), variable);
         let assign = self.first_assign(&variable, new.initializer)?;
         let mut state = self.state();
-        if let Some(towers) = state.towers.as_mut().filter(|_| new.beside.is_none()) {
+        if let Some(towers) = state.towers.as_mut().filter(|_| is_of_towers) {
             towers.note(variable.op_id());
         }
         state.initializers.push(assign);

@@ -71,8 +71,10 @@ impl BatchNorm {
     fn in_scope(graph: &Graph, channels: usize) -> Result<Self, GraphError> {
         let gamma = graph.variable("gamma", &graph.filled([channels], 1.0))?;
         let beta = graph.variable("beta", &graph.zeros([channels]))?;
+        // Beside `beta`, which towers share: so they share the moments, too.
+        let scope = beta.name().rsplit_once("beta").map_or("", |(scope, _)| scope).to_owned();
         let moving = |name: &str, initial: f32| {
-            graph.slot_variable(&graph.scoped_name(name), [channels].into(), initial, &beta)
+            graph.slot_variable(&format!("{scope}{name}"), [channels].into(), initial, &beta)
         };
         let (moving_mean, moving_variance) =
             (moving("moving_mean", 0.0)?, moving("moving_variance", 1.0)?);
@@ -187,6 +189,8 @@ pub fn moments(
 /// The choice of elements depends on the graph's seed, the layer's name, the value of `counter` (an
 /// i64 scalar) and the element's position, and neither on the device nor on its number of threads.
 /// Workers that share seed and counter drop the same positions, each of its own batch.
+///
+/// It always drops; [`Graph::train_and_eval`] builds a model that is evaluated without it.
 ///
 /// # Errors
 /// If `x` is not f32 or f64, the counter is not an i64 scalar, or the rate is below 0 or not below

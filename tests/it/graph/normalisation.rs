@@ -53,6 +53,71 @@ fn a_training_step_moves_the_moving_moments_and_inference_uses_them() {
     });
 }
 
+/// A model whose hidden units are normalised and dropped, both as it is trained or evaluated, and
+/// the update of its moving moments.
+fn normalised_and_dropped(
+    g: &Graph,
+    x: &Output,
+    is_training: bool,
+) -> Result<(Output, Option<trainyard::graph::Target>), GraphError> {
+    let hidden = dense(x, 3)?;
+    let norm = BatchNorm::new(g, 3)?.momentum(0.5);
+    if is_training {
+        let (normalised, update) = norm.train(&hidden)?;
+        return Ok((dense(&normalised.dropout(0.5)?, 1)?, Some(update)));
+    }
+    Ok((dense(&norm.infer(&hidden)?, 1)?, None))
+}
+
+#[test]
+fn a_model_is_evaluated_with_what_was_trained_and_drops_nothing() {
+    on_actix(async {
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [None, Some(2)])?;
+        let (trained, evaluated) =
+            g.train_and_eval(|g, is_training| normalised_and_dropped(g, &x, is_training))?;
+        let update = trained.1.expect("the trained one moves the moments");
+        let (loss, step) = (trained.0.square().mean(), g.global_step()?);
+        let train = g.with_control_dependencies(&[&update], |_| {
+            GradientDescent::new(0.1).minimize(&loss, &step)
+        })?;
+        let names: Vec<String> = g.variables().iter().map(Variable::name).collect();
+        assert_eq!(names.len(), 9, "two layers, a norm of four, the step: {names:?}");
+        let server = Server::create_local();
+        let session = Session::new(&server.target(), &g).await?;
+        session.run().target(g.initializer()).await?;
+        let batch = matrix(2, 2, &[1.0, 2.0, 4.0, 7.0]);
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            let fed = || session.run().feed(&x, batch.clone());
+            let first = fed().fetch(&evaluated.0).await?[0].values::<f32>()?.to_vec();
+            let again = fed().fetch(&evaluated.0).await?[0].values::<f32>()?.to_vec();
+            assert_eq!(first, again, "nothing is drawn");
+            seen.push(first);
+            fed().target(&train).await?;
+        }
+        seen.dedup();
+        assert_eq!(seen.len(), 3, "each step moves the weights and the moments: {seen:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn towers_that_drop_units_by_the_global_step_share_their_variables() {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [None, Some(2)]).unwrap();
+    let towers = g
+        .mirrored_towers(&["", ""], |g, _| {
+            g.train_and_eval(|g, is_training| normalised_and_dropped(g, &x, is_training))
+        })
+        .unwrap();
+    assert_eq!(towers.len(), 2);
+    let names: Vec<String> = g.variables().iter().map(Variable::name).collect();
+    let (mirrors, own): (Vec<_>, Vec<_>) =
+        names.iter().partition(|name| name.ends_with("/replica_1"));
+    assert_eq!((own.len(), mirrors.len()), (9, 6), "{names:?}");
+}
+
 #[test]
 fn dropout_has_one_mask_a_step_which_its_gradient_shares() {
     on_actix(async {
