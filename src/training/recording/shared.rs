@@ -17,7 +17,12 @@ pub(super) struct Shared {
     /// The facts that the launcher of the task has yet to be told, but for the steps, which are
     /// those in the log. None if nobody is told.
     untold: Option<Vec<Fact>>,
+    /// Whether nobody wants the steps, but how far they came.
+    is_of_progress: bool,
 }
+
+/// The most steps in the log of a recording that nobody wants the steps of.
+const MOST_UNWANTED: usize = 1024;
 
 impl SharedRecording {
     /// A recording that shows its progress to `watch`.
@@ -31,9 +36,16 @@ impl SharedRecording {
         self
     }
 
+    /// Forgets the steps from time to time, but not how far they came: a training may last for
+    /// weeks, and this task reports none of them.
+    pub(crate) fn of_progress(self) -> Self {
+        self.lock().is_of_progress = true;
+        self
+    }
+
     /// Records `fact`.
     pub fn record(&self, fact: Fact) {
-        let Shared { recording, watch, untold } = &mut *self.lock();
+        let Shared { recording, watch, untold, is_of_progress } = &mut *self.lock();
         if let Some(watch) = watch {
             match &fact {
                 Fact::Step(step) => watch.step(step),
@@ -46,6 +58,9 @@ impl SharedRecording {
             untold.push(fact.clone());
         }
         recording.add(fact);
+        if *is_of_progress && untold.is_none() && recording.log.len() > MOST_UNWANTED {
+            recording.forget_steps();
+        }
     }
 
     /// Records what it is called with, as the recorder of a task's
