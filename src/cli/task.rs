@@ -155,7 +155,10 @@ impl<'a> Assignment<'a> {
         };
         let (clock, control) = (WallClock::new(), self.control.take());
         let (busy_poll, record) = (args.busy_poll.0, args.record.as_ref());
-        let recording = recording(trial, &self.task, progress, board.clone());
+        let mut recording = recording(trial, &self.task, progress, board.clone());
+        if !self.reports {
+            recording = recording.of_progress();
+        }
         let tape = record.map(|folder| trial.tape_writer(seat, clock, folder)).transpose()?;
         Ok(Instruments { clock, busy_poll, recording, tape, board, control })
     }
@@ -166,11 +169,18 @@ impl<'a> Assignment<'a> {
     /// If the task's program failed, or the report can't be written.
     fn conclude(&self, empty: Report, attended: &Attended) -> Result<ExitCode, Failure> {
         let Attended { recording, stopped, .. } = attended;
-        self.unless_unsaved(attended)?;
         let is_unsaved = recording.is_unsaved();
         let is_empty = recording.log.is_empty() && recording.evaluations.is_empty();
+        if let Err(failure) = self.unless_unsaved(attended) {
+            if self.reports && !is_empty {
+                // Its next life records only what comes then.
+                let reported = self.report(empty, attended);
+                reported.err().into_iter().for_each(|error| say!("{error}"));
+            }
+            return Err(failure);
+        }
         let has_begun = !is_empty || stopped.is_none();
-        let code = if recording.is_after_the_end {
+        let code = if recording.is_after_the_end && is_empty {
             ExitCode::Done
         } else if self.reports && has_begun {
             self.report(empty, attended)?
@@ -205,7 +215,7 @@ impl<'a> Assignment<'a> {
     /// measurements.
     fn report(&self, mut report: Report, attended: &Attended) -> Result<ExitCode, Failure> {
         let (args, trial) = (self.args, self.trial);
-        report.add(trial.report_attended(attended)?, 1);
+        report.add(trial.report_attended(attended), 1);
         let has_others = trial.cluster.spec.tasks().count() > 1;
         report.of_task = has_others.then(|| self.task.to_string());
         let (mut out, failure) = match self.out() {

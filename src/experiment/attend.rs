@@ -16,7 +16,7 @@ use crate::deployment::{
     self, Control, DeploymentError, Event, ExitCode, Member, Proof, Seat, StopRequest, TaskOutcome,
 };
 use crate::live::Board;
-use crate::report::Run;
+use crate::report::{End, Run};
 use crate::runtime::{Error, Result as TaskResult, Server, Traffic};
 use crate::tape::TapeWriter;
 use crate::training::{FailedCheckpoint, Recording, SharedRecording, run_to_end};
@@ -150,18 +150,18 @@ impl Trial {
     }
 
     /// The run's entry in the report, as far as a task knows it that has `attended` the run: the
-    /// chief has the training's steps and evaluations, an evaluator its measurements.
-    ///
-    /// # Errors
-    /// If the task's program failed, unless its last checkpoint alone could not be written.
-    pub fn report_attended(&self, attended: &Attended) -> Result<Run, ExperimentError> {
-        let Attended { task, recording, result, ended, sent, .. } = attended;
-        if let (Err(error), false) = (result, recording.is_unsaved()) {
-            return Err(ExperimentError::Run { run: self.name.clone(), error: error.clone() });
-        }
+    /// chief has the training's steps and evaluations, an evaluator its measurements. A
+    /// part that was stopped, or failed, before the training's end is [`End::Unfinished`].
+    pub fn report_attended(&self, attended: &Attended) -> Run {
+        let Attended { task, recording, result, ended, sent, stopped, .. } = attended;
         let observed = Observed::deployed(*ended, [(task.clone(), *sent)].into());
         let observed = observed.without(&self.cluster.faults.list);
-        Ok(self.summarise(recording, &observed, ended.since(Time::ZERO)))
+        let mut run = self.summarise(recording, &observed, ended.since(Time::ZERO));
+        let is_cut_short = recording.ending.is_none() && (result.is_err() || stopped.is_some());
+        if is_cut_short && run.end != End::Diverged {
+            run.end = End::Unfinished;
+        }
+        run
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
         let (stop, instruments) = (StopRequest::never(), Instruments::default());
         let attended = trial.attend(seat, config, stop, instruments, &train).unwrap();
         assert_eq!((&attended.result, attended.stopped), (&Ok(()), None));
-        let run = trial.report_attended(&attended).unwrap();
+        let run = trial.report_attended(&attended);
         assert_eq!((run.global_steps, run.gradients.applied), (4, 4));
     }
 }

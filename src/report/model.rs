@@ -234,6 +234,8 @@ pub enum End {
     Diverged,
     /// Its last checkpoint could not be written.
     Unsaved,
+    /// A task that reports for itself was stopped, or failed, before the training's end.
+    Unfinished,
 }
 
 /// A fault of the scenario that did not happen.

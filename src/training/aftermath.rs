@@ -1,6 +1,7 @@
 //! A task that waits for others in vain: whether the training is over, nobody has ever been there,
 //! or the task has to be started again.
 
+use crate::cluster::Role;
 use crate::runtime::{Code, Error, Result};
 use crate::sync::Leaving;
 
@@ -32,8 +33,10 @@ async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
     if !matches!(error.code, Code::Unavailable | Code::Aborted | Code::DeadlineExceeded) {
         return Err(error);
     }
-    // A chief that has trained has a result, which it could not report.
-    let is_at_rest = !(task.is_chief() && task.has_trained());
+    // A chief that has trained has a result, which it could not report; an evaluator knows itself
+    // whether it has measured the last checkpoint.
+    let is_evaluator = task.name().role() == Role::Evaluator;
+    let is_at_rest = !is_evaluator && !(task.is_chief() && task.has_trained());
     if let Some(step) = last_step(task).await.filter(|_| is_at_rest) {
         tracing::warn!(
             "{error}; but the training has ended, and its last checkpoint is that of step {step}: \

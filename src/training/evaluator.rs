@@ -112,7 +112,14 @@ impl Evaluator {
             }
             self.pause_until(self.next_look()).await;
             match &chief {
-                Some(chief) if !self.is_over() => self.wait_for_news(seen, chief).await?,
+                Some(chief) if !self.is_over() => {
+                    if let Err(error) = self.wait_for_news(seen, chief).await {
+                        if self.has_measured_the_last().await {
+                            break;
+                        }
+                        return Err(self.unless_damaged(error).await);
+                    }
+                }
                 Some(_) => {}
                 None => self.pause_until_next_look().await?,
             }
@@ -158,6 +165,18 @@ impl Evaluator {
         noted.is_ok_and(|step| step == Some(last))
     }
 
+    /// The `error` of an evaluator that waits in vain; if the training has ended, the reason is that
+    /// its last checkpoint can't be measured.
+    async fn unless_damaged(&self, error: Error) -> Error {
+        let Ok(Some(step)) = self.checkpoints.last_of_all(&self.task).await else { return error };
+        let message = format!(
+            "the training has ended, and its last checkpoint, of step {step} in {}, can't be \
+             measured, since it is not whole; mend it, and start this task again",
+            self.checkpoints.place()
+        );
+        Error::new(Code::DataLoss, message).on(self.task.name())
+    }
+
     /// Pauses until it is time to look for a checkpoint again; says every now and then that none
     /// has come.
     ///
@@ -177,7 +196,8 @@ impl Evaluator {
                  more seldom than that; raise `network.recovery`, of which it may be five times, \
                  or start {name} again together with the chief"
             );
-            return Err(Error::new(Code::Unavailable, message).on(name));
+            let error = Error::new(Code::Unavailable, message).on(name);
+            return Err(self.unless_damaged(error).await);
         }
         let looks = waited.as_secs() / NOTICE.as_secs();
         if looks > self.told {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::waits::endless;
+use super::waits::{endless, role};
 use super::*;
 
 /// A task that trains alone.
@@ -62,6 +62,46 @@ fn an_evaluator_that_no_cluster_lists_ends_with_the_training_or_when_no_checkpoi
     let said = run(&folder, &path, &evaluator).end();
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.err.contains("accuracy 0."), "each evaluation has a line: {}", said.err);
+}
+
+#[test]
+fn a_chief_that_loses_a_parameter_server_for_good_keeps_what_it_has_recorded() {
+    let folder = with_certificates("results_lost");
+    let path = scenario("results_lost", &endless("1s"));
+    let at = addresses();
+    let ps = run(&folder, &path, &role(&at, "ps", 0));
+    let mut chief = run_with(&folder, &path, &role(&at, "worker", 0), &["--out", "out"]);
+    let _other = run(&folder, &path, &role(&at, "worker", 1));
+    chief.line_with(" steps, ");
+    drop(ps); // kills it
+    let chief = chief.end();
+    assert_eq!(chief.code, 138, "{}", chief.err);
+    let read = |name: &str| fs::read_to_string(folder.join("out").join(name)).unwrap();
+    let result: Value = serde_json::from_str(&read("result.json")).unwrap();
+    assert_eq!(result["runs"][0]["end"], "unfinished");
+    assert!(read("steps.csv").lines().count() > 10);
+    assert!(chief.out.contains("deployment, seconds of the wall clock"), "{}", chief.out);
+}
+
+#[test]
+fn an_evaluator_that_can_not_measure_the_last_checkpoint_says_so_and_keeps_what_it_measured() {
+    let folder = with_certificates_of("results_damaged", "worker:0,evaluator:0");
+    let path =
+        scenario("results_damaged", &(saved("steps = 20") + "[network]\nrecovery = '500ms'\n"));
+    let said = run(&folder, &path, &alone()).end();
+    assert_eq!(said.code, 0, "{}", said.err);
+    let last = folder.join("saved/only/model.ckpt-20-00001-of-00001.safetensors");
+    let mut bytes = fs::read(&last).unwrap();
+    let end = bytes.len() - 1;
+    bytes[end] ^= 1;
+    fs::write(&last, bytes).unwrap();
+    let cluster = json!({"chief": ["a:1"], "ps": ["a:2"], "worker": ["a:3"]});
+    let evaluator = json!({"cluster": cluster, "task": {"type": "evaluator", "index": 0}});
+    let said = run_with(&folder, &path, &evaluator, &["--out", "out"]).end();
+    assert_eq!(said.code, 8, "{}", said.err);
+    assert!(said.err.lines().last().unwrap().contains("step 20 in saved/only"), "{}", said.err);
+    let rows = fs::read_to_string(folder.join("out/evaluations.csv")).unwrap();
+    assert!(rows.contains(",10,"), "{rows}");
 }
 
 /// Whether SIGHUP is ignored here, as under `nohup`: what is started here then ignores it, too.
