@@ -83,7 +83,8 @@ impl<T: ByteLen> Input<T> {
     /// The next element.
     ///
     /// # Errors
-    /// If it can't be read; [`Code::OutOfRange`] after the last one, which ends a training cleanly.
+    /// If it can't be read, or a function of the pipeline panics; [`Code::OutOfRange`] after the
+    /// last one, which ends a training cleanly.
     pub async fn next(&self) -> Result<T> {
         self.state.ready().await?;
         self.state.take()
@@ -157,22 +158,22 @@ impl<T: ByteLen> State<T> {
         })
     }
 
-    fn read_inline(&self) -> Result<Option<T>, DataError> {
+    fn read_inline(&self) -> Result<Option<T>> {
         match &mut self.reading.borrow_mut().reader {
-            Some(Reader::Inline(elements)) => elements.next(),
+            Some(Reader::Inline(elements)) => elements.next().map_err(|error| self.failed(&error)),
             _ => Ok(None),
         }
     }
 
     /// Keeps `element` until it is taken.
-    fn keep(&self, element: Result<Option<T>, DataError>) -> Result<()> {
+    fn keep(&self, element: Result<Option<T>>) -> Result<()> {
         let mut reading = self.reading.borrow_mut();
         let element = match element {
             Ok(Some(element)) => element,
             ended => {
                 reading.reader = None;
                 return Err(match ended {
-                    Err(error) => self.failed(&error),
+                    Err(error) => error,
                     Ok(_) => self.end(reading.taken),
                 });
             }
@@ -201,8 +202,13 @@ impl<T: ByteLen> State<T> {
     }
 
     fn failed(&self, error: &DataError) -> Error {
-        data_error(&format!("the input `{}`", self.name), error)
+        data_error(&what(&self.name), error)
     }
+}
+
+/// The input `name`, as errors call it.
+fn what(name: &str) -> String {
+    format!("the input `{name}`")
 }
 
 /// The error of a task for which data of `what` can't be read.

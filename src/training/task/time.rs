@@ -9,7 +9,7 @@ use futures_util::future::{Either, select};
 
 use super::Task;
 use crate::clock::Clock;
-use crate::runtime::{Code, Error, Result};
+use crate::runtime::{Code, Error, Result, program_panicked};
 use crate::units::Time;
 
 impl Task {
@@ -40,8 +40,11 @@ impl Task {
             return Ok(work());
         }
         let done = tokio::task::spawn_blocking(work).await;
-        done.map_err(|error| {
-            Error::new(Code::Internal, format!("work beside the actors failed: {error}"))
+        done.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => program_panicked(&*panic),
+            Err(error) => {
+                Error::new(Code::Internal, format!("work beside the actors failed: {error}"))
+            }
         })
     }
 
