@@ -22,6 +22,10 @@ use ahead::Ahead;
 /// `program.read_rate` says, beside the task's computing. The number of elements that the task's
 /// steps have taken is counted with each step, and is in checkpoints: a training that is restored
 /// goes on with the next element, and so does a worker that comes back.
+///
+/// Where rounds are of all workers, a worker that comes back alone goes on at the element of the
+/// round that it is needed in. If not every step takes as many elements, it assumes that those that
+/// it lacks take as many as the earlier ones on average.
 pub struct Input<T> {
     state: Rc<State<T>>,
 }

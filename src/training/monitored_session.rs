@@ -162,5 +162,6 @@ impl MonitoredSession {
         self.local_step += 1;
         self.steps_in_session += 1;
         self.global_step = stats.global_step;
+        self.positions.count(&self.task, self.global_step);
     }
 }

@@ -63,6 +63,10 @@ impl Task {
 
     /// The worker's next batch of its share of the data; batches never run out.
     ///
+    /// Each training step is to take one: where the training goes back to a checkpoint, and where a
+    /// worker is started again, the batch follows from the number of the step. What takes more or
+    /// fewer, reads [`Task::input`], whose position is saved.
+    ///
     /// # Errors
     /// If the scenario has no data, or the task is no worker.
     pub fn next_batch(&self) -> Result<Batch> {

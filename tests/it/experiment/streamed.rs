@@ -63,13 +63,14 @@ static SEEN: Mutex<BTreeMap<u32, Seen>> = Mutex::new(BTreeMap::new());
 /// Notes when its session goes back to a checkpoint.
 struct Restored {
     worker: u32,
+    seen: &'static Mutex<BTreeMap<u32, Seen>>,
     is_first: Cell<bool>,
 }
 
 impl Hook for Restored {
     fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
         if let (false, Some(step)) = (self.is_first.replace(false), context.restored) {
-            let mut seen = SEEN.lock().unwrap();
+            let mut seen = self.seen.lock().unwrap();
             let seen = seen.entry(self.worker).or_default();
             seen.restored = Some((seen.taken.len(), step));
         }
@@ -88,22 +89,28 @@ fn elements(index: u32) -> Pipeline<Batch> {
         .prefetch(2)
 }
 
+/// The graph of a worker, its placeholders and its training operation.
+fn model(task: &Task) -> Result<(Graph, (Output, Output), TrainOp)> {
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let (fed, train_op) = g.with_device_fn(setter, |g| {
+        let x = g.placeholder("x", DType::F32, [None, Some(4)])?;
+        let y = g.placeholder("y", DType::I32, [None])?;
+        let loss = sparse_softmax_cross_entropy(&dense(&x, 100)?, &y)?.mean();
+        Ok(((x, y), task.minimize(GradientDescent::new(0.1), &loss)?))
+    })?;
+    Ok((g, fed, train_op))
+}
+
 /// A program that feeds its steps from a pipeline of its own.
 async fn own_input(task: Task) -> Result<()> {
     let Some(replica) = task.replica() else { return task.join().await };
     let worker = replica.worker;
     let input = task.input("numbers", elements(worker));
-    let g = Graph::new();
-    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-    let (x, y, train_op) = g.with_device_fn(setter, |g| {
-        let x = g.placeholder("x", DType::F32, [None, Some(4)])?;
-        let y = g.placeholder("y", DType::I32, [None])?;
-        let loss = sparse_softmax_cross_entropy(&dense(&x, 100)?, &y)?.mean();
-        Ok((x, y, task.minimize(GradientDescent::new(0.1), &loss)?))
-    })?;
+    let (g, (x, y), train_op) = model(&task)?;
     let mut builder = MonitoredSession::builder(&task, g)
         .hook(StopAtStep::last_step(60))
-        .hook(Restored { worker, is_first: Cell::new(true) });
+        .hook(Restored { worker, seen: &SEEN, is_first: Cell::new(true) });
     builder = builder.checkpointing(task.checkpointing().unwrap().clone());
     let mut session = builder.open().await?;
     let last = std::cell::RefCell::new(Vec::new());
@@ -147,6 +154,60 @@ fn asynchronous_workers_go_back_to_the_elements_that_the_checkpoint_had_not_seen
     let (_, step_of_checkpoint) = seen[&0].restored.expect("the chief has restored it");
     assert_eq!(positions, step_of_checkpoint, "each global step is of one element of one worker");
     assert!(seen[&0].taken.len() > 2 * seen[&1].taken.len(), "one worker is faster");
+}
+
+static SEEN_BY_EVERY_SECOND: Mutex<BTreeMap<u32, Seen>> = Mutex::new(BTreeMap::new());
+
+/// A program that takes an element in every second step, and trains on each twice.
+async fn every_second_step(task: Task) -> Result<()> {
+    let Some(replica) = task.replica() else { return task.join().await };
+    let worker = replica.worker;
+    let input = task.input("numbers", elements(worker));
+    let (g, (x, y), train_op) = model(&task)?;
+    let seen = &SEEN_BY_EVERY_SECOND;
+    let mut session = MonitoredSession::builder(&task, g)
+        .hook(StopAtStep::last_step(60))
+        .hook(Restored { worker, seen, is_first: Cell::new(true) })
+        .checkpointing(task.checkpointing().unwrap().clone())
+        .open()
+        .await?;
+    let last = std::cell::RefCell::new(Vec::new());
+    while !session.should_stop() {
+        let is_even = session.global_step().is_multiple_of(2);
+        let run = session.run().target(&train_op);
+        if !is_even {
+            let kept: trainyard::training::Feeds = last.borrow().clone();
+            kept.into_iter().fold(run, |run, (output, value)| run.feed(&output, value)).await?;
+            continue;
+        }
+        let feeds = |batch: Batch| {
+            let labels = batch.labels.values::<i32>().unwrap().to_vec();
+            seen.lock().unwrap().entry(worker).or_default().taken.push(labels);
+            last.replace(vec![(x.clone(), batch.features), (y.clone(), batch.labels)]);
+            last.borrow().clone()
+        };
+        run.feed_from(&input, feeds).await?;
+    }
+    session.close().await
+}
+
+#[test]
+fn synchronous_workers_that_take_an_element_every_second_step_go_back_to_that_of_the_checkpoint() {
+    let text = "seed = 5\ncluster = { ps = 1, worker = 2 }\n\
+        fault = [{ at = '300ms', crash = 'ps:0', restart_after = '5ms' }]\n\
+        compute.step_time = { law = 'constant', value = '10ms' }\n\
+        checkpoint = { every_steps = 10 }\nstop.steps = 60\n\
+        run = [{ name = 'only', mode = 'sync' }]\n";
+    Experiment::parse(text).unwrap().simulate(every_second_step).unwrap();
+    for (worker, Seen { taken, restored }) in &*SEEN_BY_EVERY_SECOND.lock().unwrap() {
+        let (before, step) = restored.expect("the training goes back");
+        assert!(step >= 10 && step.is_multiple_of(10), "to step {step}");
+        let all = elements(*worker);
+        let all = all.iter().unwrap().skip(step as usize / 2).take(10);
+        let all: Vec<Vec<i32>> =
+            all.map(|batch| batch.unwrap().labels.values::<i32>().unwrap().to_vec()).collect();
+        assert_eq!(taken[before..][..10], all, "worker {worker} after step {step}");
+    }
 }
 
 #[test]
