@@ -174,6 +174,12 @@ impl Graph {
         listed.into_iter().map(known).collect()
     }
 
+    /// Whether an operation of the graph takes `value`.
+    pub(crate) fn is_used(&self, value: &Output) -> bool {
+        let edge = value.edge();
+        self.state().def.iter().any(|(_, operation)| operation.inputs.contains(&edge))
+    }
+
     /// Whether `variable` has a worker's position in an input.
     pub(crate) fn is_position(&self, variable: &Variable) -> bool {
         self.state().positions.contains(&variable.op_id())

@@ -6,11 +6,12 @@
 //! be those of the round before the global step.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::checkpoint::{POSITIONS, own_name};
 use crate::graph::{Graph, GraphError, Output, Variable};
-use crate::runtime::Result;
+use crate::runtime::{Code, Error, Result};
 use crate::tensor::Tensor;
 
 use super::input::Position;
@@ -142,11 +143,20 @@ fn variable_of(name: &str, worker: u32) -> String {
 }
 
 impl Task {
-    /// Has the training steps that are built in `graph` from now on count the task's inputs, if
-    /// they do not yet. The chief's graph has the positions of all workers, to initialise and to
-    /// save them.
+    /// Has the training steps that are built in `graph` from now on count the elements of the
+    /// inputs that the task has made, if they do not yet: their positions are in its checkpoints
+    /// then. [`Task::minimize`] and its like do so by themselves. A program calls it before what
+    /// knows nothing of the task builds its training operation, such as
+    /// [`training_graph`](crate::import::training_graph) or an optimizer's own `minimize`.
+    ///
+    /// A step of [`SyncReplicas`](crate::optimizer::SyncReplicas) is counted by another operation
+    /// than the worker's, so that after a restore each input goes on at the element of the step.
+    ///
+    /// # Errors
+    /// If the name of a position belongs to something else.
+    // The chief's graph has the positions of all workers, to initialise and to save them.
     #[track_caller]
-    pub(super) fn count_inputs(&self, graph: &Graph) -> Result<(), GraphError> {
+    pub fn count_inputs(&self, graph: &Graph) -> Result<(), GraphError> {
         let (inputs, Some(replica)) = (self.inputs(), self.replica()) else { return Ok(()) };
         let step = (self.has_barrier() && !inputs.is_empty()).then_some(STEP);
         for name in inputs.iter().map(|input| input.name()).chain(step) {
@@ -158,6 +168,40 @@ impl Task {
                     let name = variable_of(name, worker);
                     graph.input_position(&name, worker == replica.worker)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the training steps of `graph` count all inputs, before checkpoints are written
+    /// that would lack the positions of some.
+    ///
+    /// # Errors
+    /// If there are steps, and an input that they do not count, or two inputs of one name.
+    pub(super) fn check_inputs(&self, graph: &Graph) -> Result<()> {
+        let Some(replica) = self.replica().filter(|_| graph.shared_replica().is_some()) else {
+            return Ok(());
+        };
+        let refused =
+            |message: String| Err(Error::new(Code::InvalidArgument, message).on(self.name()));
+        let (inputs, counted) = (self.inputs(), graph.counted_with());
+        let mut names = BTreeSet::new();
+        for input in &inputs {
+            let name = input.name();
+            if !names.insert(name) {
+                return refused(format!(
+                    "two inputs are called `{name}`, and a checkpoint has one position of that \
+                     name; give each a name of its own"
+                ));
+            }
+            let variable = variable_of(name, replica.worker);
+            let is_its = |known: &&(Variable, Output)| known.0.name() == variable;
+            if !counted.iter().find(is_its).is_some_and(|(_, value)| graph.is_used(value)) {
+                return refused(format!(
+                    "the input `{name}` would not be in the checkpoints: the training operation \
+                     does not count its elements; make the input before `Task::minimize`, or \
+                     call `Task::count_inputs` before anything else builds the training operation"
+                ));
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ mod minimize;
 mod time;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use crate::checkpoint::Stores;
@@ -70,8 +70,9 @@ struct Inner {
     has_trained: Cell<bool>,
     replica: Option<Replica>,
     data: RefCell<Option<Data>>,
-    /// What the task's steps read, besides samples in memory.
-    inputs: RefCell<Vec<Rc<dyn Position>>>,
+    /// What the task's steps read, besides samples in memory. Their owners are the program's: an
+    /// input of a training that is over is gone.
+    inputs: RefCell<Vec<Weak<dyn Position>>>,
 }
 
 impl Task {
@@ -91,7 +92,7 @@ impl Task {
         parts.server.know_cluster();
         parts.server.use_cores(parts.settings.num_cores);
         let inputs = match &data {
-            Some(Data::Streamed(input)) => vec![input.position()],
+            Some(Data::Streamed(input)) => vec![Rc::downgrade(&input.position())],
             _ => Vec::new(),
         };
         let (data, inputs) = (RefCell::new(data), RefCell::new(inputs));

@@ -218,6 +218,7 @@ fn build(g: &Graph, task: &Task, stages: &Stages) -> Result<Built, GraphError> {
         let train_op = task.apply_gradients(settings.optimizer.clone(), &pairs)?;
         return Ok(Built::of(&train_op, Some(data)));
     };
+    task.count_inputs(g)?;
     let (ends, loss) = network(g, task, stages)?;
     let workers = task.replica().map_or(1, |replica| replica.workers);
     let (aggregated, total) = by_tokens.replicas(workers);

@@ -203,7 +203,8 @@ impl Builder {
     ///
     /// # Errors
     /// If the graph has a mistake, a training step of it was built for another coordination than
-    /// the run's, a hook fails, the checkpoint does not fit the graph, or a task fails.
+    /// the run's, or does not count a [`Task::input`] whose position is to be in checkpoints; if a
+    /// hook fails, the checkpoint does not fit the graph, or a task fails.
     pub async fn open(mut self) -> Result<MonitoredSession> {
         if let Some(replica) = self.task.replica() {
             self.graph.join_training(replica)?;
@@ -212,6 +213,9 @@ impl Builder {
         if let Some(kept) = &mut self.checkpoints {
             kept.settings.every = self.checkpoint_every.unwrap_or(kept.settings.every);
             self.task.keeps(&kept.settings);
+            if kept.settings.every.acts() {
+                self.task.check_inputs(&self.graph)?;
+            }
         }
         let checkpoints = self.checkpoints.as_ref().map(|kept| Checkpoints::new(&kept.settings));
         let writer = self.summary_writer()?;

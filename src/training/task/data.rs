@@ -1,6 +1,6 @@
 //! A task's share of the training's data, and the inputs that its program makes.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use crate::data::{Batch, Batches, ByteLen, DataError, Dataset, Pipeline};
@@ -53,11 +53,12 @@ impl Data {
 impl Task {
     /// The elements of `pipeline`, for the steps of this task. The input's position is in the
     /// training's checkpoints under `name`; so it has to be made before [`Task::minimize`] builds
-    /// the training operation.
+    /// the training operation. Where something else builds that, call [`Task::count_inputs`] before
+    /// it does. A session that writes checkpoints is not opened without.
     pub fn input<T: ByteLen>(&self, name: &str, pipeline: Pipeline<T>) -> Input<T> {
         let clock = Rc::clone(self.inner.parts.server.clock());
         let input = Input::new(name, pipeline, clock, self.settings().read_rate);
-        self.inner.inputs.borrow_mut().push(input.position());
+        self.inner.inputs.borrow_mut().push(Rc::downgrade(&input.position()));
         input
     }
 
@@ -103,9 +104,10 @@ impl Task {
         self.copies().map_or(1, |copies| copies.every.into())
     }
 
-    /// The inputs that the task has made, in their order; that of a scenario's data is the first.
+    /// The inputs that the task has made and that are there yet, in their order; that of a
+    /// scenario's data is the first.
     pub(in crate::training) fn inputs(&self) -> Vec<Rc<dyn Position>> {
-        self.inner.inputs.borrow().clone()
+        self.inner.inputs.borrow().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Waits until the next batch is read, if it is of data that is read as it is used.

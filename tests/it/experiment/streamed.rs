@@ -210,6 +210,77 @@ fn synchronous_workers_that_take_an_element_every_second_step_go_back_to_that_of
     }
 }
 
+/// Who builds the training operation of a program, and when.
+#[derive(Clone, Copy, PartialEq)]
+enum Built {
+    /// The task, before the last of the inputs is made.
+    BeforeAnInput,
+    /// An optimizer, which knows nothing of the task.
+    ByAnOptimizer,
+    /// An optimizer, after `Task::count_inputs`.
+    AfterCounting,
+}
+
+/// A program of a worker that reads two inputs, one of them from time to time.
+async fn two_inputs(task: Task, built: Built, other: &'static str) -> Result<()> {
+    let Some(replica) = task.replica() else { return task.join().await };
+    let make = |name: &str| task.input(name, elements(replica.worker));
+    let first = make("numbers");
+    let early = (built != Built::BeforeAnInput).then(|| make(other));
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let (x, train_op) = g.with_device_fn(setter, |g| {
+        let x = g.placeholder("x", DType::F32, [None, Some(4)])?;
+        let w = g.variable("w", &g.zeros([4]))?;
+        let loss = x.sub(&w.read())?.square().mean();
+        let optimizer = GradientDescent::new(0.1);
+        if built == Built::BeforeAnInput {
+            return Ok((x, task.minimize(optimizer, &loss)?));
+        }
+        if built == Built::AfterCounting {
+            task.count_inputs(g)?;
+        }
+        Ok((x, Optimizer::from(optimizer).minimize(&loss, &g.global_step()?)?))
+    })?;
+    let second = early.unwrap_or_else(|| make(other));
+    let mut builder = MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(6));
+    if let Some(checkpointing) = task.checkpointing() {
+        builder = builder.checkpointing(checkpointing.clone());
+    }
+    let mut session = builder.open().await?;
+    while !session.should_stop() {
+        let input = if session.global_step() % 3 == 0 { &second } else { &first };
+        let feeds = |batch: Batch| vec![(x.clone(), batch.features)];
+        session.run().feed_from(input, feeds).target(&train_op).await?;
+    }
+    session.close().await
+}
+
+/// What is said of `two_inputs`, the second called `other`, if checkpoints are written or not.
+fn said_of(built: Built, other: &'static str, checkpoints: &str) -> String {
+    let text = format!(
+        "cluster = {{ ps = 1, worker = 1 }}\n{checkpoints}\nstop.steps = 6\n\
+         run = [{{ name = 'only', mode = 'async' }}]\n"
+    );
+    let simulated =
+        Experiment::parse(text).unwrap().simulate(move |task| two_inputs(task, built, other));
+    simulated.err().map_or_else(String::new, |error| error.to_string())
+}
+
+#[test]
+fn a_training_is_refused_whose_checkpoints_would_lack_the_position_of_an_input() {
+    let saved = "checkpoint = { every_steps = 2 }";
+    for built in [Built::BeforeAnInput, Built::ByAnOptimizer] {
+        let said = said_of(built, "others", saved);
+        let named = if built == Built::ByAnOptimizer { "`numbers`" } else { "`others`" };
+        assert!(said.contains(named) && said.contains("Task::count_inputs"), "{said}");
+        assert_eq!(said_of(built, "others", ""), "", "without checkpoints it trains");
+    }
+    assert_eq!(said_of(Built::AfterCounting, "others", saved), "");
+    let said = said_of(Built::AfterCounting, "numbers", saved);
+    assert!(said.contains("two inputs are called `numbers`"), "{said}");
+}
+
 #[test]
 fn reading_takes_the_time_that_the_scenario_says_beside_the_steps() {
     let folder = digits("streamed_rate");
