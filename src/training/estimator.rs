@@ -91,13 +91,13 @@ async fn run_worker(
     let checkpointing = checkpointing(task)?;
     let mut builder = MonitoredSession::builder(task, g).checkpointing(checkpointing);
     builder = builder.hooks(train.hooks);
-    if let (None, Some(config)) = (&task.run_settings().session, task.run_config()) {
-        let device_filters = config.device_filters();
-        builder = builder.config(SessionOptions {
-            device_filters,
+    if let Some(config) = task.run_config() {
+        let standard = SessionOptions {
+            device_filters: config.device_filters(),
             allow_soft_placement: true,
             ..SessionOptions::default()
-        });
+        };
+        builder = builder.config(task.run_settings().session_options(standard));
     }
     if let Some(steps) = train.max_steps {
         builder = builder.hook(StopAtStep::last_step(steps));

@@ -36,7 +36,10 @@ pub struct RunSettings {
     pub(super) save_checkpoints: SecondOrStepTimer,
     pub(super) retention: Retention,
     pub(super) log_step_count_steps: Option<u64>,
-    pub(super) session: Option<SessionOptions>,
+    /// The options of sessions, if they are the program's.
+    session: Option<SessionOptions>,
+    device_filters: Option<Vec<DeviceSpec>>,
+    log_device_placement: Option<bool>,
     pub(super) model_dir: Option<String>,
     pub(super) evaluation_master: Option<ServerTarget>,
 }
@@ -60,6 +63,8 @@ impl RunSettings {
             retention: Retention::default(),
             log_step_count_steps: Some(100),
             session: None,
+            device_filters: None,
+            log_device_placement: None,
             model_dir: None,
             evaluation_master: None,
         }
@@ -124,24 +129,27 @@ impl RunSettings {
         self
     }
 
-    /// Opens sessions with `options`.
+    /// Opens sessions with `options`, whatever the scenario and earlier calls say of them.
     #[must_use]
     pub fn session_config(mut self, options: SessionOptions) -> Self {
+        (self.device_filters, self.log_device_placement) = (None, None);
         self.session = Some(options);
         self
     }
 
-    /// Has sessions see only the devices that match one of `filters`, and their own task's.
+    /// Has sessions see only the devices that match one of `filters`, and their own task's. Their
+    /// other options stay as they are.
     #[must_use]
     pub fn device_filters(mut self, filters: impl IntoIterator<Item = DeviceSpec>) -> Self {
-        self.session.get_or_insert_default().device_filters = filters.into_iter().collect();
+        self.device_filters = Some(filters.into_iter().collect());
         self
     }
 
-    /// Whether sessions write the device of each operation to the log.
+    /// Whether sessions write the device of each operation to the log. Their other options stay as
+    /// they are.
     #[must_use]
     pub fn log_device_placement(mut self, logs: bool) -> Self {
-        self.session.get_or_insert_default().log_device_placement = logs;
+        self.log_device_placement = Some(logs);
         self
     }
 
@@ -158,6 +166,17 @@ impl RunSettings {
     pub fn evaluation_master(mut self, target: &ServerTarget) -> Self {
         self.evaluation_master = Some(target.clone());
         self
+    }
+
+    /// The options of sessions whose options are `standard` where these settings say nothing.
+    pub(super) fn session_options(&self, standard: SessionOptions) -> SessionOptions {
+        let mut options = self.session.clone().unwrap_or(standard);
+        if let Some(filters) = &self.device_filters {
+            options.device_filters.clone_from(filters);
+        }
+        options.log_device_placement =
+            self.log_device_placement.unwrap_or(options.log_device_placement);
+        options
     }
 
     /// Checkpoints in `store`, as often and for as long as these settings say.
@@ -178,13 +197,21 @@ mod tests {
     #[test]
     fn what_sessions_are_opened_with_adds_up() {
         let seen: DeviceSpec = "/job:ps".parse().unwrap();
-        let options = SessionOptions { isolate_session_state: true, ..SessionOptions::default() };
-        let settings = RunSettings::new().session_config(options.clone());
-        let settings = settings.device_filters([seen.clone()]).log_device_placement(true);
-        let all =
-            SessionOptions { device_filters: vec![seen], log_device_placement: true, ..options };
-        assert_eq!(settings.session, Some(all));
-        assert_eq!(RunSettings::new().session, None, "a session's own defaults");
+        let standard = || SessionOptions { allow_soft_placement: true, ..Default::default() };
+        let own = SessionOptions { isolate_session_state: true, ..Default::default() };
+        let added = |settings: RunSettings| {
+            let settings = settings.device_filters([seen.clone()]).log_device_placement(true);
+            settings.session_options(standard())
+        };
+        let with = |options: SessionOptions| {
+            let device_filters = vec![seen.clone()];
+            SessionOptions { device_filters, log_device_placement: true, ..options }
+        };
+        assert_eq!(added(RunSettings::new()), with(standard()), "beside the scenario's options");
+        assert_eq!(added(RunSettings::new().session_config(own.clone())), with(own.clone()));
+        assert_eq!(RunSettings::new().session_options(standard()), standard());
+        let later = RunSettings::new().log_device_placement(true).session_config(own.clone());
+        assert_eq!(later.session_options(standard()), own, "these are all");
     }
 
     #[test]

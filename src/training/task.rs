@@ -222,8 +222,8 @@ impl Task {
     /// The options of its sessions that are given none.
     pub(super) fn session_options(&self) -> SessionOptions {
         let allow_soft_placement = self.settings().allow_soft_placement;
-        let standard = || SessionOptions { allow_soft_placement, ..SessionOptions::default() };
-        self.run_settings().session.clone().unwrap_or_else(standard)
+        let standard = SessionOptions { allow_soft_placement, ..SessionOptions::default() };
+        self.run_settings().session_options(standard)
     }
 
     /// How long tasks wait for one another.
