@@ -114,9 +114,17 @@ impl RunSettings {
         self
     }
 
-    /// Of the older ones, keeps one for each span of so many hours.
+    /// Of the older ones, keeps one for each span of so many hours. By default none stays, where
+    /// TensorFlow's 10,000 hours let one stay in a training that lasts longer than a year.
+    ///
+    /// # Panics
+    /// If `hours` is not a number above 0.
     #[must_use]
     pub fn keep_checkpoint_every_n_hours(mut self, hours: f64) -> Self {
+        assert!(
+            hours > 0.0 && hours.is_finite(),
+            "a checkpoint is kept for each span of a number of hours above 0, not of {hours}"
+        );
         let span = seconds(hours * 3600.0);
         self.retention.keep_every = Some(span);
         self
@@ -232,5 +240,15 @@ mod tests {
         assert_eq!((own.retention.max_to_keep, own.retention.keep_every), (Some(2), half_an_hour));
         let timed = of(RunSettings::new().save_checkpoints_steps(7).save_checkpoints_secs(3));
         assert_eq!([2, 3].map(|seconds| is_due(&timed, 9, seconds)), [false, true]);
+    }
+
+    #[test]
+    fn a_span_of_hours_that_is_none_is_refused() {
+        for hours in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let set = || RunSettings::new().keep_checkpoint_every_n_hours(hours);
+            let panic = std::panic::catch_unwind(set).map(drop).unwrap_err();
+            let said = panic.downcast_ref::<String>().expect("it is told what is wrong");
+            assert!(said.contains(&format!("not of {hours}")), "{said}");
+        }
     }
 }
