@@ -49,6 +49,10 @@ pub enum DataError {
         /// The shape of the labels.
         labels: Vec<usize>,
     },
+    /// An error of a program's own, in a function of its [`Pipeline`](super::Pipeline); made by
+    /// [`DataError::program`].
+    #[error(transparent)]
+    Program(Box<dyn std::error::Error + Send + Sync>),
     /// The features are not a tensor of `f32`, or the labels not one of `i32`.
     #[error("features are a tensor of f32, ids one of i64 and labels one of i32: {0}")]
     Tensor(#[from] TensorError),
@@ -109,6 +113,22 @@ impl From<DataError> for Error {
 }
 
 impl DataError {
+    /// An error of a program's own, such as of a function that it maps samples by; a text is one,
+    /// too. The step that needs the data fails with its text, and with its code if it is an error of
+    /// the runtime, else with [`Code::Internal`].
+    ///
+    /// ```
+    /// # use trainyard::data::{DataError, Pipeline};
+    /// let numbers = Pipeline::from_elements(["7", "8", "nine"]);
+    /// let numbers = numbers.map(|text| text.parse::<i32>().map_err(DataError::program));
+    /// let read: Result<Vec<i32>, DataError> = numbers.iter()?.collect();
+    /// assert_eq!(read.unwrap_err().to_string(), "invalid digit found in string");
+    /// # Ok::<(), DataError>(())
+    /// ```
+    pub fn program(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Program(error.into())
+    }
+
     /// Whether the file was read, and its content is wrong.
     pub(crate) fn is_corrupt(&self) -> bool {
         match self {
@@ -127,6 +147,9 @@ impl DataError {
         match self {
             _ if self.is_corrupt() => Code::DataLoss,
             _ if self.is_mistaken() => Code::InvalidArgument,
+            Self::Program(error) => {
+                error.downcast_ref().map_or(Code::Internal, |error: &Error| error.code)
+            }
             _ => Code::NotFound,
         }
     }
@@ -137,5 +160,20 @@ impl DataError {
 
     pub(super) fn malformed(file: &Path, place: &str, problem: String) -> Self {
         Self::Malformed { file: file.display().to_string(), place: place.to_owned(), problem }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_programs_own_has_its_text_and_an_error_of_the_runtime_its_code() {
+        let own = Error::from(DataError::program("the label is of next year"));
+        assert_eq!(own, Error::new(Code::Internal, "the label is of next year"));
+        let late = Error::new(Code::DeadlineExceeded, "the index did not answer");
+        let of_runtime = Error::from(DataError::program(late));
+        assert_eq!(of_runtime.code, Code::DeadlineExceeded);
+        assert!(of_runtime.message.contains("the index did not answer"), "{of_runtime}");
     }
 }

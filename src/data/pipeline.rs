@@ -89,7 +89,7 @@ impl<T: Send + 'static> Pipeline<T> {
     }
 
     /// What `change` makes of each element (TensorFlow: `map`). Where a reader passes over
-    /// elements, it is not called.
+    /// elements, it is not called. [`DataError::program`] makes an error of any.
     #[must_use]
     pub fn map<U: Send + 'static>(
         self,
