@@ -319,7 +319,8 @@ impl Split {
     }
 }
 
-/// Some samples of a [`Split`], to be fed to a graph.
+/// Some samples of a [`Split`], to be fed to a graph. Those that a program's own [`Stack`] makes
+/// can have other types and shapes: a sample is a row of each tensor, whatever is in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// The features, `f32` of shape `[samples, width]`.
@@ -332,9 +333,9 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The number of samples.
+    /// The number of samples: of the rows of the labels, or 1 if these are a single value.
     pub fn samples(&self) -> usize {
-        self.labels.shape().dims()[0]
+        self.labels.shape().dims().first().copied().unwrap_or(1)
     }
 }
 

@@ -13,6 +13,7 @@ mod dtype;
 mod filling;
 mod held;
 mod memory;
+mod rows;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -188,42 +189,6 @@ impl Tensor {
         let begin = first * self.dtype().size();
         assert!(begin + shape.bytes_of(self.dtype()) <= self.byte_len(), "a part of the whole");
         Some(Self::of(self.dtype(), shape, Memory::part(self, begin)?))
-    }
-
-    /// Row `row`: the part at that position of the first dimension.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    pub(crate) fn row(&self, row: usize) -> Self {
-        let dims = self.held().shape.dims();
-        assert!(row < dims[0], "a row is one of those there are");
-        if self.is_hollow() {
-            return Self::hollow(self.dtype(), Shape::new(&dims[1..]));
-        }
-        let mut one = Self::unwritten(self.dtype(), Shape::new(&dims[1..]));
-        let len = one.byte_len();
-        one.bytes_mut().copy_from_slice(&self.bytes()[row * len..][..len]);
-        one
-    }
-
-    /// The tensor with these rows, all of one type; hollow if one of them is.
-    ///
-    /// # Panics
-    /// If they are of different types, or there are none.
-    pub(crate) fn of_rows(rows: &[&Self]) -> Self {
-        let (dtype, shape) = (rows[0].dtype(), rows[0].shape());
-        let dims: Vec<usize> =
-            std::iter::once(rows.len()).chain(shape.dims().iter().copied()).collect();
-        if rows.iter().any(|row| row.is_hollow()) {
-            return Self::hollow(dtype, Shape::new(&dims));
-        }
-        let mut all = Self::unwritten(dtype, Shape::new(&dims));
-        let len = rows[0].byte_len();
-        for (row, to) in rows.iter().zip(all.bytes_mut().chunks_exact_mut(len.max(1))) {
-            assert_eq!((row.dtype(), row.shape()), (dtype, shape), "rows are of one type");
-            to.copy_from_slice(row.bytes());
-        }
-        all
     }
 
     /// The raw bytes for writing values of the tensor's type; copies them first if another tensor

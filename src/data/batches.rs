@@ -78,22 +78,29 @@ impl Batch {
         }
     }
 
-    /// The batch in `count` equal shares, in order. What is left over is in none.
+    /// The batch in `count` equal shares, in order: the samples are the rows of its tensors, of
+    /// whatever type and shape these are. What is left over is in none.
     ///
     /// # Errors
-    /// If a share would have no sample.
+    /// If a share would have no sample; if the features, the ids and the labels have not a row each
+    /// for each sample.
     pub fn shares(&self, count: usize) -> Result<impl Iterator<Item = Self>, DataError> {
-        let (samples, width) = (self.samples(), self.features.shape().dims()[1]);
+        let samples = self.samples();
+        let mut all = [&self.features, &self.labels].into_iter().chain(&self.ids);
+        if all.any(|tensor| tensor.shape().dims().first() != Some(&samples)) {
+            let dims = |tensor: &Tensor| tensor.shape().dims().to_vec();
+            return Err(DataError::Rows {
+                features: dims(&self.features),
+                ids: self.ids.as_ref().map(dims),
+                labels: dims(&self.labels),
+            });
+        }
         let size = samples.checked_div(count).filter(|size| *size > 0);
         let size = size.ok_or(DataError::Shares { samples, count })?;
-        Ok((0..count).map(move |share| {
-            let samples: Vec<usize> = (share * size..(share + 1) * size).collect();
-            let shape = Shape::from([size, width]);
-            Self {
-                features: rows::<f32>(&self.features, &samples, shape),
-                ids: self.ids.as_ref().map(|ids| rows::<i64>(ids, &samples, shape)),
-                labels: rows::<i32>(&self.labels, &samples, Shape::from([size])),
-            }
+        Ok((0..count).map(move |share| Self {
+            features: self.features.rows(share * size, size),
+            ids: self.ids.as_ref().map(|ids| ids.rows(share * size, size)),
+            labels: self.labels.rows(share * size, size),
         }))
     }
 }

@@ -96,6 +96,19 @@ pub enum DataError {
         /// The number of shares.
         count: usize,
     },
+    /// The tensors of a batch that is to be cut have not a row each for each sample.
+    #[error(
+        "a batch is cut along the first dimension of its tensors, which is the number of samples: \
+         not of features {features:?}, ids {ids:?} and labels {labels:?}"
+    )]
+    Rows {
+        /// The shape of the features.
+        features: Vec<usize>,
+        /// The shape of the ids, if there are some.
+        ids: Option<Vec<usize>>,
+        /// The shape of the labels.
+        labels: Vec<usize>,
+    },
     /// The worker is not one of those that the samples are dealt to.
     #[error("worker {worker} gets no samples: they are dealt to {workers} workers, counted from 0")]
     NoSuchWorker {
@@ -139,7 +152,10 @@ impl DataError {
 
     /// Whether it was asked for what it has not.
     pub(crate) fn is_mistaken(&self) -> bool {
-        matches!(self, Self::Mistaken { .. } | Self::Label { .. } | Self::Shares { .. })
+        matches!(
+            self,
+            Self::Mistaken { .. } | Self::Label { .. } | Self::Shares { .. } | Self::Rows { .. }
+        )
     }
 
     /// The code of an error of the runtime that it causes.

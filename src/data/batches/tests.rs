@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::tensor::DType;
 
 /// A split whose samples carry their index, in the label and in both features.
 fn numbered(samples: usize) -> Arc<Split> {
@@ -140,5 +141,38 @@ fn a_batch_is_cut_into_no_more_shares_than_it_has_samples() {
     for count in [0, 6] {
         let error = batch.shares(count).err().expect("some share would be empty").to_string();
         assert!(error.contains(&format!("5 samples can't be cut into {count} shares")), "{error}");
+    }
+}
+
+#[test]
+fn a_batch_of_tensors_of_any_type_and_shape_is_cut_by_its_rows() {
+    let numbers = |count: usize| (0..count).map(|n| n as f64).collect::<Vec<f64>>();
+    let features = Tensor::new([4, 2, 3, 1], &numbers(24)).unwrap();
+    let labels = Tensor::new([4], &[0i64, 1, 2, 3]).unwrap();
+    let batch = Batch { features, ids: None, labels };
+    let shares: Vec<Batch> = batch.shares(2).unwrap().collect();
+    for (share, first) in shares.iter().zip([0, 12]) {
+        assert_eq!(share.features.shape(), Shape::from([2, 2, 3, 1]));
+        assert_eq!(share.features.values::<f64>().unwrap(), &numbers(24)[first..][..12]);
+    }
+    assert_eq!(shares[1].labels.values::<i64>().unwrap(), [2, 3]);
+    let flat = Tensor::new([4], &[true, false, false, true]).unwrap();
+    let shares: Vec<Batch> = Batch { features: flat, ..batch }.shares(4).unwrap().collect();
+    let firsts = shares.iter().map(|share| share.features.values::<bool>().unwrap()[0]);
+    assert!(firsts.eq([true, false, false, true]));
+}
+
+#[test]
+fn a_batch_whose_tensors_have_not_a_row_for_each_sample_is_not_cut() {
+    let batch = |features: Tensor, labels: Tensor| Batch { features, ids: None, labels };
+    let (six, scalar) = (Tensor::zeros(DType::F32, [6, 2]), Tensor::scalar(1i32));
+    let odd = [
+        batch(six.clone(), Tensor::zeros(DType::I32, [4])),
+        batch(six, scalar.clone()),
+        batch(Tensor::zeros(DType::F32, Shape::SCALAR), scalar),
+    ];
+    for batch in odd {
+        let error = batch.shares(1).err().expect("there are no rows to cut");
+        assert!(matches!(error, DataError::Rows { .. }), "{error}");
     }
 }
