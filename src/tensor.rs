@@ -70,16 +70,23 @@ pub enum TensorError {
          computed"
     )]
     Hollow(DType, Shape),
+    /// There is no memory for the tensor.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
 }
 
 impl Tensor {
     /// A tensor of `values` in row-major order.
+    ///
+    /// # Errors
+    /// If the values are more or fewer than the shape holds; if there is no memory for them. In an
+    /// operation's own kernel the latter ends the operation at once, with the same error.
     pub fn new<T: Element>(shape: impl Into<Shape>, values: &[T]) -> Result<Self, TensorError> {
         let shape = shape.into();
         if shape.elements() != values.len() {
             return Err(TensorError::Count { values: values.len(), shape });
         }
-        let mut tensor = Self::uninitialised::<T>(shape);
+        let mut tensor = memory::or_refused(|| Self::uninitialised::<T>(shape))?;
         tensor.make_mut::<T>().copy_from_slice(values);
         Ok(tensor)
     }
@@ -106,6 +113,10 @@ impl Tensor {
     }
 
     /// A tensor of zeros (`false` for booleans).
+    ///
+    /// # Panics
+    /// If there is no memory for it: the thread says so, and unwinds with [`OutOfMemory`]. In a
+    /// step and in a task's program that is an error, `ResourceExhausted`.
     pub fn zeros(dtype: DType, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
         Self::over(dtype, shape, Buffer::zeroed(shape.bytes_of(dtype)))
@@ -125,6 +136,9 @@ impl Tensor {
     }
 
     /// A tensor with one value everywhere.
+    ///
+    /// # Panics
+    /// As [`Tensor::zeros`].
     pub fn full<T: Element>(shape: impl Into<Shape>, value: T) -> Self {
         let mut tensor = Self::uninitialised::<T>(shape.into());
         tensor.make_mut::<T>().fill(value);
@@ -239,6 +253,9 @@ impl Tensor {
     }
 
     /// The values in row-major order.
+    ///
+    /// # Errors
+    /// If they are of another type, or the tensor is hollow.
     pub fn values<T: Element>(&self) -> Result<&[T], TensorError> {
         if T::DTYPE != self.dtype() {
             return Err(TensorError::DType { found: self.dtype(), wanted: T::DTYPE });
@@ -255,6 +272,9 @@ impl Tensor {
     }
 
     /// The only value of a tensor that holds one.
+    ///
+    /// # Errors
+    /// As [`Tensor::values`]; if the tensor holds none or several.
     pub fn item<T: Element>(&self) -> Result<T, TensorError> {
         match self.values::<T>()? {
             [value] => Ok(*value),
@@ -284,6 +304,9 @@ impl Tensor {
     }
 
     /// The values as an `ndarray` view, without a copy.
+    ///
+    /// # Errors
+    /// As [`Tensor::values`].
     pub fn view<T: Element>(&self) -> Result<ndarray::ArrayViewD<'_, T>, TensorError> {
         let values = self.values()?;
         Ok(ndarray::ArrayViewD::from_shape(self.shape().dims(), values)
@@ -300,11 +323,17 @@ impl Drop for Tensor {
 }
 
 impl<T: Element, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Tensor {
+    /// A tensor of the array's values.
+    ///
+    /// # Panics
+    /// If the array has more than 6 dimensions; if there is no memory for it, as [`Tensor::zeros`].
     fn from(array: ndarray::Array<T, D>) -> Self {
         let shape = Shape::new(array.shape());
         let array = array.as_standard_layout();
         let values = array.as_slice().expect("the standard layout is contiguous");
-        Self::new(shape, values).expect("an array has as many values as its shape")
+        let mut tensor = Self::uninitialised::<T>(shape);
+        tensor.make_mut::<T>().copy_from_slice(values);
+        tensor
     }
 }
 

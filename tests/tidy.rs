@@ -21,7 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("event_file", &[]),
     ("user_file", &[]),
     ("say", &[]),
-    ("tensor", &["units"]),
+    ("tensor", &["units", "say"]),
     ("cluster", &["units"]),
     ("faults", &["cluster", "units"]),
     ("graph", &["tensor", "cluster", "sync", "random"]),

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::runtime::{Code, Error};
-use crate::tensor::TensorError;
+use crate::tensor::{OutOfMemory, TensorError};
 
 /// Errors of data sets and of their batches.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,10 @@ pub enum DataError {
     Program(Box<dyn std::error::Error + Send + Sync>),
     /// The features are not a tensor of `f32`, or the labels not one of `i32`.
     #[error("features are a tensor of f32, ids one of i64 and labels one of i32: {0}")]
-    Tensor(#[from] TensorError),
+    Tensor(#[source] TensorError),
+    /// There is no memory for the samples.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// The samples can't be images of that size.
     #[error(
         "a sample has {width} features, which are no image of height, width and channels {shape:?}"
@@ -119,6 +122,15 @@ pub enum DataError {
     },
 }
 
+impl From<TensorError> for DataError {
+    fn from(error: TensorError) -> Self {
+        match error {
+            TensorError::OutOfMemory(refused) => refused.into(),
+            mistake => Self::Tensor(mistake),
+        }
+    }
+}
+
 impl From<DataError> for Error {
     fn from(error: DataError) -> Self {
         Self::new(error.code(), error.to_string())
@@ -127,8 +139,8 @@ impl From<DataError> for Error {
 
 impl DataError {
     /// An error of a program's own, such as of a function that it maps samples by; a text is one,
-    /// too. The step that needs the data fails with its text, and with its code if it is an error of
-    /// the runtime, else with [`Code::Internal`].
+    /// too. The step that needs the data fails with its text, and with its code if it is an error
+    /// of the runtime, else with [`Code::Internal`].
     ///
     /// ```
     /// # use trainyard::data::{DataError, Pipeline};
@@ -163,6 +175,7 @@ impl DataError {
         match self {
             _ if self.is_corrupt() => Code::DataLoss,
             _ if self.is_mistaken() => Code::InvalidArgument,
+            Self::OutOfMemory(_) => Code::ResourceExhausted,
             Self::Program(error) => {
                 error.downcast_ref().map_or(Code::Internal, |error: &Error| error.code)
             }
@@ -182,6 +195,7 @@ impl DataError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Bytes;
 
     #[test]
     fn an_error_of_a_programs_own_has_its_text_and_an_error_of_the_runtime_its_code() {
@@ -191,5 +205,12 @@ mod tests {
         let of_runtime = Error::from(DataError::program(late));
         assert_eq!(of_runtime.code, Code::DeadlineExceeded);
         assert!(of_runtime.message.contains("the index did not answer"), "{of_runtime}");
+    }
+    #[test]
+    fn samples_without_memory_are_no_samples_of_another_type() {
+        let refused = OutOfMemory { wanted: Bytes(9), taken: Bytes(1), limit: Bytes(8) };
+        let error = DataError::from(TensorError::OutOfMemory(refused));
+        assert_eq!(Error::from(error), Error::from(refused));
+        assert_eq!(Error::from(refused).code, Code::ResourceExhausted);
     }
 }

@@ -5,7 +5,7 @@ use half::bf16;
 
 use super::error::NodeProblem;
 use super::wire::{TensorProto, TensorShapeProto};
-use crate::tensor::{DType, Element, PartialShape, Shape, Tensor};
+use crate::tensor::{DType, Element, PartialShape, Shape, Tensor, TensorError};
 
 /// The most dimensions that a shape has here.
 const MAX_RANK: usize = 6;
@@ -112,6 +112,8 @@ fn values<T: Element>(
     let wrong = |given: usize| {
         NodeProblem::unsupported(format!("{given} values for a constant of shape {shape}"))
     };
+    // There are as many values as the shape has: what is refused is memory.
+    let refused = |error: &TensorError| NodeProblem::unsupported(error.to_string());
     let content = &proto.tensor_content;
     if !content.is_empty() {
         if content.len() != elements * size_of::<T>() {
@@ -122,7 +124,7 @@ fn values<T: Element>(
         let values = values.map_err(|_| {
             NodeProblem::unsupported("a constant's bytes are no values of its type")
         })?;
-        return Tensor::new(shape, &values).map_err(|_| wrong(values.len()));
+        return Tensor::new(shape, &values).map_err(|error| refused(&error));
     }
     let expanded = match listed {
         [.., last] if listed.len() <= elements && elements <= listed.len().max(MAX_EXPANDED) => {
@@ -133,5 +135,5 @@ fn values<T: Element>(
         _ => return Err(wrong(listed.len())),
     };
     let expanded: Vec<T> = expanded;
-    Tensor::new(shape, &expanded).map_err(|_| wrong(expanded.len()))
+    Tensor::new(shape, &expanded).map_err(|error| refused(&error))
 }

@@ -180,7 +180,16 @@ macro_rules! invalid_argument {
         }
     )*};
 }
-invalid_argument!(PlacementError, TensorError, ClusterError, ConfigErrors, DeviceNameError);
+invalid_argument!(PlacementError, ClusterError, ConfigErrors, DeviceNameError);
+
+impl From<TensorError> for Error {
+    fn from(error: TensorError) -> Self {
+        match error {
+            TensorError::OutOfMemory(refused) => refused.into(),
+            mistake => Self::new(Code::InvalidArgument, mistake.to_string()),
+        }
+    }
+}
 
 impl From<OutOfMemory> for Error {
     fn from(refused: OutOfMemory) -> Self {
@@ -190,10 +199,13 @@ impl From<OutOfMemory> for Error {
 
 impl From<GraphError> for Error {
     fn from(error: GraphError) -> Self {
-        if let GraphProblem::Other(cause) = &error.problem
-            && let Some(error) = cause.downcast_ref::<Self>()
-        {
-            return error.clone();
+        if let GraphProblem::Other(cause) = &error.problem {
+            if let Some(error) = cause.downcast_ref::<Self>() {
+                return error.clone();
+            }
+            if let Some(TensorError::OutOfMemory(refused)) = cause.downcast_ref() {
+                return (*refused).into();
+            }
         }
         Self::new(Code::InvalidArgument, error.to_string())
     }

@@ -1,13 +1,16 @@
 //! The memory that all tensors of this process may take together, and the refusal of more.
 //!
 //! A kernel that asks for too much is stopped by unwinding, as if it had panicked, before the
-//! system would end the whole process; [`within_memory`] makes an error of that.
+//! system would end the whole process; [`within_memory`] makes an error of that. Elsewhere the
+//! refusal is told before its thread unwinds, as a panic is.
 
+use std::cell::Cell;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
+use crate::say::say;
 use crate::units::Bytes;
 
 /// The limit on a machine whose memory is not known.
@@ -23,6 +26,11 @@ static OF_SIMULATIONS: AtomicU64 = AtomicU64::new(0);
 static SIMULATIONS: Mutex<u32> = Mutex::new(0);
 /// What the counted buffers take \[bytes\].
 static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// The number of calls of [`within_memory`] that this thread is in.
+    static WITHIN: Cell<u32> = const { Cell::new(0) };
+}
 
 /// More memory was asked for than this process may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,10 +114,22 @@ fn address_space(limits: &str) -> Option<Bytes> {
 /// # Errors
 /// If there is not as much memory.
 pub(crate) fn within_memory<T>(work: impl FnOnce() -> T) -> Result<T, OutOfMemory> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| match panic.downcast::<OutOfMemory>() {
+    WITHIN.set(WITHIN.get() + 1);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    WITHIN.set(WITHIN.get() - 1);
+    done.map_err(|panic| match panic.downcast::<OutOfMemory>() {
         Ok(refused) => *refused,
         Err(defect) => resume_unwind(defect),
     })
+}
+
+/// The same for work that gives its caller an error. Within [`within_memory`] that is not asked
+/// for: the refusal unwinds to there, with all that it says.
+///
+/// # Errors
+/// As [`within_memory`].
+pub(super) fn or_refused<T>(work: impl FnOnce() -> T) -> Result<T, OutOfMemory> {
+    if WITHIN.get() > 0 { Ok(work()) } else { within_memory(work) }
 }
 
 /// A buffer's share of what is counted; none of a small one.
@@ -151,9 +171,20 @@ impl Drop for Counted {
     }
 }
 
-/// Unwinds without the report of a panic: it is none.
+/// Unwinds without the report of a panic. Where nothing waits for it, it is told: what unwinds so
+/// may end the program.
 pub(super) fn refuse(refused: OutOfMemory) -> ! {
+    if let Some(line) = told(&refused) {
+        say!("{line}");
+    }
     resume_unwind(Box::new(refused))
+}
+
+/// What is said of memory that this thread is refused; nothing within [`within_memory`].
+fn told(refused: &OutOfMemory) -> Option<String> {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("without a name");
+    (WITHIN.get() == 0).then(|| format!("the thread `{name}` is refused memory: {refused}"))
 }
 
 #[cfg(test)]
@@ -177,9 +208,33 @@ mod tests {
         assert_eq!(address_space(&limits("unlimited  unlimited")), None);
     }
 
+    fn huge() -> Tensor {
+        Tensor::zeros(DType::F32, Shape::from([1 << 20, 1 << 20]))
+    }
+
+    #[test]
+    fn a_refusal_is_told_where_nothing_makes_an_error_of_it() {
+        let refused = OutOfMemory { wanted: Bytes(9), taken: Bytes(1), limit: Bytes(8) };
+        let line = told(&refused).expect("nobody else would tell");
+        assert!(line.ends_with(&refused.to_string()), "{line}");
+        assert_eq!(within_memory(|| told(&refused)), Ok(None));
+        let after_another = within_memory(|| {
+            within_memory(huge).expect_err("it is 4 TiB");
+            told(&refused)
+        });
+        assert_eq!(after_another, Ok(None), "an error within another's work");
+        assert!(told(&refused).is_some());
+    }
+
+    #[test]
+    fn values_that_find_no_memory_are_an_error_and_unwind_where_one_is_made_of_it() {
+        assert_eq!(or_refused(huge).map(drop).unwrap_err().wanted, Bytes(1 << 42));
+        let within = within_memory(|| or_refused(huge).map(drop));
+        assert_eq!(within.unwrap_err().wanted, Bytes(1 << 42));
+    }
+
     #[test]
     fn a_tensor_larger_than_the_machine_is_refused_and_leaves_the_rest_as_it_was() {
-        let huge = || Tensor::zeros(DType::F32, Shape::from([1 << 20, 1 << 20]));
         let refused = within_memory(huge).expect_err("it is 4 TiB");
         assert_eq!(refused.wanted, Bytes(1 << 42));
         assert!(within_memory(|| Tensor::zeros(DType::F32, Shape::from([1 << 20]))).is_ok());
