@@ -24,6 +24,7 @@ mod padded;
 mod pipeline;
 mod rows;
 mod samples;
+mod skew;
 mod source;
 mod sparse;
 mod stack;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use crate::kernels::Numerics;
 use crate::tensor::{DType, Shape, Tensor};
 use epochs::Epochs;
+use skew::Shares;
 
 pub use batches::Batches;
 pub use error::DataError;
@@ -200,6 +202,7 @@ pub struct Split {
     image_shape: Option<[usize; 3]>,
     classes: usize,
     epochs: Epochs,
+    shares: Shares,
     /// Where the samples are, if they are not in memory.
     stream: Option<Arc<Stream>>,
 }
@@ -229,8 +232,17 @@ impl Split {
         if let Some(sample) = classes_of.iter().position(|label| !is_class(label)) {
             return Err(DataError::Label { sample, label: classes_of[sample], classes });
         }
-        let (ids, image_shape, epochs) = (None, None, Epochs::default());
-        Ok(Self { features, ids, labels, width, image_shape, classes, epochs, stream: None })
+        Ok(Self {
+            features,
+            ids: None,
+            labels,
+            width,
+            image_shape: None,
+            classes,
+            epochs: Epochs::default(),
+            shares: Shares::default(),
+            stream: None,
+        })
     }
 
     /// A split whose samples `stream` reads as they are used; none is in memory.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::deal::Deal;
+use super::skew::Skew;
 use super::{Batch, DataError, Split};
 use crate::tensor::{Element, Shape, Tensor};
 
@@ -36,6 +37,29 @@ impl Batches {
         batch: usize,
     ) -> Result<Self, DataError> {
         let deal = Deal::new(split.len(), &split.epochs, seed, worker, workers, batch)?;
+        Ok(Self { split, deal, batch })
+    }
+
+    /// Creates the batches of `worker`, one of `workers`, of a share of the split that is its own
+    /// in all epochs, and whose mix of labels is drawn from a symmetric Dirichlet distribution: at
+    /// a `concentration` of 100 all workers have much the same, at 0.1 most samples of each have a
+    /// few labels (Hsu, Qi and Brown 2019, arXiv 1909.06335). The shares are of one size; of
+    /// the samples that this leaves over nobody has any.
+    ///
+    /// # Errors
+    /// If the concentration is not above 0, the batch or the number of workers is zero, there are
+    /// fewer samples than workers, or there is no such `worker`.
+    pub fn skewed(
+        split: Arc<Split>,
+        seed: u64,
+        (worker, workers): (u32, u32),
+        batch: usize,
+        concentration: f64,
+    ) -> Result<Self, DataError> {
+        let skew = Skew { concentration, seed, workers };
+        let share =
+            split.shares.of_worker(skew, (split.labels.values()?, split.classes), worker)?;
+        let deal = Deal::of_share(share, seed, worker, batch)?;
         Ok(Self { split, deal, batch })
     }
 

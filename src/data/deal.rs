@@ -1,8 +1,12 @@
 //! Decides which samples a worker takes, and in what order; knows nothing of the samples
 //! themselves.
 
+use rand::Rng;
+
 use super::DataError;
 use super::epochs::{Epochs, Order};
+use super::skew::Share;
+use crate::random;
 
 /// One worker's share of the epochs over some samples.
 ///
@@ -17,6 +21,8 @@ pub(super) struct Deal {
     /// The worker's next sample, counted from the beginning of epoch 0 over all workers' samples.
     next: u64,
     epochs: Epochs,
+    /// The worker's own samples, which the epochs are then over; none if they are over all.
+    share: Option<Share>,
     /// The epoch of the last sample taken, and its order.
     under_way: Option<(u64, Order)>,
 }
@@ -51,8 +57,24 @@ impl Deal {
             workers,
             next: worker,
             epochs: epochs.clone(),
+            share: None,
             under_way: None,
         })
+    }
+
+    /// Creates the epochs of `worker` over its own `share`, for batches of `batch`.
+    ///
+    /// # Errors
+    /// If a count is zero.
+    pub(super) fn of_share(
+        share: Share,
+        seed: u64,
+        worker: u32,
+        batch: usize,
+    ) -> Result<Self, DataError> {
+        let mut draws = random::stream(seed, &["data", "share", &worker.to_string()]);
+        let whole = Self::new(share.len(), &Epochs::default(), draws.next_u64(), 0, 1, batch)?;
+        Ok(Self { share: Some(share), ..whole })
     }
 
     /// The epoch, from 0, of the worker's next sample.
@@ -69,12 +91,13 @@ impl Deal {
     pub(super) fn next_sample(&mut self) -> usize {
         let (epoch, position) = (self.next / self.samples, (self.next % self.samples) as usize);
         self.next += self.workers;
-        match &self.under_way {
+        let sample = match &self.under_way {
             Some((of, order)) if *of == epoch => order[position],
             _ => {
                 let order = self.epochs.order(self.samples as usize, self.seed, epoch);
                 self.under_way.insert((epoch, order)).1[position]
             }
-        }
+        };
+        self.share.as_ref().map_or(sample, |share| share[sample])
     }
 }

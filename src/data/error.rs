@@ -112,6 +112,12 @@ pub enum DataError {
         /// The shape of the labels.
         labels: Vec<usize>,
     },
+    /// Shares of the samples can't be drawn.
+    #[error("the concentration of the workers' labels is a number above 0, not {concentration}")]
+    Concentration {
+        /// What was given.
+        concentration: f64,
+    },
     /// The worker is not one of those that the samples are dealt to.
     #[error("worker {worker} gets no samples: they are dealt to {workers} workers, counted from 0")]
     NoSuchWorker {
@@ -166,7 +172,11 @@ impl DataError {
     pub(crate) fn is_mistaken(&self) -> bool {
         matches!(
             self,
-            Self::Mistaken { .. } | Self::Label { .. } | Self::Shares { .. } | Self::Rows { .. }
+            Self::Mistaken { .. }
+                | Self::Label { .. }
+                | Self::Shares { .. }
+                | Self::Rows { .. }
+                | Self::Concentration { .. }
         )
     }
 
@@ -206,6 +216,7 @@ mod tests {
         assert_eq!(of_runtime.code, Code::DeadlineExceeded);
         assert!(of_runtime.message.contains("the index did not answer"), "{of_runtime}");
     }
+
     #[test]
     fn samples_without_memory_are_no_samples_of_another_type() {
         let refused = OutOfMemory { wanted: Bytes(9), taken: Bytes(1), limit: Bytes(8) };

@@ -26,6 +26,9 @@ pub struct Settings {
     pub optimizer: Optimizer,
     /// The batch of each worker \[samples\].
     pub batch: usize,
+    /// The concentration of the Dirichlet distribution that each worker's mix of labels is drawn
+    /// from, of samples in memory; none deals each epoch's samples to all workers alike.
+    pub label_concentration: Option<f64>,
     /// The rate at which a simulation lets a worker read samples that are not in memory; none reads
     /// them in no time. A deployment takes what it takes.
     pub read_rate: Option<BytesPerSecond>,

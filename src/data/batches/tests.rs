@@ -176,3 +176,31 @@ fn a_batch_whose_tensors_have_not_a_row_for_each_sample_is_not_cut() {
         assert!(matches!(error, DataError::Rows { .. }), "{error}");
     }
 }
+
+#[test]
+fn a_worker_of_a_skewed_split_takes_its_own_samples_once_an_epoch_and_finds_its_place_again() {
+    let split = numbered(60);
+    let batches = |worker| Batches::skewed(Arc::clone(&split), 5, (worker, 3), 4, 0.5).unwrap();
+    let mut all = Vec::new();
+    for worker in 0..3 {
+        let mut own = batches(worker);
+        let epochs: Vec<Vec<i32>> = (0..2)
+            .map(|_| (0..5).flat_map(|_| own.next_batch().labels.slice::<i32>().to_vec()).collect())
+            .collect();
+        let sorted = epochs.iter().map(|epoch| {
+            let mut sorted = epoch.clone();
+            sorted.sort_unstable();
+            sorted
+        });
+        let sorted: Vec<Vec<i32>> = sorted.collect();
+        assert_eq!(sorted[0], sorted[1], "worker {worker} has the same samples in each epoch");
+        assert_ne!(epochs[0], epochs[1], "in another order");
+        let mut again = batches(worker);
+        again.seek(7);
+        assert_eq!(again.next_batch().labels.slice::<i32>(), &epochs[1][8..12]);
+        assert_eq!(again.epoch(), 1);
+        all.extend(sorted.into_iter().next().unwrap());
+    }
+    all.sort_unstable();
+    assert_eq!(all, Vec::from_iter(0..60), "and no two workers have one");
+}

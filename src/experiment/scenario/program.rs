@@ -59,6 +59,7 @@ pub(super) struct ProgramFile {
     partitioner: Option<PartitionerFile>,
     dataset: Option<Source>,
     batch: Option<usize>,
+    label_concentration: Option<f64>,
     read_rate: Option<BytesPerSecond>,
     optimizer: Option<OptimizerFile>,
     towers: Option<usize>,
@@ -109,6 +110,7 @@ pub(super) fn program(
     };
     check_samples(&model, &dataset, found);
     check_read_rate(file.read_rate, &dataset, found);
+    check_labels(file.label_concentration, &model, &dataset, found);
     let learns = model.has_data();
     let has_layers = learns && file.graph_def.is_none();
     found.unless(has_layers || file.partitioner.is_none(), "program.partitioner", || {
@@ -132,6 +134,7 @@ pub(super) fn program(
         partitioner,
         optimizer,
         batch,
+        label_concentration: file.label_concentration,
         read_rate: file.read_rate,
         stop,
         sync_replicas,
@@ -188,6 +191,16 @@ fn check_read_rate(rate: Option<BytesPerSecond>, dataset: &Source, found: &mut M
         "only a data set that is read as it is used takes time; remove the key".to_owned()
     });
     found.above_0(rate.map_or(1.0, |rate| rate.0), path);
+}
+
+/// Notes a mistake if the workers' labels can't have this concentration.
+fn check_labels(of: Option<f64>, model: &Model, dataset: &Source, found: &mut Mistakes) {
+    let path = "program.label_concentration";
+    let in_memory = model.has_data() && !matches!(dataset, Source::Streamed(_));
+    found.unless(of.is_none() || in_memory, path, || {
+        "only samples in memory are shared out by their labels; remove the key".to_owned()
+    });
+    found.above_0(of.unwrap_or(1.0), path);
 }
 
 /// Notes a mistake if the data set's samples are not those that the model takes.

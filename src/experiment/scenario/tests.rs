@@ -173,6 +173,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             towers: 1,
             all_reduce: None,
             allow_soft_placement: false,
+            label_concentration: None,
             num_cores: None,
             model: Model::Softmax,
             partitioner: None,

@@ -22,6 +22,7 @@ impl Trial {
             partitioner,
             optimizer,
             batch,
+            label_concentration,
             towers,
             all_reduce,
             stop,
@@ -66,6 +67,7 @@ impl Trial {
         ];
         let maybe = [
             ("program.partitioner", partitioner.as_ref().map(short)),
+            ("program.label_concentration", label_concentration.as_ref().map(short)),
             ("program.optimizer.clip", clip.as_ref().map(short)),
             ("program.all_reduce", all_reduce.as_ref().map(short)),
             ("program.sync_replicas", sync_replicas.as_ref().map(short)),

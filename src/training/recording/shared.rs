@@ -54,7 +54,7 @@ impl SharedRecording {
                 _ => {}
             }
         }
-        if let (Some(untold), false) = (untold, matches!(fact, Fact::Step(_))) {
+        if let (Some(untold), false) = (&mut *untold, matches!(fact, Fact::Step(_))) {
             untold.push(fact.clone());
         }
         recording.add(fact);

@@ -43,7 +43,13 @@ impl Data {
         };
         let of_task = |task| {
             let (worker, workers) = (worker * tasks + task, workers * tasks);
-            Batches::new(Arc::clone(&train), parts.seed, worker, workers, batch / tasks as usize)
+            let (train, seed, batch) = (Arc::clone(&train), parts.seed, batch / tasks as usize);
+            match parts.settings.label_concentration {
+                Some(of_labels) => {
+                    Batches::skewed(train, seed, (worker, workers), batch, of_labels)
+                }
+                None => Batches::new(train, seed, worker, workers, batch),
+            }
         };
         let batches = (0..tasks).map(of_task).collect::<Result<_, _>>();
         Ok(Self::InMemory(batches.map_err(refused)?))

@@ -59,7 +59,7 @@ fn normalised_and_dropped(
     g: &Graph,
     x: &Output,
     is_training: bool,
-) -> Result<(Output, Option<trainyard::graph::Target>), GraphError> {
+) -> Result<(Output, Option<Target>), GraphError> {
     let hidden = dense(x, 3)?;
     let norm = BatchNorm::new(g, 3)?.momentum(0.5);
     if is_training {

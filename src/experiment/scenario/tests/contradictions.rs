@@ -192,6 +192,12 @@ fn a_key_or_a_data_set_of_another_model_is_refused() {
             "3: program.dataset: a published model has random images of its own size; remove the \
              key",
         ),
+        (
+            "[program]\nmodel = \"null\"\nlabel_concentration = 0.1",
+            "3: program.label_concentration: only samples in memory are shared out by their \
+             labels; remove the key",
+        ),
+        ("[program]\nlabel_concentration = 0", "2: program.label_concentration: must be above 0"),
     ];
     for (text, expected) in cases {
         assert_eq!(example(text).unwrap_err().to_string(), format!("sims/example.toml:{expected}"));
