@@ -26,13 +26,20 @@ impl Graph {
         Arc::ptr_eq(&self.state, &other.state)
     }
 
-    /// Seeds the random operations that are added from now on.
+    /// Seeds the random operations that are added from now on, and those of the branches and
+    /// bodies that are built from now on: each of them draws values of its own.
     pub fn set_random_seed(&self, seed: u64) {
         self.state().random_seed = seed;
     }
 
     pub(crate) fn random_seed(&self) -> u64 {
         self.state().random_seed
+    }
+
+    /// The seeds of the functions that an operation of `kind` is to run, each by the function's
+    /// name: what is drawn in one differs from what is drawn in another, and here.
+    pub(crate) fn seeds_within(&self, kind: &str) -> impl Fn(&str) -> u64 + use<> {
+        self.state().seeds_within(kind)
     }
 
     /// Returns the first mistake made by a method that returns no `Result`, if there was one.

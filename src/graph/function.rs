@@ -53,7 +53,22 @@ impl Function {
         inputs: &[TensorType],
         build: impl FnOnce(&[Output]) -> Result<Vec<Output>, GraphError>,
     ) -> Result<Self, GraphError> {
+        Self::seeded(0, inputs, build)
+    }
+
+    /// As [`build`](Self::build), where `seed` seeds the random operations (TensorFlow: `FuncGraph`
+    /// takes the seed of the graph around it).
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    #[track_caller]
+    pub(crate) fn seeded(
+        seed: u64,
+        inputs: &[TensorType],
+        build: impl FnOnce(&[Output]) -> Result<Vec<Output>, GraphError>,
+    ) -> Result<Self, GraphError> {
         let graph = Graph::new();
+        graph.set_random_seed(seed);
         let mut placeholders = Vec::with_capacity(inputs.len());
         for TensorType { dtype, shape } in inputs {
             let placeholder = Op::Placeholder { dtype: *dtype, shape: *shape };

@@ -7,6 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::device_scope::{self, DeviceScope};
 use super::error::{GraphError, GraphProblem};
@@ -88,6 +89,8 @@ pub(super) struct State {
     /// that asked for the gradient.
     pub(super) beside: Option<(OpId, &'static Location<'static>)>,
     pub(super) random_seed: u64,
+    /// By name: how many operations that run functions have been begun, such as loops.
+    callers: BTreeMap<String, u64>,
     /// The first mistake made by a method that returns no `Result`.
     pub(super) deferred: Option<GraphError>,
 }
@@ -206,6 +209,16 @@ impl State {
     fn unique(&mut self, name: &str) -> String {
         let taken = |candidate: &str| self.by_name.contains_key(candidate);
         first_free(name, &mut self.next_numbers, taken)
+    }
+
+    /// A seed for each function of an operation of `kind` that is about to be built: by the
+    /// function's name, those of another such operation are others.
+    pub(super) fn seeds_within(&mut self, kind: &str) -> impl Fn(&str) -> u64 + use<> {
+        let (name, seed) = (self.scoped(kind), self.random_seed);
+        let number = self.callers.entry(name.clone()).or_insert(0);
+        *number += 1;
+        let caller = format!("{name}:{number}");
+        move |function| xxh3_64_with_seed(format!("{caller}/{function}").as_bytes(), seed)
     }
 
     /// The scope `name` in the innermost scope, numbered if operations already have that prefix.

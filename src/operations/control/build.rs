@@ -37,9 +37,11 @@ impl Graph {
         otherwise: impl FnOnce(&[Output]) -> Built,
     ) -> Built {
         let kinds = types(inputs);
-        let then = Function::build(&kinds, then)?;
+        let seed_of = self.seeds_within("If");
+        let then = Function::seeded(seed_of("then"), &kinds, then)?;
         let count = then.outputs().len() as u32;
-        let op = If { then, otherwise: Function::build(&kinds, otherwise)? };
+        let otherwise = Function::seeded(seed_of("otherwise"), &kinds, otherwise)?;
+        let op = If { then, otherwise };
         let first = condition.with(inputs, op)?;
         Ok((0..count).map(|output| first.sibling(output)).collect())
     }
@@ -82,8 +84,10 @@ impl Graph {
     ) -> Built {
         let inputs: Vec<&Output> = variables.iter().chain(constants).copied().collect();
         let kinds = types(&inputs);
-        let condition = Function::build(&kinds, |all| Ok(vec![condition(all)?]))?;
-        let body = Function::build(&kinds, body)?;
+        let seed_of = self.seeds_within("While");
+        let condition =
+            Function::seeded(seed_of("condition"), &kinds, |all| Ok(vec![condition(all)?]))?;
+        let body = Function::seeded(seed_of("body"), &kinds, body)?;
         let count = body.outputs().len();
         if count != variables.len() || count == 0 {
             let needs = format!("a body of {} outputs, one a variable, from 1", variables.len());

@@ -1,5 +1,6 @@
 //! Conditions and loops of the builder: their numbers, gradients, errors, and where they run.
 
+use trainyard::graph::{RandomLaw, dropout};
 use trainyard::prelude::*;
 
 use crate::support::fixture::on_actix;
@@ -22,6 +23,29 @@ fn vector(values: &[f32]) -> Tensor {
 
 fn one() -> Tensor {
     Tensor::scalar(1i32)
+}
+
+/// What three conditions, a loop and the dropouts of two more conditions draw in a graph of `seed`.
+async fn drawn(seed: u64) -> Result<Vec<Tensor>> {
+    let g = Graph::new();
+    g.set_random_seed(seed);
+    let x = g.placeholder("x", DType::F32, [Some(64)])?;
+    let draw = |v: &[Output]| -> std::result::Result<Vec<Output>, GraphError> {
+        let law = RandomLaw::Uniform { low: 0.0, high: 1.0 };
+        Ok(vec![v[0].add(&v[0].graph().random("noise", law, [64]))?])
+    };
+    let drop = |v: &[Output]| Ok(vec![dropout(&v[0], 0.5, &v[0].graph().constant(0i64))?]);
+    let (yes, no) = (g.constant(true), g.constant(false));
+    let mut found = Vec::new();
+    for condition in [&yes, &no, &yes] {
+        found.extend(g.cond(condition, &[&x], draw, draw)?);
+    }
+    let always = |v: &[Output]| Ok(v[0].graph().constant(true));
+    found.extend(g.while_loop(&[&x], &[], always, draw, Some(1))?);
+    for _ in 0..2 {
+        found.extend(g.cond(&yes, &[&x], drop, drop)?);
+    }
+    fetch(&g, (&x, vector(&[1.0; 64])), &found.iter().collect::<Vec<_>>()).await
 }
 
 /// `x · 3ⁿ`, with `n` iterations.
@@ -57,6 +81,19 @@ fn only_the_branch_that_the_condition_chooses_runs_and_gives_a_gradient() {
         assert_eq!(found[1], vector(&[2.0, 8.0]));
         let error = fetch(&g, (&x, vector(&[1.0, 1.0])), &[&y[0]]).await.unwrap_err().to_string();
         assert!(error.contains("CheckNumerics: the other branch"), "{error}");
+        Ok(())
+    });
+}
+
+#[test]
+fn each_branch_and_body_draws_values_of_its_own_and_others_with_another_seed() {
+    on_actix(async {
+        let (one, two) = (drawn(1).await?, drawn(2).await?);
+        assert_eq!(one, drawn(1).await?, "one seed, one draw");
+        for (i, value) in one.iter().enumerate() {
+            assert!(!two.contains(value), "{i} has the values of another seed");
+            assert!(!one[i + 1..].contains(value), "{i} has the values of another function");
+        }
         Ok(())
     });
 }
