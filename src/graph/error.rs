@@ -107,6 +107,16 @@ pub enum GraphProblem {
         /// The line of the user's program that built it.
         built_at: &'static Location<'static>,
     },
+    /// What an operation of the program gives as its gradients does not fit its inputs.
+    #[error("`OpDef::gradient` of {operation}, built at {built_at}, {what}")]
+    WrongGradient {
+        /// The operation's name and kind.
+        operation: String,
+        /// The line of the user's program that built it.
+        built_at: &'static Location<'static>,
+        /// What it gives, and what it should.
+        what: String,
+    },
     /// No other task could read a graph with this update rule.
     #[error(
         "no update rule `{0}` is registered; call `optimizer::register_rule` at the beginning of \

@@ -26,7 +26,8 @@ use crate::tensor::{Shape, Tensor};
 ///
 /// # Errors
 /// If the loss is not an f32 or f64 scalar, or is computed from one of `by` through an operation
-/// without a gradient, or one of `by` belongs to another graph.
+/// without a gradient or with one that does not fit its inputs, or one of `by` belongs to another
+/// graph.
 #[track_caller]
 pub fn gradients(loss: &Output, by: &[Output]) -> Result<Vec<Option<Output>>, GraphError> {
     for x in by {

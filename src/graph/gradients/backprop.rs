@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::Backward;
 use super::rules::InputGradients;
-use crate::graph::error::GraphError;
+use crate::graph::error::{GraphError, GraphProblem};
 use crate::graph::op::Defined;
 use crate::graph::{Edge, OpId, Operation, Output};
 
@@ -39,7 +39,11 @@ impl Backprop<'_> {
     }
 
     /// Output `i`.
+    ///
+    /// # Panics
+    /// If there is no such output.
     pub fn output(&self, i: usize) -> Output {
+        assert!(i < self.outputs(), "the operation has {} outputs, none is {i}", self.outputs());
         self.value(Edge { op: self.id, output: i as u32 })
     }
 
@@ -63,6 +67,9 @@ impl Backprop<'_> {
     }
 
     /// Whether the gradient for input `i` is wanted.
+    ///
+    /// # Panics
+    /// If there is no such input.
     pub fn wants(&self, i: usize) -> bool {
         self.pass.depends(self.operation.inputs[i])
     }
@@ -71,6 +78,9 @@ impl Backprop<'_> {
     ///
     /// # Errors
     /// Those of `build`.
+    ///
+    /// # Panics
+    /// If there is no such input.
     pub fn for_input(
         &self,
         i: usize,
@@ -100,7 +110,51 @@ impl Backward<'_> {
     ) -> Result<InputGradients, GraphError> {
         let of = Backprop { pass: self, id, operation, arrived };
         let built = self.graph.beside(id, self.at, || op.definition().gradient(&of))?;
+        if op.is_checked() {
+            self.check(operation, &built)?;
+        }
         let edges: SmallVec<_> = built.iter().map(|x| x.as_ref().map(Output::edge)).collect();
         Ok(edges)
+    }
+
+    /// Checks what a program's own operation gives as the gradients for its inputs (TensorFlow:
+    /// `gradients_util._VerifyGeneratedGradients`).
+    ///
+    /// # Errors
+    /// If they are more or fewer than the inputs, or one is of another graph or type.
+    fn check(&self, operation: &Operation, built: &[Option<Output>]) -> Result<(), GraphError> {
+        let wrong = |what: String| GraphError {
+            operation: "gradients".to_owned(),
+            built_at: self.at,
+            problem: GraphProblem::WrongGradient {
+                operation: operation.to_string(),
+                built_at: operation.built_at,
+                what,
+            },
+        };
+        let (given, inputs) = (built.len(), operation.inputs.len());
+        if given != inputs {
+            return Err(wrong(format!(
+                "gives a list of {given}, not one for each of its {inputs} inputs in their order, \
+                 where `None` stands for none"
+            )));
+        }
+        for (i, (dx, edge)) in built.iter().zip(&operation.inputs).enumerate() {
+            let Some(dx) = dx else { continue };
+            if !self.graph.same_as(dx.graph()) {
+                let name = dx.name();
+                return Err(wrong(format!(
+                    "gives `{name}` for input {i}, which belongs to another graph: build it from \
+                     the values of `Backprop`"
+                )));
+            }
+            let (dx, x) = (dx.tensor_type(), self.def.edge_type(*edge));
+            if dx.dtype != x.dtype || dx.shape.merge(&x.shape).is_none() {
+                return Err(wrong(format!(
+                    "gives {dx} for input {i}, which is {x}: a gradient has its input's type"
+                )));
+            }
+        }
+        Ok(())
     }
 }

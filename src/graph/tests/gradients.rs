@@ -3,9 +3,11 @@
 
 use super::{assert_says, floats, operation, snapshot, written};
 use crate::graph::{
-    Graph, GraphError, GraphProblem, Output, accuracy, gradients, sparse_softmax_cross_entropy,
+    Attributes, Backprop, ComputeError, Defined, Graph, GraphError, GraphProblem, OpDef, Output,
+    OutputTypes, Outputs, TensorType, accuracy, gradients, sparse_softmax_cross_entropy,
 };
-use crate::tensor::{DType, PartialShape};
+use crate::operations::register_operation;
+use crate::tensor::{DType, PartialShape, Tensor};
 
 /// The operations that `gradients` adds to `g` for `loss` by `by`, and the names of the results.
 #[track_caller]
@@ -171,6 +173,70 @@ fn a_loss_through_an_operation_without_gradient_is_refused_by_its_name_and_line(
         &format!("tests/gradients.rs:{line}:"),
     ];
     assert_says(&error, "gradients.rs", &told);
+}
+
+/// An operation of a program with two inputs, and the mistake that its gradient makes.
+#[derive(Clone, Copy, Debug)]
+enum Mistaken {
+    None,
+    OneTooFew,
+    OneTooMany,
+    ShapeOfTheLoss,
+    OtherDType,
+    OtherGraph,
+}
+
+impl OpDef for Mistaken {
+    fn kind(&self) -> &'static str {
+        "Mistaken"
+    }
+
+    fn attributes(&self, _: &mut Attributes) -> Defined {
+        (*self).into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        Ok(inputs[..1].iter().copied().collect())
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        let dy = of.only_arrived()?;
+        Ok(match self {
+            Self::None => vec![Some(dy), None],
+            Self::OneTooFew => vec![Some(dy)],
+            Self::OneTooMany => vec![Some(dy.clone()), None, Some(dy)],
+            Self::ShapeOfTheLoss => vec![Some(dy.sum()), None],
+            Self::OtherDType => vec![None, Some(dy.cast(DType::F64))],
+            Self::OtherGraph => vec![Some(floats(&Graph::new(), "elsewhere", [Some(2)])), None],
+        })
+    }
+
+    fn compute(&self, _: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        Err(ComputeError::new("only its gradient matters"))
+    }
+}
+
+#[test]
+fn a_gradient_of_a_program_that_does_not_fit_its_inputs_is_refused() {
+    register_operation(Mistaken::None);
+    let differentiated = |mistake: Mistaken| {
+        let g = Graph::new();
+        let (a, b) = (floats(&g, "a", [Some(2)]), floats(&g, "b", [Some(2)]));
+        let loss = a.apply(mistake, &[&b]).unwrap().sum();
+        gradients(&loss, &[a, b])
+    };
+    assert!(differentiated(Mistaken::None).is_ok());
+    for (mistake, told) in [
+        (Mistaken::OneTooFew, "gives a list of 1, not one for each of its 2 inputs"),
+        (Mistaken::OneTooMany, "gives a list of 3, not one for each of its 2 inputs"),
+        (Mistaken::ShapeOfTheLoss, "gives f32[] for input 0, which is f32[2]"),
+        (Mistaken::OtherDType, "gives f64[2] for input 1, which is f32[2]"),
+        (Mistaken::OtherGraph, "gives `elsewhere` for input 0, which belongs to another graph"),
+    ] {
+        let error = differentiated(mistake).unwrap_err();
+        assert!(matches!(error.problem, GraphProblem::WrongGradient { .. }), "{error}");
+        assert_says(&error, "gradients.rs", &["Mistaken (Mistaken)", told]);
+    }
 }
 
 #[test]
