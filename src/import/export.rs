@@ -29,7 +29,7 @@ pub enum ExportError {
         /// Its kind.
         kind: String,
     },
-    /// The graph has a mistake.
+    /// The graph has a mistake, or an output is of another graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }
@@ -38,8 +38,13 @@ pub enum ExportError {
 /// named. Names, devices and control inputs are kept; variables are resources.
 ///
 /// # Errors
-/// If an operation has no counterpart in TensorFlow: which one.
+/// If an operation has no counterpart in TensorFlow: which one. If one of `outputs` belongs to
+/// another graph, or the graph has a mistake.
+#[track_caller]
 pub fn to_graph_def(graph: &Graph, outputs: &[&Output]) -> Result<Vec<u8>, ExportError> {
+    for output in outputs {
+        graph.check_own("to_graph_def", output)?;
+    }
     let wanted: Vec<OpId> = outputs.iter().map(|output| output.edge().op).collect();
     let def = graph.snapshot()?;
     written(&def, &wanted)

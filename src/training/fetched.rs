@@ -1,8 +1,10 @@
 //! The values that a step has fetched, and the keys by which a program reads them.
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
-use crate::graph::{Edge, Output};
+use crate::graph::{Edge, Graph, Output};
 use crate::runtime::{Code, Error, Result, Values};
 use crate::tensor::{Element, Tensor};
 
@@ -12,8 +14,10 @@ use super::run_metadata::RunMetadata;
 pub(super) type Edges = SmallVec<[Edge; 8]>;
 
 /// The values that a step fetched, found by the fetched [`Output`] or by its position.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Fetched {
+    /// The graph of the step.
+    pub(super) graph: Graph,
     pub(super) values: Values,
     pub(super) edges: Edges,
     pub(super) metadata: RunMetadata,
@@ -21,9 +25,9 @@ pub struct Fetched {
 
 /// The key of a fetch: the [`Output`] itself, or its position among those of the step.
 pub trait FetchKey {
-    /// The position among `fetched`, if it is one of them.
+    /// The position among `fetched`, values of `graph`, if it is one of them.
     #[doc(hidden)]
-    fn position(&self, fetched: &[Edge]) -> Option<usize>;
+    fn position(&self, graph: &Graph, fetched: &[Edge]) -> Option<usize>;
 
     /// The fetch's name in an error.
     #[doc(hidden)]
@@ -31,7 +35,7 @@ pub trait FetchKey {
 }
 
 impl FetchKey for usize {
-    fn position(&self, fetched: &[Edge]) -> Option<usize> {
+    fn position(&self, _: &Graph, fetched: &[Edge]) -> Option<usize> {
         (*self < fetched.len()).then_some(*self)
     }
 
@@ -41,8 +45,9 @@ impl FetchKey for usize {
 }
 
 impl FetchKey for &Output {
-    fn position(&self, fetched: &[Edge]) -> Option<usize> {
-        fetched.iter().position(|edge| *edge == self.edge())
+    fn position(&self, graph: &Graph, fetched: &[Edge]) -> Option<usize> {
+        let found = fetched.iter().position(|edge| *edge == self.edge());
+        found.filter(|_| graph.same_as(self.graph()))
     }
 
     fn describe(&self) -> String {
@@ -53,7 +58,7 @@ impl FetchKey for &Output {
 impl Fetched {
     /// The value of `fetch`, if the step fetched it.
     pub fn get(&self, fetch: impl FetchKey) -> Option<&Tensor> {
-        self.values.get(fetch.position(&self.edges)?)
+        self.values.get(fetch.position(&self.graph, &self.edges)?)
     }
 
     /// When the operations of the step ran, if its options asked for that; else it is empty.
@@ -66,7 +71,7 @@ impl Fetched {
     /// # Errors
     /// If it has another type or more elements, or the step did not fetch it.
     pub fn scalar<T: Element>(&self, fetch: impl FetchKey) -> Result<T> {
-        let Some(position) = fetch.position(&self.edges) else {
+        let Some(position) = fetch.position(&self.graph, &self.edges) else {
             let (what, fetched) = (fetch.describe(), self.edges.len());
             let message = format!(
                 "{what} is none of the {fetched} values that the step fetched; \
@@ -84,10 +89,18 @@ impl<K: FetchKey> std::ops::Index<K> for Fetched {
     /// # Panics
     /// If the step did not fetch it.
     fn index(&self, fetch: K) -> &Tensor {
-        match fetch.position(&self.edges) {
+        match fetch.position(&self.graph, &self.edges) {
             Some(position) => &self.values[position],
             None => panic!("{} is none of what the step fetched", fetch.describe()),
         }
+    }
+}
+
+impl fmt::Debug for Fetched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { graph: _, values, edges, metadata } = self;
+        let mut fields = f.debug_struct("Fetched");
+        fields.field("values", values).field("edges", edges).field("metadata", metadata).finish()
     }
 }
 
@@ -103,6 +116,7 @@ mod tests {
         let g = Graph::new();
         let (loss, accuracy, other) = (g.constant(0f32), g.constant(0f32), g.constant(0f32));
         let fetched = Fetched {
+            graph: g.clone(),
             values: smallvec![Tensor::scalar(0.5f32), Tensor::scalar(0.9f32)],
             edges: [&loss, &accuracy].map(Output::edge).into_iter().collect(),
             metadata: RunMetadata::default(),
@@ -112,5 +126,9 @@ mod tests {
         assert_eq!((fetched.get(2), fetched.get(&other)), (None, None));
         let error = fetched.scalar::<f32>(&other).unwrap_err();
         assert!(error.message.contains("`Const_2` is none of the 2 values"), "{error}");
+        // It has the number in its graph that the loss has in the other.
+        let foreign = Graph::new().constant(0f32);
+        assert_eq!(fetched.get(&foreign), None);
+        assert!(fetched.scalar::<f32>(&foreign).is_err());
     }
 }

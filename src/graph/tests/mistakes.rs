@@ -2,6 +2,7 @@
 
 use super::{assert_says, floats, snapshot};
 use crate::graph::{Graph, GraphError, GraphProblem, Output, dense, sparse_softmax_cross_entropy};
+use crate::import::{ExportError, to_graph_def};
 use crate::tensor::DType;
 
 const UNKNOWN: Option<usize> = None;
@@ -82,6 +83,11 @@ fn what_belongs_to_another_graph_is_refused_by_its_name() {
     let (x, foreign) =
         (floats(&g, "x", [Some(2), Some(2)]), floats(&other, "foreign", [Some(2), Some(2)]));
     let w = g.variable("w", &x).unwrap();
+    let (yes, same) = (g.constant(true), |v: &[Output]| Ok(v.to_vec()));
+    let always = |v: &[Output]| Ok(v[0].graph().constant(true));
+    let Err(ExportError::Graph(exported)) = to_graph_def(&g, &[&x, &foreign]) else {
+        panic!("the output of another graph is not exported")
+    };
     let refused: Vec<GraphError> = vec![
         x.matmul(&foreign).unwrap_err(),
         w.assign(&foreign).unwrap_err(),
@@ -92,6 +98,10 @@ fn what_belongs_to_another_graph_is_refused_by_its_name() {
         })
         .unwrap_err(),
         crate::graph::gradients(&x.sum(), std::slice::from_ref(&foreign)).unwrap_err(),
+        g.cond(&foreign, &[], same, same).unwrap_err(),
+        g.cond(&yes, &[&foreign], same, same).unwrap_err(),
+        g.while_loop(&[&foreign], &[], always, same, None).unwrap_err(),
+        exported,
     ];
     for error in refused {
         assert_eq!(error.problem, GraphProblem::OtherGraph("foreign".to_owned()), "{error}");

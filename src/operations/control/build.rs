@@ -27,7 +27,8 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// Those of the two, and if their outputs are of different types or they read a variable.
+    /// Those of the two, and if their outputs are of different types or they read a variable, or
+    /// the condition or an input belongs to another graph.
     #[track_caller]
     pub fn cond(
         &self,
@@ -36,6 +37,7 @@ impl Graph {
         then: impl FnOnce(&[Output]) -> Built,
         otherwise: impl FnOnce(&[Output]) -> Built,
     ) -> Built {
+        self.check_own("If", condition)?;
         let kinds = types(inputs);
         let seed_of = self.seeds_within("If");
         let then = Function::seeded(seed_of("then"), &kinds, then)?;
@@ -71,8 +73,8 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// Those of the two; and if there is no variable, one changes its type, or they read a variable
-    /// of the graph.
+    /// Those of the two; and if there is no variable, one changes its type, they read a variable
+    /// of the graph, or an input belongs to another graph.
     #[track_caller]
     pub fn while_loop(
         &self,
@@ -83,6 +85,9 @@ impl Graph {
         maximum: Option<usize>,
     ) -> Built {
         let inputs: Vec<&Output> = variables.iter().chain(constants).copied().collect();
+        for input in &inputs {
+            self.check_own("While", input)?;
+        }
         let kinds = types(&inputs);
         let seed_of = self.seeds_within("While");
         let condition =

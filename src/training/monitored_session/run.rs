@@ -230,7 +230,8 @@ impl<'a> MonitoredRun<'a> {
         let mut own = done.fetches;
         own.truncate(fetches.len());
         let edges = fetches.iter().map(Output::edge).collect();
-        Ok(Fetched { values: own, edges, metadata })
+        let graph = monitored.session.graph().clone();
+        Ok(Fetched { graph, values: own, edges, metadata })
     }
 }
 

@@ -65,6 +65,7 @@ impl Callable<'_> {
         });
         let done = session.answered(answer).await?;
         let (values, edges) = (done.fetches, self.edges.clone());
-        Ok(Fetched { values, edges, metadata: RunMetadata::default() })
+        let graph = session.graph.clone();
+        Ok(Fetched { graph, values, edges, metadata: RunMetadata::default() })
     }
 }

@@ -89,7 +89,10 @@ impl PartialRun<'_> {
         }
         let edges: Edges = fetches.iter().map(|fetch| fetch.edge()).collect();
         let at = |all: &[Edge], output: &Output| {
-            let found = all.iter().position(|edge| *edge == output.edge());
+            let is_it = |edge: &Edge| {
+                *edge == output.edge() && self.session.graph.same_as(output.graph())
+            };
+            let found = all.iter().position(is_it);
             let none = || {
                 let message =
                     format!("`{}` is not what the partial run is set up for", output.name());
@@ -106,7 +109,8 @@ impl PartialRun<'_> {
         let piece = RunPiece { session, handle, feeds, fetches, reply: answer.reply() };
         tell(&self.session.target.master, MasterMail::RunPiece(piece));
         let values = self.session.answered(answer).await?;
-        Ok(Fetched { values, edges, metadata: RunMetadata::default() })
+        let graph = self.session.graph.clone();
+        Ok(Fetched { graph, values, edges, metadata: RunMetadata::default() })
     }
 
     /// Notes whether the step has failed since the last piece.

@@ -174,9 +174,10 @@ impl Future for RunFuture<'_> {
             return Poll::Pending;
         };
         let edges = std::mem::take(&mut self.edges);
+        let graph = self.running.session.graph.clone();
         let fetched = |done: StepDone| {
             let metadata = RunMetadata { operations: done.times };
-            Fetched { values: done.fetches, edges, metadata }
+            Fetched { graph, values: done.fetches, edges, metadata }
         };
         Poll::Ready(done.map(fetched))
     }
