@@ -154,7 +154,8 @@ impl PartitionedVariable {
 /// order; with [`ShardStrategy::Mod`] the initial values depend on the number of shards.
 ///
 /// # Errors
-/// If the ids are not integers, or more than one of their dimensions is unknown.
+/// If the ids are not integers, more than one of their dimensions is unknown, or the result would
+/// have more than 6 dimensions.
 #[track_caller]
 pub fn embedding_lookup(
     table: &PartitionedVariable,
@@ -191,31 +192,34 @@ fn in_scope(
     let (graph, given) = (table.shards[0].graph(), ids.tensor_type());
     graph.check_own("embedding_lookup", ids)?;
     if given.shape.dims().iter().filter(|dim| dim.is_none()).count() > 1 {
-        let needs = "ids of which at most one dimension is unknown".to_owned();
-        return Err(GraphError::new(
-            "embedding_lookup",
-            GraphProblem::Inputs { needs, inputs: vec![given] },
-        ));
+        let needs = "ids of which at most one dimension is unknown";
+        return Err(GraphError::new("embedding_lookup", GraphProblem::needs(needs, &[given])));
     }
+    let row = table.shape.dims()[1..].iter().map(|dim| Some(*dim));
+    let dims: Vec<Option<usize>> = given.shape.dims().iter().copied().chain(row).collect();
+    let Some(shape) = PartialShape::checked(&dims) else {
+        let whole = TensorType::new(DType::F32, table.shape);
+        let needs = "ids and rows of a table that have at most 6 dimensions together";
+        let problem = GraphProblem::needs(needs, &[given, whole]);
+        return Err(GraphError::new("embedding_lookup", problem));
+    };
     graph.enter_name_scope("embedding_lookup")?;
-    let found = shaped(table, ids, find);
+    let found = shaped(ids, shape, find);
     graph.leave_name_scope();
     found
 }
 
+/// What `find` finds for the ids as a list, as a value of `shape`.
 #[track_caller]
 fn shaped(
-    table: &PartitionedVariable,
     ids: &Output,
+    shape: PartialShape,
     find: impl FnOnce(&Output) -> Result<Output, GraphError>,
 ) -> Result<Output, GraphError> {
-    let shape = ids.tensor_type().shape;
-    if shape.rank() == 1 {
+    if ids.tensor_type().shape.rank() == 1 {
         return find(ids);
     }
-    let row = table.shape.dims()[1..].iter().map(|dim| Some(*dim));
-    let dims: Vec<Option<usize>> = shape.dims().iter().copied().chain(row).collect();
-    find(&ids.reshape([None])?)?.reshape(PartialShape::new(&dims))
+    find(&ids.reshape([None])?)?.reshape(shape)
 }
 
 /// The rows of `ids`, which are a list.

@@ -129,7 +129,8 @@ impl FifoQueue {
     /// Puts elements in, one for each row of the components, in order; waits for room.
     ///
     /// # Errors
-    /// If their rows are not the components of elements.
+    /// If their rows are not the components of elements, or a component has 6 dimensions, so that
+    /// it can't be stacked.
     #[track_caller]
     pub fn enqueue_many(&self, components: &[&Output]) -> Result<Target, GraphError> {
         self.resource.add(ResourceAction::EnqueueMany, components)
@@ -142,12 +143,18 @@ impl FifoQueue {
     }
 
     /// Takes `count` elements out, each component stacked; waits until there are that many.
+    ///
+    /// # Panics
+    /// If a component has 6 dimensions, so that it can't be stacked.
     #[track_caller]
     pub fn dequeue_many(&self, count: usize) -> Vec<Output> {
         self.take(ResourceAction::DequeueMany(count))
     }
 
     /// Takes `count` elements out, or those that are left if the queue is closed.
+    ///
+    /// # Panics
+    /// If a component has 6 dimensions, so that it can't be stacked.
     #[track_caller]
     pub fn dequeue_up_to(&self, count: usize) -> Vec<Output> {
         self.take(ResourceAction::DequeueUpTo(count))

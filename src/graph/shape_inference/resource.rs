@@ -84,6 +84,10 @@ fn needs(kind: &ResourceKind, action: &ResourceAction) -> String {
         types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
     };
     match (kind, action) {
+        (ResourceKind::FifoQueue { .. }, _) if !is_sound(kind, action) => {
+            let most = MAX_RANK - 1;
+            format!("components, each of at most {most} dimensions where elements are stacked")
+        }
         (ResourceKind::FifoQueue { components, .. }, ResourceAction::Enqueue) => {
             format!("the components of an element, {}", list(components))
         }

@@ -2,7 +2,7 @@
 
 use super::{assert_says, floats};
 use crate::graph::{
-    Gradient, Graph, GraphError, GraphProblem, IndexedSlices, InitialRows, Partitioner,
+    FifoQueue, Gradient, Graph, GraphError, GraphProblem, IndexedSlices, InitialRows, Partitioner,
     ShardStrategy, embedding_lookup, variable_gradients,
 };
 use crate::tensor::DType;
@@ -43,12 +43,24 @@ fn what_has_no_rows_and_what_is_no_id_is_refused() {
     let table = g.partitioned_variable("t", [4, 2], InitialRows::Constant(0.0), two).unwrap();
     let error = embedding_lookup(&table, &ids, ShardStrategy::Div).unwrap_err();
     assert_says(&error, "sparse.rs", &["embedding_lookup", "at most one dimension"]);
+    let many = g.placeholder("many", DType::I64, [Some(1); 6]).unwrap();
+    let error = embedding_lookup(&table, &many, ShardStrategy::Div).unwrap_err();
+    let told = ["at most 6 dimensions together", "i64[1,1,1,1,1,1] and f32[4,2]"];
+    assert_says(&error, "sparse.rs", &told);
     let none = Partitioner::FixedSize(0);
     let error = g.partitioned_variable("u", [4, 2], InitialRows::Constant(0.0), none).unwrap_err();
     assert_says(&error, "sparse.rs", &["u (PartitionedVariable)", "1 to 10000 shards"]);
     let foreign = Graph::new().placeholder("ids", DType::I64, [None]).unwrap();
     let error = embedding_lookup(&table, &foreign, ShardStrategy::Div).unwrap_err();
     assert_eq!(error.problem, GraphProblem::OtherGraph("ids".to_owned()));
+}
+
+#[test]
+fn elements_of_six_dimensions_are_not_stacked() {
+    let g = Graph::new();
+    let queue = FifoQueue::new(&g, "q", None, &[(DType::F32, [1; 6].into())]).unwrap();
+    let error = queue.enqueue_many(&[&g.zeros([1; 6])]).unwrap_err();
+    assert_says(&error, "sparse.rs", &["QueueEnqueueMany", "at most 5 dimensions"]);
 }
 
 #[test]
