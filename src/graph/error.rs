@@ -135,6 +135,9 @@ pub enum GraphProblem {
          of `main`, so that all tasks know it"
     )]
     UnknownOperation(&'static str),
+    /// An operation without outputs was asked for its first one.
+    #[error("it has no output: build it with `Graph::apply`, whose target a step runs")]
+    NoOutput,
     /// A branch or a loop has an operation with state, or a placeholder.
     #[error(
         "a branch or a loop can't contain it; build it outside, and hand its value in as an input"

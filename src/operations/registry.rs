@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 use super::built_in;
-use crate::graph::{Defined, GraphError, GraphProblem, Op, OpDef, Output};
+use crate::graph::{
+    Defined, Edge, Graph, GraphError, GraphProblem, NewOperation, Op, OpDef, Output, Target,
+    TensorType,
+};
 
 /// The library's operations, each with any attributes; a position is the operation's number.
 static BUILT_IN: LazyLock<Vec<Defined>> = LazyLock::new(built_in);
@@ -51,25 +54,104 @@ pub(super) fn of_number(number: usize) -> Option<&'static Defined> {
     BUILT_IN.get(number)
 }
 
-impl Output {
-    /// Applies `operation` to this and `others`, and returns its first output. Its
-    /// [`target`](Output::target) has the other outputs.
+impl Graph {
+    /// Applies `operation` to `inputs`, of which there may be none, and returns it as a target of a
+    /// step. Its outputs, of which there may be none, are those of [`Target::output`].
+    /// [`Output::apply`] gives the first one.
     ///
     /// # Errors
-    /// If the inputs don't fit, or no other task could read a graph with the operation.
+    /// If the inputs don't fit or are of another graph, or no other task could read a graph with
+    /// the operation.
+    #[track_caller]
+    pub fn apply(&self, operation: impl OpDef, inputs: &[&Output]) -> Result<Target, GraphError> {
+        let op = registered(operation)?;
+        for input in inputs {
+            self.check_own(op.definition().kind(), input)?;
+        }
+        let inputs: Vec<Edge> = inputs.iter().map(|input| input.edge()).collect();
+        let new = NewOperation { inputs: &inputs, ..NewOperation::of(Op::Defined(op)) };
+        Ok(Target::new(self.clone(), self.add(new)?))
+    }
+}
+
+impl Output {
+    /// Applies `operation` to this and `others`, and returns its first output. Its
+    /// [`target`](Output::target) has the other outputs. [`Graph::apply`] is for operations without
+    /// inputs or without outputs.
+    ///
+    /// # Errors
+    /// If the inputs don't fit, the operation has no output, or no other task could read a graph
+    /// with it.
     #[track_caller]
     pub fn apply(&self, operation: impl OpDef, others: &[&Self]) -> Result<Self, GraphError> {
-        let (kind, operation) = (operation.kind(), Defined::from(operation));
-        if of_kind(kind).is_some_and(|registered| registered.op.is_same_kind(&operation)) {
-            return self.with(others, Op::Defined(operation.checked()));
+        let op = registered(operation)?;
+        let inputs: Vec<TensorType> =
+            std::iter::once(self).chain(others.iter().copied()).map(Self::tensor_type).collect();
+        if op.definition().infer(&inputs).is_ok_and(|outputs| outputs.is_empty()) {
+            return Err(GraphError::new(op.definition().kind(), GraphProblem::NoOutput));
         }
-        Err(GraphError::new(kind, GraphProblem::UnknownOperation(kind)))
+        self.with(others, Op::Defined(op))
     }
+}
+
+/// The operation as a graph has it.
+///
+/// # Errors
+/// If it is not registered.
+#[track_caller]
+fn registered(operation: impl OpDef) -> Result<Defined, GraphError> {
+    let (kind, operation) = (operation.kind(), Defined::from(operation));
+    if of_kind(kind).is_some_and(|registered| registered.op.is_same_kind(&operation)) {
+        return Ok(operation.checked());
+    }
+    Err(GraphError::new(kind, GraphProblem::UnknownOperation(kind)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::{Attributes, ComputeError, OutputTypes, Outputs};
+    use crate::tensor::{DType, Shape};
+
+    /// An operation of a program that takes anything, with as many scalars as outputs.
+    #[derive(Debug)]
+    struct Scalars(usize);
+
+    impl OpDef for Scalars {
+        fn kind(&self) -> &'static str {
+            "Scalars"
+        }
+
+        fn attributes(&self, given: &mut Attributes) -> Defined {
+            Self(given.size("count", self.0)).into()
+        }
+
+        fn infer(&self, _: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+            Ok((0..self.0).map(|_| TensorType::new(DType::F32, Shape::SCALAR)).collect())
+        }
+
+        fn compute(&self, _: &[&crate::tensor::Tensor]) -> Result<Outputs, ComputeError> {
+            Ok((0..self.0).map(|_| 1f32.into()).collect())
+        }
+    }
+
+    #[test]
+    fn an_operation_of_a_program_may_have_no_inputs_and_no_outputs() {
+        register_operation(Scalars(0));
+        let g = Graph::new();
+        let two = g.apply(Scalars(2), &[]).unwrap();
+        let names = (0..3).map(|i| two.output(i).map(|output| output.name()));
+        let expected = [Some("Scalars".to_owned()), Some("Scalars:1".to_owned()), None];
+        assert_eq!(names.collect::<Vec<_>>(), expected);
+        let x = two.output(0).unwrap();
+        let sink = g.apply(Scalars(0), &[&x]).unwrap();
+        assert!(sink.output(0).is_none());
+        let error = x.apply(Scalars(0), &[]).unwrap_err();
+        assert_eq!(error.problem, GraphProblem::NoOutput);
+        assert!(error.built_at.file().ends_with("registry.rs"), "{error}");
+        let foreign = Graph::new().apply(Scalars(1), &[&x]).unwrap_err();
+        assert_eq!(foreign.problem, GraphProblem::OtherGraph("Scalars".to_owned()));
+    }
 
     #[test]
     fn no_two_operations_of_the_library_are_of_one_kind() {

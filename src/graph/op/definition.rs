@@ -24,7 +24,8 @@ pub type Outputs = SmallVec<[Tensor; 2]>;
 ///
 /// A program defines an operation of its own by implementing this trait for a type that holds its
 /// attributes. It [registers](crate::operations::register_operation) the type before it does
-/// anything else, and [applies](Output::apply) it.
+/// anything else, and [applies](Output::apply) it; one without inputs or outputs by
+/// [`Graph::apply`](crate::graph::Graph::apply).
 ///
 /// ```
 /// use trainyard::graph::{
