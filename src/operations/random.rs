@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::graph::{
-    Attributes, ComputeError, Cost, Defined, Graph, GraphProblem, Known, NewOperation, Op, OpDef,
+    Attributes, ComputeError, Cost, Defined, Graph, GraphError, GraphProblem, Known, NewOperation, Op, OpDef,
     Output, OutputTypes, Outputs, RandomLaw, TensorType, one,
 };
 use crate::kernels::{random, written};
@@ -97,10 +97,40 @@ impl OpDef for Random {
 
 impl Graph {
     /// Random values (f32) that depend only on the graph's seed and on `purpose`, a name: they are
-    /// the same on whatever device they are made.
+    /// the same in each step, and on whatever device they are made. They are for first values of
+    /// variables; [`random_at`](Self::random_at) gives others in each step.
     #[track_caller]
     pub fn random(&self, purpose: &str, law: RandomLaw, shape: impl Into<Shape>) -> Output {
         self.add_checked(NewOperation::of(self.random_values(purpose, law, shape.into(), 0)))
+    }
+
+    /// Random values (f32) that depend on the value of `counter`, an i64 scalar, too: with the
+    /// global step as counter they are others in each step (TensorFlow: `tf.random_uniform`,
+    /// `tf.random_normal`, `tf.truncated_normal`, which draw anew whenever they run). A step that
+    /// is taken again draws what it has drawn. Workers that share seed and counter draw the same.
+    ///
+    /// ```
+    /// # use trainyard::prelude::*;
+    /// # use trainyard::graph::RandomLaw;
+    /// let g = Graph::new();
+    /// let (step, law) = (g.global_step()?, RandomLaw::Normal { mean: 0.0, deviation: 0.1 });
+    /// let noise = g.random_at("noise", law, [32, 64], &step.read())?;
+    /// # Ok::<(), trainyard::graph::GraphError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the counter is not an i64 scalar, or belongs to another graph.
+    #[track_caller]
+    pub fn random_at(
+        &self,
+        purpose: &str,
+        law: RandomLaw,
+        shape: impl Into<Shape>,
+        counter: &Output,
+    ) -> Result<Output, GraphError> {
+        let op = self.random_values(purpose, law, shape.into(), 0);
+        self.check_own(op.kind(), counter)?;
+        counter.with(&[], op)
     }
 
     /// The operation that makes such values, from position `offset` of their sequence on.
@@ -113,5 +143,47 @@ impl Graph {
     ) -> Op {
         let seeds = (self.random_seed(), xxh3_64(purpose.as_bytes()));
         Random { law, shape, seeds, offset }.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAW: RandomLaw = RandomLaw::Uniform { low: 0.0, high: 1.0 };
+
+    /// What the operation of `output` draws at each of `counts`.
+    fn drawn(output: &Output, counts: &[i64]) -> Vec<Tensor> {
+        let op = output.graph().with_operation(output.edge().op, |operation| operation.op.clone());
+        let Op::Defined(op) = op else { panic!("a random operation is defined") };
+        let at = |count: &i64| op.definition().compute(&[&(*count).into()]).unwrap().remove(0);
+        counts.iter().map(at).collect()
+    }
+
+    #[test]
+    fn values_at_a_counter_are_others_for_each_count_purpose_and_seed() {
+        let g = Graph::new();
+        let counter = g.placeholder("counter", DType::I64, Shape::SCALAR).unwrap();
+        let at = |purpose: &str| g.random_at(purpose, LAW, [8], &counter).unwrap();
+        let (noise, again, other) = (at("noise"), at("noise"), at("other"));
+        g.set_random_seed(1);
+        let reseeded = at("noise");
+        let mut all = drawn(&noise, &[0, 1, 2]);
+        assert_eq!(all, drawn(&again, &[0, 1, 2]), "two of one purpose draw the same");
+        all.extend(drawn(&other, &[0, 1]));
+        all.extend(drawn(&reseeded, &[0, 1]));
+        for (i, values) in all.iter().enumerate() {
+            assert!(!all[..i].contains(values), "{i}: {values:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_count_of_the_same_graph_is_a_counter() {
+        let g = Graph::new();
+        let wrong = g.random_at("noise", LAW, [8], &g.constant(1i32)).unwrap_err();
+        assert!(matches!(wrong.problem, GraphProblem::Inputs { .. }), "{wrong}");
+        let foreign = Graph::new().constant(1i64);
+        let wrong = g.random_at("noise", LAW, [8], &foreign).unwrap_err();
+        assert_eq!(wrong.problem, GraphProblem::OtherGraph("Const".to_owned()));
     }
 }
