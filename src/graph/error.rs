@@ -123,7 +123,8 @@ pub enum GraphProblem {
          `main`, so that all tasks know it"
     )]
     UnknownRule(&'static str),
-    /// A parameter of an update rule is out of its range.
+    /// A parameter of an update rule is out of its range, or its slots are in an order that updates
+    /// can't have.
     #[error("{0}")]
     RuleParameter(String),
     /// The run's mode changes the learning rate as the update rule can't have it.

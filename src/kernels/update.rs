@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::cost::Cost;
 use super::parallel::{CHUNK, PARALLEL_FROM, vectorised};
 use crate::graph::{RuleState, UpdateRule};
-use crate::tensor::Tensor;
+use crate::tensor::{Element, Shape, Tensor};
 
 pub(crate) use delay::compensate;
 
@@ -36,9 +36,25 @@ where
     }
 }
 
-impl RuleState<'_> {
+impl<'a> RuleState<'a> {
+    /// What [`Rule::apply`](crate::graph::Rule::apply) gets, to test a rule with: a variable (f32)
+    /// and then its slots, in the order of [`Rule::slots`](crate::graph::Rule::slots), and the
+    /// gradient of each of the variable's elements.
+    ///
+    /// # Panics
+    /// If there is no variable, or it has another number of elements than the gradient.
+    pub fn new(values: &'a mut [Tensor], gradient: &'a [f32]) -> Self {
+        let variable = values.first().expect("the first value is the variable's");
+        let (elements, given) = (variable.shape().elements(), gradient.len());
+        assert_eq!(elements, given, "a gradient has a number for each element of its variable");
+        Self { values, gradient, rows: None }
+    }
+
     /// Updates each element that has a gradient, and that of the first `N - 1` slots at its place:
     /// in parallel where they are many.
+    ///
+    /// # Panics
+    /// If the rule has fewer slots of the variable's shape.
     pub fn each_element<const N: usize>(&mut self, rule: impl ElementUpdate<N>) {
         self.each_slice(|state, gradient| update_elements(rule, state, gradient));
     }
@@ -59,14 +75,32 @@ impl RuleState<'_> {
         }
     }
 
-    /// The number in `slot`, which is one for the whole variable.
+    /// The number in `slot`, by its place in [`Rule::slots`](crate::graph::Rule::slots), which is
+    /// one for the whole variable.
+    ///
+    /// # Panics
+    /// If the rule has no such slot, or it is no [`Slot::scalar`](crate::graph::Slot::scalar).
     pub fn scalar(&mut self, slot: usize) -> &mut f32 {
-        &mut self.values[1 + slot].make_mut()[0]
+        self.single(slot)
     }
 
-    /// The count in `slot`.
+    /// The count in `slot`, by its place in [`Rule::slots`](crate::graph::Rule::slots).
+    ///
+    /// # Panics
+    /// If the rule has no such slot, or it is no [`Slot::count`](crate::graph::Slot::count).
     pub fn count(&mut self, slot: usize) -> &mut i64 {
-        &mut self.values[1 + slot].make_mut()[0]
+        self.single(slot)
+    }
+
+    /// The only value in `slot`.
+    fn single<T: Element>(&mut self, slot: usize) -> &mut T {
+        let slots = self.values.len() - 1;
+        assert!(slot < slots, "the rule has {slots} slots, none is {slot}");
+        let value = &mut self.values[1 + slot];
+        let (dtype, shape) = (value.dtype(), value.shape());
+        let fits = dtype == T::DTYPE && shape == Shape::SCALAR;
+        assert!(fits, "slot {slot} is {dtype}{shape}, no single {}", T::DTYPE);
+        &mut value.make_mut()[0]
     }
 }
 

@@ -21,6 +21,7 @@ pub use parameters::{Parameter, ParameterValue, Parameters, Range};
 ///
 /// ```
 /// use trainyard::graph::{Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+/// use trainyard::tensor::Tensor;
 ///
 /// /// `m = β·m + sgn(g); v -= lr·m`
 /// #[derive(Debug)]
@@ -56,6 +57,11 @@ pub use parameters::{Parameter, ParameterValue, Parameters, Range};
 ///
 /// trainyard::optimizer::register_rule(SignMomentum { beta: 0.9 });
 /// // From now on a scenario may say: optimizer = { rule = "sign_momentum", beta = 0.8 }
+///
+/// // A test of its arithmetic needs no cluster: the variable, its slot, and a gradient.
+/// let mut values = [Tensor::from(1f32), Tensor::from(0f32)];
+/// SignMomentum { beta: 0.9 }.apply(0.5, &mut RuleState::new(&mut values, &[-2.0]));
+/// assert_eq!(values, [Tensor::from(1.5f32), Tensor::from(-1f32)]);
 /// ```
 pub trait Rule: Any + fmt::Debug + Send + Sync {
     /// Its name in scenarios and in messages.
@@ -76,7 +82,8 @@ pub trait Rule: Any + fmt::Debug + Send + Sync {
     }
 
     /// The slots that it keeps beside a variable, in the order in which [`Rule::apply`] finds them:
-    /// first all that have the variable's shape.
+    /// first all that have the variable's shape. A rule with another order is not
+    /// [registered](crate::optimizer::register_rule), nor built into a graph.
     fn slots(&self) -> Vec<Slot> {
         Vec::new()
     }
@@ -188,6 +195,18 @@ impl UpdateRule {
     pub(crate) fn slots_like_variable(&self) -> usize {
         let is_like = |slot: &&Slot| matches!(slot.first, FirstValue::Everywhere(_));
         self.0.slots.iter().filter(is_like).count()
+    }
+
+    /// What is wrong with the order of its slots, if something is.
+    pub(crate) fn disorder(&self) -> Option<String> {
+        let is_like = |slot: &&Slot| matches!(slot.first, FirstValue::Everywhere(_));
+        let late = self.0.slots[self.slots_like_variable()..].iter().find(is_like)?;
+        Some(format!(
+            "the update rule `{}` lists the slot `{}`, which has the variable's shape, after one \
+             of a single value: list those of the variable's shape first",
+            self.name(),
+            late.name
+        ))
     }
 
     /// See [`Rule::moves_every_row`].

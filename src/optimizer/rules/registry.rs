@@ -20,9 +20,13 @@ static RULES: LazyLock<RwLock<BTreeMap<&'static str, UpdateRule>>> =
 /// server must know the rule before a worker's graph arrives. Calling it again changes nothing.
 ///
 /// # Panics
-/// If there is another rule of that name.
+/// If there is another rule of that name, or its [slots](Rule::slots) are not in the order that
+/// updates need.
 pub fn register_rule(defaults: impl Rule) {
     let defaults = UpdateRule::from(defaults);
+    if let Some(what) = defaults.disorder() {
+        panic!("{what}");
+    }
     let mut rules = RULES.write().unwrap_or_else(PoisonError::into_inner);
     let registered = rules.entry(defaults.name()).or_insert_with(|| defaults.clone());
     let (name, is_same) = (registered.name(), registered.is_same_kind(&defaults));
@@ -40,21 +44,26 @@ pub(crate) fn rule_names() -> Vec<&'static str> {
     RULES.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
 }
 
-/// Checks that other tasks can read a graph with this rule, and that its parameters make sense: a
-/// rule's fields are public, so not every one has been through a builder or a scenario.
+/// Checks that other tasks can read a graph with this rule, and that its parameters and slots make
+/// sense: a rule's fields are public, so not every one has been through a builder or a scenario.
 ///
 /// # Errors
-/// If they can't, or if a parameter is out of its range.
+/// If they can't, if a parameter is out of its range, or the slots are in another order.
 #[track_caller]
 pub(crate) fn check_rule(rule: &UpdateRule) -> Result<(), GraphError> {
     if !rule_named(rule.name()).is_some_and(|registered| registered.is_same_kind(rule)) {
         let problem = GraphProblem::UnknownRule(rule.name());
         return Err(GraphError::new("apply_gradients", problem));
     }
-    match out_of_range(rule) {
+    match wrong(rule) {
         None => Ok(()),
         Some(what) => Err(GraphError::new("apply_gradients", GraphProblem::RuleParameter(what))),
     }
+}
+
+/// What is wrong with the parameters that a rule has, or with the slots that it has with these.
+fn wrong(rule: &UpdateRule) -> Option<String> {
+    out_of_range(rule).or_else(|| rule.disorder())
 }
 
 impl<'de> Deserialize<'de> for UpdateRule {
@@ -69,8 +78,83 @@ impl<'de> Deserialize<'de> for UpdateRule {
         let mut parameters = Parameters::in_order(values);
         let rule = rule.with(&mut parameters);
         if parameters.took_all(sent) {
-            return out_of_range(&rule).map_or(Ok(rule), |what| Err(D::Error::custom(what)));
+            return wrong(&rule).map_or(Ok(rule), |what| Err(D::Error::custom(what)));
         }
         Err(D::Error::custom(format!("{sent} are not the parameters of the update rule `{name}`")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{RuleState, Slot};
+    use crate::tensor::{DType, Tensor};
+
+    /// A rule that counts its updates, with its slots in the order of updates or not.
+    #[derive(Debug)]
+    struct Counting {
+        is_in_order: bool,
+    }
+
+    impl Rule for Counting {
+        fn name(&self) -> &'static str {
+            "counting"
+        }
+
+        fn parameters(&self, _: &mut Parameters) -> UpdateRule {
+            Self { is_in_order: self.is_in_order }.into()
+        }
+
+        fn slots(&self) -> Vec<Slot> {
+            let mut slots = vec![Slot::like_variable("Sum", 0.0), Slot::count("updates")];
+            if !self.is_in_order {
+                slots.reverse();
+            }
+            slots
+        }
+
+        fn flops(&self) -> usize {
+            2
+        }
+
+        fn apply(&self, learning_rate: f32, state: &mut RuleState<'_>) {
+            *state.count(1) += 1;
+            state.each_element(move |[v, sum]: [f32; 2], g: f32| [v - learning_rate * g, sum + g]);
+        }
+    }
+
+    /// A variable of two elements and the slots of the rule.
+    fn values() -> [Tensor; 3] {
+        let zeros = || Tensor::zeros(DType::F32, [2]);
+        [zeros(), zeros(), Tensor::from(0i64)]
+    }
+
+    #[test]
+    #[should_panic(expected = "lists the slot `Sum`, which has the variable's shape, after one")]
+    fn a_rule_whose_slots_are_in_another_order_is_not_registered() {
+        register_rule(Counting { is_in_order: false });
+    }
+
+    #[test]
+    fn a_rule_is_tested_by_itself() {
+        let mut values = values();
+        let mut state = RuleState::new(&mut values, &[1.0, -2.0]);
+        Counting { is_in_order: true }.apply(0.5, &mut state);
+        let [variable, sum, updates] = values;
+        assert_eq!(variable, Tensor::new([2], &[-0.5f32, 1.0]).unwrap());
+        assert_eq!(sum, Tensor::new([2], &[1f32, -2.0]).unwrap());
+        assert_eq!(updates, Tensor::from(1i64));
+    }
+
+    #[test]
+    #[should_panic(expected = "slot 0 is f32[2], no single f32")]
+    fn a_slot_of_the_variables_shape_is_no_number() {
+        RuleState::new(&mut values(), &[0.0, 0.0]).scalar(0);
+    }
+
+    #[test]
+    #[should_panic(expected = "the rule has 2 slots, none is 2")]
+    fn a_slot_that_is_not_there_is_named() {
+        RuleState::new(&mut values(), &[0.0, 0.0]).count(2);
     }
 }

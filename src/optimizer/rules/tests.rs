@@ -22,7 +22,7 @@ fn updated(rule: &UpdateRule, start: &[f32], gradient: &[f32]) -> Vec<Vec<f32>> 
             | crate::graph::FirstValue::Everywhere(first) => first.into(),
         });
     }
-    rule.apply(0.5, &mut RuleState { values: &mut values, gradient, rows: None });
+    rule.apply(0.5, &mut RuleState::new(&mut values, gradient));
     values[..like].iter().map(|values| values.values::<f32>().unwrap().to_vec()).collect()
 }
 
