@@ -12,7 +12,10 @@ use super::{CheckpointError, Restored};
 /// number and the length of the file \[bytes\].
 ///
 /// With `weights_only`, the file has the model's variables alone: no global step, counters or
-/// slots; and where each worker has trained a copy, one value, the center of all.
+/// slots; and where each worker has trained a copy, one value, the center of all. Averages of
+/// variables are in it under their own names. A variable whose name begins with that of another and
+/// a `/` is left out as a slot, unless the checkpoint says that it is trained, or an average;
+/// checkpoints of before they said so have all of them left out.
 ///
 /// # Errors
 /// If the file can't be written, if it is named as a store's own file, or if there is a link, a
@@ -27,9 +30,10 @@ pub fn export(
         problem,
     };
     let step = restored.global_step.to_string();
+    let marked = restored.of_model.clone();
     let mut variables = restored.into_whole();
     if weights_only {
-        variables = of_model(variables);
+        variables = of_model(variables, &marked);
     }
     let tensors = variables.iter().map(|(name, tensor)| (name.as_str(), tensor));
     let encoded = Encoded::new(tensors, ("global_step", &step))

@@ -61,6 +61,9 @@ pub(crate) struct VariableEntry {
     pub(super) checksum: Checksum,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) slice: Option<Slice>,
+    /// Whether it is of the model, though it is named like a slot. Indexes of before don't say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_of_model: bool,
 }
 
 /// An XXH3 hash of 64 bits; written as 16 hexadecimal digits.

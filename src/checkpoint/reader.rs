@@ -79,7 +79,13 @@ impl Reader<'_> {
         let name = self.names.checkpoint(index.global_step);
         let malformed = |problem| self.malformed(&self.names.index(index.global_step), problem);
         let tables = index.tables().map_err(malformed)?;
-        Ok(Restored { global_step: index.global_step, name, variables, tables })
+        let marked = index.variables.iter().filter(|(_, entry)| entry.is_of_model);
+        let of_model = marked.map(|(name, entry)| match &entry.slice {
+            Some(slice) => slice.full_name.clone(),
+            None => name.clone(),
+        });
+        let of_model = of_model.collect();
+        Ok(Restored { global_step: index.global_step, name, variables, tables, of_model })
     }
 
     fn restore_shard(

@@ -1,6 +1,6 @@
 //! The contents of a checkpoint that was read: its variables, whole or any rows of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::CheckpointError;
@@ -22,6 +22,8 @@ pub struct Restored {
     /// The variables by the names that they were saved with; of a partitioned one, each part.
     pub variables: BTreeMap<String, Tensor>,
     pub(super) tables: BTreeMap<String, Table>,
+    /// The variables of the model, partitioned ones as wholes, that are named like slots.
+    pub(super) of_model: BTreeSet<String>,
 }
 
 impl Restored {

@@ -1,6 +1,6 @@
 //! Snapshots: the variables to be saved, and their encoding as files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -8,6 +8,7 @@ use super::CheckpointError;
 use super::index::{Checksum, Contents, ShardEntry, VariableEntry};
 use super::shard_file::Encoded;
 use super::slices::{self, Layout, Slice};
+use super::weights::{as_in_model, is_like_slot};
 use crate::tensor::Tensor;
 
 /// The contents of one save: all variables at one moment of the training.
@@ -37,12 +38,20 @@ pub struct SavedVariable {
     pub value: Tensor,
     /// Its slice, for a part of a partitioned variable or of its slot.
     pub slice: Option<Slice>,
+    /// Whether it is of the model, for the export of weights alone: trained, or the average of what
+    /// is. One that is not counts as a slot if its name begins with another's and a `/`.
+    pub is_of_model: bool,
 }
 
 impl SavedVariable {
-    /// A variable that is not partitioned.
+    /// A variable that is not partitioned; its name says whether it is of the model.
     pub fn new(name: impl Into<String>, value: Tensor) -> Self {
-        Self { name: name.into(), value, slice: None }
+        Self { name: name.into(), value, slice: None, is_of_model: false }
+    }
+
+    /// The name of the variable that it is, or is a part of.
+    fn whole(&self) -> &str {
+        self.slice.as_ref().map_or(&self.name, |slice| &slice.full_name)
     }
 
     fn layout(&self) -> Layout<'_> {
@@ -50,10 +59,13 @@ impl SavedVariable {
         Layout { name: &self.name, dtype, shape, slice: self.slice.as_ref() }
     }
 
-    fn entry(&self, shard: usize) -> VariableEntry {
+    /// Its entry in the index, which says only of what is named like a slot that it is none; `all`
+    /// are the names of variables.
+    fn entry(&self, shard: usize, all: &BTreeSet<&str>) -> VariableEntry {
         let checksum = Checksum(xxh3_64(self.value.bytes()));
         let (dtype, shape) = (self.value.dtype(), self.value.shape());
-        VariableEntry { shard, dtype, shape, checksum, slice: self.slice.clone() }
+        let is_of_model = self.is_of_model && is_like_slot(as_in_model(self.whole()), all);
+        VariableEntry { shard, dtype, shape, checksum, slice: self.slice.clone(), is_of_model }
     }
 }
 
@@ -62,6 +74,7 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<(Contents, Vec<Encoded<'_>>)
     let refused = |(variable, problem)| CheckpointError::NotSavable { variable, problem };
     let all = || snapshot.shards.iter().flat_map(|shard| &shard.variables);
     slices::tables(all().map(SavedVariable::layout)).map_err(refused)?;
+    let names: BTreeSet<&str> = all().map(|variable| as_in_model(variable.whole())).collect();
     let (mut shards, mut variables, mut files) = (Vec::new(), BTreeMap::new(), Vec::new());
     let step = snapshot.global_step.to_string();
     for (at, Shard { task, variables: of_shard }) in snapshot.shards.iter().enumerate() {
@@ -75,8 +88,8 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<(Contents, Vec<Encoded<'_>>)
             checksum,
         });
         files.push(encoded);
-        variables
-            .extend(of_shard.iter().map(|variable| (variable.name.clone(), variable.entry(at))));
+        let entry = |variable: &SavedVariable| (variable.name.clone(), variable.entry(at, &names));
+        variables.extend(of_shard.iter().map(entry));
     }
     Ok((Contents { shards, variables }, files))
 }

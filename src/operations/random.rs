@@ -3,8 +3,8 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::graph::{
-    Attributes, ComputeError, Cost, Defined, Graph, GraphError, GraphProblem, Known, NewOperation, Op, OpDef,
-    Output, OutputTypes, Outputs, RandomLaw, TensorType, one,
+    Attributes, ComputeError, Cost, Defined, Graph, GraphError, GraphProblem, Known, NewOperation,
+    Op, OpDef, Output, OutputTypes, Outputs, RandomLaw, TensorType, one,
 };
 use crate::kernels::{random, written};
 use crate::tensor::{DType, Shape, Tensor};

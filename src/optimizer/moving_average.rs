@@ -114,6 +114,11 @@ impl ExponentialMovingAverage {
         format!("{}/{NAME}", variable.name())
     }
 
+    /// Whether `name` is that of an average.
+    pub(crate) fn is_average(name: &str) -> bool {
+        name.rsplit_once('/').is_some_and(|(_, last)| last == NAME)
+    }
+
     /// Maps each name in a checkpoint to the variable of `graph` that takes its value when a model
     /// is evaluated: a variable that is trainable, or that has an average in `graph`, takes its
     /// average, any other its own value.

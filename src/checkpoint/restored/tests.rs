@@ -17,7 +17,8 @@ fn parts(table: &Tensor, cuts: &[usize]) -> Vec<SavedVariable> {
             let value = Tensor::new([end - begin, 3], values).unwrap();
             let slice = Slice { full_name: "table".to_owned(), full_shape: table.shape(), begin };
             begin = end;
-            SavedVariable { name: format!("table/part_{number}"), value, slice: Some(slice) }
+            let name = format!("table/part_{number}");
+            SavedVariable { slice: Some(slice), ..SavedVariable::new(name, value) }
         })
         .collect()
 }

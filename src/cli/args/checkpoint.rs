@@ -70,8 +70,8 @@ pub(crate) struct MergeArgs {
     pub(crate) step: Option<u64>,
 
     /// Write the model's variables alone: no global step, no counters, nothing that optimizers keep
-    /// beside a variable, under names such as `w/Adam`. Of copies that workers train it has their
-    /// center.
+    /// beside a variable, under names such as `w/Adam`, but averages of variables. Of copies that
+    /// workers train it has their center.
     #[arg(long)]
     pub(crate) weights_only: bool,
 }

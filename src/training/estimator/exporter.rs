@@ -23,9 +23,9 @@ pub trait Exporter: Send {
 
 /// Exports each checkpoint that is measured, and keeps the last 5 (TensorFlow: `LatestExporter`).
 ///
-/// An export is two files of a folder, `STEP.safetensors` with the trained variables and
-/// `STEP.json` with what was measured and the number of the export. TensorFlow writes a SavedModel
-/// into a folder by the time.
+/// An export is two files of a folder, `STEP.safetensors` with the model's variables, as
+/// [`export`] has them with `weights_only`, and `STEP.json` with what was measured and the number
+/// of the export. TensorFlow writes a SavedModel into a folder by the time.
 pub struct LatestExporter {
     exports: Exports,
 }
@@ -171,7 +171,7 @@ mod tests {
     fn checkpoint(step: u64) -> Restored {
         let mut saver = Saver::new(Arc::new(Memory::default()), Retention::default());
         let value = Tensor::scalar(step as f32);
-        let variables = vec![SavedVariable { name: "w".to_owned(), value, slice: None }];
+        let variables = vec![SavedVariable::new("w", value)];
         let shards = vec![Shard { task: "ps:0".to_owned(), variables }];
         saver.save(&Snapshot { global_step: step, shards }, Duration::ZERO).unwrap();
         saver.restore(step).unwrap()

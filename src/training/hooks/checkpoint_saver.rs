@@ -1,8 +1,9 @@
 //! `CheckpointSaver`: writes checkpoints as the training goes on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::{Graph, Output, Target, Variable, VariablePart};
+use crate::optimizer::{ExponentialMovingAverage, LocalSgd};
 use crate::runtime::{Code, Error, Result};
 use crate::sync::Leaving;
 
@@ -45,6 +46,8 @@ struct Saving {
     task: String,
     /// Its place in the whole, if the variable is one part of a partitioned one.
     part: Option<VariablePart>,
+    /// Whether it is of the model, not beside one of its variables.
+    is_of_model: bool,
 }
 
 /// Is notified of checkpoints (TensorFlow: `CheckpointSaverListener`).
@@ -166,8 +169,9 @@ impl CheckpointSaver {
                 return Err(Error::new(Code::InvalidArgument, message));
             }
             let slice = variable.part.as_ref().and_then(part_as_slice);
-            let saved =
-                SavedVariable { name: variable.name.clone(), value: values[index].clone(), slice };
+            let is_of_model = variable.is_of_model;
+            let (name, value) = (variable.name.clone(), values[index].clone());
+            let saved = SavedVariable { name, value, slice, is_of_model };
             shards.entry(&variable.task).or_default().push(saved);
         }
         let shard = |(task, variables): (&str, _)| Shard { task: task.to_owned(), variables };
@@ -227,6 +231,13 @@ fn note(context: &HookContext<'_>, error: &Error, is_last: bool) {
     context.task.record(Fact::NotSaved(failed));
 }
 
+/// Whether the variable `name` is of the model, where `trained` are: one of these, an average, or
+/// the center of copies that workers train.
+fn is_of_model(name: &str, trained: &BTreeSet<String>) -> bool {
+    let is_center = || LocalSgd::copies_of(name).is_some_and(|copies| trained.contains(copies));
+    trained.contains(name) || ExponentialMovingAverage::is_average(name) || is_center()
+}
+
 impl Hook for CheckpointSaver {
     fn begin(&mut self, task: &Task, graph: &Graph) -> Result<()> {
         let others = task.replica().filter(|replica| replica.workers > 1);
@@ -234,6 +245,8 @@ impl Hook for CheckpointSaver {
         let fence = held.map(|replica| graph.fence(replica)).transpose()?;
         self.lift_fence = held.map(|replica| graph.lift_fence(replica)).transpose()?;
         self.reached = Some(graph.global_step()?.read());
+        let trained: BTreeSet<String> =
+            graph.trainable_variables().iter().map(Variable::name).collect();
         let before: Vec<&Target> = fence.iter().collect();
         graph.with_control_dependencies(&before, |graph| {
             let saving = |(variable, _): (Variable, _)| {
@@ -241,7 +254,8 @@ impl Hook for CheckpointSaver {
                 let task =
                     variable.task().map_or_else(|| "any".to_owned(), |task| task.to_string());
                 let (read, part) = (variable.read_again(), variable.part());
-                Some(Saving { name, read, task, part })
+                let is_of_model = is_of_model(&variable.name(), &trained);
+                Some(Saving { name, read, task, part, is_of_model })
             };
             self.variables = graph.initializers().into_iter().filter_map(saving).collect();
             self.step = Some(graph.global_step()?.read_again());

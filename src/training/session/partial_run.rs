@@ -89,9 +89,8 @@ impl PartialRun<'_> {
         }
         let edges: Edges = fetches.iter().map(|fetch| fetch.edge()).collect();
         let at = |all: &[Edge], output: &Output| {
-            let is_it = |edge: &Edge| {
-                *edge == output.edge() && self.session.graph.same_as(output.graph())
-            };
+            let is_it =
+                |edge: &Edge| *edge == output.edge() && self.session.graph.same_as(output.graph());
             let found = all.iter().position(is_it);
             let none = || {
                 let message =
