@@ -86,7 +86,7 @@ impl FifoQueue {
     /// tensor of each of `components`.
     ///
     /// # Errors
-    /// If the name is taken or illegal, or there are no components.
+    /// If the name is taken or illegal, there are no components, or the capacity is 0.
     #[track_caller]
     pub fn new(
         g: &Graph,

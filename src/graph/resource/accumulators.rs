@@ -33,7 +33,8 @@ impl ConditionalAccumulator {
     /// An accumulator of gradients of this type; it gives their mean or their sum.
     ///
     /// # Errors
-    /// If the name is taken or illegal, or the values are not numbers.
+    /// If the name is taken or illegal, the values are not f32, or `reduction` is another than
+    /// [`Reduction::Mean`] and [`Reduction::Sum`].
     #[track_caller]
     pub fn new(
         g: &Graph,
@@ -99,7 +100,8 @@ impl SparseConditionalAccumulator {
     /// gives the mean or the sum of each row.
     ///
     /// # Errors
-    /// If the name is taken or illegal, or the number of rows is unknown.
+    /// If the name is taken or illegal, the number of rows is unknown, or `reduction` is another
+    /// than [`Reduction::Mean`] and [`Reduction::Sum`].
     #[track_caller]
     pub fn new(
         g: &Graph,
