@@ -130,6 +130,13 @@ mod user_file;
 /// `TRAINYARD_TEST_SEEDS=1000` gives every test over seeds as many, such as in a nightly run.
 pub use trainyard_macros::test;
 
+/// The arrays that a [`tensor::Tensor`] is made from and viewed as, in the version that it takes.
+#[doc(no_inline)]
+pub use ndarray;
+/// The short lists that operations of a program's own give, such as [`graph::Outputs`].
+#[doc(no_inline)]
+pub use smallvec;
+
 /// Runs the command line (`sim` and the rest) for your own program.
 ///
 /// `trainer` runs once for each task of the cluster, and learns its task from its

@@ -28,16 +28,17 @@ use super::protocol::{Copies, Needs, Protocol};
 
 /// Makes [`Mode`] from the table.
 macro_rules! modes {
-    ($($mode:ident $({ $($parameter:ident: $kind:ty),* })? = $file:ident;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $mode:ident $({ $($(#[$says:meta])* $parameter:ident: $kind:ty),* $(,)? })? = $file:ident;
+    )*) => {
         /// How the workers of a training are coordinated.
         ///
-        /// The mode's file, and a scenario's examples, explain what it does and what its parameters
-        /// mean.
+        /// A run refuses parameters that are out of their ranges.
         #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
         #[non_exhaustive]
-        #[allow(missing_docs, reason = "a mode and its parameters are documented in its file")]
         pub enum Mode {
-            $($mode $({ $($parameter: $kind),* })?,)*
+            $($(#[$doc])* $mode $({ $($(#[$says])* $parameter: $kind),* })?,)*
         }
 
         impl Mode {
@@ -84,17 +85,82 @@ macro_rules! modes {
 }
 
 modes! {
+    /// Each worker's gradient is applied as it arrives.
     Async = asynchronous;
-    Sync { backups: u32, cancel: bool } = synchronous;
-    BoundedStaleness { slack: u32 } = bounded_staleness;
-    KAsync { k: u32 } = k_async;
-    KBatchSync { k: u32, cancel: bool } = k_batch_sync;
-    KBatchAsync { k: u32 } = k_batch_async;
+    /// One update a round, from one gradient of each worker, all of the same version of the
+    /// variables. With backups only the first gradients of a round count.
+    Sync {
+        /// The number of workers that a round does not wait for: from 0, below that of workers.
+        backups: u32,
+        /// Whether a worker that is too late for a round is stopped, and begins anew with the next
+        /// one; only with backups.
+        cancel: bool,
+    } = synchronous;
+    /// Asynchronous, but a worker that is too far ahead of the slowest waits for it (Ho et al.
+    /// 2013).
+    BoundedStaleness {
+        /// The most steps that a worker may be ahead of the slowest: from 0.
+        slack: u32,
+    } = bounded_staleness;
+    /// One update from the first gradients of so many workers, each of any version; those workers
+    /// wait for it (Dutta et al. 2018: K-async SGD).
+    KAsync {
+        /// The number of gradients of an update: from 1, at most that of workers.
+        k: u32,
+    } = k_async;
+    /// One update from the first gradients of the same version; nobody waits, so that a worker can
+    /// have several in one (Dutta et al. 2018: K-batch-sync SGD).
+    KBatchSync {
+        /// The number of gradients of an update: from 1.
+        k: u32,
+        /// Whether a worker that is too late for a round is stopped, and begins anew with the next
+        /// one.
+        cancel: bool,
+    } = k_batch_sync;
+    /// One update from the first gradients, of any version; nobody waits (Dutta et al. 2018:
+    /// K-batch-async SGD).
+    KBatchAsync {
+        /// The number of gradients of an update: from 1.
+        k: u32,
+    } = k_batch_async;
+    /// Asynchronous, with the learning rate divided by the gradient's staleness at each variable,
+    /// at least 1 (Zhang et al. 2016).
     StalenessAware = staleness_aware;
-    DelayCompensated { lambda: f32 } = delay_compensated;
-    LocalSgd { every: u32, backups: u32 } = local_sgd;
-    DiLoCo { every: u32, backups: u32, outer_learning_rate: f32, outer_momentum: f32 } = diloco;
-    ElasticAveraging { every: u32, alpha: f32 } = elastic_averaging;
+    /// Asynchronous, with each gradient `g` corrected for the variable's change since the worker
+    /// read it, to `g + lambda * g * g * (now - read)` (Zheng et al. 2017: DC-ASGD-c).
+    DelayCompensated {
+        /// The weight of the correction: finite, from 0.
+        lambda: f32,
+    } = delay_compensated;
+    /// Workers train copies of their own, and every so many steps all go on from their average
+    /// (Stich 2019).
+    LocalSgd {
+        /// The steps of a worker between two averages: from 1.
+        every: u32,
+        /// The number of workers that an average does not wait for: from 0, below that of workers.
+        backups: u32,
+    } = local_sgd;
+    /// Workers train copies of their own; every so many steps the mean of their moves is a gradient
+    /// for an outer optimizer, Nesterov's momentum (Douillard et al. 2023).
+    DiLoCo {
+        /// The steps of a worker between two exchanges: from 1.
+        every: u32,
+        /// The number of workers that an exchange does not wait for: from 0, below that of workers.
+        backups: u32,
+        /// The outer optimizer's learning rate: finite, from 0; 0.7 in a scenario that names none.
+        outer_learning_rate: f32,
+        /// The outer optimizer's momentum: from 0, below 1; 0.9 in a scenario that names none.
+        outer_momentum: f32,
+    } = diloco;
+    /// Workers train copies of their own, which an elastic force holds near the center: every so
+    /// many steps a copy and the center move towards each other (Zhang, Choromanska and LeCun
+    /// 2015).
+    ElasticAveraging {
+        /// The steps of a worker between two moves: from 1.
+        every: u32,
+        /// The part of their distance that a copy and the center each move: above 0, at most 1.
+        alpha: f32,
+    } = elastic_averaging;
 }
 
 impl Mode {

@@ -26,7 +26,7 @@ pub use callable::Callable;
 pub use partial_run::PartialRun;
 pub(super) use step::RequestedStep;
 use step::Running;
-pub use step::SessionRun;
+pub use step::{RunFuture, SessionRun};
 
 /// Runs steps of one graph through one server's master (TensorFlow: `tf.Session`).
 ///
