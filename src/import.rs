@@ -79,6 +79,8 @@ pub struct Imported {
     outputs: Vec<String>,
 }
 
+shown!(Imported, graph, inputs, outputs);
+
 /// Adds all of a binary GraphDef to `graph` (TensorFlow: `tf.import_graph_def` with an empty name).
 ///
 /// # Errors

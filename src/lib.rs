@@ -76,6 +76,23 @@
 #[cfg(not(unix))]
 compile_error!("trainyard takes Unix's processes, signals and permissions; on Windows, use WSL 2");
 
+/// Implements `Debug` by the type's name and those of its fields that tell one value from another,
+/// where others can't be shown or are too much to read.
+macro_rules! shown {
+    ([$($generics:tt)*] $shown:ty $(, $field:ident)*) => {
+        impl<$($generics)*> std::fmt::Debug for $shown {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($shown))
+                    $(.field(stringify!($field), &self.$field))*
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+    ($shown:ty $(, $field:ident)*) => {
+        shown!([] $shown $(, $field)*);
+    };
+}
+
 pub mod checkpoint;
 mod cli;
 pub mod clock;

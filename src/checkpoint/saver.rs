@@ -42,6 +42,8 @@ pub struct Saver {
     writer: Writer,
 }
 
+shown!(Saver, retention);
+
 /// The saver's record of a checkpoint.
 struct Known {
     save: u64,

@@ -31,6 +31,8 @@ pub struct LibSvm {
     values: usize,
 }
 
+shown!(LibSvm, file, line);
+
 impl LibSvm {
     /// Opens the file at `path`, gzipped or not.
     ///

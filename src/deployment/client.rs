@@ -33,6 +33,8 @@ pub struct Client {
     quic: Rc<Quic<Message>>,
 }
 
+shown!(Client);
+
 /// Runs `program`, which is no task, with all that it needs of an event loop, on this thread.
 pub fn run_client<T>(program: impl Future<Output = T>) -> T {
     busy_poll::block_on(Duration::ZERO, program)

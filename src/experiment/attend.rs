@@ -40,6 +40,8 @@ pub struct Instruments {
     pub(crate) control: Option<Control>,
 }
 
+shown!(Instruments, busy_poll);
+
 impl Default for Instruments {
     /// A clock that starts now and a recording that nobody watches.
     fn default() -> Self {

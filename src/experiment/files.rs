@@ -50,6 +50,8 @@ pub struct Files {
     is_behind: bool,
 }
 
+shown!(Files, directory);
+
 impl Files {
     /// The files of a new report in `directory`, which is made if it is missing. Those of an
     /// earlier report there go; a deployment's, which no run comes to again, are set aside into a

@@ -77,6 +77,8 @@ pub struct Trial {
     pub(super) data_key: Option<DataKey>,
 }
 
+shown!(Trial, name, how, mode);
+
 /// The result of a trial in simulation.
 pub struct Simulated {
     /// The training's record.
@@ -86,6 +88,8 @@ pub struct Simulated {
     /// The duration on the wall clock.
     pub took: Duration,
 }
+
+shown!(Simulated, took);
 
 impl Trial {
     /// `run` of `scenario`, with the values `swept`, without its data.

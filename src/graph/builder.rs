@@ -1,6 +1,7 @@
 //! `Graph`: a graph under construction. `operations`, `variables` and the methods of
 //! [`Output`](super::Output) add operations to it.
 
+use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -132,5 +133,11 @@ impl Graph {
     /// locked, but nothing has changed by then.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph").field("operations", &self.len()).finish_non_exhaustive()
     }
 }

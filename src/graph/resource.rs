@@ -14,7 +14,7 @@ use crate::tensor::{DType, Shape};
 pub use accumulators::{ConditionalAccumulator, SparseConditionalAccumulator};
 
 /// A resource: a named place on the task that the placer puts it on.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Resource {
     graph: Graph,
     op: OpId,
@@ -27,7 +27,7 @@ struct Resource {
 /// It is on the device that the device scopes say. Sessions of all graphs that name it share it, as
 /// they share variables. A step that enqueues into a full queue, or dequeues from an empty one,
 /// waits. A closed queue stays closed until its container is reset.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct FifoQueue {
     resource: Resource,
     components: usize,

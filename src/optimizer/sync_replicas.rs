@@ -70,7 +70,7 @@ pub struct SyncReplicas {
 
 /// The operations of a training with [`SyncReplicas`]. A step runs the worker's;
 /// [`SyncReplicasHook`](crate::training::SyncReplicasHook) runs the others.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct SyncReplicasOp {
     train_op: Target,
     sync_op: Target,

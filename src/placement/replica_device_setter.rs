@@ -30,6 +30,8 @@ pub struct ReplicaDeviceSetter {
     strategy: Mutex<Box<dyn PsStrategy>>,
 }
 
+shown!(ReplicaDeviceSetter, ps_device, worker_device, merges, ps_ops);
+
 /// How many parameter servers there are.
 enum Servers {
     /// As many as the cluster has tasks of the job of `ps_device`; one if that names no job.

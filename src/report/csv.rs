@@ -30,6 +30,8 @@ pub struct Steps<W: Write> {
     out: Writer<W>,
 }
 
+shown!([W: Write] Steps<W>);
+
 impl<W: Write> Steps<W> {
     /// A table with its header and no rows, written to `out`.
     pub fn new(out: W) -> io::Result<Self> {
@@ -69,6 +71,8 @@ impl<W: Write> Steps<W> {
 pub struct Evaluations<W: Write> {
     out: Writer<W>,
 }
+
+shown!([W: Write] Evaluations<W>);
 
 impl<W: Write> Evaluations<W> {
     /// A table with its header and no rows, written to `out`.

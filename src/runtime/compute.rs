@@ -24,6 +24,8 @@ pub struct Work {
     pub asker: Asker,
 }
 
+shown!(Work);
+
 /// A training step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerStep {
@@ -45,6 +47,8 @@ pub trait Calculation: Send {
 /// The actors that asked for a piece of work.
 #[derive(Clone)]
 pub struct Asker(pub(crate) Rc<Actors>);
+
+shown!(Asker);
 
 impl Asker {
     /// Ends the task: its calculation has panicked.

@@ -19,6 +19,8 @@ pub struct Devices {
     of_cluster: ClusterDevices,
 }
 
+shown!(Devices, of_cluster);
+
 /// The devices of all tasks of a cluster, listed once for those tasks that share it.
 #[derive(Clone, Default)]
 pub struct ClusterDevices {
@@ -26,6 +28,8 @@ pub struct ClusterDevices {
     gpus: Rc<BTreeMap<TaskName, u32>>,
     all: Rc<OnceCell<Rc<[DeviceName]>>>,
 }
+
+shown!(ClusterDevices, gpus);
 
 impl ClusterDevices {
     /// Those of a cluster whose tasks have so many accelerators, where they have any.

@@ -50,6 +50,8 @@ pub struct ServerWorld {
     pub devices: Devices,
 }
 
+shown!(ServerWorld);
+
 /// A cluster, and the task of it that a server hosts (TensorFlow: `ServerDef`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerDef {
@@ -74,6 +76,8 @@ pub struct Server {
     /// The longest time for which the task's process has stood still.
     standstill: Cell<Duration>,
 }
+
+shown!(Server, def);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {

@@ -21,6 +21,8 @@ pub struct ServerTarget {
     _connection: Option<Rc<dyn Any>>,
 }
 
+shown!(ServerTarget, task);
+
 impl ServerTarget {
     /// The server of `task`, whose master takes mail at `master`.
     pub(crate) fn new(

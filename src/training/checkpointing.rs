@@ -41,6 +41,8 @@ pub struct Checkpointing {
     pub read_rate: Option<BytesPerSecond>,
 }
 
+shown!(Checkpointing, every, retention, consistency);
+
 impl Checkpointing {
     /// One every 600 seconds in `store`, the last 5, each consistent.
     pub fn new(store: Arc<dyn Store>) -> Self {

@@ -1,7 +1,5 @@
 //! The values that a step has fetched, and the keys by which a program reads them.
 
-use std::fmt;
-
 use smallvec::SmallVec;
 
 use crate::graph::{Edge, Graph, Output};
@@ -14,7 +12,7 @@ use super::run_metadata::RunMetadata;
 pub(super) type Edges = SmallVec<[Edge; 8]>;
 
 /// The values that a step fetched, found by the fetched [`Output`] or by its position.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Fetched {
     /// The graph of the step.
     pub(super) graph: Graph,
@@ -93,14 +91,6 @@ impl<K: FetchKey> std::ops::Index<K> for Fetched {
             Some(position) => &self.values[position],
             None => panic!("{} is none of what the step fetched", fetch.describe()),
         }
-    }
-}
-
-impl fmt::Debug for Fetched {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { graph: _, values, edges, metadata } = self;
-        let mut fields = f.debug_struct("Fetched");
-        fields.field("values", values).field("edges", edges).field("metadata", metadata).finish()
     }
 }
 

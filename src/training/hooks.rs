@@ -132,6 +132,8 @@ pub struct HookContext<'a> {
     pub(super) stop: &'a Cell<bool>,
 }
 
+shown!(HookContext<'_>, global_step, restored);
+
 impl HookContext<'_> {
     /// The time, by the clock that the task was handed.
     pub fn now(&self) -> Time {
@@ -155,6 +157,8 @@ pub struct RunArgs<'a> {
     pub(super) options: &'a mut RunOptions,
     pub(super) is_training_step: bool,
 }
+
+shown!(RunArgs<'_>, is_training_step);
 
 impl RunArgs<'_> {
     /// Adds a fetch of `output`. The hook gets its values in the order in which it asked for them.
@@ -209,6 +213,8 @@ pub struct RunValues<'a> {
     /// When each operation ran, if the options asked for a trace.
     pub metadata: &'a RunMetadata,
 }
+
+shown!(RunValues<'_>, results);
 
 /// The hooks of a session, and each hook's part of a run's fetches.
 pub(super) struct Hooks {

@@ -30,6 +30,8 @@ pub struct Input<T> {
     state: Rc<State<T>>,
 }
 
+shown!([T] Input<T>);
+
 /// What positions are saved and restored of, whatever the elements.
 pub(super) trait Position {
     /// The name in the graph.

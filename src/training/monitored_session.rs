@@ -65,6 +65,8 @@ pub struct MonitoredSession {
     tries: Tries,
 }
 
+shown!(MonitoredSession, global_step, restored);
+
 impl MonitoredSession {
     /// A builder of a session of `graph` for the training of `task`.
     pub fn builder(task: &Task, graph: Graph) -> Builder {

@@ -74,6 +74,8 @@ pub struct Recording {
     pub ending: Option<Ending>,
 }
 
+shown!(Recording);
+
 impl Recording {
     /// Adds `fact`.
     pub(crate) fn add(&mut self, fact: Fact) {

@@ -28,7 +28,7 @@ use super::hooks::SecondOrStepTimer;
 /// # let _ = task;
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RunSettings {
     pub(super) tf_random_seed: Option<u64>,
     pub(super) num_cores: Option<NonZeroU32>,

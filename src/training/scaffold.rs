@@ -28,6 +28,8 @@ pub struct Scaffold {
     saver: Option<Vec<(String, Variable)>>,
 }
 
+shown!(Scaffold, summaries);
+
 type InitFn = Rc<dyn for<'a> Fn(&'a Session) -> HookFuture<'a>>;
 
 impl Scaffold {

@@ -50,6 +50,8 @@ pub struct Session {
     spare: RefCell<Vec<(Request, Answer<Result<StepDone>>)>>,
 }
 
+shown!(Session, graph);
+
 impl Session {
     /// A session of `graph` on the server at `target`.
     ///

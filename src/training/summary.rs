@@ -26,6 +26,8 @@ pub struct SummaryWriter {
     task: Task,
 }
 
+shown!(SummaryWriter, path);
+
 impl SummaryWriter {
     /// A writer to a new file in `folder`, which is made if it is missing.
     ///

@@ -6,6 +6,7 @@ mod minimize;
 mod time;
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -28,6 +29,12 @@ use data::Data;
 pub struct Task {
     inner: Rc<Inner>,
     own: Rc<Own>,
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").field("name", self.name()).finish_non_exhaustive()
+    }
 }
 
 /// What a program has changed of its task.
@@ -61,6 +68,8 @@ pub struct TaskParts {
     /// The arguments of the program.
     pub arguments: Vec<String>,
 }
+
+shown!(TaskParts, mode, seed, arguments);
 
 struct Inner {
     parts: TaskParts,

@@ -14,6 +14,8 @@ pub struct InMemoryNetwork<M> {
     inboxes: RefCell<Vec<Option<Rc<dyn Inbox<M>>>>>,
 }
 
+shown!([M] InMemoryNetwork<M>, tasks);
+
 impl<M: Payload> InMemoryNetwork<M> {
     /// A network between the tasks of `cluster`.
     pub fn new(cluster: &ClusterSpec) -> Rc<Self> {

@@ -190,6 +190,8 @@ pub struct Quic<M: Payload> {
     local_addr: SocketAddr,
 }
 
+shown!([M: Payload] Quic<M>, local_addr);
+
 impl QuicConfig {
     /// The time after which a peer that is not heard of is lost, where nobody has said another.
     pub const SILENCE: Duration = Duration::from_secs(5);

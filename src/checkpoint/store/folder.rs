@@ -29,6 +29,8 @@ pub struct Folder {
     token: u64,
 }
 
+shown!(Folder, path);
+
 impl Folder {
     /// The folder at `path`, which is made by the first write.
     pub fn new(path: impl Into<PathBuf>) -> Self {

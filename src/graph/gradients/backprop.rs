@@ -19,6 +19,8 @@ pub struct Backprop<'a> {
     arrived: &'a [Option<Edge>],
 }
 
+shown!(Backprop<'_>, operation);
+
 impl Backprop<'_> {
     /// Input `i`.
     ///

@@ -140,6 +140,7 @@ pub enum FirstValue {
 }
 
 /// A variable with its slots, and the gradient that changes it, as [`Rule::apply`] gets them.
+#[derive(Debug)]
 pub struct RuleState<'a> {
     /// The variable's value, then those of its slots.
     pub(crate) values: &'a mut [Tensor],
@@ -149,7 +150,7 @@ pub struct RuleState<'a> {
 }
 
 /// The rows of a variable that a gradient is of.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct RowsAt<'a> {
     /// The row numbers, ascending.
     pub(crate) positions: &'a [usize],

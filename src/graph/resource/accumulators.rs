@@ -12,7 +12,7 @@ use crate::tensor::{DType, PartialShape};
 ///
 /// The accumulator has a step, which each taking raises by one. Gradients of earlier steps are
 /// dropped silently.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ConditionalAccumulator {
     resource: Resource,
 }
@@ -23,7 +23,7 @@ pub struct ConditionalAccumulator {
 /// The mean of a row is over the gradients that have the row, not over all, so that it differs from
 /// the mean of the dense gradients. Row numbers are expected to be sorted and to occur once each;
 /// [`SparseSum`](crate::sync::SparseSum) says what happens to others.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct SparseConditionalAccumulator {
     resource: Resource,
     rows: usize,

@@ -26,6 +26,7 @@ pub trait Exporter: Send {
 /// An export is two files of a folder, `STEP.safetensors` with the model's variables, as
 /// [`export`] has them with `weights_only`, and `STEP.json` with what was measured and the number
 /// of the export. TensorFlow writes a SavedModel into a folder by the time.
+#[derive(Debug)]
 pub struct LatestExporter {
     exports: Exports,
 }
@@ -37,7 +38,10 @@ pub struct BestExporter {
     is_better: fn(&Evaluated, &Evaluated) -> bool,
 }
 
+shown!(BestExporter, exports);
+
 /// The exports in a folder.
+#[derive(Debug)]
 struct Exports {
     folder: PathBuf,
     keep: usize,

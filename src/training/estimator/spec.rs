@@ -124,6 +124,8 @@ pub struct TrainSpec {
     pub(super) input: Option<TrainInput>,
 }
 
+shown!(TrainSpec, max_steps);
+
 impl TrainSpec {
     /// Trains on the task's share of the scenario's data until a hook stops it.
     pub fn new() -> Self {
@@ -167,6 +169,8 @@ pub struct EvalSpec {
     /// The step at which an evaluator ends that no chief tells of the end.
     pub(in crate::training) last_step: Option<u64>,
 }
+
+shown!(EvalSpec, steps, start_delay, throttle, target);
 
 impl Default for EvalSpec {
     /// As [`EvalSpec::new`].

@@ -38,6 +38,8 @@ pub struct CheckpointSaver {
     last_saved: Option<u64>,
 }
 
+shown!(CheckpointSaver, timer, last_saved);
+
 /// A variable to be saved.
 struct Saving {
     name: String,

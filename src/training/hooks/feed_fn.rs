@@ -13,6 +13,8 @@ pub struct FeedFn<F> {
     feeds: F,
 }
 
+shown!([F] FeedFn<F>);
+
 impl<F: FnMut() -> Result<Feeds>> FeedFn<F> {
     /// Feeds the values that `feeds` returns. Its error ends the run.
     pub fn new(feeds: F) -> Self {

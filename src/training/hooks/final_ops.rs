@@ -20,6 +20,8 @@ pub struct FinalOps {
     values: FinalValues,
 }
 
+shown!(FinalOps, outputs);
+
 /// The values of a [`FinalOps`], once the session has ended. Clones share the values.
 #[derive(Clone, Debug, Default)]
 pub struct FinalValues(Rc<RefCell<Option<Vec<Tensor>>>>);

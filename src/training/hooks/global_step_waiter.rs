@@ -18,6 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// It waits once, when the session is opened. Unlike TensorFlow's, it also stops waiting when the
 /// training is over, and fails if the step has not moved for as long as tasks are waited for at
 /// their start: nobody trains.
+#[derive(Debug)]
 pub struct GlobalStepWaiter {
     until: u64,
     step: Option<Output>,

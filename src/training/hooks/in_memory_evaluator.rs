@@ -42,6 +42,8 @@ pub struct InMemoryEvaluator {
     is_target_reached: bool,
 }
 
+shown!(InMemoryEvaluator, loss, accuracy, target);
+
 /// So many units of progress.
 #[derive(Clone, Copy)]
 struct Interval {

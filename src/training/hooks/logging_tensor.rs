@@ -24,6 +24,8 @@ pub struct LoggingTensor {
     is_due: bool,
 }
 
+shown!(LoggingTensor, tensors);
+
 type Formatter = Box<dyn Fn(&[(&str, &Tensor)], Option<Duration>) -> String>;
 type Sink = Box<dyn FnMut(&str)>;
 

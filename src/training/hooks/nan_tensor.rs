@@ -11,6 +11,7 @@ use super::{Hook, HookContext, HookFuture, RunArgs, RunValues};
 
 /// Checks the loss after every run, and ends the training if an element of it is NaN (TensorFlow:
 /// `NanTensorHook`). An infinite loss passes.
+#[derive(Debug)]
 pub struct NanTensor {
     loss: Output,
     fails: bool,

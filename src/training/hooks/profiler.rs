@@ -22,6 +22,7 @@ use super::{
 /// It shows the run as this worker saw it, with the span of its kernels, and each operation of the
 /// run as a span of its device, on any task. Deployed, each task has its own clock. The timeline of
 /// a scenario's report shows all runs of all tasks.
+#[derive(Debug)]
 pub struct Profiler {
     folder: PathBuf,
     timer: SecondOrStepTimer,

@@ -23,6 +23,8 @@ pub struct StepCounter {
     growth: Growth,
 }
 
+shown!(StepCounter, timer, tag);
+
 /// Tracks whether the global step grows from run to run.
 #[derive(Default)]
 struct Growth {

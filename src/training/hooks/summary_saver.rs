@@ -21,6 +21,8 @@ pub struct SummarySaver {
     is_due: bool,
 }
 
+shown!(SummarySaver, timer, scalars);
+
 impl SummarySaver {
     /// Writes to `writer` as often as `timer` says; every 100 steps are usual.
     pub fn new(writer: &SummaryWriter, timer: SecondOrStepTimer) -> Self {

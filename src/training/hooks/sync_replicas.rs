@@ -30,6 +30,8 @@ pub struct SyncReplicasHook {
     updates: Option<Updates>,
 }
 
+shown!(SyncReplicasHook, op, num_tokens);
+
 /// The operations on the queue of tokens.
 #[derive(Clone)]
 struct Queue {

@@ -53,6 +53,8 @@ pub struct Builder {
     stop_grace_period: Option<Duration>,
 }
 
+shown!(Builder, graph);
+
 impl Builder {
     pub(super) fn new(task: &Task, graph: Graph) -> Self {
         let settings = task.run_settings();

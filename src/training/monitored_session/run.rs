@@ -39,6 +39,8 @@ pub struct MonitoredRun<'a> {
     options: RunOptions,
 }
 
+shown!(MonitoredRun<'_>, fetches, targets);
+
 type Feeder<'a> = Box<dyn FnMut() -> Result<Feeds> + 'a>;
 
 /// What a run asks for.

@@ -10,6 +10,8 @@ use crate::training::record::{Fact, FailedCheckpoint};
 #[derive(Clone, Default)]
 pub struct SharedRecording(Arc<Mutex<Shared>>);
 
+shown!(SharedRecording);
+
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) recording: Recording,

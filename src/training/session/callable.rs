@@ -20,6 +20,8 @@ pub struct Callable<'a> {
     edges: Edges,
 }
 
+shown!(Callable<'_>, edges);
+
 impl Session {
     /// A step that feeds `feeds`, fetches `fetches` and runs `targets` whenever it is called.
     ///

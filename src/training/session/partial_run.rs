@@ -29,6 +29,8 @@ pub struct PartialRun<'a> {
     failed: Option<Error>,
 }
 
+shown!(PartialRun<'_>, handle, feeds, fetches);
+
 impl Session {
     /// Sets up a step whose `feeds` and `fetches` come in pieces, and which also runs `targets`.
     /// The session's time limit is that of the whole step.

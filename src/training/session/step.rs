@@ -118,6 +118,8 @@ pub struct SessionRun<'a> {
     step: RequestedStep,
 }
 
+shown!(SessionRun<'_>);
+
 impl<'a> SessionRun<'a> {
     pub(super) fn new(session: &'a Session) -> Self {
         Self { session, step: session.empty_step() }
@@ -165,6 +167,8 @@ pub struct RunFuture<'a> {
     running: Running<'a>,
     edges: Edges,
 }
+
+shown!(RunFuture<'_>, edges);
 
 impl Future for RunFuture<'_> {
     type Output = Result<Fetched>;

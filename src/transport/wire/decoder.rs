@@ -20,6 +20,8 @@ pub struct FrameDecoder {
     tensor_bytes: u64,
 }
 
+shown!(FrameDecoder, missing_tensors, tensor_bytes);
+
 /// The part of a frame that comes next.
 enum State {
     Header(Fixed<FRAME_HEADER>),
