@@ -47,7 +47,7 @@ pub use rules::{
 pub(crate) use rules::{rule_named, rule_names};
 pub use sync_replicas::{SyncReplicas, SyncReplicasOp};
 pub use train_op::TrainOp;
-use train_op::{mirrored_train_op, train_op};
+use train_op::{When, mirrored_train_op, train_op};
 pub(crate) use update::{Compensation, Delta, Deltas, Update};
 
 pub use crate::graph::{LearningRate, Schedule};
@@ -138,7 +138,7 @@ impl Optimizer {
     /// a parameter of the update rule is out of its range.
     #[track_caller]
     pub fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
-        train_op(self, &gradients_of(loss)?, (global_step, &global_step.read()))
+        self.apply_gradients(&gradients_of(loss)?, global_step)
     }
 
     /// The second half of [`Optimizer::minimize`], for gradients that the program has changed: each
@@ -154,7 +154,8 @@ impl Optimizer {
         pairs: &[(Variable, G)],
         global_step: &Variable,
     ) -> Result<TrainOp, GraphError> {
-        train_op(self, &as_gradients(pairs), (global_step, &global_step.read()))
+        let read = When { global_step: &global_step.read(), versions: &[] };
+        train_op(self, &as_gradients(pairs), global_step, read)
     }
 
     /// The same for the gradients of mirrored towers: each tower updates its own variables. The

@@ -17,12 +17,18 @@
 //! a checkpoint, so do the workers, each to its own values after the exchange that the checkpoint
 //! has. A worker never exchanges its other variables: its optimizer's slots and the moving averages
 //! of batch normalisation.
+//!
+//! With backups a move counts only if nobody has moved the center since the worker read it, which
+//! is at the end of its last exchange ([`LastRead`]).
+
+mod last_read;
 
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Target, Variable};
 use crate::sync::{Copies, Exchange, Mode};
 
-use super::train_op::train_op;
+use super::train_op::{When, train_op};
 use super::{GradientDescent, Momentum, Optimizer, TrainOp, as_gradients};
+use last_read::LastRead;
 
 /// An optimizer of a worker's own variables, with one that applies what the workers have learnt,
 /// every so many steps.
@@ -62,6 +68,12 @@ impl LocalSgd {
         center.strip_suffix("/center")
     }
 
+    /// Whether the own variable `name` only says when the worker last read the centers: it has no
+    /// place in a checkpoint.
+    pub(crate) fn notes_a_read(name: &str) -> bool {
+        LastRead::has(name)
+    }
+
     /// The optimizer that applies to the center what the workers send.
     pub(crate) fn center(copies: &Copies) -> Optimizer {
         let rate = copies.learning_rate;
@@ -99,16 +111,20 @@ impl LocalSgd {
         self.train_op(global_step, |local_step| self.inner.apply_gradients(pairs, local_step))
     }
 
-    /// The global step when an exchange reads the center: a worker that pulls reads it after its
-    /// `step`, while one that begins again there has read it in the exchange before.
+    /// The global step when the worker read the centers: one that pulls reads them after its
+    /// `step`, while one that begins again there has read them in the exchange before, which it
+    /// has noted if it was the `last`. Behind a barrier no center changes in between.
     #[track_caller]
     fn read_of_global_step(
         &self,
         global_step: &Variable,
         step: &TrainOp,
+        last: Option<&LastRead>,
     ) -> Result<Output, GraphError> {
         match self.exchange {
-            Exchange::Begin => Ok(global_step.read()),
+            Exchange::Begin => {
+                Ok(last.map_or_else(|| global_step.read(), LastRead::read_global_step))
+            }
             Exchange::Pull { .. } => {
                 let graph = global_step.graph();
                 graph.with_control_dependencies(&[step.target()], |_| Ok(global_step.read_again()))
@@ -137,13 +153,15 @@ impl LocalSgd {
         for copy in &copies {
             sent.push((copy.center.clone(), copy.sent_after(&step)?));
         }
-        let read = self.read_of_global_step(global_step, &step)?;
-        let round = train_op(&self.outer, &as_gradients(&sent), (global_step, &read))?;
+        let last = self.last_read(global_step, &copies)?;
+        let read = self.read_of_global_step(global_step, &step, last.as_ref())?;
+        let versions = last.as_ref().map(LastRead::read_versions).unwrap_or_default();
+        let read = When { global_step: &read, versions: &versions };
+        let round = train_op(&self.outer, &as_gradients(&sent), global_step, read)?;
         let after = [round.target()];
+        let begin_again = |g: &Graph| begin_again(g, &copies, last.as_ref());
         let go_on = match self.exchange {
-            Exchange::Begin => {
-                graph.with_control_dependencies(&after, |g| begin_again(g, &copies))?
-            }
+            Exchange::Begin => graph.with_control_dependencies(&after, begin_again)?,
             Exchange::Pull { .. } => {
                 graph.with_control_dependencies(&after, |g| move_towards(g, &copies, &sent))?
             }
@@ -152,9 +170,23 @@ impl LocalSgd {
         Ok(LocalTrainOp {
             step,
             round: TrainOp { whole, ..round },
-            begin_again: begin_again(graph, &copies)?,
+            begin_again: begin_again(graph)?,
             every: self.every,
         })
+    }
+
+    /// What a worker notes when it reads the centers of `copies`, if the exchange is a vote: others
+    /// may have moved them by then.
+    #[track_caller]
+    fn last_read(
+        &self,
+        global_step: &Variable,
+        copies: &[OwnCopy],
+    ) -> Result<Option<LastRead>, GraphError> {
+        let is_noted =
+            self.exchange == Exchange::Begin && self.outer.replica.mode.needs().has_votes();
+        let centers = copies.iter().map(|copy| &copy.center);
+        is_noted.then(|| LastRead::new(global_step, centers)).transpose()
     }
 }
 
@@ -245,16 +277,25 @@ impl OwnCopy {
     }
 }
 
-/// Restarts all `copies` at their centers.
+/// Restarts all `copies` at their centers, and notes that in `last`.
 #[track_caller]
-fn begin_again(graph: &Graph, copies: &[OwnCopy]) -> Result<Target, GraphError> {
+fn begin_again(
+    graph: &Graph,
+    copies: &[OwnCopy],
+    last: Option<&LastRead>,
+) -> Result<Target, GraphError> {
     let mut targets = Vec::with_capacity(2 * copies.len());
+    let mut centers = Vec::with_capacity(copies.len());
     for copy in copies {
         let center = copy.center.read_again();
         targets.push(copy.own.assign(&center)?);
         if let Sent::MoveFrom(start) = &copy.sent {
             targets.push(start.assign(&center)?);
         }
+        centers.push(center);
+    }
+    if let Some(last) = last {
+        targets.extend(last.note(&centers)?);
     }
     graph.group("begin_again", &targets.iter().collect::<Vec<_>>())
 }

@@ -16,13 +16,33 @@ use super::top_k::Selection;
 use super::{Optimizer, misfit};
 pub(super) use mirrored::mirrored_train_op;
 
-/// Creates the operation of a training step that applies these gradients. Their staleness counts
-/// from the global step that was `read`.
+/// When a step read what its gradients are of.
+#[derive(Clone, Copy)]
+pub(super) struct When<'a> {
+    /// The global step then, from which the gradients' staleness counts.
+    pub(super) global_step: &'a Output,
+    /// The versions of variables then; the step itself reads those that are not here.
+    pub(super) versions: &'a [(Variable, Output)],
+}
+
+impl When<'_> {
+    /// The versions of `variable` that `gradient` was computed from.
+    fn versions(&self, variable: &Variable, gradient: &Gradient) -> Vec<Output> {
+        let is_its = |(read, _): &&(Variable, Output)| read.op_id() == variable.op_id();
+        match self.versions.iter().find(is_its) {
+            Some((_, version)) => vec![version.clone()],
+            None => variable.versions(gradient),
+        }
+    }
+}
+
+/// Creates the operation of a training step that applies these gradients, of what was `read`.
 #[track_caller]
 pub(super) fn train_op(
     optimizer: &Optimizer,
     pairs: &[(Variable, Gradient)],
-    (global_step, read): (&Variable, &Output),
+    global_step: &Variable,
+    read: When<'_>,
 ) -> Result<TrainOp, GraphError> {
     let graph = global_step.graph().clone();
     check_rule(&optimizer.rule)?;
@@ -41,7 +61,7 @@ pub(super) fn train_op(
     let clipped = optimizer.clip.map(|clip| clip.apply(pairs)).transpose()?;
     let pairs = clipped.map_or(Cow::Borrowed(pairs), Cow::Owned);
     let replica = optimizer.replica;
-    let vote = replica.mode.needs().has_votes().then(|| Vote::of(&pairs));
+    let vote = replica.mode.needs().has_votes().then(|| Vote::of(&pairs, read));
     let selection = optimizer.top_k.map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
     let rate = Rate::of(&optimizer.learning_rate, global_step)?;
     let step = Step { graph: &graph, replica, global_step, read, rate };
@@ -118,8 +138,9 @@ struct Vote {
 }
 
 impl Vote {
-    fn of(pairs: &[(Variable, Gradient)]) -> Self {
-        let versions = pairs.iter().flat_map(|(variable, gradient)| variable.versions(gradient));
+    fn of(pairs: &[(Variable, Gradient)], read: When<'_>) -> Self {
+        let versions =
+            pairs.iter().flat_map(|(variable, gradient)| read.versions(variable, gradient));
         let parts = pairs.iter().flat_map(|(_, gradient)| gradient.parts());
         Self {
             versions: versions.map(|version| version.edge()).collect(),
@@ -133,8 +154,7 @@ struct Step<'a> {
     graph: &'a Graph,
     replica: Replica,
     global_step: &'a Variable,
-    /// The global step when the step read what its gradients are of.
-    read: &'a Output,
+    read: When<'a>,
     rate: Rate,
 }
 
@@ -227,7 +247,7 @@ impl Step<'_> {
         let replica = Some(self.replica).filter(|replica| replica.mode.needs().has_version());
         if replica.is_some() {
             inputs.extend(verdict.map(Output::edge));
-            inputs.extend(variable.versions(gradient).iter().map(Output::edge));
+            inputs.extend(self.read.versions(variable, gradient).iter().map(Output::edge));
         }
         let is_sparse = matches!(gradient, Gradient::Slices(_));
         let name = format!("update_{}", variable.name());
@@ -252,7 +272,8 @@ impl Step<'_> {
         let name = Name::Numbered("train");
         let new =
             NewOperation { name, inputs: versions, control_inputs, ..NewOperation::of(Op::NoOp) };
-        let commit = self.graph.commit_step(self.replica, (self.global_step, self.read), new)?;
+        let counted = (self.global_step, self.read.global_step);
+        let commit = self.graph.commit_step(self.replica, counted, new)?;
         Ok(Target::new(self.graph.clone(), commit))
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::checkpoint::{POSITIONS, Restored, SavedVariable, Shard, Snapshot, counter, own_name};
 use crate::cluster::TaskName;
 use crate::graph::{Graph, GraphError, Output, Target, Variable};
+use crate::optimizer::LocalSgd;
 use crate::runtime::{OwnValues, Result};
 use crate::tensor::Tensor;
 
@@ -77,12 +78,11 @@ impl OwnVariables {
         let Some((counter, next)) = counted.find(|(variable, _)| variable.name() == name) else {
             return Ok(None);
         };
-        let own = |(variable, _): (Variable, Target)| -> Result<Own> {
+        let own = |variable: Variable| -> Result<Own> {
             let (place, assign) = graph.restore_op(&variable)?;
             Ok(Own { name: variable.name(), read: variable.read_again(), place, assign })
         };
-        let list: Vec<Own> =
-            graph.local_initializers().into_iter().map(own).collect::<Result<_>>()?;
+        let list: Vec<Own> = saved(graph).map(own).collect::<Result<_>>()?;
         Ok(Some(Self {
             list,
             counted: counter.read_again(),
@@ -176,11 +176,16 @@ impl OwnVariables {
     }
 }
 
+/// The worker's own variables in `graph` that checkpoints have.
+fn saved(graph: &Graph) -> impl Iterator<Item = Variable> {
+    let own = graph.local_initializers().into_iter().map(|(variable, _)| variable);
+    own.filter(|variable| !LocalSgd::notes_a_read(&variable.name()))
+}
+
 /// Tells the workers that ask for it what `checkpoint`, which the chief restores, has of their own
 /// variables, those of `graph`.
 pub(super) fn publish(task: &Task, graph: &Graph, checkpoint: &Restored) {
-    let own: Vec<Variable> =
-        graph.local_initializers().into_iter().map(|(variable, _)| variable).collect();
+    let own: Vec<Variable> = saved(graph).collect();
     let workers = task.replica().map_or(0, |replica| replica.workers);
     let of = |worker| Some((task.worker(worker)?, of_worker(&own, worker, checkpoint)?));
     task.server().publish_own_values((0..workers).filter_map(of).collect::<BTreeMap<_, _>>());

@@ -6,7 +6,7 @@
 //! whatever befalls another task meanwhile. The other towers' mirrors may then lack an update, or
 //! have one too many: they are set to the first tower's before anything else is done.
 
-use super::{Optimizer, Rate, Step, TrainOp, check_rule, create_slot};
+use super::{Optimizer, Rate, Step, TrainOp, When, check_rule, create_slot};
 use crate::graph::{
     Gradient, Graph, GraphError, MirroredGradients, Name, NewOperation, Op, OpId, Replica, Target,
     Variable,
@@ -23,7 +23,7 @@ pub(in crate::optimizer) fn mirrored_train_op(
     check_rule(&optimizer.rule)?;
     let rate = Rate::of(&optimizer.learning_rate, global_step)?;
     // An update of a variable that only this client trains.
-    let read = &global_step.read();
+    let read = When { global_step: &global_step.read(), versions: &[] };
     let mut step = Step { graph, replica: Replica::ALONE, global_step, read, rate };
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for (tower, pairs) in gradients.towers.iter().enumerate() {

@@ -4,8 +4,10 @@
 //! mean staleness of asynchronous training is conserved (every update sees the open steps of the n
 //! − 1 others, whatever their law), and a synchronous step takes as long as the slowest of n draws.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use trainyard::cluster::TaskName;
 use trainyard::simulation::Law;
 use trainyard::sync::Mode;
 
@@ -132,6 +134,47 @@ fn with_backups_a_round_takes_as_long_as_its_workers_that_go_on_when_late_make_i
             dropped > 0 && trained.steps.len() == dropped + STEPS as usize * counted as usize,
             "{dropped} dropped"
         );
+    }
+}
+
+/// Two workers, of whom the first that has taken two steps from a center moves it. The other is
+/// then late with none or one of its steps taken: with its second it begins again, in vain. The
+/// states of such a round make a Markov chain, of which 23/14 steps is the mean.
+#[test]
+fn with_a_backup_local_sgd_takes_as_long_as_moves_from_centers_that_have_not_moved_since_make_it() {
+    const ROUNDS: u64 = 20_000;
+    let mode = Mode::LocalSgd { every: 2, backups: 1 };
+    let training = Simulated::new(1, 2, mode).step_time(EXPONENTIAL).steps(ROUNDS);
+    let trained = training.run_staggered(Duration::from_secs_f64(MEAN));
+    let round = (trained.reached(ROUNDS) - trained.reached(100)) / (ROUNDS - 100) as f64;
+    // Did a move count that began at the center before, it would be 10/7 of a step.
+    assert_near("the mean round", round, 23.0 / 14.0 * MEAN, 0.03);
+}
+
+#[test]
+fn with_backups_a_move_of_local_sgd_counts_if_the_center_is_where_it_began() {
+    const EVERY: u64 = 4;
+    let backups = 4;
+    for mode in [
+        Mode::LocalSgd { every: 4, backups },
+        Mode::DiLoCo { every: 4, backups, outer_learning_rate: 0.7, outer_momentum: 0.9 },
+    ] {
+        let training = Simulated::new(1, 16, mode).step_time(EXPONENTIAL).steps(300);
+        let trained = training.run_staggered(Duration::from_secs_f64(MEAN));
+        let mut began: BTreeMap<&TaskName, u64> = BTreeMap::new();
+        let (mut applied, mut dropped) = (0, 0);
+        for step in trained.steps.iter().filter(|step| step.local_step % EVERY == EVERY - 1) {
+            let before = began.insert(&step.worker, step.global_step).unwrap_or(0);
+            if step.applied {
+                assert_eq!((before + 1, step.staleness), (step.global_step, 0), "{mode}: {step:?}");
+                applied += 1;
+            } else if step.global_step < 300 {
+                let moved = step.global_step - before;
+                assert!((1..=moved).contains(&step.staleness), "{mode}: {step:?}");
+                dropped += 1;
+            }
+        }
+        assert!(applied == 12 * 300 && dropped > 100, "{mode}: {applied}, {dropped} dropped");
     }
 }
 
