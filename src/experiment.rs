@@ -189,23 +189,26 @@ impl Experiment {
     /// any: [`Report::keep_best_rates`] then keeps the best of each.
     ///
     /// # Errors
-    /// Every mistake in the scenario; if the learning rate is swept as well.
+    /// Every mistake in the scenario; if the learning rate is swept as well, or is a schedule
+    /// without one rate to begin with.
     pub(crate) fn tuned(self) -> Result<(Self, bool), ExperimentError> {
-        let rates = self.scenarios()?.swap_remove(0).1.tune.learning_rates;
+        let scenarios = self.scenarios()?;
+        let rates = &scenarios[0].1.tune.learning_rates;
         if rates.is_empty() {
             return Ok((self, false));
         }
-        if self.sweeps.iter().any(|sweep| sweep.is_of(Report::LEARNING_RATE)) {
+        let key = Scenario::tuned_key(scenarios.iter().map(|(_, scenario)| scenario));
+        let key = key.map_err(ExperimentError::Impossible)?;
+        if self.sweeps.iter().any(|sweep| sweep.is_of(key)) {
             let why = format!(
-                "`[tune]` tries values of `{rate}`, which `--sweep` has too: leave out the sweep, \
-                 or add `--unset tune`",
-                rate = Report::LEARNING_RATE
+                "`[tune]` tries values of `{key}`, which `--sweep` has too: leave out the sweep, \
+                 or add `--unset tune`"
             );
             return Err(ExperimentError::Impossible(why));
         }
         // `{:?}` writes a great one with an exponent, and TOML reads no integer of 64 bits for it.
         let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:?}")).collect();
-        let swept = self.sweep(&format!("{}={}", Report::LEARNING_RATE, rates.join(",")))?;
+        let swept = self.sweep(&format!("{key}={}", rates.join(",")))?;
         Ok((swept, true))
     }
 

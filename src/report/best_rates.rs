@@ -7,6 +7,8 @@ use super::{Report, Run, Swept};
 impl Report {
     /// The key of the learning rate in a scenario.
     pub(crate) const LEARNING_RATE: &str = "program.optimizer.learning_rate";
+    /// The key of the rate that a learning rate which follows a schedule begins with.
+    pub(crate) const INITIAL_RATE: &str = "program.optimizer.learning_rate.initial";
 
     /// Keeps each run with its best learning rate alone: the one that reaches the target with
     /// the most seeds and, of several such, first; if none reaches it, the one that ends with the
@@ -16,14 +18,14 @@ impl Report {
         let mut found: Vec<Tuned> = Vec::new();
         for series in series(self) {
             let (mut settings, run) = (series.settings().clone(), series.run());
-            let rate = settings.remove(Self::LEARNING_RATE);
-            let Some(learning_rate) = rate.and_then(|rate| rate.as_f64()) else { continue };
+            let Some((key, learning_rate)) = tuned(&settings) else { continue };
+            settings.remove(key);
             let tried = Tried::of(&series, learning_rate);
             match found.iter_mut().find(|one| one.run == run && one.settings == settings) {
                 Some(tuned) => tuned.tried.push(tried),
                 None => {
-                    let (run, tried) = (run.to_owned(), vec![tried]);
-                    found.push(Tuned { run, settings, learning_rate, tried });
+                    let (run, key, tried) = (run.to_owned(), key.to_owned(), vec![tried]);
+                    found.push(Tuned { run, settings, key, learning_rate, tried });
                 }
             }
         }
@@ -42,7 +44,7 @@ impl Report {
             }
         }
         self.runs.retain_mut(|run| {
-            let rate = run.settings.get(Self::LEARNING_RATE).and_then(|rate| rate.as_f64());
+            let rate = tuned(&run.settings).map(|(_, rate)| rate);
             let (_, settings) = without_rate(run);
             let tuned = found.iter().find(|one| one.run == run.run && one.settings == settings);
             let Some(tuned) = tuned else { return true };
@@ -57,8 +59,16 @@ impl Report {
 /// The run's name in the scenario, and its swept values but for the rate.
 fn without_rate(run: &Run) -> (String, Swept) {
     let mut settings = run.settings.clone();
-    settings.remove(Report::LEARNING_RATE);
+    if let Some((key, _)) = tuned(&settings) {
+        settings.remove(key);
+    }
     (run.run.clone(), settings)
+}
+
+/// The key that was tuned, and its value in `settings`. Schedules may be swept beside it.
+fn tuned(settings: &Swept) -> Option<(&'static str, f64)> {
+    let keys = [Report::INITIAL_RATE, Report::LEARNING_RATE].into_iter();
+    keys.filter_map(|key| Some((key, settings.get(key)?.as_f64()?))).next()
 }
 
 impl Tried {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::Report;
 use super::swept::swept_name;
 
 /// The learning rates that a run was tried with.
@@ -15,6 +16,9 @@ pub struct Tuned {
     pub run: String,
     /// The swept values, without the learning rate.
     pub settings: BTreeMap<String, serde_json::Value>,
+    /// The key of the scenario that has the rate: the learning rate, or the one that a schedule
+    /// begins with.
+    pub key: String,
     /// The best learning rate, with which the run is in the report.
     pub learning_rate: f64,
     /// All that were tried, in the scenario's order.
@@ -61,16 +65,17 @@ impl Tuned {
     pub(super) const REMARK: &str = "the rates were chosen by these same seeds, so the figures are \
                                      a little better than those of other seeds would be";
 
-    /// `async (cluster.worker=4): 0.1 is the best of the learning rates 0.05, 0.1, 0.2`, and
-    /// whether others might be better; or that none came to anything.
+    /// `async (cluster.worker=4): 0.1 is the best of the learning rates 0.05, 0.1, 0.2`, of a
+    /// schedule "the initial learning rates", and whether others might be better; or that none came to anything.
     pub(super) fn render(&self) -> String {
-        let Self { run, settings, learning_rate, tried } = self;
+        let Self { run, settings, key, learning_rate, tried } = self;
+        let which = if key == Report::INITIAL_RATE { "initial learning" } else { "learning" };
         let run = swept_name(run, settings);
         let mut rates: Vec<f64> = tried.iter().map(|tried| tried.learning_rate).collect();
         let words = rates.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
         if tried.iter().all(Tried::is_without_result) {
             return format!(
-                "{run}: with none of the learning rates {words} it came to a finite loss; the \
+                "{run}: with none of the {which} rates {words} it came to a finite loss; the \
                  figures are those of {learning_rate}"
             );
         }
@@ -81,7 +86,7 @@ impl Tuned {
             _ => "",
         };
         let reached = self.reached_in_words().unwrap_or_default();
-        format!("{run}: {learning_rate} is the best of the learning rates {words}{reached}{beyond}")
+        format!("{run}: {learning_rate} is the best of the {which} rates {words}{reached}{beyond}")
     }
 
     /// How many runs of each rate reached the target: ` (0, 5, 6 of 6 runs reached the target)`.

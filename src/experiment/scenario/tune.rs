@@ -2,13 +2,17 @@
 
 use serde::Deserialize;
 
+use super::Scenario;
 use super::mistakes::Mistakes;
+use crate::graph::{LearningRate, Schedule};
+use crate::report::Report;
 
 /// Settings to choose from.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tune {
-    /// The values of `program.optimizer.learning_rate` to try.
+    /// The learning rates to try: of a schedule, the `initial` ones, so that it keeps its shape
+    /// and its warm-up.
     #[serde(rename = "learning_rate")]
     pub learning_rates: Vec<f64>,
 }
@@ -30,5 +34,43 @@ impl Tune {
         for (index, rate) in self.learning_rates.iter().enumerate() {
             found.above_0(*rate, &format!("{path}[{index}]"));
         }
+    }
+}
+
+impl Scenario {
+    /// The key whose values `[tune]` tries in all of `scenarios`.
+    ///
+    /// # Errors
+    /// If there is no such key, or it is another one in another scenario; the text says what to do.
+    pub(in crate::experiment) fn tuned_key<'a>(
+        scenarios: impl IntoIterator<Item = &'a Self>,
+    ) -> Result<&'static str, String> {
+        let keys = scenarios.into_iter().map(|scenario| {
+            key_of(&scenario.settings.optimizer.learning_rate).ok_or_else(|| {
+                format!(
+                    "`[tune]` tries values of a schedule's `initial`, which \"piecewise_constant\" \
+                     lacks: remove `[tune]` (`--unset tune`), and give whole schedules in turn, \
+                     `--sweep '{}={{ schedule = ... }},{{ schedule = ... }}'`",
+                    Report::LEARNING_RATE
+                )
+            })
+        });
+        let mut keys = keys.collect::<Result<Vec<_>, _>>()?;
+        keys.dedup();
+        match keys[..] {
+            [key] => Ok(key),
+            _ => Err("`[tune]` tries one key, but of the swept learning rates some are numbers \
+                      and some schedules; tune these apart"
+                .to_owned()),
+        }
+    }
+}
+
+/// The key of the number that makes `rate` greater or less as a whole; none if it has none.
+fn key_of(rate: &LearningRate) -> Option<&'static str> {
+    match rate.schedule {
+        _ if rate.constant().is_some() => Some(Report::LEARNING_RATE),
+        Schedule::PiecewiseConstant { .. } => None,
+        _ => Some(Report::INITIAL_RATE),
     }
 }

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::Trial;
 use crate::experiment::{Experiment, ExperimentError, check_places};
+use crate::graph::{LearningRate, Schedule};
 use crate::report::{Run, World};
 use crate::training::train;
 
@@ -56,6 +57,49 @@ fn a_learning_rate_to_try_may_be_greater_than_any_integer() {
                 [tune]\nlearning_rate = [1e20, 1e-20]\n";
     let report = Experiment::parse(text).unwrap().simulate(train).unwrap();
     assert_eq!(report.tuned[0].learning_rate, 1e-20);
+}
+
+/// A scenario of two steps with `learning_rate`, which is tuned.
+fn tuning(learning_rate: &str) -> Experiment {
+    let text = format!(
+        "[cluster]\nps = 1\nworker = 1\n[program]\nmodel = 'softmax'\n\
+         [program.optimizer]\nlearning_rate = {learning_rate}\n[stop]\nsteps = 2\n\
+         [tune]\nlearning_rate = [0.1, 0.2]\n"
+    );
+    Experiment::parse(text).unwrap()
+}
+
+#[test]
+fn a_tuned_schedule_keeps_its_shape_and_its_warm_up() {
+    let schedule = "{ schedule = 'cosine', initial = 9.0, decay_steps = 7, warmup_steps = 3 }";
+    let (tuned, is_tuned) = tuning(schedule).tuned().unwrap();
+    assert!(is_tuned);
+    let rates: Vec<_> = tuned
+        .scenarios()
+        .unwrap()
+        .into_iter()
+        .map(|(_, scenario)| scenario.settings.optimizer.learning_rate)
+        .collect();
+    let expected = [0.1, 0.2].map(|initial| {
+        let schedule = Schedule::CosineDecay { initial, decay_steps: 7, alpha: 0.0 };
+        LearningRate::from(schedule).warmup_steps(3)
+    });
+    assert_eq!(rates, expected);
+}
+
+#[test]
+fn what_has_no_one_rate_to_tune_is_refused_with_what_to_do() {
+    let pieces = "{ schedule = 'piecewise_constant', boundaries = [5], values = [0.1, 0.01] }";
+    let error = |experiment: Experiment| experiment.tuned().err().unwrap().to_string();
+    let text = error(tuning(pieces));
+    assert!(text.contains("`--unset tune`") && text.contains("--sweep"), "{text}");
+    let cosine = "{ schedule = 'cosine', initial = 0.5, decay_steps = 7 }";
+    let both = format!("program.optimizer.learning_rate={cosine},0.1");
+    let text = error(tuning("0.3").sweep(&both).unwrap());
+    assert!(text.contains("tune these apart"), "{text}");
+    let swept = "program.optimizer.learning_rate.initial=0.1,0.2";
+    let text = error(tuning(cosine).sweep(swept).unwrap());
+    assert!(text.contains("leave out the sweep"), "{text}");
 }
 
 #[test]

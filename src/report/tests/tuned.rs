@@ -95,3 +95,24 @@ fn of_learning_rates_that_all_diverged_none_is_told_to_be_the_best() {
     assert!(text.contains(expected), "{text}");
     assert!(!text.contains("best"), "{text}");
 }
+
+#[test]
+fn of_a_schedule_the_rates_that_it_begins_with_are_told_to_be_that() {
+    let schedule = serde_json::json!({ "schedule": "cosine", "decay_steps": 100 });
+    let tried = |rate: f64, seconds: f64| Run {
+        settings: [
+            (Report::LEARNING_RATE.to_owned(), schedule.clone()),
+            (Report::INITIAL_RATE.to_owned(), rate.into()),
+        ]
+        .into(),
+        ..run("sync", Some(seconds), 1.0)
+    };
+    let mut report = Report { runs: vec![tried(0.1, 2.0), tried(0.2, 1.0)], ..report() };
+    report.keep_best_rates();
+    assert_eq!(report.runs.len(), 1);
+    assert_eq!(report.runs[0].settings, [(Report::LEARNING_RATE.to_owned(), schedule)].into());
+    let tuned = report.tuned.remove(0);
+    assert_eq!((tuned.key.as_str(), tuned.learning_rate), (Report::INITIAL_RATE, 0.2));
+    let text = tuned.render();
+    assert!(text.contains(": 0.2 is the best of the initial learning rates 0.1, 0.2; a"), "{text}");
+}
