@@ -48,7 +48,6 @@ MACHINE = """name = 'predictions'
 seed = 1
 [stop]
 time = '600ms'
-evaluate_every = 1000000000
 """
 RUN = "[[run]]\nname = \"{name}\"\nmode = {mode}\nset = {{ program = {{ {model} }} }}\n"
 
@@ -65,7 +64,6 @@ mtu = 1500
 silence = '20s'
 [stop]
 steps = {steps}
-evaluate_every = 1000000000
 [[run]]
 name = 'only'
 mode = '{mode}'

@@ -202,7 +202,8 @@ pub struct Stop {
     /// beside it, as it may never be reached.
     pub accuracy: Option<f64>,
     /// The distance between two evaluations by the chief on the test split \[global steps\].
-    /// Default: 50, unless it is given in samples.
+    /// Default: with a target accuracy 50, unless it is given in samples; without one the chief
+    /// evaluates at the end alone.
     pub evaluate_every: Option<u64>,
     /// The same distance in samples of applied gradients. A global step is one gradient in one mode
     /// and those of all workers in another, so that only this one is the same for all modes.
@@ -271,11 +272,12 @@ impl Stop {
         given.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// The distance between two evaluations.
-    pub(crate) fn looks(&self) -> Looks {
-        match self.evaluate_every_samples {
-            Some(samples) => Looks::EverySamples(samples),
-            None => Looks::EverySteps(self.evaluate_every.unwrap_or(50)),
+    /// The distance between two evaluations; none if there is one at the end alone.
+    pub(crate) fn looks(&self) -> Option<Looks> {
+        match (self.evaluate_every_samples, self.evaluate_every) {
+            (Some(samples), _) => Some(Looks::EverySamples(samples)),
+            (None, Some(steps)) => Some(Looks::EverySteps(steps)),
+            (None, None) => self.accuracy.map(|_| Looks::EverySteps(50)),
         }
     }
 

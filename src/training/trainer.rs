@@ -341,8 +341,7 @@ impl Data {
     }
 }
 
-/// The chief's look at the test split: as often as the scenario says if it has a target accuracy,
-/// else at the end.
+/// The chief's look at the test split: as often as the scenario says, and at the end.
 fn in_memory_evaluator(
     task: &Task,
     data: &EstimatorSpec,
@@ -355,13 +354,16 @@ fn in_memory_evaluator(
         }
     }
     let settings = task.settings();
-    let Some(target) = settings.stop.accuracy else { return Ok(evaluator) };
     let Replica { mode, workers, .. } = task.replica().unwrap_or(Replica::ALONE);
-    let evaluator = match settings.stop.looks() {
-        Looks::EverySteps(steps) => evaluator.every_steps(steps),
-        Looks::EverySamples(samples) => {
+    evaluator = match settings.stop.looks() {
+        Some(Looks::EverySteps(steps)) => evaluator.every_steps(steps),
+        Some(Looks::EverySamples(samples)) => {
             evaluator.every_samples(samples, settings.samples_of_a_step(mode, workers))
         }
+        None => evaluator,
     };
-    Ok(evaluator.stop_at_accuracy(target))
+    Ok(match settings.stop.accuracy {
+        Some(target) => evaluator.stop_at_accuracy(target),
+        None => evaluator,
+    })
 }

@@ -103,7 +103,7 @@ impl Plan {
         let Self { name, ps, workers, program, mode } = self;
         Experiment::parse(format!(
             "name = \"calibration\"\n[cluster]\nps = {ps}\nworker = {workers}\n[program]\n\
-             {program}\n[stop]\ntime = \"{}ms\"\nevaluate_every = 1000000000\n\
+             {program}\n[stop]\ntime = \"{}ms\"\n\
              [[run]]\nname = \"{name}\"\nmode = \"{mode}\"\n",
             LASTS.as_millis()
         ))

@@ -291,13 +291,21 @@ fn check_towers(
     }
 }
 
-/// Checks that a training which stops at an accuracy has one.
+/// Checks that a training whose accuracy is looked at, or stops it, has one.
 fn check_accuracy(settings: &Settings, has_accuracy: bool, found: &mut Mistakes) {
-    found.unless(has_accuracy || settings.stop.accuracy.is_none(), "stop.accuracy", || {
-        "neither `numerics = \"shapes\"`, nor the models `null` and `count`, nor an imported graph \
-         without `program.accuracy` have an accuracy; stop by `steps` or `time`"
-            .to_owned()
-    });
+    let stop = &settings.stop;
+    for (path, is_given, instead) in [
+        ("stop.accuracy", stop.accuracy.is_some(), "stop by `steps` or `time`"),
+        ("stop.evaluate_every", stop.evaluate_every.is_some(), "remove the key"),
+        ("stop.evaluate_every_samples", stop.evaluate_every_samples.is_some(), "remove the key"),
+    ] {
+        found.unless(has_accuracy || !is_given, path, || {
+            format!(
+                "neither `numerics = \"shapes\"`, nor the models `null` and `count`, nor an \
+                 imported graph without `program.accuracy` have an accuracy; {instead}"
+            )
+        });
+    }
 }
 
 /// Checks that an evaluator has something to measure, that another process can read the checkpoints

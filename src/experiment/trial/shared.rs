@@ -44,10 +44,10 @@ impl Trial {
             evaluate_every_samples: _,
             time,
         } = stop;
-        let looks = match stop.looks() {
-            Looks::EverySteps(steps) => ("stop.evaluate_every", steps),
-            Looks::EverySamples(samples) => ("stop.evaluate_every_samples", samples),
-        };
+        let looks = stop.looks().map(|looks| match looks {
+            Looks::EverySteps(steps) => ("stop.evaluate_every", steps.to_string()),
+            Looks::EverySamples(samples) => ("stop.evaluate_every_samples", samples.to_string()),
+        });
         let model = match model {
             files @ (Model::GraphDef(_) | Model::Layers(_)) => files.name().to_owned(),
             other => short(other),
@@ -63,7 +63,6 @@ impl Trial {
             ("program.optimizer.rule", short(rule)),
             ("program.optimizer.learning_rate", short(learning_rate)),
             ("program.towers", towers.to_string()),
-            (looks.0, looks.1.to_string()),
         ];
         let maybe = [
             ("program.partitioner", partitioner.as_ref().map(short)),
@@ -79,7 +78,12 @@ impl Trial {
             ("stop.time", time.as_ref().map(short)),
         ];
         let given = maybe.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        always.into_iter().chain(given).map(|(key, value)| (key.to_owned(), value)).collect()
+        always
+            .into_iter()
+            .chain(given)
+            .chain(looks)
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
     }
 }
 

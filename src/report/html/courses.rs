@@ -136,9 +136,9 @@ pub(super) fn plots(courses: &[Course], report: &Report) -> String {
     let plots: String = all.iter().enumerate().map(|(id, plot)| plot.render(id)).collect();
     let note = match courses.iter().map(|course| course.evaluations.len()).max() {
         Some(1) => {
-            "<p>The model was measured at the end alone: with <code>stop.accuracy</code> it is \
-             measured as often as <code>stop.evaluate_every</code> or \
-             <code>stop.evaluate_every_samples</code> says.</p>\n"
+            "<p>The model was measured at the end alone: with <code>stop.evaluate_every</code> or \
+             <code>stop.evaluate_every_samples</code> it is measured as often as that \
+             says.</p>\n"
         }
         _ => "",
     };

@@ -71,7 +71,7 @@ fn calibrate_finds_the_laws_of_the_workers_in_the_steps_of_an_earlier_run() {
                 step_time = { law = 'shifted_exponential', shift = '20ms', mean = '5ms' }\n\
                 [compute.tasks.'worker:1']\n\
                 step_time = { law = 'lognormal', mean = '30ms', sigma = 0.4 }\n";
-    let text = format!("[stop]\nsteps = 4000\nevaluate_every = 10000\n{laws}");
+    let text = format!("[stop]\nsteps = 4000\n{laws}");
     let (path, out) = (scenario("laws", &text), folder("laws_out"));
     let said = trainyard(&["sim", &path, "--out", out.to_str().unwrap()]);
     assert_eq!(said.code, 0, "{}", said.err);

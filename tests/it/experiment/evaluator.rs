@@ -64,6 +64,24 @@ fn it_measures_each_checkpoint_and_the_last_as_the_chief_itself_would() {
 }
 
 #[test]
+fn without_a_target_the_chief_looks_as_often_as_it_is_told_to_until_the_end() {
+    let without = small("").replace("evaluator = 1\n", "");
+    for (key, looks) in [
+        ("evaluate_every = 15", &[15, 30, 40][..]),
+        // A global step is of 2 batches of 32.
+        ("evaluate_every_samples = 640", &[10, 20, 30, 40]),
+    ] {
+        let text = without.replace("steps = 40\n", &format!("steps = 40\n{key}\n"));
+        let recording = recorded(&text);
+        let mut looked_at = steps(&recording);
+        looked_at.dedup(); // the last step, and the end
+        assert_eq!(looked_at, looks, "{key}");
+        let ended = recording.steps().map(|step| step.global_step).max();
+        assert_eq!(ended, Some(40), "it goes on to the end");
+    }
+}
+
+#[test]
 fn it_costs_the_training_no_time_and_a_repeat_is_the_same() {
     let (one, other) = (trial(&small("")).simulate(&train), trial(&small("")).simulate(&train));
     assert_eq!(one.outcome.digest.0, other.outcome.digest.0);
