@@ -12,6 +12,7 @@ mod skipped;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
@@ -31,8 +32,6 @@ use skipped::Skipped;
 /// The faults of a run: those to come and those in force.
 pub(super) struct FaultInjector {
     tasks: Vec<TaskName>,
-    /// By task: its host.
-    host_of: Vec<usize>,
     are_expected: bool,
     silence: Duration,
     /// The faults to come by their triggers, as the events with which they begin.
@@ -46,7 +45,7 @@ pub(super) struct FaultInjector {
     cuts: Cuts,
     /// The factors on the time of what the processor of a task does, each of a group of one.
     slow_tasks: Factors,
-    /// The factors on the time of messages and, for each host, on that of its card.
+    /// The factors on the time of messages: on their latency and on that of their bytes.
     slow_links: Factors,
     lossy: LossyLinks,
     /// The number of faults that fill the disk.
@@ -57,8 +56,8 @@ pub(super) struct FaultInjector {
 }
 
 impl FaultInjector {
-    /// The faults of `tasks`, which are on the hosts `host_of`.
-    pub(super) fn new(tasks: &[TaskName], host_of: Vec<usize>, faults: &Faults, seed: u64) -> Self {
+    /// The faults of `tasks`.
+    pub(super) fn new(tasks: &[TaskName], faults: &Faults, seed: u64) -> Self {
         let (mut by_time, mut by_delivery, mut by_event) = (Vec::new(), Vec::new(), Vec::new());
         for (number, fault) in faults.list.iter().enumerate() {
             let event = FaultEvent::Begin { number, kind: fault.kind.clone() };
@@ -70,7 +69,6 @@ impl FaultInjector {
         }
         Self {
             tasks: tasks.to_vec(),
-            host_of,
             are_expected: !faults.list.is_empty(),
             silence: faults.silence,
             by_time,
@@ -172,13 +170,24 @@ impl FaultInjector {
         }
     }
 
-    /// The speeds of the cards of `tasks`, with the slow links of all tasks that share them.
-    fn card_speeds(&self, tasks: &[usize]) -> Vec<FaultEffect> {
-        let speed = |task: &usize| {
-            let speed = 1.0 / self.slow_links.of_host(self.host_of[*task], &self.host_of);
-            FaultEffect::SetCardSpeed { task: *task, speed }
+    /// The senders and receivers whose links become slow in the run.
+    pub(super) fn slow_pairs(&self) -> BTreeSet<(usize, usize)> {
+        let timed = self.by_time.iter().map(|(_, event)| event);
+        let counted = self.by_delivery.iter().chain(&self.by_event).map(|(_, event)| event);
+        let slow = timed.chain(counted).filter_map(|event| match event {
+            FaultEvent::Begin { kind: FaultKind::SlowLink { tasks, .. }, .. } => Some(tasks),
+            _ => None,
+        });
+        slow.flat_map(|tasks| ways(&self.indices(tasks))).collect()
+    }
+
+    /// The speeds of the links among `tasks`, by all faults that slow them.
+    fn link_speeds(&self, tasks: &[usize]) -> Vec<FaultEffect> {
+        let speed = |(from, to)| {
+            let speed = 1.0 / self.slow_links.between(from, to);
+            FaultEffect::SetLinkSpeed { from, to, speed }
         };
-        tasks.iter().map(speed).collect()
+        ways(tasks).into_iter().map(speed).collect()
     }
 
     /// The slowdown of `task`, by all faults that slow it.
@@ -236,7 +245,7 @@ impl FaultInjector {
             }
             FaultEvent::EndSlowLink { tasks, factor } => {
                 self.slow_links.end(&tasks, factor);
-                self.card_speeds(&tasks)
+                self.link_speeds(&tasks)
             }
             FaultEvent::SilenceLimit { observer, peer, cause } => {
                 self.silence_limit(now, observer, peer, cause, links)
@@ -272,9 +281,7 @@ impl FaultInjector {
             }
             FaultKind::Freeze { task, lasts } => self.freeze(now, self.index(&task), lasts, links),
             FaultKind::Partition { tasks, lasts } => {
-                let both_ways = |(one, other)| [(other, one), (one, other)];
-                let pairs = pairs(&self.indices(&tasks)).flat_map(both_ways).collect();
-                self.partition(now, pairs, lasts, links)
+                self.partition(now, ways(&self.indices(&tasks)), lasts, links)
             }
             FaultKind::OneWay { from, to, lasts } => {
                 let pair = (self.index(&from), self.index(&to));
@@ -288,7 +295,7 @@ impl FaultInjector {
             FaultKind::SlowLink { tasks, factor, lasts } => {
                 let tasks = self.indices(&tasks);
                 self.slow_links.begin(tasks.clone(), factor);
-                let mut effects = self.card_speeds(&tasks);
+                let mut effects = self.link_speeds(&tasks);
                 effects.push(schedule(now, lasts, FaultEvent::EndSlowLink { tasks, factor }));
                 effects
             }
@@ -323,8 +330,13 @@ fn schedule(now: Time, after: Duration, event: FaultEvent) -> FaultEffect {
     FaultEffect::Schedule { at: now.after(after), event }
 }
 
-/// All pairs of `tasks`.
-fn pairs(tasks: &[usize]) -> impl Iterator<Item = (usize, usize)> {
-    let after = |position: usize| tasks[position + 1..].iter();
-    tasks.iter().enumerate().flat_map(move |(i, one)| after(i).map(move |other| (*one, *other)))
+/// All pairs of `tasks`, both ways.
+fn ways(tasks: &[usize]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (position, one) in tasks.iter().enumerate() {
+        for other in &tasks[position + 1..] {
+            found.extend([(*other, *one), (*one, *other)]);
+        }
+    }
+    found
 }

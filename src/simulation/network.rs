@@ -33,7 +33,7 @@ mod sharing;
 mod spec;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use connections::{Connection, ConnectionId, Connections};
@@ -142,11 +142,16 @@ struct Message<T> {
 }
 
 impl<T> Network<T> {
-    /// An idle network of tasks on the hosts `host_of`.
-    pub(crate) fn new(spec: &NetworkSpec, host_of: Vec<usize>) -> Self {
+    /// An idle network of tasks on the hosts `host_of`. The senders and receivers that `may_slow`
+    /// are those that [`Network::set_link_speed`] may be asked for.
+    pub(crate) fn new(
+        spec: &NetworkSpec,
+        host_of: Vec<usize>,
+        may_slow: &BTreeSet<(usize, usize)>,
+    ) -> Self {
         assert_eq!(spec.validate(), Ok(()), "a network is built from a validated spec");
         let tasks = host_of.len();
-        let (wiring, capacities) = Wiring::new(spec, host_of);
+        let (wiring, capacities) = Wiring::new(spec, host_of, may_slow);
         let mut flows = Flows::new(&capacities);
         wiring.inwards().for_each(|link| flows.set_incast(link, spec.incast));
         Self {

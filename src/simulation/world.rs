@@ -101,12 +101,13 @@ impl World {
         let is_first = |at: &usize| *at == 0 || tasks[*at - 1].job() != tasks[*at].job();
         let first_of_job = (0..tasks.len()).filter(is_first).collect();
         let host_of = processing::hosts(cluster, &tasks);
-        let mut faults = FaultInjector::new(&tasks, host_of.clone(), &cluster.faults, cluster.seed);
+        let mut faults = FaultInjector::new(&tasks, &cluster.faults, cluster.seed);
+        let slow_pairs = faults.slow_pairs();
         let scheduled = faults.schedule();
         let mut world = Self {
             now: Time::ZERO,
             events: EventQueue::default(),
-            network: Network::new(&processing::network(cluster), host_of),
+            network: Network::new(&processing::network(cluster), host_of, &slow_pairs),
             devices: tasks.iter().map(|task| devices_of(task, cluster)).collect(),
             processors: processing::processors(cluster, &tasks),
             message_thread: cluster.hardware.message_thread.clone(),

@@ -74,8 +74,8 @@ pub(in crate::simulation) enum FaultEffect {
     Resume { task: usize },
     /// Set the factor on the time of what a task's processor does.
     SetSlowdown { task: usize, factor: f64 },
-    /// Set the speed of the network card of a task's host, as a share of the network's.
-    SetCardSpeed { task: usize, speed: f64 },
+    /// Set the speed of the link from one task to another, as a share of the network's.
+    SetLinkSpeed { from: usize, to: usize, speed: f64 },
     /// Try again to deliver the envelopes that are held.
     ReleaseHeld,
 }

@@ -23,12 +23,4 @@ impl Factors {
             self.0.iter().filter(|(group, _)| group.contains(&from) && group.contains(&to));
         groups.map(|(_, factor)| factor).product()
     }
-
-    /// The factor of all groups that have a task on `host`: each counts once, however many of its
-    /// tasks are there. `host_of` has the host of each task.
-    pub(super) fn of_host(&self, host: usize, host_of: &[usize]) -> f64 {
-        let is_there = |task: &usize| host_of[*task] == host;
-        let groups = self.0.iter().filter(|(group, _)| group.iter().any(is_there));
-        groups.map(|(_, factor)| factor).product()
-    }
 }

@@ -26,7 +26,7 @@ fn injector(faults: &[Fault]) -> (FaultInjector, Links) {
     for (one, other) in [(A, B), (A, C), (C, B)] {
         links.note_dialer(one, other);
     }
-    (FaultInjector::new(&[A, B, C].map(name), vec![0, 1, 2], &faults, 1), links)
+    (FaultInjector::new(&[A, B, C].map(name), &faults, 1), links)
 }
 
 /// The beginning of a fault, with the number of the first in the scenario.

@@ -1,4 +1,4 @@
-//! Faults of network cards: the card of a frozen task stands still, that of a slow link is slower.
+//! Faults of cards and links: the card of a frozen task stands still, a slow link is slower.
 
 use super::Network;
 use super::connections::ConnectionId;
@@ -37,16 +37,17 @@ impl<T> Network<T> {
         }
     }
 
-    /// Sets the speed of the card of the host of `task`, as a share of what the network says.
-    pub(crate) fn set_card_speed(&mut self, now: Time, task: usize, speed: f64) {
+    /// Sets the speed of the link from one task to another, which the two have to themselves, as a
+    /// share of what the network says. The cards at its ends are as fast as before for others.
+    pub(crate) fn set_link_speed(&mut self, now: Time, pair: (usize, usize), speed: f64) {
         self.now = now;
-        for link in self.wiring.card(task) {
-            let reservation = self.reservations[link as usize];
-            if reservation.until > now {
-                self.revoke(reservation.message);
-            }
-            self.flows.set_rate(link, self.wiring.card_rate(task) * speed);
+        let link = self.wiring.own_link(pair);
+        let link = link.expect("the network was told which links may become slow");
+        let reservation = self.reservations[link as usize];
+        if reservation.until > now {
+            self.revoke(reservation.message);
         }
+        self.flows.set_rate(link, self.wiring.rate_of_own_link(pair, speed));
         self.settle();
     }
 

@@ -1,6 +1,6 @@
 //! Routes: the links that a message between two hosts crosses, and their capacities.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -12,6 +12,9 @@ pub(super) type LinkId = u32;
 
 /// The greatest number of links that a message crosses.
 pub(super) const MAX_LINKS: usize = 5;
+
+/// How many times as fast as the cards at its ends a link is that must not hold them back.
+const NO_LIMIT: f64 = 1024.0;
 
 /// The links that a message crosses, in order: none within a task, one within a host, up to four
 /// between racks, and one that the two tasks have to themselves.
@@ -56,8 +59,13 @@ pub(super) struct Wiring {
 }
 
 impl Wiring {
-    /// The wiring of tasks on the hosts `host_of`, and the capacity of each link [bytes/ns].
-    pub(super) fn new(spec: &NetworkSpec, host_of: Vec<usize>) -> (Self, Vec<f64>) {
+    /// The wiring of tasks on the hosts `host_of`, and the capacity of each link [bytes/ns]. The
+    /// senders and receivers that `may_slow` have links to themselves, too.
+    pub(super) fn new(
+        spec: &NetworkSpec,
+        host_of: Vec<usize>,
+        may_slow: &BTreeSet<(usize, usize)>,
+    ) -> (Self, Vec<f64>) {
         let hosts = host_of.iter().map(|host| host + 1).max().unwrap_or(0);
         let mut capacities = vec![spec.bandwidth.0 / 1e9; 2 * hosts];
         for task in spec.cards.keys().filter(|task| **task < host_of.len()) {
@@ -77,7 +85,38 @@ impl Wiring {
                 capacities.push(bandwidth.0 / 1e9);
             }
         }
-        (Self { host_of, hosts, racks, own_links, spec: spec.clone() }, capacities)
+        for pair in may_slow {
+            own_links.entry(*pair).or_insert_with(|| {
+                capacities.push(f64::INFINITY);
+                capacities.len() as LinkId - 1
+            });
+        }
+        let wiring = Self { host_of, hosts, racks, own_links, spec: spec.clone() };
+        for (pair, link) in &wiring.own_links {
+            capacities[*link as usize] = wiring.rate_of_own_link(*pair, 1.0);
+        }
+        (wiring, capacities)
+    }
+
+    /// The link that two tasks have to themselves, if they have one.
+    pub(super) fn own_link(&self, pair: (usize, usize)) -> Option<LinkId> {
+        self.own_links.get(&pair).copied()
+    }
+
+    /// The rate of a link that a sender and a receiver have to themselves, at a `speed` of up to 1
+    /// \[bytes/ns\]. Without a bandwidth of its own it has that of the lesser of the two cards, or of
+    /// the loopback; at full speed it is then no limit beside these.
+    pub(super) fn rate_of_own_link(&self, (from, to): (usize, usize), speed: f64) -> f64 {
+        let own = self.spec.links.get(&(from, to)).and_then(|own| own.bandwidth);
+        let shared = || match self.host_of[from] == self.host_of[to] {
+            true => self.spec.loopback.bandwidth.0 / 1e9,
+            false => self.card_rate(from).min(self.card_rate(to)),
+        };
+        match own {
+            Some(own) => own.0 / 1e9 * speed,
+            None if speed < 1.0 => shared() * speed,
+            None => shared() * NO_LIMIT,
+        }
     }
 
     /// The links from one task to another.

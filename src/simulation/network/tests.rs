@@ -33,7 +33,7 @@ fn packets_headers_cross_the_cards_and_no_loopback() {
     let shared = arrivals(&spec, 3, &[(1, 0, 1_437, 0), (2, 0, 1_437, 0)]);
     assert_eq!(shared, [2 * (1_437 + HEADERS); 2]);
     let loopback = Loopback { latency: Duration::ZERO, bandwidth: BytesPerSecond(NIC) };
-    let mut network = Network::new(&NetworkSpec { loopback, ..spec }, vec![0, 0]);
+    let mut network = Network::new(&NetworkSpec { loopback, ..spec }, vec![0, 0], &BTreeSet::new());
     network.send(Time(0), 0, 1, Bytes(1_000), ());
     assert_eq!(network.next_event(), Some(Time(1_000)));
 }
@@ -56,7 +56,7 @@ fn arrivals_despite(
     messages: &[Sent],
     mut crash: Option<(usize, u64)>,
 ) -> Vec<Option<u64>> {
-    let network = Network::new(spec, (0..hosts).collect());
+    let network = Network::new(spec, (0..hosts).collect(), &BTreeSet::new());
     let mut run = Run { network, messages, arrived: vec![None; messages.len()], under_way: 0 };
     for (index, (from, to, size, sent)) in messages.iter().enumerate() {
         if let Some((task, at)) = crash.take_if(|(_, at)| *at < *sent) {
@@ -138,7 +138,7 @@ fn a_message_alone_starts_and_arrives_and_its_last_byte_is_no_event() {
         message_cost: Duration::from_micros(1),
         ..spec()
     };
-    let mut network = Network::new(&spec, vec![0, 1]);
+    let mut network = Network::new(&spec, vec![0, 1], &BTreeSet::new());
     network.send(Time(0), 0, 1, Bytes(100), 'a');
     assert_eq!(network.next_event(), Some(Time(1_000)));
     assert_eq!(network.advance(Time(1_000)), None);
@@ -327,7 +327,7 @@ fn a_task_or_a_pair_of_tasks_can_have_a_rate_and_a_latency_of_its_own() {
 
 #[test]
 fn messages_that_arrive_together_are_delivered_in_the_order_they_were_sent() {
-    let mut network = Network::new(&spec(), (0..5).collect());
+    let mut network = Network::new(&spec(), (0..5).collect(), &BTreeSet::new());
     for from in [3, 1, 4, 2] {
         network.send(Time::ZERO, from, 0, Bytes(100), from);
     }

@@ -70,8 +70,8 @@ impl World {
                 let cost = message_cost(&self.cluster).mul_f64(factor);
                 self.network.set_message_cost(task, cost);
             }
-            FaultEffect::SetCardSpeed { task, speed } => {
-                self.network.set_card_speed(self.now, task, speed);
+            FaultEffect::SetLinkSpeed { from, to, speed } => {
+                self.network.set_link_speed(self.now, (from, to), speed);
             }
             FaultEffect::ReleaseHeld => self.release_held(actions),
         }

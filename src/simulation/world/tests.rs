@@ -261,7 +261,7 @@ fn a_slow_link_multiplies_the_time_of_a_message() {
 }
 
 #[test]
-fn a_slow_link_slows_the_cards_of_its_tasks_and_not_for_longer_than_it_lasts() {
+fn a_slow_link_slows_the_bytes_between_its_tasks_and_not_for_longer_than_it_lasts() {
     let tasks = vec![task(A), task(B)];
     let fault = FaultKind::SlowLink { tasks, factor: 2.0, lasts: ms(10) };
     let mut world = world_of(&[(0, fault)], |cluster| {

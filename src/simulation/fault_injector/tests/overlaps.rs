@@ -40,19 +40,14 @@ fn course(faults: &[(u64, FaultKind)]) -> Vec<(Time, FaultEffect)> {
     course
 }
 
-/// The first two tasks on one host, the third on another.
-fn on_two_hosts() -> (FaultInjector, Links) {
-    let faults = Faults { silence: SECOND, list: Vec::new() };
-    (FaultInjector::new(&[A, B, C].map(name), vec![0, 0, 1], &faults, 1), Links::new(3))
-}
-
 fn slow_link(tasks: &[usize], factor: f64) -> FaultEvent {
     let tasks = tasks.iter().map(|task| name(*task)).collect();
     begin(FaultKind::SlowLink { tasks, factor, lasts: SECOND })
 }
 
-fn card_speed(task: usize, speed: f64) -> FaultEffect {
-    FaultEffect::SetCardSpeed { task, speed }
+/// The speed of the link of two tasks, both ways.
+fn link_speed(one: usize, other: usize, speed: f64) -> [FaultEffect; 2] {
+    [(other, one), (one, other)].map(|(from, to)| FaultEffect::SetLinkSpeed { from, to, speed })
 }
 
 #[test]
@@ -110,19 +105,23 @@ fn a_partition_that_extends_the_cut_of_one_way_is_noticed_by_each_end_as_long_as
 }
 
 #[test]
-fn the_slow_link_of_one_task_on_a_host_outlasts_that_of_another() {
-    let (mut faults, mut links) = on_two_hosts();
-    faults.apply(at(0), slow_link(&[A, C], 8.0), &mut links);
-    let effects = faults.apply(at(0), slow_link(&[B, C], 2.0), &mut links);
-    assert_eq!(effects[..2], [B, C].map(|task| card_speed(task, 1.0 / 16.0)));
-    let end = FaultEvent::EndSlowLink { tasks: vec![B, C], factor: 2.0 };
+fn a_slow_link_slows_the_pairs_of_its_tasks_alone_by_all_faults_that_have_both() {
+    let (mut faults, mut links) = injector(&[]);
+    let effects = faults.apply(at(0), slow_link(&[A, C], 8.0), &mut links);
+    assert_eq!(effects[..2], link_speed(A, C, 1.0 / 8.0));
+    let effects = faults.apply(at(0), slow_link(&[A, B, C], 2.0), &mut links);
+    let all = [link_speed(A, B, 0.5), link_speed(A, C, 1.0 / 16.0), link_speed(B, C, 0.5)];
+    assert_eq!(effects[..6], all.concat());
+    let end = FaultEvent::EndSlowLink { tasks: vec![A, B, C], factor: 2.0 };
     let effects = faults.apply(at(1), end, &mut links);
-    assert_eq!(effects, [B, C].map(|task| card_speed(task, 1.0 / 8.0)));
+    let all = [link_speed(A, B, 1.0), link_speed(A, C, 1.0 / 8.0), link_speed(B, C, 1.0)];
+    assert_eq!(effects, all.concat());
 }
 
 #[test]
-fn a_slow_link_between_tasks_of_one_host_slows_their_card_once() {
-    let (mut faults, mut links) = on_two_hosts();
-    let effects = faults.apply(at(0), slow_link(&[A, B], 8.0), &mut links);
-    assert_eq!(effects[..2], [A, B].map(|task| card_speed(task, 1.0 / 8.0)));
+fn the_pairs_of_slow_links_are_known_before_the_run_begins() {
+    let tasks = [A, C].map(name).to_vec();
+    let kind = FaultKind::SlowLink { tasks, factor: 2.0, lasts: SECOND };
+    let (faults, _) = injector(&[Fault { at: Trigger::Delivery(3), kind }]);
+    assert_eq!(faults.slow_pairs(), [(A, C), (C, A)].into());
 }

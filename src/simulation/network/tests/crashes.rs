@@ -21,7 +21,7 @@ fn a_crashed_task_leaves_the_network_to_the_others() {
 #[test]
 fn what_has_left_a_task_before_it_crashes_arrives() {
     let spec = NetworkSpec { latency: Duration::from_nanos(500), ..spec() };
-    let mut network = Network::new(&spec, vec![0, 1]);
+    let mut network = Network::new(&spec, vec![0, 1], &BTreeSet::new());
     network.send(Time(0), 1, 0, Bytes(100), 'a');
     assert_eq!(network.crash(Time(200), 1), []);
     assert_eq!(next(&mut network), Some((600, 'a')));
@@ -39,7 +39,11 @@ fn what_others_send_a_task_goes_on_when_it_crashes() {
 fn a_task_that_crashed_sends_again_over_empty_connections() {
     let message_cost = Duration::from_nanos(100);
     let connection = ConnectionSpec { large: Bytes(500), ..ConnectionSpec::default() };
-    let mut network = Network::new(&NetworkSpec { connection, message_cost, ..spec() }, vec![0, 1]);
+    let mut network = Network::new(
+        &NetworkSpec { connection, message_cost, ..spec() },
+        vec![0, 1],
+        &BTreeSet::new(),
+    );
     for (name, size) in [('a', 1_000), ('b', 1_000), ('c', 10), ('d', 10), ('e', 10)] {
         network.send(Time(0), 1, 0, Bytes(size), name);
     }

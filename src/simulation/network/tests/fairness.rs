@@ -130,7 +130,7 @@ proptest! {
             (Duration::from_nanos(latency), Duration::from_nanos(message_cost));
         let connection = ConnectionSpec { large: Bytes(1_500_000), ..ConnectionSpec::default() };
         let spec = NetworkSpec { latency: latency_span, message_cost, racks, connection, ..spec() };
-        let (wiring, capacities) = Wiring::new(&spec, (0..6).collect());
+        let (wiring, capacities) = Wiring::new(&spec, (0..6).collect(), &BTreeSet::new());
         let mut sender_free = [[0; 2]; 6]; // by task, before and after its crash
         let flows: Vec<Fluid> = messages
             .iter()
