@@ -9,7 +9,7 @@ use super::args::{Format, ScenarioArgs};
 use super::failure::Failure;
 use super::stdout::{fitted, stdout};
 use crate::deployment::ExitCode;
-use crate::experiment::{Files, ReportFolder, Trial};
+use crate::experiment::{Experiment, Files, ReportFolder, Trial};
 use crate::report::{End, Report, Run, SkippedFault, json, summary, table};
 use crate::say::say;
 use crate::training::Recording;
@@ -164,15 +164,24 @@ fn to_write<T>(directory: &Path, made: io::Result<T>) -> Result<T, Failure> {
     made.map_err(Failure::writing(directory.display().to_string()))
 }
 
-/// Says once what the settings of `trials` cost that their author may not know.
-pub(super) fn caution(trials: &[Trial], quiet: bool) {
+/// Says once which changes of `experiment` change nothing in a run, and what the settings of
+/// `trials`, its own, cost that their author may not know.
+///
+/// # Errors
+/// Every mistake in the scenario.
+pub(super) fn caution(
+    experiment: &Experiment,
+    trials: &[Trial],
+    quiet: bool,
+) -> Result<(), Failure> {
     if quiet {
-        return;
+        return Ok(());
     }
     let cautions: BTreeSet<String> = trials.iter().filter_map(Trial::caution).collect();
-    for caution in cautions {
+    for caution in experiment.overruled()?.into_iter().chain(cautions) {
         say!("warning: {caution}");
     }
+    Ok(())
 }
 
 /// Says which training of before a deployment of `trial` goes on with, whatever its settings were.

@@ -101,6 +101,19 @@ impl Experiment {
         Ok(trials)
     }
 
+    /// For each run that has a value of its own for a key that is set or removed for all: what to
+    /// say of it.
+    ///
+    /// # Errors
+    /// Every mistake in the scenario.
+    pub(crate) fn overruled(&self) -> Result<Vec<String>, ExperimentError> {
+        let scenario = self.scenarios()?.swap_remove(0).1;
+        let runs = scenario.runs.iter().enumerate().filter(|(_, run)| self.wants(&run.name));
+        let of_run =
+            |(index, run)| self.changes().filter_map(move |change| change.overruled_by(run, index));
+        Ok(runs.flat_map(of_run).collect())
+    }
+
     fn wants(&self, run: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|wanted| wanted == run)
     }

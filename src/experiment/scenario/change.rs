@@ -122,6 +122,27 @@ impl Change {
         }
     }
 
+    /// What to say where the change, one of all runs, is none for `run`, the one of that `index`: a
+    /// value of the run's own takes its place.
+    pub(in crate::experiment) fn overruled_by(
+        &self,
+        run: &RunSpec,
+        index: usize,
+    ) -> Option<String> {
+        let is_around = |own: &&KeyPath| self.path.segments().starts_with(own.segments());
+        let own = run.own_keys.iter().find(is_around)?;
+        let flag = if self.removes() { "--unset" } else { "--set" };
+        let of_run = match own.to_string().as_str() {
+            "network.compression" => format!("run.{index}.compression"),
+            own => format!("run.{index}.set.{own}"),
+        };
+        Some(format!(
+            "`{flag} {}` changes nothing in run `{}`, which has its own `{own}`; change that by \
+             `--set {of_run}=...`, or name the other runs with `--run`",
+            self.text, run.name
+        ))
+    }
+
     /// Whether it removes a key.
     pub(crate) fn removes(&self) -> bool {
         self.value.is_none()

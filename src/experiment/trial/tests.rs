@@ -202,6 +202,29 @@ fn a_rule_whose_weights_scale_with_the_rate_is_refused_where_staleness_divides_t
 }
 
 #[test]
+fn a_change_of_all_runs_that_is_none_for_a_run_with_a_value_of_its_own_is_told() {
+    let text = "[program]\nmodel = 'softmax'\n[stop]\nsteps = 2\n[[run]]\nname = 'a'\n\
+                mode = 'sync'\nset = { stop.steps = 5 }\n[[run]]\nname = 'b'\nmode = 'sync'\n\
+                compression = 'bf16'\n";
+    let told = |only: &str, change: &str| {
+        let experiment = Experiment::parse(text).unwrap().set(change).unwrap();
+        let experiment = if only.is_empty() { experiment } else { experiment.only(only) };
+        experiment.overruled().unwrap()
+    };
+    let expected = "`--set stop.steps=9` changes nothing in run `a`, which has its own \
+                    `stop.steps`; change that by `--set run.0.set.stop.steps=...`, or name the \
+                    other runs with `--run`";
+    assert_eq!(told("", "stop.steps=9"), [expected]);
+    let compressed = told("", "network.compression=int8");
+    assert!(compressed[0].contains("`--set run.1.compression=...`"), "{compressed:?}");
+    assert_eq!(compressed.len(), 1);
+    let nothing: [String; 0] = [];
+    assert_eq!(told("b", "stop.steps=9"), nothing);
+    assert_eq!(told("", "stop={ steps = 9, time = '1s' }"), nothing, "the time is of all runs");
+    assert_eq!(told("", "run.0.set.stop.steps=9"), nothing);
+}
+
+#[test]
 fn a_tree_of_a_number_of_towers_that_is_no_power_of_two_is_warned_of() {
     let caution = |reduce: &str, workers: u32| {
         let text = format!(
