@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use super::error::{ChangeError, ScenarioError, in_words, suggestion};
 use super::file::{ScenarioFile, build};
 use super::key_path::KeyPath;
-use super::tables::{merge, with_paths_spelt_out};
+use super::tables::{merge, paths_of, with_paths_spelt_out};
 use super::{RunSpec, Scenario};
 
 /// A change of one key of a scenario: its new value, written `path=value`, or its removal.
@@ -321,7 +321,9 @@ fn own_scenario(
     for path in run.remove("unset").iter().flat_map(|paths| paths.as_array()).flatten() {
         Change::unset(path.as_str().unwrap_or_default())?.apply(&mut table)?;
     }
+    let mut own = Vec::new();
     if let Some(Value::Table(set)) = run.remove("set") {
+        own = paths_of(&set);
         let set = with_paths_spelt_out(set);
         if let Some(key) = OF_ALL_RUNS.into_iter().find(|key| set.contains_key(*key)) {
             let (at, found) = (key.to_owned(), "the same for all runs".to_owned());
@@ -331,7 +333,7 @@ fn own_scenario(
     }
     table.insert("run".to_owned(), Value::Array(vec![Value::Table(run)]));
     let file = ScenarioFile::deserialize(table).map_err(|error| rejected(&place, &error))?;
-    build(file, origin, None).map_err(|error| error.within(index, text))
+    build(file, origin, None).map_err(|error| error.within(index, text, &own))
 }
 
 /// Checks that no key is swept twice: the later value would replace the earlier, and a run would be

@@ -136,13 +136,24 @@ impl ScenarioError {
 }
 
 impl ScenarioError {
-    /// The error of run `index`'s own scenario; `text` is the file, if its lines still apply.
-    pub(super) fn within(self, index: usize, text: Option<&str>) -> Self {
-        let of_run = |mistake: Mistake| {
+    /// The error of run `index`'s own scenario; `text` is the file, if its lines still apply, and
+    /// `set` the keys that the run gives values to.
+    pub(super) fn within(self, index: usize, text: Option<&str>, set: &[KeyPath]) -> Self {
+        let is_own = |path: &str| {
+            KeyPath::parse(path).is_none_or(|path| set.iter().any(|own| own.overlaps(&path)))
+        };
+        let of_run = |mut mistake: Mistake| {
             // Its own scenario has only this run.
             let path = match mistake.path.strip_prefix("run[0]") {
                 Some(rest) => format!("run[{index}]{rest}"),
-                None => format!("run[{index}].set.{}", mistake.path),
+                None if is_own(&mistake.path) => format!("run[{index}].set.{}", mistake.path),
+                None => {
+                    mistake.text += &format!(
+                        "; this is so in run[{index}], whose `set` changes only the keys that it \
+                         names: its `unset` removes others"
+                    );
+                    mistake.path.clone()
+                }
             };
             Mistake { line: text.and_then(|text| line_of(text, &path)), path, ..mistake }
         };

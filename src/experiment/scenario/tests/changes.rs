@@ -269,6 +269,38 @@ fn a_run_may_have_settings_of_its_own_and_all_others_of_the_scenario() {
 }
 
 #[test]
+fn a_law_or_schedule_of_a_runs_own_replaces_one_of_another_kind_and_changes_one_of_the_same() {
+    let text = "[compute]\nstep_time = { law = 'exponential', mean = '1s' }\n[program]\n\
+                optimizer.learning_rate = { schedule = 'exponential', initial = 0.1, \
+                decay_steps = 9, decay_rate = 0.5 }\n\
+                [[run]]\nmode = 'sync'\n\
+                set = { compute.step_time = { law = 'constant', value = '2s' }, \
+                program.optimizer.learning_rate = { schedule = 'constant', initial = 0.3 } }\n\
+                [[run]]\nmode = 'sync'\n\
+                set = { compute.step_time = { law = 'exponential', shift = '3s' } }\n";
+    let scenario = example(text).unwrap();
+    let own: Vec<&Scenario> = scenario.runs.iter().map(|run| scenario.of(run)).collect();
+    let laws: Vec<_> = own.iter().map(|own| own.hardware.compute.step_time.clone()).collect();
+    assert_eq!(laws[0], Some(Law::Constant { value: 2.0 }));
+    let law = Box::new(Law::Exponential { mean: 1.0 });
+    assert_eq!(laws[1], Some(Law::Shifted { shift: 3.0, law }));
+    assert_eq!(own[0].settings.optimizer.learning_rate, LearningRate::from(0.3));
+    let keys: Vec<String> = scenario.runs[0].own_keys.iter().map(ToString::to_string).collect();
+    assert_eq!(keys, ["compute.step_time", "program.optimizer.learning_rate"]);
+}
+
+#[test]
+fn a_mistake_that_a_runs_own_settings_make_of_the_scenarios_key_is_told_of_that_key() {
+    let text = "[program]\noptimizer = { rule = 'momentum', momentum = 0.9 }\n\
+                [[run]]\nmode = 'sync'\nset = { program.optimizer.rule = 'adam' }\n";
+    let error = example(text).unwrap_err().to_string();
+    let expected = "example.toml:2: program.optimizer.momentum: the optimizer's `rule` has no such \
+                    parameter; this is so in run[0], whose `set` changes only the keys that it \
+                    names: its `unset` removes others";
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
 fn a_mistake_in_what_is_a_runs_own_is_told_with_its_line() {
     let run = "[[run]]\nmode = \"sync\"\n[[run]]\nname = \"b\"\nmode = \"sync\"\n";
     let cases = [
