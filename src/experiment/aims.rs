@@ -79,10 +79,16 @@ mod tests {
         let ranked = |line: &str| verdicts.iter().any(|verdict| line.contains(verdict));
         let ranked = |text: String| text.lines().skip(5).any(ranked);
         assert!(ranked(table_of("", "program.batch = 64")));
-        assert!(!ranked(table_of("", "program.model = 'mlp'")));
+        let unlike = table_of("", "program.model = 'mlp'");
+        let told =
+            "\nmodels or data differ, so that only these are compared with each other: a | b\n";
+        assert!(unlike.contains(told), "{unlike}");
+        assert!(!table_of("", "program.batch = 64").contains("only these"));
+        assert!(!ranked(unlike));
         let targets = table_of("accuracy = 0.1", "stop.accuracy = 0.2");
         assert!(targets.contains("run  target  to target [s]"), "{targets}");
         assert!(targets.contains("\nb       0.2  "), "{targets}");
+        assert!(targets.contains("\ntargets differ, so that only these are "), "{targets}");
         assert!(!ranked(targets));
         assert!(ranked(table_of("accuracy = 0.1", "program.model = 'mlp'")));
     }

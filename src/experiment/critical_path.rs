@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 
 use crate::cluster::TaskName;
 use crate::report::{Cause, CriticalPath, PathPart};
-use crate::simulation::{self, Part};
+use crate::simulation::{self, Cluster, Part};
 use crate::training::StepStats;
 use crate::units::Time;
 
-/// Of a simulated run of `steps` whose first step began at `start` and that ended after `seconds`,
-/// both in seconds. None if no gradient was applied.
+/// Of a simulated run of `steps` in `cluster` whose first step began at `start` and that ended after
+/// `seconds`, both in seconds. None if no gradient was applied.
 pub(super) fn simulated(
     path: &simulation::CriticalPath,
+    cluster: &Cluster,
     steps: impl Iterator<Item = StepStats>,
     start: f64,
     seconds: f64,
@@ -23,12 +24,18 @@ pub(super) fn simulated(
     let stepping = time_in_steps(steps.filter(|step| step.applied)).min(seconds - start);
     let mut causes = BTreeMap::new();
     let mut parts = Vec::new();
+    let mut links: BTreeMap<String, f64> = BTreeMap::new();
     for ((task, part), share) in &path.shares {
         let (cause, name) = named(task, *part);
         let seconds = share * stepping;
         *causes.entry(cause).or_default() += seconds;
         parts.extend(name.map(|name| PathPart::new(name, cause, seconds)));
+        if let Some(link) = own_link(task, *part, cluster) {
+            *links.entry(link).or_default() += seconds;
+        }
     }
+    let links = links.into_iter();
+    parts.extend(links.map(|(name, seconds)| PathPart::new(name, Cause::Links, seconds)));
     Some(with_start(causes, parts, start, seconds - start - stepping))
 }
 
@@ -91,6 +98,26 @@ fn with_start(
     *causes.entry(Cause::Other).or_default() += idle.max(0.0);
     causes.retain(|_, seconds| *seconds > 0.0);
     CriticalPath::new(causes, parts)
+}
+
+/// The name of the link over which `task` waited in `part`: one that it has with a single other
+/// task, where no other kind of link than those of two tasks is in `cluster`.
+fn own_link(task: &TaskName, part: Part, cluster: &Cluster) -> Option<String> {
+    let (hardware, network) = (&cluster.hardware, &cluster.hardware.network);
+    let has_others =
+        network.racks.is_some() || hardware.hosts.is_some() || !hardware.gpus.is_empty();
+    if part != Part::Link || has_others {
+        return None;
+    }
+    let tasks: Vec<TaskName> = cluster.spec.tasks().collect();
+    let own = network.links.iter().filter(|(_, own)| own.bandwidth.is_some());
+    let mut peers = own.filter_map(|((from, to), _)| {
+        let is_its = tasks.get(*to) == Some(task);
+        tasks.get(*from).filter(|_| is_its)
+    });
+    let peer = peers.next().filter(|_| peers.next().is_none())?;
+    let [one, other] = if task < peer { [task, peer] } else { [peer, task] };
+    Some(format!("the link of {one} and {other}"))
 }
 
 /// The cause that a part of `task` belongs to, and the part's name if it is one to name.

@@ -79,7 +79,7 @@ impl Trial {
             step_bytes_sent: by_task(|sent| sent.steps),
             waiting_seconds: waiting(steps.clone()),
             critical_path: match &observed.path {
-                Some(path) => critical_path::simulated(path, steps, start, seconds),
+                Some(path) => critical_path::simulated(path, &self.cluster, steps, start, seconds),
                 None => critical_path::deployed(steps, start, seconds),
             },
             usage: observed.usage_until(ended),

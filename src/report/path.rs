@@ -200,7 +200,7 @@ impl Cause {
             Self::ServerProcessor => "more parameter servers, or fewer and larger variables",
             Self::WorkerCard => "faster network cards of workers, or compression",
             Self::WorkerMessages => "fewer parameter servers, or fewer and larger variables",
-            Self::Links => "faster uplinks, or tasks that talk in one rack",
+            Self::Links => "faster links, or tasks that talk in one rack",
             Self::Latency => "a network with less latency, larger batches, or local steps",
             Self::Coordination => "a network with less latency, larger batches, or local steps",
             Self::Other => "look at its timers and faults",

@@ -8,7 +8,7 @@ use super::{Report, Run, Tuned, World};
 /// time to the target.
 const COARSE: f64 = 0.1;
 
-/// Which run was faster, which are not compared, which did not reach the target, and which
+/// Which run was faster, which are not compared, which are compared with each other alone, which did not reach the target, and which
 /// diverged.
 pub(super) fn remarks(report: &Report) -> Vec<String> {
     let over = told_apart_by(report);
@@ -18,6 +18,7 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     lines.extend(report.tuned.iter().map(Tuned::render));
     lines.extend((!report.tuned.is_empty()).then(|| Tuned::REMARK.to_owned()));
     let are_unsure = !has_means(report) && !lines.is_empty();
+    lines.extend(report.kept_apart());
     let all = series(report);
     lines.extend(all.iter().filter_map(|series| misses(report, series, over)));
     lines.extend(coarse_looks(&all));

@@ -114,6 +114,22 @@ impl Report {
         self.groups().iter().flat_map(|group| group.left_out(over)).collect()
     }
 
+    /// For each point of a sweep that has runs with several aims: a line that says which runs are
+    /// compared with which.
+    pub(super) fn kept_apart(&self) -> Vec<String> {
+        let groups = self.groups();
+        let mut points: Vec<(&Swept, Vec<&Group<'_>>)> = Vec::new();
+        for group in &groups {
+            let settings = group.series[0].settings();
+            match points.iter_mut().find(|(known, _)| *known == settings) {
+                Some((_, there)) => there.push(group),
+                None => points.push((settings, vec![group])),
+            }
+        }
+        let several = points.into_iter().filter(|(_, groups)| groups.len() > 1);
+        several.map(|(_, groups)| apart(&groups)).collect()
+    }
+
     fn groups(&self) -> Vec<Group<'_>> {
         let mut found: Vec<(_, Group<'_>)> = Vec::new();
         for series in series(self) {
@@ -148,6 +164,16 @@ impl Report {
     pub(super) fn own_target(&self, run: &Run) -> Option<f64> {
         self.aim(run)?.1
     }
+}
+
+/// That the runs of each of `groups` are compared with each other alone.
+fn apart(groups: &[&Group<'_>]) -> String {
+    let names =
+        |group: &&Group<'_>| group.series.iter().map(Series::name).collect::<Vec<_>>().join(", ");
+    let is_one_target = groups.iter().all(|group| group.target == groups[0].target);
+    let why = if is_one_target { "models or data" } else { "targets" };
+    let names = groups.iter().map(names).collect::<Vec<_>>().join(" | ");
+    format!("{why} differ, so that only these are compared with each other: {names}")
 }
 
 impl Group<'_> {

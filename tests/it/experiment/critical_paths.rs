@@ -104,3 +104,14 @@ fn half_the_latency_shortens_a_run_by_half_of_its_share() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_slow_link_of_two_tasks_that_limits_a_run_is_named() -> Result<()> {
+    let slow = "network.link=[{ between = ['worker:3', 'ps:0'], bandwidth = '100Mbps' }]";
+    let run = simulate("sync", slow)?;
+    let limit = run.limit().expect("it takes steps");
+    assert!(limit.starts_with("limited by links between network cards, "), "{limit}");
+    assert!(limit.contains(" % the link of ps:0 and worker:3)"), "{limit}");
+    assert!(limit.contains("faster links"), "{limit}");
+    Ok(())
+}
