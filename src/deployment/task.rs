@@ -149,7 +149,10 @@ async fn drain<T>(
         Ok(Ok(Err(error))) => say!("{error}"),
         Ok(Ok(Ok(value))) => return Ok(Some(value)),
         Ok(Err(error)) => return panicked(error),
-        Err(_) => say!("{task} did not end in {} s", GRACE.as_secs()),
+        Err(_) => {
+            let waits: String = server.waits().iter().map(|wait| format!("; {wait}")).collect();
+            say!("{task} did not end in {} s{waits}", GRACE.as_secs());
+        }
     }
     Ok(None)
 }

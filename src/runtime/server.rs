@@ -34,7 +34,7 @@ use crate::runtime::processor::Processor;
 use crate::runtime::session_status::SessionStatus;
 use crate::runtime::target::ServerTarget;
 use crate::runtime::training_state::TrainingState;
-use crate::runtime::waiting::Waiting;
+use crate::runtime::waiting::{Wait, Waiting, Waits};
 use crate::runtime::worker::Worker;
 
 /// The world that a server lives in: its network, its clock and its devices.
@@ -75,6 +75,8 @@ pub struct Server {
     session_master: RefCell<Option<TaskName>>,
     /// The longest time for which the task's process has stood still.
     standstill: Cell<Duration>,
+    /// What its task's program waits for beside the actors.
+    waits: Waits,
 }
 
 shown!(Server, def);
@@ -159,8 +161,8 @@ impl Server {
         actors.parameter_server.run(parameter_server, &actors.panics);
         let link = link();
         let (phase, session_master) = (Cell::new(Phase::New), RefCell::new(None));
-        let standstill = Cell::default();
-        Self { def, world, actors, link, phase, session_master, standstill }
+        let (standstill, waits) = (Cell::default(), Waits::default());
+        Self { def, world, actors, link, phase, session_master, standstill, waits }
     }
 
     /// A started server that is a cluster by itself: the job `localhost` with one task, in this
@@ -370,9 +372,20 @@ impl Server {
         self.world.devices.use_cores(cores);
     }
 
-    /// Asks the actors what they wait for; they answer once they have dealt with all earlier
-    /// messages.
+    /// Notes that the task's program waits for `what`, until the note is dropped.
+    pub(crate) fn note_wait(&self, what: String) -> Wait {
+        self.waits.begin(Waiting { who: format!("program of {}", self.task()), what })
+    }
+
+    /// What the task's program waits for beside the actors.
+    pub(crate) fn waits(&self) -> Vec<Waiting> {
+        self.waits.all()
+    }
+
+    /// Asks the actors what they wait for, and says what the program does; they answer once they
+    /// have dealt with all earlier messages.
     pub(crate) fn inquire(&self, inquiry: &Inquiry<Waiting>) {
+        inquiry.ask().answer(self.waits());
         tell(&self.actors.master, MasterMail::Inquire(inquiry.ask()));
         tell(&self.actors.worker, WorkerMail::Inquire(inquiry.ask()));
         tell(&self.actors.parameter_server, ParameterServerMail::Inquire(inquiry.ask()));

@@ -1,5 +1,8 @@
 //! The checkpoints of a training: its chief saves and finds them, on a thread beside the actors.
 
+mod noted_store;
+mod store_work;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,6 +15,8 @@ use crate::units::{BytesPerSecond, seconds};
 
 use super::checkpointing::Checkpointing;
 use super::task::Task;
+use noted_store::NotedStore;
+use store_work::{Purpose, StoreWork};
 
 /// Advice where a folder can not be made or written to.
 const ELSEWHERE: &str = "; name a folder for checkpoints (`checkpoint.directory`) that this task \
@@ -24,6 +29,7 @@ const OTHER_MODEL: &str = "; go on with the model that was saved, or name anothe
 #[derive(Clone)]
 pub(super) struct Checkpoints {
     saver: Arc<Mutex<Saver>>,
+    work: StoreWork,
     place: Arc<str>,
     /// Whether the saver has still to take over the checkpoints: there was no room to say so.
     must_take_over: Arc<AtomicBool>,
@@ -33,9 +39,11 @@ pub(super) struct Checkpoints {
 
 impl Checkpoints {
     pub(super) fn new(checkpointing: &Checkpointing) -> Self {
-        let saver = Saver::new(Arc::clone(&checkpointing.store), checkpointing.retention);
+        let store = Arc::new(NotedStore::new(Arc::clone(&checkpointing.store)));
+        let work = StoreWork::new(&store);
         Self {
-            saver: Arc::new(Mutex::new(saver)),
+            saver: Arc::new(Mutex::new(Saver::new(store, checkpointing.retention))),
+            work,
             place: checkpointing.store.locate("").into(),
             must_take_over: Arc::default(),
             write_rate: checkpointing.write_rate,
@@ -48,23 +56,27 @@ impl Checkpoints {
     ///
     /// # Errors
     /// If the store can't be read, or if there are checkpoints and none of them is complete: a
-    /// training that began anew in their place would lose what they might still hold.
+    /// training that began anew in their place would lose what they might still hold. Of class
+    /// `DeadlineExceeded` if the store does not answer.
     pub(super) async fn latest(&self, task: &Task) -> Result<Option<Restored>> {
         let must_take_over = Arc::clone(&self.must_take_over);
-        let found = self
-            .with_saver(task, move |saver| {
-                match saver.take_over() {
-                    // What is saved can be restored even so; before the next save it tries again.
-                    Err(error) if error.is_for_lack_of_room() => {
-                        tracing::warn!(%error, "the checkpoints can be read and not written");
-                        must_take_over.store(true, Ordering::Relaxed);
-                    }
-                    taken => taken?,
+        let look = move |saver: &mut Saver| {
+            match saver.take_over() {
+                // What is saved can be restored even so; before the next save it tries again.
+                Err(error) if error.is_for_lack_of_room() => {
+                    tracing::warn!(%error, "the checkpoints can be read and not written");
+                    must_take_over.store(true, Ordering::Relaxed);
                 }
-                saver.latest()
-            })
-            .await?
-            .map_err(try_again_if_transient)?;
+                taken => taken?,
+            }
+            saver.latest()
+        };
+        let found = self.with_saver(task, Purpose::read("to find the newest checkpoint"), look);
+        let found = found.await.inspect_err(|_| {
+            // It may yet; then this does nothing.
+            self.must_take_over.store(true, Ordering::Relaxed);
+        });
+        let found = found?.map_err(try_again_if_transient)?;
         for rejected in &found.rejected {
             tracing::warn!("passed over a checkpoint: {rejected}");
         }
@@ -90,7 +102,8 @@ impl Checkpoints {
         let look = move |saver: &mut Saver| {
             if saver.newest()? == known { Ok(None) } else { saver.latest().map(Some) }
         };
-        let found = self.with_saver(task, look).await?.map_err(try_again_if_transient)?;
+        let purpose = Purpose::read("to find the newest checkpoint");
+        let found = self.with_saver(task, purpose, look).await?.map_err(try_again_if_transient)?;
         let Some(found) = found else { return Ok(None) };
         for rejected in &found.rejected {
             tracing::warn!("passed over a checkpoint: {rejected}");
@@ -107,7 +120,8 @@ impl Checkpoints {
     /// If there is still no room to take over the checkpoints.
     pub(super) async fn require_room(&self, task: &Task) -> Result<()> {
         if self.must_take_over.load(Ordering::Relaxed) {
-            self.with_saver(task, Saver::take_over).await??;
+            let purpose = Purpose::write("to take over the checkpoints");
+            self.with_saver(task, purpose, Saver::take_over).await??;
             self.must_take_over.store(false, Ordering::Relaxed);
         }
         Ok(())
@@ -127,9 +141,10 @@ impl Checkpoints {
     /// Writes `snapshot`.
     ///
     /// # Errors
-    /// If it can't be written. The earlier checkpoints are then unchanged.
+    /// If it can't be written. The earlier checkpoints are then unchanged; if the store does not
+    /// answer, the new one may come to be there later.
     pub(super) async fn save(&self, task: &Task, snapshot: Snapshot) -> Result<Saved> {
-        let at = task.date();
+        let (at, step) = (task.date(), snapshot.global_step);
         let must_take_over = self.must_take_over.load(Ordering::Relaxed);
         let saving = move |saver: &mut Saver| {
             if must_take_over {
@@ -137,7 +152,8 @@ impl Checkpoints {
             }
             saver.save(&snapshot, at)
         };
-        let saved = self.with_saver(task, saving).await??;
+        let purpose = Purpose::write(format!("to save the checkpoint of step {step}"));
+        let saved = self.with_saver(task, purpose, saving).await??;
         if saved.is_new {
             task.take_simulated_time(span_of(saved.bytes, self.write_rate)).await;
         }
@@ -147,7 +163,8 @@ impl Checkpoints {
     /// Notes that the training of `task` has come to its end.
     pub(super) async fn note_end(&self, task: &Task) {
         let stop = task.settings().stop.conditions();
-        let noted = self.with_saver(task, move |saver| saver.end(&stop)).await;
+        let purpose = Purpose::write("to note the end of the training");
+        let noted = self.with_saver(task, purpose, move |saver| saver.end(&stop)).await;
         if let Err(error) = noted.and_then(|noted| noted.map_err(Error::from)) {
             tracing::warn!(%error, "the end of the training can't be noted beside its checkpoints");
         }
@@ -163,7 +180,8 @@ impl Checkpoints {
             Some(ended) if ended == stop => saver.newest(),
             _ => Ok(None),
         };
-        Ok(self.with_saver(task, look).await??)
+        let purpose = Purpose::read("to see whether the training has ended");
+        Ok(self.with_saver(task, purpose, look).await??)
     }
 
     /// Whether there is any.
@@ -171,17 +189,26 @@ impl Checkpoints {
     /// # Errors
     /// If the store can't be read.
     pub(super) async fn has_any(&self, task: &Task) -> Result<bool> {
-        let newest = self.with_saver(task, |saver| saver.newest()).await??;
+        let purpose = Purpose::read("to see whether there is a checkpoint");
+        let newest = self.with_saver(task, purpose, |saver| saver.newest()).await??;
         Ok(newest.is_some())
+    }
+
+    /// The error of a store that has been given up on, and has not answered yet: another save would
+    /// only wait behind it. None if it answers.
+    pub(super) fn hang(&self, task: &Task) -> Option<Error> {
+        self.work.hang(task)
     }
 
     async fn with_saver<T: Send + 'static>(
         &self,
         task: &Task,
+        purpose: Purpose,
         work: impl FnOnce(&mut Saver) -> T + Send + 'static,
     ) -> Result<T> {
         let saver = Arc::clone(&self.saver);
-        task.blocking(move || work(&mut saver.lock().unwrap_or_else(PoisonError::into_inner))).await
+        let work = move || work(&mut saver.lock().unwrap_or_else(PoisonError::into_inner));
+        self.work.run(task, &purpose, work).await
     }
 }
 

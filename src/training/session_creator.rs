@@ -147,8 +147,10 @@ impl SessionCreator {
         let found = self.find(&session).await?;
         let values = found.values;
         let newest = match self.latest().await {
+            // Of the class `DeadlineExceeded` where the store does not answer.
             Err(error)
-                if error.code == Code::DataLoss && values.live().is_some_and(|live| live > 0) =>
+                if matches!(error.code, Code::DataLoss | Code::DeadlineExceeded)
+                    && values.live().is_some_and(|live| live > 0) =>
             {
                 tracing::warn!(%error, "going on from the variables, which have their values");
                 None

@@ -8,3 +8,4 @@ mod once;
 mod own_values;
 mod recovery;
 mod stall;
+mod stalled_store;

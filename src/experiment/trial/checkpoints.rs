@@ -1,7 +1,9 @@
 //! The checkpoints of a trial: in which store each world keeps them, and how many.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -11,6 +13,9 @@ use crate::experiment::disk::Disk;
 use crate::experiment::scenario::Checkpoint;
 use crate::runtime::Error;
 use crate::training::Checkpointing;
+
+/// How long a disk is given to say what is on it, where the training can begin without.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 impl Trial {
     /// New checkpoints of a simulation: on the simulated disk, in memory and the run's own unless
@@ -55,11 +60,15 @@ impl Trial {
 
     /// The step of the newest checkpoint in that folder, which a deployment goes on from.
     pub(crate) fn newest_checkpoint(&self) -> Option<(u64, PathBuf)> {
-        let folder = self.checkpoint_folder().filter(|folder| folder.is_dir())?;
-        // What can't be read is told when it is asked for.
-        let store = open_store(&folder.display().to_string()).ok()?;
-        let step = Saver::new(store, Retention::default()).newest().ok()??;
-        Some((step, folder))
+        let folder = self.checkpoint_folder()?;
+        let (sender, newest) = mpsc::channel();
+        let looks = move || {
+            // What can't be read is told when it is asked for, as is a disk that does not answer.
+            let step = newest_in(&folder);
+            sender.send(step.map(|step| (step, folder))).is_ok()
+        };
+        thread::Builder::new().name("checkpoints".to_owned()).spawn(looks).ok()?;
+        newest.recv_timeout(ANSWERS_WITHIN).ok()?
     }
 
     /// Whether it keeps checkpoints.
@@ -82,6 +91,12 @@ impl Trial {
             checkpoint.keep = 0;
         }
     }
+}
+
+/// The step of the newest checkpoint in `folder`.
+fn newest_in(folder: &Path) -> Option<u64> {
+    let store = open_store(&folder.display().to_string()).ok().filter(|_| folder.is_dir())?;
+    Saver::new(store, Retention::default()).newest().ok()?
 }
 
 /// The name of the folder for the files of the run `name`: two runs never share one. A name that is

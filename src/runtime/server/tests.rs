@@ -209,6 +209,18 @@ async fn waits(server: &Server) -> Vec<String> {
     inquiry.take().iter().map(ToString::to_string).collect()
 }
 
+#[test]
+fn what_a_program_waits_for_is_told_with_what_the_actors_do() {
+    on_actix(async {
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap();
+        let server = started(cluster, TaskName::new("worker", 0));
+        let wait = server.note_wait("a disk".to_owned());
+        assert_eq!(waits(&server).await, ["program of worker:0 waits for a disk"]);
+        drop(wait);
+        assert!(waits(&server).await.is_empty());
+    });
+}
+
 /// The server of `task`, whose peers never start.
 fn started(cluster: ClusterSpec, task: TaskName) -> Server {
     let transport = InMemoryNetwork::new(&cluster).endpoint(&task).unwrap();

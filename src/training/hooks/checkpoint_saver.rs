@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::{Graph, Output, Target, Variable, VariablePart};
 use crate::optimizer::{ExponentialMovingAverage, LocalSgd};
-use crate::runtime::{Code, Error, Result};
+use crate::runtime::{Code, Error, NOTICE, Result};
 use crate::sync::Leaving;
 
 use super::super::checkpointing::{Checkpointing, Consistency};
@@ -16,6 +16,7 @@ use super::super::scaffold::SavedNames;
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
 use crate::checkpoint::{SavedVariable, Shard, Snapshot};
+use crate::units::Time;
 
 /// Writes a checkpoint when a session begins, every so often, and at the end (TensorFlow:
 /// `CheckpointSaverHook`).
@@ -23,6 +24,8 @@ use crate::checkpoint::{SavedVariable, Shard, Snapshot};
 /// It runs on the chief, and the parameter servers send it their variables: no shared file system
 /// is needed. If a checkpoint can't be written, that is in the log and in the report, and the
 /// training goes on; at the end of the training it is an error, after all other hooks have ended.
+/// That is so, too, if the store has not answered for as long as a lost task has to come back
+/// (`network.recovery`); until it does, no other is begun.
 pub struct CheckpointSaver {
     checkpoints: Checkpoints,
     timer: SecondOrStepTimer,
@@ -36,6 +39,8 @@ pub struct CheckpointSaver {
     consistency: Consistency,
     names: SavedNames,
     last_saved: Option<u64>,
+    /// When it was last told that no checkpoint is begun, since the store does not answer.
+    told_of_hang: Option<Time>,
 }
 
 shown!(CheckpointSaver, timer, last_saved);
@@ -91,6 +96,7 @@ impl CheckpointSaver {
             lift_fence: None,
             consistency: checkpointing.consistency,
             last_saved: None,
+            told_of_hang: None,
         }
     }
 
@@ -187,8 +193,14 @@ impl CheckpointSaver {
         Ok(context.session.run().fetch(reached).await?.scalar::<i64>(0)?.max(0) as u64)
     }
 
-    /// Saves as [`CheckpointSaver::save`]; the training goes on even if that fails.
+    /// Saves as [`CheckpointSaver::save`]; the training goes on even if that fails. If the store
+    /// still does not answer an earlier save, nobody is held for another one.
     async fn try_to_save(&mut self, context: &HookContext<'_>) -> Result<()> {
+        if let Some(error) = self.checkpoints.hang(context.task) {
+            self.timer.triggered(context.global_step, context.now());
+            self.go_on_meanwhile(context, &error);
+            return Ok(());
+        }
         match self.save(context).await {
             Err(error) if is_of_store(&error) || error.code == Code::DeadlineExceeded => {
                 go_on_without(context, &error);
@@ -198,12 +210,22 @@ impl CheckpointSaver {
         }
     }
 
+    /// A checkpoint is not begun, for `error`. There may be many: not all are told.
+    fn go_on_meanwhile(&mut self, context: &HookContext<'_>, error: &Error) {
+        let now = context.now();
+        if self.told_of_hang.is_none_or(|told| now.since(told) >= NOTICE) {
+            self.told_of_hang = Some(now);
+            go_on_without(context, error);
+        }
+    }
+
     /// Saves when a training begins: a place that can't be written to is an error then. A chief
     /// that has come back before the first step goes on.
     async fn save_first(&mut self, context: &HookContext<'_>) -> Result<()> {
         match self.save(context).await {
             Err(error) if is_of_store(&error) => {
-                if !self.checkpoints.has_any(context.task).await? {
+                let hangs = self.checkpoints.hang(context.task).is_some();
+                if hangs || !self.checkpoints.has_any(context.task).await? {
                     return Err(error);
                 }
                 go_on_without(context, &error);

@@ -27,6 +27,11 @@ impl Task {
         self.clock().date()
     }
 
+    /// Whether time stands still while the program computes, as in a simulation.
+    pub(in crate::training) fn computes_in_no_time(&self) -> bool {
+        self.clock().stands_still()
+    }
+
     /// Runs blocking work: on another thread when deployed; inline in simulation, where virtual
     /// time does not advance.
     ///
