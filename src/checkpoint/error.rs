@@ -2,6 +2,10 @@
 
 use std::io;
 
+/// The system's number of the error of symbolic links that lead in a circle (`ELOOP`): its kind is
+/// not stable.
+const TOO_MANY_LINKS: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
+
 /// The error of a checkpoint that can't be written, read or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -146,19 +150,24 @@ impl CheckpointError {
         move |source| Self::Store { what, file, source }
     }
 
-    /// Whether the store failed, so that another try may succeed: nothing is known of the file.
+    /// Whether the store failed, so that nothing is known of the file: another try may succeed,
+    /// unless the store [is misplaced](Self::is_misplaced).
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self, Self::Store { source, .. } if source.kind() != io::ErrorKind::NotFound)
     }
 
     /// Whether the store is no place to write to, and won't be by itself.
     pub(crate) fn is_misplaced(&self) -> bool {
-        use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+        use io::ErrorKind::{
+            InvalidFilename, InvalidInput, NotADirectory, NotFound, PermissionDenied,
+        };
         let Self::Store { what, source, .. } = self else { return false };
         match source.kind() {
-            NotADirectory | PermissionDenied => true,
+            NotADirectory | PermissionDenied | InvalidFilename => true,
             NotFound => *what == "write",
-            _ => false,
+            // A name that can be no file's; the system says the same of much else.
+            InvalidInput => source.raw_os_error().is_none(),
+            _ => source.raw_os_error() == Some(TOO_MANY_LINKS),
         }
     }
 
@@ -189,5 +198,28 @@ impl CheckpointError {
                 | Self::NoSuchCheckpoint { .. }
                 | Self::Basename(_)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_can_never_be_written_to_is_told_from_one_that_only_fails() {
+        let is_misplaced = |what, source: io::Error| {
+            let error = CheckpointError::store(what, "a".to_owned())(source);
+            error.is_misplaced()
+        };
+        let of = |kind: io::ErrorKind| io::Error::from(kind);
+        assert!(is_misplaced("list", of(io::ErrorKind::InvalidFilename)));
+        assert!(is_misplaced("list", io::Error::from_raw_os_error(TOO_MANY_LINKS)));
+        assert!(is_misplaced("write", std::fs::write("a\0b", "").unwrap_err()));
+        assert!(is_misplaced("write", std::fs::write("a".repeat(300), "").unwrap_err()));
+        assert!(is_misplaced("write", of(io::ErrorKind::NotFound)));
+        assert!(!is_misplaced("read", of(io::ErrorKind::NotFound)), "it may be gone");
+        assert!(!is_misplaced("read", of(io::ErrorKind::TimedOut)));
+        assert!(!is_misplaced("read", io::Error::from_raw_os_error(5)), "of the disk (EIO)");
+        assert!(!is_misplaced("read", io::Error::from_raw_os_error(22)), "of whatever (EINVAL)");
     }
 }

@@ -244,3 +244,20 @@ impl From<CheckpointError> for Error {
         Self::new(code, format!("{error}{advice}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_place_whose_name_is_too_long_is_mistaken_and_one_that_fails_is_tried_again() {
+        let code = |kind: io::ErrorKind| {
+            let (what, file, source) = ("list", "a".to_owned(), kind.into());
+            try_again_if_transient(CheckpointError::Store { what, file, source }).code
+        };
+        assert_eq!(code(io::ErrorKind::InvalidFilename), Code::InvalidArgument);
+        assert_eq!(code(io::ErrorKind::TimedOut), Code::Unavailable);
+    }
+}
