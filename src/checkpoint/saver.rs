@@ -1,6 +1,7 @@
 //! The saver: writes checkpoints and finds the newest complete one.
 
 mod cleaning;
+mod newer;
 mod repair;
 mod results;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use super::snapshot::{Snapshot, encode};
 use super::store::Store;
 use super::{CheckpointError, Restored, Retention};
 
+use newer::Searched;
 pub use results::{Found, Listed, Saved};
 use writer::Writer;
 
@@ -40,6 +42,8 @@ pub struct Saver {
     /// The index of this saver's last save.
     last: Option<Index>,
     writer: Writer,
+    /// What the last search for a newer checkpoint has seen.
+    searched: Option<Searched>,
 }
 
 shown!(Saver, retention);
@@ -56,8 +60,8 @@ impl Saver {
     pub fn new(store: Arc<dyn Store>, retention: Retention) -> Self {
         let (known, broken) = (BTreeMap::new(), BTreeSet::new());
         let names = Names::default();
-        let (last, writer) = (None, Writer::default());
-        Self { store, names, retention, known, broken, is_swept: false, last, writer }
+        let (last, writer, searched) = (None, Writer::default(), None);
+        Self { store, names, retention, known, broken, is_swept: false, last, writer, searched }
     }
 
     /// Takes over the checkpoints: a saver that had done so before saves and deletes nothing more.
@@ -170,10 +174,14 @@ impl Saver {
     /// If the store can't be listed.
     pub fn newest(&self) -> Result<Option<u64>, CheckpointError> {
         let files = reader::list(&*self.store)?;
-        let reader = self.reader(&files);
-        let indexes = steps(&self.names, &files).filter_map(|step| reader.index(step).ok());
-        let newest = indexes.max_by_key(|index| (index.save, index.global_step));
-        Ok(newest.map(|index| index.global_step))
+        Ok(self.newest_of(&files).map(|(_, step)| step))
+    }
+
+    /// The number of the last save whose index is among `files`, and its step.
+    fn newest_of(&self, files: &BTreeMap<String, u64>) -> Option<(u64, u64)> {
+        let reader = self.reader(files);
+        let indexes = steps(&self.names, files).filter_map(|step| reader.index(step).ok());
+        indexes.map(|index| (index.save, index.global_step)).max()
     }
 
     /// The checkpoint of a step.

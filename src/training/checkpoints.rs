@@ -94,14 +94,12 @@ impl Checkpoints {
     }
 
     /// The newest whole checkpoint, unless it is that of the step `known`. Whoever saves goes on
-    /// saving.
+    /// saving. Incomplete ones are named in the log, each once.
     ///
     /// # Errors
     /// If the store can't be read.
     pub(super) async fn newer(&self, task: &Task, known: Option<u64>) -> Result<Option<Restored>> {
-        let look = move |saver: &mut Saver| {
-            if saver.newest()? == known { Ok(None) } else { saver.latest().map(Some) }
-        };
+        let look = move |saver: &mut Saver| saver.newer(known);
         let purpose = Purpose::read("to find the newest checkpoint");
         let found = self.with_saver(task, purpose, look).await?.map_err(try_again_if_transient)?;
         let Some(found) = found else { return Ok(None) };
