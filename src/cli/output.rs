@@ -236,13 +236,32 @@ fn notes(report: &Report) -> Vec<String> {
         notes.extend(run.steps_without.iter().map(|(task, steps)| {
             format!("{name}: {steps} steps without {task}: the others shared its part of the batch")
         }));
-        notes.extend(run.failed_checkpoints.iter().map(|(step, why)| {
-            format!("{name}: the checkpoint of step {step} could not be written: {why}")
-        }));
+        notes.extend(failed_checkpoints(name, &run.failed_checkpoints));
     }
     let skipped = report.runs.iter().map(|run| (&*run.name, &*run.skipped_faults));
     notes.extend(skipped_faults(&skipped.collect::<Vec<_>>()));
     notes
+}
+
+/// How many checkpoints that could not be written have a line each; a full disk has many.
+const FAILED: usize = 3;
+
+/// A line for each of the first of the checkpoints of the run `name` that could not be written, and
+/// one for the others.
+fn failed_checkpoints(name: &str, failed: &[(u64, String)]) -> Vec<String> {
+    let line = |(step, why): &(u64, String)| {
+        format!("{name}: the checkpoint of step {step} could not be written: {why}")
+    };
+    let shown = if failed.len() > FAILED + 1 { FAILED } else { failed.len() };
+    let (shown, others) = failed.split_at(shown);
+    let mut lines: Vec<String> = shown.iter().map(line).collect();
+    if let Some((step, why)) = others.last() {
+        let others = others.len();
+        lines.push(format!(
+            "{name}: {others} more could not be written, the last that of step {step}: {why}"
+        ));
+    }
+    lines
 }
 
 /// A line for each fault that did not happen in one of `runs`, which have a name and such faults.
@@ -323,5 +342,15 @@ mod tests {
         let of_seeds = [("a", &*late), ("b", &late), ("c", &late), ("d", &late), ("e", &[])];
         let lines = skipped_faults(&of_seeds);
         assert!(lines[0].starts_with("4 of 5 runs: this fault did not happen"), "{lines:?}");
+    }
+    #[test]
+    fn of_many_checkpoints_that_could_not_be_written_the_first_ones_have_a_line_each() {
+        let failed: Vec<(u64, String)> = (1..=9).map(|step| (step, "full".to_owned())).collect();
+        let lines = failed_checkpoints("a", &failed);
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines[2], "a: the checkpoint of step 3 could not be written: full");
+        assert_eq!(lines[3], "a: 6 more could not be written, the last that of step 9: full");
+        assert_eq!(failed_checkpoints("a", &failed[..4]).len(), 4, "one more is told itself");
+        assert!(failed_checkpoints("a", &[]).is_empty());
     }
 }

@@ -90,9 +90,19 @@ impl Recording {
             Fact::Formed(formed) => self.formed.push(formed),
             Fact::Evaluated(evaluation) => self.evaluations.push(evaluation),
             Fact::Saved(global_step) => self.saved = Some(global_step),
-            Fact::NotSaved(failed) => self.failed_checkpoints.push(failed),
+            Fact::NotSaved(failed) => self.add_failed(failed),
             Fact::NothingToDo => self.is_after_the_end = true,
             Fact::Ended(ending) => self.ending = Some(ending),
+        }
+    }
+
+    /// Adds a checkpoint that could not be written. One that was tried again in vain counts once.
+    fn add_failed(&mut self, failed: FailedCheckpoint) {
+        match self.failed_checkpoints.last_mut() {
+            Some(last) if last.global_step == failed.global_step => {
+                *last = FailedCheckpoint { is_last: last.is_last || failed.is_last, ..failed };
+            }
+            _ => self.failed_checkpoints.push(failed),
         }
     }
 
@@ -179,9 +189,14 @@ impl Recording {
         if self.ending.is_some() || saved >= global_step {
             return None;
         }
+        let tried = self.failed_checkpoints.last().filter(|failed| failed.global_step > saved);
+        let tried = tried.map(|FailedCheckpoint { global_step, why, .. }| {
+            format!("; before that, step {global_step} could not be saved: {why}")
+        });
         let why = format!(
             "the training was stopped before all tasks had answered; step {saved} is the last that \
-             is saved, from which it goes on when it is started again"
+             is saved, from which it goes on when it is started again{}",
+            tried.unwrap_or_default()
         );
         Some(FailedCheckpoint { global_step, why, is_last: true })
     }
@@ -306,6 +321,23 @@ mod tests {
         let recording = shared.finish();
         assert_eq!(recording.failed_checkpoints, [failed(10, false), failed(20, true)]);
         assert!(recording.is_unsaved());
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_tried_again_in_vain_counts_once_and_a_stop_names_why_it_failed() {
+        let failed = |is_last, why: &str| {
+            Fact::NotSaved(FailedCheckpoint { global_step: 3, why: why.to_owned(), is_last })
+        };
+        let shared = SharedRecording::default();
+        (0..3).for_each(|number| shared.record(Fact::Step(step(number))));
+        shared.record(Fact::Saved(1));
+        shared.record(failed(false, "the disk is full"));
+        let why = shared.note_stop().expect("step 3 is not saved").why;
+        assert!(why.ends_with("step 3 could not be saved: the disk is full"), "{why}");
+        shared.record(failed(true, "the disk is still full"));
+        let recording = shared.finish();
+        let [last] = recording.failed_checkpoints.as_slice() else { panic!("it is one") };
+        assert!(last.is_last && last.why == "the disk is still full", "{last:?}");
     }
 
     #[test]
