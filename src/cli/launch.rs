@@ -124,7 +124,8 @@ where
         let (repeats, format) = (args.repeat.get(), args.format.format());
         let mut report = experiment.report(trials, World::Deployment)?;
         (report.command, report.model) = (command(), self.model.clone());
-        let mut out = Out::beside_earlier(args.out.as_deref(), WallClock::new().date())?;
+        let began = WallClock::new().date();
+        let mut out = Out::beside_earlier(args.out.as_deref(), began, self.quiet)?;
         let all = trials.len() * repeats as usize;
         let logs = Logs::new(args.out.clone())?;
         let mut differing = None;

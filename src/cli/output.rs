@@ -22,18 +22,21 @@ pub(super) struct Out {
     folder: Option<(ReportFolder, Duration)>,
     files: Option<Files>,
     failure: Option<Failure>,
+    /// Whether nobody is to hear where earlier results are now.
+    quiet: bool,
 }
 
 impl Out {
     /// Files that take the place of those of an earlier report, unless it is a deployment's.
-    pub(super) fn create(directory: Option<&Path>) -> Result<Self, Failure> {
-        let Some(directory) = directory else {
-            return Ok(Self { folder: None, files: None, failure: None });
-        };
-        let made = Files::in_place_of_earlier(directory);
-        let (files, aside) = to_write(directory, made)?;
-        tell_of_moved(directory, aside.as_deref());
-        Ok(Self { folder: None, files: Some(files), failure: None })
+    pub(super) fn create(directory: Option<&Path>, quiet: bool) -> Result<Self, Failure> {
+        let mut files = None;
+        if let Some(directory) = directory {
+            let made = Files::in_place_of_earlier(directory);
+            let (made, aside) = to_write(directory, made)?;
+            tell_of_moved(directory, aside.as_deref(), quiet);
+            files = Some(made);
+        }
+        Ok(Self { folder: None, files, failure: None, quiet })
     }
 
     /// Files of a deployment that began at the date `began`. Those of an earlier report are set
@@ -41,10 +44,12 @@ impl Out {
     pub(super) fn beside_earlier(
         directory: Option<&Path>,
         began: Duration,
+        quiet: bool,
     ) -> Result<Self, Failure> {
         let lock = |directory: &Path| to_write(directory, ReportFolder::lock(directory));
         let folder = directory.map(lock).transpose()?;
-        Ok(Self { folder: folder.map(|folder| (folder, began)), files: None, failure: None })
+        let folder = folder.map(|folder| (folder, began));
+        Ok(Self { folder, files: None, failure: None, quiet })
     }
 
     /// Appends the last run of `report`, which is `trial`'s. A deployed one that had nothing to do
@@ -71,7 +76,7 @@ impl Out {
         let what = folder.directory().display().to_string();
         match Files::beside_earlier(folder, began) {
             Ok((files, aside)) => {
-                tell_of_moved(files.directory(), aside.as_deref());
+                tell_of_moved(files.directory(), aside.as_deref(), self.quiet);
                 self.files = Some(files);
             }
             Err(error) => {
@@ -152,8 +157,8 @@ impl Out {
 }
 
 /// Says where the results that `directory` had are now, if they were set `aside`.
-fn tell_of_moved(directory: &Path, aside: Option<&Path>) {
-    if let Some(aside) = aside {
+fn tell_of_moved(directory: &Path, aside: Option<&Path>, quiet: bool) {
+    if let Some(aside) = aside.filter(|_| !quiet) {
         let (directory, aside) = (directory.display(), aside.display());
         say!("{directory} had the results of an earlier run: they are in {aside} now");
     }

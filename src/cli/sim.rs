@@ -48,7 +48,7 @@ pub(super) fn run(
     let all = trials.len();
     // At once: who asks to stop meanwhile would leave files without a run.
     results.with(|results| {
-        let out = Out::create(args.out.as_deref())?;
+        let out = Out::create(args.out.as_deref(), quiet)?;
         *results = Some(SoFar { report, out, all });
         Ok::<_, Failure>(())
     })?;

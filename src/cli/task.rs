@@ -220,7 +220,8 @@ impl<'a> Assignment<'a> {
         report.of_task = has_others.then(|| self.task.to_string());
         let (mut out, failure) = match self.out() {
             Ok(out) => (out, None),
-            Err(failure) => (Out::create(None)?, Some(failure)), // the table is printed even so
+            // The table is printed even so.
+            Err(failure) => (Out::create(None, self.quiet)?, Some(failure)),
         };
         out.append(&report, trial, &attended.recording);
         out.print(args.format.format(), &report)?;
@@ -230,7 +231,7 @@ impl<'a> Assignment<'a> {
     /// The files of the report. Their folder is locked until this is dropped: not while the task
     /// runs, since the chief and an evaluator may have the same one.
     fn out(&self) -> Result<Out, Failure> {
-        Out::beside_earlier(self.args.out.as_deref(), self.began)
+        Out::beside_earlier(self.args.out.as_deref(), self.began, self.quiet)
     }
 }
 

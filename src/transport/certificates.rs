@@ -316,8 +316,23 @@ fn params(name: &str, lifetime: Duration) -> CertificateParams {
     params
 }
 
+/// How much of a malformed file a message shows at most.
+const LETTERS: usize = 40;
+
 fn malformed(path: &Path, what: &'static str, reason: &dyn fmt::Display) -> CertificateError {
-    CertificateError::Malformed { path: path.to_owned(), what, reason: reason.to_string() }
+    let reason = reason.to_string();
+    let reason = with_text(&reason).unwrap_or(reason);
+    CertificateError::Malformed { path: path.to_owned(), what, reason }
+}
+
+/// A parser's `reason` with text in the place of its list of bytes, if it has one.
+fn with_text(reason: &str) -> Option<String> {
+    let (before, rest) = reason.split_once('[')?;
+    let (list, after) = rest.split_once(']')?;
+    let bytes: Result<Vec<u8>, _> = list.split(", ").map(str::parse).collect();
+    let text = String::from_utf8_lossy(&bytes.ok()?).into_owned();
+    let text: String = text.chars().filter(|c| !c.is_control()).take(LETTERS).collect();
+    Some(format!("{before}`{text}`{after}"))
 }
 
 #[cfg(test)]

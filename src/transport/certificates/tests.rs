@@ -149,3 +149,17 @@ fn a_private_key_that_others_can_read_is_refused() {
     assert!(matches!(Authority::load(&folder), Err(CertificateError::Exposed(_))));
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn what_is_wrong_with_a_torn_certificate_is_told_in_letters() {
+    let told = |pem: &str| {
+        let parsed = CertificateDer::from_pem_slice(pem.as_bytes());
+        malformed(Path::new("a.pem"), "certificate", &parsed.unwrap_err()).to_string()
+    };
+    let torn = told("-----BEGIN CERTIFICATE-----\nMIIB\n");
+    assert!(torn.contains("missing section end marker: `CERTIFICATE`; issue it anew"), "{torn}");
+    let other = told("");
+    assert!(other.contains("PEM: no items found; issue it anew"), "{other}");
+    let bytes = malformed(Path::new("a.pem"), "certificate", &"b: [300, x]").to_string();
+    assert!(bytes.contains("b: [300, x]"), "no bytes: {bytes}");
+}
