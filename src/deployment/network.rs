@@ -137,6 +137,7 @@ impl Network {
     pub(super) async fn activity(&self, server: &Server) -> TaskActivity {
         let status = self.status(server).await;
         let mut activity = TaskActivity {
+            now: server.clock().now().as_secs_f64(),
             waiting: status.waiting,
             unreached: status.unreached.into_iter().map(|(task, _)| task).collect(),
             sessions: status.sessions.len() as u64,

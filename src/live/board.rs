@@ -9,6 +9,7 @@ use super::links::{Links, Pair};
 use super::snapshot::{Snapshot, TaskActivity, evaluated};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::training::{Evaluation, StepStats};
+use crate::units::Time;
 
 /// The greatest number of runs that are shown; the first ones go.
 const RUNS: usize = 1000;
@@ -166,10 +167,32 @@ impl Board {
         }
     }
 
-    /// Notes that the training has gone back to `global_step`.
-    pub(crate) fn restore(&self, global_step: u64) {
-        for task in self.shown().tasks.values_mut() {
+    /// Notes that the training has gone back to `global_step`; by `task`, if that is in this
+    /// process alone.
+    pub(crate) fn restore(&self, global_step: u64, task: Option<&TaskName>) {
+        let Shown { tasks, steps, .. } = &mut *self.shown();
+        for task in tasks.values_mut() {
             task.global_step = task.global_step.min(global_step);
+        }
+        // First values at the beginning undo nothing.
+        if global_step + *steps > 0
+            && let Some(task) = task.and_then(|task| tasks.get_mut(task))
+        {
+            task.saves.restores += 1;
+        }
+    }
+
+    /// Notes the last checkpoint that `task` has saved or restored: its global step, and when.
+    pub(crate) fn save(&self, task: &TaskName, (global_step, at): (u64, Time)) {
+        if let Some(task) = self.shown().tasks.get_mut(task) {
+            task.saves.last = Some((global_step, at.as_secs_f64()));
+        }
+    }
+
+    /// Counts a checkpoint that `task` could not save.
+    pub(crate) fn count_failed_save(&self, task: &TaskName) {
+        if let Some(task) = self.shown().tasks.get_mut(task) {
+            task.saves.failed += 1;
         }
     }
 
@@ -247,7 +270,7 @@ mod tests {
         };
         assert_eq!(show(0, 50, 90, 1.0), (1, 90));
         assert_eq!(show(1, 50, 100, 1.0), (2, 100));
-        board.restore(0);
+        board.restore(0, None);
         assert_eq!(show(0, 3, 3, 2.0), (3, 3), "far fewer steps than before");
         assert_eq!(show(1, 4, 7, 2.1), (4, 7));
         assert_eq!(show(1, 6, 9, 2.2), (5, 9));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Board;
 use crate::cluster::TaskName;
-use crate::training::{Evaluation, Restore, StepStats, Watch};
+use crate::training::{Evaluation, FailedCheckpoint, Restore, StepStats, Watch};
 use crate::units::Time;
 
 /// Writes each step of a run to a board, and shows the run's progress to another watch.
@@ -54,9 +54,27 @@ impl Watch for Meter {
     }
 
     fn restored(&mut self, restore: &Restore) {
-        self.board.restore(restore.global_step);
+        self.board.restore(restore.global_step, self.task.as_ref());
         if let Some(then) = &mut self.then {
             then.restored(restore);
+        }
+    }
+
+    fn saved(&mut self, global_step: u64, at: Time) {
+        if let Some(task) = &self.task {
+            self.board.save(task, (global_step, at));
+        }
+        if let Some(then) = &mut self.then {
+            then.saved(global_step, at);
+        }
+    }
+
+    fn not_saved(&mut self, failed: &FailedCheckpoint) {
+        if let Some(task) = &self.task {
+            self.board.count_failed_save(task);
+        }
+        if let Some(then) = &mut self.then {
+            then.not_saved(failed);
         }
     }
 

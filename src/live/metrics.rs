@@ -26,7 +26,7 @@ type Lines = Vec<(String, f64)>;
 /// Name, type, help, whether only a task that trains has it, and its lines for a task.
 type Metric = (&'static str, &'static str, &'static str, bool, fn(&Snapshot) -> Lines);
 
-const METRICS: [Metric; 13] = [
+const METRICS: [Metric; 17] = [
     ("global_step", "gauge", "Global step after the task's last step.", true, |task| {
         one(task.global_step)
     }),
@@ -34,15 +34,43 @@ const METRICS: [Metric; 13] = [
     ("examples_total", "counter", "Samples in the batches of the steps taken.", true, |task| {
         one(task.examples)
     }),
-    ("gradients_applied_total", "counter", "Gradients that were applied.", true, |task| {
-        one(task.applied)
-    }),
+    (
+        "gradients_applied_total",
+        "counter",
+        "Gradients that were applied, with those that a return to a checkpoint has undone since.",
+        true,
+        |task| one(task.applied),
+    ),
     ("gradients_dropped_total", "counter", "Gradients late, or stopped.", true, |task| {
         one(task.dropped)
     }),
     ("loss", "gauge", "Loss of the last step.", true, |task| {
         task.loss().map(|loss| (String::new(), f64::from(loss))).into_iter().collect()
     }),
+    ("checkpoint_step", "gauge", "Global step of the chief's last checkpoint.", true, |task| {
+        task.saves.last.map(|(step, _)| one(step)).unwrap_or_default()
+    }),
+    (
+        "checkpoint_age_seconds",
+        "gauge",
+        "Time since the chief's last checkpoint was saved, or the training went on from it.",
+        true,
+        |task| task.checkpoint_age().map(|age| (String::new(), age)).into_iter().collect(),
+    ),
+    (
+        "checkpoints_failed_total",
+        "counter",
+        "Checkpoints that the chief could not save.",
+        true,
+        |task| one(task.saves.failed),
+    ),
+    (
+        "restores_total",
+        "counter",
+        "Returns of the training to a checkpoint, or to first values.",
+        true,
+        |task| one(task.saves.restores),
+    ),
     ("sent_bytes_total", "counter", "Data sent, by the receiver's job.", false, |task| {
         by_job(&task.activity.sent)
     }),
@@ -213,6 +241,9 @@ mod tests {
             ..TaskActivity::default()
         };
         board.note(&TaskName::new("ps", 0), activity);
+        let chief = TaskName::new("worker", 0);
+        board.save(&chief, (6, Time(2_000_000_000)));
+        board.note(&chief, TaskActivity { now: 5.5, ..TaskActivity::default() });
         board
     }
 
@@ -236,6 +267,26 @@ mod tests {
         has(r#"trainyard_waiting{run="sync \"1\"",task="ps:0",for="worker:0"} 2"#);
         has(r#"trainyard_unreached{run="sync \"1\"",task="ps:0",peer="worker:0"} 1"#);
         assert!(!text.contains(r#"trainyard_steps_total{run="sync \"1\"",task="ps:0"}"#), "{text}");
+    }
+
+    #[test]
+    fn the_last_checkpoint_has_its_step_and_its_age_and_failures_and_returns_are_counted() {
+        let board = board();
+        let has = |name: &str, value: &str| {
+            let line = format!(r#"trainyard_{name}{{run="sync \"1\"",task="worker:0"}} {value}"#);
+            let text = board.metrics();
+            assert!(text.lines().any(|it| it == line), "{line}\n{text}");
+        };
+        has("checkpoint_step", "6");
+        has("checkpoint_age_seconds", "3.5");
+        has("checkpoints_failed_total", "0");
+        has("restores_total", "0");
+        let chief = TaskName::new("worker", 0);
+        board.count_failed_save(&chief);
+        board.restore(6, Some(&chief));
+        has("checkpoints_failed_total", "1");
+        has("restores_total", "1");
+        has("global_step", "6");
     }
 
     #[test]

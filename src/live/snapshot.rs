@@ -44,8 +44,21 @@ pub(crate) struct Snapshot {
     /// The time of its kernels in its steps \[s\], and the number of steps that had any.
     pub(crate) compute_seconds: f64,
     pub(crate) computed: u64,
+    /// The checkpoints that it saves as the chief.
+    pub(crate) saves: Saves,
     /// Its network and its actors, as it last looked.
     pub(crate) activity: TaskActivity,
+}
+
+/// The checkpoints of a chief so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Saves {
+    /// The last that is saved, or that the training went on from: global step, time \[s\].
+    pub(crate) last: Option<(u64, f64)>,
+    /// The number of those that could not be saved.
+    pub(crate) failed: u64,
+    /// How often the training has gone back to one, or to first values.
+    pub(crate) restores: u64,
 }
 
 /// A measurement on the test split: time \[s\], global step, accuracy.
@@ -59,6 +72,8 @@ pub(super) fn evaluated(evaluation: &Evaluation) -> Evaluated {
 /// What a task knows of its network and of its actors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TaskActivity {
+    /// When it looked \[s\].
+    pub(crate) now: f64,
     /// The data sent, by the receiver \[bytes\].
     pub(crate) sent: BTreeMap<String, u64>,
     /// The data received, by the sender \[bytes\].
@@ -120,10 +135,19 @@ impl Snapshot {
     /// The same on a clock that is so much \[s\] ahead.
     pub(crate) fn later(mut self, ahead: f64) -> Self {
         self.now += ahead;
+        self.activity.now += ahead;
+        if let Some((_, at)) = &mut self.saves.last {
+            *at += ahead;
+        }
         if let Some((at, ..)) = &mut self.evaluated {
             *at += ahead;
         }
         self
+    }
+
+    /// How long ago its last checkpoint was saved, when it last looked \[s\].
+    pub(super) fn checkpoint_age(&self) -> Option<f64> {
+        self.saves.last.map(|(_, at)| f64::max(self.activity.now - at, 0.0))
     }
 
     /// The loss of its last step.

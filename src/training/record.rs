@@ -25,8 +25,13 @@ pub enum Fact {
     Formed(Formed),
     /// The model was measured on the test split.
     Evaluated(Evaluation),
-    /// The checkpoint of this global step is the last that is saved.
-    Saved(u64),
+    /// The checkpoint of `global_step` is the last that is saved.
+    Saved {
+        /// The global step.
+        global_step: u64,
+        /// When it was saved or, if the training went on from it, restored.
+        at: Time,
+    },
     /// A checkpoint could not be written; the training goes on.
     NotSaved(FailedCheckpoint),
     /// The task was started when the training had ended already; an earlier process of the chief
@@ -44,9 +49,9 @@ impl Fact {
             Self::Restored(it) => Self::Restored(Restore { at: later(it.at, ns), ..it }),
             Self::Formed(it) => Self::Formed(Formed { at: later(it.at, ns), ..it }),
             Self::Evaluated(it) => Self::Evaluated(Evaluation { at: later(it.at, ns), ..it }),
+            Self::Saved { global_step, at } => Self::Saved { global_step, at: later(at, ns) },
             Self::Began(_)
             | Self::BegunAnew(_)
-            | Self::Saved(_)
             | Self::NotSaved(_)
             | Self::NothingToDo
             | Self::Ended(_) => self,

@@ -33,6 +33,12 @@ pub trait Watch {
     /// The training has gone back to a checkpoint.
     fn restored(&mut self, _: &Restore) {}
 
+    /// The checkpoint of a global step is the last that is saved, or was restored, at that time.
+    fn saved(&mut self, _global_step: u64, _at: Time) {}
+
+    /// A checkpoint could not be written.
+    fn not_saved(&mut self, _: &FailedCheckpoint) {}
+
     /// The process of `task` has logged nothing for so long, though it did not stand still, while
     /// no step was taken.
     fn silent(&mut self, _task: &TaskName, _silence: Duration) {}
@@ -66,8 +72,8 @@ pub struct Recording {
     pub evaluations: Vec<Evaluation>,
     /// The checkpoints that could not be written, in order.
     pub failed_checkpoints: Vec<FailedCheckpoint>,
-    /// The global step of the last checkpoint that is saved, as its chief knows it.
-    saved: Option<u64>,
+    /// The global step of the last checkpoint that is saved, as its chief knows it, and when.
+    saved: Option<(u64, Time)>,
     /// Whether the task came when the training had ended.
     pub(crate) is_after_the_end: bool,
     /// The end of the training. None if the chief did not get there.
@@ -89,7 +95,7 @@ impl Recording {
             Fact::BegunAnew(begun) => self.begun_anew.push(begun),
             Fact::Formed(formed) => self.formed.push(formed),
             Fact::Evaluated(evaluation) => self.evaluations.push(evaluation),
-            Fact::Saved(global_step) => self.saved = Some(global_step),
+            Fact::Saved { global_step, at } => self.saved = Some((global_step, at)),
             Fact::NotSaved(failed) => self.add_failed(failed),
             Fact::NothingToDo => self.is_after_the_end = true,
             Fact::Ended(ending) => self.ending = Some(ending),
@@ -127,7 +133,8 @@ impl Recording {
         let facts = facts.chain(formed.into_iter().map(Fact::Formed));
         let facts = facts.chain(evaluations.into_iter().map(Fact::Evaluated));
         let facts = facts.chain(failed_checkpoints.into_iter().map(Fact::NotSaved));
-        let facts = facts.chain(saved.map(Fact::Saved));
+        let saved = saved.map(|(global_step, at)| Fact::Saved { global_step, at });
+        let facts = facts.chain(saved);
         let facts = facts.chain(is_after_the_end.then_some(Fact::NothingToDo));
         facts.chain(ending.map(Fact::Ended))
     }
@@ -185,7 +192,7 @@ impl Recording {
 
     /// The checkpoint that a stop of the training now leaves unwritten; none if one has all steps.
     fn lost_by_a_stop(&self) -> Option<FailedCheckpoint> {
-        let (global_step, saved) = (self.global_step(), self.saved?);
+        let (global_step, (saved, _)) = (self.global_step(), self.saved?);
         if self.ending.is_some() || saved >= global_step {
             return None;
         }
@@ -263,7 +270,7 @@ mod tests {
         let stopped = |saved, ending: Option<Ending>, is_told| {
             let shared = SharedRecording::default().telling();
             (0..4).for_each(|number| shared.record(Fact::Step(step(number))));
-            shared.record(Fact::Saved(saved));
+            shared.record(Fact::Saved { global_step: saved, at: Time(20) });
             if is_told {
                 shared.take_untold();
             }
@@ -330,7 +337,7 @@ mod tests {
         };
         let shared = SharedRecording::default();
         (0..3).for_each(|number| shared.record(Fact::Step(step(number))));
-        shared.record(Fact::Saved(1));
+        shared.record(Fact::Saved { global_step: 1, at: Time(20) });
         shared.record(failed(false, "the disk is full"));
         let why = shared.note_stop().expect("step 3 is not saved").why;
         assert!(why.ends_with("step 3 could not be saved: the disk is full"), "{why}");
@@ -352,7 +359,7 @@ mod tests {
             Fact::Formed(Formed { at, without: vec![worker], samples: 30 }),
             Fact::Evaluated(Evaluation { global_step: 2, at, loss: 0.5, accuracy: 0.1 }),
             Fact::NotSaved(FailedCheckpoint { global_step: 7, why, is_last: true }),
-            Fact::Saved(6),
+            Fact::Saved { global_step: 6, at },
             Fact::NothingToDo,
             Fact::Ended(Ending { weights_digest: Some(u64::MAX) }),
         ];

@@ -266,7 +266,7 @@ impl Followed {
             return;
         }
         if let Some(board) = &self.board {
-            board.restore(restore.global_step);
+            board.restore(restore.global_step, None);
         }
         if restore.global_step == 0 {
             (self.tell)(&format!(

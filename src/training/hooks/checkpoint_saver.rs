@@ -138,7 +138,7 @@ impl CheckpointSaver {
     /// The checkpoint of `step` is the last.
     fn note_saved(&mut self, context: &HookContext<'_>, step: u64) {
         self.last_saved = Some(step);
-        context.task.record(Fact::Saved(step));
+        context.task.record(Fact::Saved { global_step: step, at: context.now() });
     }
 
     /// Reads the variables: while every other worker is held between two steps or, if they need not

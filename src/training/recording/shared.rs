@@ -53,6 +53,8 @@ impl SharedRecording {
                 Fact::Step(step) => watch.step(step),
                 Fact::Restored(restore) => watch.restored(restore),
                 Fact::Evaluated(evaluation) => watch.evaluation(evaluation),
+                Fact::Saved { global_step, at } => watch.saved(*global_step, *at),
+                Fact::NotSaved(failed) => watch.not_saved(failed),
                 _ => {}
             }
         }
