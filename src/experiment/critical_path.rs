@@ -9,8 +9,8 @@ use crate::simulation::{self, Cluster, Part};
 use crate::training::StepStats;
 use crate::units::Time;
 
-/// Of a simulated run of `steps` in `cluster` whose first step began at `start` and that ended after
-/// `seconds`, both in seconds. None if no gradient was applied.
+/// Of a simulated run of `steps` in `cluster` whose first step began at `start` and that ended
+/// after `seconds`, both in seconds. None if no gradient was applied.
 pub(super) fn simulated(
     path: &simulation::CriticalPath,
     cluster: &Cluster,

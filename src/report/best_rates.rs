@@ -7,8 +7,6 @@ use super::{Report, Run, Swept};
 impl Report {
     /// The key of the learning rate in a scenario.
     pub(crate) const LEARNING_RATE: &str = "program.optimizer.learning_rate";
-    /// The key of the rate that a learning rate which follows a schedule begins with.
-    pub(crate) const INITIAL_RATE: &str = "program.optimizer.learning_rate.initial";
 
     /// Keeps each run with its best learning rate alone: the one that reaches the target with
     /// the most seeds and, of several such, first; if none reaches it, the one that ends with the
@@ -67,7 +65,7 @@ fn without_rate(run: &Run) -> (String, Swept) {
 
 /// The key that was tuned, and its value in `settings`. Schedules may be swept beside it.
 fn tuned(settings: &Swept) -> Option<(&'static str, f64)> {
-    let keys = [Report::INITIAL_RATE, Report::LEARNING_RATE].into_iter();
+    let keys = [Tuned::INITIAL_RATE, Report::LEARNING_RATE].into_iter();
     keys.filter_map(|key| Some((key, settings.get(key)?.as_f64()?))).next()
 }
 

@@ -8,8 +8,8 @@ use super::{Report, Run, Tuned, World};
 /// time to the target.
 const COARSE: f64 = 0.1;
 
-/// Which run was faster, which are not compared, which are compared with each other alone, which did not reach the target, and which
-/// diverged.
+/// Which run was faster, which are not compared, which are compared with each other alone, which
+/// did not reach the target, and which diverged.
 pub(super) fn remarks(report: &Report) -> Vec<String> {
     let over = told_apart_by(report);
     let verdicts = report.verdicts();

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Report;
 use super::swept::swept_name;
 
 /// The learning rates that a run was tried with.
@@ -61,15 +60,18 @@ impl Tried {
 }
 
 impl Tuned {
+    /// The key of the rate that a learning rate which follows a schedule begins with.
+    pub(crate) const INITIAL_RATE: &str = "program.optimizer.learning_rate.initial";
     /// Of figures at rates that were chosen by them.
     pub(super) const REMARK: &str = "the rates were chosen by these same seeds, so the figures are \
                                      a little better than those of other seeds would be";
 
     /// `async (cluster.worker=4): 0.1 is the best of the learning rates 0.05, 0.1, 0.2`, of a
-    /// schedule "the initial learning rates", and whether others might be better; or that none came to anything.
+    /// schedule "the initial learning rates", and whether others might be better; or that none came
+    /// to anything.
     pub(super) fn render(&self) -> String {
         let Self { run, settings, key, learning_rate, tried } = self;
-        let which = if key == Report::INITIAL_RATE { "initial learning" } else { "learning" };
+        let which = if key == Self::INITIAL_RATE { "initial learning" } else { "learning" };
         let run = swept_name(run, settings);
         let mut rates: Vec<f64> = tried.iter().map(|tried| tried.learning_rate).collect();
         let words = rates.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");

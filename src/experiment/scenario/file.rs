@@ -87,7 +87,7 @@ pub(super) fn build(
     settings.evaluator = file.evaluator.unwrap_or_default();
     let (has_settings, checkpoint) = (file.evaluator.is_some(), file.checkpoint.as_ref());
     check_evaluator(&cluster, has_settings, checkpoint, measures, &mut found);
-    check_accuracy(&settings, numerics == Numerics::Real && measures, &mut found);
+    check_accuracy(&settings, measures, numerics, &mut found);
     let own = std::mem::take(&mut file.compute.tasks);
     let (mut network, mut compute) =
         (network(file.network, &cluster, &mut found), compute(file.compute.speed(), &mut found));
@@ -291,19 +291,24 @@ fn check_towers(
     }
 }
 
-/// Checks that a training whose accuracy is looked at, or stops it, has one.
-fn check_accuracy(settings: &Settings, has_accuracy: bool, found: &mut Mistakes) {
+/// Checks that a training which stops at an accuracy has one, and that one which is looked at
+/// `measures` any: without numbers a look still takes its time.
+fn check_accuracy(settings: &Settings, measures: bool, numerics: Numerics, found: &mut Mistakes) {
     let stop = &settings.stop;
-    for (path, is_given, instead) in [
-        ("stop.accuracy", stop.accuracy.is_some(), "stop by `steps` or `time`"),
-        ("stop.evaluate_every", stop.evaluate_every.is_some(), "remove the key"),
-        ("stop.evaluate_every_samples", stop.evaluate_every_samples.is_some(), "remove the key"),
+    let has_accuracy = measures && numerics == Numerics::Real;
+    found.unless(has_accuracy || stop.accuracy.is_none(), "stop.accuracy", || {
+        "neither `numerics = \"shapes\"`, nor the models `null` and `count`, nor an imported graph \
+         without `program.accuracy` have an accuracy; stop by `steps` or `time`"
+            .to_owned()
+    });
+    for (path, every) in [
+        ("stop.evaluate_every", stop.evaluate_every),
+        ("stop.evaluate_every_samples", stop.evaluate_every_samples),
     ] {
-        found.unless(has_accuracy || !is_given, path, || {
-            format!(
-                "neither `numerics = \"shapes\"`, nor the models `null` and `count`, nor an \
-                 imported graph without `program.accuracy` have an accuracy; {instead}"
-            )
+        found.unless(measures || every.is_none(), path, || {
+            "neither the models `null` and `count`, nor an imported graph without \
+             `program.accuracy` have an accuracy to look at; remove the key"
+                .to_owned()
         });
     }
 }

@@ -4,8 +4,8 @@ use toml::{Table, Value};
 
 use super::key_path::KeyPath;
 
-/// The keys to which `set` gives values; of a law or a schedule that of the whole table, whose other
-/// keys it may replace.
+/// The keys to which `set` gives values; of a law or a schedule that of the whole table, whose
+/// other keys it may replace.
 pub(super) fn paths_of(set: &Table) -> Vec<KeyPath> {
     fn gather(place: Option<&KeyPath>, table: &Table, found: &mut Vec<KeyPath>) {
         for (name, value) in table {

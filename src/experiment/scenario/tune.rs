@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::Scenario;
 use super::mistakes::Mistakes;
 use crate::graph::{LearningRate, Schedule};
-use crate::report::Report;
+use crate::report::{Report, Tuned};
 
 /// Settings to choose from.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -71,6 +71,6 @@ fn key_of(rate: &LearningRate) -> Option<&'static str> {
     match rate.schedule {
         _ if rate.constant().is_some() => Some(Report::LEARNING_RATE),
         Schedule::PiecewiseConstant { .. } => None,
-        _ => Some(Report::INITIAL_RATE),
+        _ => Some(Tuned::INITIAL_RATE),
     }
 }

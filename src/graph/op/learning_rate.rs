@@ -1,9 +1,13 @@
-//! Learning rates: constant, or a function of the global step.
+//! Learning rates: constant, or a function of the step.
 
 use serde::{Deserialize, Serialize};
 
-/// A learning rate: the same in each step, or computed by the worker from the global step, once a
-/// step.
+/// A learning rate: the same in each step, or computed by the worker from the number of the step,
+/// once a step.
+///
+/// That is the global step: a round in one mode, a gradient in another. Where workers train copies
+/// of their own ([`Mode::copies`](crate::sync::Mode::copies)) it is the worker's own count of its
+/// steps. So runs of several modes that see as many samples need other numbers of steps.
 ///
 /// A number converts to a learning rate, and so does a [`Schedule`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,10 +16,10 @@ pub struct LearningRate {
     pub(crate) warmup_steps: u64,
 }
 
-/// The learning rate as a function of the global step \[global steps\] (TensorFlow:
-/// `tf.train.*_decay`).
+/// The learning rate as a function of the step: the global step or, of a copy that a worker trains
+/// by itself, that worker's (TensorFlow: `tf.train.*_decay`).
 ///
-/// `t` is the global step divided by `decay_steps`; with `staircase` it is rounded down.
+/// `t` is the step divided by `decay_steps`; with `staircase` it is rounded down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Schedule {
     /// This rate in each step.

@@ -102,7 +102,7 @@ fn of_a_schedule_the_rates_that_it_begins_with_are_told_to_be_that() {
     let tried = |rate: f64, seconds: f64| Run {
         settings: [
             (Report::LEARNING_RATE.to_owned(), schedule.clone()),
-            (Report::INITIAL_RATE.to_owned(), rate.into()),
+            (Tuned::INITIAL_RATE.to_owned(), rate.into()),
         ]
         .into(),
         ..run("sync", Some(seconds), 1.0)
@@ -112,7 +112,7 @@ fn of_a_schedule_the_rates_that_it_begins_with_are_told_to_be_that() {
     assert_eq!(report.runs.len(), 1);
     assert_eq!(report.runs[0].settings, [(Report::LEARNING_RATE.to_owned(), schedule)].into());
     let tuned = report.tuned.remove(0);
-    assert_eq!((tuned.key.as_str(), tuned.learning_rate), (Report::INITIAL_RATE, 0.2));
+    assert_eq!((tuned.key.as_str(), tuned.learning_rate), (Tuned::INITIAL_RATE, 0.2));
     let text = tuned.render();
     assert!(text.contains(": 0.2 is the best of the initial learning rates 0.1, 0.2; a"), "{text}");
 }

@@ -104,8 +104,8 @@ impl Wiring {
     }
 
     /// The rate of a link that a sender and a receiver have to themselves, at a `speed` of up to 1
-    /// \[bytes/ns\]. Without a bandwidth of its own it has that of the lesser of the two cards, or of
-    /// the loopback; at full speed it is then no limit beside these.
+    /// \[bytes/ns\]. Without a bandwidth of its own it has that of the lesser of the two cards, or
+    /// of the loopback; at full speed it is then no limit beside these.
     pub(super) fn rate_of_own_link(&self, (from, to): (usize, usize), speed: f64) -> f64 {
         let own = self.spec.links.get(&(from, to)).and_then(|own| own.bandwidth);
         let shared = || match self.host_of[from] == self.host_of[to] {
