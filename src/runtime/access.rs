@@ -268,7 +268,8 @@ impl Access {
             }
             WorkerMessage::RunGraph(order) => is_own_step(&order.step, &order.graph),
             WorkerMessage::RunInPieces { step, graph }
-            | WorkerMessage::Feed { step, graph, .. } => is_own_step(step, graph),
+            | WorkerMessage::Feed { step, graph, .. }
+            | WorkerMessage::AskForWays { step, graph } => is_own_step(step, graph),
             WorkerMessage::AbortStep(step) => is_own(step.master),
             WorkerMessage::AskForMaster { master } => is_own(*master),
             // Whose values a step waits for is in its partition.

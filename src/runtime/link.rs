@@ -98,6 +98,12 @@ impl Link {
         self.transport.peers().silence()
     }
 
+    /// How long a lost task has to come back.
+    pub(crate) fn recovery(&self) -> Duration {
+        let Actors { training, access, .. } = &*self.actors;
+        training.recovery().unwrap_or_else(|| access.client_limit())
+    }
+
     /// Why messages to `peer` wait, if they do.
     pub(crate) fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
         self.transport.peers().obstacle(peer)

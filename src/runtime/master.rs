@@ -9,6 +9,7 @@ mod registration;
 mod reset;
 pub(super) mod step_plan;
 mod steps;
+mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -247,6 +248,9 @@ impl Master {
             }
             MasterMessage::Called(call) => self.called(from, *call, context),
             MasterMessage::WayLost { to } => self.way_lost(from, &to),
+            MasterMessage::BlockedWays { step, graph, to } => {
+                self.ways_told(from, (step, graph), to, context);
+            }
             MasterMessage::Known { is_known } => self.answered_whether_known(from, is_known),
         }
     }

@@ -171,6 +171,15 @@ pub enum MasterMessage {
         /// Whether the master has registered anything in this life of the worker's task.
         is_known: bool,
     },
+    /// Worker: answers [`WorkerMessage::AskForWays`].
+    BlockedWays {
+        /// The step.
+        step: StepId,
+        /// The partition.
+        graph: GraphHandle,
+        /// Its receivers that are not reached, each with the reason.
+        to: Vec<(TaskName, String)>,
+    },
 }
 
 /// A message to another task's worker: a master's order, or another worker's values.
@@ -241,6 +250,14 @@ pub enum WorkerMessage {
     AskForMaster {
         /// The master's id.
         master: u64,
+    },
+    /// Master: which receivers of this partition are not reached, for whose values the step may
+    /// wait? Answered by [`MasterMessage::BlockedWays`].
+    AskForWays {
+        /// The step.
+        step: StepId,
+        /// The partition.
+        graph: GraphHandle,
     },
 }
 

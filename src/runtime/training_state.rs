@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -39,6 +40,8 @@ pub(crate) struct TrainingState {
     partners: RefCell<Vec<bool>>,
     /// What this task has said about the end of the training.
     parting: RefCell<Vec<Parting>>,
+    /// How long a lost task has to come back, as the training's settings say.
+    recovery: Cell<Option<Duration>>,
     /// Who is told of checkpoints, and what this task has heard of them.
     pub(crate) news: CheckpointNews,
 }
@@ -89,6 +92,16 @@ impl TrainingState {
     /// Whether this task is to take no more steps.
     pub(crate) fn is_stop_requested(&self) -> bool {
         self.stop_requested.get()
+    }
+
+    /// A task of the training that is lost has so long to come back.
+    pub(crate) fn expect_back_within(&self, recovery: Duration) {
+        self.recovery.set(Some(recovery));
+    }
+
+    /// How long a lost task has to come back, if a training has said so.
+    pub(super) fn recovery(&self) -> Option<Duration> {
+        self.recovery.get()
     }
 
     /// The parameter server that was asked to stop, if one was.

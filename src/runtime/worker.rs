@@ -172,6 +172,7 @@ impl Worker {
                 let is_known = self.link.actors.access.knows(master, from);
                 self.link.send(from, MasterMessage::Known { is_known });
             }
+            WorkerMessage::AskForWays { step, graph } => self.tell_ways(from, step, graph),
         }
     }
 

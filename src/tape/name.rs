@@ -51,11 +51,13 @@ pub enum Kind {
     AskForMaster = 30,
     Lost = 31,
     Back = 32,
+    BlockedWays = 33,
+    AskForWays = 34,
 }
 
 impl Kind {
     /// All of them, by number.
-    pub(super) const ALL: [Self; 33] = [
+    pub(super) const ALL: [Self; 35] = [
         Self::GraphRegistered,
         Self::GraphDone,
         Self::Traced,
@@ -89,6 +91,8 @@ impl Kind {
         Self::AskForMaster,
         Self::Lost,
         Self::Back,
+        Self::BlockedWays,
+        Self::AskForWays,
     ];
 
     /// What the number and the items of such a name count.
@@ -96,6 +100,7 @@ impl Kind {
         match self {
             Self::GraphDone | Self::Traced | Self::Fetched => ("step", "graph"),
             Self::RunGraph | Self::RunInPieces | Self::Feed => ("step", "graph"),
+            Self::BlockedWays | Self::AskForWays => ("step", "graph"),
             Self::Tensors => ("step", "edges"),
             Self::AbortStep => ("step", ""),
             Self::GraphRegistered | Self::RegisterGraph => ("graph", ""),
@@ -194,6 +199,9 @@ impl Masters {
             MasterMessage::Called(call) => plain(Kind::Called, call.number),
             MasterMessage::WayLost { .. } => plain(Kind::WayLost, 0),
             MasterMessage::Known { .. } => plain(Kind::Known, 0),
+            MasterMessage::BlockedWays { step, graph, .. } => {
+                self.part(Kind::BlockedWays, *step, *graph)
+            }
         }
     }
 
@@ -223,6 +231,7 @@ impl Masters {
             }
             WorkerMessage::AbortStep(step) => self.step(Kind::AbortStep, *step, smallvec![]),
             WorkerMessage::AskForMaster { .. } => plain(Kind::AskForMaster, 0),
+            WorkerMessage::AskForWays { step, graph } => self.part(Kind::AskForWays, *step, *graph),
         }
     }
 }

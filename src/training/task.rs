@@ -99,6 +99,7 @@ impl Task {
             _ => None,
         };
         parts.server.know_cluster();
+        parts.server.training().expect_back_within(parts.settings.patience.recovery);
         parts.server.use_cores(parts.settings.num_cores);
         let inputs = match &data {
             Some(Data::Streamed(input)) => vec![Rc::downgrade(&input.position())],

@@ -58,7 +58,10 @@ impl Master {
                 let refused = self.refused_task();
                 let refused = refused.map(|(_, why)| format!("; there is no way to {why}"));
                 let (number, refused) = (step.number, refused.unwrap_or_default());
-                tracing::warn!("step {number} waits for {who}, for {left:.0?} more{refused}");
+                let ways = self.steps.get(step).map(|step| self.blocked_ways(step));
+                let ways = ways.unwrap_or_default();
+                tracing::warn!("step {number} waits for {who}, for {left:.0?} more{refused}{ways}");
+                self.ask_for_ways(*step);
             }
         }
         let next = limited
@@ -99,8 +102,9 @@ impl Master {
     /// Ends a step at its deadline, whether it runs or waits until its plan is registered.
     fn deadline_reached(&mut self, step: StepId) {
         if let Some(running) = self.steps.get(&step) {
-            let span = running.limit.map(|limit| limit.span);
-            let error = self.too_slow("the step", span, &running.unanswered());
+            let span = running.limit.map(Limit::span);
+            let too_slow = || self.too_slow("the step", span, &running.unanswered());
+            let error = self.no_way_error(step).unwrap_or_else(too_slow);
             return self.fail(step, error);
         }
         self.withdraw(step, |master, peers| master.too_slow("making the step ready", None, peers));
@@ -125,7 +129,7 @@ impl Master {
 
     /// The limit of a step that begins now and must have ended by `deadline`.
     pub(super) fn limit_until(&self, deadline: Time) -> Limit {
-        Limit { deadline, span: deadline.since(self.clock.now()) }
+        Limit { begun: self.clock.now(), deadline }
     }
 
     /// The error of a step or reset that took longer than its `limit`, where that is known, or that
@@ -178,7 +182,7 @@ impl Master {
     }
 
     /// Whether there is a way to all `peers`.
-    fn are_reached(&self, peers: &[PeerId]) -> bool {
+    pub(super) fn are_reached(&self, peers: &[PeerId]) -> bool {
         peers.iter().all(|peer| self.link.obstacle(*peer).is_none())
     }
 

@@ -16,6 +16,7 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::{RunStep, StepDone};
 use crate::runtime::master::pieces::Pieces;
 use crate::runtime::master::step_plan::{Accepted, Part, Ready, check_feeds};
+use crate::runtime::master::ways::Blocked;
 use crate::runtime::messages::{
     GraphHandle, OperationTime, SessionId, StepId, StepOrder, Values, WorkerMessage,
 };
@@ -27,10 +28,17 @@ type Span = (Time, Time);
 /// The time that a step may take.
 #[derive(Clone, Copy)]
 pub(super) struct Limit {
+    /// When it began.
+    pub(super) begun: Time,
     /// When it must have ended.
     pub(super) deadline: Time,
-    /// What was left until then as it began.
-    pub(super) span: Duration,
+}
+
+impl Limit {
+    /// What was left until its deadline as it began.
+    pub(super) fn span(self) -> Duration {
+        self.deadline.since(self.begun)
+    }
 }
 
 /// A running step.
@@ -45,6 +53,8 @@ pub(super) struct Step {
     /// What has been fed and fetched, of a step in pieces.
     pub(super) pieces: Option<Box<Pieces>>,
     pub(super) limit: Option<Limit>,
+    /// The ways between its tasks that are blocked, as far as its senders have said.
+    pub(super) blocked: Blocked,
     reply: Reply<Result<StepDone>>,
 }
 
@@ -58,8 +68,18 @@ impl Step {
         reply: Reply<Result<StepDone>>,
     ) -> Self {
         let outstanding = plan.parts.iter().map(|part| part.graph).collect();
-        let (computed, times, pieces) = (None, Vec::new(), None);
-        Self { session, outstanding, plan, fetches, computed, times, pieces, limit, reply }
+        Self {
+            session,
+            outstanding,
+            plan,
+            fetches,
+            computed: None,
+            times: Vec::new(),
+            pieces: None,
+            limit,
+            blocked: Blocked::default(),
+            reply,
+        }
     }
 
     /// The tasks that have not answered.
@@ -75,8 +95,13 @@ impl Step {
     /// Whether a part that has not ended gets values of `peer`: they may be lost with it, though
     /// its own part has ended.
     pub(super) fn may_miss_values_of(&self, peer: PeerId) -> bool {
-        let waiting = |part: &&Part| self.outstanding.contains(&part.graph);
+        let waiting = |part: &&Part| self.is_outstanding(part);
         self.plan.parts.iter().filter(waiting).any(|part| part.senders.contains(&peer))
+    }
+
+    /// Whether `part` has not ended.
+    pub(super) fn is_outstanding(&self, part: &Part) -> bool {
+        self.outstanding.contains(&part.graph)
     }
 }
 

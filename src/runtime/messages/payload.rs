@@ -103,6 +103,12 @@ impl MasterMessage {
             | Self::ResetDone { .. }
             | Self::WayLost { .. }
             | Self::Known { .. } => 0,
+            Self::BlockedWays { to, .. } => {
+                let way = |(task, why): &(TaskName, String)| {
+                    12 + 2 * STRING_HEADER + (task.job().len() + why.len()) as u64
+                };
+                to.iter().map(way).sum()
+            }
             Self::Fetched { fetches, .. } => fetches.iter().map(numbered_size).sum(),
             Self::Traced { times, .. } => times.len() as u64 * NODE_SIZE,
             Self::Called(call) => {
@@ -180,7 +186,10 @@ impl WorkerMessage {
                 edges + values(arrivals).map(value_size).sum::<u64>()
             }
             Self::Feed { feeds, .. } => feeds.iter().map(numbered_size).sum(),
-            Self::RunInPieces { .. } | Self::AbortStep(_) | Self::AskForMaster { .. } => 0,
+            Self::RunInPieces { .. }
+            | Self::AbortStep(_)
+            | Self::AskForMaster { .. }
+            | Self::AskForWays { .. } => 0,
         }
     }
 }

@@ -142,6 +142,11 @@ fn messages() -> Vec<PeerMessage> {
         MasterMessage::ResetDone { number: 1, variables: 12, departed },
         MasterMessage::WayLost { to: TaskName::new("ps", 1) },
         MasterMessage::Known { is_known: true },
+        MasterMessage::BlockedWays {
+            step,
+            graph,
+            to: vec![(TaskName::new("ps", 0), "no answer".to_owned())],
+        },
     ];
     let register = |partition| {
         let (partition, functions) = (Arc::new(partition), Some(Box::new(placing())));
@@ -168,6 +173,7 @@ fn messages() -> Vec<PeerMessage> {
         },
         WorkerMessage::AbortStep(step),
         WorkerMessage::AskForMaster { master: 3 },
+        WorkerMessage::AskForWays { step, graph },
     ];
     let calls = calls(value.clone()).into_iter().map(called);
     let to_masters = to_masters.into_iter().chain(calls).map(PeerMessage::from);

@@ -61,12 +61,14 @@ impl PeerMessage {
                 | MasterMessage::ResetDone { .. }
                 | MasterMessage::WayLost { .. }
                 | MasterMessage::Known { .. }
+                | MasterMessage::BlockedWays { .. }
                 | MasterMessage::Called(_),
             )
             | Self::Worker(
                 WorkerMessage::RegisterGraph { .. }
                 | WorkerMessage::DeregisterGraphs { .. }
-                | WorkerMessage::AskForMaster { .. },
+                | WorkerMessage::AskForMaster { .. }
+                | WorkerMessage::AskForWays { .. },
             )
             | Self::ParameterServer(_)
             | Self::Client(_) => None,

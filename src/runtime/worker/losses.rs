@@ -83,6 +83,16 @@ impl Worker {
         }
     }
 
+    /// Tells a `master` which receivers of its `graph` are not reached: what was sent to them waits
+    /// here, though the graph's part of the `step` may have ended.
+    pub(super) fn tell_ways(&self, master: PeerId, step: StepId, graph: GraphHandle) {
+        let receivers = self.graphs.get(&graph).map(|graph| graph.receivers.peers());
+        let others = receivers.into_iter().flatten().filter(|peer| *peer != self.link.local());
+        let blocked = |peer| Some((self.link.name(peer), self.link.obstacle(peer)?.why));
+        let to = others.filter_map(blocked).collect();
+        self.link.send(master, MasterMessage::BlockedWays { step, graph, to });
+    }
+
     /// Fails the steps of others that wait for values of `peer`, and tells their masters.
     fn fail_what_waits_for(&mut self, peer: PeerId, loss: Loss) {
         let name = self.link.name(peer);

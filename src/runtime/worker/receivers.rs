@@ -1,6 +1,8 @@
 //! The receivers of the values that a partition sends: what goes to one of them at a time travels
 //! as one message.
 
+use std::collections::BTreeSet;
+
 use smallvec::SmallVec;
 
 use crate::cluster::LocalDevice;
@@ -61,6 +63,11 @@ impl Receivers {
     /// Whether values go to `peer`.
     pub(super) fn include(&self, peer: PeerId) -> bool {
         self.all.iter().any(|receiver| receiver.peer == peer)
+    }
+
+    /// The tasks that values go to, each once.
+    pub(super) fn peers(&self) -> BTreeSet<PeerId> {
+        self.all.iter().map(|receiver| receiver.peer).collect()
     }
 
     /// Sends `values` of a step, each with the position of its send, and empties the list.

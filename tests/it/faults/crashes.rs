@@ -213,6 +213,39 @@ fn a_partition_delays_or_is_survived() {
     }
 }
 
+/// The two parameter servers can't reach each other for `seconds`; the workers reach both.
+fn servers_apart(mode: Mode, seconds: u64) -> Trained {
+    let tasks = vec![task("ps", 0), task("ps", 1)];
+    let lasts = Duration::from_secs(seconds);
+    run(&training(mode).fault(at(1.05), FaultKind::Partition { tasks, lasts }))
+}
+
+#[test]
+fn parameter_servers_that_do_not_reach_each_other_in_time_end_the_training_which_names_both() {
+    for mode in MODES {
+        let trained = servers_apart(mode, 1000);
+        let error = trained.outcome.result.expect_err("no step can end");
+        assert_eq!(error.code, Code::DeadlineExceeded, "{mode}: {error}");
+        for said in ["ps:0", "ps:1", " can't reach ps:", "given up after 60s", "mend the network"] {
+            assert!(error.message.contains(said), "{mode}: {error}");
+        }
+        // Their loss is noticed after a second, and `network.recovery` is a minute.
+        let ended = trained.outcome.ended.as_secs_f64();
+        assert!((60.0..70.0).contains(&ended), "{mode}: {ended}");
+    }
+}
+
+#[test]
+fn parameter_servers_that_reach_each_other_again_in_time_let_the_training_go_on() {
+    for mode in MODES {
+        let trained = servers_apart(mode, 30);
+        assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+        assert!(reached(&trained).0 >= STEPS, "{mode}");
+        let ended = trained.outcome.ended.as_secs_f64();
+        assert!((31.0..45.0).contains(&ended), "{mode}: {ended}");
+    }
+}
+
 #[test]
 fn slow_links_and_slow_tasks_take_their_factor_longer_for_their_time() {
     let plain = run(&training(SYNC)).outcome.ended.as_secs_f64();

@@ -1,0 +1,189 @@
+//! The ways between the other tasks of a step. A master may reach all of them, and the step waits
+//! all the same, because two of them can't reach each other, which only they know. So the master
+//! asks those that send something to whom it waits for, and gives the step up once there has been
+//! no way for as long as a lost task has to come back.
+//!
+//! Until then the step goes on to wait: what was sent is kept, and arrives as soon as there is a
+//! way. A loss alone tells nothing of it: a connection that never was can't be lost.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use actix::Context;
+
+use crate::cluster::TaskName;
+use crate::transport::PeerId;
+use crate::units::Time;
+
+use super::Master;
+use super::step_plan::Part;
+use super::steps::{Limit, Step};
+use crate::runtime::error::{Code, Error};
+use crate::runtime::messages::{GraphHandle, StepId, WorkerMessage};
+
+/// The ways that are blocked: by the part that sends, and the task that it sends to.
+#[derive(Debug, Default)]
+pub(super) struct Blocked(BTreeMap<(GraphHandle, PeerId), Way>);
+
+/// A way that is blocked.
+#[derive(Debug)]
+struct Way {
+    from: PeerId,
+    /// Why, as the sender says.
+    why: String,
+    /// When the master first heard of it, and it has not been open since, as far as that knows.
+    since: Time,
+}
+
+impl Blocked {
+    /// Takes what the part `graph` at `from` says at `now`: the receivers that it can't reach, each
+    /// with the reason. Returns whether one is new.
+    fn take(
+        &mut self,
+        (graph, from): (GraphHandle, PeerId),
+        receivers: BTreeMap<PeerId, String>,
+        now: Time,
+    ) -> bool {
+        self.0.retain(|(of, to), _| *of != graph || receivers.contains_key(to));
+        let mut is_new = false;
+        for (to, why) in receivers {
+            match self.0.entry((graph, to)) {
+                Entry::Occupied(mut known) => known.get_mut().why = why,
+                Entry::Vacant(place) => {
+                    place.insert(Way { from, why, since: now });
+                    is_new = true;
+                }
+            }
+        }
+        is_new
+    }
+
+    /// When the first of them was first heard of.
+    fn since(&self) -> Option<Time> {
+        self.0.values().map(|way| way.since).min()
+    }
+}
+
+impl Step {
+    /// The parts that send something from one task to another, neither of them `local`, whose part
+    /// has not ended.
+    fn senders(&self, local: PeerId) -> impl Iterator<Item = &Part> {
+        let gets_from = move |part: &Part, sender: PeerId| {
+            let is_far = ![sender, local].contains(&part.peer);
+            is_far && self.is_outstanding(part) && part.senders.contains(&sender)
+        };
+        let far = self.plan.parts.iter().filter(move |part| part.peer != local);
+        far.filter(move |from| self.plan.parts.iter().any(|part| gets_from(part, from.peer)))
+    }
+}
+
+impl Master {
+    /// Asks who sends something to those that `step` waits for whether there is a way to them.
+    /// Where this task itself has none, that is the reason. Without faults there is always a way.
+    pub(super) fn ask_for_ways(&self, step: StepId) {
+        let Some(running) = self.steps.get(&step) else { return };
+        if self.clock.sees_stalls() || !self.are_reached(&running.unanswered()) {
+            return;
+        }
+        for Part { peer, graph, .. } in running.senders(self.link.local()) {
+            self.link.send(*peer, WorkerMessage::AskForWays { step, graph: *graph });
+        }
+    }
+
+    /// The part `graph` of `step` at `from` can't reach the tasks in `blocked`, for the reasons
+    /// beside them.
+    pub(super) fn ways_told(
+        &mut self,
+        from: PeerId,
+        (step, graph): (StepId, GraphHandle),
+        blocked: Vec<(TaskName, String)>,
+        context: &mut Context<Self>,
+    ) {
+        let now = self.clock.now();
+        let Some(running) = self.steps.get_mut(&step) else { return };
+        let is_its = |part: &Part| part.graph == graph && part.peer == from;
+        if !running.plan.parts.iter().any(is_its) {
+            return;
+        }
+        let awaited = running.unanswered();
+        let awaited: BTreeMap<TaskName, PeerId> =
+            awaited.into_iter().map(|peer| (self.link.name(peer), peer)).collect();
+        let is_awaited = |(to, why)| Some((*awaited.get(&to)?, why));
+        let receivers = blocked.into_iter().filter_map(is_awaited).collect();
+        let is_new = running.blocked.take((graph, from), receivers, now);
+        let Some((limit, since)) = running.limit.zip(running.blocked.since()) else { return };
+        let end = self.no_way_until(limit, since);
+        let Some(running) = self.steps.get(&step) else { return };
+        if end <= now {
+            let error = self.no_way(running, limit);
+            return self.fail(step, error);
+        }
+        if is_new {
+            let (number, left, ways) = (step.number, end.since(now), self.blocked_ways(running));
+            tracing::warn!(
+                "step {number} waits{ways}; it is given up in {left:.0?} if there is no way then"
+            );
+        }
+        self.limit(end, context);
+    }
+
+    /// When a step is given up that has begun within `limit` and has a way blocked `since` then: as
+    /// a task is that is lost. A way may be blocked for a moment: so not at the first word of it.
+    fn no_way_until(&self, limit: Limit, since: Time) -> Time {
+        limit.begun.after(self.link.recovery()).max(since.after(self.link.silence()))
+    }
+
+    /// The ways of `step` that are blocked, as the end of a sentence; nothing if none is.
+    pub(super) fn blocked_ways(&self, step: &Step) -> String {
+        let told = |((_, to), way): (&(GraphHandle, PeerId), &Way)| {
+            let (from, to) = (self.link.name(way.from), self.link.name(*to));
+            format!("; {from} can't reach {to} ({})", way.why)
+        };
+        step.blocked.0.iter().map(told).collect()
+    }
+
+    /// The error of `step` with `limit`, a way of which is blocked; none if all are open, as far as
+    /// this task knows.
+    pub(super) fn no_way_error(&self, step: StepId) -> Option<Error> {
+        let running = self.steps.get(&step)?;
+        running.blocked.since()?;
+        Some(self.no_way(running, running.limit?))
+    }
+
+    fn no_way(&self, step: &Step, limit: Limit) -> Error {
+        let took = self.clock.now().since(limit.begun);
+        let (who, ways) = (self.names(&step.unanswered()), self.blocked_ways(step));
+        let message = format!(
+            "the step is given up after {took:.0?}: it waits for {who}{ways}; mend the network \
+             between the two, in both directions: all tasks with variables have to reach each \
+             other, and those that train have to reach them"
+        );
+        let first = step.blocked.0.keys().next().map(|(_, to)| self.link.name(*to));
+        first.iter().fold(Error::new(Code::DeadlineExceeded, message), Error::on)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_counts_as_blocked_from_the_first_word_of_it_until_its_sender_says_no_more_of_it() {
+        let [one, other] = [1, 2].map(|number| GraphHandle { master: 9, number });
+        let [ps, worker] = [0, 1].map(PeerId);
+        let to = |peers: &[PeerId]| peers.iter().map(|peer| (*peer, String::new())).collect();
+        let mut blocked = Blocked::default();
+        assert!(blocked.take((one, worker), to(&[ps]), Time(10)));
+        assert!(!blocked.take((one, worker), to(&[ps]), Time(20)), "it is known");
+        assert!(
+            blocked.take((other, worker), to(&[ps]), Time(30)),
+            "another part sends there, too"
+        );
+        assert_eq!(blocked.since(), Some(Time(10)));
+        assert!(!blocked.take((one, worker), to(&[]), Time(40)));
+        assert_eq!(blocked.since(), Some(Time(30)), "what the other part said still holds");
+        assert!(blocked.take((one, worker), to(&[ps]), Time(50)), "it is blocked again");
+        blocked.take((other, worker), to(&[]), Time(60));
+        assert_eq!(blocked.since(), Some(Time(50)));
+    }
+}
