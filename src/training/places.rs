@@ -53,14 +53,27 @@ async fn misplaced(task: &Task, graph: &Graph) -> Error {
     task.sleep(DOUBT).await;
     let chief = task.chief();
     if task.limit(DOUBT).is_some() {
-        let own = task.name();
-        tracing::warn!("{own} waits until the chief, {chief}, gives the variables their values");
+        let (own, unreached) = (task.name(), unreached(task));
+        match unreached.is_empty() {
+            true => {
+                tracing::warn!(
+                    "{own} waits until the chief, {chief}, gives the variables their values"
+                );
+            }
+            false => tracing::warn!("{own} waits for {unreached}, which has variables"),
+        }
     }
     let of_chief = task.server().places_of(&chief).await;
     match difference(&places(graph, task.name()), &of_chief, &chief) {
         Some(error) => error.on(task.name()),
         None => std::future::pending().await,
     }
+}
+
+/// The tasks with variables that `task` does not reach, each with the reason.
+fn unreached(task: &Task) -> String {
+    let told = |(holder, why): (TaskName, String)| format!("{holder} ({why})");
+    task.server().unreached_holders().into_iter().map(told).collect::<Vec<_>>().join(", ")
 }
 
 /// The first of the variables `own` that the chief does not have in the same place.

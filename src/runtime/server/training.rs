@@ -55,6 +55,15 @@ impl Server {
         })
     }
 
+    /// The tasks with variables that this one does not reach though messages wait for them, each
+    /// with the reason.
+    pub(crate) fn unreached_holders(&self) -> Vec<(TaskName, String)> {
+        let holders = self.actors.training.holders().iter();
+        let others = holders.copied().filter(|holder| *holder != self.link.local());
+        let unreached = |peer| Some((self.link.name(peer), self.link.obstacle(peer)?.why));
+        others.filter_map(unreached).collect()
+    }
+
     /// Notes that this task's process has stood still for `time`.
     pub(crate) fn note_standstill(&self, time: Duration) {
         self.standstill.set(self.standstill.get().max(time));

@@ -102,10 +102,15 @@ impl SessionCreator {
         met.await.map(drop)
     }
 
-    /// Adds the chief's name to the error of a worker that waited for the first values in vain.
+    /// Adds the chief's name to the error of a worker that waited for the first values in vain. It
+    /// is not the chief's fault where this worker does not reach a task with variables: the error
+    /// names that, and why.
     fn blame_the_chief(&self, error: Error) -> Error {
         if error.code != Code::DeadlineExceeded {
             return error;
+        }
+        if let Some((holder, _)) = self.task.server().unreached_holders().first() {
+            return error.on(holder);
         }
         let chief = self.task.chief();
         given_up(

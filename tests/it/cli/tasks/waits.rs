@@ -69,6 +69,8 @@ fn a_task_whose_others_never_come_names_them_and_is_not_started_again_for_ever()
     assert!(ps.err.contains("none has come"), "{}", ps.err);
     let unreached = format!("ps:0 (no answer from {} by UDP: ", elsewhere[0]);
     assert!(worker.err.contains(&unreached), "{}", worker.err);
+    assert!(worker.err.contains("worker:1 waits for ps:0 ("), "{}", worker.err);
+    assert!(!worker.err.contains("has not given"), "it is not the chief's fault: {}", worker.err);
 }
 
 #[test]
