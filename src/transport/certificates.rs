@@ -95,8 +95,10 @@ pub enum CertificateError {
     Reserved(String),
     /// Others than its owner can read or change a private key.
     #[error(
-        "others than its owner can read or change {0}, a private key: run `chmod 600 {0}`, and \
-         issue it anew if somebody may have read it"
+        "others than its owner can read or change {0}, a private key: run `chmod 600 {0}`; if \
+         somebody may have read it, make a new authority with `trainyard certs new` in another \
+         folder, issue all certificates anew, and restart all tasks, since nothing revokes a \
+         certificate"
     )]
     Exposed(PathBuf),
     /// A task's certificate is not valid now.
