@@ -60,7 +60,8 @@ async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, handshake: Han
     let admitted = tokio::time::timeout(node.silence, shake_hands(&node, incoming));
     if let Err(refusal) = admitted.await.unwrap_or(Err(Refusal::Silent)) {
         node.note_other_run(&refusal);
-        node.note_refusal(handshake.address().to_string(), refusal.to_string());
+        let address = handshake.address();
+        node.note_refusal(address.to_string(), refusal.of_dialed(address));
     }
     drop(handshake);
     begin_handshakes(&node);

@@ -1,6 +1,7 @@
 //! Introductions: the first messages on a connection, and the reasons to refuse it.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ impl Close {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Alert {
     NoCertificate,
+    /// The certificate is of an authority that the one who complains does not know.
+    OtherAuthority,
     /// The certificate is another run's, has expired, or is of no use otherwise.
     BadCertificate,
     /// The ends have no protocol in common.
@@ -62,6 +65,7 @@ impl Alert {
     fn of(number: u64) -> Option<Self> {
         match number {
             116 => Some(Self::NoCertificate),
+            48 => Some(Self::OtherAuthority),
             42..=51 => Some(Self::BadCertificate),
             120 => Some(Self::NoCommonProtocol),
             _ => None,
@@ -161,6 +165,23 @@ impl Refusal {
         }
     }
 
+    /// The reason in the words of the end that was dialed from `address`. Whoever dials may have any
+    /// certificate, and know another authority than all tasks of the run: that this task's is at
+    /// fault does not follow.
+    pub(super) fn of_dialed(&self, address: IpAddr) -> String {
+        match self {
+            Self::Connection(error @ ConnectionError::ConnectionClosed(_))
+                if alert(error).is_some_and(|(_, alert)| alert == Alert::OtherAuthority) =>
+            {
+                format!(
+                    "who dialed from {address} does not trust this run's authority: it, or this \
+                     task, has another run's certificates: {error}"
+                )
+            }
+            _ => self.to_string(),
+        }
+    }
+
     /// Why dialing again does not help, if it does not.
     pub(super) fn refused(&self) -> Option<Refused> {
         let closed = |error: &ConnectionError| {
@@ -171,10 +192,8 @@ impl Refusal {
             Self::Name(_) => Some(Refused::Certificate),
             Self::Run(..) | Self::Setting(..) | Self::OtherTask { .. } => Some(Refused::Run),
             Self::Connection(error) => match alert(error) {
-                Some((_, Alert::NoCertificate | Alert::BadCertificate)) => {
-                    Some(Refused::Certificate)
-                }
                 Some((_, Alert::NoCommonProtocol)) => Some(Refused::Run),
+                Some(_) => Some(Refused::Certificate),
                 None => closed(error).then_some(Refused::Run),
             },
             Self::Read(quinn::ReadError::ConnectionLost(error))
@@ -204,7 +223,7 @@ fn explained(error: &ConnectionError) -> String {
     let error = without_time_of_day(error.to_string());
     match alert {
         Some((who, Alert::NoCertificate)) => format!("{who} certificate is missing: {error}"),
-        Some((who, Alert::BadCertificate)) => {
+        Some((who, Alert::OtherAuthority | Alert::BadCertificate)) => {
             format!("{who} certificate is not one of this run, or has expired: {error}")
         }
         Some((_, Alert::NoCommonProtocol)) => format!(

@@ -232,6 +232,23 @@ fn without_a_certificate_of_the_run_nobody_gets_in() {
 }
 
 #[test]
+fn who_dials_with_another_runs_certificates_is_no_reason_for_a_task_to_doubt_its_own() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let other = Authority::new("other").unwrap();
+        let config = quic_config(&attacked.cluster, &absent(), socket, &other);
+        let stranger: Rc<Quic<Note>> = Quic::bind(config).await.unwrap();
+        stranger.send(PeerId(0), vec![Note { number: 1, tensors: Vec::new() }]);
+        attacked.refuses("who dialed from 127.0.0.1 does not trust this run's authority").await;
+        let refusals = attacked.ps.refusals();
+        let doubts = |(_, why): &(String, String)| why.starts_with("this task's certificate");
+        assert!(!refusals.iter().any(doubts), "{refusals:?}");
+        Ok(())
+    });
+}
+
+#[test]
 fn another_version_run_setting_or_name_is_refused_and_told_why() {
     on_actix(async {
         let attacked = Attacked::new().await;
