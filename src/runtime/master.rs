@@ -1,5 +1,6 @@
 //! The master service of a task: sessions, and the steps that their programs run.
 
+mod blocked;
 mod clients;
 mod deadlines;
 mod expected;

@@ -14,9 +14,9 @@ use crate::units::Time;
 use super::{Master, answer, refuse};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::{RunStep, StepDone};
+use crate::runtime::master::blocked::Blocked;
 use crate::runtime::master::pieces::Pieces;
 use crate::runtime::master::step_plan::{Accepted, Part, Ready, check_feeds};
-use crate::runtime::master::ways::Blocked;
 use crate::runtime::messages::{
     GraphHandle, OperationTime, SessionId, StepId, StepOrder, Values, WorkerMessage,
 };

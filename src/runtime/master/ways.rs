@@ -7,7 +7,6 @@
 //! way. A loss alone tells nothing of it: a connection that never was can't be lost.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use actix::Context;
 
@@ -16,53 +15,11 @@ use crate::transport::PeerId;
 use crate::units::Time;
 
 use super::Master;
+use super::blocked::Way;
 use super::step_plan::Part;
 use super::steps::{Limit, Step};
 use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::{GraphHandle, StepId, WorkerMessage};
-
-/// The ways that are blocked: by the part that sends, and the task that it sends to.
-#[derive(Debug, Default)]
-pub(super) struct Blocked(BTreeMap<(GraphHandle, PeerId), Way>);
-
-/// A way that is blocked.
-#[derive(Debug)]
-struct Way {
-    from: PeerId,
-    /// Why, as the sender says.
-    why: String,
-    /// When the master first heard of it, and it has not been open since, as far as that knows.
-    since: Time,
-}
-
-impl Blocked {
-    /// Takes what the part `graph` at `from` says at `now`: the receivers that it can't reach, each
-    /// with the reason. Returns whether one is new.
-    fn take(
-        &mut self,
-        (graph, from): (GraphHandle, PeerId),
-        receivers: BTreeMap<PeerId, String>,
-        now: Time,
-    ) -> bool {
-        self.0.retain(|(of, to), _| *of != graph || receivers.contains_key(to));
-        let mut is_new = false;
-        for (to, why) in receivers {
-            match self.0.entry((graph, to)) {
-                Entry::Occupied(mut known) => known.get_mut().why = why,
-                Entry::Vacant(place) => {
-                    place.insert(Way { from, why, since: now });
-                    is_new = true;
-                }
-            }
-        }
-        is_new
-    }
-
-    /// When the first of them was first heard of.
-    fn since(&self) -> Option<Time> {
-        self.0.values().map(|way| way.since).min()
-    }
-}
 
 impl Step {
     /// The parts that send something from one task to another, neither of them `local`, whose part
@@ -135,11 +92,11 @@ impl Master {
 
     /// The ways of `step` that are blocked, as the end of a sentence; nothing if none is.
     pub(super) fn blocked_ways(&self, step: &Step) -> String {
-        let told = |((_, to), way): (&(GraphHandle, PeerId), &Way)| {
-            let (from, to) = (self.link.name(way.from), self.link.name(*to));
+        let told = |(to, way): (PeerId, &Way)| {
+            let (from, to) = (self.link.name(way.from), self.link.name(to));
             format!("; {from} can't reach {to} ({})", way.why)
         };
-        step.blocked.0.iter().map(told).collect()
+        step.blocked.all().map(told).collect()
     }
 
     /// The error of `step` with `limit`, a way of which is blocked; none if all are open, as far as
@@ -158,32 +115,7 @@ impl Master {
              between the two, in both directions: all tasks with variables have to reach each \
              other, and those that train have to reach them"
         );
-        let first = step.blocked.0.keys().next().map(|(_, to)| self.link.name(*to));
+        let first = step.blocked.all().next().map(|(to, _)| self.link.name(to));
         first.iter().fold(Error::new(Code::DeadlineExceeded, message), Error::on)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_way_counts_as_blocked_from_the_first_word_of_it_until_its_sender_says_no_more_of_it() {
-        let [one, other] = [1, 2].map(|number| GraphHandle { master: 9, number });
-        let [ps, worker] = [0, 1].map(PeerId);
-        let to = |peers: &[PeerId]| peers.iter().map(|peer| (*peer, String::new())).collect();
-        let mut blocked = Blocked::default();
-        assert!(blocked.take((one, worker), to(&[ps]), Time(10)));
-        assert!(!blocked.take((one, worker), to(&[ps]), Time(20)), "it is known");
-        assert!(
-            blocked.take((other, worker), to(&[ps]), Time(30)),
-            "another part sends there, too"
-        );
-        assert_eq!(blocked.since(), Some(Time(10)));
-        assert!(!blocked.take((one, worker), to(&[]), Time(40)));
-        assert_eq!(blocked.since(), Some(Time(30)), "what the other part said still holds");
-        assert!(blocked.take((one, worker), to(&[ps]), Time(50)), "it is blocked again");
-        blocked.take((other, worker), to(&[]), Time(60));
-        assert_eq!(blocked.since(), Some(Time(50)));
     }
 }
