@@ -292,7 +292,7 @@ impl Access {
     }
 
     fn check_worker(&self, peer: &Peer, message: &PeerMessage) -> Result<(), Refusal> {
-        use ParameterServerMessage::{Back, Flush, Install, Leave, Lost, Stopping};
+        use ParameterServerMessage::{Back, ChiefFailed, Flush, Install, Leave, Lost, Stopping};
         let PeerMessage::ParameterServer(message) = message else { return Ok(()) };
         let trains = matches!(peer.role, Role::Task(Some(_)));
         // Servers say of a worker that it is lost or back, the worker itself that it leaves.
@@ -302,6 +302,7 @@ impl Access {
                 return Err(Refusal::NoRounds);
             }
             Leave { worker, .. } => (*worker, false),
+            ChiefFailed(_) => (0, false),
             Lost { worker } | Back { worker } => (*worker, true),
             _ => return Ok(()),
         };

@@ -333,6 +333,12 @@ pub enum ParameterServerMessage {
     Install(View),
     /// Chief: the training is over; stop waiting for it.
     TrainingOver,
+    /// Chief: it can't give the variables their values, and would end so again if it was started
+    /// again. Who waits for them ends with its error.
+    ChiefFailed(
+        /// The error.
+        Box<Error>,
+    ),
     /// Program of a worker, to the chief's task: tell where the chief's graph has the variables.
     /// Answered by `Places`, once the chief has built its graph.
     AskForPlaces,

@@ -239,7 +239,10 @@ impl ParameterServer {
             }
             ParameterServerMessage::Install(view) => self.install(from, view),
             ParameterServerMessage::TrainingOver => self.finish(),
-            ParameterServerMessage::Stopping => self.answer_joins(), // others end the training
+            // Others end the training.
+            ParameterServerMessage::Stopping | ParameterServerMessage::ChiefFailed(_) => {
+                self.answer_joins();
+            }
             ParameterServerMessage::AskForPlaces => self.link.tell_places(from),
             ParameterServerMessage::Places(places) => self.link.actors.places.hear(from, places),
             ParameterServerMessage::AskForOwnValues { count } => {

@@ -12,6 +12,7 @@ use crate::sync::Leaving;
 use crate::transport::{PeerId, Peers};
 
 use crate::runtime::checkpoint_news::CheckpointNews;
+use crate::runtime::error::Error;
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
 
 /// A task's knowledge of its training, which its actors and its program share.
@@ -27,6 +28,8 @@ pub(crate) struct TrainingState {
     stopping: Cell<Option<PeerId>>,
     /// Why worker 0 takes no more steps, if it has said so.
     chief_left: Cell<Option<Leaving>>,
+    /// Why the chief can't give the variables their values, if it has said so.
+    chief_failed: RefCell<Option<Error>>,
     /// The number of times that the task's variables have been cleared.
     resets: Cell<u64>,
     /// Whether the cluster has parameter servers.
@@ -114,6 +117,17 @@ impl TrainingState {
         self.chief_left.get()
     }
 
+    /// Why the chief can't give the variables their values, if it has said so.
+    pub(crate) fn chief_failed(&self) -> Option<Error> {
+        self.chief_failed.borrow().clone()
+    }
+
+    /// The variables have their values, or the chief is back: whatever it failed with before is
+    /// past.
+    pub(crate) fn forget_failure(&self) {
+        self.chief_failed.take();
+    }
+
     /// The number of times that the task's variables have been cleared.
     pub(crate) fn resets(&self) -> u64 {
         self.resets.get()
@@ -190,7 +204,14 @@ impl TrainingState {
                 self.chief_left.set(Some(*why));
                 self.news.come();
             }
-            ParameterServerMessage::Back { worker: 0 } => self.chief_left.set(None),
+            ParameterServerMessage::Back { worker: 0 } => {
+                self.chief_left.set(None);
+                self.forget_failure();
+            }
+            ParameterServerMessage::ChiefFailed(error) => {
+                self.chief_failed.replace(Some(Error::clone(error)));
+                self.news.come();
+            }
             ParameterServerMessage::Stopping => {
                 self.stopping.set(Some(from));
                 self.news.come();

@@ -53,11 +53,12 @@ pub enum Kind {
     Back = 32,
     BlockedWays = 33,
     AskForWays = 34,
+    ChiefFailed = 35,
 }
 
 impl Kind {
     /// All of them, by number.
-    pub(super) const ALL: [Self; 35] = [
+    pub(super) const ALL: [Self; 36] = [
         Self::GraphRegistered,
         Self::GraphDone,
         Self::Traced,
@@ -93,6 +94,7 @@ impl Kind {
         Self::Back,
         Self::BlockedWays,
         Self::AskForWays,
+        Self::ChiefFailed,
     ];
 
     /// What the number and the items of such a name count.
@@ -251,6 +253,7 @@ fn of_parameter_server(message: &ParameterServerMessage) -> Name {
         Message::Flushed { number, .. } => (Kind::Flushed, u64::from(*number)),
         Message::Install(view) => (Kind::Install, u64::from(view.number)),
         Message::TrainingOver => (Kind::TrainingOver, 0),
+        Message::ChiefFailed(_) => (Kind::ChiefFailed, 0),
         Message::AskForPlaces => (Kind::AskForPlaces, 0),
         Message::Places(_) => (Kind::Places, 0),
         Message::Stopping => (Kind::Stopping, 0),

@@ -104,6 +104,9 @@ impl Evaluator {
         self.found = self.task.now();
         loop {
             let (seen, is_over) = (self.task.server().training().news.count(), self.is_over());
+            if let Some(error) = self.task.server().training().chief_failed() {
+                return Err(error);
+            }
             if !self.is_stopped() {
                 self.look().await?;
             }

@@ -55,7 +55,8 @@ pub(super) fn given_up(root: &Error, why: &str) -> Error {
 /// The error of a session that could not be opened: `root`, extended by the last `error`. It has
 /// the code of `error` if starting again would end the same way.
 pub(super) fn never_opened(root: &Error, error: Error) -> Error {
-    let is_refused = matches!(error.code, Code::InvalidArgument | Code::Unauthenticated);
+    let is_refused =
+        matches!(error.code, Code::InvalidArgument | Code::NotFound | Code::Unauthenticated);
     if is_end(&error) || error.code.is_of_storage() || is_refused {
         return ended_by(root, error);
     }
@@ -151,6 +152,8 @@ mod tests {
             (error.code, &*error.message),
             (Code::InvalidArgument, "ps:0 was lost; refused")
         );
+        let error = never_opened(&root, Error::new(Code::NotFound, "the checkpoint has no `v`"));
+        assert_eq!(error.code, Code::NotFound, "nor has it when the task is started again");
         let error = never_opened(&root, Error::new(Code::DeadlineExceeded, "too late"));
         assert_eq!(error.code, Code::Unavailable);
         assert_eq!(error.message, "ps:0 was lost; then DeadlineExceeded: too late");

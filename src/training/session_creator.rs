@@ -97,7 +97,7 @@ impl SessionCreator {
             return self.wait(session).await;
         }
         self.task.server().publish_places(places(&self.graph, self.task.name()));
-        self.prepare(session).await
+        self.prepare(session).await.inspect_err(|error| self.tell_of_failure(error))
     }
 
     /// A session to replace one that was lost with the error `root`, in a training that was at
@@ -118,7 +118,7 @@ impl SessionCreator {
         }
         let what = found.loss(global_step);
         if self.task.is_chief() {
-            let newest = self.latest().await?;
+            let newest = self.latest().await.inspect_err(|error| self.tell_of_failure(error))?;
             return match (values.start_again(global_step, newest.is_some()), newest) {
                 (Start::BeginAnew, _) => self.begin_anew(found).await,
                 (_, Some(checkpoint)) => self.go_back(global_step, root, &what, checkpoint).await,
@@ -340,7 +340,9 @@ impl SessionCreator {
         self.scaffold.initialize_own(&session).await?;
         self.scaffold.set_mirrors(&session).await?;
         self.renew_timeout(&session);
-        let resets = self.task.server().training().resets();
+        let training = self.task.server().training();
+        training.forget_failure();
+        let resets = training.resets();
         let was_reset = self.resets.replace(resets) != resets;
         Ok(Created {
             session,

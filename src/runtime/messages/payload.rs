@@ -215,6 +215,7 @@ impl ParameterServerMessage {
                 };
                 8 + own.values.iter().map(value).sum::<u64>()
             }
+            Self::ChiefFailed(error) => STRING_HEADER + error.message.len() as u64,
             Self::AskForOwnValues { .. } => 8,
             Self::Flush { out, .. } => 4 * (1 + out.len() as u64),
             Self::Flushed { progress, .. } => 4 + 28 * progress.len() as u64,

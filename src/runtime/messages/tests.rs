@@ -265,7 +265,7 @@ fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_othe
     assert_eq!(error.operation.as_deref(), Some("Add"));
 }
 
-fn to_parameter_servers() -> [ParameterServerMessage; 17] {
+fn to_parameter_servers() -> [ParameterServerMessage; 18] {
     let own = OwnValues { count: 7, values: vec![("v".to_owned(), Tensor::scalar(1f32))] };
     [
         ParameterServerMessage::Reset {
@@ -289,6 +289,7 @@ fn to_parameter_servers() -> [ParameterServerMessage; 17] {
             back: [(4, Return { view: 1, round: 9 })].into(),
         }),
         ParameterServerMessage::TrainingOver,
+        ParameterServerMessage::ChiefFailed(Box::new(Error::new(Code::NotFound, "no `v`"))),
         ParameterServerMessage::AskForPlaces,
         ParameterServerMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 1))]),
         ParameterServerMessage::Stopping,

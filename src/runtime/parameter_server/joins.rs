@@ -85,7 +85,7 @@ impl ParameterServer {
     }
 
     pub(super) fn answer_joins(&mut self) {
-        let is_to_stop = self.is_to_stop();
+        let (is_to_stop, failure) = (self.is_to_stop(), self.failure());
         for join in std::mem::take(&mut self.joins.waiting) {
             let is_over = self.all_are_gone(join.workers);
             if is_over {
@@ -93,10 +93,19 @@ impl ParameterServer {
             }
             if is_to_stop || is_over && self.stays(&join).is_none() {
                 answer(join.reply, Ok(()));
+            } else if let Some(error) = &failure {
+                answer(join.reply, Err(error.clone()));
             } else {
                 self.joins.waiting.push(join);
             }
         }
+    }
+
+    /// Why the programs wait in vain: the chief can't give the variables their values, and nobody
+    /// trains with those that they have.
+    fn failure(&self) -> Option<Error> {
+        let failure = || self.link.actors.training.chief_failed();
+        self.joins.users.is_empty().then(failure).flatten()
     }
 
     /// Whether the programs wait no longer, since this task is to stop. The variables of a training
@@ -160,6 +169,9 @@ impl ParameterServer {
     /// Begins to count the time when the last user is gone, or all that are left are lost ones, and
     /// stops when one has come.
     pub(super) fn update_join_timer(&mut self, context: &mut Context<Self>) {
+        if self.failure().is_some() {
+            self.answer_joins(); // the last user may just have gone
+        }
         let Joins { waiting, users, deserted, .. } = &self.joins;
         let stays = || waiting.iter().any(|join| self.stays(join).is_some());
         let waits = !waiting.is_empty() && (users.is_empty() || stays());

@@ -37,6 +37,9 @@ impl ParameterServer {
         if user != self.link.local() {
             self.joins.has_come(user, worker);
         }
+        if worker == Some(0) {
+            self.link.actors.training.forget_failure();
+        }
         let restarted = worker.filter(|worker| self.members.lose_earlier_life(*worker, master));
         self.go_on_without_all(restarted);
         if let Some(worker) = worker.filter(|worker| self.members.find_again(*worker, master)) {

@@ -149,6 +149,31 @@ fn a_training_whose_workers_were_all_asked_to_stop_is_no_success_of_its_paramete
 }
 
 #[test]
+fn a_parameter_server_ends_with_the_error_of_its_chief_once_nobody_uses_it() {
+    on_actix(async {
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
+        let servers = Server::create_cluster(&cluster);
+        let (ps, worker) = (&servers[0], &servers[2]);
+        ps.know_cluster();
+        hear(ps, register(0)).await;
+        let error = Error::new(Code::NotFound, "the checkpoint has no `v`").on(servers[1].task());
+        let failed = || ParameterServerMessage::ChiefFailed(Box::new(error.clone()));
+        ps.actors.deliver(WORKER, vec![failed().into()]);
+        assert!(waits_to_end(ps).await, "somebody uses it");
+        ps.actors.lost(WORKER, Loss::Stopped);
+        assert_eq!(ps.join(2, Patience::default()).await, Err(error.clone()));
+        hear(ps, register(1)).await;
+        assert_eq!(ps.training().chief_failed(), None, "the chief is back");
+        worker.actors.deliver(PeerId(2), vec![failed().into()]);
+        settle().await;
+        assert_eq!(worker.training().chief_failed(), None, "only the chief may say so");
+        worker.actors.deliver(WORKER, vec![failed().into()]);
+        settle().await;
+        assert_eq!(worker.training().chief_failed(), Some(error));
+    });
+}
+
+#[test]
 fn what_another_task_tells_of_a_worker_that_has_come_since_changes_nothing() {
     on_actix(async {
         let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();

@@ -1,5 +1,5 @@
-//! What a worker's new session waits for: the chief, who gives the variables their values, and the
-//! tasks that help the worker.
+//! What a worker's new session waits for: the chief, who gives the variables their values, or tells
+//! that it can't, and the tasks that help the worker.
 
 use std::future::IntoFuture;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use super::super::places::unless_misplaced;
 use super::super::recovery::given_up;
 use super::super::session::Session;
 use super::{Created, SessionCreator};
-use crate::runtime::{Code, Error, Result};
+use crate::runtime::{Code, Error, ParameterServerMessage, Result};
 use crate::sync::Leaving;
 
 /// How long a task that is there takes to answer, at most.
@@ -64,10 +64,11 @@ impl SessionCreator {
         }
     }
 
-    /// Waits for `waited`, which other tasks may keep waiting, until this task is asked to stop.
+    /// Waits for `waited`, which other tasks may keep waiting, until this task is asked to stop, or
+    /// the chief has failed.
     ///
     /// # Errors
-    /// Its own; if the task is asked to stop before.
+    /// Its own; if the task is asked to stop before, or the chief has failed, its.
     async fn unless_stopped<T>(&self, waited: impl Future<Output = Result<T>>) -> Result<T> {
         match select(pin!(waited), pin!(self.stopped())).await {
             Either::Left((waited, _)) => waited,
@@ -75,11 +76,15 @@ impl SessionCreator {
         }
     }
 
-    /// Completes once this task is asked to stop.
+    /// Completes once this task is asked to stop, or the chief has failed.
     async fn stopped(&self) -> Error {
         let training = self.task.server().training();
         loop {
             let seen = training.news.count();
+            if let Some(error) = training.chief_failed() {
+                training.forget_failure(); // another training may follow
+                return error;
+            }
             if training.is_stop_requested() {
                 let message = format!(
                     "{} was asked to stop before the chief, {}, had given the variables their \
@@ -100,6 +105,19 @@ impl SessionCreator {
         }
         let met = self.helpers.iter().fold(session.run(), |run, helper| run.target(helper));
         met.await.map(drop)
+    }
+
+    /// Tells the others of an `error` of the chief's checkpoints. Nobody else gives the variables
+    /// their values, and starting the chief again does not mend it. What other tasks have to do
+    /// with, they find out by themselves.
+    pub(super) fn tell_of_failure(&self, error: &Error) {
+        let is_lasting = error.code.is_of_storage()
+            || matches!(error.code, Code::InvalidArgument | Code::NotFound);
+        let server = self.task.server();
+        if is_lasting && error.task.is_none() && server.unreached_holders().is_empty() {
+            let error = Box::new(error.clone().on(self.task.name()));
+            server.tell_all(&ParameterServerMessage::ChiefFailed(error));
+        }
     }
 
     /// Adds the chief's name to the error of a worker that waited for the first values in vain. It

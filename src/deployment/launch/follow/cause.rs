@@ -20,7 +20,15 @@ impl Followed {
             .iter()
             .filter_map(|followee| Some((followee.failed.as_ref()?, followee)))
             .collect();
-        failed.sort_by_key(|((rank, exit), _)| (exit.is_loss_of_another(), *rank));
+        // Others end with the error of a chief that can't give the variables their values.
+        let chief = Some(&self.tasks[self.chief].task);
+        let is_chiefs = |followee: &Followee| {
+            let error = followee.told.error();
+            Some(&followee.task) != chief && error.is_some_and(|error| error.task.as_ref() == chief)
+        };
+        failed.sort_by_key(|((rank, exit), followee)| {
+            (exit.is_loss_of_another(), is_chiefs(followee), *rank)
+        });
         let ((_, exit), Followee { task, told, .. }) = failed[0];
         let log = order.log(task);
         let mut why = why(exit, &log);

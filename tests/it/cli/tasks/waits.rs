@@ -104,6 +104,28 @@ fn a_parameter_server_that_waits_in_vain_names_the_worker_it_refused_and_ends_wi
 }
 
 #[test]
+fn all_tasks_end_at_once_with_the_code_and_the_words_of_a_chief_that_refuses_the_checkpoint() {
+    let folder = with_certificates("waits_misfit");
+    let text = text("sync", "steps = 20").replace("'softmax'", "'mlp'\nhidden = [8]");
+    let saving = "[checkpoint]\nevery_steps = 10\ndirectory = 'saved'\n";
+    let path = scenario("waits_misfit", &(text + saving));
+    let ended = |more: &[&str]| {
+        let at = addresses();
+        let roles = [("ps", 0), ("worker", 0), ("worker", 1)];
+        let running =
+            roles.map(|(job, index)| run_with(&folder, &path, &role(&at, job, index), more));
+        running.map(Running::end)
+    };
+    assert_eq!(ended(&[]).map(|said| said.code), [0, 0, 0]);
+    let began = Instant::now();
+    for said in ended(&["--set", "program.hidden=[16]", "--set", "stop.steps=40"]) {
+        assert_eq!(said.code, 2, "{}", said.err);
+        assert!(said.err.contains("go on with the model that was saved"), "{}", said.err);
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+#[test]
 fn a_parameter_server_that_is_asked_to_stop_has_the_chief_save_and_all_are_to_be_started_again() {
     let folder = with_certificates("waits_stop");
     let saving = "[checkpoint]\nevery = '1h'\ndirectory = 'saved'\n";
