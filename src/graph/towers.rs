@@ -61,10 +61,10 @@ impl Graph {
     }
 
     /// Builds a model twice, to be trained and to be evaluated: the second has the variables of the
-    /// first, in the order in which it asks for them. `build` is told whether it is the first, which
-    /// alone drops units out and normalises by the moments of its batch (TensorFlow: a `model_fn`
-    /// called with `ModeKeys.TRAIN` and with `EVAL`, `tf.make_template`). The operations of the
-    /// second are named below `evaluation`.
+    /// first, in the order in which it asks for them. `build` is told whether it is the first,
+    /// which alone drops units out and normalises by the moments of its batch (TensorFlow: a
+    /// `model_fn` called with `ModeKeys.TRAIN` and with `EVAL`, `tf.make_template`). The operations
+    /// of the second are named below `evaluation`.
     ///
     /// ```
     /// # use trainyard::prelude::*;

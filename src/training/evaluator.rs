@@ -168,8 +168,8 @@ impl Evaluator {
         noted.is_ok_and(|step| step == Some(last))
     }
 
-    /// The `error` of an evaluator that waits in vain; if the training has ended, the reason is that
-    /// its last checkpoint can't be measured.
+    /// The `error` of an evaluator that waits in vain; if the training has ended, the reason is
+    /// that its last checkpoint can't be measured.
     async fn unless_damaged(&self, error: Error) -> Error {
         let Ok(Some(step)) = self.checkpoints.last_of_all(&self.task).await else { return error };
         let message = format!(

@@ -233,8 +233,8 @@ impl<'a> Members<'a> {
         Ok(sums)
     }
 
-    /// The pieces that each of `ring` has once `sums`, each on the member with its number, have gone
-    /// around.
+    /// The pieces that each of `ring` has once `sums`, each on the member with its number, have
+    /// gone around.
     fn passed_around(&self, ring: &[usize], sums: &[Output]) -> Vec<Vec<Output>> {
         let mut whole = vec![sums.to_vec(); ring.len()];
         let mut passed = sums.to_vec();

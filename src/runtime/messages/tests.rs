@@ -308,7 +308,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 33, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 36, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

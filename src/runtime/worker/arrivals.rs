@@ -86,8 +86,8 @@ impl Worker {
         None
     }
 
-    /// Notes that so many values of `from`, for a step whose order to run is still on its way, could
-    /// not be kept.
+    /// Notes that so many values of `from`, for a step whose order to run is still on its way,
+    /// could not be kept.
     fn refuse_early(&mut self, from: PeerId, part: StepPart, values: usize, refused: Error) {
         let error = refused.to_string();
         if !self.rendezvous.refuse(part, refused)

@@ -212,14 +212,7 @@ impl Builder {
             self.graph.join_training(replica)?;
         }
         self.begin_training()?;
-        if let Some(kept) = &mut self.checkpoints {
-            kept.settings.every = self.checkpoint_every.unwrap_or(kept.settings.every);
-            self.task.keeps(&kept.settings);
-            if kept.settings.every.acts() {
-                self.task.check_inputs(&self.graph)?;
-            }
-        }
-        let checkpoints = self.checkpoints.as_ref().map(|kept| Checkpoints::new(&kept.settings));
+        let checkpoints = self.keep_checkpoints()?;
         let writer = self.summary_writer()?;
         let mut hooks = self.assemble_hooks(checkpoints.as_ref(), writer.as_ref())?;
         hooks.begin(&self.task, &self.graph)?;
@@ -279,6 +272,20 @@ impl Builder {
         }
         opened.task.trains();
         Ok(opened)
+    }
+
+    /// The checkpoints that the session keeps, if it does.
+    ///
+    /// # Errors
+    /// If they would lack the position of an input.
+    fn keep_checkpoints(&mut self) -> Result<Option<Checkpoints>> {
+        let Some(kept) = &mut self.checkpoints else { return Ok(None) };
+        kept.settings.every = self.checkpoint_every.unwrap_or(kept.settings.every);
+        self.task.keeps(&kept.settings);
+        if kept.settings.every.acts() {
+            self.task.check_inputs(&self.graph)?;
+        }
+        Ok(Some(Checkpoints::new(&kept.settings)))
     }
 
     /// Tells the server, and as the chief the recorder, that a training begins.

@@ -165,9 +165,9 @@ impl Refusal {
         }
     }
 
-    /// The reason in the words of the end that was dialed from `address`. Whoever dials may have any
-    /// certificate, and know another authority than all tasks of the run: that this task's is at
-    /// fault does not follow.
+    /// The reason in the words of the end that was dialed from `address`. Whoever dials may have
+    /// any certificate, and know another authority than all tasks of the run: that this task's is
+    /// at fault does not follow.
     pub(super) fn of_dialed(&self, address: IpAddr) -> String {
         match self {
             Self::Connection(error @ ConnectionError::ConnectionClosed(_))

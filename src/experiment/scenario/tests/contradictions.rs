@@ -132,8 +132,9 @@ fn each_contradiction_of_the_program_or_the_end_says_what_to_write_instead() {
                     imported graph without `program.accuracy` have an accuracy; stop by `steps` or \
                     `time`";
     let computed = format!("2: stop.accuracy: {accuracy}");
-    let looked_at = "3: stop.evaluate_every: neither the models `null` and `count`, nor an imported \
-                     graph without `program.accuracy` have an accuracy to look at; remove the key";
+    let looked_at = "3: stop.evaluate_every: neither the models `null` and `count`, nor an \
+                     imported graph without `program.accuracy` have an accuracy to look at; \
+                     remove the key";
     let cases = [
         (
             "[stop]\naccuracy = 0.9",
