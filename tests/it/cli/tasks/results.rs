@@ -90,7 +90,7 @@ fn an_evaluator_that_can_not_measure_the_last_checkpoint_says_so_and_keeps_what_
         scenario("results_damaged", &(saved("steps = 20") + "[network]\nrecovery = '500ms'\n"));
     let said = run(&folder, &path, &alone()).end();
     assert_eq!(said.code, 0, "{}", said.err);
-    let last = folder.join("saved/only/model.ckpt-20-00001-of-00001.safetensors");
+    let last = folder.join("saved/only/model.ckpt-20-00000-of-00001.safetensors");
     let mut bytes = fs::read(&last).unwrap();
     let end = bytes.len() - 1;
     bytes[end] ^= 1;
