@@ -25,7 +25,10 @@ pub(super) struct Skew {
 /// The shares that were drawn last of a split's samples, which all of its clones keep: the workers
 /// of a simulation need not draw them again.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shares(Arc<Mutex<Option<(Skew, Vec<Share>)>>>);
+pub(super) struct Shares(Arc<Mutex<Option<Drawn>>>);
+
+/// The shares of all workers, and what they were drawn by.
+type Drawn = (Skew, Vec<Share>);
 
 impl Shares {
     /// The share of `worker` of the samples with these `labels`, from 0 to `classes - 1`.

@@ -212,7 +212,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let first = Files::create(folder.path()).unwrap();
         fs::write(folder.path().join("result.json"), "{}").unwrap();
-        let second = Files::create(folder.path()).err().expect("the first is being written");
+        let second = Files::create(folder.path()).expect_err("the first is being written");
         assert!(second.to_string().contains("a folder of its own"), "{second}");
         assert!(folder.path().join("result.json").exists(), "it is still the first one's");
         drop(first);

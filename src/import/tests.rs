@@ -66,7 +66,7 @@ fn import(nodes: Vec<NodeDef>) -> Result<Imported, ImportError> {
 
 #[track_caller]
 fn assert_refused(nodes: Vec<NodeDef>, says: &[&str]) {
-    let error = import(nodes).err().expect("it is wrong").to_string();
+    let error = import(nodes).expect_err("it is wrong").to_string();
     says.iter().for_each(|part| assert!(error.contains(part), "`{error}` does not say `{part}`"));
 }
 
@@ -210,7 +210,7 @@ fn variables_that_an_optimizer_updates_are_trainable() {
     let rate = placeholder("rate", &[]);
     let update = node("ApplyMomentum", "update", &["v", "m", "rate", "g", "rate"]);
     let by_fed = import(vec![variable("v"), variable("m"), placeholder("g", &[2]), rate, update]);
-    assert!(by_fed.err().expect("μ must be known").to_string().contains("input 4 must be known"));
+    assert!(by_fed.expect_err("μ must be known").to_string().contains("input 4 must be known"));
     let descent = node("ApplyGradientDescent", "update", &["v", "rate", "g"]);
     let nodes = vec![
         variable("v"),

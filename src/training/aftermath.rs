@@ -35,9 +35,11 @@ async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
     }
     // A chief that has trained has a result, which it could not report; an evaluator knows itself
     // whether it has measured the last checkpoint.
-    let is_evaluator = task.name().role() == Role::Evaluator;
-    let is_at_rest = !is_evaluator && !(task.is_chief() && task.has_trained());
-    if let Some(step) = last_step(task).await.filter(|_| is_at_rest) {
+    let knows_itself = match task.name().role() {
+        Role::Evaluator => true,
+        _ => task.is_chief() && task.has_trained(),
+    };
+    if let Some(step) = last_step(task).await.filter(|_| !knows_itself) {
         tracing::warn!(
             "{error}; but the training has ended, and its last checkpoint is that of step {step}: \
              nothing is left to do"

@@ -79,6 +79,6 @@ fn functions_that_call_each_other_many_times_are_refused_by_their_nodes_in_all()
         graph_def(&Graph::new(), &def.encode_to_vec())
     };
     assert!(imported(2).is_ok());
-    let error = imported(8).err().expect("it has 8⁶ operations").to_string();
+    let error = imported(8).expect_err("it has 8⁶ operations").to_string();
     assert!(error.contains("nodes in all"), "{error}");
 }
