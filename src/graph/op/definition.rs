@@ -95,7 +95,7 @@ pub trait OpDef: Any + fmt::Debug + Send + Sync {
     /// The gradients for its inputs, in their order, from those that have arrived at its outputs:
     /// one for each input, of the input's type and shape. `None` for an input that the outputs
     /// don't depend on smoothly, or that is not [wanted](Backprop::wants). Others are refused by
-    /// [`gradients`](crate::graph::gradients) as [`GraphProblem::WrongGradient`].
+    /// [`gradients`](crate::graph::gradients()) as [`GraphProblem::WrongGradient`].
     ///
     /// # Errors
     /// [`Backprop::no_gradient`] if the operation has no gradient, which is the default.

@@ -1,5 +1,5 @@
 //! Processes that log nothing while the training takes no step: every wait is to be told, a line
-//! each [`NOTICE`](crate::runtime::NOTICE).
+//! each [`NOTICE`].
 
 use crate::deployment::control::BEAT_EVERY;
 use crate::runtime::NOTICE;
