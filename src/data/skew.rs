@@ -22,8 +22,8 @@ pub(super) struct Skew {
     pub(super) workers: u32,
 }
 
-/// The shares that were drawn last of a split's samples, which all of its clones keep: the workers
-/// of a simulation need not draw them again.
+/// The shares that were drawn last from a split. All clones of the split keep them together, so
+/// that the workers of a simulation draw them once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares(Arc<Mutex<Option<Drawn>>>);
 

@@ -175,8 +175,8 @@ impl LocalSgd {
         })
     }
 
-    /// What a worker notes when it reads the centers of `copies`, if the exchange is a vote: others
-    /// may have moved them by then.
+    /// What the worker notes each time that it reads the centers of `copies`. None unless the
+    /// exchange is a vote: only then can others move the centers before the exchange.
     #[track_caller]
     fn last_read(
         &self,

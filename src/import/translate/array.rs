@@ -14,8 +14,8 @@ use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub(super) use filled::{like, sums_of_the_step, zeros};
 
-/// The most sizes that an input can say where only the step knows them: as many entries as a slice
-/// of TensorFlow has at most.
+/// The most entries of a list of sizes whose values only the step knows. Slices of TensorFlow have
+/// no more.
 const MAX_SIZES: usize = 32;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {

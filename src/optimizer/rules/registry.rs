@@ -90,7 +90,7 @@ mod tests {
     use crate::graph::{RuleState, Slot};
     use crate::tensor::{DType, Tensor};
 
-    /// A rule that counts its updates, with its slots in the order of updates or not.
+    /// A rule that counts its updates. Its slots are in the order that rules must have, or not.
     #[derive(Debug)]
     struct Counting {
         is_in_order: bool,

@@ -94,14 +94,20 @@ fn a_partition_that_is_given_up_while_it_is_held_off_brings_back_no_worker_that_
     });
 }
 
+/// A parameter server and two workers; it knows them, and serves a graph of worker 0.
+async fn servers_of_a_training() -> Vec<Server> {
+    let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
+    let servers = Server::create_cluster(&cluster);
+    servers[0].know_cluster();
+    hear(&servers[0], register(0)).await;
+    servers
+}
+
 #[test]
 fn who_was_told_that_a_worker_leaves_is_told_that_it_is_back() {
     on_actix(async {
-        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
-        let servers = Server::create_cluster(&cluster);
+        let servers = servers_of_a_training().await;
         let (ps, worker) = (&servers[0], &servers[2]);
-        ps.know_cluster();
-        hear(ps, register(0)).await;
         for server in &servers {
             let left = ParameterServerMessage::Leave { worker: 0, why: Leaving::Done };
             server.actors.deliver(WORKER, vec![left.into()]);
@@ -151,11 +157,8 @@ fn a_training_whose_workers_were_all_asked_to_stop_is_no_success_of_its_paramete
 #[test]
 fn a_parameter_server_ends_with_the_error_of_its_chief_once_nobody_uses_it() {
     on_actix(async {
-        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
-        let servers = Server::create_cluster(&cluster);
+        let servers = servers_of_a_training().await;
         let (ps, worker) = (&servers[0], &servers[2]);
-        ps.know_cluster();
-        hear(ps, register(0)).await;
         let error = Error::new(Code::NotFound, "the checkpoint has no `v`").on(servers[1].task());
         let failed = || ParameterServerMessage::ChiefFailed(Box::new(error.clone()));
         ps.actors.deliver(WORKER, vec![failed().into()]);

@@ -17,7 +17,7 @@ use crate::runtime::{Code, Error, NOTICE, Result, panic_text};
 use crate::training::task::Task;
 use crate::units::Time;
 
-/// The time between two looks whether the store has answered.
+/// The time after which it is looked again whether the store has answered.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The rate of the slowest store that still answers \[bytes/s\]: a large file takes its time.
 const SLOWEST: u64 = 50_000_000;

@@ -1,5 +1,5 @@
-//! What a worker's new session waits for: the chief, who gives the variables their values, or tells
-//! that it can't, and the tasks that help the worker.
+//! What a worker waits for as it opens a session: that the chief gives the variables their values,
+//! or tells that it can't; and that the tasks are there which help the worker.
 
 use std::future::IntoFuture;
 use std::pin::pin;

@@ -24,7 +24,7 @@ pub(super) struct Followee {
     pub(super) is_down: bool,
     /// How often it was started again after an end of its own.
     pub(super) restarts: u32,
-    /// Whether it was started again, after a fault or an end of its own.
+    /// Whether this is not its first process: an earlier one was killed by a fault, or ended.
     pub(super) is_again: bool,
     /// Whether the process has said that it runs.
     pub(super) has_begun: bool,
