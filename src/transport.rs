@@ -31,9 +31,7 @@ use crate::units::Bytes;
 pub use certificates::{Authority, CertificateError, Identity};
 pub use in_memory::InMemoryNetwork;
 pub(crate) use polling::Polling;
-pub(crate) use quic::{
-    LARGE_AT_ONCE, LARGE_ENVELOPE, SPREAD_ENVELOPE, envelopes_delivered, lanes_of,
-};
+pub(crate) use quic::{LARGE_ENVELOPE, SPREAD_ENVELOPE, envelopes_delivered, lanes_of};
 pub use quic::{Quic, QuicConfig, QuicError, QuicLimits, RunId, SocketBuffers};
 
 /// A task's number in a transport: cheap to look up, and valid in this process only.

@@ -51,7 +51,6 @@ use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Peers, Refused, Tr
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
 
 pub(crate) use lanes::{SPREAD_ENVELOPE, lanes_of};
-pub(crate) use link::LARGE_AT_ONCE;
 pub(crate) use node::envelopes_delivered;
 pub(crate) use sending::LARGE_ENVELOPE;
 

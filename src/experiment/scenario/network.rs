@@ -50,7 +50,6 @@ struct RacksFile {
 #[serde(deny_unknown_fields, default)]
 struct ConnectionFile {
     large: Option<Bytes>,
-    at_once: Option<u32>,
     start: Option<Span>,
 }
 
@@ -93,7 +92,7 @@ pub(super) fn network(
         mtu: file.mtu,
         message_cost: file.message_cost.map_or(standard.message_cost, Duration::from),
         racks: file.racks.and_then(|racks| racks.read(found)),
-        connection: file.connection.read(found),
+        connection: file.connection.read(),
         incast,
         ..standard
     };
@@ -122,13 +121,10 @@ impl RacksFile {
 }
 
 impl ConnectionFile {
-    fn read(self, found: &mut Mistakes) -> ConnectionSpec {
+    fn read(self) -> ConnectionSpec {
         let standard = ConnectionSpec::default();
-        let at_once = self.at_once.map_or(standard.at_once, |at_once| at_once as usize);
-        found.at_least_1(at_once as u64, "network.connection.at_once");
         ConnectionSpec {
             large: self.large.unwrap_or(standard.large),
-            at_once,
             start: self.start.map_or(standard.start, Duration::from),
         }
     }

@@ -1,13 +1,11 @@
 //! Connections: all that one task sends another goes through one flow, in turns.
 //!
-//! A small message is sent before large ones and after all small ones before it. Large ones share
-//! the flow, some at a time, in the order in which they began, as those of the QUIC transport do. A
-//! *turn* lasts until a message is through, or until another message interrupts it.
+//! A small message is sent before large ones, and after all small ones before it; large ones follow
+//! in their order, as those of the QUIC transport do. A *turn* lasts until a message is through, or
+//! until a small one interrupts a large one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
-
-use smallvec::SmallVec;
 
 use super::MessageId;
 use super::route::{Route, Wiring};
@@ -42,24 +40,22 @@ pub(super) struct Connection {
 /// The messages of a connection whose links others use, too.
 #[derive(Default)]
 struct Flow {
-    turn: Option<Turn>,
-    /// Mostly at most one, which is here.
-    large: SmallVec<[Queued; 1]>,
+    /// Whose first message leaves now.
+    turn: Option<Kind>,
     small: VecDeque<Queued>,
+    large: VecDeque<Queued>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Small,
+    Large,
 }
 
 /// A message with the bytes that have not left.
 struct Queued {
     id: MessageId,
     left: f64,
-}
-
-struct Turn {
-    /// The message that is through at the end of the turn.
-    id: MessageId,
-    bytes: f64,
-    /// The number of large messages that share the turn; 0 if it is the first small one's.
-    sharers: usize,
 }
 
 impl Connections {
@@ -116,8 +112,8 @@ impl Connection {
         self.from == task || self.to == task
     }
 
-    fn turn(&self) -> Option<&Turn> {
-        self.flow.as_ref()?.turn.as_ref()
+    fn turn(&self) -> Option<Kind> {
+        self.flow.as_ref()?.turn
     }
 
     fn flow(&mut self) -> &mut Flow {
@@ -129,52 +125,39 @@ impl Connection {
         self.turn().is_some()
     }
 
-    /// Whether a message that joins ends the turn under way, if `at_once` large ones share one.
-    pub(super) fn is_interrupted_by(&self, is_large: bool, at_once: usize) -> bool {
-        let of_large = self.turn().filter(|turn| turn.sharers > 0);
-        of_large.is_some_and(|turn| !is_large || turn.sharers < at_once)
+    /// Whether a message that joins ends the turn under way.
+    pub(super) fn is_interrupted_by(&self, is_large: bool) -> bool {
+        !is_large && self.turn() == Some(Kind::Large)
     }
 
     /// Adds a message of which `left` bytes have not left.
     pub(super) fn push(&mut self, id: MessageId, left: f64, is_large: bool) {
-        let (flow, queued) = (self.flow(), Queued { id, left });
-        if is_large { flow.large.push(queued) } else { flow.small.push_back(queued) }
+        let kind = if is_large { Kind::Large } else { Kind::Small };
+        self.flow().queue(kind).push_back(Queued { id, left });
     }
 
-    /// Begins the next turn, if there is a message. Returns the bytes of the turn. Of large
-    /// messages, `at_once` share it.
-    pub(super) fn begin_turn(&mut self, at_once: usize) -> Option<f64> {
-        let Flow { small, large, turn } = &mut **self.flow.as_mut()?;
-        assert!(turn.is_none(), "a turn begins after the last one");
-        let next = if let Some(first) = small.front() {
-            Turn { id: first.id, bytes: first.left, sharers: 0 }
-        } else {
-            let sharers = at_once.min(large.len());
-            let by_left = |a: &&Queued, b: &&Queued| a.left.total_cmp(&b.left);
-            let first = large.iter().take(sharers).min_by(by_left)?;
-            Turn { id: first.id, bytes: first.left * sharers as f64, sharers }
-        };
-        Some(turn.insert(next).bytes)
+    /// Begins the next turn, if there is a message. Returns the bytes of the turn.
+    pub(super) fn begin_turn(&mut self) -> Option<f64> {
+        let flow = self.flow.as_mut()?;
+        assert!(flow.turn.is_none(), "a turn begins after the last one");
+        let kind = if flow.small.is_empty() { Kind::Large } else { Kind::Small };
+        let bytes = flow.queue(kind).front()?.left;
+        flow.turn = Some(kind);
+        Some(bytes)
     }
 
     /// Interrupts the turn under way, of which `left` bytes have not left.
     pub(super) fn interrupt(&mut self, left: f64) {
         let flow = self.flow();
-        let turn = flow.turn.take().expect("a turn is under way");
-        flow.serve(turn.sharers, turn.bytes - left);
+        let kind = flow.turn.take().expect("a turn is under way");
+        flow.queue(kind).front_mut().expect("a turn has a message").left = left;
     }
 
     /// Ends the turn under way. Returns the message that is through.
     pub(super) fn end_turn(&mut self) -> MessageId {
         let flow = self.flow();
-        let turn = flow.turn.take().expect("a turn is under way");
-        if turn.sharers == 0 {
-            flow.small.pop_front();
-        } else {
-            flow.serve(turn.sharers, turn.bytes);
-            flow.large.retain(|queued| queued.id != turn.id);
-        }
-        turn.id
+        let kind = flow.turn.take().expect("a turn is under way");
+        flow.queue(kind).pop_front().expect("a turn has a message").id
     }
 
     /// Removes all messages. Returns them with the bytes of each that have not left. No turn is
@@ -188,14 +171,10 @@ impl Connection {
 }
 
 impl Flow {
-    /// Takes `bytes` from the messages whose turn it is.
-    fn serve(&mut self, sharers: usize, bytes: f64) {
-        let serve = |queued: &mut Queued, bytes: f64| queued.left = (queued.left - bytes).max(0.0);
-        if sharers == 0 {
-            self.small.iter_mut().take(1).for_each(|first| serve(first, bytes));
-        } else {
-            let shared = self.large.iter_mut().take(sharers);
-            shared.for_each(|queued| serve(queued, bytes / sharers as f64));
+    fn queue(&mut self, kind: Kind) -> &mut VecDeque<Queued> {
+        match kind {
+            Kind::Small => &mut self.small,
+            Kind::Large => &mut self.large,
         }
     }
 }
@@ -210,9 +189,9 @@ mod tests {
 
     /// Runs all turns; the messages in the order in which they are through, each with the bytes
     /// that have left by then.
-    fn run(connection: &mut Connection, at_once: usize) -> Vec<(MessageId, f64)> {
+    fn run(connection: &mut Connection) -> Vec<(MessageId, f64)> {
         let (mut through, mut bytes) = (Vec::new(), 0.0);
-        while let Some(of_turn) = connection.begin_turn(at_once) {
+        while let Some(of_turn) = connection.begin_turn() {
             bytes += of_turn;
             through.push((connection.end_turn(), bytes));
         }
@@ -225,28 +204,27 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_keep_their_order_and_large_ones_share_two_at_a_time_after_them() {
+    fn small_messages_keep_their_order_and_large_ones_follow_in_theirs() {
         let mut connection = connection();
         for (id, size, is_large) in
             [(0, 300.0, true), (1, 10.0, false), (2, 100.0, true), (3, 5.0, false), (4, 50.0, true)]
         {
             connection.push(id, size, is_large);
         }
-        // 100 each of 0 and 2, then 50 each of 0 and 4, then the rest of 0.
-        let expected = [(1, 10.0), (3, 15.0), (2, 215.0), (4, 315.0), (0, 465.0)];
-        assert_eq!(run(&mut connection, 2), expected);
+        let expected = [(1, 10.0), (3, 15.0), (0, 315.0), (2, 415.0), (4, 465.0)];
+        assert_eq!(run(&mut connection), expected);
     }
 
     #[test]
-    fn a_small_message_interrupts_large_ones_which_lose_nothing() {
+    fn a_small_message_interrupts_a_large_one_which_loses_nothing() {
         let mut connection = connection();
         connection.push(0, 100.0, true);
         connection.push(1, 100.0, true);
-        assert_eq!(connection.begin_turn(2), Some(200.0));
-        assert!(connection.is_interrupted_by(false, 2));
-        assert!(!connection.is_interrupted_by(true, 2), "a third large one waits");
-        connection.interrupt(140.0);
+        assert_eq!(connection.begin_turn(), Some(100.0));
+        assert!(connection.is_interrupted_by(false));
+        assert!(!connection.is_interrupted_by(true), "another large one waits");
+        connection.interrupt(70.0);
         connection.push(2, 1.0, false);
-        assert_eq!(run(&mut connection, 2), [(2, 1.0), (0, 141.0), (1, 141.0)]);
+        assert_eq!(run(&mut connection), [(2, 1.0), (0, 71.0), (1, 171.0)]);
     }
 }

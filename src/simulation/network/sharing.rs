@@ -12,7 +12,7 @@ impl<T> Network<T> {
         let connection_id = self.messages[id as usize].connection;
         let connection = self.connections.get_mut(connection_id);
         let is_flowing = connection.is_flowing();
-        let is_interrupted = connection.is_interrupted_by(is_large, self.connection.at_once);
+        let is_interrupted = connection.is_interrupted_by(is_large);
         if is_interrupted {
             connection.interrupt(self.flows.left(self.now, connection_id));
         }
@@ -27,7 +27,7 @@ impl<T> Network<T> {
     /// Begins a connection's flow, if it has something to send.
     pub(super) fn begin_flow(&mut self, connection_id: ConnectionId) {
         let connection = self.connections.get_mut(connection_id);
-        if let Some(bytes) = connection.begin_turn(self.connection.at_once) {
+        if let Some(bytes) = connection.begin_turn() {
             self.flows.join(connection_id, connection.route, bytes);
         }
     }
@@ -35,7 +35,7 @@ impl<T> Network<T> {
     /// Begins the next turn of a connection's flow, or ends the flow.
     fn continue_flow(&mut self, connection_id: ConnectionId) {
         let connection = self.connections.get_mut(connection_id);
-        let Some(bytes) = connection.begin_turn(self.connection.at_once) else {
+        let Some(bytes) = connection.begin_turn() else {
             return self.flows.leave(connection_id);
         };
         if let Some(link) = self.flows.set_left(self.now, connection_id, bytes) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::transport::{LARGE_AT_ONCE, LARGE_ENVELOPE};
+use crate::transport::LARGE_ENVELOPE;
 use crate::units::{Bytes, BytesPerSecond};
 
 /// The speed of a network, and how its hosts are connected. Tasks are numbered in the order of the
@@ -55,11 +55,9 @@ pub struct LinkSpeed {
 /// How what one task sends another shares their connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnectionSpec {
-    /// The size above which a message is large \[bytes\]. Small ones are sent before large ones, in
-    /// order.
+    /// The size above which a message is large \[bytes\]. Small ones are sent before large ones, and
+    /// each kind in order.
     pub large: Bytes,
-    /// The number of large messages that are sent at a time.
-    pub at_once: usize,
     /// The time that a large message takes to start, beside its bytes.
     pub start: Duration,
 }
@@ -68,7 +66,7 @@ impl Default for ConnectionSpec {
     /// Those of [`Quic`](crate::transport::Quic), whose large messages start at once.
     fn default() -> Self {
         let large = Bytes(LARGE_ENVELOPE as u64);
-        Self { large, at_once: LARGE_AT_ONCE, start: Duration::ZERO }
+        Self { large, start: Duration::ZERO }
     }
 }
 
@@ -116,9 +114,6 @@ pub enum NetworkError {
     /// The incast law is negative or not finite.
     #[error("the network's incast is {0}; give a finite share of at least 0")]
     Incast(f64),
-    /// Connections send no large message.
-    #[error("connection.at_once is 0; give at least 1")]
-    NoneAtOnce,
     /// The racks have no hosts.
     #[error("racks.hosts_per_rack is 0; give at least 1, or leave out the racks")]
     EmptyRacks,
@@ -182,9 +177,6 @@ impl NetworkSpec {
         }
         if !(self.incast.is_finite() && self.incast >= 0.0) {
             return Err(NetworkError::Incast(self.incast));
-        }
-        if self.connection.at_once == 0 {
-            return Err(NetworkError::NoneAtOnce);
         }
         if self.racks.as_ref().is_some_and(|racks| racks.hosts_per_rack == 0) {
             return Err(NetworkError::EmptyRacks);

@@ -23,17 +23,13 @@ pub(super) struct Link {
     pub(super) is_alive: Cell<bool>,
     /// Wakes the sender, which has an envelope or a `Bye` to send.
     pub(super) wake: Notify,
-    /// Limits the large envelopes that are written at the same time; the others wait in order.
+    /// The turn to write a large envelope; the others wait in order.
     pub(super) large: Semaphore,
     /// Further connections, for large envelopes.
     pub(super) lanes: LinkLanes,
     pub(super) sent: Farewell,
     pub(super) received: Farewell,
 }
-
-/// The number of large envelopes that are written at the same time. Two, so that the next fills the
-/// gap that one leaves at its end; no more, so that they arrive one after the other.
-pub(crate) const LARGE_AT_ONCE: usize = 2;
 
 /// The end of one direction: the sender's `Bye` after its last envelope, then the receiver's
 /// `Taken`.
@@ -53,7 +49,7 @@ impl Link {
     /// A link to a peer that has lanes at `ports`.
     pub(super) fn new(connection: Connection, side: Side, ports: Vec<u16>) -> Self {
         let (sent, received) = (Farewell::default(), Farewell::default());
-        let (wake, large) = (Notify::new(), Semaphore::new(LARGE_AT_ONCE));
+        let (wake, large) = (Notify::new(), Semaphore::new(1));
         let (is_alive, lanes) = (Cell::new(true), LinkLanes::to(ports));
         Self { connection, side, is_alive, wake, large, lanes, sent, received }
     }

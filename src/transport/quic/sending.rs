@@ -1,9 +1,10 @@
 //! Sends a peer's queue over a connection: small envelopes through one stream, in order and several
-//! at a time; large ones each on a stream of its own, which yields to that of the small ones.
+//! at a time; large ones each on a stream of its own, which yields to that of the small ones and to
+//! those of earlier large ones.
 
 use std::rc::Rc;
 
-use quinn::{Connection, SendStream, WriteError};
+use quinn::{Connection, ConnectionError, SendStream, WriteError};
 
 use super::super::wire::{Kind, Outgoing, WireError};
 use super::super::{Loss, Messages, Payload};
@@ -103,7 +104,7 @@ impl<M: Payload> Sender<M> {
             let turn = link.large.acquire().await;
             let written = match lanes::lanes_for(&node, &peer, &link, frame.len()) {
                 Some(lanes) => lanes.write(number, frame).await,
-                None => write_large(&link.connection, frame).await,
+                None => write_large(&link.connection, number, frame).await,
             };
             drop(turn);
             link.sent.unfinished.set(link.sent.unfinished.get() - 1);
@@ -135,8 +136,12 @@ impl<M: Payload> Sender<M> {
     }
 }
 
-async fn write_large(connection: &Connection, frame: Outgoing) -> Result<(), WriteError> {
-    let mut stream = connection.open_uni().await?;
+async fn write_large(
+    connection: &Connection,
+    number: u64,
+    frame: Outgoing,
+) -> Result<(), WriteError> {
+    let mut stream = open_large(connection, number).await?;
     for mut piece in frame.into_pieces() {
         while !piece.is_empty() {
             stream.write_chunk(piece.split_to(piece.len().min(SLICE))).await?;
@@ -144,4 +149,17 @@ async fn write_large(connection: &Connection, frame: Outgoing) -> Result<(), Wri
     }
     let _closed_connections_say_so_elsewhere = stream.finish();
     Ok(())
+}
+
+/// Opens a stream for large envelope `number`, which yields to those before it: what they have
+/// written and not yet sent leaves first.
+pub(super) async fn open_large(
+    connection: &Connection,
+    number: u64,
+) -> Result<SendStream, ConnectionError> {
+    let stream = connection.open_uni().await?;
+    // Below that of small envelopes. Every 2^31 envelopes one goes before its turn.
+    let priority = -((number % (1 << 31)) as i32);
+    let _closed_streams_fail_at_their_first_byte = stream.set_priority(priority);
+    Ok(stream)
 }

@@ -60,7 +60,8 @@ pub(super) fn transport(
                 // quinn decodes the padding of a probe byte by byte.
                 discovery.minimum_change(mtu / 4);
             }
-            // Two large envelopes at a time leave a quarter of a large window to small ones.
+            // A large envelope and the end of the one before leave a quarter of a large window to
+            // small ones.
             ((window / 8 * 3).max(LOOPBACK_STREAM_WINDOW), window)
         }
         None => {

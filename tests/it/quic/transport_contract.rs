@@ -158,6 +158,7 @@ contract!(
     many_small_envelopes_arrive_once_each,
     everybody_talks_to_everybody_at_once,
     a_large_tensor_does_not_delay_a_small_message,
+    a_large_envelope_does_not_delay_the_larger_one_before_it,
     a_closed_end_takes_nothing_and_still_sends,
     a_slow_reader_loses_nothing,
     what_is_sent_to_oneself_arrives,
@@ -291,6 +292,22 @@ async fn a_large_tensor_does_not_delay_a_small_message(kind: Kind) -> Result<()>
     }
     assert!(is_instant || overtook, "128 MiB take longer than a round trip");
     ends.inboxes[0].until(12).await;
+    ends.shut_down().await
+}
+
+async fn a_large_envelope_does_not_delay_the_larger_one_before_it(kind: Kind) -> Result<()> {
+    let ends = Ends::new(kind).await;
+    let send = |number, values| {
+        ends.send(1, 0, vec![Note { number, tensors: vec![Tensor::full([values], 1f32)] }]);
+    };
+    // The first one has lanes opened.
+    send(0, 1 << 20);
+    ends.inboxes[0].until(1).await;
+    for (number, values) in [(1, 16 << 20), (2, 4 << 20), (3, 1 << 20)] {
+        send(number, values);
+    }
+    ends.inboxes[0].until(4).await;
+    assert_eq!(ends.inboxes[0].numbers(), [0, 1, 2, 3]);
     ends.shut_down().await
 }
 

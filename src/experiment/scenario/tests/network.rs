@@ -30,10 +30,6 @@ fn a_mistake_in_a_network_is_told_with_its_line() {
         ("[network]\nincast = -1", "2: network.incast: -1 must be finite and at least 0"),
         ("[network]\nmtu = 576", "2: network.mtu: 576 must be at least 1280"),
         (
-            "[network]\nconnection = { at_once = 0 }",
-            "2: network.connection.at_once: 0 must be at least 1",
-        ),
-        (
             "[[network.link]]\nbetween = [\"ps:0\", \"worker:9\"]",
             "2: network.link[0].between: the job `worker` has 2 tasks, counted from 0; \
              `--unset` removes a key",

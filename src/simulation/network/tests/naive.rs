@@ -93,22 +93,17 @@ pub(super) fn ends(capacities: &[f64], large: f64, flows: &[Fluid]) -> Vec<f64> 
 }
 
 /// The messages that are sent now, with their rates: of each pair, the first small one, or else the
-/// first two large ones share one flow. `waiting` are in the order in which they began.
+/// first large one. `waiting` are in the order in which they began.
 fn rates(capacities: &[f64], large: f64, flows: &[Fluid], waiting: &[usize]) -> Vec<(usize, f64)> {
     let mut pairs: Vec<(usize, usize)> = waiting.iter().map(|flow| flows[*flow].pair).collect();
     pairs.sort_unstable();
     pairs.dedup();
-    let sent = |pair: &(usize, usize)| -> Vec<usize> {
+    let sent = |pair: &(usize, usize)| {
         let own = || waiting.iter().copied().filter(|flow| flows[*flow].pair == *pair);
-        match own().find(|flow| flows[*flow].size <= large) {
-            Some(small) => vec![small],
-            None => own().take(2).collect(),
-        }
+        own().find(|flow| flows[*flow].size <= large).or_else(|| own().next())
     };
-    let sent: Vec<Vec<usize>> = pairs.iter().map(sent).collect();
-    let routes: Vec<&[usize]> = sent.iter().map(|sent| &*flows[sent[0]].route).collect();
-    let of_pairs = fair_rates(capacities, &routes).into_iter().zip(&sent);
-    of_pairs
-        .flat_map(|(rate, sent)| sent.iter().map(move |flow| (*flow, rate / sent.len() as f64)))
-        .collect()
+    let sent: Vec<usize> = pairs.iter().filter_map(sent).collect();
+    let routes: Vec<&[usize]> = sent.iter().map(|flow| &*flows[*flow].route).collect();
+    let rates = fair_rates(capacities, &routes);
+    sent.into_iter().zip(rates).collect()
 }

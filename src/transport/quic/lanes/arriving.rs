@@ -11,7 +11,7 @@ use super::super::super::Payload;
 use super::super::super::wire::WireLimits;
 use super::super::accepting::check_name;
 use super::super::hello::{Hello, LanePlace, Refusal, introduce};
-use super::super::link::{LARGE_AT_ONCE, Side};
+use super::super::link::Side;
 use super::super::node::Node;
 use super::super::receiving::{Carried, LaneError, read_lanes};
 use super::blocks::{Gathering, arrived};
@@ -79,6 +79,9 @@ impl LinkLanes {
     }
 }
 
+/// The envelopes of a link that may wait for the actors, so that the next arrives meanwhile.
+const MOST_CARRIED: usize = 2;
+
 /// Receives from the lanes of a link, each on its thread, and tells the peer that it does.
 fn receive(
     lanes: Vec<(Connection, Handle)>,
@@ -86,7 +89,7 @@ fn receive(
     limits: WireLimits,
 ) -> mpsc::Receiver<Carried> {
     // Lanes accept no more envelopes while so many wait for the actors.
-    let (carry, carried) = mpsc::channel(LARGE_AT_ONCE);
+    let (carry, carried) = mpsc::channel(MOST_CARRIED);
     let (gathering, count) = (Arc::new(Mutex::new(Gathering::default())), lanes.len());
     for (connection, thread) in lanes {
         let lane = Lane { connection, gathering: Arc::clone(&gathering), carry: carry.clone() };

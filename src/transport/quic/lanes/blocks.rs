@@ -8,6 +8,7 @@ use quinn::{Connection, ReadExactError, RecvStream, SendStream, VarInt, WriteErr
 
 use super::super::super::wire::{Frame, FrameDecoder, Kind, Outgoing, WireError, WireLimits};
 use super::super::hello::Refusal;
+use super::super::sending::open_large;
 
 /// The length of a block \[bytes\]: well below a stream's window, so that all streams are busy.
 pub(super) const BLOCK: usize = 256 << 10;
@@ -67,7 +68,7 @@ pub(super) async fn write(
     let parts = connections.len() as u16;
     let mut streams = Vec::with_capacity(connections.len());
     for (connection, part) in connections.iter().zip(0..) {
-        let mut stream = connection.open_uni().await?;
+        let mut stream = open_large(connection, envelope).await?;
         stream.write_chunk(Label { envelope, part, parts }.bytes()).await?;
         streams.push(stream);
     }
