@@ -58,6 +58,11 @@ impl Restored {
         }
     }
 
+    /// Whether it has a variable of this name, partitioned or not.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.type_of(name).is_some()
+    }
+
     /// The length of all values \[bytes\].
     pub fn bytes(&self) -> u64 {
         self.variables.values().map(|value| value.byte_len() as u64).sum()

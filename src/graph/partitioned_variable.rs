@@ -97,6 +97,16 @@ impl Graph {
         Ok(PartitionedVariable { name: self.scoped_name(name).into(), shape, shards: vec![whole] })
     }
 
+    /// Makes `variable` the part of a whole that its `shard` is of its own, if that is one. The
+    /// variable is a scalar or of the shard's shape, and named after it.
+    pub(crate) fn make_part_beside(&self, shard: &Variable, variable: &Variable) {
+        let Some(part) = shard.part() else { return };
+        let (of, shape) = (shard.spec().shape, variable.spec().shape);
+        if let Some(own) = part.beside((&shard.name(), of), &variable.name(), shape) {
+            self.state().parts.insert(variable.op_id(), own);
+        }
+    }
+
     /// The initial values of a shard, built outside all device scopes so that they are made on the
     /// shard's device.
     #[track_caller]

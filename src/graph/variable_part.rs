@@ -2,8 +2,8 @@
 
 use crate::tensor::Shape;
 
-/// A variable's part of a partitioned variable: the variable is a shard, or an optimizer's slot of
-/// a shard.
+/// A variable's part of a partitioned variable: the variable is a shard, or belongs to a shard, as
+/// an optimizer's slot does and the center of workers' copies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct VariablePart {
     /// The name of the whole.

@@ -225,10 +225,6 @@ impl Graph {
             trainable: new.trainable,
             is_local,
         };
-        let of_shard = new.beside.and_then(|beside| {
-            let part = self.state().parts.get(&beside.op_id()).cloned()?;
-            Some((part, (beside.name(), beside.spec().shape)))
-        });
         let variable = self.add(NewOperation {
             name: Name::Exactly(new.name),
             colocated_with: new.beside.map(Variable::op_id),
@@ -242,12 +238,10 @@ impl Graph {
             towers.note(variable.op_id());
         }
         state.initializers.push(assign);
-        if let Some((beside, shard)) = of_shard
-            && let Some(part) = beside.beside((&shard.0, shard.1), new.name, shape)
-        {
-            state.parts.insert(variable.op_id(), part);
-        }
         drop(state);
+        if let Some(beside) = new.beside {
+            self.make_part_beside(beside, &variable);
+        }
         Ok(variable)
     }
 

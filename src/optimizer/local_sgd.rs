@@ -245,17 +245,20 @@ enum Sent {
 
 impl OwnCopy {
     /// Creates the center of `own`, with the first value that `own` would have had; `own` begins
-    /// with the value of the center instead.
+    /// with the value of the center instead. Of a shard it is a part of the whole's center, so that
+    /// checkpoints can be restored in other parts.
     #[track_caller]
     fn new(own: Variable, exchange: Exchange) -> Result<Self, GraphError> {
         let (graph, name) = (own.graph(), own.name());
         let first = graph.initial_value(&own);
         let called = LocalSgd::center_of(&name);
         let center = graph.with_shared_variables(|g| g.untrainable_variable(&called, &first))?;
+        graph.make_part_beside(&own, &center);
         graph.replace_initial_value(&own, &center.read())?;
         let sent = match exchange {
             Exchange::Begin => {
                 let start = graph.local_variable(&format!("{name}/start"), &center.read())?;
+                graph.make_part_beside(&own, &start);
                 Sent::MoveFrom(start)
             }
             Exchange::Pull { share } => Sent::Share(share),

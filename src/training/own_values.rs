@@ -12,7 +12,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::checkpoint::{POSITIONS, Restored, SavedVariable, Shard, Snapshot, counter, own_name};
+use crate::checkpoint::{
+    POSITIONS, Restored, SavedVariable, Shard, Slice, Snapshot, counter, own_name,
+};
 use crate::cluster::TaskName;
 use crate::graph::{Graph, GraphError, Output, Target, Variable};
 use crate::optimizer::LocalSgd;
@@ -20,7 +22,9 @@ use crate::runtime::{OwnValues, Result};
 use crate::tensor::Tensor;
 
 use super::checkpointing::Consistency;
+use super::checkpoints::part_as_slice;
 use super::record::{BegunAnew, Fact};
+use super::restoring::saved_value;
 use super::session::{RequestedStep, Session};
 use super::task::Task;
 
@@ -201,10 +205,10 @@ pub(super) fn publish(task: &Task, graph: &Graph, checkpoint: &Restored) {
 fn of_worker(own: &[Variable], worker: u32, checkpoint: &Restored) -> Option<OwnValues> {
     let count = checkpoint.variables.get(&counter(worker))?.item::<i64>().ok()?;
     let value = |variable: &Variable| {
-        let (name, spec) = (variable.name(), variable.spec());
-        let value = checkpoint.variables.get(&own_name(&name, worker))?;
-        let fits = value.dtype() == spec.dtype && value.shape() == spec.shape;
-        fits.then(|| (name, value.clone()))
+        let (name, spec, part) = (variable.name(), variable.spec(), variable.part());
+        let (named, wanted) = ((name.as_str(), part.as_ref()), (spec.dtype, spec.shape));
+        let value = saved_value(checkpoint, named, wanted, |name| own_name(name, worker)).ok()?;
+        Some((name, value))
     };
     let values = own.iter().map(value).collect::<Option<Vec<_>>>()?;
     Some(OwnValues { count: u64::try_from(count).ok()?, values })
@@ -254,9 +258,19 @@ impl Gathering {
         Self { asked }
     }
 
-    /// The variables of the workers, a shard each. A worker that does not answer in time, or does
-    /// so for another step where the checkpoint has to be consistent, is left out.
-    pub(super) async fn end(self, task: &Task, consistency: Consistency) -> Vec<Shard> {
+    /// The variables of the workers, a shard each; `graph` says which of them are parts of wholes.
+    /// A worker that does not answer in time, or does so for another step where the checkpoint has
+    /// to be consistent, is left out.
+    pub(super) async fn end(
+        self,
+        task: &Task,
+        graph: &Graph,
+        consistency: Consistency,
+    ) -> Vec<Shard> {
+        let slice = |variable: Variable| {
+            Some((variable.name(), variable.part().as_ref().and_then(part_as_slice)?))
+        };
+        let slices: BTreeMap<String, Slice> = saved(graph).filter_map(slice).collect();
         let mut shards = Vec::with_capacity(self.asked.len());
         let deadline = task.now().after(LIMIT);
         for (worker, name, count) in self.asked {
@@ -267,8 +281,13 @@ impl Gathering {
                 left_out(worker);
                 continue;
             };
-            let saved =
-                |(own, value): (String, _)| SavedVariable::new(own_name(&own, worker), value);
+            let saved = |(own, value): (String, _)| {
+                let slice = slices.get(&own).map(|slice| Slice {
+                    full_name: own_name(&slice.full_name, worker),
+                    ..slice.clone()
+                });
+                SavedVariable { slice, ..SavedVariable::new(own_name(&own, worker), value) }
+            };
             let variables = own.values.into_iter().map(saved).collect();
             shards.push(Shard { task: name.to_string(), variables });
         }

@@ -1,6 +1,7 @@
 //! The values of a checkpoint in the variables of a session.
 
-use crate::checkpoint::Restored;
+use crate::checkpoint::{CheckpointError, Restored, Slice};
+use crate::graph::VariablePart;
 use crate::optimizer::LocalSgd;
 use crate::runtime::Result;
 use crate::tensor::{DType, Shape, Tensor};
@@ -27,27 +28,43 @@ pub(super) async fn restore(
         let shape = wanted.shape.known().expect("the shape of a variable is known");
         let value = match *may_lack && !checkpoint.variables.contains_key(saved) {
             true => Tensor::zeros(wanted.dtype, shape),
-            false => saved_value(checkpoint, (variable, saved), (wanted.dtype, shape))?,
+            false => {
+                let wanted = (wanted.dtype, shape);
+                let named = (saved.as_str(), variable.part.as_ref());
+                saved_value(checkpoint, named, wanted, |name| shared_name(checkpoint, name))?
+            }
         };
         run = run.feed(place, value).target(assign);
     }
     run.await.map(drop)
 }
 
-/// The value of `variable`, called `saved` in `checkpoint`, even if it was partitioned in another
-/// way then. Of a training in which each worker had a copy, the checkpoint has the center of all.
-fn saved_value(
-    checkpoint: &Restored,
-    (variable, saved): (&Known, &str),
-    (dtype, shape): (DType, Shape),
-) -> Result<Tensor> {
-    let slice = variable.part.as_ref().and_then(part_as_slice);
-    let has = |name: &str| checkpoint.variables.contains_key(name);
-    let name = match &variable.part {
-        Some(part) if slice.is_none() && !has(saved) => &part.first,
-        _ => saved,
-    };
+/// The name that `checkpoint` has for the shared variable `name`: of a training in which each
+/// worker had a copy, it has the center of all.
+fn shared_name(checkpoint: &Restored, name: &str) -> String {
     let center = LocalSgd::center_of(name);
-    let name = if slice.is_none() && !has(name) && has(&center) { &center } else { name };
-    Ok(checkpoint.tensor(name, (dtype, shape), slice.as_ref())?)
+    if !checkpoint.has(name) && checkpoint.has(&center) { center } else { name.to_owned() }
+}
+
+/// The value in `checkpoint` of the variable `name`, which may be a part of a whole, even if that
+/// was partitioned in another way then. `saved` says what the checkpoint calls a variable.
+///
+/// # Errors
+/// If the checkpoint lacks it or has another type or shape.
+pub(super) fn saved_value(
+    checkpoint: &Restored,
+    (name, part): (&str, Option<&VariablePart>),
+    wanted: (DType, Shape),
+    saved: impl Fn(&str) -> String,
+) -> Result<Tensor, CheckpointError> {
+    let own = saved(name);
+    let slice = part.and_then(part_as_slice);
+    let slice = slice.map(|slice| Slice { full_name: saved(&slice.full_name), ..slice });
+    // Checkpoints of before that was said have centers in parts that name no whole.
+    let slice = slice.filter(|slice| checkpoint.has(&slice.full_name) || !checkpoint.has(&own));
+    let other = match part {
+        Some(part) if slice.is_none() && !checkpoint.has(&own) => Some(saved(&part.first)),
+        _ => None,
+    };
+    checkpoint.tensor(&other.unwrap_or(own), wanted, slice.as_ref())
 }

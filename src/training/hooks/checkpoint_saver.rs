@@ -156,7 +156,8 @@ impl CheckpointSaver {
         }
         let mut snapshot = snapshot?;
         if let Some(own_values) = own_values {
-            snapshot.shards.extend(own_values.end(context.task, self.consistency).await);
+            let graph = context.session.graph();
+            snapshot.shards.extend(own_values.end(context.task, graph, self.consistency).await);
         }
         Ok(snapshot)
     }

@@ -1,10 +1,13 @@
 //! `program.partitioner`: the weights of layers in shards, over the parameter servers.
 
+use std::sync::Arc;
+
+use trainyard::checkpoint::{Memory, Retention, Saver, export, read_safetensors};
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
-use trainyard::training::train;
+use trainyard::training::{Checkpointing, Recording, SecondOrStepTimer, train};
 
-use crate::support::binary::{scenario, trainyard};
+use crate::support::binary::{folder, scenario, trainyard};
 
 const SYNCHRONOUS: &str = r#"
     seed = 3
@@ -45,6 +48,79 @@ fn a_synchronous_training_learns_the_same_to_the_last_bit_whatever_the_partition
         }
     }
     Ok(())
+}
+
+/// No partitioner, and two.
+const PARTITIONERS: [Option<&str>; 3] =
+    [None, Some("{ fixed_size = 3 }"), Some("{ fixed_size = 5 }")];
+
+/// A training of `steps` steps that goes on from the checkpoint in `store`, if it has one.
+fn until(text: &str, partitioner: Option<&str>, steps: u64, store: &Memory) -> Recording {
+    let mut experiment = Experiment::parse(text).unwrap();
+    if let Some(partitioner) = partitioner {
+        experiment = experiment.set(&format!("program.partitioner={partitioner}")).unwrap();
+    }
+    let mut trial = experiment.trials().unwrap().remove(0);
+    trial.settings.stop.steps = Some(steps);
+    let every = SecondOrStepTimer::every_steps(3);
+    let own = Checkpointing::new(Arc::new(store.clone()));
+    trial.checkpointing = Some(Checkpointing { every, ..own });
+    let simulated = trial.simulate(&train);
+    simulated.outcome.result.unwrap();
+    simulated.recording
+}
+
+/// Trainings of `text` that go on with another partitioner end as one that was never broken off.
+#[track_caller]
+fn assert_go_on_in_other_parts(text: &str) {
+    let weights = |recording: Recording| recording.ending.unwrap().weights_digest.unwrap();
+    let expected = weights(until(text, None, 12, &Memory::default()));
+    for (first, second) in
+        PARTITIONERS.map(|first| PARTITIONERS.map(|second| (first, second))).concat()
+    {
+        let store = Memory::default();
+        until(text, first, 6, &store);
+        let resumed = until(text, second, 12, &store);
+        let what = format!("{first:?}, then {second:?}");
+        assert!(resumed.steps().all(|step| step.global_step >= 6), "{what}: from the beginning");
+        assert!(resumed.begun_anew.is_empty(), "{what}: {:?}", resumed.begun_anew);
+        assert_eq!(weights(resumed), expected, "{what}");
+    }
+}
+
+/// [`SYNCHRONOUS`], but that workers train copies, with slots that are cut as they are.
+fn of_copies(mode: &str) -> String {
+    SYNCHRONOUS.replace("\"sync\"", mode).replace("\"adam\"", "\"adagrad\"")
+}
+
+#[test]
+fn copies_that_workers_train_are_restored_in_any_parts_and_learn_on_as_if_never_broken_off() {
+    for mode in ["{ local_sgd = { every = 2 } }", "{ diloco = { every = 2 } }"] {
+        assert_go_on_in_other_parts(&of_copies(mode));
+    }
+    // What an asynchronous training learns depends on the times, and so on the parts.
+    let elastic = of_copies("{ elastic_averaging = { every = 2, alpha = 0.3 } }");
+    let store = Memory::default();
+    for (partitioner, steps) in [PARTITIONERS[1], PARTITIONERS[2], None].into_iter().zip(1..) {
+        until(&elastic, partitioner, 6 * steps, &store);
+    }
+}
+
+#[test]
+fn weights_alone_of_copies_in_parts_are_the_wholes_as_those_of_shared_variables_are() {
+    let exported = |text: &str, test: &str| {
+        let store = Memory::default();
+        until(text, PARTITIONERS[1], 6, &store);
+        let mut saver = Saver::new(Arc::new(store), Retention::default());
+        let path = folder(test).join("weights.safetensors");
+        export(saver.latest().unwrap().checkpoint.unwrap(), true, &path).unwrap();
+        let weights = read_safetensors(&path).unwrap();
+        weights.into_iter().map(|(name, value)| (name, value.shape())).collect::<Vec<_>>()
+    };
+    let shared = exported(SYNCHRONOUS, "weights_of_shards");
+    assert!(shared.iter().any(|(name, _)| name == "dense/kernel"), "{shared:?}");
+    let copies = of_copies("{ local_sgd = { every = 2 } }");
+    assert_eq!(exported(&copies, "weights_of_copies"), shared);
 }
 
 #[test]
