@@ -97,7 +97,7 @@ pub(crate) use shape_inference::{agree, infer, one, refused};
 pub(crate) use state::{Name, NewOperation};
 pub use towers::tower_gradients;
 pub use variable::Variable;
-pub(crate) use variable_part::VariablePart;
+pub(crate) use variable_part::{VariablePart, first_part};
 
 /// An operation of a graph: its position in [`GraphDef::operations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

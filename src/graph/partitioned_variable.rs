@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::{GraphError, GraphProblem};
 use super::op::{Op, RandomLaw, ShardStrategy, Sharding};
 use super::output::{Output, concat};
-use super::variable_part::VariablePart;
+use super::variable_part::{VariablePart, first_part};
 use super::{Graph, NewOperation, Partitioner, TensorType, Variable};
 use crate::tensor::{DType, PartialShape, Shape};
 
@@ -66,7 +66,7 @@ impl Graph {
                 whole: full_name.clone(),
                 shape,
                 begin,
-                first: format!("{full_name}/part_0"),
+                first: first_part(&full_name),
             };
             self.state().parts.entry(shard.op_id()).or_insert(of);
             shards.push(shard);

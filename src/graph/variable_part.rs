@@ -30,3 +30,8 @@ impl VariablePart {
         Some(Self { whole, shape: whole_shape, begin: self.begin, first })
     }
 }
+
+/// The name of the first part of the partitioned variable `whole`.
+pub(crate) fn first_part(whole: &str) -> String {
+    format!("{whole}/part_0")
+}

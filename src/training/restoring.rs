@@ -1,7 +1,7 @@
 //! The values of a checkpoint in the variables of a session.
 
 use crate::checkpoint::{CheckpointError, Restored, Slice};
-use crate::graph::VariablePart;
+use crate::graph::{VariablePart, first_part};
 use crate::optimizer::LocalSgd;
 use crate::runtime::Result;
 use crate::tensor::{DType, Shape, Tensor};
@@ -62,9 +62,19 @@ pub(super) fn saved_value(
     let slice = slice.map(|slice| Slice { full_name: saved(&slice.full_name), ..slice });
     // Checkpoints of before that was said have centers in parts that name no whole.
     let slice = slice.filter(|slice| checkpoint.has(&slice.full_name) || !checkpoint.has(&own));
-    let other = match part {
-        Some(part) if slice.is_none() && !checkpoint.has(&own) => Some(saved(&part.first)),
-        _ => None,
-    };
-    checkpoint.tensor(&other.unwrap_or(own), wanted, slice.as_ref())
+    let is_copied = slice.is_none() && wanted.1 == Shape::SCALAR && !checkpoint.has(&own);
+    let copies = if is_copied { names_of_copies(name, part) } else { Vec::new() };
+    let copy = copies.iter().map(|copy| saved(copy)).find(|copy| checkpoint.has(copy));
+    checkpoint.tensor(&copy.unwrap_or(own), wanted, slice.as_ref())
+}
+
+/// The names that the scalar `name` may have where its variable is in other parts: each part has a
+/// copy of it, and so has a variable that is whole.
+fn names_of_copies(name: &str, part: Option<&VariablePart>) -> Vec<String> {
+    match part {
+        Some(part) => vec![part.first.clone(), part.whole.clone()],
+        None => {
+            name.match_indices('/').map(|(at, _)| first_part(&name[..at]) + &name[at..]).collect()
+        }
+    }
 }

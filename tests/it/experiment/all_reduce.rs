@@ -213,8 +213,15 @@ fn checkpoints_are_those_of_a_training_by_parameter_servers() {
         weights(&trial)
     };
     let (servers, mirrors) = (RULES[2].to_owned(), by("tree", RULES[2]));
+    let shards = format!("partitioner = {{ fixed_size = 3 }}\n{servers}");
     let expected = weights(&trial(2, &servers, ""));
-    for (first, second) in [(&servers, &mirrors), (&mirrors, &servers), (&mirrors, &mirrors)] {
+    for (first, second) in [
+        (&servers, &mirrors),
+        (&mirrors, &servers),
+        (&mirrors, &mirrors),
+        (&shards, &mirrors),
+        (&mirrors, &shards),
+    ] {
         let store = Memory::default();
         until(first, STEPS / 2, &store);
         assert_eq!(until(second, STEPS, &store), expected, "{first}, then {second}");

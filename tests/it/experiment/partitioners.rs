@@ -88,6 +88,15 @@ fn assert_go_on_in_other_parts(text: &str) {
     }
 }
 
+#[test]
+fn slots_that_are_scalars_are_restored_in_any_parts_too() {
+    for rule in ["adam", "adamw", "adagrad_da"] {
+        assert_go_on_in_other_parts(&SYNCHRONOUS.replace("adam", rule));
+    }
+    let copies = SYNCHRONOUS.replace("\"sync\"", "{ local_sgd = { every = 2 } }");
+    assert_go_on_in_other_parts(&copies);
+}
+
 /// [`SYNCHRONOUS`], but that workers train copies, with slots that are cut as they are.
 fn of_copies(mode: &str) -> String {
     SYNCHRONOUS.replace("\"sync\"", mode).replace("\"adam\"", "\"adagrad\"")
