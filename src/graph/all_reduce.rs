@@ -91,6 +91,17 @@ impl AllReduce {
         })
     }
 
+    /// The same way among `members` alone, some of the replicas.
+    pub(super) fn among(&self, members: &[usize]) -> Self {
+        match self {
+            Self::Hierarchical { groups } => {
+                let own = members.iter().filter_map(|member| groups.get(*member).copied());
+                Self::Hierarchical { groups: own.collect() }
+            }
+            other => other.clone(),
+        }
+    }
+
     /// The members of each group, of `replicas`; none for a way without groups.
     #[track_caller]
     fn groups(&self, replicas: usize) -> Result<Vec<Vec<usize>>, GraphError> {

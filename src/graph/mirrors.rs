@@ -7,6 +7,7 @@
 //! needs no care of its own when tasks are lost.
 
 use super::error::{GraphError, GraphProblem};
+use super::towers::mean;
 use super::{
     AllReduce, Gradient, Graph, IndexedSlices, OpId, Output, Target, Variable, concat,
     variable_gradients,
@@ -17,13 +18,19 @@ use crate::tensor::DType;
 /// each round of an all-reduce takes a latency, whatever it carries.
 const BUCKET: usize = 1 << 20;
 
-/// The variables of towers and their gradients, which all towers have alike.
+/// The variables of towers and their gradients, which are reduced where they are applied.
 #[derive(Clone, Debug)]
 pub struct MirroredGradients {
-    /// By tower, in their order: each variable of the tower with the gradient of all. The first
-    /// tower's variables are the primaries.
-    pub(crate) towers: Vec<Vec<(Variable, Gradient)>>,
+    /// By tower, in their order: each variable of the tower with the tower's own gradient. The
+    /// first tower's variables are the primaries.
+    pub(crate) towers: Vec<Pairs>,
+    way: AllReduce,
 }
+
+/// Variables of a tower, each with its gradient.
+type Pairs = Vec<(Variable, Gradient)>;
+/// Changes the gradients of a worker, before they are reduced.
+type Change<'a> = &'a dyn Fn(&[(Variable, Gradient)]) -> Result<Pairs, GraphError>;
 
 impl Graph {
     /// Makes `mirror` a mirror of `primary`, in tower `tower`.
@@ -68,12 +75,66 @@ impl Graph {
     }
 }
 
-/// The variables that the losses of mirrored towers depend on, each with the mean of its gradients
-/// in all towers, which every tower has after an all-reduce.
+impl MirroredGradients {
+    /// Changes the gradients of each worker by `change`, if there is one, and returns the means of
+    /// all, by tower. The towers of a task are one worker: the mean of their gradients is what it
+    /// would send to parameter servers, and so what is changed.
+    ///
+    /// # Errors
+    /// If they can't be changed or reduced.
+    #[track_caller]
+    pub(crate) fn reduced(&self, change: Option<Change<'_>>) -> Result<Vec<Pairs>, GraphError> {
+        let Some(change) = change else { return reduced(&self.towers, &self.way) };
+        let (mut firsts, mut changed) = (Vec::new(), Vec::new());
+        for worker in self.workers() {
+            let first = &self.towers[worker[0]];
+            let device = first[0].0.device().to_string();
+            let graph = first[0].0.graph();
+            changed.push(graph.with_device(&device, |_| change(&self.mean_of(&worker)?))?);
+            firsts.push((worker[0], worker.len()));
+        }
+        let numbers: Vec<usize> = firsts.iter().map(|(first, _)| *first).collect();
+        let means = reduced(&changed, &self.way.among(&numbers))?;
+        let of_worker =
+            firsts.iter().zip(means).flat_map(|((_, towers), mean)| vec![mean; *towers]);
+        let of_tower = |(own, mean): (&Pairs, Pairs)| {
+            own.iter()
+                .zip(mean)
+                .map(|((variable, _), (_, mean))| (variable.clone(), mean))
+                .collect()
+        };
+        Ok(self.towers.iter().zip(of_worker).map(of_tower).collect())
+    }
+
+    /// The numbers of each worker's towers, which follow each other.
+    fn workers(&self) -> Vec<Vec<usize>> {
+        let task = |tower: &usize| self.towers[*tower][0].0.task();
+        let numbers: Vec<usize> = (0..self.towers.len()).collect();
+        numbers.chunk_by(|a, b| task(a) == task(b)).map(<[usize]>::to_vec).collect()
+    }
+
+    /// The means of the gradients of `towers`, with the variables of the first of these.
+    #[track_caller]
+    fn mean_of(&self, towers: &[usize]) -> Result<Pairs, GraphError> {
+        let mean = |(at, (variable, _)): (usize, &(Variable, Gradient))| {
+            let own: Vec<&Gradient> =
+                towers.iter().map(|tower| &self.towers[*tower][at].1).collect();
+            Ok((variable.clone(), mean(&own, own.len())?))
+        };
+        self.towers[towers[0]].iter().enumerate().map(mean).collect()
+    }
+}
+
+/// The variables that the losses of mirrored towers depend on, each with its gradients in all
+/// towers. [`Optimizer::apply_mirrored_gradients`] has every tower apply their mean, which it has
+/// after an all-reduce by `way`.
 ///
 /// Gradients are reduced in groups of at least a megabyte, from the last variable to the first, as
 /// a backward pass computes them; a group is on its way while the next is computed. Gradients of
-/// rows are not summed: each tower has the rows of all, in the order of the towers.
+/// rows are not summed: each tower has the rows of all, in the order of the towers. An optimizer
+/// that clips gradients clips those of each task before they are reduced.
+///
+/// [`Optimizer::apply_mirrored_gradients`]: crate::optimizer::Optimizer::apply_mirrored_gradients
 ///
 /// # Errors
 /// As [`variable_gradients`]; if there is no loss, or a tower has no gradient of a variable where
@@ -87,7 +148,7 @@ pub fn mirrored_gradients(
     let Some(first) = losses.first() else { return Err(none) };
     let graph = first.graph().clone();
     let primaries = graph.trainable_variables();
-    let mut found: Vec<Vec<(Variable, Gradient)>> = Vec::with_capacity(losses.len());
+    let mut found: Vec<Pairs> = Vec::with_capacity(losses.len());
     for (tower, loss) in losses.iter().enumerate() {
         let of_tower = |primary: &Variable| match tower {
             0 => primary.clone(),
@@ -101,17 +162,24 @@ pub fn mirrored_gradients(
     if found[0].is_empty() || found.iter().any(|own| own.len() != found[0].len()) {
         return Err(none);
     }
-    let mut reduced = found.clone();
+    Ok(MirroredGradients { towers: found, way: way.clone() })
+}
+
+/// `found`, by tower, with the means of all towers' gradients.
+#[track_caller]
+fn reduced(found: &[Pairs], way: &AllReduce) -> Result<Vec<Pairs>, GraphError> {
+    let graph = found[0][0].0.graph();
+    let mut reduced = found.to_vec();
     for bucket in buckets(&found[0]) {
         let towers = found.iter().map(|own| bucket.iter().map(|at| own[*at].1.clone()).collect());
         let towers: Vec<Vec<Gradient>> = towers.collect();
-        for (own, means) in reduced.iter_mut().zip(means(&graph, &towers, way)?) {
+        for (own, means) in reduced.iter_mut().zip(means(graph, &towers, way)?) {
             for (at, mean) in bucket.iter().zip(means) {
                 own[*at].1 = mean;
             }
         }
     }
-    Ok(MirroredGradients { towers: reduced })
+    Ok(reduced)
 }
 
 /// The positions in `pairs` of the gradients of each group, from the last gradient to the first. A
@@ -135,6 +203,7 @@ fn buckets(pairs: &[(Variable, Gradient)]) -> Vec<Vec<usize>> {
 }
 
 /// The means of the gradients of a bucket, by tower: each on its tower's device.
+#[track_caller]
 fn means(
     graph: &Graph,
     towers: &[Vec<Gradient>],
@@ -174,6 +243,7 @@ fn means(
 }
 
 /// The rows of all towers, with a share of their values: the mean is their sum.
+#[track_caller]
 fn gathered(graph: &Graph, towers: &[Vec<Gradient>]) -> Result<Vec<Vec<Gradient>>, GraphError> {
     let at = std::panic::Location::caller();
     let slices: Vec<&IndexedSlices> = (towers.iter())

@@ -214,7 +214,7 @@ pub fn tower_gradients(losses: &[Output]) -> Result<Vec<(Variable, Gradient)>, G
 /// The sum of `gradients` over `towers`. Of rows, all together: their sum is taken when they are
 /// applied.
 #[track_caller]
-fn mean(gradients: &[&Gradient], towers: usize) -> Result<Gradient, GraphError> {
+pub(super) fn mean(gradients: &[&Gradient], towers: usize) -> Result<Gradient, GraphError> {
     let over = |sum: &Output| sum.mul(&sum.graph().constant(1.0 / towers as f32));
     if let [only] = gradients
         && towers == 1

@@ -3,7 +3,8 @@
 use crate::graph::{Gradient, GraphError, IndexedSlices, Output, Variable, clip_by_global_norm};
 
 /// The bounds that a worker clips its gradients to before it sends them. With synchronous training
-/// each gradient of a round is clipped, and then their mean is applied.
+/// each gradient of a round is clipped, and then their mean is applied. So it is with an
+/// all-reduce, in which each task is a worker.
 ///
 /// Rows that come more than once are summed first, so that a gradient of rows is clipped as the
 /// dense one would be. (TensorFlow clips each occurrence of a row by itself, and so overlooks their

@@ -12,7 +12,8 @@ use crate::graph::{
     Variable,
 };
 
-/// Creates the operation of a training step that applies `gradients` in each tower.
+/// Creates the operation of a training step that applies the mean of `gradients` in each tower. As
+/// with parameter servers, what each worker's gradients are clipped to is what is averaged.
 #[track_caller]
 pub(in crate::optimizer) fn mirrored_train_op(
     optimizer: &Optimizer,
@@ -20,14 +21,17 @@ pub(in crate::optimizer) fn mirrored_train_op(
     global_step: &Variable,
 ) -> Result<TrainOp, GraphError> {
     let graph = global_step.graph();
+    let towers = match optimizer.clip {
+        Some(clip) => gradients.reduced(Some(&|pairs| clip.apply(pairs)))?,
+        None => gradients.reduced(None)?,
+    };
     check_rule(&optimizer.rule)?;
     let rate = Rate::of(&optimizer.learning_rate, global_step)?;
     // An update of a variable that only this client trains.
     let read = When { global_step: &global_step.read(), versions: &[] };
     let mut step = Step { graph, replica: Replica::ALONE, global_step, read, rate };
     let (mut first, mut others) = (Vec::new(), Vec::new());
-    for (tower, pairs) in gradients.towers.iter().enumerate() {
-        let pairs = &clipped(graph, optimizer, pairs)?;
+    for (tower, pairs) in towers.iter().enumerate() {
         if tower == 0 {
             let computed = computed(graph, pairs)?;
             let build = |_: &Graph| step.updates(&optimizer.rule, pairs, None);
@@ -35,7 +39,7 @@ pub(in crate::optimizer) fn mirrored_train_op(
             continue;
         }
         others.extend(step.updates(&optimizer.rule, pairs, None)?);
-        for ((mirror, _), (primary, _)) in pairs.iter().zip(&gradients.towers[0]) {
+        for ((mirror, _), (primary, _)) in pairs.iter().zip(&towers[0]) {
             for slot in optimizer.rule.slots() {
                 let slots = [mirror, primary].map(|variable| create_slot(graph, slot, variable));
                 let [own, of] = slots;
@@ -49,21 +53,6 @@ pub(in crate::optimizer) fn mirrored_train_op(
     let whole = graph
         .add(NewOperation { control_inputs: &others, ..step.beside("train_mirrors", Op::NoOp) })?;
     Ok(TrainOp { end, whole: Target::new(graph.clone(), whole) })
-}
-
-/// The gradients of a tower, clipped on its device.
-#[track_caller]
-fn clipped(
-    graph: &Graph,
-    optimizer: &Optimizer,
-    pairs: &[(Variable, Gradient)],
-) -> Result<Vec<(Variable, Gradient)>, GraphError> {
-    match (optimizer.clip, pairs.first()) {
-        (Some(clip), Some((variable, _))) => {
-            graph.with_device(&variable.device().to_string(), |_| clip.apply(pairs))
-        }
-        _ => Ok(pairs.to_vec()),
-    }
 }
 
 /// An operation beside the variables of `pairs` that runs once all of their gradients are there.

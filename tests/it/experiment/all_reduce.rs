@@ -59,6 +59,40 @@ fn two_workers_learn_in_every_way_what_a_parameter_server_teaches_them_to_the_la
     }
 }
 
+/// Bounds that most gradients exceed.
+const CLIPPED: [&str; 3] = [
+    "optimizer = { rule = \"adagrad\", learning_rate = 0.05, clip_global_norm = 0.1 }",
+    "optimizer = { rule = \"momentum\", learning_rate = 0.1, clip_norm = 0.05 }",
+    "optimizer = { rule = \"adagrad\", learning_rate = 0.05, clip_value = 0.002 }",
+];
+
+#[test]
+fn each_workers_gradients_are_clipped_before_they_are_summed_as_they_are_before_they_are_sent() {
+    for rule in CLIPPED {
+        for (workers, ways) in [(2, &WAYS[..]), (3, &["shuffle"])] {
+            let expected = weights(&trial(workers, rule, ""));
+            for way in ways {
+                let reduced = weights(&trial(workers, &by(way, rule), ""));
+                assert_eq!(reduced, expected, "{workers}, {way}, {rule}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_towers_on_the_gpus_of_a_worker_the_mean_is_clipped_as_it_is_before_it_is_sent() {
+    for rule in CLIPPED {
+        for workers in [1, 2] {
+            let expected = weights(&trial(workers, &format!("towers = 2\n{rule}"), GPUS));
+            for way in WAYS {
+                let mirrored = format!("towers = 2\n{}", by(way, rule));
+                let reduced = weights(&trial(workers, &mirrored, GPUS));
+                assert_eq!(reduced, expected, "{workers}, {way}, {rule}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_ring_behind_a_straggler_takes_a_rings_time_from_when_that_one_begins() {
     let seconds = |others: &str| {
@@ -117,24 +151,29 @@ fn rows_and_shards_have_mirrors_too() {
         let text = text.replace("dataset = \"digits\"\n", "");
         Experiment::parse(text).unwrap().trials().unwrap().remove(0)
     };
-    let expected = weights(&embedding(RULES[1]));
-    for way in ["ring", "shuffle"] {
-        assert_eq!(weights(&embedding(&by(way, RULES[1]))), expected, "{way}");
+    for rule in [RULES[1], CLIPPED[0], CLIPPED[2]] {
+        let expected = weights(&embedding(rule));
+        for way in ["ring", "shuffle"] {
+            assert_eq!(weights(&embedding(&by(way, rule))), expected, "{way}, {rule}");
+        }
     }
     let shards = "partitioner = { fixed_size = 3 }\n";
     let expected = weights(&trial(2, RULES[1], ""));
     assert_eq!(weights(&trial(2, &format!("{shards}{}", by("ring", RULES[1])), "")), expected);
 }
 
+/// Two GPUs a worker.
+const GPUS: &str =
+    "[gpus.worker]\ncount = 2\nhost = { latency = \"10us\", bandwidth = \"12GB/s\" }\n";
+
 #[test]
 fn towers_on_gpus_reduce_within_their_worker_first_and_learn_what_shared_towers_learn() {
-    let gpus = "[gpus.worker]\ncount = 2\nhost = { latency = \"10us\", bandwidth = \"12GB/s\" }\n";
     let towers = format!("towers = 2\n{}", RULES[1]);
-    let expected = weights(&trial(1, &towers, gpus));
+    let expected = weights(&trial(1, &towers, GPUS));
     for way in WAYS {
         let mirrored = format!("towers = 2\n{}", by(way, RULES[1]));
-        assert_eq!(weights(&trial(1, &mirrored, gpus)), expected, "{way}");
-        weights(&trial(3, &mirrored, gpus));
+        assert_eq!(weights(&trial(1, &mirrored, GPUS)), expected, "{way}");
+        weights(&trial(3, &mirrored, GPUS));
     }
 }
 
