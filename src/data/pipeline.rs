@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::DataError;
 use super::stack::Stack;
-use adapters::{Batched, Filtered, Mapped, Repeated, Rest, Sharded, Taken};
+use adapters::{Batched, Filtered, Mapped, Repeated, Rest, Sharded, Taken, Zipped};
 use files::Chained;
 use shuffle::Shuffled;
 
@@ -204,6 +204,18 @@ impl<T: Send + 'static> Pipeline<T> {
             Ok(Box::new(Batched::new(open(epoch)?, size, keeps_rest)))
         };
         Pipeline { open: Arc::new(batched), ahead: self.ahead, is_even: self.is_even }
+    }
+
+    /// What `join` makes of the next elements of `all`, in their order, until one has no more
+    /// (TensorFlow: `zip`).
+    pub(crate) fn zipped(all: Vec<Self>, join: fn(Vec<T>) -> T) -> Self {
+        let ahead = all.iter().map(Self::ahead).max().unwrap_or(1);
+        let is_even = all.iter().all(|one| one.is_even);
+        let zipped = move |epoch| -> Result<Elements<T>, DataError> {
+            let opened = all.iter().map(|one| (one.open)(epoch)).collect::<Result<_, _>>()?;
+            Ok(Box::new(Zipped::new(opened, join)))
+        };
+        Self { open: Arc::new(zipped), ahead, is_even }
     }
 
     /// Lets a training's reader be up to `elements` ahead of it (TensorFlow: `prefetch`): deployed

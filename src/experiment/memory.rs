@@ -176,9 +176,15 @@ fn data(trial: &Trial) -> f64 {
         return 0.0;
     }
     let values = |split: &crate::data::Split| split.len() as f64 * (split.width() as f64 + 1.0);
-    let buffered = dataset.train.stream().map_or(0, |stream| {
-        stream.shuffled_values(dataset.train.width()) * trial.cluster.spec.workers().count()
-    });
+    let spec = &trial.cluster.spec;
+    let readers: usize = match trial.settings.all_reduce {
+        // The first task of a replica reads for each of its tasks.
+        Some(_) => spec.workers().map(|first| spec.replica_of(&first).len()).sum(),
+        None => spec.workers().count(),
+    };
+    let buffered = dataset.train.stream();
+    let buffered =
+        buffered.map_or(0, |stream| stream.shuffled_values(dataset.train.width()) * readers);
     (values(&dataset.train) + values(&dataset.test) + buffered as f64) * F32
 }
 

@@ -1,5 +1,5 @@
 //! What changes a sequence of elements without reordering it: map, filter, take, skip, shard,
-//! repeat, batch.
+//! repeat, batch, zip.
 
 use std::sync::Arc;
 
@@ -252,5 +252,33 @@ impl<T, F: Fn(&T) -> bool + Send + Sync> Source<T> for Filtered<T, F> {
                 found => return Ok(found),
             }
         }
+    }
+}
+
+/// What a function makes of an element of each of several sequences.
+pub(super) struct Zipped<T> {
+    all: Vec<Elements<T>>,
+    join: fn(Vec<T>) -> T,
+}
+
+impl<T> Zipped<T> {
+    pub(super) fn new(all: Vec<Elements<T>>, join: fn(Vec<T>) -> T) -> Self {
+        Self { all, join }
+    }
+}
+
+impl<T> Source<T> for Zipped<T> {
+    fn next(&mut self) -> Result<Option<T>, DataError> {
+        let next: Option<Vec<T>> =
+            self.all.iter_mut().map(|one| one.next()).collect::<Result<_, _>>()?;
+        Ok(next.map(self.join))
+    }
+
+    fn skip(&mut self, count: u64) -> Result<u64, DataError> {
+        let mut least = count;
+        for one in &mut self.all {
+            least = least.min(one.skip(count)?);
+        }
+        Ok(least)
     }
 }

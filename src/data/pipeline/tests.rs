@@ -112,6 +112,16 @@ fn parts_of_a_sequence_and_of_its_repetitions_are_those_of_tf_data() {
 }
 
 #[test]
+fn sequences_side_by_side_give_an_element_of_each_at_a_time_until_one_ends() {
+    let zipped =
+        || Pipeline::zipped(vec![numbers(9).skip(4), numbers(3)], |both| both.iter().sum());
+    assert_eq!(read(&zipped(), 9), [4, 6, 8]);
+    let mut reader = zipped().repeat().elements().unwrap();
+    assert_eq!((reader.skip(4).unwrap(), reader.next().unwrap()), (4, Some(6)));
+    assert_eq!(zipped().elements().unwrap().skip(9).unwrap(), 3);
+}
+
+#[test]
 fn after_an_error_there_is_nothing() {
     let bad = |_| Err(DataError::Empty { what: "samples" });
     let read: Vec<_> = numbers(3).map(bad).iter().unwrap().map(|n: Result<i32, _>| n).collect();

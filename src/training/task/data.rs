@@ -15,6 +15,8 @@ pub(super) enum Data {
     /// The batches of this task; where its client runs mirrored towers, those of each task of its
     /// replica, in their order.
     InMemory(Vec<Batches>),
+    /// The same, joined as they are read. Each step takes one of every task, so that one position
+    /// is that of all.
     Streamed(Input<Batch>),
 }
 
@@ -25,25 +27,30 @@ impl Data {
     /// If it can't be divided, or its files are not there.
     pub(super) fn share(parts: &TaskParts, dataset: &Dataset, replica: Replica) -> Result<Self> {
         let refused = |error: DataError| Error::new(Code::InvalidArgument, error.to_string());
-        let Replica { worker, workers, .. } = replica;
-        let batch = parts.settings.batch;
-        if let Some(stream) = dataset.train.stream() {
-            let pipeline = stream.batches(parts.seed, worker, workers, batch).map_err(refused)?;
-            let clock = Rc::clone(parts.server.clock());
-            let input = Input::new("dataset", pipeline, clock, parts.settings.read_rate);
-            return Ok(Self::Streamed(input));
-        }
-        let train = Arc::new(dataset.train.clone());
-        // Each task of mirrored towers has the batches that it would have as a worker.
         let tasks = match parts.settings.all_reduce {
             Some(_) => {
                 parts.server.server_def().cluster.replica_of(parts.server.task()).len() as u32
             }
             None => 1,
         };
+        // Each task of mirrored towers has the batches that it would have as a worker.
+        let batch = parts.settings.batch / tasks as usize;
+        let place = |task| (replica.worker * tasks + task, replica.workers * tasks);
+        if let Some(stream) = dataset.train.stream() {
+            let of_task = |task| {
+                let (worker, workers) = place(task);
+                stream.batches(parts.seed, worker, workers, batch)
+            };
+            let all = (0..tasks).map(of_task).collect::<Result<_, _>>().map_err(refused)?;
+            let pipeline = Pipeline::zipped(all, Batch::joined);
+            let clock = Rc::clone(parts.server.clock());
+            let input = Input::new("dataset", pipeline, clock, parts.settings.read_rate);
+            return Ok(Self::Streamed(input));
+        }
+        let train = Arc::new(dataset.train.clone());
         let of_task = |task| {
-            let (worker, workers) = (worker * tasks + task, workers * tasks);
-            let (train, seed, batch) = (Arc::clone(&train), parts.seed, batch / tasks as usize);
+            let (worker, workers) = place(task);
+            let (train, seed) = (Arc::clone(&train), parts.seed);
             match parts.settings.label_concentration {
                 Some(of_labels) => {
                     Batches::skewed(train, seed, (worker, workers), batch, of_labels)

@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use trainyard::checkpoint::Memory;
 use trainyard::data::{Batch, Pipeline, Sample};
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
 use trainyard::report::Run;
-use trainyard::training::{Hook, HookContext, HookFuture, train};
+use trainyard::training::{Checkpointing, Hook, HookContext, HookFuture, train};
 
 use crate::support::binary::folder;
 use crate::support::digit_files::write_digits;
@@ -48,6 +49,29 @@ fn a_synchronous_training_on_streamed_files_has_the_same_weights_after_a_crash()
     assert!(crashed.gradients.computed > whole.gradients.computed, "it went back");
     assert_eq!(whole.weights_digest, crashed.weights_digest);
     assert!(whole.test_accuracy.unwrap() > 0.8, "{:?}", whole.test_accuracy);
+}
+
+#[test]
+fn by_all_reduce_each_worker_has_the_samples_of_streamed_files_that_it_would_have_by_itself() {
+    let folder = digits("streamed_all_reduce");
+    let until = |text: &str, steps: u64, store: &Memory| {
+        let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+        trial.settings.stop.steps = Some(steps);
+        trial.checkpointing = Some(Checkpointing::new(Arc::new(store.clone())));
+        let simulated = trial.simulate(&train);
+        simulated.outcome.result.unwrap();
+        simulated.recording.ending.unwrap().weights_digest.unwrap()
+    };
+    let servers = scenario(&folder, "sync", "");
+    let mirrors = servers.replace("ps = 2, ", "");
+    let mirrors = mirrors.replace("[program]", "[program]\nall_reduce = 'shuffle'");
+    let expected = until(&servers, 60, &Memory::default());
+    assert_eq!(until(&mirrors, 60, &Memory::default()), expected);
+    for (first, second) in [(&servers, &mirrors), (&mirrors, &servers), (&mirrors, &mirrors)] {
+        let store = Memory::default();
+        until(first, 25, &store);
+        assert_eq!(until(second, 60, &store), expected, "{first}, then {second}");
+    }
 }
 
 /// What a worker of `own_input` took, and when the training went back.
