@@ -36,6 +36,7 @@ mod parameter_server;
 mod patience;
 mod places;
 mod processor;
+mod program_state;
 mod remote;
 mod reply;
 mod server;
@@ -60,9 +61,9 @@ pub(crate) use mailbox::{messages_sent, panic_text, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
     Arrival, Arrivals, ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin,
-    Packed, ParameterServerMessage, PeerMessage, Places, Placing, Scope, SentOperation, SentValue,
-    SessionAction, SessionAnswer, SessionCall, SessionId, StepId, StepOrder, Traffic, Values,
-    WorkerMessage,
+    Packed, ParameterServerMessage, PeerMessage, Places, Placing, ProgramMessage, Scope,
+    SentOperation, SentValue, SessionAction, SessionAnswer, SessionCall, SessionId, StepId,
+    StepOrder, Traffic, Values, WorkerMessage,
 };
 pub use own_values::{OwnValues, OwnValuesAnswer};
 pub(crate) use parameter_server::GRACE;

@@ -28,8 +28,8 @@ use trainyard::partition::{CrossingId, Partition, Receive, ValueSlot};
 use trainyard::prelude::*;
 use trainyard::runtime::{
     ComputeModel, Encoding, GraphHandle, MasterMessage, OwnValuesAnswer, Packed,
-    ParameterServerMessage, PeerMessage, Processor, ServerDef, ServerWorld, StepId, StepOrder,
-    WorkerMessage,
+    ParameterServerMessage, PeerMessage, Processor, ProgramMessage, ServerDef, ServerWorld, StepId,
+    StepOrder, WorkerMessage,
 };
 use trainyard::sync::Leaving;
 use trainyard::tensor::set_memory_limit;
@@ -315,13 +315,13 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         done.into(),
         MasterMessage::GraphRegistered { graph: graph(unknown), outcome: Ok(()) }.into(),
         ParameterServerMessage::Leave { worker: number as u32, why: Leaving::Done }.into(),
-        ParameterServerMessage::AskForPlaces.into(),
-        ParameterServerMessage::WatchCheckpoints.into(),
-        ParameterServerMessage::CheckpointSaved.into(),
-        ParameterServerMessage::AskForOwnValues { count: number }.into(),
-        ParameterServerMessage::AskForRestoredValues.into(),
-        ParameterServerMessage::OwnValues(OwnValuesAnswer::Nothing).into(),
-        ParameterServerMessage::Places(places).into(),
+        ProgramMessage::AskForPlaces.into(),
+        ProgramMessage::WatchCheckpoints.into(),
+        ProgramMessage::CheckpointSaved.into(),
+        ProgramMessage::AskForOwnValues { count: number }.into(),
+        ProgramMessage::AskForRestoredValues.into(),
+        ProgramMessage::OwnValues(OwnValuesAnswer::Nothing).into(),
+        ProgramMessage::Places(places).into(),
     ]
 }
 

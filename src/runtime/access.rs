@@ -236,7 +236,7 @@ impl Access {
         use ParameterServerMessage::Reset;
         let is_of_session = match message {
             PeerMessage::Master(_) | PeerMessage::Worker(_) => true,
-            PeerMessage::Client(_) => false,
+            PeerMessage::Client(_) | PeerMessage::Program(_) => false,
             PeerMessage::ParameterServer(message) => matches!(message, Reset { .. }),
         };
         match role {

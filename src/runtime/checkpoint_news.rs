@@ -1,7 +1,9 @@
-//! Who is told of a training's checkpoints, and what a task has heard of them.
+//! Who is told of a training's checkpoints, what a task has heard of them, and the count of all
+//! news that a program waits for.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use tokio::sync::Notify;
 
@@ -19,19 +21,55 @@ pub(crate) enum Watched {
     Lost,
 }
 
-/// The news of checkpoints that a task tells and hears.
+/// What a program of this task waits for: news of checkpoints, and of the end of the training.
 #[derive(Default)]
-pub(crate) struct CheckpointNews {
+pub(crate) struct News {
+    count: Cell<u64>,
+    came: Notify,
+}
+
+impl News {
+    /// There is news.
+    pub(super) fn come(&self) {
+        self.count.set(self.count.get() + 1);
+        self.came.notify_waiters();
+    }
+
+    /// The number of times that there was news of checkpoints, or of the end of the training.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.get()
+    }
+
+    /// Waits until there is more news than `seen`.
+    pub(crate) async fn after(&self, seen: u64) {
+        while self.count.get() == seen {
+            self.came.notified().await;
+        }
+    }
+}
+
+/// The news of checkpoints that a task tells and hears.
+pub(super) struct CheckpointNews {
     /// The tasks that are told of this task's checkpoints, also after a loss: they may be back.
     watchers: RefCell<BTreeSet<PeerId>>,
     /// The chief, once this task has asked it.
     chief: Cell<Option<PeerId>>,
     watched: Cell<Watched>,
-    count: Cell<u64>,
-    came: Notify,
+    /// Counts what is heard.
+    news: Rc<News>,
 }
 
 impl CheckpointNews {
+    /// Nobody has asked yet; what is heard counts as `news`.
+    pub(super) fn new(news: Rc<News>) -> Self {
+        Self {
+            watchers: RefCell::default(),
+            chief: Cell::default(),
+            watched: Cell::default(),
+            news,
+        }
+    }
+
     /// `watcher` has asked this task.
     pub(super) fn watched_by(&self, watcher: PeerId) {
         self.watchers.borrow_mut().insert(watcher);
@@ -59,7 +97,7 @@ impl CheckpointNews {
     /// The turn of that message has come: it is news, if `from` was asked.
     pub(super) fn hear(&self, from: PeerId) {
         if self.chief.get() == Some(from) {
-            self.come();
+            self.news.come();
         }
     }
 
@@ -67,31 +105,13 @@ impl CheckpointNews {
     pub(super) fn lose(&self, peer: PeerId) {
         if self.chief.get() == Some(peer) {
             self.watched.set(Watched::Lost);
-            self.come();
+            self.news.come();
         }
-    }
-
-    /// There is news.
-    pub(super) fn come(&self) {
-        self.count.set(self.count.get() + 1);
-        self.came.notify_waiters();
     }
 
     /// How this task's watch over the chief's checkpoints stands.
-    pub(crate) fn watched(&self) -> Watched {
+    pub(super) fn watched(&self) -> Watched {
         self.watched.get()
-    }
-
-    /// The number of times that there was news of checkpoints, or of the end of the training.
-    pub(crate) fn count(&self) -> u64 {
-        self.count.get()
-    }
-
-    /// Waits until there is more news than `seen`.
-    pub(crate) async fn after(&self, seen: u64) {
-        while self.count.get() == seen {
-            self.came.notified().await;
-        }
     }
 }
 
@@ -101,21 +121,22 @@ mod tests {
 
     #[test]
     fn only_the_chief_that_was_asked_is_heard_and_its_loss_has_it_asked_again() {
-        let (news, chief, other) = (CheckpointNews::default(), PeerId(1), PeerId(2));
+        let (all, chief, other) = (Rc::new(News::default()), PeerId(1), PeerId(2));
+        let news = CheckpointNews::new(Rc::clone(&all));
         let says = |peer| {
             news.is_answered(peer);
             news.hear(peer);
         };
         says(chief);
-        assert_eq!((news.count(), news.watched()), (0, Watched::Asked), "nobody was asked");
+        assert_eq!((all.count(), news.watched()), (0, Watched::Asked), "nobody was asked");
         news.watch(chief);
         says(other);
-        assert_eq!((news.count(), news.watched()), (0, Watched::Asked));
+        assert_eq!((all.count(), news.watched()), (0, Watched::Asked));
         says(chief);
-        assert_eq!((news.count(), news.watched()), (1, Watched::Answered));
+        assert_eq!((all.count(), news.watched()), (1, Watched::Answered));
         news.lose(other);
-        assert_eq!((news.count(), news.watched()), (1, Watched::Answered));
+        assert_eq!((all.count(), news.watched()), (1, Watched::Answered));
         news.lose(chief);
-        assert_eq!((news.count(), news.watched()), (2, Watched::Lost));
+        assert_eq!((all.count(), news.watched()), (2, Watched::Lost));
     }
 }

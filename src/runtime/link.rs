@@ -15,9 +15,8 @@ use crate::runtime::compression::Encoding;
 use crate::runtime::gathered::Gathered;
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Address, Panics, Spare, tell};
-use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
-use crate::runtime::own_values::KnownOwnValues;
-use crate::runtime::places::KnownPlaces;
+use crate::runtime::messages::PeerMessage;
+use crate::runtime::program_state::ProgramState;
 use crate::runtime::remote::RemoteMasters;
 use crate::runtime::state::{Served, StateRequest};
 use crate::runtime::training_state::TrainingState;
@@ -45,10 +44,8 @@ pub(crate) struct Actors {
     pub(crate) panics: Rc<Panics>,
     /// What the task knows of its training.
     pub(crate) training: TrainingState,
-    /// Where the chief has the variables that workers share.
-    pub(crate) places: KnownPlaces,
-    /// The variables that a worker alone has, for checkpoints.
-    pub(crate) own_values: KnownOwnValues,
+    /// What the task's program has asked and told those of other tasks.
+    pub(crate) program: ProgramState,
     /// The masters of other servers that programs of this task have sessions on.
     pub(crate) remotes: RemoteMasters,
     /// The lists that the worker and the parameter server send each other.
@@ -149,13 +146,6 @@ impl Link {
 }
 
 impl Link {
-    /// Tells `to` where this task's graph has the shared variables, now or once that is known.
-    pub(crate) fn tell_places(&self, to: PeerId) {
-        if let Some(places) = self.actors.places.own_for(to) {
-            self.send(to, ParameterServerMessage::Places(places));
-        }
-    }
-
     /// Tells `peer`, which was lost, again what it was told about the end of the training.
     pub(crate) fn send_parting(&self, peer: PeerId) {
         for message in self.actors.training.parting_for(peer) {
@@ -169,13 +159,12 @@ impl Actors {
     pub(crate) fn new(access: Access, training: TrainingState) -> Self {
         Self {
             access,
+            program: ProgramState::new(&training.news),
             training,
             master: Address::new(),
             worker: Address::new(),
             parameter_server: Address::new(),
             panics: Rc::default(),
-            places: KnownPlaces::default(),
-            own_values: KnownOwnValues::default(),
             remotes: RemoteMasters::default(),
             requests: Spare::default(),
             served: Spare::default(),
@@ -194,7 +183,7 @@ impl Actors {
         self.master.is_empty() && self.worker.is_empty() && self.parameter_server.is_empty()
     }
 
-    /// Hands a message to its actor.
+    /// Hands a message to its actor; one for the program, to the actor in whose turns it is heard.
     fn dispatch(&self, from: PeerId, message: PeerMessage) {
         match message {
             PeerMessage::Master(message) => {
@@ -208,6 +197,10 @@ impl Actors {
                 tell(&self.parameter_server, ParameterServerMail::FromPeer { from, message });
             }
             PeerMessage::Client(message) => self.remotes.deliver(from, message),
+            PeerMessage::Program(message) => {
+                self.program.note_arrival(from, &message);
+                tell(&self.parameter_server, ParameterServerMail::FromProgram { from, message });
+            }
         }
     }
 }
@@ -226,8 +219,7 @@ impl Inbox<PeerMessage> for Actors {
 
     fn lost(&self, peer: PeerId, loss: Loss) {
         tracing::debug!(peer = peer.0, %loss, "lost a peer");
-        self.training.news.lose(peer);
-        self.own_values.lose(peer);
+        self.program.lose(peer);
         self.remotes.lost(peer, loss);
         tell(&self.master, MasterMail::Lost { peer, loss });
         // The worker tells the parameter server, after the steps that it fails.

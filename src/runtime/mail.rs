@@ -17,7 +17,7 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::inquiry::Asked;
 use crate::runtime::messages::{
     ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin, ParameterServerMessage,
-    Scope, SessionId, StepId, Values, WorkerMessage,
+    ProgramMessage, Scope, SessionId, StepId, Values, WorkerMessage,
 };
 use crate::runtime::parameter_server::updating::Updates;
 use crate::runtime::patience::Patience;
@@ -129,8 +129,12 @@ pub(crate) struct Binding {
 /// The mail of a task's parameter server.
 #[derive(Debug)]
 pub(crate) enum ParameterServerMail {
-    /// A task's master: clear containers. A program: about the end of its training.
+    /// A task's master: clear containers. A program or another parameter server: a worker leaves,
+    /// is lost or comes back, the view changes, or the training ends.
     FromPeer { from: PeerId, message: ParameterServerMessage },
+    /// The program of another task, or of this one: something for the program, which is told in
+    /// this actor's turn.
+    FromProgram { from: PeerId, message: ProgramMessage },
     /// The worker: make this partition ready. Answered by `Bound`.
     Bind(Box<Binding>),
     /// The worker: nobody waits any more for these partitions to be made ready.

@@ -1,4 +1,5 @@
-//! The messages between tasks, by the actor that receives them. They hold plain data only.
+//! The messages between tasks, by who receives them: an actor, a client or a program. They hold
+//! plain data only.
 //!
 //! What the actors and programs of one task tell each other stays in its process: see
 //! [`mail`](super::mail).
@@ -6,6 +7,7 @@
 mod operation;
 mod packed;
 mod payload;
+mod program;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -23,11 +25,11 @@ use crate::tensor::Tensor;
 use crate::units::Time;
 
 use crate::runtime::error::{Error, Result};
-use crate::runtime::own_values::OwnValuesAnswer;
 
 pub use operation::{OperationTime, SentOperation};
 pub use packed::{Packed, SentValue};
 pub(crate) use packed::{unpacked, written};
+pub use program::{Places, ProgramMessage};
 pub(crate) use session::MOST_RANGES;
 pub(crate) use session::device_filters;
 pub use session::{ClientMessage, Placing, SessionAction, SessionAnswer, SessionCall};
@@ -89,7 +91,7 @@ pub type Scope = (u64, SessionId);
 /// The values of a few outputs.
 pub type Values = SmallVec<[Tensor; 2]>;
 
-/// A message between tasks, for one of the receiver's actors.
+/// A message between tasks, for one of the receiver's actors or for its program.
 ///
 /// It is moved from list to list some ten times on its way, and stays small for that: what is large
 /// and comes seldom is behind a pointer. What comes with every step is not, since that would be
@@ -104,6 +106,9 @@ pub enum PeerMessage {
     ParameterServer(ParameterServerMessage),
     /// For a client, which may be a task.
     Client(ClientMessage),
+    /// For the program. It waits for its turn in the parameter server's mail, so that what one task
+    /// tells both is heard in its order.
+    Program(ProgramMessage),
 }
 
 /// A message to another task's master: an answer to what it has ordered, or a client's call.
@@ -339,34 +344,10 @@ pub enum ParameterServerMessage {
         /// The error.
         Box<Error>,
     ),
-    /// Program of a worker, to the chief's task: tell where the chief's graph has the variables.
-    /// Answered by `Places`, once the chief has built its graph.
-    AskForPlaces,
-    /// Chief's task: where its graph has the variables that workers share.
-    Places(Places),
     /// Parameter server: it was asked to stop, and its variables go with it; save them, and end the
     /// training.
     Stopping,
-    /// Evaluator, to the chief's task: say of each checkpoint that it is saved. Answered at once by
-    /// `CheckpointSaved`.
-    WatchCheckpoints,
-    /// Chief's task: there may be a checkpoint that the receiver has not seen.
-    CheckpointSaved,
-    /// Program of the chief, to a worker's task: tell the variables that it alone has, as they were
-    /// after its step `count`. Answered by `OwnValues`.
-    AskForOwnValues {
-        /// The number of its steps that had been counted then.
-        count: u64,
-    },
-    /// Program of a worker, to the chief's task: tell what the checkpoint that was restored has of
-    /// it. Answered by `OwnValues`.
-    AskForRestoredValues,
-    /// The variables that a worker alone has; unasked only from one that takes no more steps.
-    OwnValues(OwnValuesAnswer),
 }
-
-/// The variables that workers share, by name, each with the task that a graph places it on.
-pub type Places = Vec<(String, TaskName)>;
 
 impl From<MasterMessage> for PeerMessage {
     fn from(message: MasterMessage) -> Self {
@@ -389,6 +370,12 @@ impl From<ClientMessage> for PeerMessage {
 impl From<ParameterServerMessage> for PeerMessage {
     fn from(message: ParameterServerMessage) -> Self {
         Self::ParameterServer(message)
+    }
+}
+
+impl From<ProgramMessage> for PeerMessage {
+    fn from(message: ProgramMessage) -> Self {
+        Self::Program(message)
     }
 }
 

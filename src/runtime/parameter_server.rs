@@ -243,25 +243,6 @@ impl ParameterServer {
             ParameterServerMessage::Stopping | ParameterServerMessage::ChiefFailed(_) => {
                 self.answer_joins();
             }
-            ParameterServerMessage::AskForPlaces => self.link.tell_places(from),
-            ParameterServerMessage::Places(places) => self.link.actors.places.hear(from, places),
-            ParameterServerMessage::AskForOwnValues { count } => {
-                let answer = self.link.actors.own_values.answer(from, count);
-                self.link.send(from, ParameterServerMessage::OwnValues(answer));
-            }
-            ParameterServerMessage::AskForRestoredValues => {
-                let answer = self.link.actors.own_values.restored_for(from);
-                self.link.send(from, ParameterServerMessage::OwnValues(answer));
-            }
-            ParameterServerMessage::OwnValues(answer) => {
-                let is_chief = self.link.actors.training.chief.get() == Some(self.link.local());
-                self.link.actors.own_values.hear(from, answer, is_chief);
-            }
-            ParameterServerMessage::WatchCheckpoints => {
-                self.link.actors.training.news.watched_by(from);
-                self.link.send(from, ParameterServerMessage::CheckpointSaved);
-            }
-            ParameterServerMessage::CheckpointSaved => self.link.actors.training.news.hear(from),
             ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {
                 self.note_incarnations(&incarnations);
                 self.reset(from, number, containers, within_training);
@@ -349,6 +330,12 @@ impl Receive for ParameterServer {
                     .for_each(|each| self.served.extend(each.forget(step)));
             }
             ParameterServerMail::FromPeer { from, message } => self.on_message(from, message),
+            ParameterServerMail::FromProgram { from, message } => {
+                let is_chief = self.link.actors.training.chief.get() == Some(self.link.local());
+                if let Some(answer) = self.link.actors.program.hear(from, message, is_chief) {
+                    self.link.send(from, answer);
+                }
+            }
             ParameterServerMail::ClientHasCome { client, master } => {
                 self.has_come(client, master);
             }

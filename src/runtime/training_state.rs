@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -11,7 +12,7 @@ use crate::cluster::ClusterSpec;
 use crate::sync::Leaving;
 use crate::transport::{PeerId, Peers};
 
-use crate::runtime::checkpoint_news::CheckpointNews;
+use crate::runtime::checkpoint_news::News;
 use crate::runtime::error::Error;
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
 
@@ -45,8 +46,8 @@ pub(crate) struct TrainingState {
     parting: RefCell<Vec<Parting>>,
     /// How long a lost task has to come back, as the training's settings say.
     recovery: Cell<Option<Duration>>,
-    /// Who is told of checkpoints, and what this task has heard of them.
-    pub(crate) news: CheckpointNews,
+    /// Wakes the programs that wait for a checkpoint or for the training to end.
+    pub(crate) news: Rc<News>,
 }
 
 /// A message about the end of the training, which is sent again to a peer that was lost since.
@@ -216,19 +217,12 @@ impl TrainingState {
                 self.stopping.set(Some(from));
                 self.news.come();
             }
-            ParameterServerMessage::CheckpointSaved => self.news.is_answered(from),
             ParameterServerMessage::Leave { .. }
             | ParameterServerMessage::Lost { .. }
             | ParameterServerMessage::Back { .. }
             | ParameterServerMessage::Flush { .. }
             | ParameterServerMessage::Flushed { .. }
-            | ParameterServerMessage::Install(_)
-            | ParameterServerMessage::AskForPlaces
-            | ParameterServerMessage::WatchCheckpoints
-            | ParameterServerMessage::Places(_)
-            | ParameterServerMessage::AskForOwnValues { .. }
-            | ParameterServerMessage::AskForRestoredValues
-            | ParameterServerMessage::OwnValues(_) => {}
+            | ParameterServerMessage::Install(_) => {}
         }
     }
 }

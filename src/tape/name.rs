@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::runtime::{
-    ClientMessage, GraphHandle, MasterMessage, ParameterServerMessage, PeerMessage, StepId,
-    WorkerMessage,
+    ClientMessage, GraphHandle, MasterMessage, ParameterServerMessage, PeerMessage, ProgramMessage,
+    StepId, WorkerMessage,
 };
 
 /// The kind of a message. The numbers are in files.
@@ -158,6 +158,7 @@ impl Masters {
             PeerMessage::Worker(message) => self.of_worker(from, message),
             PeerMessage::ParameterServer(message) => of_parameter_server(message),
             PeerMessage::Client(ClientMessage { number, .. }) => plain(Kind::Answered, *number),
+            PeerMessage::Program(message) => of_program(message),
         }
     }
 
@@ -254,9 +255,16 @@ fn of_parameter_server(message: &ParameterServerMessage) -> Name {
         Message::Install(view) => (Kind::Install, u64::from(view.number)),
         Message::TrainingOver => (Kind::TrainingOver, 0),
         Message::ChiefFailed(_) => (Kind::ChiefFailed, 0),
+        Message::Stopping => (Kind::Stopping, 0),
+    };
+    plain(kind, number)
+}
+
+fn of_program(message: &ProgramMessage) -> Name {
+    use ProgramMessage as Message;
+    let (kind, number) = match message {
         Message::AskForPlaces => (Kind::AskForPlaces, 0),
         Message::Places(_) => (Kind::Places, 0),
-        Message::Stopping => (Kind::Stopping, 0),
         Message::WatchCheckpoints => (Kind::WatchCheckpoints, 0),
         Message::CheckpointSaved => (Kind::CheckpointSaved, 0),
         Message::AskForOwnValues { count } => (Kind::AskForOwnValues, *count),

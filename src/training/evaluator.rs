@@ -228,7 +228,7 @@ impl Evaluator {
     /// Waits until there is more news than `seen`. A chief that is lost is asked again.
     async fn wait_for_news(&self, seen: u64, chief: &TaskName) -> Result<()> {
         let (server, patience) = (self.task.server(), self.task.patience());
-        let limit = match server.training().news.watched() {
+        let limit = match server.watched() {
             Watched::Answered => None,
             Watched::Asked => self.task.limit(patience.first),
             Watched::Lost => {

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::*;
 use crate::partition::Partition;
-use crate::runtime::messages::{GraphHandle, SessionId, StepId, StepOrder};
+use crate::runtime::messages::{GraphHandle, ProgramMessage, SessionId, StepId, StepOrder};
 use crate::sync::Leaving;
 
 const STEP: StepId = StepId { master: 7, number: 0, trains: true };
@@ -127,7 +127,7 @@ fn a_client_runs_graphs_only_where_sessions_are_served() {
     access.serve_sessions(LIMIT);
     assert!(access.admits(CLIENT_3, &register(GRAPH, None)));
     assert!(access.admits(CLIENT_3, &run(STEP, GRAPH)));
-    for of_a_training in [over(), leave(0), ParameterServerMessage::AskForPlaces.into()] {
+    for of_a_training in [over(), leave(0), ProgramMessage::AskForPlaces.into()] {
         assert!(!access.admits(CLIENT_3, &of_a_training), "{of_a_training:?}");
     }
     assert!(access.admits(EVALUATOR, &over()));

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{
     Arrivals, ClientMessage, MOST_RANGES, MasterMessage, Packed, ParameterServerMessage,
-    PeerMessage, SentOperation, SentValue, SessionAction, SessionAnswer, SessionCall,
-    WorkerMessage,
+    PeerMessage, ProgramMessage, SentOperation, SentValue, SessionAction, SessionAnswer,
+    SessionCall, WorkerMessage,
 };
 use crate::cluster::{LocalDevice, TaskName};
 use crate::graph::Op;
@@ -39,6 +39,7 @@ impl Payload for PeerMessage {
             Self::Worker(message) => message.content_size(),
             Self::ParameterServer(message) => message.content_size(),
             Self::Client(message) => message.content_size(),
+            Self::Program(message) => message.content_size(),
         };
         Bytes(MESSAGE_HEADER + content)
     }
@@ -51,9 +52,8 @@ impl Payload for PeerMessage {
                 check_devices(devices)?;
                 values(arrivals).try_for_each(SentValue::check)
             }
-            Self::Master(_) | Self::Worker(_) | Self::ParameterServer(_) | Self::Client(_) => {
-                Ok(())
-            }
+            Self::Master(_) | Self::Worker(_) | Self::ParameterServer(_) => Ok(()),
+            Self::Client(_) | Self::Program(_) => Ok(()),
         }
     }
 }
@@ -203,6 +203,22 @@ impl ParameterServerMessage {
                 let tasks = incarnations.iter().map(|(task, _)| 12 + text(task.job()));
                 containers.chain(tasks).sum()
             }
+            Self::ChiefFailed(error) => STRING_HEADER + error.message.len() as u64,
+            Self::Flush { out, .. } => 4 * (1 + out.len() as u64),
+            Self::Flushed { progress, .. } => 4 + 28 * progress.len() as u64,
+            Self::Install(view) => 4 + 8 * view.out.len() as u64 + 16 * view.back.len() as u64,
+            Self::Leave { .. }
+            | Self::Lost { .. }
+            | Self::Back { .. }
+            | Self::TrainingOver
+            | Self::Stopping => 0,
+        }
+    }
+}
+
+impl ProgramMessage {
+    fn content_size(&self) -> u64 {
+        match self {
             Self::Places(places) => {
                 let place = |(name, task): &(String, TaskName)| {
                     12 + 2 * STRING_HEADER + (name.len() + task.job().len()) as u64
@@ -215,19 +231,10 @@ impl ParameterServerMessage {
                 };
                 8 + own.values.iter().map(value).sum::<u64>()
             }
-            Self::ChiefFailed(error) => STRING_HEADER + error.message.len() as u64,
             Self::AskForOwnValues { .. } => 8,
-            Self::Flush { out, .. } => 4 * (1 + out.len() as u64),
-            Self::Flushed { progress, .. } => 4 + 28 * progress.len() as u64,
-            Self::Install(view) => 4 + 8 * view.out.len() as u64 + 16 * view.back.len() as u64,
-            Self::Leave { .. }
-            | Self::Lost { .. }
-            | Self::Back { .. }
-            | Self::TrainingOver
+            Self::OwnValues(OwnValuesAnswer::Later | OwnValuesAnswer::Nothing)
             | Self::AskForPlaces
             | Self::AskForRestoredValues
-            | Self::OwnValues(OwnValuesAnswer::Later | OwnValuesAnswer::Nothing)
-            | Self::Stopping
             | Self::WatchCheckpoints
             | Self::CheckpointSaved => 0,
         }

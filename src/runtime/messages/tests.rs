@@ -18,7 +18,7 @@ use crate::partition::{CrossingId, Node, Partition, Request, Sent, ValueSlot};
 use crate::placement::ReplicaDeviceSetter;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::master::step_plan::partitions;
-use crate::runtime::own_values::OwnValues;
+use crate::runtime::own_values::{OwnValues, OwnValuesAnswer};
 use crate::runtime::state::{Bound, VariableId};
 use crate::runtime::worker::plan::Plan;
 use crate::sync::{Departed, Epoch, Fate, Leaving, Mode, Progress, Return, View};
@@ -179,7 +179,8 @@ fn messages() -> Vec<PeerMessage> {
     let to_masters = to_masters.into_iter().chain(calls).map(PeerMessage::from);
     let to_workers = registered.chain(to_workers).map(PeerMessage::from);
     let to_parameter_servers = to_parameter_servers().into_iter().map(PeerMessage::from);
-    let to_tasks = to_masters.chain(to_workers).chain(to_parameter_servers);
+    let to_programs = to_programs().into_iter().map(PeerMessage::from);
+    let to_tasks = to_masters.chain(to_workers).chain(to_parameter_servers).chain(to_programs);
     to_tasks.chain(answers(error())).collect()
 }
 
@@ -265,8 +266,7 @@ fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_othe
     assert_eq!(error.operation.as_deref(), Some("Add"));
 }
 
-fn to_parameter_servers() -> [ParameterServerMessage; 18] {
-    let own = OwnValues { count: 7, values: vec![("v".to_owned(), Tensor::scalar(1f32))] };
+fn to_parameter_servers() -> [ParameterServerMessage; 11] {
     [
         ParameterServerMessage::Reset {
             number: 1,
@@ -290,14 +290,20 @@ fn to_parameter_servers() -> [ParameterServerMessage; 18] {
         }),
         ParameterServerMessage::TrainingOver,
         ParameterServerMessage::ChiefFailed(Box::new(Error::new(Code::NotFound, "no `v`"))),
-        ParameterServerMessage::AskForPlaces,
-        ParameterServerMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 1))]),
         ParameterServerMessage::Stopping,
-        ParameterServerMessage::WatchCheckpoints,
-        ParameterServerMessage::CheckpointSaved,
-        ParameterServerMessage::AskForOwnValues { count: 7 },
-        ParameterServerMessage::AskForRestoredValues,
-        ParameterServerMessage::OwnValues(OwnValuesAnswer::Last(own)),
+    ]
+}
+
+fn to_programs() -> [ProgramMessage; 7] {
+    let own = OwnValues { count: 7, values: vec![("v".to_owned(), Tensor::scalar(1f32))] };
+    [
+        ProgramMessage::AskForPlaces,
+        ProgramMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 1))]),
+        ProgramMessage::WatchCheckpoints,
+        ProgramMessage::CheckpointSaved,
+        ProgramMessage::AskForOwnValues { count: 7 },
+        ProgramMessage::AskForRestoredValues,
+        ProgramMessage::OwnValues(OwnValuesAnswer::Last(own)),
     ]
 }
 

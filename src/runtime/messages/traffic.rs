@@ -71,7 +71,8 @@ impl PeerMessage {
                 | WorkerMessage::AskForWays { .. },
             )
             | Self::ParameterServer(_)
-            | Self::Client(_) => None,
+            | Self::Client(_)
+            | Self::Program(_) => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cluster::TaskName;
 
-use crate::runtime::messages::ParameterServerMessage;
+use crate::runtime::messages::ProgramMessage;
 use crate::runtime::own_values::{OwnValues, OwnValuesAnswer};
 
 use super::Server;
@@ -13,24 +13,24 @@ impl Server {
     /// Keeps the values of this task's program after one of its steps, and tells them to the chief
     /// if it has waited for them.
     pub(crate) fn keep_own_values(&self, own: OwnValues) {
-        if let Some(waits) = self.actors.own_values.keep(own.clone()) {
+        if let Some(waits) = self.actors.program.own_values.keep(own.clone()) {
             let answer = OwnValuesAnswer::Values(own);
-            self.link.send(waits, ParameterServerMessage::OwnValues(answer));
+            self.link.send(waits, ProgramMessage::OwnValues(answer));
             self.link.flush();
         }
     }
 
     /// Forgets them: the training has gone back to an earlier step.
     pub(crate) fn forget_own_values(&self) {
-        self.actors.own_values.forget();
+        self.actors.program.own_values.forget();
     }
 
     /// Tells them to `chief`: this task takes no more steps.
     pub(crate) fn tell_last_own_values(&self, chief: &TaskName) {
-        let own = self.actors.own_values.last();
+        let own = self.actors.program.own_values.last();
         if let Some((peer, own)) = self.link.resolve(chief).zip(own) {
             let answer = OwnValuesAnswer::Last(own);
-            self.link.send(peer, ParameterServerMessage::OwnValues(answer));
+            self.link.send(peer, ProgramMessage::OwnValues(answer));
             self.link.flush();
         }
     }
@@ -39,17 +39,17 @@ impl Server {
     pub(crate) fn publish_own_values(&self, restored: BTreeMap<TaskName, OwnValues>) {
         let by_peer = restored.into_iter();
         let by_peer = by_peer.filter_map(|(task, own)| Some((self.link.resolve(&task)?, own)));
-        self.actors.own_values.publish(by_peer.collect());
+        self.actors.program.own_values.publish(by_peer.collect());
     }
 
     /// Asks `worker` for its values after its step `count`. One that has not answered before is
     /// not asked again.
     pub(crate) fn ask_for_own_values(&self, worker: &TaskName, count: u64) -> bool {
-        let own_values = &self.actors.own_values;
+        let own_values = &self.actors.program.own_values;
         let peer = self.link.resolve(worker).filter(|peer| !own_values.is_silent(*peer));
         let Some(peer) = peer else { return false };
         if own_values.ask(peer) {
-            self.link.send(peer, ParameterServerMessage::AskForOwnValues { count });
+            self.link.send(peer, ProgramMessage::AskForOwnValues { count });
             self.link.flush();
         }
         true
@@ -58,8 +58,8 @@ impl Server {
     /// Asks `chief` for what the checkpoint that it has restored has of this task.
     pub(crate) fn ask_for_restored_values(&self, chief: &TaskName) {
         if let Some(peer) = self.link.resolve(chief) {
-            self.actors.own_values.ask(peer);
-            self.link.send(peer, ParameterServerMessage::AskForRestoredValues);
+            self.actors.program.own_values.ask(peer);
+            self.link.send(peer, ProgramMessage::AskForRestoredValues);
             self.link.flush();
         }
     }
@@ -67,12 +67,12 @@ impl Server {
     /// Waits until `task` has answered, if only that its values come later.
     pub(crate) async fn has_answered(&self, task: &TaskName) {
         if let Some(peer) = self.link.resolve(task) {
-            self.actors.own_values.answered(peer).await;
+            self.actors.program.own_values.answered(peer).await;
         }
     }
 
     /// Waits for the values that `task` was asked for.
     pub(crate) async fn own_values_of(&self, task: &TaskName) -> Option<OwnValues> {
-        self.actors.own_values.told(self.link.resolve(task)?).await
+        self.actors.program.own_values.told(self.link.resolve(task)?).await
     }
 }

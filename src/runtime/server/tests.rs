@@ -12,8 +12,8 @@ use crate::partition::{Node, Partition, Request, ValueSlot};
 use crate::runtime::checkpoint_news::Watched;
 use crate::runtime::mail::{RunStep, StepDone};
 use crate::runtime::messages::{
-    GraphHandle, MasterMessage, ParameterServerMessage, SessionAction, SessionCall, SessionId,
-    Values, WorkerMessage,
+    GraphHandle, MasterMessage, ParameterServerMessage, ProgramMessage, SessionAction, SessionCall,
+    SessionId, Values, WorkerMessage,
 };
 use crate::runtime::reply::Answer;
 use crate::runtime::session_options::SessionOptions;
@@ -202,11 +202,11 @@ fn what_the_chief_sent_last_does_not_hide_that_it_is_lost_from_who_watches_its_c
         let evaluator = &servers[0];
         evaluator.watch_checkpoints(servers[1].task());
         settle().await;
-        assert_eq!(evaluator.training().news.watched(), Watched::Answered);
-        evaluator.actors.deliver(WORKER, vec![ParameterServerMessage::CheckpointSaved.into()]);
+        assert_eq!(evaluator.watched(), Watched::Answered);
+        evaluator.actors.deliver(WORKER, vec![ProgramMessage::CheckpointSaved.into()]);
         evaluator.actors.lost(WORKER, Loss::Stopped);
         settle().await;
-        assert_eq!(evaluator.training().news.watched(), Watched::Lost);
+        assert_eq!(evaluator.watched(), Watched::Lost);
     });
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 use crate::cluster::TaskName;
 use crate::transport::PeerId;
 
+use crate::runtime::checkpoint_news::Watched;
 use crate::runtime::mail::{MasterMail, ParameterServerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{ParameterServerMessage, Places};
+use crate::runtime::messages::{ParameterServerMessage, Places, ProgramMessage};
 use crate::runtime::training_state::{Parting, TrainingState};
 
 use super::Server;
@@ -107,8 +108,8 @@ impl Server {
 
     /// Tells the workers that ask for it where this task's graph has the shared variables.
     pub(crate) fn publish_places(&self, places: Places) {
-        for asked_by in self.actors.places.publish(places) {
-            self.link.tell_places(asked_by);
+        for asked_by in self.actors.program.places.publish(places.clone()) {
+            self.link.send(asked_by, ProgramMessage::Places(places.clone()));
         }
         self.link.flush();
     }
@@ -116,26 +117,31 @@ impl Server {
     /// Where the graph of the program of `chief` has the shared variables, once that is built.
     pub(crate) async fn places_of(&self, chief: &TaskName) -> Places {
         if let Some(peer) = self.link.resolve(chief) {
-            self.actors.places.ask(peer);
-            self.link.send(peer, ParameterServerMessage::AskForPlaces);
+            self.actors.program.places.ask(peer);
+            self.link.send(peer, ProgramMessage::AskForPlaces);
             self.link.flush();
         }
-        self.actors.places.told().await
+        self.actors.program.places.told().await
     }
 
     /// Asks the task of `chief` to say of each checkpoint that it is saved.
     pub(crate) fn watch_checkpoints(&self, chief: &TaskName) {
         if let Some(peer) = self.link.resolve(chief) {
-            self.actors.training.news.watch(peer);
-            self.link.send(peer, ParameterServerMessage::WatchCheckpoints);
+            self.actors.program.checkpoints.watch(peer);
+            self.link.send(peer, ProgramMessage::WatchCheckpoints);
             self.link.flush();
         }
     }
 
+    /// How this task's watch over the chief's checkpoints stands.
+    pub(crate) fn watched(&self) -> Watched {
+        self.actors.program.checkpoints.watched()
+    }
+
     /// Tells the tasks that watch this task's checkpoints that there is another one.
     pub(crate) fn tell_of_checkpoint(&self) {
-        for watcher in self.actors.training.news.watchers() {
-            self.link.send(watcher, ParameterServerMessage::CheckpointSaved);
+        for watcher in self.actors.program.checkpoints.watchers() {
+            self.link.send(watcher, ProgramMessage::CheckpointSaved);
         }
         self.link.flush();
     }

@@ -17,8 +17,8 @@ use trainyard::partition::Partition;
 use trainyard::prelude::*;
 use trainyard::runtime::{
     ClientMessage, ComputeModel, Encoding, MasterMessage, OwnValuesAnswer, ParameterServerMessage,
-    PeerMessage, Processor, Scope, ServerDef, ServerWorld, SessionAction, SessionAnswer,
-    WorkerMessage,
+    PeerMessage, Processor, ProgramMessage, Scope, ServerDef, ServerWorld, SessionAction,
+    SessionAnswer, WorkerMessage,
 };
 use trainyard::sync::{Leaving, Mode};
 use trainyard::tensor::Shape;
@@ -225,18 +225,17 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
         use_resources(&worker).await
     });
     let mut all = network.sent.take();
-    let besides = [
-        ParameterServerMessage::Leave { worker: 0, why: Leaving::Done },
-        ParameterServerMessage::TrainingOver,
-        ParameterServerMessage::AskForPlaces,
-        ParameterServerMessage::WatchCheckpoints,
-        ParameterServerMessage::CheckpointSaved,
-        ParameterServerMessage::AskForOwnValues { count: 1 },
-        ParameterServerMessage::AskForRestoredValues,
-        ParameterServerMessage::OwnValues(OwnValuesAnswer::Nothing),
-        ParameterServerMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 0))]),
+    let besides: [PeerMessage; 9] = [
+        ParameterServerMessage::Leave { worker: 0, why: Leaving::Done }.into(),
+        ParameterServerMessage::TrainingOver.into(),
+        ProgramMessage::AskForPlaces.into(),
+        ProgramMessage::WatchCheckpoints.into(),
+        ProgramMessage::CheckpointSaved.into(),
+        ProgramMessage::AskForOwnValues { count: 1 }.into(),
+        ProgramMessage::AskForRestoredValues.into(),
+        ProgramMessage::OwnValues(OwnValuesAnswer::Nothing).into(),
+        ProgramMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 0))]).into(),
     ];
-    let besides = besides.map(PeerMessage::from);
     all.extend(besides.map(|message| encode_envelope(&vec![message], LIMITS).unwrap()));
     all
 }
