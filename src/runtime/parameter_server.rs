@@ -8,6 +8,7 @@ mod coordination;
 mod done;
 mod gradients;
 mod joins;
+mod membership;
 mod notices;
 mod read_ahead;
 mod reset;
@@ -19,7 +20,6 @@ mod values;
 mod variable_store;
 mod views;
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -28,9 +28,8 @@ use smallvec::smallvec;
 use tracing::trace_span;
 
 use crate::clock::Clock;
-use crate::cluster::ClusterSpec;
 use crate::graph::Replica;
-use crate::sync::{Membership, Participation, Views};
+use crate::sync::{Membership, Views};
 use crate::tensor::{Tensor, within_memory};
 use crate::transport::PeerId;
 
@@ -38,7 +37,7 @@ use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
-use crate::runtime::mail::{Binding, ParameterServerMail, WorkerMail};
+use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell, tell_later};
 use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::parameter_server::coordination::Coordination;
@@ -48,10 +47,9 @@ use crate::runtime::state::{
     Action, Commit, Served, StateRequest, StateValues, Ticket, VariableId,
 };
 use crate::runtime::waiting::Waiting;
-use joins::Joins;
-use notices::Notices;
+pub(crate) use membership::GRACE;
 use snapshots::Snapshots;
-pub(crate) use trainings::GRACE;
+use trainings::Trainings;
 use updating::Updates;
 
 /// Holds a task's variables and serves its worker.
@@ -61,26 +59,10 @@ pub(crate) struct ParameterServer {
     devices: Devices,
     store: VariableStore,
     resources: Resources,
-    /// The coordinations, by global step: a task can hold those of several trainings.
-    coordinations: BTreeMap<VariableId, Coordination>,
-    /// The members of these trainings.
-    members: Membership,
-    /// The cluster whose workers they are, once a program has said so.
-    cluster: Option<ClusterSpec>,
-    /// Who takes part in the rounds of the variables here.
-    part: Participation,
-    /// The views of the training whose global step is here, if it has rounds.
-    views: Option<Views>,
-    /// Whether the shards of that training are its barrier.
-    has_barrier: bool,
+    trainings: Trainings,
     /// Requests that wait until the variables hold whole steps.
     deferred: Vec<StateRequest>,
     snapshots: Snapshots,
-    /// Partitions held off because a fence was up, or because their worker's last training was not
-    /// over here.
-    held_off: Vec<Binding>,
-    joins: Joins,
-    notices: Notices,
     /// Answers for the worker, sent at the end of the turn.
     served: Vec<Served>,
     /// Answers with copied rows, sent at the end of the turn.
@@ -100,17 +82,9 @@ impl ParameterServer {
             devices,
             store: VariableStore::default(),
             resources: Resources::default(),
-            coordinations: BTreeMap::new(),
-            members: Membership::default(),
-            cluster: None,
-            part: Participation::default(),
-            views: None,
-            has_barrier: false,
+            trainings: Trainings::default(),
             deferred: Vec::new(),
             snapshots: Snapshots::default(),
-            held_off: Vec::new(),
-            joins: Joins::default(),
-            notices: Notices::default(),
             served: Vec::new(),
             gathered: Vec::new(),
             updates: Box::default(),
@@ -129,7 +103,7 @@ impl ParameterServer {
         if self.waits_for_whole_steps(&request) {
             return self.deferred.push(request);
         }
-        if request.epoch < self.members.epoch() && request.is_of_epoch() {
+        if request.epoch < self.trainings.members.epoch() && request.is_of_epoch() {
             return self.answer(request.ticket, Err(outdated()));
         }
         let StateRequest { ticket, epoch, action } = request;
@@ -191,7 +165,7 @@ impl ParameterServer {
             Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
-        let needs_rest = self.views.as_ref().is_some_and(Views::needs_rest);
+        let needs_rest = self.trainings.views.as_ref().is_some_and(Views::needs_rest);
         let (members, coordination) = self.coordination(global_step, commit.replica);
         if needs_rest {
             coordination.rest(now);
@@ -203,7 +177,7 @@ impl ParameterServer {
 
     /// Adds to the global steps what has been counted.
     fn count_steps(&mut self) {
-        for (global_step, coordination) in &mut self.coordinations {
+        for (global_step, coordination) in &mut self.trainings.coordinations {
             let steps = coordination.take_steps();
             if steps == 0 {
                 continue;
@@ -221,9 +195,9 @@ impl ParameterServer {
         global_step: VariableId,
         replica: Replica,
     ) -> (&Membership, &mut Coordination) {
-        let (members, views) = (&self.members, self.views.as_ref());
+        let (members, views) = (&self.trainings.members, self.trainings.views.as_ref());
         let new = || Coordination::new(replica, members, views);
-        (members, self.coordinations.entry(global_step).or_insert_with(new))
+        (members, self.trainings.coordinations.entry(global_step).or_insert_with(new))
     }
 
     fn on_message(&mut self, from: PeerId, message: ParameterServerMessage) {
@@ -280,7 +254,7 @@ impl ParameterServer {
         self.launch_gathers();
         self.launch();
         if !self.served.is_empty() {
-            self.notices.has_answered();
+            self.trainings.notices.has_answered();
             let served = std::mem::replace(&mut self.served, self.link.actors.served.take());
             tell(&self.link.actors.worker, WorkerMail::Served(served));
         }
@@ -325,7 +299,8 @@ impl Receive for ParameterServer {
                 self.store.forget(step);
                 self.deferred.retain(|request| request.ticket.step != step);
                 self.served.extend(self.resources.forget(step));
-                self.coordinations
+                self.trainings
+                    .coordinations
                     .values_mut()
                     .for_each(|each| self.served.extend(each.forget(step)));
             }

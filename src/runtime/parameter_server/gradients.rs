@@ -30,7 +30,7 @@ impl ParameterServer {
         if let Err(error) = stored.check_gradient(&apply.gradient) {
             return self.answer(ticket, Err(error));
         }
-        if self.members.is_over() {
+        if self.trainings.members.is_over() {
             return self.answer(ticket, Ok(StateValues::new()));
         }
         match treatment(stored, &apply) {
@@ -121,7 +121,7 @@ impl ParameterServer {
         let goes_on = !waits;
         let offer = place.map(|place| {
             let offered = Offered { ticket, apply, goes_on };
-            rounds.gradients.offer(&self.part, replica.worker, place, offered)
+            rounds.gradients.offer(&self.trainings.participation, replica.worker, place, offered)
         });
         self.answer_offer(ticket, replica, goes_on, offer);
         self.apply_rounds(variable);
@@ -173,7 +173,7 @@ impl ParameterServer {
             // The gradient does not count, or its round ended without it: this task had lost the
             // worker for a while.
             None | Some(Offer::Held | Offer::Stale) => self.answer(ticket, Ok(StateValues::new())),
-            Some(Offer::Departed) if !self.members.is_done(worker) => {
+            Some(Offer::Departed) if !self.trainings.members.is_done(worker) => {
                 self.answer(ticket, Err(taken_out(worker)));
             }
             Some(Offer::Departed) => {
@@ -214,7 +214,9 @@ impl ParameterServer {
                 return;
             }
             let Some(rounds) = &mut stored.rounds else { return };
-            let Some(round) = rounds.gradients.take_ready(&self.part) else { return };
+            let Some(round) = rounds.gradients.take_ready(&self.trainings.participation) else {
+                return;
+            };
             let offered: Vec<Offered> =
                 round.gradients.into_iter().map(|(_, offered)| offered).collect();
             if rounds.gradients.is_barrier() {

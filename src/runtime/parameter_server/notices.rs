@@ -50,14 +50,14 @@ impl Notices {
 impl ParameterServer {
     /// A program of a training in `cluster` runs here: from now on, somebody looks at its steps.
     pub(super) fn know(&mut self, cluster: ClusterSpec, context: &mut Context<Self>) {
-        if self.cluster.replace(cluster).is_none() {
+        if self.trainings.cluster.replace(cluster).is_none() {
             self.check_steps_later(context);
         }
     }
 
     /// Says whom the steps wait for, if none has been answered for long.
     pub(super) fn check_steps(&mut self, context: &mut Context<Self>) {
-        if let Some(silent) = self.notices.due(self.clock.now())
+        if let Some(silent) = self.trainings.notices.due(self.clock.now())
             && let Some(what) = self.held_up()
         {
             let here = self.link.name(self.link.local());
@@ -86,17 +86,17 @@ impl ParameterServer {
     /// What the operations of steps wait for.
     pub(super) fn steps_wait_for(&self) -> Vec<Waiting> {
         let (mut list, who) = (Vec::new(), self.title());
-        for coordination in self.coordinations.values() {
+        for coordination in self.trainings.coordinations.values() {
             list.extend(
                 coordination
-                    .waiting_for(&self.members)
+                    .waiting_for(&self.trainings.members)
                     .into_iter()
                     .map(|what| Waiting { who: who.clone(), what }),
             );
         }
         for id in self.store.ids() {
             let stored = self.store.get(id);
-            for worker in stored.waiting_for(&self.part) {
+            for worker in stored.waiting_for(&self.trainings.participation) {
                 let what = format!("worker {worker}'s gradient of `{}`", stored.spec.shared_name);
                 list.push(Waiting { who: who.clone(), what });
             }
@@ -111,7 +111,7 @@ impl ParameterServer {
         for (ticket, what) in self.resources.waiting() {
             list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
         }
-        for binding in &self.held_off {
+        for binding in &self.trainings.held_off {
             let who_comes = self.link.name(binding.from);
             let what = format!("a view, a fence or the end of a training, to let {who_comes} in");
             list.push(Waiting { who: who.clone(), what });
@@ -141,12 +141,12 @@ impl ParameterServer {
     /// The tasks of the workers that are still to come, or to come back, each with the reason if
     /// this task and it refuse each other.
     fn absent(&self) -> Vec<String> {
-        let workers = self.cluster.as_ref().map_or(0, ClusterSpec::num_workers);
-        let here: Vec<u32> = self.members.training(workers).collect();
+        let workers = self.trainings.cluster.as_ref().map_or(0, ClusterSpec::num_workers);
+        let here: Vec<u32> = self.trainings.members.training(workers).collect();
         let absent = (0..workers)
-            .filter(|worker| !self.members.has_left(*worker) && !here.contains(worker))
+            .filter(|worker| !self.trainings.members.has_left(*worker) && !here.contains(worker))
             .filter_map(|worker| self.task_of(worker))
-            .filter(|task| *task != self.link.local() && !self.joins.is_used_by(*task));
+            .filter(|task| *task != self.link.local() && !self.trainings.joins.is_used_by(*task));
         let told = |task| match self.link.refusal(task) {
             Some((_, why)) => why,
             None => self.link.name(task).to_string(),

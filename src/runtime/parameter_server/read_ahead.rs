@@ -15,7 +15,8 @@ impl ParameterServer {
         reads: Vec<StateRequest>,
     ) {
         let mut served = self.link.actors.served.take();
-        if !self.members.is_over() && reads.iter().all(|read| self.can_be_read_now(read)) {
+        if !self.trainings.members.is_over() && reads.iter().all(|read| self.can_be_read_now(read))
+        {
             served.extend(reads.iter().filter_map(|read| self.read_at_once(read)));
         }
         self.link.actors.requests.give(reads);
@@ -26,7 +27,7 @@ impl ParameterServer {
         let Action::Read { variable, .. } = request.action else { return false };
         let stored = self.store.get(variable);
         let is_free = !stored.is_updating() && stored.waiting.is_empty();
-        is_free && stored.is_initialized() && request.epoch >= self.members.epoch()
+        is_free && stored.is_initialized() && request.epoch >= self.trainings.members.epoch()
     }
 
     fn read_at_once(&self, request: &StateRequest) -> Option<Served> {

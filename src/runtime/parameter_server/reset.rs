@@ -21,7 +21,7 @@ impl ParameterServer {
         for (task, incarnation) in incarnations {
             self.link.has_restarted(task, *incarnation);
             if let Some(peer) = self.link.resolve(task) {
-                self.part.forget_earlier_life(peer.0, *incarnation);
+                self.trainings.participation.forget_earlier_life(peer.0, *incarnation);
             }
         }
     }
@@ -43,9 +43,9 @@ impl ParameterServer {
         let keeps_steps = within_training && planted::is_in(Bug::KeepsOldSteps);
         let departed = if within_training {
             if !keeps_steps {
-                self.members.restore();
+                self.trainings.members.restore();
             }
-            self.members.all_that_departed()
+            self.trainings.members.all_that_departed()
         } else {
             self.end_trainings(&containers, variables);
             Departed::default()
@@ -59,11 +59,11 @@ impl ParameterServer {
     /// Ends the trainings whose `containers`, with that many `variables`, were cleared.
     fn end_trainings(&mut self, containers: &[String], variables: u32) {
         if containers.is_empty() {
-            self.members.begin_anew();
+            self.trainings.members.begin_anew();
             self.begin_anew();
         } else if variables > 0 {
             // Trainings in other containers go on.
-            self.members.expect_all();
+            self.trainings.members.expect_all();
             self.link.actors.training.is_over.set(false);
         }
     }
@@ -71,7 +71,7 @@ impl ParameterServer {
     /// The session `scope` is closed: its own variables and resources are cleared, and none are
     /// made any more.
     pub(super) fn close_scope(&mut self, scope: Scope) {
-        self.held_off.retain(|binding| binding.scope != Some(scope));
+        self.trainings.held_off.retain(|binding| binding.scope != Some(scope));
         let cleared = self.store.close_scope(scope);
         self.forget_trainings(cleared);
         let waiting = self.resources.close_scope(scope);
@@ -81,7 +81,8 @@ impl ParameterServer {
     /// The variables are cleared: refuses the operations that wait in their trainings.
     fn forget_trainings(&mut self, cleared: Cleared) {
         self.snapshots.clear(&cleared.variables);
-        let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
+        let coordinations =
+            cleared.variables.iter().filter_map(|id| self.trainings.coordinations.remove(id));
         let waiting: Vec<Ticket> = cleared
             .waiting
             .into_iter()

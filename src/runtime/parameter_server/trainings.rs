@@ -1,322 +1,35 @@
-//! Membership of trainings at a parameter server: workers that join, leave, are lost or come back;
-//! trainings that begin anew or end.
+//! The trainings that a parameter server has a part in: who takes part, how the ends of steps are
+//! coordinated, and who waits for others.
 
-use std::time::Duration;
-
-use actix::Context;
+use std::collections::BTreeMap;
 
 use crate::cluster::ClusterSpec;
-use crate::graph::Replica;
-use crate::sync::{Joined, Leaving, Views};
-use crate::transport::{Loss, PeerId};
+use crate::sync::{Membership, Participation, Views};
 
-use super::ParameterServer;
-use crate::runtime::mail::{Binding, ParameterServerMail, WorkerMail};
-use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, ParameterServerMessage};
-use crate::runtime::state::{Bound, StateValues};
+use super::coordination::Coordination;
+use super::joins::Joins;
+use super::notices::Notices;
+use crate::runtime::mail::Binding;
+use crate::runtime::state::VariableId;
 
-/// How long a worker whose task has fallen silent is still waited for: longer than it takes to
-/// connect again, or to be started again by a scheduler.
-pub(crate) const GRACE: Duration = Duration::from_secs(3);
-
-impl ParameterServer {
-    /// Makes a partition ready. One of a training step waits until the fence of its training is
-    /// lifted, and until all workers have left a training that its own worker has left already.
-    pub(super) fn make_ready(&mut self, binding: Binding) {
-        self.forget_earlier_deciders(&binding);
-        self.begin_views(&binding);
-        self.has_come(binding.from, binding.graph.master);
-        if self.is_held_off(&binding) { self.held_off.push(binding) } else { self.bind(binding) }
-    }
-
-    /// Notes that `user` is heard of: a task, whose own `master` registers something here, or a
-    /// client of this task's `master`, which leads its sessions.
-    pub(super) fn has_come(&mut self, user: PeerId, master: u64) {
-        let worker = self.worker_at(user);
-        if user != self.link.local() {
-            self.joins.has_come(user, worker);
-        }
-        if worker == Some(0) {
-            self.link.actors.training.forget_failure();
-        }
-        let restarted = worker.filter(|worker| self.members.lose_earlier_life(*worker, master));
-        self.go_on_without_all(restarted);
-        if let Some(worker) = worker.filter(|worker| self.members.find_again(*worker, master)) {
-            self.welcome_back(worker);
-        }
-    }
-
-    /// The worker that runs at `peer`, if one does.
-    pub(super) fn worker_at(&self, peer: PeerId) -> Option<u32> {
-        self.cluster.as_ref()?.worker_index(&self.link.name(peer))
-    }
-
-    /// The task that `worker` runs at.
-    pub(super) fn task_of(&self, worker: u32) -> Option<PeerId> {
-        self.link.resolve(&self.cluster.as_ref()?.worker(worker)?)
-    }
-
-    /// Whether `binding` has to wait: for the end of a training, for a view, or for a fence.
-    fn is_held_off(&mut self, binding: &Binding) -> bool {
-        let mut is_held_off = self.is_early(binding) | self.is_kept_out(binding);
-        for coordination in self.coordinations.values_mut() {
-            for replica in &binding.replicas {
-                if let Some(answers) =
-                    coordination.hold_off(&self.members, *replica, binding.is_again)
-                {
-                    self.served.extend(answers);
-                    is_held_off = true;
-                }
-            }
-        }
-        is_held_off
-    }
-
-    fn is_early(&self, binding: &Binding) -> bool {
-        let is_early = |replica: &Replica| self.members.is_early(replica.worker, replica.workers);
-        !self.is_own(binding.from) && binding.replicas.iter().any(is_early)
-    }
-
-    /// Whether what the master of `from` trains here is its worker's own: where there are parameter
-    /// servers, other workers train nothing here, and do not say here that they leave.
-    fn is_own(&self, from: PeerId) -> bool {
-        from == self.link.local() && self.link.actors.training.has_servers()
-    }
-
-    /// Makes ready the partitions that waited and need not wait any longer.
-    pub(super) fn bind_held_off(&mut self) {
-        for binding in std::mem::take(&mut self.held_off) {
-            if self.is_held_off(&binding) {
-                self.held_off.push(binding);
-            } else {
-                self.bind(binding);
-            }
-        }
-    }
-
-    /// Nobody waits for these partitions: to make them ready later would bring back workers that
-    /// may have left since.
-    pub(super) fn give_up_bindings(&mut self, graphs: &[GraphHandle]) {
-        self.held_off.retain(|binding| !graphs.contains(&binding.graph));
-    }
-
-    fn bind(&mut self, binding: Binding) {
-        let Binding { from, graph, attempt, scope, variables, replicas, counts, .. } = binding;
-        for replica in replicas {
-            let is_back = self.take_part(from, graph.master, replica);
-            if is_back && counts {
-                self.tell_of_return(replica.worker);
-            }
-        }
-        let epoch = self.members.epoch();
-        let outcome = self.store.bind(scope, variables).map(|variables| Bound { variables, epoch });
-        let own = self.link.name(self.link.local());
-        let outcome = outcome.map_err(|error| Box::new(error.on(&own)));
-        let replaced = self.store.take_replaced();
-        tell(&self.link.actors.worker, WorkerMail::Bound { graph, attempt, outcome, replaced });
-    }
-
-    /// `from` says that `worker` takes no more steps. If it is another task, it tells what may be
-    /// past: who has met the worker, or was told that it is let in again, finds out by itself.
-    pub(super) fn hear_of_leaving(&mut self, from: PeerId, worker: u32, why: Leaving) {
-        let other = self.task_of(worker).filter(|task| *task != from);
-        let knows_better = |task| self.joins.is_used_by(task) || self.part.lets_in(worker);
-        if !other.is_some_and(knows_better) {
-            self.leave(worker, why);
-        }
-    }
-
-    /// `worker` takes no more steps: no step waits for it from now on.
-    fn leave(&mut self, worker: u32, why: Leaving) {
-        self.part.leave(worker);
-        self.views.iter_mut().for_each(|views| views.leave(worker));
-        if why == Leaving::Stopped {
-            self.joins.has_lost(worker, self.clock.now());
-        }
-        if self.members.leave(worker, why) {
-            self.go_on_without(worker);
-        } else {
-            self.apply_all_rounds(); // one that was let in and never began was waited for, too
-        }
-        self.answer_joins();
-    }
-
-    /// Handles the loss of a task. Its workers count as departed until they are back: synchronous
-    /// training goes on with the others, and loses a worker rather than its progress.
-    ///
-    /// A task that has not stopped is waited for a while longer: it may have lost nothing, since it
-    /// can be this task that stood still. That a connection was reset does not prove a restart
-    /// either: a peer that gave it up meanwhile answers so, too. A worker's next life is known by
-    /// its master as soon as it makes ready.
-    pub(super) fn lose(
-        &mut self,
-        peer: PeerId,
-        masters: &[u64],
-        loss: Loss,
-        context: &mut Context<Self>,
-    ) {
-        self.joins.is_gone(peer);
-        self.held_off.retain(|binding| binding.from != peer);
-        self.snapshots.lose(masters);
-        self.tell_view_again(peer);
-        if let Some(worker) = self.worker_at(peer) {
-            self.take_out_again(worker);
-        }
-        let worker = self.worker_at(peer);
-        if loss == Loss::Stopped {
-            let lost = self.members.lose(worker, masters);
-            return self.tell_of_losses(lost);
-        }
-        let (silence, missed) = self.members.miss(worker, masters);
-        if missed.is_empty() {
-            return self.answer_joins(); // it may be the last that used this task
-        }
-        tracing::info!(task = %self.link.name(peer), "a worker is missed");
-        for worker in missed {
-            for coordination in self.coordinations.values_mut() {
-                self.served.extend(coordination.take_down_fence(worker));
-            }
-        }
-        self.tell_own_after(GRACE, ParameterServerMail::GraceIsOver { silence }, context);
-    }
-
-    /// Loses those workers that have not been heard of since that silence began.
-    pub(super) fn end_grace(&mut self, silence: u64) {
-        let lost = self.members.lose_missed(silence);
-        self.tell_of_losses(lost);
-    }
-
-    /// Goes on without the workers that are `lost`, and tells the parameter servers and the chief:
-    /// one that has come back since may never have met them.
-    fn tell_of_losses(&mut self, lost: Vec<u32>) {
-        let (local, chief) = (self.link.local(), self.link.actors.training.chief.get());
-        let mut hearers = self.other_holders();
-        let is_heard = chief == Some(local) || self.link.actors.training.is_holder(local);
-        if self.link.actors.training.has_servers() && is_heard {
-            hearers.extend(chief.filter(|chief| *chief != local));
-            let helpers = self.cluster.iter().flat_map(ClusterSpec::helpers);
-            hearers.extend(helpers.filter_map(|task| self.link.resolve(&task)));
-            for worker in lost.iter().copied() {
-                let tell =
-                    |to: &PeerId| self.link.send(*to, ParameterServerMessage::Lost { worker });
-                hearers.iter().for_each(tell);
-            }
-        }
-        self.go_on_without_all(lost);
-    }
-
-    /// Another task has lost `worker`. Who has met the worker finds out by itself.
-    pub(super) fn hear_of_loss(&mut self, worker: u32) {
-        let has_met = self.task_of(worker).is_some_and(|task| self.joins.is_used_by(task));
-        if !has_met && self.members.is_expected(worker) {
-            let lost = self.members.lose(Some(worker), &[]);
-            self.go_on_without_all(lost);
-        }
-    }
-
-    /// Tells all tasks that `worker`, which had left, takes part again.
-    fn tell_of_return(&self, worker: u32) {
-        let tasks = self.cluster.iter().flat_map(ClusterSpec::tasks);
-        let others = tasks.filter_map(|task| self.link.resolve(&task));
-        for other in others.filter(|other| *other != self.link.local()) {
-            self.link.send(other, ParameterServerMessage::Back { worker });
-        }
-    }
-
-    /// `worker`, which had left, takes part again at the task that counts its steps.
-    pub(super) fn hear_of_return(&mut self, worker: u32) {
-        if self.members.come_back(worker) {
-            self.welcome_back(worker);
-        }
-    }
-
-    fn go_on_without_all(&mut self, workers: impl IntoIterator<Item = u32>) {
-        for worker in workers {
-            tracing::info!(worker, "lost a worker; going on without it");
-            self.joins.has_lost(worker, self.clock.now());
-            self.take_out(worker);
-            self.go_on_without(worker);
-        }
-        self.answer_joins();
-    }
-
-    fn go_on_without(&mut self, worker: u32) {
-        for coordination in self.coordinations.values_mut() {
-            self.served.extend(coordination.leave(&self.members, worker));
-        }
-        self.apply_all_rounds();
-    }
-
-    /// `replica` makes ready to train here: its first steps, or those of another life or session
-    /// after it had departed. If it had left the last training in good order, and that training is
-    /// over, another one begins. Returns whether it had left this one.
-    fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) -> bool {
-        if self.is_own(from) && self.members.is_done_with_what_is_over(replica.worker) {
-            self.members.begin_anew();
-            self.begin_anew();
-        }
-        let had_left = self.members.has_left(replica.worker);
-        let joined = self.members.join(replica.worker, replica.workers, master);
-        match joined {
-            Joined::Expected => {}
-            Joined::Back => self.welcome_back(replica.worker),
-            Joined::Anew => self.begin_anew(),
-        }
-        if self.members.is_over() {
-            self.link.send(from, ParameterServerMessage::TrainingOver);
-        } else {
-            self.snapshots.join(master, replica);
-        }
-        had_left && joined == Joined::Back
-    }
-
-    /// Has all trainings wait again for `worker`, which had departed.
-    fn welcome_back(&mut self, worker: u32) {
-        tracing::info!(worker, "a worker is back");
-        for coordination in self.coordinations.values_mut() {
-            coordination.rejoin(&self.members, worker);
-        }
-    }
-
-    /// Begins another training, in an epoch of its own: leftovers of the one before are dropped.
-    pub(super) fn begin_anew(&mut self) {
-        tracing::debug!(epoch = %self.members.epoch(), "another training begins");
-        self.link.actors.training.is_over.set(false);
-        self.part.begin_anew();
-        self.views.iter_mut().for_each(Views::begin_anew);
-        self.snapshots.finish();
-        for (_, before) in std::mem::take(&mut self.coordinations) {
-            self.refuse_waiting(before.waiting().collect());
-        }
-        for id in self.store.ids() {
-            let past = self.store.get_mut(id).begin_anew();
-            self.give_up(past);
-        }
-    }
-
-    /// Ends the training: all who wait are answered, without their gradients.
-    pub(super) fn finish(&mut self) {
-        self.members.finish();
-        self.snapshots.finish();
-        for coordination in self.coordinations.values_mut() {
-            self.served.extend(coordination.finish());
-        }
-        for id in self.store.ids() {
-            let stored = self.store.get_mut(id);
-            let Some(rounds) = &mut stored.rounds else { continue };
-            let held = rounds.gradients.finish();
-            let left_over = held.iter().filter(|offered| offered.goes_on).count();
-            if left_over > 0 {
-                let variable = &stored.spec.shared_name;
-                tracing::info!(
-                    %variable, left_over,
-                    "the last round is not complete: its gradients are dropped"
-                );
-            }
-            for offered in held.into_iter().filter(|offered| !offered.goes_on) {
-                self.answer(offered.ticket, Ok(StateValues::new()));
-            }
-        }
-    }
+/// What a parameter server knows of its trainings, beside the variables.
+#[derive(Default)]
+pub(super) struct Trainings {
+    /// The coordinations, by global step: a task can hold those of several trainings.
+    pub(super) coordinations: BTreeMap<VariableId, Coordination>,
+    /// The members of these trainings.
+    pub(super) members: Membership,
+    /// The cluster whose workers they are, once a program has said so.
+    pub(super) cluster: Option<ClusterSpec>,
+    /// Who takes part in the rounds of the variables here.
+    pub(super) participation: Participation,
+    /// The views of the training whose global step is here, if it has rounds.
+    pub(super) views: Option<Views>,
+    /// Whether the shards of that training are its barrier.
+    pub(super) has_barrier: bool,
+    /// Partitions held off because a fence was up, or because their worker's last training was not
+    /// over here.
+    pub(super) held_off: Vec<Binding>,
+    pub(super) joins: Joins,
+    pub(super) notices: Notices,
 }

@@ -23,34 +23,39 @@ impl ParameterServer {
         if !binding.counts || !has_rounds {
             return;
         }
-        self.has_barrier |=
+        self.trainings.has_barrier |=
             binding.replicas.iter().any(|replica| replica.mode.needs().is_barrier());
-        if self.views.is_some() {
+        if self.trainings.views.is_some() {
             return;
         }
         let mut views = Views::default();
-        self.members.all_that_departed().lost.into_iter().for_each(|worker| views.lose(worker));
-        self.views = Some(views);
+        self.trainings
+            .members
+            .all_that_departed()
+            .lost
+            .into_iter()
+            .for_each(|worker| views.lose(worker));
+        self.trainings.views = Some(views);
     }
 
     /// Forgets views announced by earlier incarnations of two tasks: the one that counts
     /// `binding`'s steps, and the one that registers it.
     pub(super) fn forget_earlier_deciders(&mut self, binding: &Binding) {
         if let Some(incarnation) = self.link.incarnation(binding.from) {
-            self.part.forget_earlier_life(binding.from.0, incarnation);
+            self.trainings.participation.forget_earlier_life(binding.from.0, incarnation);
         }
         let Some((task, incarnation)) = binding.counted_by.as_deref() else { return };
         let holder =
             self.link.resolve(task).filter(|peer| self.link.actors.training.is_holder(*peer));
         let Some(peer) = holder else { return };
-        if self.part.forget_earlier_life(peer.0, *incarnation) {
+        if self.trainings.participation.forget_earlier_life(peer.0, *incarnation) {
             self.link.has_restarted(task, *incarnation);
         }
     }
 
     /// `worker` is lost: takes it out of the view, if that is decided here.
     pub(super) fn take_out(&mut self, worker: u32) {
-        if let Some(views) = &mut self.views {
+        if let Some(views) = &mut self.trainings.views {
             views.lose(worker);
         }
     }
@@ -58,8 +63,8 @@ impl ParameterServer {
     /// `worker` is lost. If it had left, and has been let in again but has not begun to train, it
     /// is taken out.
     pub(super) fn take_out_again(&mut self, worker: u32) {
-        if self.members.has_left(worker)
-            && let Some(views) = self.views.as_mut().filter(|views| views.lets_in(worker))
+        if self.trainings.members.has_left(worker)
+            && let Some(views) = self.trainings.views.as_mut().filter(|views| views.lets_in(worker))
         {
             views.lose(worker);
         }
@@ -70,7 +75,8 @@ impl ParameterServer {
         let mut is_kept_out = false;
         for replica in &binding.replicas {
             is_kept_out |= self.is_out(*replica)
-                || self.views.as_ref().is_some_and(Views::is_changing) && !self.is_past(*replica);
+                || self.trainings.views.as_ref().is_some_and(Views::is_changing)
+                    && !self.is_past(*replica);
         }
         is_kept_out
     }
@@ -80,10 +86,10 @@ impl ParameterServer {
         if !replica.mode.needs().has_rounds() || self.is_past(replica) {
             return false;
         }
-        let Some(views) = &mut self.views else { return false };
+        let Some(views) = &mut self.trainings.views else { return false };
         let worker = replica.worker;
         let is_known = views.is_out(worker) || views.lets_in(worker);
-        if self.members.has_left(worker) && !is_known {
+        if self.trainings.members.has_left(worker) && !is_known {
             views.lose(worker);
         }
         views.is_out(worker)
@@ -91,7 +97,7 @@ impl ParameterServer {
 
     /// Whether the training of `replica` is over: it begins another one.
     fn is_past(&self, replica: Replica) -> bool {
-        self.members.is_over() || self.members.all_departed(replica.workers)
+        self.trainings.members.is_over() || self.trainings.members.all_departed(replica.workers)
     }
 
     /// Whether `request` has to wait for whole steps: a fence of a worker that is out, since others
@@ -99,7 +105,7 @@ impl ParameterServer {
     /// the update of a round that is counted.
     pub(super) fn waits_for_whole_steps(&mut self, request: &StateRequest) -> bool {
         match &request.action {
-            _ if self.members.is_over() => false,
+            _ if self.trainings.members.is_over() => false,
             Action::PutUpFence { replica, .. } => self.is_out(*replica),
             Action::Read { variable, .. } if !request.ticket.step.trains => {
                 let rounds = self.store.get(*variable).rounds.as_ref();
@@ -119,7 +125,7 @@ impl ParameterServer {
     /// Begins a change of the view if one is due, and ends the one under way once all have
     /// answered; then the next one, if a worker has come back meanwhile.
     pub(super) fn advance_views(&mut self) {
-        if self.views.as_ref().is_none_or(Views::is_whole) {
+        if self.trainings.views.as_ref().is_none_or(Views::is_whole) {
             return;
         }
         loop {
@@ -132,8 +138,8 @@ impl ParameterServer {
     }
 
     fn begin_change(&mut self) {
-        let Some(views) = &mut self.views else { return };
-        let bindings = self.held_off.iter().flat_map(|binding| &binding.replicas);
+        let Some(views) = &mut self.trainings.views else { return };
+        let bindings = self.trainings.held_off.iter().flat_map(|binding| &binding.replicas);
         let fences = self.deferred.iter().filter_map(|request| match &request.action {
             Action::PutUpFence { replica, .. } => Some(replica),
             _ => None,
@@ -143,7 +149,7 @@ impl ParameterServer {
         let seeking: BTreeSet<u32> = seeking.map(|replica| replica.worker).collect();
         views.seek(seeking.into_iter().filter(|worker| views.is_out(*worker)).collect());
         let at_rest = self.are_others_at_rest();
-        let views = self.views.as_mut().expect("it was just there");
+        let views = self.trainings.views.as_mut().expect("it was just there");
         if views.begin(at_rest) {
             self.flush_all();
         }
@@ -152,16 +158,20 @@ impl ParameterServer {
     /// Whether all workers that take part are between two steps; they need not be where nobody
     /// reads variables while others change them.
     fn are_others_at_rest(&self) -> bool {
-        let Some(views) = &self.views else { return true };
-        let mut others = self.members.training(u32::MAX).filter(|worker| !views.is_out(*worker));
-        let rests =
-            |worker: u32| self.coordinations.values().any(|training| training.is_at_rest(worker));
-        !self.has_barrier || others.all(rests)
+        let Some(views) = &self.trainings.views else { return true };
+        let mut others =
+            self.trainings.members.training(u32::MAX).filter(|worker| !views.is_out(*worker));
+        let rests = |worker: u32| {
+            self.trainings.coordinations.values().any(|training| training.is_at_rest(worker))
+        };
+        !self.trainings.has_barrier || others.all(rests)
     }
 
     /// Tells all tasks with variables, this one too, that the view is about to change.
     fn flush_all(&mut self) {
-        let Some((number, out)) = self.views.as_ref().and_then(Views::proposed) else { return };
+        let Some((number, out)) = self.trainings.views.as_ref().and_then(Views::proposed) else {
+            return;
+        };
         tracing::info!(number, ?out, "who takes part in rounds is about to change");
         for holder in self.other_holders() {
             let out = out.clone();
@@ -185,7 +195,7 @@ impl ParameterServer {
             Some((*worker, of_all.reduce(Progress::and)?))
         };
         let progress = out.iter().filter_map(progress).collect();
-        self.part.flush(self.decider(from), number, out);
+        self.trainings.participation.flush(self.decider(from), number, out);
         progress
     }
 
@@ -202,7 +212,7 @@ impl ParameterServer {
     }
 
     pub(super) fn flushed(&mut self, from: PeerId, number: u32, progress: &[(u32, Progress)]) {
-        if let Some(views) = &mut self.views {
+        if let Some(views) = &mut self.trainings.views {
             views.answer(from.0, number, progress);
         }
     }
@@ -211,6 +221,7 @@ impl ParameterServer {
     /// has. The task of a worker that is out is not waited for.
     fn end_change(&mut self) -> bool {
         let Some((views, (_, out))) = self
+            .trainings
             .views
             .as_ref()
             .and_then(|views| views.proposed().map(|proposed| (views, proposed)))
@@ -226,8 +237,8 @@ impl ParameterServer {
         if holders.iter().any(|holder| views.waits_for(holder.0) && !is_gone(*holder)) {
             return false;
         }
-        let round = self.coordinations.values().filter_map(Coordination::round).max();
-        let views = self.views.as_mut().expect("it was just there");
+        let round = self.trainings.coordinations.values().filter_map(Coordination::round).max();
+        let views = self.trainings.views.as_mut().expect("it was just there");
         for worker in views.install(round.unwrap_or(0)) {
             tracing::warn!(
                 worker,
@@ -245,7 +256,7 @@ impl ParameterServer {
 
     /// Goes on with the workers of a new view.
     pub(super) fn install(&mut self, from: PeerId, view: View) {
-        let out = self.part.install(self.decider(from), view);
+        let out = self.trainings.participation.install(self.decider(from), view);
         self.settle(&out);
         self.answer_joins();
         self.apply_all_rounds();
@@ -275,8 +286,8 @@ impl ParameterServer {
 
     /// Lets those who rest go on, unless a worker is still to be let in.
     fn let_go_on(&mut self) {
-        if self.views.as_ref().is_none_or(|views| !views.needs_rest()) {
-            for coordination in self.coordinations.values_mut() {
+        if self.trainings.views.as_ref().is_none_or(|views| !views.needs_rest()) {
+            for coordination in self.trainings.coordinations.values_mut() {
                 self.served.extend(coordination.go_on());
             }
         }
@@ -284,7 +295,7 @@ impl ParameterServer {
 
     /// Tells `peer`, which was lost, again what it may not have heard.
     pub(super) fn tell_view_again(&mut self, peer: PeerId) {
-        let Some(views) = &self.views else { return };
+        let Some(views) = &self.trainings.views else { return };
         if !self.other_holders().contains(&peer) || views.is_whole() && views.view().number == 0 {
             return;
         }
@@ -298,7 +309,7 @@ impl ParameterServer {
 
     /// The tasks that have not answered a change of the view.
     pub(super) fn view_waits_for(&self) -> Vec<PeerId> {
-        let Some(views) = &self.views else { return Vec::new() };
+        let Some(views) = &self.trainings.views else { return Vec::new() };
         self.other_holders().into_iter().filter(|holder| views.waits_for(holder.0)).collect()
     }
 }
