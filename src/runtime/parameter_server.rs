@@ -7,7 +7,6 @@ mod computing;
 mod coordination;
 mod done;
 mod gradients;
-mod joins;
 mod membership;
 mod notices;
 mod read_ahead;
@@ -21,15 +20,13 @@ mod variable_store;
 mod views;
 
 use std::rc::Rc;
-use std::time::Duration;
 
-use actix::{Actor, ActorContext, Context, SpawnHandle};
+use actix::{Actor, ActorContext, Context};
 use smallvec::smallvec;
 use tracing::trace_span;
 
 use crate::clock::Clock;
-use crate::graph::Replica;
-use crate::sync::{Membership, Views};
+use crate::sync::Views;
 use crate::tensor::{Tensor, within_memory};
 use crate::transport::PeerId;
 
@@ -38,14 +35,11 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, WorkerMail};
-use crate::runtime::mailbox::{Receive, tell, tell_later};
+use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::ParameterServerMessage;
-use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::resources::Resources;
 use crate::runtime::parameter_server::variable_store::VariableStore;
-use crate::runtime::state::{
-    Action, Commit, Served, StateRequest, StateValues, Ticket, VariableId,
-};
+use crate::runtime::state::{Action, Commit, Served, StateRequest, StateValues, Ticket};
 use crate::runtime::waiting::Waiting;
 pub(crate) use membership::GRACE;
 use snapshots::Snapshots;
@@ -55,7 +49,6 @@ use updating::Updates;
 /// Holds a task's variables and serves its worker.
 pub(crate) struct ParameterServer {
     link: Link,
-    clock: Rc<dyn Clock>,
     devices: Devices,
     store: VariableStore,
     resources: Resources,
@@ -77,12 +70,11 @@ pub(crate) struct ParameterServer {
 impl ParameterServer {
     pub(crate) fn new(link: Link, clock: Rc<dyn Clock>, devices: Devices) -> Self {
         Self {
+            trainings: Trainings::new(link.clone(), clock),
             link,
-            clock,
             devices,
             store: VariableStore::default(),
             resources: Resources::default(),
-            trainings: Trainings::default(),
             deferred: Vec::new(),
             snapshots: Snapshots::default(),
             served: Vec::new(),
@@ -135,18 +127,18 @@ impl ParameterServer {
             }
             Action::Apply(apply) => self.apply(ticket, apply),
             Action::Begin(begin) => {
-                let (members, coordination) = self.coordination(begin.global_step, begin.replica);
+                let (members, coordination) = self.trainings.of(begin.global_step, begin.replica);
                 let answers = coordination.begin(members, ticket, &begin);
                 self.served.extend(answers);
             }
             Action::Commit(commit) => self.commit(ticket, &commit),
             Action::PutUpFence { global_step, replica } => {
-                let (members, coordination) = self.coordination(global_step, replica);
+                let (members, coordination) = self.trainings.of(global_step, replica);
                 let answers = coordination.put_up_fence(members, replica, ticket);
                 self.served.extend(answers);
             }
             Action::LiftFence { global_step, replica } => {
-                let (members, coordination) = self.coordination(global_step, replica);
+                let (members, coordination) = self.trainings.of(global_step, replica);
                 let answers = coordination.lift_fence(members, replica, ticket);
                 self.served.extend(answers);
             }
@@ -166,7 +158,7 @@ impl ParameterServer {
             Err(error) => return self.answer(ticket, Err(error)),
         };
         let needs_rest = self.trainings.views.as_ref().is_some_and(Views::needs_rest);
-        let (members, coordination) = self.coordination(global_step, commit.replica);
+        let (members, coordination) = self.trainings.of(global_step, commit.replica);
         if needs_rest {
             coordination.rest(now);
         }
@@ -189,36 +181,25 @@ impl ParameterServer {
         }
     }
 
-    /// The members of the training of `replica`, and its coordination.
-    fn coordination(
-        &mut self,
-        global_step: VariableId,
-        replica: Replica,
-    ) -> (&Membership, &mut Coordination) {
-        let (members, views) = (&self.trainings.members, self.trainings.views.as_ref());
-        let new = || Coordination::new(replica, members, views);
-        (members, self.trainings.coordinations.entry(global_step).or_insert_with(new))
-    }
-
     fn on_message(&mut self, from: PeerId, message: ParameterServerMessage) {
         match message {
             ParameterServerMessage::Leave { worker, why } => {
                 self.hear_of_leaving(from, worker, why)
             }
             ParameterServerMessage::Lost { worker } => self.hear_of_loss(worker),
-            ParameterServerMessage::Back { worker } => self.hear_of_return(worker),
+            ParameterServerMessage::Back { worker } => self.trainings.hear_of_return(worker),
             ParameterServerMessage::Flush { number, out } => self.on_flush(from, number, out),
             ParameterServerMessage::Flushed { number, progress } => {
-                self.flushed(from, number, &progress);
+                self.trainings.flushed(from, number, &progress);
             }
             ParameterServerMessage::Install(view) => self.install(from, view),
             ParameterServerMessage::TrainingOver => self.finish(),
             // Others end the training.
             ParameterServerMessage::Stopping | ParameterServerMessage::ChiefFailed(_) => {
-                self.answer_joins();
+                self.trainings.answer_joins();
             }
             ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {
-                self.note_incarnations(&incarnations);
+                self.trainings.note_incarnations(&incarnations);
                 self.reset(from, number, containers, within_training);
             }
         }
@@ -230,22 +211,7 @@ impl ParameterServer {
 
     fn inquire(&self, asked: &Asked<Waiting>) {
         asked.answer(self.steps_wait_for());
-        asked.answer(self.joins_wait_for(&self.title()));
-    }
-
-    /// Sends this actor `mail` after `wait`, unless the returned timer is cancelled.
-    fn tell_own_after(
-        &self,
-        wait: Duration,
-        mail: ParameterServerMail,
-        context: &mut Context<Self>,
-    ) -> SpawnHandle {
-        let sleep = self.clock.sleep_until(self.clock.now().after(wait));
-        tell_later(&self.link.actors.parameter_server, mail, sleep, context)
-    }
-
-    fn title(&self) -> String {
-        format!("parameter server of {}", self.link.name(self.link.local()))
+        asked.answer(self.trainings.joins_wait_for(&self.trainings.title()));
     }
 
     /// Ends a turn: sends its answers and launches its work.
@@ -281,8 +247,8 @@ impl Receive for ParameterServer {
     fn receive(&mut self, message: ParameterServerMail, context: &mut Context<Self>) {
         match message {
             ParameterServerMail::Bind(binding) => self.make_ready(*binding),
-            ParameterServerMail::GiveUp(graphs) => self.give_up_bindings(&graphs),
-            ParameterServerMail::Cluster(cluster) => self.know(cluster, context),
+            ParameterServerMail::GiveUp(graphs) => self.trainings.give_up_bindings(&graphs),
+            ParameterServerMail::Cluster(cluster) => self.trainings.know(cluster, context),
             ParameterServerMail::Lost { peer, masters, loss } => {
                 self.lose(peer, &masters, loss, context);
             }
@@ -317,18 +283,18 @@ impl Receive for ParameterServer {
             ParameterServerMail::Gathered(served) => self.served.extend(served),
             ParameterServerMail::Updated(updates) => self.updated(updates),
             ParameterServerMail::Join { workers, patience, reply } => {
-                self.join(workers, patience, reply);
+                self.trainings.join(workers, patience, reply);
             }
-            ParameterServerMail::CheckJoins => self.check_joins(context),
+            ParameterServerMail::CheckJoins => self.trainings.check_joins(context),
             ParameterServerMail::CheckSteps => self.check_steps(context),
-            ParameterServerMail::AskedToStop => self.answer_joins(),
+            ParameterServerMail::AskedToStop => self.trainings.answer_joins(),
             ParameterServerMail::Inquire(asked) => self.inquire(&asked),
             ParameterServerMail::Stop => context.stop(),
         }
         self.advance_views();
         self.serve_deferred();
         self.bind_held_off();
-        self.update_join_timer(context);
+        self.trainings.update_join_timer(context);
         self.end_turn();
     }
 }

@@ -13,7 +13,7 @@ use crate::transport::{Loss, PeerId};
 use super::ParameterServer;
 use crate::runtime::mail::{Binding, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, ParameterServerMessage};
+use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::state::{Bound, StateValues};
 
 /// How long a worker whose task has fallen silent is still waited for: longer than it takes to
@@ -24,20 +24,16 @@ impl ParameterServer {
     /// Makes a partition ready. One of a training step waits until the fence of its training is
     /// lifted, and until all workers have left a training that its own worker has left already.
     pub(super) fn make_ready(&mut self, binding: Binding) {
-        self.forget_earlier_deciders(&binding);
-        self.begin_views(&binding);
+        self.trainings.forget_earlier_deciders(&binding);
+        self.trainings.begin_views(&binding);
         self.has_come(binding.from, binding.graph.master);
-        if self.is_held_off(&binding) {
-            self.trainings.held_off.push(binding)
-        } else {
-            self.bind(binding)
-        }
+        self.bind_or_hold_off(binding);
     }
 
     /// Notes that `user` is heard of: a task, whose own `master` registers something here, or a
     /// client of this task's `master`, which leads its sessions.
     pub(super) fn has_come(&mut self, user: PeerId, master: u64) {
-        let worker = self.worker_at(user);
+        let worker = self.trainings.worker_at(user);
         if user != self.link.local() {
             self.trainings.joins.has_come(user, worker);
         }
@@ -50,63 +46,21 @@ impl ParameterServer {
         if let Some(worker) =
             worker.filter(|worker| self.trainings.members.find_again(*worker, master))
         {
-            self.welcome_back(worker);
+            self.trainings.welcome_back(worker);
         }
-    }
-
-    /// The worker that runs at `peer`, if one does.
-    pub(super) fn worker_at(&self, peer: PeerId) -> Option<u32> {
-        self.trainings.cluster.as_ref()?.worker_index(&self.link.name(peer))
-    }
-
-    /// The task that `worker` runs at.
-    pub(super) fn task_of(&self, worker: u32) -> Option<PeerId> {
-        self.link.resolve(&self.trainings.cluster.as_ref()?.worker(worker)?)
-    }
-
-    /// Whether `binding` has to wait: for the end of a training, for a view, or for a fence.
-    fn is_held_off(&mut self, binding: &Binding) -> bool {
-        let mut is_held_off = self.is_early(binding) | self.is_kept_out(binding);
-        for coordination in self.trainings.coordinations.values_mut() {
-            for replica in &binding.replicas {
-                if let Some(answers) =
-                    coordination.hold_off(&self.trainings.members, *replica, binding.is_again)
-                {
-                    self.served.extend(answers);
-                    is_held_off = true;
-                }
-            }
-        }
-        is_held_off
-    }
-
-    fn is_early(&self, binding: &Binding) -> bool {
-        let is_early =
-            |replica: &Replica| self.trainings.members.is_early(replica.worker, replica.workers);
-        !self.is_own(binding.from) && binding.replicas.iter().any(is_early)
-    }
-
-    /// Whether what the master of `from` trains here is its worker's own: where there are parameter
-    /// servers, other workers train nothing here, and do not say here that they leave.
-    fn is_own(&self, from: PeerId) -> bool {
-        from == self.link.local() && self.link.actors.training.has_servers()
     }
 
     /// Makes ready the partitions that waited and need not wait any longer.
     pub(super) fn bind_held_off(&mut self) {
         for binding in std::mem::take(&mut self.trainings.held_off) {
-            if self.is_held_off(&binding) {
-                self.trainings.held_off.push(binding);
-            } else {
-                self.bind(binding);
-            }
+            self.bind_or_hold_off(binding);
         }
     }
 
-    /// Nobody waits for these partitions: to make them ready later would bring back workers that
-    /// may have left since.
-    pub(super) fn give_up_bindings(&mut self, graphs: &[GraphHandle]) {
-        self.trainings.held_off.retain(|binding| !graphs.contains(&binding.graph));
+    fn bind_or_hold_off(&mut self, binding: Binding) {
+        let (is_held_off, answers) = self.trainings.hold_off(&binding);
+        self.served.extend(answers);
+        if is_held_off { self.trainings.held_off.push(binding) } else { self.bind(binding) }
     }
 
     fn bind(&mut self, binding: Binding) {
@@ -114,7 +68,7 @@ impl ParameterServer {
         for replica in replicas {
             let is_back = self.take_part(from, graph.master, replica);
             if is_back && counts {
-                self.tell_of_return(replica.worker);
+                self.trainings.tell_of_return(replica.worker);
             }
         }
         let epoch = self.trainings.members.epoch();
@@ -128,7 +82,7 @@ impl ParameterServer {
     /// `from` says that `worker` takes no more steps. If it is another task, it tells what may be
     /// past: who has met the worker, or was told that it is let in again, finds out by itself.
     pub(super) fn hear_of_leaving(&mut self, from: PeerId, worker: u32, why: Leaving) {
-        let other = self.task_of(worker).filter(|task| *task != from);
+        let other = self.trainings.task_of(worker).filter(|task| *task != from);
         let knows_better = |task| {
             self.trainings.joins.is_used_by(task) || self.trainings.participation.lets_in(worker)
         };
@@ -142,14 +96,14 @@ impl ParameterServer {
         self.trainings.participation.leave(worker);
         self.trainings.views.iter_mut().for_each(|views| views.leave(worker));
         if why == Leaving::Stopped {
-            self.trainings.joins.has_lost(worker, self.clock.now());
+            self.trainings.has_lost(worker);
         }
         if self.trainings.members.leave(worker, why) {
             self.go_on_without(worker);
         } else {
             self.apply_all_rounds(); // one that was let in and never began was waited for, too
         }
-        self.answer_joins();
+        self.trainings.answer_joins();
     }
 
     /// Handles the loss of a task. Its workers count as departed until they are back: synchronous
@@ -169,18 +123,18 @@ impl ParameterServer {
         self.trainings.joins.is_gone(peer);
         self.trainings.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
-        self.tell_view_again(peer);
-        if let Some(worker) = self.worker_at(peer) {
-            self.take_out_again(worker);
+        self.trainings.tell_view_again(peer);
+        if let Some(worker) = self.trainings.worker_at(peer) {
+            self.trainings.take_out_again(worker);
         }
-        let worker = self.worker_at(peer);
+        let worker = self.trainings.worker_at(peer);
         if loss == Loss::Stopped {
             let lost = self.trainings.members.lose(worker, masters);
             return self.tell_of_losses(lost);
         }
         let (silence, missed) = self.trainings.members.miss(worker, masters);
         if missed.is_empty() {
-            return self.answer_joins(); // it may be the last that used this task
+            return self.trainings.answer_joins(); // it may be the last that used this task
         }
         tracing::info!(task = %self.link.name(peer), "a worker is missed");
         for worker in missed {
@@ -188,7 +142,7 @@ impl ParameterServer {
                 self.served.extend(coordination.take_down_fence(worker));
             }
         }
-        self.tell_own_after(GRACE, ParameterServerMail::GraceIsOver { silence }, context);
+        self.trainings.tell_own_after(GRACE, ParameterServerMail::GraceIsOver { silence }, context);
     }
 
     /// Loses those workers that have not been heard of since that silence began.
@@ -201,7 +155,7 @@ impl ParameterServer {
     /// one that has come back since may never have met them.
     fn tell_of_losses(&mut self, lost: Vec<u32>) {
         let (local, chief) = (self.link.local(), self.link.actors.training.chief.get());
-        let mut hearers = self.other_holders();
+        let mut hearers = self.trainings.other_holders();
         let is_heard = chief == Some(local) || self.link.actors.training.is_holder(local);
         if self.link.actors.training.has_servers() && is_heard {
             hearers.extend(chief.filter(|chief| *chief != local));
@@ -218,38 +172,24 @@ impl ParameterServer {
 
     /// Another task has lost `worker`. Who has met the worker finds out by itself.
     pub(super) fn hear_of_loss(&mut self, worker: u32) {
-        let has_met =
-            self.task_of(worker).is_some_and(|task| self.trainings.joins.is_used_by(task));
+        let has_met = self
+            .trainings
+            .task_of(worker)
+            .is_some_and(|task| self.trainings.joins.is_used_by(task));
         if !has_met && self.trainings.members.is_expected(worker) {
             let lost = self.trainings.members.lose(Some(worker), &[]);
             self.go_on_without_all(lost);
         }
     }
 
-    /// Tells all tasks that `worker`, which had left, takes part again.
-    fn tell_of_return(&self, worker: u32) {
-        let tasks = self.trainings.cluster.iter().flat_map(ClusterSpec::tasks);
-        let others = tasks.filter_map(|task| self.link.resolve(&task));
-        for other in others.filter(|other| *other != self.link.local()) {
-            self.link.send(other, ParameterServerMessage::Back { worker });
-        }
-    }
-
-    /// `worker`, which had left, takes part again at the task that counts its steps.
-    pub(super) fn hear_of_return(&mut self, worker: u32) {
-        if self.trainings.members.come_back(worker) {
-            self.welcome_back(worker);
-        }
-    }
-
     fn go_on_without_all(&mut self, workers: impl IntoIterator<Item = u32>) {
         for worker in workers {
             tracing::info!(worker, "lost a worker; going on without it");
-            self.trainings.joins.has_lost(worker, self.clock.now());
-            self.take_out(worker);
+            self.trainings.has_lost(worker);
+            self.trainings.take_out(worker);
             self.go_on_without(worker);
         }
-        self.answer_joins();
+        self.trainings.answer_joins();
     }
 
     fn go_on_without(&mut self, worker: u32) {
@@ -263,7 +203,9 @@ impl ParameterServer {
     /// after it had departed. If it had left the last training in good order, and that training is
     /// over, another one begins. Returns whether it had left this one.
     fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) -> bool {
-        if self.is_own(from) && self.trainings.members.is_done_with_what_is_over(replica.worker) {
+        if self.trainings.is_own(from)
+            && self.trainings.members.is_done_with_what_is_over(replica.worker)
+        {
             self.trainings.members.begin_anew();
             self.begin_anew();
         }
@@ -271,7 +213,7 @@ impl ParameterServer {
         let joined = self.trainings.members.join(replica.worker, replica.workers, master);
         match joined {
             Joined::Expected => {}
-            Joined::Back => self.welcome_back(replica.worker),
+            Joined::Back => self.trainings.welcome_back(replica.worker),
             Joined::Anew => self.begin_anew(),
         }
         if self.trainings.members.is_over() {
@@ -280,14 +222,6 @@ impl ParameterServer {
             self.snapshots.join(master, replica);
         }
         had_left && joined == Joined::Back
-    }
-
-    /// Has all trainings wait again for `worker`, which had departed.
-    fn welcome_back(&mut self, worker: u32) {
-        tracing::info!(worker, "a worker is back");
-        for coordination in self.trainings.coordinations.values_mut() {
-            coordination.rejoin(&self.trainings.members, worker);
-        }
     }
 
     /// Begins another training, in an epoch of its own: leftovers of the one before are dropped.

@@ -6,8 +6,6 @@ use std::time::Duration;
 use actix::Context;
 
 use super::ParameterServer;
-use crate::cluster::ClusterSpec;
-use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::patience::NOTICE;
 use crate::runtime::waiting::Waiting;
 use crate::units::Time;
@@ -38,7 +36,7 @@ impl Notices {
 
     /// The length of the present silence, if a line about it is due: at each look at which it has
     /// lasted for [`NOTICE`].
-    fn due(&mut self, now: Time) -> Option<Duration> {
+    pub(super) fn due(&mut self, now: Time) -> Option<Duration> {
         let answered = self.answered;
         let before = self.silence.take().filter(|silence| silence.answered == answered);
         let silence = before.unwrap_or(Silence { answered, since: now });
@@ -48,20 +46,13 @@ impl Notices {
 }
 
 impl ParameterServer {
-    /// A program of a training in `cluster` runs here: from now on, somebody looks at its steps.
-    pub(super) fn know(&mut self, cluster: ClusterSpec, context: &mut Context<Self>) {
-        if self.trainings.cluster.replace(cluster).is_none() {
-            self.check_steps_later(context);
-        }
-    }
-
     /// Says whom the steps wait for, if none has been answered for long.
     pub(super) fn check_steps(&mut self, context: &mut Context<Self>) {
-        if let Some(silent) = self.trainings.notices.due(self.clock.now())
+        if let Some(silent) = self.trainings.silence()
             && let Some(what) = self.held_up()
         {
             let here = self.link.name(self.link.local());
-            let absent = self.absent().join(", ");
+            let absent = self.trainings.absent().join(", ");
             // Who has come may just take its time.
             if absent.is_empty() {
                 tracing::info!("{here} has answered no step for {silent:.0?}: it waits for {what}");
@@ -72,20 +63,12 @@ impl ParameterServer {
                 );
             }
         }
-        self.check_steps_later(context);
-    }
-
-    /// Looks at the steps again after [`NOTICE`]. Where all tasks end together nobody looks: a
-    /// timer that is always set would hide that nothing else can happen any more.
-    fn check_steps_later(&self, context: &mut Context<Self>) {
-        if !self.clock.has_common_end() {
-            self.tell_own_after(NOTICE, ParameterServerMail::CheckSteps, context);
-        }
+        self.trainings.check_steps_later(context);
     }
 
     /// What the operations of steps wait for.
     pub(super) fn steps_wait_for(&self) -> Vec<Waiting> {
-        let (mut list, who) = (Vec::new(), self.title());
+        let (mut list, who) = (Vec::new(), self.trainings.title());
         for coordination in self.trainings.coordinations.values() {
             list.extend(
                 coordination
@@ -116,7 +99,7 @@ impl ParameterServer {
             let what = format!("a view, a fence or the end of a training, to let {who_comes} in");
             list.push(Waiting { who: who.clone(), what });
         }
-        for peer in self.view_waits_for() {
+        for peer in self.trainings.view_waits_for() {
             let what = format!("{} to answer that a worker is lost or back", self.link.name(peer));
             list.push(Waiting { who: who.clone(), what });
         }
@@ -136,22 +119,6 @@ impl ParameterServer {
             what += &format!(" and {more} more");
         }
         Some(what)
-    }
-
-    /// The tasks of the workers that are still to come, or to come back, each with the reason if
-    /// this task and it refuse each other.
-    fn absent(&self) -> Vec<String> {
-        let workers = self.trainings.cluster.as_ref().map_or(0, ClusterSpec::num_workers);
-        let here: Vec<u32> = self.trainings.members.training(workers).collect();
-        let absent = (0..workers)
-            .filter(|worker| !self.trainings.members.has_left(*worker) && !here.contains(worker))
-            .filter_map(|worker| self.task_of(worker))
-            .filter(|task| *task != self.link.local() && !self.trainings.joins.is_used_by(*task));
-        let told = |task| match self.link.refusal(task) {
-            Some((_, why)) => why,
-            None => self.link.name(task).to_string(),
-        };
-        absent.map(told).collect()
     }
 }
 

@@ -1,7 +1,6 @@
 //! A parameter server's part of a reset: variables and resources are cleared, and whoever waits for
 //! them is refused.
 
-use crate::cluster::TaskName;
 use crate::planted::{self, Bug};
 use crate::sync::Departed;
 use crate::transport::PeerId;
@@ -16,16 +15,6 @@ use crate::runtime::parameter_server::variable_store::Cleared;
 use crate::runtime::state::Ticket;
 
 impl ParameterServer {
-    /// Notes the incarnations of tasks that the resetting master has met.
-    pub(super) fn note_incarnations(&mut self, incarnations: &[(TaskName, u64)]) {
-        for (task, incarnation) in incarnations {
-            self.link.has_restarted(task, *incarnation);
-            if let Some(peer) = self.link.resolve(task) {
-                self.trainings.participation.forget_earlier_life(peer.0, *incarnation);
-            }
-        }
-    }
-
     /// Clears `containers`, or the default one if none is named, for reset `number` of the master
     /// at `from`. Trainings end, unless it is within one, which goes on with new values.
     pub(super) fn reset(

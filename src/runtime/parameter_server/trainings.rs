@@ -1,20 +1,38 @@
 //! The trainings that a parameter server has a part in: who takes part, how the ends of steps are
 //! coordinated, and who waits for others.
 
+mod joins;
+mod views;
+
 use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
 
-use crate::cluster::ClusterSpec;
+use actix::{Context, SpawnHandle};
+
+use crate::clock::Clock;
+use crate::cluster::{ClusterSpec, TaskName};
+use crate::graph::Replica;
 use crate::sync::{Membership, Participation, Views};
+use crate::transport::PeerId;
 
+use super::ParameterServer;
 use super::coordination::Coordination;
-use super::joins::Joins;
 use super::notices::Notices;
-use crate::runtime::mail::Binding;
-use crate::runtime::state::VariableId;
+use crate::runtime::link::Link;
+use crate::runtime::mail::{Binding, ParameterServerMail};
+use crate::runtime::mailbox::tell_later;
+use crate::runtime::messages::{GraphHandle, ParameterServerMessage};
+use crate::runtime::patience::NOTICE;
+use crate::runtime::state::{Served, VariableId};
+use joins::Joins;
 
-/// What a parameter server knows of its trainings, beside the variables.
-#[derive(Default)]
+/// What a parameter server knows of its trainings, beside the variables and their rounds. What
+/// follows for these is done by the actor.
 pub(super) struct Trainings {
+    /// The actor's: all that they send goes with its flush.
+    link: Link,
+    clock: Rc<dyn Clock>,
     /// The coordinations, by global step: a task can hold those of several trainings.
     pub(super) coordinations: BTreeMap<VariableId, Coordination>,
     /// The members of these trainings.
@@ -26,10 +44,174 @@ pub(super) struct Trainings {
     /// The views of the training whose global step is here, if it has rounds.
     pub(super) views: Option<Views>,
     /// Whether the shards of that training are its barrier.
-    pub(super) has_barrier: bool,
+    has_barrier: bool,
     /// Partitions held off because a fence was up, or because their worker's last training was not
     /// over here.
     pub(super) held_off: Vec<Binding>,
     pub(super) joins: Joins,
     pub(super) notices: Notices,
+}
+
+impl Trainings {
+    /// No training yet.
+    pub(super) fn new(link: Link, clock: Rc<dyn Clock>) -> Self {
+        Self {
+            link,
+            clock,
+            coordinations: BTreeMap::new(),
+            members: Membership::default(),
+            cluster: None,
+            participation: Participation::default(),
+            views: None,
+            has_barrier: false,
+            held_off: Vec::new(),
+            joins: Joins::default(),
+            notices: Notices::default(),
+        }
+    }
+
+    /// The members of the training of `replica`, and its coordination.
+    pub(super) fn of(
+        &mut self,
+        global_step: VariableId,
+        replica: Replica,
+    ) -> (&Membership, &mut Coordination) {
+        let (members, views) = (&self.members, self.views.as_ref());
+        let new = || Coordination::new(replica, members, views);
+        (members, self.coordinations.entry(global_step).or_insert_with(new))
+    }
+
+    /// A program of a training in `cluster` runs here: from now on, somebody looks at its steps.
+    pub(super) fn know(&mut self, cluster: ClusterSpec, context: &mut Context<ParameterServer>) {
+        if self.cluster.replace(cluster).is_none() {
+            self.check_steps_later(context);
+        }
+    }
+
+    /// Looks at the steps again after [`NOTICE`]. Where all tasks end together nobody looks: a
+    /// timer that is always set would hide that nothing else can happen any more.
+    pub(super) fn check_steps_later(&self, context: &mut Context<ParameterServer>) {
+        if !self.clock.has_common_end() {
+            self.tell_own_after(NOTICE, ParameterServerMail::CheckSteps, context);
+        }
+    }
+
+    /// The worker that runs at `peer`, if one does.
+    pub(super) fn worker_at(&self, peer: PeerId) -> Option<u32> {
+        self.cluster.as_ref()?.worker_index(&self.link.name(peer))
+    }
+
+    /// The task that `worker` runs at.
+    pub(super) fn task_of(&self, worker: u32) -> Option<PeerId> {
+        self.link.resolve(&self.cluster.as_ref()?.worker(worker)?)
+    }
+
+    /// Whether `binding` has to wait: for the end of a training, for a view, or for a fence. The
+    /// answers that follow are returned, too.
+    pub(super) fn hold_off(&mut self, binding: &Binding) -> (bool, Vec<Served>) {
+        let mut is_held_off = self.is_early(binding) | self.is_kept_out(binding);
+        let mut answers = Vec::new();
+        for coordination in self.coordinations.values_mut() {
+            for replica in &binding.replicas {
+                if let Some(more) = coordination.hold_off(&self.members, *replica, binding.is_again)
+                {
+                    answers.extend(more);
+                    is_held_off = true;
+                }
+            }
+        }
+        (is_held_off, answers)
+    }
+
+    fn is_early(&self, binding: &Binding) -> bool {
+        let is_early = |replica: &Replica| self.members.is_early(replica.worker, replica.workers);
+        !self.is_own(binding.from) && binding.replicas.iter().any(is_early)
+    }
+
+    /// Whether what the master of `from` trains here is its worker's own: where there are parameter
+    /// servers, other workers train nothing here, and do not say here that they leave.
+    pub(super) fn is_own(&self, from: PeerId) -> bool {
+        from == self.link.local() && self.link.actors.training.has_servers()
+    }
+
+    /// Nobody waits for these partitions: to make them ready later would bring back workers that
+    /// may have left since.
+    pub(super) fn give_up_bindings(&mut self, graphs: &[GraphHandle]) {
+        self.held_off.retain(|binding| !graphs.contains(&binding.graph));
+    }
+
+    /// `worker` is lost, or was asked to stop: who waits for the end stays a while for it.
+    pub(super) fn has_lost(&mut self, worker: u32) {
+        self.joins.has_lost(worker, self.clock.now());
+    }
+
+    /// Tells all tasks that `worker`, which had left, takes part again.
+    pub(super) fn tell_of_return(&self, worker: u32) {
+        let tasks = self.cluster.iter().flat_map(ClusterSpec::tasks);
+        let others = tasks.filter_map(|task| self.link.resolve(&task));
+        for other in others.filter(|other| *other != self.link.local()) {
+            self.link.send(other, ParameterServerMessage::Back { worker });
+        }
+    }
+
+    /// `worker`, which had left, takes part again at the task that counts its steps.
+    pub(super) fn hear_of_return(&mut self, worker: u32) {
+        if self.members.come_back(worker) {
+            self.welcome_back(worker);
+        }
+    }
+
+    /// Has all trainings wait again for `worker`, which had departed.
+    pub(super) fn welcome_back(&mut self, worker: u32) {
+        tracing::info!(worker, "a worker is back");
+        for coordination in self.coordinations.values_mut() {
+            coordination.rejoin(&self.members, worker);
+        }
+    }
+
+    /// Notes the incarnations of tasks that the resetting master has met.
+    pub(super) fn note_incarnations(&mut self, incarnations: &[(TaskName, u64)]) {
+        for (task, incarnation) in incarnations {
+            self.link.has_restarted(task, *incarnation);
+            if let Some(peer) = self.link.resolve(task) {
+                self.participation.forget_earlier_life(peer.0, *incarnation);
+            }
+        }
+    }
+
+    /// The time for which no step has been answered, if a line about it is due.
+    pub(super) fn silence(&mut self) -> Option<Duration> {
+        self.notices.due(self.clock.now())
+    }
+
+    /// The tasks of the workers that are still to come, or to come back, each with the reason if
+    /// this task and it refuse each other.
+    pub(super) fn absent(&self) -> Vec<String> {
+        let workers = self.cluster.as_ref().map_or(0, ClusterSpec::num_workers);
+        let here: Vec<u32> = self.members.training(workers).collect();
+        let absent = (0..workers)
+            .filter(|worker| !self.members.has_left(*worker) && !here.contains(worker))
+            .filter_map(|worker| self.task_of(worker))
+            .filter(|task| *task != self.link.local() && !self.joins.is_used_by(*task));
+        let told = |task| match self.link.refusal(task) {
+            Some((_, why)) => why,
+            None => self.link.name(task).to_string(),
+        };
+        absent.map(told).collect()
+    }
+
+    pub(super) fn title(&self) -> String {
+        format!("parameter server of {}", self.link.name(self.link.local()))
+    }
+
+    /// Sends the actor `mail` after `wait`, unless the returned timer is cancelled.
+    pub(super) fn tell_own_after(
+        &self,
+        wait: Duration,
+        mail: ParameterServerMail,
+        context: &mut Context<ParameterServer>,
+    ) -> SpawnHandle {
+        let sleep = self.clock.sleep_until(self.clock.now().after(wait));
+        tell_later(&self.link.actors.parameter_server, mail, sleep, context)
+    }
 }

@@ -13,9 +13,10 @@ use crate::sync::Leaving;
 use crate::transport::PeerId;
 use crate::units::Time;
 
-use super::ParameterServer;
+use super::Trainings;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::ParameterServerMail;
+use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::patience::{NOTICE, Patience};
 use crate::runtime::waiting::Waiting;
 
@@ -28,7 +29,7 @@ struct Join {
 
 /// The programs that wait, and what they know of those they wait for.
 #[derive(Default)]
-pub(super) struct Joins {
+pub(crate) struct Joins {
     waiting: Vec<Join>,
     /// The other tasks that have registered something here, and the clients of this task's master,
     /// as far as they are not lost.
@@ -45,7 +46,7 @@ pub(super) struct Joins {
 impl Joins {
     /// The task or client `user` has begun to use this task; `worker` is the one that it runs, if
     /// any.
-    pub(super) fn has_come(&mut self, user: PeerId, worker: Option<u32>) {
+    pub(crate) fn has_come(&mut self, user: PeerId, worker: Option<u32>) {
         if let Some(worker) = worker {
             self.lost.remove(&worker);
         }
@@ -54,15 +55,15 @@ impl Joins {
     }
 
     /// Whether the task `user` uses this task.
-    pub(super) fn is_used_by(&self, user: PeerId) -> bool {
+    pub(crate) fn is_used_by(&self, user: PeerId) -> bool {
         self.users.contains(&user)
     }
 
-    pub(super) fn is_gone(&mut self, user: PeerId) {
+    pub(crate) fn is_gone(&mut self, user: PeerId) {
         self.users.remove(&user);
     }
 
-    pub(super) fn has_lost(&mut self, worker: u32, now: Time) {
+    pub(crate) fn has_lost(&mut self, worker: u32, now: Time) {
         self.lost.insert(worker, now);
     }
 
@@ -73,20 +74,20 @@ impl Joins {
     }
 }
 
-impl ParameterServer {
-    pub(super) fn join(
+impl Trainings {
+    pub(crate) fn join(
         &mut self,
         workers: u32,
         patience: Patience,
         reply: oneshot::Sender<Result<()>>,
     ) {
-        self.trainings.joins.waiting.push(Join { workers, patience, reply });
+        self.joins.waiting.push(Join { workers, patience, reply });
         self.answer_joins();
     }
 
-    pub(super) fn answer_joins(&mut self) {
+    pub(crate) fn answer_joins(&mut self) {
         let (is_to_stop, failure) = (self.is_to_stop(), self.failure());
-        for join in std::mem::take(&mut self.trainings.joins.waiting) {
+        for join in std::mem::take(&mut self.joins.waiting) {
             let is_over = self.all_are_gone(join.workers);
             if is_over {
                 self.note_missing(join.workers);
@@ -96,7 +97,7 @@ impl ParameterServer {
             } else if let Some(error) = &failure {
                 answer(join.reply, Err(error.clone()));
             } else {
-                self.trainings.joins.waiting.push(join);
+                self.joins.waiting.push(join);
             }
         }
     }
@@ -105,7 +106,7 @@ impl ParameterServer {
     /// trains with those that they have.
     fn failure(&self) -> Option<Error> {
         let failure = || self.link.actors.training.chief_failed();
-        self.trainings.joins.users.is_empty().then(failure).flatten()
+        self.joins.users.is_empty().then(failure).flatten()
     }
 
     /// Whether the programs wait no longer, since this task is to stop. The variables of a training
@@ -113,8 +114,7 @@ impl ParameterServer {
     /// the others that hold some.
     fn is_to_stop(&self) -> bool {
         let training = &self.link.actors.training;
-        let (is_asked, is_unused) =
-            (training.is_stop_requested(), self.trainings.joins.users.is_empty());
+        let (is_asked, is_unused) = (training.is_stop_requested(), self.joins.users.is_empty());
         let holds_variables = training.is_holder(self.link.local());
         let is_told = is_asked || training.stopping().is_some();
         is_told && is_unused || is_asked && !holds_variables
@@ -127,10 +127,8 @@ impl ParameterServer {
         if self.clock.has_common_end() || !self.all_are_gone(join.workers) {
             return None;
         }
-        let last = self
-            .strays(join.workers)
-            .filter_map(|worker| self.trainings.joins.lost.get(&worker))
-            .max()?;
+        let last =
+            self.strays(join.workers).filter_map(|worker| self.joins.lost.get(&worker)).max()?;
         let left = last.after(join.patience.recovery).since(self.clock.now());
         Some(left).filter(|left| !left.is_zero())
     }
@@ -138,27 +136,25 @@ impl ParameterServer {
     /// Whether nobody of `workers` is still to leave. Once the chief has ended the training in good
     /// order, a worker that has never come in this life of the task is not waited for.
     fn all_are_gone(&self, workers: u32) -> bool {
-        let others_train = || self.trainings.members.training(workers).next().is_some();
+        let others_train = || self.members.training(workers).next().is_some();
         let is_chief_done = self.link.actors.training.chief_left() == Some(Leaving::Done);
         let some_may_be_absent = LazyCell::new(|| is_chief_done && !others_train());
-        self.trainings.members.all_are_gone(workers, &self.trainings.participation, |worker| {
-            self.trainings.members.is_expected(worker)
-                && !self.is_here(worker)
-                && *some_may_be_absent
+        self.members.all_are_gone(workers, &self.participation, |worker| {
+            self.members.is_expected(worker) && !self.is_here(worker) && *some_may_be_absent
         })
     }
 
     /// Whether the task of `worker` uses this one.
     fn is_here(&self, worker: u32) -> bool {
-        self.task_of(worker).is_some_and(|task| self.trainings.joins.is_used_by(task))
+        self.task_of(worker).is_some_and(|task| self.joins.is_used_by(task))
     }
 
     /// The workers among `workers` that may come back for what is here: those that are lost and, if
     /// it was asked to stop, the chief, who has yet to report.
     fn strays(&self, workers: u32) -> impl Iterator<Item = u32> {
         let is_stray = |worker: &u32| match worker {
-            0 => !self.trainings.members.is_done(0),
-            other => !self.trainings.members.has_left(*other),
+            0 => !self.members.is_done(0),
+            other => !self.members.has_left(*other),
         };
         (0..workers).filter(is_stray)
     }
@@ -167,36 +163,36 @@ impl ParameterServer {
     fn note_missing(&mut self, workers: u32) {
         let (now, strays) = (self.clock.now(), self.strays(workers).collect::<Vec<_>>());
         for worker in strays {
-            self.trainings.joins.lost.entry(worker).or_insert(now);
+            self.joins.lost.entry(worker).or_insert(now);
         }
     }
 
     /// Begins to count the time when the last user is gone, or all that are left are lost ones, and
     /// stops when one has come.
-    pub(super) fn update_join_timer(&mut self, context: &mut Context<Self>) {
+    pub(crate) fn update_join_timer(&mut self, context: &mut Context<ParameterServer>) {
         if self.failure().is_some() {
             self.answer_joins(); // the last user may just have gone
         }
-        let Joins { waiting, users, deserted, .. } = &self.trainings.joins;
+        let Joins { waiting, users, deserted, .. } = &self.joins;
         let stays = || waiting.iter().any(|join| self.stays(join).is_some());
         let waits = !waiting.is_empty() && (users.is_empty() || stays());
         let is_deserted = waits && !self.clock.sees_stalls();
         if is_deserted == deserted.is_some() {
             return;
         }
-        match self.trainings.joins.deserted.take() {
+        match self.joins.deserted.take() {
             Some((_, timer)) => drop(context.cancel_future(timer)),
             None => self.check_joins_later(self.clock.now(), context),
         }
     }
 
     /// Ends the joins that nobody has come to in time, and says whom the others wait for.
-    pub(super) fn check_joins(&mut self, context: &mut Context<Self>) {
-        let Some((since, _)) = self.trainings.joins.deserted.take() else { return };
+    pub(crate) fn check_joins(&mut self, context: &mut Context<ParameterServer>) {
+        let Some((since, _)) = self.joins.deserted.take() else { return };
         self.answer_joins();
         let waited = self.clock.now().since(since);
         let missing = self.missing();
-        for join in std::mem::take(&mut self.trainings.joins.waiting) {
+        for join in std::mem::take(&mut self.joins.waiting) {
             let left = self.left(&join, waited);
             if left.is_zero() {
                 answer(join.reply, Err(self.deserted(&missing, waited)));
@@ -204,32 +200,31 @@ impl ParameterServer {
             }
             let here = self.link.name(self.link.local());
             tracing::warn!("{here} waits for {missing}, for {left:.0?} more");
-            self.trainings.joins.waiting.push(join);
+            self.joins.waiting.push(join);
         }
-        if !self.trainings.joins.waiting.is_empty() {
+        if !self.joins.waiting.is_empty() {
             self.check_joins_later(since, context);
         }
     }
 
     /// The time for which `join` goes on if nobody comes, after a wait of `waited`.
     fn left(&self, join: &Join, waited: Duration) -> Duration {
-        self.stays(join).unwrap_or_else(|| self.trainings.joins.left(join, waited))
+        self.stays(join).unwrap_or_else(|| self.joins.left(join, waited))
     }
 
     /// Looks at the joins at the next notice, or when the first of them has waited long enough.
-    fn check_joins_later(&mut self, since: Time, context: &mut Context<Self>) {
+    fn check_joins_later(&mut self, since: Time, context: &mut Context<ParameterServer>) {
         let now = self.clock.now();
         let left = |join| self.left(join, now.since(since));
-        let next =
-            self.trainings.joins.waiting.iter().map(left).min().unwrap_or(NOTICE).min(NOTICE);
+        let next = self.joins.waiting.iter().map(left).min().unwrap_or(NOTICE).min(NOTICE);
         let timer = self.tell_own_after(next, ParameterServerMail::CheckJoins, context);
-        self.trainings.joins.deserted = Some((since, timer));
+        self.joins.deserted = Some((since, timer));
     }
 
     /// The tasks of the workers whose training has not ended in good order.
     fn missing(&self) -> String {
-        let done = self.trainings.members.all_that_departed().done;
-        let workers = self.trainings.cluster.iter().flat_map(ClusterSpec::workers);
+        let done = self.members.all_that_departed().done;
+        let workers = self.cluster.iter().flat_map(ClusterSpec::workers);
         let missing: Vec<String> = (0..)
             .zip(workers)
             .filter(|(worker, _)| !done.contains(worker))
@@ -239,7 +234,7 @@ impl ParameterServer {
     }
 
     fn deserted(&self, missing: &str, waited: Duration) -> Error {
-        let what = match self.trainings.joins.had_users {
+        let what = match self.joins.had_users {
             true => "all are gone, and none has come back",
             false => "none has come",
         };
@@ -259,10 +254,9 @@ impl ParameterServer {
     }
 
     /// What the joins wait for, for the report of a hang.
-    pub(super) fn joins_wait_for(&self, who: &str) -> impl Iterator<Item = Waiting> {
-        self.trainings.joins.waiting.iter().map(move |Join { workers, .. }| {
-            let mut what =
-                format!("{} of {workers} workers to leave", self.trainings.members.live(*workers));
+    pub(crate) fn joins_wait_for(&self, who: &str) -> impl Iterator<Item = Waiting> {
+        self.joins.waiting.iter().map(move |Join { workers, .. }| {
+            let mut what = format!("{} of {workers} workers to leave", self.members.live(*workers));
             let absent = self.never_came(*workers);
             if !absent.is_empty() {
                 what += &format!(", of which {} never came", absent.join(", "));
@@ -274,12 +268,11 @@ impl ParameterServer {
     /// The tasks of those `workers` that have never come in this life of the task.
     fn never_came(&self, workers: u32) -> Vec<String> {
         let is_absent = |worker: &u32| {
-            self.trainings.members.is_expected(*worker)
+            self.members.is_expected(*worker)
                 && !self.is_here(*worker)
-                && !self.trainings.joins.lost.contains_key(worker)
+                && !self.joins.lost.contains_key(worker)
         };
-        let task =
-            |worker| self.trainings.cluster.as_ref()?.worker(worker).map(|task| task.to_string());
+        let task = |worker| self.cluster.as_ref()?.worker(worker).map(|task| task.to_string());
         (0..workers).filter(is_absent).filter_map(task).collect()
     }
 }

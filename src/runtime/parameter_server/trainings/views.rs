@@ -1,0 +1,147 @@
+//! Views of trainings: who takes part in rounds, or has to wait until it is let in, and which tasks
+//! with variables have yet to answer a change.
+
+use crate::graph::Replica;
+use crate::sync::{Decider, Progress, Views};
+use crate::transport::PeerId;
+
+use super::Trainings;
+use crate::runtime::mail::Binding;
+use crate::runtime::messages::ParameterServerMessage;
+use crate::runtime::parameter_server::coordination::Coordination;
+use crate::runtime::state::Served;
+
+impl Trainings {
+    /// Decides the views of the training that `binding` counts the steps of, if it has rounds.
+    pub(crate) fn begin_views(&mut self, binding: &Binding) {
+        let has_rounds = binding.replicas.iter().any(|replica| replica.mode.needs().has_rounds());
+        if !binding.counts || !has_rounds {
+            return;
+        }
+        self.has_barrier |=
+            binding.replicas.iter().any(|replica| replica.mode.needs().is_barrier());
+        if self.views.is_some() {
+            return;
+        }
+        let mut views = Views::default();
+        self.members.all_that_departed().lost.into_iter().for_each(|worker| views.lose(worker));
+        self.views = Some(views);
+    }
+
+    /// Forgets views announced by earlier incarnations of two tasks: the one that counts
+    /// `binding`'s steps, and the one that registers it.
+    pub(crate) fn forget_earlier_deciders(&mut self, binding: &Binding) {
+        if let Some(incarnation) = self.link.incarnation(binding.from) {
+            self.participation.forget_earlier_life(binding.from.0, incarnation);
+        }
+        let Some((task, incarnation)) = binding.counted_by.as_deref() else { return };
+        let holder =
+            self.link.resolve(task).filter(|peer| self.link.actors.training.is_holder(*peer));
+        let Some(peer) = holder else { return };
+        if self.participation.forget_earlier_life(peer.0, *incarnation) {
+            self.link.has_restarted(task, *incarnation);
+        }
+    }
+
+    /// `worker` is lost: takes it out of the view, if that is decided here.
+    pub(crate) fn take_out(&mut self, worker: u32) {
+        if let Some(views) = &mut self.views {
+            views.lose(worker);
+        }
+    }
+
+    /// `worker` is lost. If it had left, and has been let in again but has not begun to train, it
+    /// is taken out.
+    pub(crate) fn take_out_again(&mut self, worker: u32) {
+        if self.members.has_left(worker)
+            && let Some(views) = self.views.as_mut().filter(|views| views.lets_in(worker))
+        {
+            views.lose(worker);
+        }
+    }
+
+    /// Whether `binding` has to wait until its worker is let in, or until the view has changed.
+    pub(super) fn is_kept_out(&mut self, binding: &Binding) -> bool {
+        let mut is_kept_out = false;
+        for replica in &binding.replicas {
+            is_kept_out |= self.is_out(*replica)
+                || self.views.as_ref().is_some_and(Views::is_changing) && !self.is_past(*replica);
+        }
+        is_kept_out
+    }
+
+    /// Whether `replica` takes no part in rounds: it was lost or has left, and was not let in.
+    pub(crate) fn is_out(&mut self, replica: Replica) -> bool {
+        if !replica.mode.needs().has_rounds() || self.is_past(replica) {
+            return false;
+        }
+        let Some(views) = &mut self.views else { return false };
+        let worker = replica.worker;
+        let is_known = views.is_out(worker) || views.lets_in(worker);
+        if self.members.has_left(worker) && !is_known {
+            views.lose(worker);
+        }
+        views.is_out(worker)
+    }
+
+    /// Whether the training of `replica` is over: it begins another one.
+    fn is_past(&self, replica: Replica) -> bool {
+        self.members.is_over() || self.members.all_departed(replica.workers)
+    }
+
+    /// Whether all workers that take part are between two steps; they need not be where nobody
+    /// reads variables while others change them.
+    pub(crate) fn are_others_at_rest(&self) -> bool {
+        let Some(views) = &self.views else { return true };
+        let mut others = self.members.training(u32::MAX).filter(|worker| !views.is_out(*worker));
+        let rests =
+            |worker: u32| self.coordinations.values().any(|training| training.is_at_rest(worker));
+        !self.has_barrier || others.all(rests)
+    }
+
+    pub(crate) fn other_holders(&self) -> Vec<PeerId> {
+        let holders = self.link.actors.training.holders();
+        holders.iter().copied().filter(|holder| *holder != self.link.local()).collect()
+    }
+
+    /// `peer`, in its life of now.
+    pub(crate) fn decider(&self, peer: PeerId) -> Decider {
+        let is_other = peer != self.link.local();
+        let incarnation = if is_other { self.link.incarnation(peer) } else { None };
+        Decider { task: peer.0, incarnation }
+    }
+
+    pub(crate) fn flushed(&mut self, from: PeerId, number: u32, progress: &[(u32, Progress)]) {
+        if let Some(views) = &mut self.views {
+            views.answer(from.0, number, progress);
+        }
+    }
+
+    /// Tells `peer`, which was lost, again what it may not have heard.
+    pub(crate) fn tell_view_again(&mut self, peer: PeerId) {
+        let Some(views) = &self.views else { return };
+        if !self.other_holders().contains(&peer) || views.is_whole() && views.view().number == 0 {
+            return;
+        }
+        if views.view().number > 0 {
+            self.link.send(peer, ParameterServerMessage::Install(views.view().clone()));
+        }
+        if let Some((number, out)) = views.proposed().filter(|_| views.waits_for(peer.0)) {
+            self.link.send(peer, ParameterServerMessage::Flush { number, out });
+        }
+    }
+
+    /// The tasks that have not answered a change of the view.
+    pub(crate) fn view_waits_for(&self) -> Vec<PeerId> {
+        let Some(views) = &self.views else { return Vec::new() };
+        self.other_holders().into_iter().filter(|holder| views.waits_for(holder.0)).collect()
+    }
+
+    /// Lets those who rest go on, unless a worker is still to be let in. Returns the answers.
+    pub(crate) fn let_go_on(&mut self) -> Vec<Served> {
+        if self.views.as_ref().is_some_and(Views::needs_rest) {
+            return Vec::new();
+        }
+        self.coordinations.values_mut().flat_map(Coordination::go_on).collect()
+    }
+}
