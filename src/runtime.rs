@@ -59,6 +59,7 @@ pub(crate) use inquiry::Inquiry;
 pub(crate) use mail::{MasterMail, ResetContainers, RunPiece, RunStep, StepDone};
 pub(crate) use mailbox::{messages_sent, panic_text, tell};
 pub(crate) use master::step_plan::partitions;
+pub(crate) use messages::About;
 pub use messages::{
     Arrival, Arrivals, ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin,
     Packed, ParameterServerMessage, PeerMessage, Places, Placing, ProgramMessage, Scope,

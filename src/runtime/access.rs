@@ -20,7 +20,7 @@ use crate::transport::{CLIENT, PeerId, Transport};
 
 use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::{
-    ClientMessage, GraphHandle, MasterMessage, ParameterServerMessage, PeerMessage, Scope, StepId,
+    About, ClientMessage, MasterMessage, ParameterServerMessage, PeerMessage, Scope, StepId,
     WorkerMessage,
 };
 use crate::runtime::patience::Patience;
@@ -253,8 +253,6 @@ impl Access {
         let of = |scope: &Option<Scope>| scope.map(|(master, _)| master);
         let is_own =
             |master: u64| self.masters.borrow().peers.get(&master).is_none_or(|of| *of == from);
-        let is_own_step =
-            |step: &StepId, graph: &GraphHandle| step.master == graph.master && is_own(step.master);
         let are_own = match message {
             WorkerMessage::RegisterGraph { graph, isolated, .. } => {
                 let is_one = of(isolated).is_none_or(|master| master == graph.master);
@@ -266,14 +264,18 @@ impl Access {
             WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 graphs.iter().map(|graph| graph.master).chain(of(isolated)).all(is_own)
             }
-            WorkerMessage::RunGraph(order) => is_own_step(&order.step, &order.graph),
-            WorkerMessage::RunInPieces { step, graph }
-            | WorkerMessage::Feed { step, graph, .. }
-            | WorkerMessage::AskForWays { step, graph } => is_own_step(step, graph),
-            WorkerMessage::AbortStep(step) => is_own(step.master),
             WorkerMessage::AskForMaster { master } => is_own(*master),
             // Whose values a step waits for is in its partition.
             WorkerMessage::Tensors { .. } => true,
+            WorkerMessage::RunGraph(_)
+            | WorkerMessage::RunInPieces { .. }
+            | WorkerMessage::Feed { .. }
+            | WorkerMessage::AskForWays { .. }
+            | WorkerMessage::AbortStep(_) => matches!(
+                message.about(),
+                About::Step(StepId { master, .. }, graph)
+                    if graph.is_none_or(|graph| graph.master == master) && is_own(master)
+            ),
         };
         if are_own { Ok(()) } else { Err(Refusal::Master) }
     }

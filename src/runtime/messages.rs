@@ -4,6 +4,7 @@
 //! What the actors and programs of one task tell each other stays in its process: see
 //! [`mail`](super::mail).
 
+mod about;
 mod operation;
 mod packed;
 mod payload;
@@ -26,6 +27,7 @@ use crate::units::Time;
 
 use crate::runtime::error::{Error, Result};
 
+pub(crate) use about::About;
 pub use operation::{OperationTime, SentOperation};
 pub use packed::{Packed, SentValue};
 pub(crate) use packed::{unpacked, written};

@@ -9,15 +9,28 @@ use std::collections::BTreeMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::runtime::{
-    ClientMessage, GraphHandle, MasterMessage, ParameterServerMessage, PeerMessage, ProgramMessage,
-    StepId, WorkerMessage,
+    About, MasterMessage, ParameterServerMessage, PeerMessage, ProgramMessage, WorkerMessage,
 };
 
-/// The kind of a message. The numbers are in files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "they are the messages of the runtime, with its names")]
-pub enum Kind {
+/// Defines the kinds of messages, each with its number.
+macro_rules! kinds {
+    ($($kind:ident = $number:literal,)*) => {
+        /// The kind of a message. The numbers are in files.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        #[expect(missing_docs, reason = "they are the messages of the runtime, with its names")]
+        pub enum Kind {
+            $($kind = $number,)*
+        }
+
+        impl Kind {
+            /// All of them, by number.
+            pub(super) const ALL: &'static [Self] = &[$(Self::$kind,)*];
+        }
+    };
+}
+
+kinds! {
     GraphRegistered = 0,
     GraphDone = 1,
     Traced = 2,
@@ -57,46 +70,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, by number.
-    pub(super) const ALL: [Self; 36] = [
-        Self::GraphRegistered,
-        Self::GraphDone,
-        Self::Traced,
-        Self::Fetched,
-        Self::ResetDone,
-        Self::Called,
-        Self::WayLost,
-        Self::RegisterGraph,
-        Self::DeregisterGraphs,
-        Self::RunGraph,
-        Self::RunInPieces,
-        Self::Feed,
-        Self::Tensors,
-        Self::AbortStep,
-        Self::Reset,
-        Self::Leave,
-        Self::Flush,
-        Self::Flushed,
-        Self::Install,
-        Self::TrainingOver,
-        Self::AskForPlaces,
-        Self::Places,
-        Self::Stopping,
-        Self::WatchCheckpoints,
-        Self::CheckpointSaved,
-        Self::AskForOwnValues,
-        Self::AskForRestoredValues,
-        Self::OwnValues,
-        Self::Answered,
-        Self::Known,
-        Self::AskForMaster,
-        Self::Lost,
-        Self::Back,
-        Self::BlockedWays,
-        Self::AskForWays,
-        Self::ChiefFailed,
-    ];
-
     /// What the number and the items of such a name count.
     pub(super) fn counts(self) -> (&'static str, &'static str) {
         match self {
@@ -153,12 +126,30 @@ pub struct Masters {
 impl Masters {
     /// The name of `message`, which comes from the task of the number `from`.
     pub fn name(&self, from: u32, message: &PeerMessage) -> Name {
+        let (author, number, graph) = match message.about() {
+            About::Step(step, graph) => (self.author(step.master), step.number, graph),
+            About::Graph(graph) => (self.author(graph.master), graph.number, None),
+            About::Number(number) => (Author::Own, number, None),
+            About::Nothing => (Author::Own, 0, None),
+        };
+        let items = graph.iter().map(|graph| graph.number as u32).collect();
+        let name = Name { kind: kind(message), author, number, items };
+        let PeerMessage::Worker(message) = message else { return name };
         match message {
-            PeerMessage::Master(message) => self.of_master(message),
-            PeerMessage::Worker(message) => self.of_worker(from, message),
-            PeerMessage::ParameterServer(message) => of_parameter_server(message),
-            PeerMessage::Client(ClientMessage { number, .. }) => plain(Kind::Answered, *number),
-            PeerMessage::Program(message) => of_program(message),
+            WorkerMessage::RegisterGraph { .. } if author == Author::Own => {
+                Name { author: Author::Other(from, self.count(from)), ..name }
+            }
+            WorkerMessage::DeregisterGraphs { graphs, .. } => {
+                let first = graphs.first().map(|graph| graph.master);
+                let author = first.map_or(Author::Own, |master| self.author(master));
+                let items = graphs.iter().map(|graph| graph.number as u32).collect();
+                Name { author, items, ..name }
+            }
+            WorkerMessage::Tensors { arrivals, .. } => {
+                let items = arrivals.iter().map(|(crossing, _)| crossing.0).collect();
+                Name { items, ..name }
+            }
+            _ => name,
         }
     }
 
@@ -178,100 +169,75 @@ impl Masters {
     fn author(&self, master: u64) -> Author {
         self.met.get(&master).map_or(Author::Own, |(task, life)| Author::Other(*task, *life))
     }
+}
 
-    fn step(&self, kind: Kind, step: StepId, items: SmallVec<[u32; 2]>) -> Name {
-        Name { kind, author: self.author(step.master), number: step.number, items }
-    }
-
-    fn part(&self, kind: Kind, step: StepId, graph: GraphHandle) -> Name {
-        self.step(kind, step, smallvec![graph.number as u32])
-    }
-
-    fn of_master(&self, message: &MasterMessage) -> Name {
-        match message {
-            MasterMessage::GraphRegistered { graph, .. } => {
-                let author = self.author(graph.master);
-                Name { author, ..plain(Kind::GraphRegistered, graph.number) }
-            }
-            MasterMessage::GraphDone { step, graph, .. } => {
-                self.part(Kind::GraphDone, *step, *graph)
-            }
-            MasterMessage::Traced { step, graph, .. } => self.part(Kind::Traced, *step, *graph),
-            MasterMessage::Fetched { step, graph, .. } => self.part(Kind::Fetched, *step, *graph),
-            MasterMessage::ResetDone { number, .. } => plain(Kind::ResetDone, *number),
-            MasterMessage::Called(call) => plain(Kind::Called, call.number),
-            MasterMessage::WayLost { .. } => plain(Kind::WayLost, 0),
-            MasterMessage::Known { .. } => plain(Kind::Known, 0),
-            MasterMessage::BlockedWays { step, graph, .. } => {
-                self.part(Kind::BlockedWays, *step, *graph)
-            }
-        }
-    }
-
-    fn of_worker(&self, from: u32, message: &WorkerMessage) -> Name {
-        match message {
-            WorkerMessage::RegisterGraph { graph, .. } => {
-                let author = match self.author(graph.master) {
-                    Author::Own => Author::Other(from, self.count(from)),
-                    known @ Author::Other(..) => known,
-                };
-                Name { author, ..plain(Kind::RegisterGraph, graph.number) }
-            }
-            WorkerMessage::DeregisterGraphs { graphs, .. } => {
-                let first = graphs.first().map(|graph| graph.master);
-                let author = first.map_or(Author::Own, |master| self.author(master));
-                let items = graphs.iter().map(|graph| graph.number as u32).collect();
-                Name { author, items, ..plain(Kind::DeregisterGraphs, 0) }
-            }
-            WorkerMessage::RunGraph(order) => self.part(Kind::RunGraph, order.step, order.graph),
-            WorkerMessage::RunInPieces { step, graph } => {
-                self.part(Kind::RunInPieces, *step, *graph)
-            }
-            WorkerMessage::Feed { step, graph, .. } => self.part(Kind::Feed, *step, *graph),
-            WorkerMessage::Tensors { step, arrivals, .. } => {
-                let edges = arrivals.iter().map(|(crossing, _)| crossing.0).collect();
-                self.step(Kind::Tensors, *step, edges)
-            }
-            WorkerMessage::AbortStep(step) => self.step(Kind::AbortStep, *step, smallvec![]),
-            WorkerMessage::AskForMaster { .. } => plain(Kind::AskForMaster, 0),
-            WorkerMessage::AskForWays { step, graph } => self.part(Kind::AskForWays, *step, *graph),
-        }
+fn kind(message: &PeerMessage) -> Kind {
+    match message {
+        PeerMessage::Master(message) => kind_for_master(message),
+        PeerMessage::Worker(message) => kind_for_worker(message),
+        PeerMessage::ParameterServer(message) => kind_for_parameter_server(message),
+        PeerMessage::Client(_) => Kind::Answered,
+        PeerMessage::Program(message) => kind_for_program(message),
     }
 }
 
-fn plain(kind: Kind, number: u64) -> Name {
-    Name { kind, author: Author::Own, number, items: smallvec![] }
+fn kind_for_master(message: &MasterMessage) -> Kind {
+    use MasterMessage as Message;
+    match message {
+        Message::GraphRegistered { .. } => Kind::GraphRegistered,
+        Message::GraphDone { .. } => Kind::GraphDone,
+        Message::Traced { .. } => Kind::Traced,
+        Message::Fetched { .. } => Kind::Fetched,
+        Message::ResetDone { .. } => Kind::ResetDone,
+        Message::Called(_) => Kind::Called,
+        Message::WayLost { .. } => Kind::WayLost,
+        Message::Known { .. } => Kind::Known,
+        Message::BlockedWays { .. } => Kind::BlockedWays,
+    }
 }
 
-fn of_parameter_server(message: &ParameterServerMessage) -> Name {
+fn kind_for_worker(message: &WorkerMessage) -> Kind {
+    use WorkerMessage as Message;
+    match message {
+        Message::RegisterGraph { .. } => Kind::RegisterGraph,
+        Message::DeregisterGraphs { .. } => Kind::DeregisterGraphs,
+        Message::RunGraph(_) => Kind::RunGraph,
+        Message::RunInPieces { .. } => Kind::RunInPieces,
+        Message::Feed { .. } => Kind::Feed,
+        Message::Tensors { .. } => Kind::Tensors,
+        Message::AbortStep(_) => Kind::AbortStep,
+        Message::AskForMaster { .. } => Kind::AskForMaster,
+        Message::AskForWays { .. } => Kind::AskForWays,
+    }
+}
+
+fn kind_for_parameter_server(message: &ParameterServerMessage) -> Kind {
     use ParameterServerMessage as Message;
-    let (kind, number) = match message {
-        Message::Reset { number, .. } => (Kind::Reset, *number),
-        Message::Leave { worker, .. } => (Kind::Leave, u64::from(*worker)),
-        Message::Lost { worker } => (Kind::Lost, u64::from(*worker)),
-        Message::Back { worker } => (Kind::Back, u64::from(*worker)),
-        Message::Flush { number, .. } => (Kind::Flush, u64::from(*number)),
-        Message::Flushed { number, .. } => (Kind::Flushed, u64::from(*number)),
-        Message::Install(view) => (Kind::Install, u64::from(view.number)),
-        Message::TrainingOver => (Kind::TrainingOver, 0),
-        Message::ChiefFailed(_) => (Kind::ChiefFailed, 0),
-        Message::Stopping => (Kind::Stopping, 0),
-    };
-    plain(kind, number)
+    match message {
+        Message::Reset { .. } => Kind::Reset,
+        Message::Leave { .. } => Kind::Leave,
+        Message::Lost { .. } => Kind::Lost,
+        Message::Back { .. } => Kind::Back,
+        Message::Flush { .. } => Kind::Flush,
+        Message::Flushed { .. } => Kind::Flushed,
+        Message::Install(_) => Kind::Install,
+        Message::TrainingOver => Kind::TrainingOver,
+        Message::ChiefFailed(_) => Kind::ChiefFailed,
+        Message::Stopping => Kind::Stopping,
+    }
 }
 
-fn of_program(message: &ProgramMessage) -> Name {
+fn kind_for_program(message: &ProgramMessage) -> Kind {
     use ProgramMessage as Message;
-    let (kind, number) = match message {
-        Message::AskForPlaces => (Kind::AskForPlaces, 0),
-        Message::Places(_) => (Kind::Places, 0),
-        Message::WatchCheckpoints => (Kind::WatchCheckpoints, 0),
-        Message::CheckpointSaved => (Kind::CheckpointSaved, 0),
-        Message::AskForOwnValues { count } => (Kind::AskForOwnValues, *count),
-        Message::AskForRestoredValues => (Kind::AskForRestoredValues, 0),
-        Message::OwnValues(_) => (Kind::OwnValues, 0),
-    };
-    plain(kind, number)
+    match message {
+        Message::AskForPlaces => Kind::AskForPlaces,
+        Message::Places(_) => Kind::Places,
+        Message::WatchCheckpoints => Kind::WatchCheckpoints,
+        Message::CheckpointSaved => Kind::CheckpointSaved,
+        Message::AskForOwnValues { .. } => Kind::AskForOwnValues,
+        Message::AskForRestoredValues => Kind::AskForRestoredValues,
+        Message::OwnValues(_) => Kind::OwnValues,
+    }
 }
 
 /// The parts of a message that may travel by themselves: each value of a step. How many travel

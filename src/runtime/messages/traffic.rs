@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MasterMessage, PeerMessage, StepId, WorkerMessage};
+use super::{About, MasterMessage, PeerMessage, WorkerMessage};
 use crate::transport::{ENVELOPE_HEADER, Payload};
 use crate::units::Bytes;
 
@@ -38,41 +38,34 @@ impl Traffic {
 
 impl PeerMessage {
     fn is_of_training(&self) -> bool {
-        self.step().is_some_and(|step| step.trains)
+        let looks_for_ways = matches!(
+            self,
+            Self::Master(MasterMessage::BlockedWays { .. })
+                | Self::Worker(WorkerMessage::AskForWays { .. })
+        );
+        // To look for the ways of a step that does not end is no part of the step.
+        matches!(self.about(), About::Step(step, _) if step.trains) && !looks_for_ways
     }
+}
 
-    /// The step that it is a part of, if it is of one.
-    fn step(&self) -> Option<StepId> {
-        match self {
-            Self::Master(
-                MasterMessage::GraphDone { step, .. }
-                | MasterMessage::Traced { step, .. }
-                | MasterMessage::Fetched { step, .. },
-            )
-            | Self::Worker(
-                WorkerMessage::RunInPieces { step, .. }
-                | WorkerMessage::Feed { step, .. }
-                | WorkerMessage::Tensors { step, .. }
-                | WorkerMessage::AbortStep(step),
-            ) => Some(*step),
-            Self::Worker(WorkerMessage::RunGraph(order)) => Some(order.step),
-            Self::Master(
-                MasterMessage::GraphRegistered { .. }
-                | MasterMessage::ResetDone { .. }
-                | MasterMessage::WayLost { .. }
-                | MasterMessage::Known { .. }
-                | MasterMessage::BlockedWays { .. }
-                | MasterMessage::Called(_),
-            )
-            | Self::Worker(
-                WorkerMessage::RegisterGraph { .. }
-                | WorkerMessage::DeregisterGraphs { .. }
-                | WorkerMessage::AskForMaster { .. }
-                | WorkerMessage::AskForWays { .. },
-            )
-            | Self::ParameterServer(_)
-            | Self::Client(_)
-            | Self::Program(_) => None,
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::messages::{GraphHandle, StepId};
+
+    #[test]
+    fn an_order_of_a_training_step_is_of_the_step_and_a_search_for_its_blocked_ways_is_not() {
+        let (step, graph) =
+            (StepId { master: 1, number: 2, trains: true }, GraphHandle { master: 1, number: 3 });
+        let of_steps = |message: PeerMessage| {
+            let mut traffic = Traffic::default();
+            traffic.count(&[message]);
+            traffic.steps > 0
+        };
+        assert!(of_steps(WorkerMessage::RunInPieces { step, graph }.into()));
+        let evaluates = StepId { trains: false, ..step };
+        assert!(!of_steps(WorkerMessage::RunInPieces { step: evaluates, graph }.into()));
+        assert!(!of_steps(WorkerMessage::AskForWays { step, graph }.into()));
+        assert!(!of_steps(MasterMessage::BlockedWays { step, graph, to: Vec::new() }.into()));
     }
 }
