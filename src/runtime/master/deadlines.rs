@@ -21,6 +21,10 @@ use crate::runtime::master::steps::Limit;
 use crate::runtime::messages::StepId;
 use crate::runtime::patience::NOTICE;
 
+/// The time between two looks at the ways to other tasks once this one is to stop: enough to
+/// connect again to a task that is there.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
 /// The master's next alarm.
 pub(super) struct Alarm {
     at: Time,
@@ -32,7 +36,7 @@ pub(super) struct Alarm {
 impl Master {
     /// Sets the alarm so that nothing with `deadline` goes on after it.
     pub(super) fn limit(&mut self, deadline: Time, context: &mut Context<Self>) {
-        let at = deadline.min(self.clock.now().after(NOTICE));
+        let at = deadline.min(self.clock.now().after(self.look_again()));
         if self.alarm.as_ref().is_some_and(|alarm| alarm.at <= at) {
             return;
         }
@@ -52,7 +56,7 @@ impl Master {
             if *deadline <= now || self.refused(waits_for).is_some() || self.is_hopeless(waits_for)
             {
                 self.deadline_reached(*step);
-            } else if step.number < alarm.since {
+            } else if step.number < alarm.since && !self.is_to_stop() {
                 let left = deadline.since(now);
                 let who = self.names_and_obstacles(waits_for);
                 let refused = self.refused_task();
@@ -176,9 +180,20 @@ impl Master {
         Error::new(Code::DeadlineExceeded, message)
     }
 
+    /// Whether this task is to stop.
+    fn is_to_stop(&self) -> bool {
+        self.link.actors.training.is_stop_requested()
+    }
+
+    /// The time until the next look at who is waited for: short where this task is to stop, and
+    /// gives up a wait for a task that is gone.
+    fn look_again(&self) -> Duration {
+        if self.is_to_stop() { LOOK_EVERY } else { NOTICE }
+    }
+
     /// Whether this task is to stop, and there is no way to one of `peers`.
     fn is_hopeless(&self, peers: &[PeerId]) -> bool {
-        self.link.actors.training.is_stop_requested() && !self.are_reached(peers)
+        self.is_to_stop() && !self.are_reached(peers)
     }
 
     /// Whether there is a way to all `peers`.

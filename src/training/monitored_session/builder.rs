@@ -360,9 +360,19 @@ fn every_so_many(steps: Option<u64>) -> SecondOrStepTimer {
 }
 
 /// Creates the first session, trying again as long as that can help.
+///
+/// # Errors
+/// If a task fails; if this one is to stop before it has a session.
 async fn create(task: &Task, creator: &SessionCreator, tries: &mut Tries) -> Result<Created> {
     let mut root = None;
     loop {
+        // No step would follow; and the others, which are asked to stop too, may be gone.
+        if task.server().training().is_stop_requested() {
+            let message =
+                format!("{} was asked to stop before its training had begun", task.name());
+            let stopped = Error::new(Code::Cancelled, message);
+            return Err(root.map_or(stopped.clone(), |root| never_opened(&root, stopped)));
+        }
         let error = match creator.create().await {
             Ok(created) => return Ok(created),
             Err(error) => error,

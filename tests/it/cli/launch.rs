@@ -80,13 +80,18 @@ impl Launch {
 
     /// Waits until `count` tasks train.
     fn wait_for_tasks(&mut self, count: usize) {
+        self.wait_for_processes(count);
+        std::thread::sleep(Duration::from_millis(500)); // and train
+    }
+
+    /// Waits until the processes of `count` tasks have been started.
+    fn wait_for_processes(&mut self, count: usize) {
         let began = Instant::now();
         while tasks(&self.scenario).len() < count {
             assert_eq!(self.child.try_wait().unwrap(), None, "the launch has ended");
             assert!(began.elapsed() < LIMIT, "the tasks do not start");
             std::thread::sleep(Duration::from_millis(20));
         }
-        std::thread::sleep(Duration::from_millis(500)); // and train
     }
 }
 

@@ -47,6 +47,19 @@ fn a_launch_that_is_asked_to_stop_says_which_task_did_not_in_good_order_and_keep
 }
 
 #[test]
+fn a_launch_that_is_asked_to_stop_as_it_starts_waits_for_no_task_that_has_stopped_already() {
+    let path = scenario("launch_stops_early", &endless("'async'"));
+    let mut launch = Launch::start(&path, &[]);
+    launch.wait_for_processes(5);
+    let began = Instant::now();
+    send("INT", launch.child.id());
+    let said = launch.end();
+    assert_eq!(said.code, 130, "{}", said.err);
+    assert!(began.elapsed() < Duration::from_secs(8), "it took {:?}", began.elapsed());
+    assert_nothing_stays(&path);
+}
+
+#[test]
 fn a_task_that_has_to_be_killed_after_it_was_asked_to_stop_has_a_line() {
     let path = scenario("launch_stops_overdue", &endless("'async'"));
     let mut launch = Launch::start(&path, &[]);
