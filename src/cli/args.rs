@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Run a scenario for real on this machine: one process a task, over QUIC.
     Launch(LaunchArgs),
-    /// Measure this machine, for a minute or more in which nothing else should run, and write a
+    /// Measure this machine, for some minutes in which nothing else should run, and write a
     /// scenario's `[calibration]`; or a running cluster.
     Calibrate(CalibrateArgs),
     /// Run one task of a scenario; its cluster and role come from the flags, a file, TF_CONFIG or

@@ -46,6 +46,13 @@ impl StopRequest {
         Self::listen(None)
     }
 
+    /// The exit code of the request, if it has come: for work that waits for nothing.
+    pub(crate) fn asked(&mut self) -> Option<ExitCode> {
+        let code = self.0.as_mut()?.try_recv().ok()?;
+        self.0 = None;
+        Some(code)
+    }
+
     /// Begins to listen for requests to stop: for signals and, with `launcher`, for the end of that
     /// stream.
     ///
@@ -129,5 +136,20 @@ impl Future for StopRequest {
         let Poll::Ready(asked) = Pin::new(request).poll(context) else { return Poll::Pending };
         self.0 = None;
         asked.map_or(Poll::Pending, Poll::Ready) // where nobody will ask any more, it waits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_heard_once_by_work_that_waits_for_nothing() {
+        let (first, request) = oneshot::channel();
+        let mut stop = StopRequest(Some(request));
+        assert_eq!(stop.asked(), None);
+        first.send(ExitCode::Interrupted).unwrap();
+        assert_eq!((stop.asked(), stop.asked()), (Some(ExitCode::Interrupted), None));
+        assert_eq!(StopRequest::never().asked(), None);
     }
 }

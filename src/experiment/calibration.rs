@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::ExperimentError;
-use crate::deployment::{DeploymentError, StopRequest};
+use crate::deployment::{DeploymentError, ExitCode, StopRequest};
 
 pub use cluster::{ClusterSpeed, TaskSpeed, Way, calibrate_cluster};
 pub use laws::{LawsError, StepLaw, laws_to_toml, step_laws};
@@ -61,10 +61,10 @@ pub struct CalibrationRun {
 }
 
 /// Measures this machine. `program`, which must call [`crate::main`], is started for the tasks;
-/// `says` is told what happens. Takes a minute.
+/// `says` is told what happens. Takes some minutes.
 ///
 /// # Errors
-/// If the system refuses, or a task fails.
+/// If the system refuses, a task fails, or it is asked to `stop`.
 pub fn calibrate(
     program: &Path,
     says: impl Fn(&str),
@@ -80,9 +80,16 @@ pub fn calibrate(
     guess.noise = noise;
     says("the fit");
     let residuals = |machine: &Machine| residuals(&measured, machine);
-    let found =
-        fit::fit(&guess.guesses(), EVALUATIONS, |parameters| residuals(&guess.with(parameters)));
-    let machine = guess.with(&found);
+    let mut asked = None;
+    let found = fit::fit(&guess.guesses(), EVALUATIONS, |parameters| {
+        asked = stop.asked();
+        asked.is_none().then(|| residuals(&guess.with(parameters)))
+    });
+    let stopped = || DeploymentError::Stopped {
+        run: "calibration".to_owned(),
+        code: asked.unwrap_or(ExitCode::Interrupted),
+    };
+    let machine = guess.with(&found.ok_or_else(stopped)?);
     let run = |(run, residual): (&Measured, f64)| {
         let (step, range) = run.step();
         CalibrationRun { name: run.name.to_owned(), step, range, ratio: residual.exp() }

@@ -31,22 +31,22 @@ pub(super) struct Guess {
 
 /// Improves `guess` until the sum of the losses of `residuals` (logarithms of predicted over
 /// measured) is least, or for about `most` evaluations. Runs without a residual at the guess are
-/// left out.
+/// left out. None once there are no `residuals`: then the fit is to stop.
 pub(super) fn fit(
     guess: &[Guess],
     most: usize,
-    residuals: impl Fn(&[f64]) -> Vec<f64>,
-) -> Vec<f64> {
-    let mut search = Search::new(guess, residuals);
+    residuals: impl FnMut(&[f64]) -> Option<Vec<f64>>,
+) -> Option<Vec<f64>> {
+    let mut search = Search::new(guess, residuals)?;
     while search.damping < MOST_DAMPING && search.spent < most {
-        let (slopes, before) = (search.slopes(), search.here.loss);
+        let (slopes, before) = (search.slopes()?, search.here.loss);
         // The same slopes serve until a step with some damping is a step down.
-        while !search.step_down(&slopes) && search.damping < MOST_DAMPING && search.spent < most {}
+        while !search.step_down(&slopes)? && search.damping < MOST_DAMPING && search.spent < most {}
         if before - search.here.loss < 1e-3 * before {
             break;
         }
     }
-    search.here.at.iter().map(|value| value.exp()).collect()
+    Some(search.here.at.iter().map(|value| value.exp()).collect())
 }
 
 /// A search for the least loss.
@@ -68,16 +68,16 @@ struct Point {
     loss: f64,
 }
 
-impl<'a, F: Fn(&[f64]) -> Vec<f64>> Search<'a, F> {
-    fn new(guess: &'a [Guess], residuals: F) -> Self {
+impl<'a, F: FnMut(&[f64]) -> Option<Vec<f64>>> Search<'a, F> {
+    fn new(guess: &'a [Guess], mut residuals: F) -> Option<Self> {
         let values: Vec<f64> = guess.iter().map(|guess| guess.value).collect();
-        let first = residuals(&values);
+        let first = residuals(&values)?;
         let counts = first.iter().map(|residual| residual.is_finite()).collect();
         let here = Point { at: Vec::new(), residuals: Vec::new(), loss: 0.0 };
         let mut search = Self { guess, residuals, counts, here, damping: DAMPING, spent: 1 };
         let at = values.into_iter().map(f64::ln).collect();
         search.here = search.judged(at, first);
-        search
+        Some(search)
     }
 
     /// How far `at` is from the guess, by parameter.
@@ -86,11 +86,11 @@ impl<'a, F: Fn(&[f64]) -> Vec<f64>> Search<'a, F> {
     }
 
     /// Tries the parameters `at`.
-    fn point(&mut self, at: Vec<f64>) -> Point {
+    fn point(&mut self, at: Vec<f64>) -> Option<Point> {
         self.spent += 1;
         let values: Vec<f64> = at.iter().map(|value| value.exp()).collect();
-        let residuals = (self.residuals)(&values);
-        self.judged(at, residuals)
+        let residuals = (self.residuals)(&values)?;
+        Some(self.judged(at, residuals))
     }
 
     /// The parameters `at`, which gave `residuals`. Where a run has none that has one at the guess,
@@ -110,34 +110,35 @@ impl<'a, F: Fn(&[f64]) -> Vec<f64>> Search<'a, F> {
     }
 
     /// The slope of each residual by each parameter.
-    fn slopes(&mut self) -> Vec<Vec<f64>> {
+    fn slopes(&mut self) -> Option<Vec<Vec<f64>>> {
         (0..self.guess.len()).map(|index| self.slope(index)).collect()
     }
 
     /// The slope of each residual by a parameter: upwards, unless it can't be so great, or runs
     /// have no residual there.
-    fn slope(&mut self, index: usize) -> Vec<f64> {
+    fn slope(&mut self, index: usize) -> Option<Vec<f64>> {
         let is_too_much = (self.here.at[index] + CHANGE).exp() > self.guess[index].most;
         let mut changed = |change: f64| {
             let mut tried = self.here.at.clone();
             tried[index] += change;
-            (change, self.point(tried))
+            Some((change, self.point(tried)?))
         };
-        let up = (!is_too_much).then(|| changed(CHANGE)).filter(|(_, up)| up.loss.is_finite());
-        let (change, there) = up.unwrap_or_else(|| changed(-CHANGE));
+        let up = if is_too_much { None } else { Some(changed(CHANGE)?) };
+        let up = up.filter(|(_, up)| up.loss.is_finite());
+        let (change, there) = up.map_or_else(|| changed(-CHANGE), Some)?;
         let both = there.residuals.iter().zip(&self.here.residuals);
         let slope = both.map(|(there, here)| (there - here) / change);
-        slope.map(|slope| if slope.is_finite() { slope } else { 0.0 }).collect()
+        Some(slope.map(|slope| if slope.is_finite() { slope } else { 0.0 }).collect())
     }
 
     /// Tries a step; takes it if it is one down, and damps the next one more if not.
-    fn step_down(&mut self, slopes: &[Vec<f64>]) -> bool {
+    fn step_down(&mut self, slopes: &[Vec<f64>]) -> Option<bool> {
         let step = self.step(slopes);
         let to = |((at, step), guess): ((&f64, f64), &Guess)| {
             (at + step.clamp(-FARTHEST, FARTHEST)).min(guess.most.ln())
         };
         let tried = self.here.at.iter().zip(step).zip(self.guess).map(to).collect();
-        let there = self.point(tried);
+        let there = self.point(tried)?;
         let is_down = there.loss < self.here.loss;
         if is_down {
             self.here = there;
@@ -145,7 +146,7 @@ impl<'a, F: Fn(&[f64]) -> Vec<f64>> Search<'a, F> {
         } else {
             self.damping *= FACTOR;
         }
-        is_down
+        Some(is_down)
     }
 
     /// The step to where the damped linear model with these `slopes` has its least loss.
@@ -229,6 +230,11 @@ mod tests {
         values.iter().map(guess).collect()
     }
 
+    /// The parameters of a fit that nothing stops.
+    fn fitted(guess: &[Guess], most: usize, residuals: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+        fit(guess, most, |at| Some(residuals(at))).expect("nothing stops it")
+    }
+
     /// A model of three runs with a fixed cost, a rate, and a parameter that none depends on.
     fn model(parameters: &[f64]) -> Vec<f64> {
         [1.0, 10.0, 100.0].map(|size| parameters[0] + size / parameters[1]).to_vec()
@@ -237,7 +243,7 @@ mod tests {
     #[test]
     fn it_finds_the_parameters_that_explain_the_runs_and_leaves_the_others() {
         let measured = model(&[3.0, 7.0, 1.0]);
-        let found = fit(&loose(&[1.0, 1.0, 5.0]), 2000, |parameters| {
+        let found = fitted(&loose(&[1.0, 1.0, 5.0]), 2000, |parameters| {
             let predicted = model(parameters);
             predicted.iter().zip(&measured).map(|(a, b)| (a / b).ln()).collect()
         });
@@ -250,7 +256,7 @@ mod tests {
     fn a_run_that_something_disturbed_does_not_move_the_others() {
         let mut measured = model(&[3.0, 7.0, 1.0]);
         measured.extend([measured[2], 10.0 * measured[2]]);
-        let found = fit(&loose(&[1.0, 1.0, 5.0]), 2000, |parameters| {
+        let found = fitted(&loose(&[1.0, 1.0, 5.0]), 2000, |parameters| {
             let mut predicted = model(parameters);
             predicted.extend([predicted[2]; 2]);
             predicted.iter().zip(&measured).map(|(a, b)| (a / b).ln()).collect()
@@ -266,17 +272,17 @@ mod tests {
     fn of_two_parameters_that_explain_the_runs_as_well_the_less_trusted_one_moves() {
         let mut guess = loose(&[2.0, 3.0]);
         guess[0].prior = 1.0;
-        let found = fit(&guess, 2000, |at| vec![(at[0] * at[1] / 12.0).ln()]);
+        let found = fitted(&guess, 2000, |at| vec![(at[0] * at[1] / 12.0).ln()]);
         assert!((found[0] / 2.0 - 1.0).abs() < 0.02, "{found:?}");
         assert!((found[0] * found[1] / 12.0 - 1.0).abs() < 0.02, "{found:?}");
     }
 
     #[test]
     fn a_run_without_a_residual_is_left_out_and_one_that_loses_its_own_holds_the_fit_back() {
-        let found = fit(&loose(&[1.0]), 2000, |at| vec![f64::NAN, (at[0] / 3.0).ln()]);
+        let found = fitted(&loose(&[1.0]), 2000, |at| vec![f64::NAN, (at[0] / 3.0).ln()]);
         assert!((found[0] / 3.0 - 1.0).abs() < 0.05, "{found:?}");
         let beyond = |at: f64| if at > 1.05 { f64::NAN } else { (at / 0.8).ln() };
-        let found = fit(&loose(&[1.0]), 2000, |at| vec![beyond(at[0])]);
+        let found = fitted(&loose(&[1.0]), 2000, |at| vec![beyond(at[0])]);
         assert!((found[0] / 0.8 - 1.0).abs() < 0.02, "{found:?}");
     }
 
@@ -284,7 +290,7 @@ mod tests {
     fn a_parameter_stays_below_its_most_and_leaves_it() {
         let of = |value: f64, truth: f64| {
             let guess = [Guess { value, prior: 0.01, most: 1.0 }];
-            fit(&guess, 2000, |at| vec![(at[0].min(1.0) / truth).ln()])[0]
+            fitted(&guess, 2000, |at| vec![(at[0].min(1.0) / truth).ln()])[0]
         };
         assert!((of(1.0, 0.7) / 0.7 - 1.0).abs() < 0.02, "{}", of(1.0, 0.7));
         assert!(of(0.8, 3.0) <= 1.0 && of(0.8, 3.0) > 0.99, "{}", of(0.8, 3.0));
@@ -293,11 +299,23 @@ mod tests {
     #[test]
     fn it_ends_after_the_evaluations_that_it_is_given() {
         let count = Cell::new(0);
-        fit(&loose(&[1.0, 1.0]), 10, |_| {
+        fitted(&loose(&[1.0, 1.0]), 10, |_| {
             count.set(count.get() + 1);
             vec![1.0]
         });
         assert!(count.get() <= 10 + 2, "{}", count.get());
+    }
+
+    #[test]
+    fn it_stops_at_the_evaluation_that_is_refused() {
+        for last in [1, 2, 5, 9] {
+            let count = Cell::new(0);
+            let found = fit(&loose(&[1.0, 1.0, 5.0]), 2000, |at| {
+                count.set(count.get() + 1);
+                (count.get() < last).then(|| model(at))
+            });
+            assert_eq!((found, count.get()), (None, last));
+        }
     }
 
     #[test]

@@ -98,3 +98,31 @@ fn the_results_of_an_earlier_run_do_not_stand_for_one_that_fails() {
     assert_ne!(said.code, 0, "{}", said.err);
     assert!(!out.join("result.json").exists() && !out.join("report.html").exists());
 }
+
+/// What `args` come to where no file can grow beyond `blocks` of 512 bytes, as on a full disk.
+fn said_in_little_room(blocks: u32, args: &[&str]) -> Said {
+    let mut command = Command::new("sh");
+    let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+    command.args(["-c", &limited, "sh", env!("CARGO_BIN_EXE_trainyard")]).args(args);
+    let output = command.env_remove("TF_CONFIG").output().unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    Said { code: output.status.code().expect("it was not killed"), out, err }
+}
+
+#[test]
+fn a_scenario_that_a_full_disk_does_not_take_is_not_in_the_way_of_the_next_try() {
+    let folder = folder("full_init");
+    let init = ["init", folder.to_str().unwrap()];
+    let said = said_in_little_room(0, &init);
+    assert_eq!(said.code, 9, "{}", said.err);
+    assert_eq!(trainyard(&init).code, 0, "there is room again");
+}
+
+#[test]
+fn a_calibration_that_fails_leaves_no_file() {
+    let folder = folder("calibrates_nothing");
+    let out = folder.join("laws.toml");
+    let said = trainyard(&["calibrate", "--from", "nowhere", "--out", out.to_str().unwrap()]);
+    assert_eq!(said.code, 2, "{}", said.err);
+    assert!(!out.exists());
+}
