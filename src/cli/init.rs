@@ -22,9 +22,12 @@ pub(super) fn run(args: &InitArgs) -> Result<ExitCode, Failure> {
     let folder = args.folder.display().to_string();
     fs::create_dir_all(&args.folder).map_err(Failure::writing(folder))?;
     let made = OpenOptions::new().write(true).create_new(true).open(&path);
+    let mut file = made.map_err(Failure::writing(shown.clone()))?;
     let text = SCENARIO.replace("sims/sync_vs_async.toml", &shown);
     let text = text.replace(NAME, &name_of(&args.folder).unwrap_or_else(|| NAME.to_owned()));
-    let written = made.and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = file.write_all(text.as_bytes()).inspect_err(|_| {
+        fs::remove_file(&path).ok(); // the next try would take it for a scenario; this error counts
+    });
     written.map_err(Failure::writing(shown.clone()))?;
     say!("{shown} is a scenario with a comment on each key; run it with `trainyard sim {shown}`");
     Ok(ExitCode::Done)
