@@ -96,7 +96,15 @@ fn predictor(
             .into());
         }
         let path = std::path::absolute(path).map_err(Failure::system("find the calibration"))?;
-        experiment = experiment.set(&format!("calibration={:?}", path.display().to_string()))?;
+        let Some(name) = path.to_str() else {
+            return Err(ExperimentError::Impossible(format!(
+                "--calibration {}: its path is not UTF-8, and so no scenario can name it; move it \
+                 to a place with another name",
+                path.display()
+            ))
+            .into());
+        };
+        experiment = experiment.set(&format!("calibration={name:?}"))?;
     }
     Predictor::new(&experiment, args.lanes != Some(0), || Ok(calibrate::measure(stop)?.machine))
 }

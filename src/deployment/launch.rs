@@ -12,6 +12,7 @@ mod members;
 mod relay;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +54,7 @@ pub(crate) struct Launch {
     /// The program that each task runs.
     pub(crate) program: PathBuf,
     /// The program's first arguments; those that give a task its place follow.
-    pub(crate) arguments: Vec<String>,
+    pub(crate) arguments: Vec<OsString>,
     /// The arguments that are for the task's program, and go last.
     pub(crate) program_arguments: Vec<String>,
     /// The name of the run.

@@ -2,6 +2,7 @@
 
 mod inflicted;
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -120,22 +121,26 @@ impl Launcher {
         Ok(Ended::Done((run, launched.recording)))
     }
 
-    /// The arguments of each task's program.
+    /// The arguments of each task's program. Paths are passed on as they are: not all are UTF-8.
     fn arguments(
         &self,
         experiment: &Experiment,
         trial: &Trial,
         record: Option<&Path>,
-    ) -> Vec<String> {
-        let mut arguments = vec!["task".to_owned(), self.scenario.display().to_string()];
-        arguments.push(format!("--run={}", trial.run_name()));
+    ) -> Vec<OsString> {
+        let mut arguments = vec!["task".into(), self.scenario.clone().into_os_string()];
+        arguments.push(format!("--run={}", trial.run_name()).into());
         for change in experiment.changes().chain(&trial.sweep_values) {
             let flag = if change.removes() { "unset" } else { "set" };
-            arguments.push(format!("--{flag}={change}"));
+            arguments.push(format!("--{flag}={change}").into());
         }
-        arguments.push(format!("--seed={}", trial.cluster.seed));
-        arguments.extend(record.map(|folder| format!("--record={}", folder.display())));
-        arguments.extend_from_slice(&self.flags);
+        arguments.push(format!("--seed={}", trial.cluster.seed).into());
+        if let Some(folder) = record {
+            let mut record = OsString::from("--record=");
+            record.push(folder);
+            arguments.push(record);
+        }
+        arguments.extend(self.flags.iter().map(Into::into));
         arguments
     }
 }

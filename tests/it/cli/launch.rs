@@ -204,6 +204,22 @@ fn every_run_of_a_scenario_is_launched_and_compared() {
     assert_nothing_stays(&path);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_scenario_and_tapes_are_where_they_are_said_to_be_even_if_their_names_are_not_utf_8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = folder("launch_names").join(OsStr::from_bytes(b"n\xff"));
+    fs::create_dir(&folder).unwrap();
+    let (path, tapes) = (folder.join("scenario.toml"), folder.join("tapes"));
+    fs::write(&path, small("'async'", "steps = 20")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.arg("launch").arg(&path).arg("--record").arg(&tapes).env_remove("TF_CONFIG");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fs::read_dir(tapes.join("only")).unwrap().count(), 5, "one of each task");
+}
+
 #[test]
 fn a_task_that_is_killed_is_named_as_the_root_cause_and_the_others_are_stopped() {
     let path = scenario("launch_killed", &endless("'sync'"));
