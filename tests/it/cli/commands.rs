@@ -343,6 +343,8 @@ fn a_launch_goes_on_from_checkpoints_and_says_so_unless_they_are_of_another_mode
     let other = launch("program.model=mlp");
     assert_eq!((other.code, &*other.out), (2, ""), "{}", other.err);
     assert!(other.err.contains("go on with the model that was saved"), "{}", other.err);
+    let first = "worker:0 failed first"; // the others pass its error on, and may be gone before it
+    assert!(other.err.contains(first), "{}", other.err);
 }
 
 #[test]

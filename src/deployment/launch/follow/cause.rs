@@ -13,6 +13,21 @@ use crate::deployment::{DeploymentError, ExitCode};
 const MOST_LINES: usize = 10;
 
 impl Followed {
+    /// Whether `followee` has ended with the error of a chief that can't give the variables their
+    /// values.
+    fn passes_on(&self, followee: &Followee) -> bool {
+        let chief = Some(&self.tasks[self.chief].task);
+        let error = followee.told.error();
+        Some(&followee.task) != chief && error.is_some_and(|error| error.task.as_ref() == chief)
+    }
+
+    /// Whether the chief has failed, and its process is not gone yet: it sends its last messages,
+    /// and others that have heard of its error may be gone before it.
+    pub(super) fn awaits_the_cause(&self) -> bool {
+        let mut failed = self.tasks.iter().filter(|followee| followee.failed.is_some());
+        self.tasks[self.chief].runs() && failed.any(|followee| self.passes_on(followee))
+    }
+
     /// The first failure, or the first that is not merely the loss of another task.
     pub(super) fn root_cause(&self, order: &Launch) -> DeploymentError {
         let mut failed: Vec<_> = self
@@ -20,14 +35,8 @@ impl Followed {
             .iter()
             .filter_map(|followee| Some((followee.failed.as_ref()?, followee)))
             .collect();
-        // Others end with the error of a chief that can't give the variables their values.
-        let chief = Some(&self.tasks[self.chief].task);
-        let is_chiefs = |followee: &Followee| {
-            let error = followee.told.error();
-            Some(&followee.task) != chief && error.is_some_and(|error| error.task.as_ref() == chief)
-        };
         failed.sort_by_key(|((rank, exit), followee)| {
-            (exit.is_loss_of_another(), is_chiefs(followee), *rank)
+            (exit.is_loss_of_another(), self.passes_on(followee), *rank)
         });
         let ((_, exit), Followee { task, told, .. }) = failed[0];
         let log = order.log(task);

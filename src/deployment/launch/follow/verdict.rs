@@ -31,6 +31,7 @@ impl Followed {
         self.miss_a_chief_that_was_killed();
         if self.has_failed() {
             self.wait(CAUSE).await;
+            self.wait_for_the_cause().await;
             self.stop(STOP).await;
             return Err(self.root_cause(order));
         }
@@ -40,6 +41,15 @@ impl Followed {
     /// Handles changes until `time` has passed or all processes are gone. Returns whether they are.
     async fn wait(&mut self, time: Duration) -> bool {
         timeout(time, async { while self.next().await.is_some() {} }).await.is_ok()
+    }
+
+    /// Handles changes for as long as the chief, whose error others have passed on, has yet to end
+    /// with it.
+    async fn wait_for_the_cause(&mut self) {
+        let ended = async { while self.awaits_the_cause() && self.next().await.is_some() {} };
+        if timeout(STOP, ended).await.is_err() {
+            tracing::debug!("the chief has not ended with the error that others have of it");
+        }
     }
 
     /// Stops all processes: asks them, and kills those that still run after `time`. Returns the
