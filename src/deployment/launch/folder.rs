@@ -1,12 +1,15 @@
 //! Temporary folders: readable to their owner alone, removed at the end.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use crate::deployment::DeploymentError;
+
+/// The folder in which Linux shows a folder for each process.
+const PROCESSES: &str = "/proc";
 
 /// A folder that is removed when this value is dropped.
 pub(crate) struct Folder(TempDir);
@@ -29,10 +32,36 @@ impl Folder {
         self.0.path()
     }
 
+    /// Removes the folders beside it of the same `purpose` and owner whose processes are gone: one
+    /// that is killed leaves its own. Where the system does not tell which run, they stay.
+    pub(crate) fn remove_left_behind(&self, purpose: &str) {
+        let owner = |path: &Path| fs::symlink_metadata(path).map(|there| there.uid()).ok();
+        let (own, place) = (owner(self.path()), self.path().parent().unwrap_or(self.path()));
+        let processes = Path::new(PROCESSES);
+        if !processes.join("self").exists() {
+            return;
+        }
+        for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+            let (name, path) = (entry.file_name(), entry.path());
+            let is_gone = process_of(&name.to_string_lossy(), purpose)
+                .is_some_and(|id| !processes.join(id.to_string()).exists());
+            let is_folder = || entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_gone && is_folder() && owner(&path) == own {
+                remove(&path);
+            }
+        }
+    }
+
     /// Keeps the folder, and returns its path.
     pub(crate) fn keep(self) -> PathBuf {
         self.0.keep()
     }
+}
+
+/// The number of the process that has made the folder `name` for `purpose`, if it is such a name.
+fn process_of(name: &str, purpose: &str) -> Option<u32> {
+    let (id, _) = name.strip_prefix(purpose)?.strip_prefix('-')?.split_once('-')?;
+    id.parse().ok()
 }
 
 /// Removes a folder with its contents.
@@ -58,5 +87,24 @@ mod tests {
         fs::write(path.join("key"), "secret").unwrap();
         drop(one);
         assert!(!path.exists() && other.path().exists());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_of_a_process_that_is_gone_is_removed_and_no_other() {
+        let purpose = "trainyard-left-behind";
+        let own = Folder::private(purpose).unwrap();
+        let beside = |name: String| own.path().with_file_name(name);
+        let gone = beside(format!("{purpose}-{}-a", u32::MAX)); // more than Linux gives out
+        let running = beside(format!("{purpose}-{}-a", std::process::id()));
+        let other = beside(format!("{purpose}-of-another-{}-a", u32::MAX));
+        for path in [&gone, &running, &other] {
+            fs::create_dir(path).unwrap();
+            fs::write(path.join("key"), "secret").unwrap();
+        }
+        own.remove_left_behind(purpose);
+        let are_there = [&gone, &running, &other, &own.path().to_owned()].map(|path| path.exists());
+        [running, other].iter().for_each(|path| remove(path));
+        assert_eq!(are_there, [false, true, true, true]);
     }
 }

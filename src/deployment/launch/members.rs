@@ -116,9 +116,11 @@ impl Starter {
 
 /// A folder with a certificate and its key, with which the user may ask tasks for their `status`.
 /// The keys of tasks are in no file, where they would outlive a launcher that is killed. This one
-/// may: it is of no use once the run is over.
+/// may, until the next launch: it is of no use once the run is over.
 fn asker(authority: &Authority) -> Result<Folder, DeploymentError> {
-    let asker = Folder::private("trainyard-status")?;
+    let purpose = "trainyard-status";
+    let asker = Folder::private(purpose)?;
+    asker.remove_left_behind(purpose);
     let client = TaskName::new(CLIENT, 0);
     authority.issue(&client, &[])?.save(asker.path(), &client)?;
     Ok(asker)
