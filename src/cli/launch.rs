@@ -8,7 +8,7 @@ use tokio::runtime;
 use super::args::LaunchArgs;
 use super::failure::Failure;
 use super::live::Live;
-use super::output::{Out, caution, command, digests, exit_code, tell_of_earlier};
+use super::output::{Out, caution, command, digests, exit_code, tell_of_earlier, tell_of_tapes};
 use super::progress::Progress;
 use super::{calibrate, chaos};
 use crate::clock::{Clock, WallClock};
@@ -136,7 +136,7 @@ where
         let mut out = Out::beside_earlier(args.out.as_deref(), began, self.quiet)?;
         let all = trials.len() * repeats as usize;
         let logs = Logs::new(args.out.clone())?;
-        let mut differing = None;
+        let (mut differing, mut cut_tapes) = (None, Vec::new());
         for (at, trial) in trials.iter().enumerate() {
             let mut launches = Launches::default();
             let prediction = (self.predict)(at)?;
@@ -168,6 +168,7 @@ where
                 let compare = |it: &Prediction| it.compare(&result, &recording);
                 result.comparison = prediction.as_ref().map(compare);
                 launches.add(&result);
+                cut_tapes.extend_from_slice(&recording.cut_tapes);
                 report.add(result, all);
                 out.append(&report, &trial, &recording);
                 out.finish(&report);
@@ -179,7 +180,8 @@ where
         }
         logs.remove();
         out.print(format, &report)?;
-        differing.map_or_else(|| Ok(exit_code(&report.runs)), Err)
+        let code = tell_of_tapes(&cut_tapes, exit_code(&report.runs));
+        differing.map_or(Ok(code), Err)
     }
 
     /// Tells where a run that was stopped goes on from, if it has checkpoints that outlive it.

@@ -312,6 +312,18 @@ pub(super) fn exit_code(runs: &[Run]) -> ExitCode {
     found.map_or(ExitCode::Done, |(_, code)| code)
 }
 
+/// Says which tapes of a command have no end, those that are `cut`. Returns the code that it ends
+/// with instead of `code`: this is worse than a target which is not reached.
+pub(super) fn tell_of_tapes(cut: &[String], code: ExitCode) -> ExitCode {
+    for which in cut {
+        say!("{which}");
+    }
+    match code {
+        ExitCode::Done | ExitCode::TargetNotReached if !cut.is_empty() => ExitCode::Unwritable,
+        code => code,
+    }
+}
+
 /// The words of this command; the program by its name alone.
 pub(super) fn command() -> Vec<String> {
     let mut words: Vec<String> =

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::args::TaskArgs;
 use super::failure::Failure;
 use super::live::Live;
-use super::output::{Out, command, exit_code, tell_of_earlier};
+use super::output::{Out, command, exit_code, tell_of_earlier, tell_of_tapes};
 use super::progress::Progress;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{Role, RunConfig, TaskName};
@@ -128,7 +128,8 @@ impl<'a> Assignment<'a> {
         if listens.is_some() && attended.result.is_ok() && attended.stopped.is_none() {
             say!("{}: the training is over", self.task);
         }
-        self.conclude(empty, &attended)
+        let code = self.conclude(empty, &attended)?;
+        Ok(tell_of_tapes(&attended.recording.cut_tapes, code))
     }
 
     /// What a task that reports no result says once it listens, unless a launcher speaks for it.

@@ -19,7 +19,7 @@ use crate::live::Board;
 use crate::report::{End, Run};
 use crate::runtime::{Error, Result as TaskResult, Server, Traffic};
 use crate::tape::TapeWriter;
-use crate::training::{FailedCheckpoint, Recording, SharedRecording, run_to_end};
+use crate::training::{Fact, FailedCheckpoint, Recording, SharedRecording, run_to_end};
 use crate::transport::RunId;
 use crate::units::Time;
 
@@ -140,14 +140,14 @@ impl Trial {
         let lasts = self.checkpoint_place().is_some();
         let lost = stopped.filter(|_| lasts).and_then(|_| recording.note_stop());
         let error = result.as_ref().err();
+        if let Some(tape) = &tape {
+            tape.end(recording.weights(), error.map(ToString::to_string));
+            tape.cut().into_iter().for_each(|which| recording.record(Fact::TapeCut(which)));
+        }
         if let Some(launcher) = launcher {
             launcher.tell_of_the_end(ended, sent, error.cloned());
         }
         let recording = recording.finish();
-        if let Some(tape) = &tape {
-            let weights = recording.ending.and_then(|ending| ending.weights_digest);
-            tape.end(weights, error.map(ToString::to_string));
-        }
         Ok(Attended { task, recording, result: result.map(drop), stopped, lost, ended, sent })
     }
 

@@ -52,6 +52,8 @@ enum Arrival {
 struct State {
     /// None once it could not be written to.
     file: Option<File>,
+    /// Why it could not be.
+    failure: Option<io::Error>,
     masters: Masters,
     /// The time of the last entry.
     last: Time,
@@ -76,7 +78,8 @@ impl TapeWriter {
         file.write_all(&beginning(header)).map_err(failed(&path))?;
         let (file, masters, last) = (Some(file), Masters::default(), Time::ZERO);
         let (payload, frame) = (Vec::new(), Vec::new());
-        let state = RefCell::new(State { file, masters, last, payload, frame });
+        let state = State { file, failure: None, masters, last, payload, frame };
+        let state = RefCell::new(state);
         Ok(Self(Rc::new(Inner {
             clock,
             tasks: header.tasks.clone(),
@@ -122,6 +125,13 @@ impl TapeWriter {
     /// Writes that the task has ended, with the digest of its weights or an error.
     pub(crate) fn end(&self, weights: Option<u64>, error: Option<String>) {
         self.write(&Event::Ended { weights, error });
+    }
+
+    /// Which tape has no end, and why, if it could not be written.
+    pub(crate) fn cut(&self) -> Option<String> {
+        let state = self.0.state.borrow();
+        let (error, tape) = (state.failure.as_ref()?, self.0.path.display());
+        Some(format!("the tape {tape} has no end, and can't be replayed: {error}"))
     }
 
     /// The number of a task in the tape.
@@ -199,7 +209,8 @@ impl TapeWriter {
     /// Writes an entry by one call of the system, so that it is whole even if the process is killed
     /// right after.
     fn write(&self, event: &Event) {
-        let State { file, last, payload, frame: framed, .. } = &mut *self.0.state.borrow_mut();
+        let State { file, failure, last, payload, frame: framed, .. } =
+            &mut *self.0.state.borrow_mut();
         let Some(open) = file else { return };
         let now = self.0.clock.now();
         payload.clear();
@@ -210,7 +221,7 @@ impl TapeWriter {
         if let Err(error) = open.write_all(framed) {
             let tape = self.0.path.display();
             tracing::error!(%tape, %error, "the tape ends here: it can't be written");
-            *file = None;
+            (*file, *failure) = (None, Some(error));
         }
     }
 }

@@ -37,6 +37,8 @@ pub enum Fact {
     /// The task was started when the training had ended already; an earlier process of the chief
     /// has reported it.
     NothingToDo,
+    /// The task's tape could not be written to its end: which one, and why. The training went on.
+    TapeCut(String),
     /// The chief has ended its training.
     Ended(Ending),
 }
@@ -54,6 +56,7 @@ impl Fact {
             | Self::BegunAnew(_)
             | Self::NotSaved(_)
             | Self::NothingToDo
+            | Self::TapeCut(_)
             | Self::Ended(_) => self,
         }
     }

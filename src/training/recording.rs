@@ -76,6 +76,8 @@ pub struct Recording {
     saved: Option<(u64, Time)>,
     /// Whether the task came when the training had ended.
     pub(crate) is_after_the_end: bool,
+    /// The tapes that could not be written to their end, each with the reason.
+    pub cut_tapes: Vec<String>,
     /// The end of the training. None if the chief did not get there.
     pub ending: Option<Ending>,
 }
@@ -98,6 +100,7 @@ impl Recording {
             Fact::Saved { global_step, at } => self.saved = Some((global_step, at)),
             Fact::NotSaved(failed) => self.add_failed(failed),
             Fact::NothingToDo => self.is_after_the_end = true,
+            Fact::TapeCut(which) => self.cut_tapes.push(which),
             Fact::Ended(ending) => self.ending = Some(ending),
         }
     }
@@ -125,6 +128,7 @@ impl Recording {
             failed_checkpoints,
             saved,
             is_after_the_end,
+            cut_tapes,
             ending,
         } = self;
         let facts = beginning.map(Fact::Began).into_iter();
@@ -136,6 +140,7 @@ impl Recording {
         let saved = saved.map(|(global_step, at)| Fact::Saved { global_step, at });
         let facts = facts.chain(saved);
         let facts = facts.chain(is_after_the_end.then_some(Fact::NothingToDo));
+        let facts = facts.chain(cut_tapes.into_iter().map(Fact::TapeCut));
         facts.chain(ending.map(Fact::Ended))
     }
 
@@ -361,6 +366,7 @@ mod tests {
             Fact::NotSaved(FailedCheckpoint { global_step: 7, why, is_last: true }),
             Fact::Saved { global_step: 6, at },
             Fact::NothingToDo,
+            Fact::TapeCut("ps-0.0.tape".to_owned()),
             Fact::Ended(Ending { weights_digest: Some(u64::MAX) }),
         ];
         let mut recording = Recording::default();

@@ -308,9 +308,10 @@ impl Followed {
     }
 
     /// Whether a task that ended with `exit` came to the end of its training, even if it could not
-    /// write the last checkpoint.
+    /// write the last checkpoint, or its tape.
     fn has_come_to_its_end(&self, index: usize, exit: &Exit) -> bool {
-        let has_ended = || self.tasks[index].told.has_ended();
+        let told = &self.tasks[index].told;
+        let has_ended = || told.has_ended() || told.lacks_its_tape_alone();
         match exit {
             Exit::Code(0) => true,
             Exit::Unreported => false,

@@ -94,6 +94,11 @@ impl SharedRecording {
         Some(lost)
     }
 
+    /// The digest of the weights at the end of the training, if the task knows it.
+    pub(crate) fn weights(&self) -> Option<u64> {
+        self.lock().recording.ending.and_then(|ending| ending.weights_digest)
+    }
+
     /// Ends the recording.
     pub fn finish(self) -> Recording {
         let Shared { mut recording, watch, .. } = std::mem::take(&mut *self.lock());

@@ -126,3 +126,18 @@ fn a_calibration_that_fails_leaves_no_file() {
     assert_eq!(said.code, 2, "{}", said.err);
     assert!(!out.exists());
 }
+
+#[test]
+fn a_training_whose_tapes_a_full_disk_does_not_take_goes_on_and_says_which_tapes_have_no_end() {
+    let path = scenario("full_tapes", SCENARIO);
+    let folder = folder("full_tapes_folder");
+    let tapes = folder.join("tapes").display().to_string();
+    let launch = ["launch", &path, "--set", "stop.steps=3000", "--record", &tapes];
+    let said = said_in_little_room(32, &launch);
+    assert_eq!(said.code, 9, "{}", said.err);
+    assert!(said.out.contains("3000"), "the training has come to its end: {}", said.out);
+    for tape in ["ps-0.0.tape", "worker-0.0.tape"] {
+        let told = format!("{tape} has no end, and can't be replayed: File too large");
+        assert!(said.err.contains(&told), "{}", said.err);
+    }
+}

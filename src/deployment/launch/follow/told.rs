@@ -96,6 +96,12 @@ impl Told {
         self.0.last()?.error.as_ref()
     }
 
+    /// Whether the process has done its part, but for a tape that could not be written to its end.
+    pub(super) fn lacks_its_tape_alone(&self) -> bool {
+        let life = self.0.last().filter(|life| life.error.is_none());
+        life.is_some_and(|life| !life.recording.cut_tapes.is_empty())
+    }
+
     /// Whether the process has ended its training.
     pub(super) fn has_ended(&self) -> bool {
         self.0.last().is_some_and(|life| life.recording.ending.is_some())
