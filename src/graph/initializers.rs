@@ -100,19 +100,13 @@ impl Graph {
     /// Zeros (f32) of `shape`.
     #[track_caller]
     pub fn zeros(&self, shape: impl Into<Shape>) -> Output {
-        self.filled(shape, 0.0)
+        self.fill(shape, 0f32)
     }
 
     /// Ones (f32) of `shape`.
     #[track_caller]
     pub fn ones(&self, shape: impl Into<Shape>) -> Output {
-        self.filled(shape, 1.0)
-    }
-
-    /// `value` (f32) everywhere in `shape`.
-    #[track_caller]
-    pub fn filled(&self, shape: impl Into<Shape>, value: f32) -> Output {
-        self.fill(shape, value)
+        self.fill(shape, 1f32)
     }
 
     /// `value`, of any element type, everywhere in `shape` (TensorFlow `Fill`).

@@ -90,7 +90,7 @@ impl Graph {
             return self.partitioned_variable(name, shape, initial, partitioner);
         }
         let value = match initial {
-            InitialRows::Constant(value) => self.filled(shape, value),
+            InitialRows::Constant(value) => self.fill(shape, value),
             InitialRows::Random(law) => self.random(&self.scoped_name(name), law, shape),
         };
         let whole = self.variable(name, &value)?;

@@ -117,8 +117,8 @@ async fn task_speed(server: &ServerTarget, task: &TaskName) -> runtime::Result<T
         // A matrix that leaves what it multiplies at the same size.
         let chain = |g: &Graph, x: &Output, products: usize| {
             g.with_device(&device(task), |g| {
-                let matrix = g.filled([rows, rows], 1.0 / rows as f32);
-                let mut value = x * &g.filled([rows, columns], 1.0);
+                let matrix = g.fill([rows, rows], 1.0 / rows as f32);
+                let mut value = x * &g.ones([rows, columns]);
                 for _ in 0..products {
                     value = matrix.matmul(&value)?;
                 }
@@ -136,7 +136,7 @@ async fn way(server: &ServerTarget, between: [&TaskName; 2]) -> runtime::Result<
     let trip = async |elements: usize, on: [&TaskName; 2]| {
         let chain = |g: &Graph, x: &Output, trips: usize| {
             let [here, there] = on.map(device);
-            let mut value = g.with_device(&here, |g| Ok(x * &g.filled([elements], 1.0)))?;
+            let mut value = g.with_device(&here, |g| Ok(x * &g.ones([elements])))?;
             for _ in 0..trips {
                 // Not elementwise kernels, which would run as one where both are on one task.
                 value = g.with_device(&there, |_| value.roll(1, 0))?;

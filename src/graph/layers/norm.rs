@@ -69,7 +69,7 @@ impl BatchNorm {
 
     #[track_caller]
     fn in_scope(graph: &Graph, channels: usize) -> Result<Self, GraphError> {
-        let gamma = graph.variable("gamma", &graph.filled([channels], 1.0))?;
+        let gamma = graph.variable("gamma", &graph.ones([channels]))?;
         let beta = graph.variable("beta", &graph.zeros([channels]))?;
         // Beside `beta`, which towers share: so they share the moments, too.
         let scope = beta.name().rsplit_once("beta").map_or("", |(scope, _)| scope).to_owned();

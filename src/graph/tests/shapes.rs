@@ -351,7 +351,7 @@ fn constants_have_the_type_of_their_value() {
     let g = Graph::new();
     let value = Tensor::new([2, 2], &[1i32, 2, 3, 4]).unwrap();
     assert_eq!(g.constant(value).tensor_type(), TensorType::new(DType::I32, [2, 2]));
-    assert_eq!(g.filled([3], 0.5).tensor_type(), TensorType::new(DType::F32, [3]));
+    assert_eq!(g.fill([3], 0.5f32).tensor_type(), TensorType::new(DType::F32, [3]));
     assert_eq!(g.constant(1i64).tensor_type(), TensorType::new(DType::I64, Shape::SCALAR));
 }
 

@@ -123,7 +123,7 @@ fn dropout_has_one_mask_a_step_which_its_gradient_shares() {
     on_actix(async {
         let g = Graph::new();
         let counter = g.placeholder("counter", DType::I64, trainyard::tensor::Shape::SCALAR)?;
-        let w = g.variable("w", &g.filled([400], 1.0))?;
+        let w = g.variable("w", &g.ones([400]))?;
         let dropped = dropout(&w.read(), 0.25, &counter)?;
         let gradient = gradients(&dropped.sum(), &[w.read()])?.remove(0).unwrap();
         let server = Server::create_local();

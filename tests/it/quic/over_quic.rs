@@ -161,7 +161,7 @@ fn values_of_many_megabytes_and_errors_come_back() {
     on_actix(async {
         let (servers, ends) = quic_cluster(1, 1).await;
         let g = Graph::new();
-        let large = g.with_device("/job:ps", |g| g.variable("large", &g.filled([1 << 21], 3.0)))?;
+        let large = g.with_device("/job:ps", |g| g.variable("large", &g.fill([1 << 21], 3f32)))?;
         let doubled = g.with_device("/job:worker", |_| large.read().add(&large.read()))?;
         let session = Session::new(&servers[1].target(), &g).await?;
         let early = session.run().fetch(&doubled).await.unwrap_err();

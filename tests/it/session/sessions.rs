@@ -77,7 +77,7 @@ fn a_step_that_awaits_the_initialization_ends_once_another_session_has_initializ
     on_actix(async {
         let cluster = cluster(1, 2);
         let g = Graph::new();
-        let w = g.with_device("/job:ps", |g| g.variable("w", &g.filled([2], 3.0)))?;
+        let w = g.with_device("/job:ps", |g| g.variable("w", &g.fill([2], 3f32)))?;
         let (ready, init) = (g.await_initialization(), g.initializer());
         let chief = Session::new(&cluster[1].target(), &g).await?;
         let worker = Session::new(&cluster[2].target(), &g).await?;
@@ -280,7 +280,7 @@ fn a_step_that_takes_too_long_says_who_has_not_answered_and_leaves_the_session_u
     on_actix(async {
         let servers = cluster(2, 1);
         let g = Graph::new();
-        let w = g.with_device("/job:ps/task:1", |g| g.variable("w", &g.filled([1], 5.0)))?;
+        let w = g.with_device("/job:ps/task:1", |g| g.variable("w", &g.fill([1], 5f32)))?;
         let (ready, init) = (g.await_initialization(), g.initializer());
         let session = Session::with_options(&servers[2].target(), &g, impatient()).await?;
         assert_error(session.run().target(&ready).await, Code::DeadlineExceeded, &["ps:1"]);
