@@ -25,14 +25,13 @@
 //! | `/gpu:1` with `/cpu:*` within it is `CPU:1` | an index is never inherited by another type |
 //! | addresses are not checked; two tasks may share one | checked; each task has its own |
 //! | a task index may be negative | whole numbers from 0 |
-//! | an empty job is `{}` in `as_dict`, and fails in `job_tasks` | an empty list in both |
+//! | an empty job is `{}` in `as_dict` | an empty list |
 //! | jobs in the order they were written | jobs by name |
 //! | three readers of `TF_CONFIG`; each stops at the first mistake | one validator, every mistake with its path |
 //! | `RunConfig` demands a `chief`, `tf.distribute` none | without one, `worker:0` leads |
 //! | one reader wants the `evaluator` in the cluster, another outside | accepted in both places; it never trains |
 //! | an empty `TF_CONFIG` is an error to one reader | no cluster |
-//! | the number of workers is that of the listed ones | unknown (`None`) when membership is dynamic |
-//!
+//! //!
 //! ```
 //! use trainyard::cluster::RunConfig;
 //!

@@ -97,12 +97,6 @@ pub enum CheckpointError {
         /// The reason why it can't be saved.
         problem: String,
     },
-    /// The name can't be a name of checkpoint files.
-    #[error(
-        "`{0}` is no name for checkpoints: it must not be empty, have a `/` or a `\\`, or be that \
-         of the state file"
-    )]
-    Basename(String),
     /// There are checkpoints, and each lacks something.
     #[error("none of the checkpoints in {location} is whole")]
     NoneWhole {
@@ -193,10 +187,7 @@ impl CheckpointError {
     pub(crate) fn is_mistaken(&self) -> bool {
         matches!(
             self,
-            Self::Location { .. }
-                | Self::Destination { .. }
-                | Self::NoSuchCheckpoint { .. }
-                | Self::Basename(_)
+            Self::Location { .. } | Self::Destination { .. } | Self::NoSuchCheckpoint { .. }
         )
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::names::Names;
+use super::names;
 use super::slices::{self, Layout, Slice, Table};
 use crate::tensor::{DType, Shape};
 
@@ -79,7 +79,6 @@ pub(super) struct Contents {
 impl Index {
     /// The index of `contents`; names the files of its shards.
     pub(super) fn new(
-        names: &Names,
         (global_step, edition): (u64, u32),
         save: u64,
         time: Duration,
@@ -88,7 +87,7 @@ impl Index {
         let Contents { mut shards, variables } = of;
         let count = shards.len();
         for (at, shard) in shards.iter_mut().enumerate() {
-            shard.file = names.shard(global_step, edition, (at, count));
+            shard.file = names::shard(global_step, edition, (at, count));
         }
         Self { format: FORMAT, save, global_step, time, edition, shards, variables }
     }
@@ -105,7 +104,7 @@ impl Index {
     ///
     /// # Errors
     /// If the bytes are no index, or another index; with the reason.
-    pub(super) fn decode(bytes: &[u8], names: &Names, global_step: u64) -> Result<Self, String> {
+    pub(super) fn decode(bytes: &[u8], global_step: u64) -> Result<Self, String> {
         let damaged = || "it was cut off or changed, or is no index of a checkpoint".to_owned();
         let text = str::from_utf8(bytes).map_err(|_| damaged())?;
         let rest = text
@@ -121,18 +120,18 @@ impl Index {
             return Err(format!("it has format {format}, and this program reads format {FORMAT}"));
         }
         let index: Self = serde_json::from_str(inner).map_err(|error| error.to_string())?;
-        index.check(names, global_step)?;
+        index.check(global_step)?;
         Ok(index)
     }
 
-    /// Checks that it is the index of the step, that all its files are named by `names`, and that
+    /// Checks that it is the index of the step, that all its files are named as its shards, and that
     /// parts make up their wholes.
-    fn check(&self, names: &Names, global_step: u64) -> Result<(), String> {
+    fn check(&self, global_step: u64) -> Result<(), String> {
         if self.global_step != global_step {
             return Err(format!("it is of step {}", self.global_step));
         }
         for (at, shard) in self.shards.iter().enumerate() {
-            let expected = names.shard(global_step, self.edition, (at, self.shards.len()));
+            let expected = names::shard(global_step, self.edition, (at, self.shards.len()));
             if shard.file != expected {
                 return Err(format!("it names the file {:?} where {expected} belongs", shard.file));
             }

@@ -1,19 +1,13 @@
 //! The names of a checkpoint's files.
 
-use super::CheckpointError;
-
 /// The file that names the newest checkpoints (TensorFlow: `latest_filename`).
 pub(super) const STATE_FILE: &str = "checkpoint";
 /// The file with the identity of the saver that writes here, and whether its training has ended.
 pub(super) const WRITER_FILE: &str = "checkpoint.writer";
+/// The beginning of every checkpoint's name (TensorFlow: the default `checkpoint_basename`).
+const BASENAME: &str = "model.ckpt";
 const INDEX: &str = ".index.json";
 const SHARD: &str = ".safetensors";
-
-/// The names of a training's checkpoint files, which begin with the same word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Names {
-    basename: String,
-}
 
 /// The kind of a checkpoint file, parsed from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,57 +18,38 @@ pub(super) enum FileOf {
     Shard(u64, u32),
 }
 
-impl Default for Names {
-    fn default() -> Self {
-        Self { basename: "model.ckpt".to_owned() }
-    }
+/// The checkpoint's own name, as TensorFlow's `Saver.save` returns it.
+pub(super) fn checkpoint(step: u64) -> String {
+    format!("{BASENAME}-{step}")
 }
 
-impl Names {
-    /// # Errors
-    /// If `basename` can't be the beginning of a file's name.
-    pub(super) fn new(basename: &str) -> Result<Self, CheckpointError> {
-        if basename.is_empty() || basename == STATE_FILE || basename.contains(['/', '\\', '\0']) {
-            return Err(CheckpointError::Basename(basename.to_owned()));
-        }
-        Ok(Self { basename: basename.to_owned() })
-    }
+pub(super) fn index(step: u64) -> String {
+    format!("{}{INDEX}", checkpoint(step))
+}
 
-    /// The checkpoint's own name, as TensorFlow's `Saver.save` returns it.
-    pub(super) fn checkpoint(&self, step: u64) -> String {
-        format!("{}-{step}", self.basename)
-    }
+/// The file of shard `shard` of `shards`. If a step is saved again, it gets another edition, so
+/// that its first files stay as they are until the index names the new ones. Each saver has
+/// editions of its own.
+pub(super) fn shard(step: u64, edition: u32, (shard, shards): (usize, usize)) -> String {
+    let edition = if edition == 0 { String::new() } else { format!(".{edition}") };
+    format!("{}{edition}-{shard:05}-of-{shards:05}{SHARD}", checkpoint(step))
+}
 
-    pub(super) fn index(&self, step: u64) -> String {
-        format!("{}{INDEX}", self.checkpoint(step))
+/// The kind of `file`, if it is a file of a checkpoint.
+pub(super) fn parse(file: &str) -> Option<FileOf> {
+    let rest = file.strip_prefix(BASENAME)?.strip_prefix('-')?;
+    if let Some(step) = rest.strip_suffix(INDEX) {
+        return Some(FileOf::Index(number(step)?));
     }
-
-    /// The file of shard `shard` of `shards`. If a step is saved again, it gets another edition, so
-    /// that its first files stay as they are until the index names the new ones. Each saver has
-    /// editions of its own.
-    pub(super) fn shard(&self, step: u64, edition: u32, (shard, shards): (usize, usize)) -> String {
-        let edition = if edition == 0 { String::new() } else { format!(".{edition}") };
-        format!("{}{edition}-{shard:05}-of-{shards:05}{SHARD}", self.checkpoint(step))
-    }
-
-    /// The kind of `file`, if it is named by these names.
-    pub(super) fn parse(&self, file: &str) -> Option<FileOf> {
-        let rest = file.strip_prefix(&self.basename)?.strip_prefix('-')?;
-        if let Some(step) = rest.strip_suffix(INDEX) {
-            return Some(FileOf::Index(number(step)?));
-        }
-        let mut words = rest.strip_suffix(SHARD)?.split('-');
-        let (step, shard, of, shards) =
-            (words.next()?, words.next()?, words.next()?, words.next()?);
-        let (step, edition) = match step.split_once('.') {
-            Some((step, edition)) => (number(step)?, u32::try_from(number(edition)?).ok()?),
-            None => (number(step)?, 0),
-        };
-        let index = (shard.parse().ok()?, shards.parse().ok()?);
-        let is_shard =
-            of == "of" && words.next().is_none() && self.shard(step, edition, index) == file;
-        is_shard.then_some(FileOf::Shard(step, edition))
-    }
+    let mut words = rest.strip_suffix(SHARD)?.split('-');
+    let (step, at, of, shards) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let (step, edition) = match step.split_once('.') {
+        Some((step, edition)) => (number(step)?, u32::try_from(number(edition)?).ok()?),
+        None => (number(step)?, 0),
+    };
+    let position = (at.parse().ok()?, shards.parse().ok()?);
+    let is_shard = of == "of" && words.next().is_none() && shard(step, edition, position) == file;
+    is_shard.then_some(FileOf::Shard(step, edition))
 }
 
 /// Whether `file` is named as a shard of some checkpoint, whatever its other files begin with.
@@ -113,16 +88,14 @@ mod tests {
             edition: u32,
             shard in 0..200_000usize,
         ) {
-            let names = Names::default();
-            prop_assert_eq!(names.parse(&names.index(step)), Some(FileOf::Index(step)));
-            let file = names.shard(step, edition, (shard, 200_000));
-            prop_assert_eq!(names.parse(&file), Some(FileOf::Shard(step, edition)));
+            prop_assert_eq!(parse(&index(step)), Some(FileOf::Index(step)));
+            let file = super::shard(step, edition, (shard, 200_000));
+            prop_assert_eq!(parse(&file), Some(FileOf::Shard(step, edition)));
         }
     }
 
     #[test]
     fn other_files_are_no_files_of_a_checkpoint() {
-        let names = Names::default();
         for file in [
             "checkpoint",
             "model.ckpt-1.index",
@@ -135,27 +108,18 @@ mod tests {
             "model.ckpt-1-00000-in-00002.safetensors",
             "model.ckpt-99999999999999999999.index.json",
         ] {
-            assert_eq!(names.parse(file), None, "{file}");
+            assert_eq!(parse(file), None, "{file}");
         }
     }
 
     #[test]
     fn the_files_of_a_store_are_known_whatever_its_checkpoints_are_called() {
-        for file in ["checkpoint", "checkpoint.writer", "a-1.index.json"] {
+        let shard = "own-7.2-00000-of-00003.safetensors";
+        for file in ["checkpoint", "checkpoint.writer", "a-1.index.json", shard] {
             assert!(is_of_store(file), "{file}");
         }
-        assert!(is_of_store(&Names::new("own").unwrap().shard(7, 2, (0, 3))));
         for file in ["model-4.safetensors", "checkpoint.safetensors", "a-of-b.safetensors"] {
             assert!(!is_of_store(file), "{file}");
         }
-    }
-
-    #[test]
-    fn the_name_of_the_state_file_is_reserved() {
-        for basename in ["", "checkpoint", "a/b", "a\\b"] {
-            let error = Names::new(basename).unwrap_err().to_string();
-            assert!(error.contains(&format!("`{basename}`")), "{error}");
-        }
-        assert_eq!(Names::new("mine").unwrap().checkpoint(3), "mine-3");
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::index::{Checksum, Index, MOST_BYTES, ShardEntry, VariableEntry};
-use super::names::Names;
+use super::names;
 use super::shard_file::{Decoded, Raw};
 use super::store::{Entry, Store};
 use super::{CheckpointError, Restored};
@@ -15,7 +15,6 @@ use crate::tensor::Tensor;
 /// Reads the files of one store.
 pub(super) struct Reader<'a> {
     pub(super) store: &'a dyn Store,
-    pub(super) names: &'a Names,
     /// The store's files, with their lengths \[bytes\].
     pub(super) files: &'a BTreeMap<String, u64>,
 }
@@ -35,7 +34,7 @@ impl Reader<'_> {
     /// # Errors
     /// If it can't be read, or is not an index.
     pub(super) fn index(&self, step: u64) -> Result<Index, CheckpointError> {
-        let name = self.names.index(step);
+        let name = names::index(step);
         let malformed =
             |problem| CheckpointError::Malformed { file: self.store.locate(&name), problem };
         if let Some(bytes) = self.files.get(&name).filter(|bytes| **bytes > MOST_BYTES) {
@@ -43,7 +42,7 @@ impl Reader<'_> {
         }
         let read = self.store.read(&name);
         let bytes = read.map_err(CheckpointError::store("read", self.store.locate(&name)))?;
-        Index::decode(&bytes, self.names, step).map_err(malformed)
+        Index::decode(&bytes, step).map_err(malformed)
     }
 
     /// Checks that every file of a checkpoint is there, at the length that it was saved with.
@@ -76,8 +75,8 @@ impl Reader<'_> {
         for (shard, entries) in index.shards.iter().zip(&of_shards) {
             self.restore_shard(shard, entries, &mut variables)?;
         }
-        let name = self.names.checkpoint(index.global_step);
-        let malformed = |problem| self.malformed(&self.names.index(index.global_step), problem);
+        let name = names::checkpoint(index.global_step);
+        let malformed = |problem| self.malformed(&names::index(index.global_step), problem);
         let tables = index.tables().map_err(malformed)?;
         let marked = index.variables.iter().filter(|(_, entry)| entry.is_of_model);
         let of_model = marked.map(|(name, entry)| match &entry.slice {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::index::Index;
-use super::names::{FileOf, Names};
+use super::names::{self, FileOf};
 use super::reader::{self, Reader};
 use super::shard_file::Encoded;
 use super::snapshot::{Snapshot, encode};
@@ -30,7 +30,6 @@ use writer::Writer;
 /// over ([`Saver::take_over`]) shuts out those before it.
 pub struct Saver {
     store: Arc<dyn Store>,
-    names: Names,
     retention: Retention,
     /// The checkpoints whose index could be read.
     known: BTreeMap<u64, Known>,
@@ -59,9 +58,8 @@ impl Saver {
     /// A saver of `model.ckpt-<step>` files in `store`.
     pub fn new(store: Arc<dyn Store>, retention: Retention) -> Self {
         let (known, broken) = (BTreeMap::new(), BTreeSet::new());
-        let names = Names::default();
         let (last, writer, searched) = (None, Writer::default(), None);
-        Self { store, names, retention, known, broken, is_swept: false, last, writer, searched }
+        Self { store, retention, known, broken, is_swept: false, last, writer, searched }
     }
 
     /// Takes over the checkpoints: a saver that had done so before saves and deletes nothing more.
@@ -91,14 +89,6 @@ impl Saver {
         writer::ended(&*self.store)
     }
 
-    /// The same saver for files that begin with `basename` (TensorFlow: `checkpoint_basename`).
-    ///
-    /// # Errors
-    /// If `basename` can't be the beginning of a file's name, or is the name of the state file.
-    pub fn with_basename(self, basename: &str) -> Result<Self, CheckpointError> {
-        Ok(Self { names: Names::new(basename)?, ..self })
-    }
-
     /// Saves `snapshot`. `at` is the time since the epoch or, in a simulation, since its beginning.
     ///
     /// If the last save was of the same step and can be read, it stays and nothing is written: what
@@ -118,11 +108,11 @@ impl Saver {
         self.learn(&files)?;
         let step = snapshot.global_step;
         if let Some(bytes) = self.has_saved(step, &files) {
-            let name = self.names.checkpoint(step);
+            let name = names::checkpoint(step);
             return Ok(Saved { name, bytes, is_new: false, unfinished: Vec::new() });
         }
         let save = self.next_save();
-        let index = Index::new(&self.names, (step, self.edition(step, &files)), save, at, contents);
+        let index = Index::new((step, self.edition(step, &files)), save, at, contents);
         if let Err(error) = self.write(&index, &encoded) {
             self.is_swept = false;
             return Err(error);
@@ -130,7 +120,7 @@ impl Saver {
         self.broken.remove(&step);
         self.known.insert(step, Known::of(&index));
         self.writer.check(&*self.store)?;
-        let (name, bytes) = (self.names.checkpoint(step), index.bytes());
+        let (name, bytes) = (names::checkpoint(step), index.bytes());
         self.last = Some(index);
         Ok(Saved { name, bytes, is_new: true, unfinished: self.clean(&files) })
     }
@@ -142,9 +132,9 @@ impl Saver {
     /// not known, and an older checkpoint would undo steps that it may hold.
     pub fn latest(&mut self) -> Result<Found, CheckpointError> {
         let files = reader::list(&*self.store)?;
-        let reader = Reader { store: &*self.store, names: &self.names, files: &files };
+        let reader = Reader { store: &*self.store, files: &files };
         let (mut indexes, mut rejected) = (Vec::new(), Vec::new());
-        for step in steps(&self.names, &files) {
+        for step in steps(&files) {
             match reader.index(step) {
                 Ok(index) => indexes.push(index),
                 Err(error) if error.is_transient() => return Err(error),
@@ -180,7 +170,7 @@ impl Saver {
     /// The number of the last save whose index is among `files`, and its step.
     fn newest_of(&self, files: &BTreeMap<String, u64>) -> Option<(u64, u64)> {
         let reader = self.reader(files);
-        let indexes = steps(&self.names, files).filter_map(|step| reader.index(step).ok());
+        let indexes = steps(files).filter_map(|step| reader.index(step).ok());
         indexes.map(|index| (index.save, index.global_step)).max()
     }
 
@@ -206,7 +196,7 @@ impl Saver {
                 Err(error) => (None, Some(error)),
             };
             Listed {
-                name: self.names.checkpoint(step),
+                name: names::checkpoint(step),
                 global_step: step,
                 time: index.as_ref().map(|index| index.time),
                 variables: index.as_ref().map(|index| index.variables.len()),
@@ -214,7 +204,7 @@ impl Saver {
                 problem: problem.or_else(|| reader.check_files(index.as_ref()?).err()),
             }
         };
-        Ok(steps(&self.names, &files).map(listed).collect())
+        Ok(steps(&files).map(listed).collect())
     }
 
     /// The index of the checkpoint of a step.
@@ -223,10 +213,10 @@ impl Saver {
     /// If there is none, or it can't be read.
     pub(crate) fn index(&self, global_step: u64) -> Result<Index, CheckpointError> {
         let files = reader::list(&*self.store)?;
-        if files.contains_key(&self.names.index(global_step)) {
+        if files.contains_key(&names::index(global_step)) {
             return self.reader(&files).index(global_step);
         }
-        let there: Vec<String> = steps(&self.names, &files).map(|step| step.to_string()).collect();
+        let there: Vec<String> = steps(&files).map(|step| step.to_string()).collect();
         let there = match there.as_slice() {
             [] => "there is none at all".to_owned(),
             steps => format!("there are those of {}", steps.join(", ")),
@@ -239,7 +229,7 @@ impl Saver {
     }
 
     fn reader<'a>(&'a self, files: &'a BTreeMap<String, u64>) -> Reader<'a> {
-        Reader { store: &*self.store, names: &self.names, files }
+        Reader { store: &*self.store, files }
     }
 
     /// Learns of the checkpoints among `files` that others have saved, and forgets those that are
@@ -248,7 +238,7 @@ impl Saver {
     /// # Errors
     /// If an index can't be read at the moment: the next save could not be numbered after it.
     fn learn(&mut self, files: &BTreeMap<String, u64>) -> Result<(), CheckpointError> {
-        let steps: BTreeSet<u64> = steps(&self.names, files).collect();
+        let steps: BTreeSet<u64> = steps(files).collect();
         self.known.retain(|step, _| steps.contains(step));
         self.broken.retain(|step| steps.contains(step));
         for step in steps {
@@ -301,10 +291,10 @@ impl Saver {
     /// name.
     fn edition(&self, step: u64, files: &BTreeMap<String, u64>) -> u32 {
         let first = self.writer.first_edition();
-        if !files.contains_key(&self.names.index(step)) {
+        if !files.contains_key(&names::index(step)) {
             return first;
         }
-        let edition = |file: &String| match self.names.parse(file)? {
+        let edition = |file: &String| match names::parse(file)? {
             FileOf::Shard(of, edition) if of == step => Some(edition),
             _ => None,
         };
@@ -325,7 +315,7 @@ impl Saver {
             self.delete_shards(&index.shards);
             return Err(error);
         }
-        let written = self.write_file(&self.names.index(index.global_step), &[&index.encode()]);
+        let written = self.write_file(&names::index(index.global_step), &[&index.encode()]);
         // After another failure the index may be there nevertheless: its shards stay.
         if written.as_ref().is_err_and(|error| error.is_for_lack_of_room() && !self.has(index)) {
             self.delete_shards(&index.shards);
@@ -356,10 +346,10 @@ impl Known {
 }
 
 /// The steps that have an index among `files`.
-fn steps<'a>(names: &'a Names, files: &'a BTreeMap<String, u64>) -> impl Iterator<Item = u64> {
+fn steps(files: &BTreeMap<String, u64>) -> impl Iterator<Item = u64> + use<> {
     let mut steps: Vec<u64> = files
         .keys()
-        .filter_map(|file| match names.parse(file)? {
+        .filter_map(|file| match names::parse(file)? {
             FileOf::Index(step) => Some(step),
             FileOf::Shard(..) => None,
         })

@@ -1,5 +1,4 @@
-//! The role of a process in a training: its task, the chief, the numbers of replicas, the devices
-//! that it sees.
+//! The role of a process in a training: its task, the chief, the devices that it sees.
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +30,6 @@ pub struct RunConfig {
     listed: ClusterSpec,
     dynamic: bool,
     master: String,
-    evaluation_master: String,
     model_dir: Option<String>,
     environment: Option<String>,
     warnings: Vec<ConfigWarning>,
@@ -113,18 +111,12 @@ impl RunConfig {
         config.rpc_layer.get_or_insert_with(|| "grpc".to_owned());
         let has_no_master = evaluates || (!names_task && config.session_master.is_none());
         let master = if has_no_master { Ok(String::new()) } else { config.master(Some(&task)) };
-        let evaluation_master = if evaluates || config.cluster.is_empty() {
-            config.eval_session_master.unwrap_or_default()
-        } else {
-            String::new()
-        };
         Self {
             task,
             names_task,
             // Only the chief of a dynamic cluster has no address: its configuration lists no task,
             // not even itself.
             master: master.unwrap_or_default(),
-            evaluation_master,
             cluster: config.cluster,
             listed,
             dynamic: config.dynamic,
@@ -137,11 +129,6 @@ impl RunConfig {
     /// The job of this task; `None` if the configuration has a cluster and names no task of it.
     pub fn task_type(&self) -> Option<&str> {
         self.names_task.then(|| self.task.job())
-    }
-
-    /// The index of this task in its job; 0 if the configuration names no task.
-    pub fn task_id(&self) -> u32 {
-        if self.names_task { self.task.index() } else { 0 }
     }
 
     /// This task; `worker:0` when there is no cluster, the chief when the configuration names no
@@ -187,26 +174,6 @@ impl RunConfig {
         !self.names_task || self.chief().is_some_and(|chief| chief == self.task)
     }
 
-    /// The number of parameter servers; `None` if the configuration does not list them.
-    pub fn num_ps_replicas(&self) -> Option<usize> {
-        let is_listed = !self.dynamic || matches!(self.task.job(), WORKER | EVALUATOR);
-        is_listed.then(|| self.cluster.num_tasks(PS).unwrap_or(0))
-    }
-
-    /// The number of tasks that compute gradients, with the chief; `None` if the configuration does
-    /// not list them.
-    pub fn num_worker_replicas(&self) -> Option<usize> {
-        if self.task.job() == EVALUATOR {
-            return Some(0);
-        }
-        if self.dynamic {
-            return None;
-        }
-        let count =
-            [CHIEF, MASTER, WORKER].iter().filter_map(|job| self.cluster.num_tasks(job).ok()).sum();
-        Some(if self.cluster.is_empty() { 1 } else { count })
-    }
-
     /// The target of this task's sessions: empty for the master in this process, else
     /// `grpc://host:port`, or the target that the configuration sets.
     ///
@@ -214,11 +181,6 @@ impl RunConfig {
     /// protocol.
     pub fn master(&self) -> &str {
         &self.master
-    }
-
-    /// The target of evaluation sessions.
-    pub fn evaluation_master(&self) -> &str {
-        &self.evaluation_master
     }
 
     /// The directory of checkpoints, if the configuration sets one.
@@ -237,25 +199,6 @@ impl RunConfig {
     /// The parts of the configuration that are ignored.
     pub fn warnings(&self) -> &[ConfigWarning] {
         &self.warnings
-    }
-
-    /// The position of this task among all: the chief 0, then the jobs by name, `ps` last. `None`
-    /// for an evaluator and in a dynamic cluster.
-    pub fn global_id_in_cluster(&self) -> Option<usize> {
-        if self.cluster.is_empty() && self.task.job() == WORKER {
-            return Some(0);
-        }
-        let rank = |task: &TaskName| match task.job() {
-            CHIEF | MASTER => 0,
-            PS => 2,
-            _ => 1,
-        };
-        if self.dynamic {
-            return None;
-        }
-        let mut tasks: Vec<TaskName> = self.cluster.tasks().collect();
-        tasks.sort_by_key(rank);
-        tasks.iter().position(|task| *task == self.task)
     }
 
     /// The devices that this task's sessions see by default; empty for all.

@@ -212,16 +212,6 @@ impl ClusterSpec {
         Ok(address)
     }
 
-    /// The addresses of the tasks of `job` by index; `None` for a hole.
-    ///
-    /// # Errors
-    /// [`ClusterError::NoSuchJob`].
-    pub fn job_tasks(&self, job: &str) -> Result<Vec<Option<&str>>, ClusterError> {
-        let tasks = self.tasks_of(job)?;
-        let length = tasks.last_key_value().map_or(0, |(last, _)| last + 1);
-        Ok((0..length).map(|index| tasks.get(&index).map(|address| &**address)).collect())
-    }
-
     /// The JSON that [`Self::from_json`] reads: a list for a job without holes, else a map.
     pub fn as_dict(&self) -> Value {
         let job = |(job, tasks): (&Arc<str>, &BTreeMap<u32, Arc<str>>)| {

@@ -16,7 +16,6 @@ pub struct TaskConfig {
     pub(super) task_index: Option<u32>,
     pub(super) rpc_layer: Option<String>,
     pub(super) session_master: Option<String>,
-    pub(super) eval_session_master: Option<String>,
     pub(super) model_dir: Option<String>,
     pub(super) environment: Option<String>,
     pub(super) warnings: Vec<ConfigWarning>,

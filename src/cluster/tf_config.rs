@@ -13,14 +13,16 @@ use super::{ConfigErrors, ConfigProblem, ConfigWarning, TaskConfig};
 pub(super) const VARIABLE: &str = "TF_CONFIG";
 const CLUSTER: &str = "cluster";
 const SPARSE_CLUSTER: &str = "sparseCluster";
-/// The keys that a launcher may write. `service` has no meaning here.
+const EVAL_MASTER: &str = "eval_session_master";
+/// The keys that a launcher may write. `service` has no meaning here, nor has
+/// `eval_session_master`: `RunSettings::evaluation_master` says where evaluations run.
 const KEYS: [&str; 9] = [
     CLUSTER,
     SPARSE_CLUSTER,
     "task",
     "rpc_layer",
     "session_master",
-    "eval_session_master",
+    EVAL_MASTER,
     "model_dir",
     "service",
     "environment",
@@ -47,11 +49,11 @@ impl TaskConfig {
         let mut config = Self {
             rpc_layer: text_at(&root, "rpc_layer", problems),
             session_master: text_at(&root, "session_master", problems),
-            eval_session_master: text_at(&root, "eval_session_master", problems),
             model_dir: text_at(&root, "model_dir", problems),
             environment: text_at(&root, "environment", problems),
             ..Self::default()
         };
+        text_at(&root, EVAL_MASTER, problems); // its type alone is checked
         if config.model_dir.as_deref() == Some("") {
             problems.add("model_dir", ConfigProblem::Empty);
         }

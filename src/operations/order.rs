@@ -241,16 +241,6 @@ impl Output {
         self.with(&[], Order::ArgMax { axis: self.axis(axis)?, dtype })
     }
 
-    /// The position of the least element along `axis`, as i32 or i64; the first of equals, never a
-    /// NaN.
-    ///
-    /// # Errors
-    /// If the elements are not numbers, there is no such axis, or it is empty.
-    #[track_caller]
-    pub fn argmin_over(&self, axis: isize, dtype: DType) -> Result<Self, GraphError> {
-        self.with(&[], Order::ArgMin { axis: self.axis(axis)?, dtype })
-    }
-
     /// The `k` greatest elements along the last axis, the greatest first, and their positions
     /// (i32). Equal elements keep their order (TensorFlow `tf.math.top_k`).
     ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Known, Saver};
 use crate::checkpoint::index::ShardEntry;
-use crate::checkpoint::names::{FileOf, STATE_FILE};
+use crate::checkpoint::names::{self, FileOf, STATE_FILE};
 use crate::checkpoint::{CheckpointError, state_file};
 
 impl Saver {
@@ -31,7 +31,7 @@ impl Saver {
         let going: BTreeSet<u64> =
             self.retention.superfluous(&times).into_iter().map(|at| counting[at].0).collect();
         let staying = counting.iter().filter(|(step, _)| !going.contains(step));
-        let staying: Vec<String> = staying.map(|(step, _)| self.names.checkpoint(*step)).collect();
+        let staying: Vec<String> = staying.map(|(step, _)| names::checkpoint(*step)).collect();
         let mut errors = Vec::new();
         errors
             .extend(self.write_file(STATE_FILE, &[state_file::render(&staying).as_bytes()]).err());
@@ -48,17 +48,17 @@ impl Saver {
 
     /// Deletes a checkpoint: its index first, so that files which are left are never taken for one.
     fn delete(&self, step: u64) -> Result<(), CheckpointError> {
-        self.delete_file(&self.names.index(step))?;
+        self.delete_file(&names::index(step))?;
         self.known[&step].files.iter().try_for_each(|file| self.delete_file(file))
     }
 
     /// Deletes the shards among `files` that no index names: those of interrupted saves, and of
     /// steps that were saved again.
     fn sweep(&self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
-        let is_left_over = |file: &&String| match self.names.parse(file) {
+        let is_left_over = |file: &&String| match names::parse(file) {
             Some(FileOf::Shard(step, _)) => match self.known.get(&step) {
                 Some(known) => !known.files.contains(file),
-                None => !self.is_swept && !files.contains_key(&self.names.index(step)),
+                None => !self.is_swept && !files.contains_key(&names::index(step)),
             },
             _ => false,
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Saver;
-use crate::checkpoint::CheckpointError;
+use crate::checkpoint::{CheckpointError, names};
 
 impl Saver {
     /// Writes the index of the last save again, if there is one of a replaced saver in its place: a
@@ -16,14 +16,14 @@ impl Saver {
         let Some(own) = self.last.as_ref().filter(|_| self.writer.has_taken_over()) else {
             return Ok(());
         };
-        let name = self.names.index(own.global_step);
+        let name = names::index(own.global_step);
         if !files.contains_key(&name) {
             return Ok(());
         }
         match self.reader(files).index(own.global_step) {
             Ok(found) if found.save < own.save => {
                 tracing::warn!(
-                    checkpoint = self.names.checkpoint(own.global_step),
+                    checkpoint = names::checkpoint(own.global_step),
                     "a chief that was replaced has put its index over this one's; it is mended"
                 );
                 self.write_file(&name, &[&own.encode()])

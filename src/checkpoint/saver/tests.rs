@@ -271,16 +271,6 @@ fn a_step_that_was_not_saved_is_refused_with_those_that_were() {
 }
 
 #[test]
-fn files_of_another_name_are_another_training() {
-    let store = Memory::default();
-    let mut other = saver(store.clone()).with_basename("other").unwrap();
-    save(&mut other, [9]);
-    save(&mut saver(store.clone()), [1, 2, 3]);
-    assert_eq!(other.latest().unwrap().checkpoint.unwrap().global_step, 9);
-    assert!(saver(store).with_basename("checkpoint").is_err());
-}
-
-#[test]
 fn what_cannot_be_saved_is_refused_by_name_and_leaves_nothing() {
     let store = Memory::default();
     let shard = |variables| Snapshot {

@@ -41,25 +41,22 @@ fn task(cluster: Value, job: &str, index: impl Into<Value>) -> Value {
 #[test]
 fn each_role_of_a_cluster_with_a_chief_is_as_in_run_config() {
     let cases = [
-        ("chief", 0, true, "grpc://h0:1", 0, vec!["/job:ps", "/job:chief"]),
-        ("worker", 1, false, "grpc://h4:1", 2, vec!["/job:ps", "/job:worker/task:1"]),
+        ("chief", 0, true, "grpc://h0:1", vec!["/job:ps", "/job:chief"]),
+        ("worker", 1, false, "grpc://h4:1", vec!["/job:ps", "/job:worker/task:1"]),
         (
             "ps",
             1,
             false,
             "grpc://h2:1",
-            5,
             vec!["/job:ps", "/job:worker", "/job:chief", "/job:master"],
         ),
     ];
-    for (job, index, is_chief, master, global_id, device_filters) in cases {
+    for (job, index, is_chief, master, device_filters) in cases {
         let config = run(task(with_chief(), job, index));
         assert_eq!(config.task(), &TaskName::new(job, index));
         assert_eq!(config.is_chief(), is_chief, "{job}");
         assert_eq!(config.chief(), Some(TaskName::new("chief", 0)));
-        assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (Some(2), Some(4)));
-        assert_eq!((config.master(), config.evaluation_master()), (master, ""));
-        assert_eq!(config.global_id_in_cluster(), Some(global_id));
+        assert_eq!(config.master(), master);
         assert_eq!(filters(&config), device_filters);
         assert_eq!(config.cluster_spec().as_dict(), with_chief());
     }
@@ -76,16 +73,13 @@ fn without_a_cluster_this_process_is_worker_0_and_chief() {
                 && config.cluster_spec().is_empty()
                 && config.device_filters().is_empty()
         );
-        assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (Some(0), Some(1)));
-        assert_eq!((config.master(), config.evaluation_master()), ("", ""));
-        assert_eq!(config.global_id_in_cluster(), Some(0));
+        assert_eq!(config.master(), "");
     }
     let config =
         run(json!({"session_master": "s:1", "eval_session_master": "e:1", "model_dir": "logs"}));
-    assert_eq!(
-        (config.master(), config.evaluation_master(), config.model_dir()),
-        ("s:1", "e:1", Some("logs"))
-    );
+    assert_eq!((config.master(), config.model_dir()), ("s:1", Some("logs")));
+    assert!(config.warnings().is_empty());
+    assert_eq!(only_problem(json!({"eval_session_master": 1})).0, "eval_session_master");
     let wrong =
         problems(RunConfig::from_tf_config(Some(r#"{"task": {"type": "ps", "index": 1}}"#)));
     let expected = [
@@ -101,7 +95,7 @@ fn without_a_chief_job_worker_0_leads() {
     assert!(run(task(cluster.clone(), "worker", 0)).is_chief());
     let other = run(task(cluster, "worker", "1"));
     assert!(!other.is_chief());
-    assert_eq!((other.num_worker_replicas(), other.global_id_in_cluster()), (Some(2), Some(1)));
+    assert_eq!(other.chief(), Some(TaskName::new("worker", 0)));
 }
 
 #[test]
@@ -116,7 +110,6 @@ fn the_legacy_master_leads_as_a_chief_does() {
     let cluster = json!({"master": ["a:1"], "ps": ["b:1"], "worker": ["c:1"]});
     let config = run(task(cluster, "master", 0));
     assert!(config.is_chief());
-    assert_eq!((config.num_worker_replicas(), config.global_id_in_cluster()), (Some(2), Some(0)));
     assert_eq!(filters(&config), ["/job:ps", "/job:master"]);
 }
 
@@ -125,17 +118,13 @@ fn an_evaluator_is_outside_the_cluster_whether_listed_or_not() {
     let mut listed = with_chief();
     listed["evaluator"] = json!(["h6:1"]);
     for (cluster, index) in [(with_chief(), 12), (listed.clone(), 0)] {
-        let mut text = task(cluster, "evaluator", index);
-        text["eval_session_master"] = json!("grpc://e:1");
-        let config = run(text);
+        let config = run(task(cluster, "evaluator", index));
         assert!(
             config.cluster_spec().is_empty()
                 && !config.is_chief()
                 && config.device_filters().is_empty()
         );
-        assert_eq!((config.master(), config.evaluation_master()), ("", "grpc://e:1"));
-        assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (Some(0), Some(0)));
-        assert_eq!(config.global_id_in_cluster(), None);
+        assert_eq!(config.master(), "");
     }
     assert_eq!(run(task(listed, "worker", 0)).cluster_spec().as_dict(), with_chief());
     let alone = run(task(json!({"chief": ["a:1"], "evaluator": ["b:1"]}), "chief", 0));
@@ -169,8 +158,8 @@ fn a_worker_of_a_dynamic_tfjob_sees_the_ps_and_itself() {
     for key in ["cluster", "sparseCluster"] {
         let config = run(json!({key: cluster, "task": {"type": "worker", "index": 3}}));
         assert!(config.is_dynamic() && !config.is_chief());
-        assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (Some(2), None));
-        assert_eq!((config.master(), config.global_id_in_cluster()), ("grpc://w3:2222", None));
+        assert_eq!(config.cluster_spec().num_tasks("ps"), Ok(2));
+        assert_eq!(config.master(), "grpc://w3:2222");
     }
 }
 
@@ -181,7 +170,6 @@ fn a_ps_of_a_dynamic_tfjob_sees_itself_at_its_own_index() {
         "task": {"type": "ps", "index": 1},
     }));
     assert_eq!(config.cluster_spec().task_address(config.task()), Ok("p1:2222"));
-    assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (None, None));
 }
 
 #[test]
@@ -189,7 +177,7 @@ fn a_chief_of_a_dynamic_tfjob_sees_nothing_and_leads() {
     let cluster = json!({"worker": {}, "ps": []});
     let config = run(task(cluster.clone(), "chief", 0));
     assert!(config.is_chief() && config.is_dynamic());
-    assert_eq!((config.master(), config.num_worker_replicas()), ("", None));
+    assert_eq!(config.master(), "");
     assert_eq!(only_problem(task(cluster, "chief", 1)).0, "task.type");
 }
 
@@ -284,17 +272,18 @@ fn what_is_missing_or_unreadable_is_one_mistake() {
     assert!(twice.contains("the key `task` is repeated"), "{twice}");
 }
 
-/// TensorFlow's `ClusterConfig` of a client: task type `None`, task id 0, chief.
+/// TensorFlow's `ClusterConfig` of a client: task type `None`, chief.
 #[test]
 fn a_cluster_without_a_task_is_seen_by_a_client_that_is_chief() {
     let config = run(json!({"cluster": with_chief()}));
-    assert_eq!((config.task_type(), config.task_id(), config.is_chief()), (None, 0, true));
-    assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (Some(2), Some(4)));
+    assert_eq!((config.task_type(), config.is_chief()), (None, true));
+    assert_eq!(config.cluster_spec().as_dict(), with_chief());
     assert_eq!((config.master(), config.chief()), ("", Some(TaskName::new("chief", 0))));
     let told = run(json!({"cluster": with_chief(), "session_master": "s:1"}));
     assert_eq!(told.master(), "s:1");
     let own = run(task(with_chief(), "worker", 2));
-    assert_eq!((own.task_type(), own.task_id(), own.is_chief()), (Some("worker"), 2, false));
+    assert_eq!((own.task_type(), own.is_chief()), (Some("worker"), false));
+    assert_eq!(own.task(), &TaskName::new("worker", 2));
 }
 
 #[test]
@@ -371,7 +360,7 @@ proptest! {
     }
 
     #[test]
-    fn in_a_valid_cluster_just_one_task_leads_and_global_ids_are_a_permutation(
+    fn in_a_valid_cluster_just_one_task_leads(
         chief in 0..2u32, ps in 0..4u32, worker in 1..4u32
     ) {
         let jobs = [("chief", chief), ("ps", ps), ("worker", worker)];
@@ -380,9 +369,5 @@ proptest! {
         let configs: Vec<_> =
             spec.tasks().map(|task| RunConfig::of_task(spec.clone(), &task).unwrap()).collect();
         prop_assert_eq!(configs.iter().filter(|config| config.is_chief()).count(), 1);
-        let mut ids: Vec<_> =
-            configs.iter().map(|config| config.global_id_in_cluster().unwrap()).collect();
-        ids.sort_unstable();
-        prop_assert!(ids.into_iter().eq(0..configs.len()));
     }
 }

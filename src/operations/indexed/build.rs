@@ -18,23 +18,6 @@ impl Output {
         self.with(&[indices], Indexed::Gather { axis, batch: 0 })
     }
 
-    /// The same for each element of the first `batch` axes, which both have (TensorFlow `tf.gather`
-    /// with `batch_dims`): `result[b, …, i, …] = self[b, …, indices[b, i], …]`.
-    ///
-    /// # Errors
-    /// If there is no such axis, it is one of the batch's, their sizes differ, or the indices are
-    /// not integers.
-    #[track_caller]
-    pub fn batch_gather(
-        &self,
-        indices: &Self,
-        axis: isize,
-        batch: usize,
-    ) -> Result<Self, GraphError> {
-        let axis = self.axis(axis)?;
-        self.with(&[indices], Indexed::Gather { axis, batch })
-    }
-
     /// The slices at `indices` \[…, k\], whose last dimension is a position along the first `k`
     /// axes (TensorFlow `tf.gather_nd`).
     ///
