@@ -10,9 +10,8 @@
 //! | [`DeviceName`] | `Device::name()` |
 //! | [`LocalDevice`] | `DeviceNameUtils::LocalName` |
 //! | [`ClusterSpec`] | `tf.train.ClusterSpec` |
-//! | [`TaskConfig`] | `ClusterResolver`, such as `TFConfigClusterResolver` |
-//! | [`Role`] | `TaskType` |
-//! | [`RunConfig`] | `tf.estimator.RunConfig` |
+//! //! | [`Role`] | `TaskType` |
+//! | [`RunConfig`] | `tf.estimator.RunConfig`; `ClusterResolver`, such as `TFConfigClusterResolver` |
 //! | [`Flags`] | the flags of `mnist_replica.py` |
 //! | [`Slurm`] | `SlurmClusterResolver` |
 //!
@@ -81,7 +80,6 @@ pub use role::Role;
 pub use run_config::RunConfig;
 pub use slurm::Slurm;
 pub use spec::ClusterSpec;
-pub use task_config::TaskConfig;
 pub use task_name::{TaskName, TaskNameError};
 
 /// The most tasks that a job may have: the limit keeps an index from outside from taking all

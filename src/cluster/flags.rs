@@ -1,9 +1,9 @@
 //! The command line of TensorFlow's example trainer.
 
+use super::TaskName;
 use super::config_error::Problems;
 use super::task_config::{Paths, TaskConfig};
 use super::validator::Validator;
-use super::{ConfigErrors, TaskName};
 
 /// The values of the flags of TensorFlow's example trainer (`mnist_replica.py`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,17 +34,7 @@ impl Flags {
 }
 
 impl TaskConfig {
-    /// Reads the flags; without any host there is no cluster.
-    ///
-    /// # Errors
-    /// Every mistake in them, with the flag's name.
-    pub fn from_flags(flags: &Flags) -> Result<Self, ConfigErrors> {
-        let mut problems = Problems::default();
-        let config = Self::read_flags(flags, &mut problems);
-        problems.finish().map(|()| config)
-    }
-
-    /// As [`Self::from_flags`], without the parts that have mistakes.
+    /// Reads the flags, without the parts that have mistakes; without any host there is no cluster.
     pub(super) fn read_flags(flags: &Flags, problems: &mut Problems) -> Self {
         let mut validator = Validator::new(problems);
         for (job, flag, hosts) in [

@@ -20,7 +20,8 @@ const EVALUATOR: &str = "evaluator";
 
 /// The role of one process in a training; valid by construction.
 ///
-/// TensorFlow: `tf.estimator.RunConfig`.
+/// TensorFlow: `tf.estimator.RunConfig`, and `ClusterResolver`, whose subclasses read the environment
+/// again at each access; this reads it once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunConfig {
     task: TaskName,
@@ -37,6 +38,9 @@ pub struct RunConfig {
 
 impl RunConfig {
     /// Reads the text of the variable `TF_CONFIG`; without one the training has one process.
+    ///
+    /// Reads a dense `cluster`, a sparse one, and `sparseCluster`. The last two make the membership
+    /// dynamic: a `ps` is then listed alone, in a list of one, whatever its index.
     ///
     /// # Errors
     /// Every mistake in it, of form and of roles.
@@ -57,7 +61,9 @@ impl RunConfig {
         Self::resolve(config, problems)
     }
 
-    /// Reads SLURM's variables; see [`TaskConfig::from_slurm`].
+    /// Reads SLURM's variables; the first `ps` ranks are parameter servers. The first rank on each
+    /// host listens on `port_base`, or on a port derived from the job's number, and each other rank
+    /// one port above the rank before it.
     ///
     /// # Errors
     /// Every variable that is missing or wrong, and ranks that don't fit the hosts.

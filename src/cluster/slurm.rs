@@ -93,22 +93,10 @@ impl Slurm {
 }
 
 impl TaskConfig {
-    /// Reads SLURM's variables; the first `ps` ranks are parameter servers. The first rank on each
-    /// host listens on `port_base`, or on a port derived from the job's number, and each other rank
-    /// one port above the rank before it.
+    /// Reads SLURM's variables, and finds the mistakes in the addresses that follow.
     ///
     /// # Errors
     /// Every variable that is missing or wrong, and ranks that don't fit the hosts.
-    pub fn from_slurm(
-        slurm: &Slurm,
-        ps: u32,
-        port_base: Option<u16>,
-    ) -> Result<Self, ConfigErrors> {
-        let (config, problems) = Self::read_slurm(slurm, ps, port_base)?;
-        problems.finish().map(|()| config)
-    }
-
-    /// As [`Self::from_slurm`], with the mistakes in the addresses that follow.
     pub(super) fn read_slurm(
         slurm: &Slurm,
         ps: u32,

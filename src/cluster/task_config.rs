@@ -5,10 +5,9 @@ use super::{ClusterError, ClusterSpec, ConfigWarning, TaskName};
 /// A cluster and a task's role in it, as given by the environment: `TF_CONFIG`, flags or SLURM's
 /// variables. The rules on roles are not applied yet; [`RunConfig`](super::RunConfig) does that.
 ///
-/// TensorFlow: `ClusterResolver`, whose subclasses read the environment again at each access; this
-/// reads it once.
+/// TensorFlow: `ClusterResolver`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TaskConfig {
+pub(super) struct TaskConfig {
     pub(super) cluster: ClusterSpec,
     /// Whether tasks come and go; `cluster` then has only those that this one needs to know.
     pub(super) dynamic: bool,
@@ -37,31 +36,6 @@ impl Default for Paths {
 }
 
 impl TaskConfig {
-    /// The cluster as it was given, with its `evaluator`; empty if none was given.
-    pub fn cluster_spec(&self) -> &ClusterSpec {
-        &self.cluster
-    }
-
-    /// The job of this process.
-    pub fn task_type(&self) -> Option<&str> {
-        self.task_type.as_deref()
-    }
-
-    /// The index of this process within its job.
-    pub fn task_index(&self) -> Option<u32> {
-        self.task_index
-    }
-
-    /// The scheme of a target, such as `grpc`.
-    pub fn rpc_layer(&self) -> Option<&str> {
-        self.rpc_layer.as_deref()
-    }
-
-    /// The parts of the configuration that are ignored.
-    pub fn warnings(&self) -> &[ConfigWarning] {
-        &self.warnings
-    }
-
     /// The target of a session on the master of `task`, or of this process.
     ///
     /// That is `session_master` as given, if it is set. Otherwise it is empty, for the master
@@ -70,7 +44,7 @@ impl TaskConfig {
     ///
     /// # Errors
     /// [`ClusterError`] if the task isn't known or isn't in the cluster.
-    pub fn master(&self, task: Option<&TaskName>) -> Result<String, ClusterError> {
+    pub(super) fn master(&self, task: Option<&TaskName>) -> Result<String, ClusterError> {
         if let Some(master) = &self.session_master {
             return Ok(master.clone());
         }
@@ -87,5 +61,49 @@ impl TaskConfig {
 
     pub(super) fn own_task(&self) -> Option<TaskName> {
         Some(TaskName::new(self.task_type.as_deref()?, self.task_index?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::config_error::Problems;
+    use super::*;
+
+    fn config(text: Value) -> TaskConfig {
+        let mut problems = Problems::default();
+        let config = TaskConfig::read_tf_config(Some(&text.to_string()), &mut problems);
+        problems.finish().unwrap();
+        config
+    }
+
+    fn task(cluster: Value, job: &str, index: impl Into<Value>) -> Value {
+        json!({"cluster": cluster, "task": {"type": job, "index": index.into()}})
+    }
+
+    #[test]
+    fn a_resolver_gives_the_master_that_tensorflows_gives() {
+        let cluster =
+            json!({"ps": ["ps0:2222", "ps1:2222"], "worker": ["worker0:2222", "worker1:2222"]});
+        let mut text = task(cluster.clone(), "ps", "0");
+        assert_eq!(config(text.clone()).master(None).unwrap(), "ps0:2222");
+        assert_eq!(config(text.clone()).task_index, Some(0));
+        let worker = TaskName::new("worker", 1);
+        assert_eq!(config(text.clone()).master(Some(&worker)).unwrap(), "worker1:2222");
+        text["rpc_layer"] = json!("grpc");
+        assert_eq!(config(text.clone()).master(None).unwrap(), "grpc://ps0:2222");
+        text["session_master"] = json!("sessionmaster:2222");
+        assert_eq!(config(text).master(None).unwrap(), "sessionmaster:2222");
+
+        let beyond = config(task(cluster.clone(), "ps", 5)).master(None).unwrap_err().to_string();
+        assert_eq!(beyond, "No task with index 5 in job 'ps'; its indices are: 0, 1");
+        assert!(config(json!({"cluster": cluster})).master(None).is_err());
+        assert_eq!(
+            config(json!({"cluster": {"worker": ["worker0:2222"]}})).master(None).unwrap(),
+            ""
+        );
+        assert_eq!(config(json!({})).master(None).unwrap(), "");
+        assert_eq!(config(json!({"task": {"type": 123456}})).task_type.as_deref(), Some("123456"));
     }
 }

@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 use super::config_error::Problems;
 use super::job_name::parse_index;
 use super::json::parse_json;
+use super::task_config::TaskConfig;
 use super::validator::{Validator, described};
-use super::{ConfigErrors, ConfigProblem, ConfigWarning, TaskConfig};
+use super::{ConfigProblem, ConfigWarning};
 
 /// The path of mistakes in the variable as a whole.
 pub(super) const VARIABLE: &str = "TF_CONFIG";
@@ -30,20 +31,8 @@ const KEYS: [&str; 9] = [
 const ROLES: [&str; 5] = ["chief", "master", "worker", "ps", "evaluator"];
 
 impl TaskConfig {
-    /// Reads the variable's `text`; a missing or empty one gives no cluster.
-    ///
-    /// Reads a dense `cluster`, a sparse one, and `sparseCluster`. The last two make the membership
-    /// dynamic: a `ps` is then listed alone, in a list of one, whatever its index.
-    ///
-    /// # Errors
-    /// Every mistake in it.
-    pub fn from_tf_config(text: Option<&str>) -> Result<Self, ConfigErrors> {
-        let mut problems = Problems::default();
-        let config = Self::read_tf_config(text, &mut problems);
-        problems.finish().map(|()| config)
-    }
-
-    /// As [`Self::from_tf_config`], without the parts that have mistakes.
+    /// Reads the variable's `text`, without the parts that have mistakes; a missing or empty one
+    /// gives no cluster.
     pub(super) fn read_tf_config(text: Option<&str>, problems: &mut Problems) -> Self {
         let root = read_root(text, problems);
         let mut config = Self {

@@ -326,29 +326,6 @@ fn the_flags_of_the_example_trainer_say_the_same_as_tf_config() {
     assert!(told.starts_with("--task: No task with index 2"), "{told}");
 }
 
-#[test]
-fn a_resolver_gives_the_master_that_tensorflows_gives() {
-    let config = |text: Value| TaskConfig::from_tf_config(Some(&text.to_string())).unwrap();
-    let cluster =
-        json!({"ps": ["ps0:2222", "ps1:2222"], "worker": ["worker0:2222", "worker1:2222"]});
-    let mut text = task(cluster.clone(), "ps", "0");
-    assert_eq!(config(text.clone()).master(None).unwrap(), "ps0:2222");
-    assert_eq!(config(text.clone()).task_index(), Some(0));
-    let worker = TaskName::new("worker", 1);
-    assert_eq!(config(text.clone()).master(Some(&worker)).unwrap(), "worker1:2222");
-    text["rpc_layer"] = json!("grpc");
-    assert_eq!(config(text.clone()).master(None).unwrap(), "grpc://ps0:2222");
-    text["session_master"] = json!("sessionmaster:2222");
-    assert_eq!(config(text).master(None).unwrap(), "sessionmaster:2222");
-
-    let beyond = config(task(cluster.clone(), "ps", 5)).master(None).unwrap_err().to_string();
-    assert_eq!(beyond, "No task with index 5 in job 'ps'; its indices are: 0, 1");
-    assert!(config(json!({"cluster": cluster})).master(None).is_err());
-    assert_eq!(config(json!({"cluster": {"worker": ["worker0:2222"]}})).master(None).unwrap(), "");
-    assert_eq!(config(json!({})).master(None).unwrap(), "");
-    assert_eq!(config(json!({"task": {"type": 123456}})).task_type(), Some("123456"));
-}
-
 proptest! {
     #[test]
     fn any_text_is_read_or_refused_with_a_reason(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rawzip::ZipArchiveWriter;
 use trainyard::checkpoint::{Memory, Retention, SavedVariable, Saver, Shard, Snapshot, Store};
-use trainyard::cluster::{ClusterSpec, RunConfig, TaskConfig};
+use trainyard::cluster::{ClusterSpec, RunConfig};
 use trainyard::data::Dataset;
 use trainyard::experiment::scenario;
 use trainyard::graph::Graph;
@@ -192,10 +192,10 @@ fn scenarios() -> Vec<Vec<u8>> {
 /// everything.
 pub(crate) fn tf_config(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Err(errors) = TaskConfig::from_tf_config(Some(text)) {
-        assert!(!errors.to_string().is_empty());
-    }
-    let Ok(config) = RunConfig::from_tf_config(Some(text)) else { return };
+    let config = match RunConfig::from_tf_config(Some(text)) {
+        Ok(config) => config,
+        Err(errors) => return assert!(!errors.to_string().is_empty()),
+    };
     let cluster = config.cluster_spec();
     let _chief = config.chief();
     for task in cluster.tasks() {
