@@ -70,7 +70,7 @@ pub fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event_file::{read_graphs, read_histograms, read_scalars};
+    use crate::event_file::reading::{read_graphs, read_histograms, read_scalars};
     use crate::units::Time;
 
     #[test]
