@@ -20,6 +20,25 @@ pub(super) struct RoundRule {
     pub(super) takes_steps_again: bool,
 }
 
+impl RoundRule {
+    /// One update from the first `k` gradients.
+    pub(super) fn first(k: u32, voters: Voters, versions: Versions) -> Self {
+        Self { size: k, voters, versions, takes_steps_again: false }
+    }
+
+    /// The number of steps that each of `workers` has taken at `global_step`, as if they were
+    /// equally fast.
+    pub(super) fn steps_of_a_worker(self, global_step: u64, workers: u32) -> u64 {
+        global_step * u64::from(self.size) / u64::from(workers.max(1))
+    }
+
+    /// The number of `counted` gradients in the last, unfinished round of a training that has had
+    /// `updates` rounds, and whose voters go on.
+    pub(super) fn left_over(self, counted: u64, updates: u64) -> u64 {
+        counted.saturating_sub(u64::from(self.size) * updates)
+    }
+}
+
 /// A worker's behaviour once it has voted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Voters {
@@ -46,12 +65,6 @@ impl Voters {
             None => Treatment::Drop,
         }
     }
-}
-
-/// The number of `counted` gradients in the last, unfinished round of a training that has had
-/// `updates` rounds of `size` and whose voters go on.
-pub(super) fn left_over(size: u32, counted: u64, updates: u64) -> u64 {
-    counted.saturating_sub(u64::from(size) * updates)
 }
 
 /// The rounds of a training (Chen et al., "Revisiting Distributed Synchronous SGD", 2016, for

@@ -22,6 +22,10 @@ impl KAsync {
     pub(super) const NAME: &str = "k_async";
     /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ k_async = { k = 3 } }";
+
+    fn rule(&self) -> RoundRule {
+        RoundRule::first(self.k, Voters::Wait, Versions::Any)
+    }
 }
 
 impl Protocol for KAsync {
@@ -42,21 +46,15 @@ impl Protocol for KAsync {
     }
 
     fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
-        Voters::Wait.treat(arrived)
+        self.rule().voters.treat(arrived)
     }
 
     fn policy(&self, workers: u32) -> Policy {
-        let rule = RoundRule {
-            size: self.k,
-            voters: Voters::Wait,
-            versions: Versions::Any,
-            takes_steps_again: false,
-        };
-        Policy::Votes(Rounds::new(rule, workers))
+        Policy::Votes(Rounds::new(self.rule(), workers))
     }
 
     fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {
-        global_step * u64::from(self.k) / u64::from(workers.max(1))
+        self.rule().steps_of_a_worker(global_step, workers)
     }
 }
 

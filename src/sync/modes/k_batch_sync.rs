@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::sync::gradients::{Arrived, Treatment};
 use crate::sync::policy::Policy;
 use crate::sync::protocol::{Needs, Problem, Protocol};
-use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters, left_over};
+use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters};
 
 /// One update from the first `k` gradients of the same version. Nobody waits.
 #[derive(Deserialize)]
@@ -26,6 +26,10 @@ impl KBatchSync {
     pub(super) const NAME: &str = "k_batch_sync";
     /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ k_batch_sync = { k = 4, cancel = true } }";
+
+    fn rule(&self) -> RoundRule {
+        RoundRule::first(self.k, Voters::GoOn, Versions::Same)
+    }
 }
 
 impl Protocol for KBatchSync {
@@ -38,25 +42,19 @@ impl Protocol for KBatchSync {
     }
 
     fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
-        Voters::GoOn.treat(arrived)
+        self.rule().voters.treat(arrived)
     }
 
     fn policy(&self, workers: u32) -> Policy {
-        let rule = RoundRule {
-            size: self.k,
-            voters: Voters::GoOn,
-            versions: Versions::Same,
-            takes_steps_again: false,
-        };
-        Policy::Votes(Rounds::new(rule, workers))
+        Policy::Votes(Rounds::new(self.rule(), workers))
     }
 
     fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {
-        global_step * u64::from(self.k) / u64::from(workers.max(1))
+        self.rule().steps_of_a_worker(global_step, workers)
     }
 
     fn left_over(&self, counted: u64, updates: u64) -> u64 {
-        left_over(self.k, counted, updates)
+        self.rule().left_over(counted, updates)
     }
 }
 
