@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::Tasks;
 use super::mistakes::Mistakes;
 use super::network::number;
+use super::program::ProgramPart;
 use super::replicas::{ReplicaFile, check_replicas};
 use crate::cluster::TaskName;
 use crate::models::Model;
 use crate::simulation::{Hosts, NetworkSpec};
-use crate::training::{AllReduceKind, AllReduceSettings, Settings};
+use crate::training::{AllReduceKind, AllReduceSettings};
 
 const PATH: &str = "program.all_reduce";
 
@@ -36,21 +37,14 @@ pub(super) fn replicas(
     jobs.into_iter().map(|job| (job.clone(), cluster[job].count().max(1))).collect()
 }
 
-/// Has `settings` train by all-reduce, if they are to, on the tasks of `replicas`; their batch is
-/// then that of all tasks together.
-pub(super) fn apply(
+/// How the tasks of `replicas` sum their gradients, if they train by all-reduce.
+pub(super) fn settings(
     algorithm: Option<AllReduceKind>,
-    settings: &mut Settings,
     replicas: &BTreeMap<String, u32>,
     (network, hosts): (&NetworkSpec, Option<&Hosts>),
     cluster: &BTreeMap<String, Tasks>,
-) {
-    let Some(algorithm) = algorithm else { return };
-    let of_job = |(job, tasks): (&String, &u32)| {
-        let job = job.clone();
-        (0..*tasks).map(move |index| TaskName::new(&*job, index))
-    };
-    let tasks: Vec<TaskName> = replicas.iter().flat_map(of_job).collect();
+) -> Option<AllReduceSettings> {
+    let algorithm = algorithm?;
     let on_hosts: Option<BTreeMap<&TaskName, usize>> = hosts.map(|hosts| {
         let numbered = hosts.tasks.iter().enumerate();
         numbered.flat_map(|(host, tasks)| tasks.iter().map(move |task| (task, host))).collect()
@@ -59,32 +53,45 @@ pub(super) fn apply(
         Some(on_hosts) => on_hosts.get(task).copied().unwrap_or(0),
         None => number(task, cluster),
     };
+    let of_job = |(job, tasks): (&String, &u32)| {
+        let job = job.clone();
+        (0..*tasks).map(move |index| TaskName::new(&*job, index))
+    };
+    let tasks = replicas.iter().flat_map(of_job);
     let racks = match &network.racks {
-        Some(racks) => tasks.iter().map(|task| host(task) / racks.hosts_per_rack.max(1)).collect(),
+        Some(racks) => tasks.map(|task| host(&task) / racks.hosts_per_rack.max(1)).collect(),
         None => Vec::new(),
     };
-    settings.batch = settings.batch.saturating_mul(tasks.len().max(1));
-    settings.all_reduce = Some(AllReduceSettings { algorithm, racks });
+    Some(AllReduceSettings { algorithm, racks })
 }
 
-/// Checks that `settings` can be trained by all-reduce, or have something for all tasks of
+/// The number of batches that a step of a replica has: one for each task that trains by all-reduce,
+/// else one.
+pub(super) fn batches(algorithm: Option<AllReduceKind>, replicas: &BTreeMap<String, u32>) -> usize {
+    match algorithm {
+        Some(_) => replicas.values().map(|tasks| *tasks as usize).sum::<usize>().max(1),
+        None => 1,
+    }
+}
+
+/// Checks that `program` can be trained by all-reduce, or has something for all tasks of
 /// `replicas` to compute.
 pub(super) fn check(
     algorithm: Option<AllReduceKind>,
     replicas: &BTreeMap<String, u32>,
-    settings: &Settings,
+    program: &ProgramPart,
     found: &mut Mistakes,
 ) {
     if algorithm.is_none() {
-        return check_replicas(replicas, settings, found);
+        return check_replicas(replicas, program, found);
     }
-    let has_layers = settings.model.has_data() && !matches!(settings.model, Model::GraphDef(_));
-    found.unless(has_layers && settings.sync_replicas.is_none(), PATH, || {
+    let has_layers = program.model.has_data() && !matches!(program.model, Model::GraphDef(_));
+    found.unless(has_layers && program.sync_replicas.is_none(), PATH, || {
         "the models `null` and `count`, a table of layers, an imported graph and training by \
          tokens have no towers; remove the key"
             .to_owned()
     });
-    found.unless(settings.optimizer.top_k.is_none(), PATH, || {
+    found.unless(program.optimizer.top_k.is_none(), PATH, || {
         "whole gradients are summed; remove `top_k`".to_owned()
     });
 }

@@ -16,7 +16,7 @@ use super::hosts::{HostsFile, hosts};
 use super::mistakes::Mistakes;
 use super::network::{NetworkFile, check_cards, network};
 use super::plan::{PlanFile, plan};
-use super::program::{LayerTable, ProgramFile, program};
+use super::program::{LayerTable, OtherSettings, ProgramFile, ProgramPart, program};
 use super::replicas::{ReplicaFile, workers};
 use super::run::{RunFile, runs};
 use super::synonyms;
@@ -26,7 +26,7 @@ use crate::kernels::Numerics;
 use crate::report::plan::Price;
 use crate::runtime::Patience;
 use crate::simulation::{Gpus, Hardware, Hosts, MessageThread, NetworkSpec};
-use crate::training::{EvaluatorSettings, Settings, Stop};
+use crate::training::{EvaluatorSettings, Stop};
 use crate::units::Bytes;
 
 /// The most tasks of a cluster: what each of more keeps of the others would be terabytes.
@@ -63,46 +63,61 @@ pub(super) fn build(
     origin: &str,
     text: Option<&str>,
 ) -> Result<Scenario, ScenarioError> {
-    let (cluster, mut found) = cluster_of_size(file.cluster, origin, text)?;
+    let (cluster, mut found) = cluster_of_size(file.cluster.take(), origin, text)?;
+    let scenario = checked(file, origin, cluster, &mut found);
+    found.settle(origin, text)?;
+    Ok(scenario)
+}
+
+/// The scenario of `file`, on `cluster`; its mistakes are noted.
+fn checked(
+    mut file: ScenarioFile,
+    origin: &str,
+    cluster: BTreeMap<String, Tasks>,
+    found: &mut Mistakes,
+) -> Scenario {
     let (algorithm, numerics) = (file.program.all_reduce, file.compute.numerics);
-    let replicas = all_reduce::replicas(algorithm, &file.replicas, &cluster, &mut found);
+    let replicas = all_reduce::replicas(algorithm, &file.replicas, &cluster, found);
     let servers = cluster.get("ps").map_or(1, Tasks::count);
     let workers = workers(&cluster, &replicas);
-    stop(&file.stop, &mut found);
+    stop(&file.stop, found);
     if let Some(checkpoint) = &file.checkpoint {
-        checkpoint.check(numerics, &mut found);
+        checkpoint.check(numerics, found);
     }
-    let runs = runs(file.run, workers, file.network.compression, algorithm.is_some(), &mut found);
+    let runs = runs(file.run, workers, file.network.compression, algorithm.is_some(), found);
     let silence = file.network.silence.map(Duration::from);
-    let faults = faults(file.fault, silence, &cluster, file.checkpoint.is_some(), &mut found);
-    let slow = slow(&file.compute.slow, &cluster, &mut found);
-    let devices = devices(file.compute.devices, &mut found);
-    let layers = LayerTable::of(&file.program, origin, &mut found);
-    let (mut settings, dataset) =
-        program(file.program, file.stop, origin, (servers, workers), &mut found);
-    all_reduce::check(algorithm, &replicas, &settings, &mut found);
-    settings.patience = patience(file.network.recovery.map(Duration::from), &mut found);
-    settings.read_ahead = file.network.read_ahead.unwrap_or(true);
-    let measures = settings.model.has_accuracy();
-    settings.evaluator = file.evaluator.unwrap_or_default();
-    let (has_settings, checkpoint) = (file.evaluator.is_some(), file.checkpoint.as_ref());
-    check_evaluator(&cluster, has_settings, checkpoint, measures, &mut found);
-    check_accuracy(&settings, measures, numerics, &mut found);
+    let faults = faults(file.fault, silence, &cluster, file.checkpoint.is_some(), found);
+    let slow = slow(&file.compute.slow, &cluster, found);
+    let devices = devices(file.compute.devices, found);
+    let layers = LayerTable::of(&file.program, origin, found);
+    let program = program(file.program, origin, (servers, workers), found);
+    all_reduce::check(algorithm, &replicas, &program, found);
+    let patience = patience(file.network.recovery.map(Duration::from), found);
+    let read_ahead = file.network.read_ahead.unwrap_or(true);
+    let measures = program.model.has_accuracy();
+    check_evaluator(&cluster, file.evaluator.is_some(), file.checkpoint.as_ref(), measures, found);
+    check_accuracy(&file.stop, measures, numerics, found);
     let own = std::mem::take(&mut file.compute.tasks);
     let (mut network, mut compute) =
-        (network(file.network, &cluster, &mut found), compute(file.compute.speed(), &mut found));
-    let hosts = file.hosts.map(|file| hosts(&file, &cluster, &mut found));
-    check_hosts(hosts.as_ref(), (&network, &settings), &cluster, &mut found);
-    let calibration = file.calibration.map(|file| calibration(file, origin, &mut found));
+        (network(file.network, &cluster, found), compute(file.compute.speed(), found));
+    let hosts = file.hosts.map(|file| hosts(&file, &cluster, found));
+    check_hosts(hosts.as_ref(), (&network, &program), &cluster, found);
+    let calibration = file.calibration.map(|file| calibration(file, origin, found));
     calibration.iter().for_each(|measured| measured.apply(&mut network, &mut compute));
-    all_reduce::apply(algorithm, &mut settings, &replicas, (&network, hosts.as_ref()), &cluster);
-    settings.model = LayerTable::model(layers, settings.model, settings.batch, compute.rate);
-    let own_compute = own_compute(own, &compute, &cluster, &mut found);
-    let gpus = gpus(file.gpus, (&compute, &own_compute), &cluster, &mut found);
-    check_towers(&settings, &gpus, &cluster, &mut found);
-    if let Some(name) = &file.name {
-        found.printable(name, "name");
-    }
+    let on = (&network, hosts.as_ref());
+    let other = OtherSettings {
+        stop: file.stop,
+        evaluator: file.evaluator.unwrap_or_default(),
+        patience,
+        read_ahead,
+        all_reduce: all_reduce::settings(algorithm, &replicas, on, &cluster),
+    };
+    let batch = program.batch.saturating_mul(all_reduce::batches(algorithm, &replicas));
+    let own_compute = own_compute(own, &compute, &cluster, found);
+    let gpus = gpus(file.gpus, (&compute, &own_compute), &cluster, found);
+    check_towers(&program, &gpus, &cluster, found);
+    let (settings, dataset) = program.settings(other, batch, layers, compute.rate);
+    let name = name(file.name, origin, found);
     let hardware = Hardware {
         message_thread: message_thread(calibration.as_ref(), hosts.as_ref(), &network),
         noise: calibration.map(|calibration| calibration.noise()).unwrap_or_default(),
@@ -114,8 +129,8 @@ pub(super) fn build(
         slow,
         hosts,
     };
-    let scenario = Scenario {
-        name: file.name.unwrap_or_else(|| stem(origin)),
+    Scenario {
+        name,
         seed: file.seed,
         memory_limit: file.memory_limit,
         hardware,
@@ -125,14 +140,12 @@ pub(super) fn build(
         settings,
         dataset,
         checkpoint: file.checkpoint,
-        tune: Tune::checked(file.tune, &mut found),
-        plan: plan(file.plan, file.price, &cluster, &mut found),
+        tune: Tune::checked(file.tune, found),
+        plan: plan(file.plan, file.price, &cluster, found),
         runs,
         replicas,
         cluster,
-    };
-    found.settle(origin, text)?;
-    Ok(scenario)
+    }
 }
 
 /// How long tasks wait for one another, by `network.recovery`.
@@ -140,6 +153,14 @@ fn patience(recovery: Option<Duration>, found: &mut Mistakes) -> Patience {
     let Some(recovery) = recovery else { return Patience::default() };
     found.above_0(recovery.as_secs_f64(), "network.recovery");
     Patience::new(recovery)
+}
+
+/// The name that is given, or that of the file.
+fn name(given: Option<String>, origin: &str, found: &mut Mistakes) -> String {
+    if let Some(name) = &given {
+        found.printable(name, "name");
+    }
+    given.unwrap_or_else(|| stem(origin))
 }
 
 fn stem(origin: &str) -> String {
@@ -240,13 +261,13 @@ fn check_addresses(
 /// cores are known where kernels are to spread over some.
 fn check_hosts(
     hosts: Option<&Hosts>,
-    (network, settings): (&NetworkSpec, &Settings),
+    (network, program): (&NetworkSpec, &ProgramPart),
     cluster: &BTreeMap<String, Tasks>,
     found: &mut Mistakes,
 ) {
     match hosts {
         Some(hosts) => check_cards(network, hosts, cluster, found),
-        None => found.unless(settings.num_cores.is_none(), "program.num_cores", || {
+        None => found.unless(program.num_cores.is_none(), "program.num_cores", || {
             "how many cores a simulated task has is not known; give `[hosts]`, which says so"
                 .to_owned()
         }),
@@ -266,12 +287,12 @@ fn message_thread(
 
 /// Checks that each worker has the accelerators that its towers ask for.
 fn check_towers(
-    settings: &Settings,
+    program: &ProgramPart,
     gpus: &BTreeMap<TaskName, Gpus>,
     cluster: &BTreeMap<String, Tasks>,
     found: &mut Mistakes,
 ) {
-    if settings.towers <= 1 || settings.allow_soft_placement {
+    if program.towers <= 1 || program.allow_soft_placement {
         return;
     }
     let count = |task: &TaskName| gpus.get(task).map_or(0, |gpus| gpus.count.get() as usize);
@@ -280,8 +301,8 @@ fn check_towers(
         (0..tasks.count()).map(move |index| TaskName::new(&*job, index))
     };
     let mut workers = cluster.iter().flat_map(of_job).filter(TaskName::is_of_workers);
-    if let Some(task) = workers.find(|task| count(task) < settings.towers) {
-        let (job, wanted) = (task.job(), settings.towers);
+    if let Some(task) = workers.find(|task| count(task) < program.towers) {
+        let (job, wanted) = (task.job(), program.towers);
         let why = format!(
             "{wanted} towers ask for {wanted} GPUs, and {task} has {}; give \
              `[gpus.{job}] count = {wanted}`, or set `program.allow_soft_placement = true`",
@@ -293,8 +314,7 @@ fn check_towers(
 
 /// Checks that a training which stops at an accuracy has one, and that one which is looked at
 /// `measures` any: without numbers a look still takes its time.
-fn check_accuracy(settings: &Settings, measures: bool, numerics: Numerics, found: &mut Mistakes) {
-    let stop = &settings.stop;
+fn check_accuracy(stop: &Stop, measures: bool, numerics: Numerics, found: &mut Mistakes) {
     let has_accuracy = measures && numerics == Numerics::Real;
     found.unless(has_accuracy || stop.accuracy.is_none(), "stop.accuracy", || {
         "neither `numerics = \"shapes\"`, nor the models `null` and `count`, nor an imported graph \

@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use super::Tasks;
 use super::mistakes::Mistakes;
+use super::program::ProgramPart;
 use crate::cluster::TaskName;
 use crate::models::Model;
-use crate::training::Settings;
 
 /// The replicas of a job, as they are typed.
 #[derive(Clone, Copy, Deserialize)]
@@ -52,19 +52,19 @@ pub(super) fn workers(cluster: &BTreeMap<String, Tasks>, replicas: &BTreeMap<Str
 /// Checks that there is something for the helpers of a replica to compute.
 pub(super) fn check_replicas(
     replicas: &BTreeMap<String, u32>,
-    settings: &Settings,
+    program: &ProgramPart,
     found: &mut Mistakes,
 ) {
     if replicas.values().all(|tasks| *tasks == 1) {
         return;
     }
-    let has_layers = settings.model.has_data() && !matches!(settings.model, Model::GraphDef(_));
+    let has_layers = program.model.has_data() && !matches!(program.model, Model::GraphDef(_));
     found.unless(has_layers, "replicas", || {
         "the layers of a model are dealt to a replica's tasks, and this one's are not known; use \
          another model, or remove the section"
             .to_owned()
     });
-    found.unless(settings.towers <= 1, "program.towers", || {
+    found.unless(program.towers <= 1, "program.towers", || {
         "towers are on a worker's own devices; remove the key, or the section `[replicas]`"
             .to_owned()
     });
