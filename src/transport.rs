@@ -119,7 +119,7 @@ pub enum Refused {
 
 /// A task's connection to the others.
 pub trait Transport<M: Payload> {
-    /// What is known of the others; of a transport around another, what that one knows.
+    /// The other tasks, as this one knows them. A transport around another returns the inner one's.
     fn peers(&self) -> &dyn Peers;
 
     /// Sends `messages` to `to` in one envelope.

@@ -13,9 +13,9 @@ use super::{CheckpointError, Restored};
 ///
 /// With `weights_only`, the file has the model's variables alone: no global step, counters or
 /// slots; and where each worker has trained a copy, one value, the center of all. Averages of
-/// variables are in it under their own names. A variable whose name begins with that of another and
-/// a `/` is left out as a slot, unless the checkpoint says that it is trained, or an average;
-/// checkpoints of before they said so have all of them left out.
+/// variables are in it under their own names. A variable named `OTHER/…` after another is treated
+/// as a slot and left out, unless the checkpoint marks it as trained or as an average. Older
+/// checkpoints have no such marks; all of these are left out.
 ///
 /// # Errors
 /// If the file can't be written, if it is named as a store's own file, or if there is a link, a

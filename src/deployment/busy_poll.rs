@@ -103,11 +103,10 @@ async fn busy_poll() {
 
 /// The number of turns after which the envelope that has woken the thread has reached the actors.
 const FIRST_TURNS: u32 = 3;
-/// The time that a turn takes at most that finds nothing; what is longer, another thread had the
-/// core.
+/// The longest turn that finds nothing. In a longer one, another thread had the core.
 const LONGEST_TURN: Duration = Duration::from_micros(4);
-/// What takes the core for longer is a large kernel. A thread that sleeps is given a core from it
-/// when it is woken; one that polls is not.
+/// The longest time for which anything but a large kernel takes the core. A sleeping thread that is
+/// woken gets a core from a kernel; a polling one does not.
 const KERNEL: Duration = Duration::from_micros(500);
 
 /// Keeps the thread awake until its actors have been sent nothing for the poller's patience.

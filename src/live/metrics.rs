@@ -180,8 +180,8 @@ fn by_job(bytes: &BTreeMap<String, u64>) -> Lines {
     by_job.iter().map(|(job, bytes)| (label("peer_job", job), *bytes as f64)).collect()
 }
 
-/// The number of actors that wait, by task. What else they wait for is `other`: it has numbers of
-/// steps in it, which as labels would be new lines without end.
+/// The number of actors that wait, by task. Waits for anything but a task are counted as `other`.
+/// Their text contains step numbers, which would create unbounded label values.
 fn waiting(task: &Snapshot) -> Lines {
     let line = |(of, actors): (Option<TaskName>, u64)| {
         let of = of.map_or_else(|| "other".to_owned(), |task| task.to_string());

@@ -8,8 +8,8 @@ use super::{Report, Run, Tuned, World};
 /// time to the target.
 const COARSE: f64 = 0.1;
 
-/// Which run was faster, which are not compared, which are compared with each other alone, which
-/// did not reach the target, and which diverged.
+/// The remarks on a report: the faster runs, those that are not compared or only with each other,
+/// those that missed the target, and those that diverged.
 pub(super) fn remarks(report: &Report) -> Vec<String> {
     let over = told_apart_by(report);
     let verdicts = report.verdicts();
@@ -47,8 +47,8 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     lines
 }
 
-/// That `series` did not reach its target, or not with each of its seeds or launches, which are
-/// `over`.
+/// Remark on a series that missed its target with all or some of its runs. `over` is the word for
+/// these: seeds, launches or runs.
 fn misses(report: &Report, series: &Series<'_>, over: &str) -> Option<String> {
     let target = report.own_target(series.runs[0]).or(report.target)?;
     let sound: Vec<&Run> = series.sound().collect();
@@ -72,7 +72,7 @@ fn misses(report: &Report, series: &Series<'_>, over: &str) -> Option<String> {
     }
 }
 
-/// Whose time to the target is known but roughly, since looks at the test split were far apart.
+/// Remark on runs whose time to target is imprecise because evaluations were far apart.
 fn coarse_looks(all: &[Series<'_>]) -> Option<String> {
     let coarse = |series: &Series<'_>| {
         let seconds = series.estimate(|run| run.seconds_to_target)?.mean;

@@ -4,12 +4,12 @@
 //! that train other programs or to another accuracy. With a target accuracy they are compared by
 //! their time to it, else by the samples of applied gradients a second: a global step stands for
 //! one gradient in one mode, and for many in another. The fastest run has reached the target with
-//! all seeds. Of a slower one a seed that has not reached it counts with the time of its whole run,
-//! so that its ratio is a lower bound, and so is their mean. Of several seeds each is compared with
-//! the same seed of the other run, so that what both drew alike does not count as difference. Of
-//! several runs the fastest is chosen by the numbers that it is then compared by, which is as if
-//! each pair were compared, and of many pairs one differs by chance: so what is sure is sure of all
-//! of them together (Bonferroni's correction).
+//! all seeds. If a seed of the slower run missed the target, its whole run time is used instead.
+//! Its ratio, and the mean of the ratios, are then lower bounds. With several seeds, each is
+//! compared with the same seed of the other run, so that what both drew alike does not count as
+//! difference.
+//! The fastest run is selected and tested on the same data, which amounts to comparing every pair.
+//! Confidence levels are therefore Bonferroni-corrected for all pairs.
 
 mod text;
 

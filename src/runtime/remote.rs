@@ -251,9 +251,9 @@ impl RemoteMaster {
     }
 
     /// The connection is lost. What was under way is asked for again, unless the other server has
-    /// gone for good. That it seems to have restarted does not prove that: a server that gave the
-    /// connection up, since this client stood still, answers so, too, and keeps its sessions. One
-    /// that has restarted answers that it does not know them.
+    /// gone for good. An apparent restart is no proof: a server that gave up the connection while
+    /// this client was stopped looks the same, and still has its sessions. One that has restarted
+    /// answers that it does not know them.
     fn lost(&mut self, loss: Loss, context: &mut Context<Self>) {
         let name = self.transport.peers().name(self.peer);
         if matches!(loss, Loss::Stopped | Loss::Outlived) {

@@ -149,10 +149,9 @@ impl TrainingState {
         self.holders.contains(&peer)
     }
 
-    /// The tasks that miss a worker which leaves, beside the helpers, where there are parameter
-    /// servers; this task is `local`. These wait for it, as does a task that this one has sent
-    /// something for a step; and the chief would look for it at the end. Telling all would take a
-    /// connection between any two workers.
+    /// The tasks to notify when this worker (`local`) leaves, in a cluster with parameter servers:
+    /// itself, the chief, the holders, and every task it has sent step data. Helpers are added by
+    /// the caller. Not all tasks, since that would need a connection between any two workers.
     pub(super) fn who_misses_a_worker(&self, local: PeerId) -> BTreeSet<PeerId> {
         let partners = self.partners.borrow();
         let partners = (0..).zip(&*partners).filter(|(_, is_partner)| **is_partner);

@@ -261,10 +261,9 @@ impl Membership {
         self.members.state(worker) == State::Done
     }
 
-    /// Whether the training has no live worker, and has ended in good order for at least one: of
-    /// workers that are all lost, or were asked to stop, one may come back. It has `workers` if its
-    /// own number is unknown; theirs may be the number of the next training, which is larger or
-    /// smaller.
+    /// Whether no worker is live and at least one ended in good order. (If all are lost or stopped,
+    /// one may come back.) `workers` is used only if this training's size is unknown; it may be the
+    /// size of the next training.
     pub fn all_departed(&self, workers: u32) -> bool {
         let workers = self.size.unwrap_or(workers);
         self.live(workers) == 0 && self.are_some_done(workers)
@@ -274,9 +273,8 @@ impl Membership {
         self.departed(workers).any(|worker| self.is_done(worker))
     }
 
-    /// Whether all of `workers` but those who `may_be_absent` have departed, as far as this task
-    /// knows, or have been taken out, as those know who told it of their `part`: a worker may have
-    /// died before this task began.
+    /// Whether every worker has departed, was taken out by a view (`part`), or `may_be_absent`, and
+    /// at least one ended in good order. A view may know of a death from before this task started.
     pub(crate) fn all_are_gone(
         &self,
         workers: u32,

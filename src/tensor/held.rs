@@ -73,8 +73,8 @@ impl Held {
 }
 
 impl Memory {
-    /// That of the values from the byte `begin` of `whole` on, without a copy. `None` if they don't
-    /// begin on a cache line, as all tensors do, or `whole` is hollow.
+    /// Memory that shares `whole`'s values from byte `begin` on, without a copy. `None` if they
+    /// don't begin on a cache line, as all tensors do, or `whole` is hollow.
     pub(super) fn part(whole: &Tensor, begin: usize) -> Option<Self> {
         match &whole.held().memory {
             _ if !begin.is_multiple_of(LINE) => None,

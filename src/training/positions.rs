@@ -18,7 +18,7 @@ use super::input::Position;
 use super::session::{RequestedStep, Session};
 use super::task::Task;
 
-/// What stands for an input's name in the name of the variable with the number of a step.
+/// The variable of a step's number has this in its name, in place of an input's name.
 const STEP: &str = ".step";
 
 /// The positions of the inputs whose elements a graph's training steps take.

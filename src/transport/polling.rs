@@ -59,7 +59,8 @@ impl Polling {
 mod tests {
     use super::*;
 
-    /// Of so many wake-ups, each after a wait too long to poll through, how many are looks in vain.
+    /// The number of looks in vain in `wakings` wake-ups, each after a wait that was too long to
+    /// poll through.
     fn looks_in_vain(polling: &mut Polling, wakings: u32) -> usize {
         let look = |_: &u32| {
             polling.has_waited(polling.patience() * 2);

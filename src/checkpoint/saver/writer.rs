@@ -1,5 +1,5 @@
-//! Who may save: of several savers of one store, the one that has taken over last; and whether it
-//! has come to the end of its training.
+//! The right to save: of several savers of one store, the one that took over last has it. A note
+//! says whether its training has ended.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -34,7 +34,7 @@ pub struct Machine {
     pub receive: (f64, f64),
     /// The time that a thread that sleeps takes to wake up.
     pub wake: f64,
-    /// The share of the cores that a thread takes while it polls, of what one that works takes.
+    /// Core time of a polling thread, as a fraction of a working thread's.
     pub polling: f64,
     /// The share of their speed that cores have while more threads run on them than there are
     /// cores.

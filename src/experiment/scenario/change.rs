@@ -122,8 +122,8 @@ impl Change {
         }
     }
 
-    /// What to say where the change, one of all runs, is none for `run`, the one of that `index`: a
-    /// value of the run's own takes its place.
+    /// The warning for a change of all runs that has no effect on `run` (number `index`), because
+    /// the run sets that key itself.
     pub(in crate::experiment) fn overruled_by(
         &self,
         run: &RunSpec,

@@ -101,7 +101,8 @@ impl<'a> Members<'a> {
         elements: usize,
     ) -> Result<Vec<Output>, GraphError> {
         let power = 1 << values.len().ilog2();
-        // Of so many pairs, the second gives all that it has to the first, which takes part.
+        // With a member count that is no power of two, the first `pairs` pairs merge: the second
+        // member adds its value to the first's and sits out.
         let pairs = values.len() - power;
         let is_second = |member: usize| member < 2 * pairs && !member.is_multiple_of(2);
         let part: Vec<usize> = self.all().into_iter().filter(|it| !is_second(*it)).collect();

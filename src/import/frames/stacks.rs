@@ -41,7 +41,8 @@ impl Frames {
         self.nodes.iter().enumerate().filter(move |(_, node)| kind(node) == wanted)
     }
 
-    /// By stack: the nodes that fill it, each with the stack that it puts there, if it is one.
+    /// Maps each stack to the nodes that push onto it, each with the stack it pushes, if the pushed
+    /// value is a stack.
     fn fills(&self) -> BTreeMap<usize, Vec<(usize, Option<Origin>)>> {
         let mut fills: BTreeMap<usize, Vec<_>> = BTreeMap::new();
         for (push, def) in self.of_kind("StackPushV2") {

@@ -1,4 +1,4 @@
-//! Random values: what they are seeded by, and what they are other ones by in each step.
+//! Random operations: their seed, and the counter that makes each step draw anew.
 
 use std::collections::BTreeSet;
 

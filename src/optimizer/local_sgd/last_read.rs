@@ -8,8 +8,7 @@
 
 use crate::graph::{GraphError, Output, Target, Variable};
 
-/// What follows the name of a center, or of the global step, in that of the variable that says how
-/// far it was.
+/// Suffix of the variable that stores the last-read version of a center, or the global step.
 const SUFFIX: &str = "/last_read";
 
 /// The worker's own variables with the global step and the version of each center, as they were

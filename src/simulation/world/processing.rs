@@ -246,7 +246,7 @@ impl World {
     }
 
     /// Gives the message thread of `task` a chore, after the operations that it has yet to pay for.
-    /// What its actors have it do comes before what it has yet to send, if it gathers.
+    /// If the thread gathers envelopes, chores of its actors run before pending sends.
     pub(super) fn do_on_thread(
         &mut self,
         task: usize,

@@ -29,7 +29,8 @@ use crate::cluster::{ClusterSpec, TaskName};
 /// The number of refusals that are remembered, so that each is logged once.
 const REMEMBERED_REFUSALS: usize = 1024;
 
-/// What is kept of one that waits for its handshake, beyond its first packet, and of all \[bytes\].
+/// Limits on packets buffered before the handshake, first packets not counted: for one connection,
+/// and for all \[bytes\].
 const WAITING_BYTES: u64 = 4 << 10;
 const ALL_WAITING_BYTES: u64 = 1 << 20;
 

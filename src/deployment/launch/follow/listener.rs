@@ -159,8 +159,8 @@ pub(super) fn listen(
             Origin { index: origin.index, sender: origin.sender.clone() },
         ));
         let exit = wait(child, killed).await;
-        // What it had written is here already; a process that it has left behind, and that has its
-        // output, may live for long.
+        // All output of the exited process has arrived. A child that inherited its stdout may keep
+        // it open for long, so the wait is limited.
         match timeout(LAST_WORDS, &mut hearing).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%task, %error, "not all that the task told was heard"),

@@ -39,8 +39,8 @@ pub(super) fn check(
     }
 }
 
-/// Of each worker, one step after the other, each told once: a step is told again only if its
-/// gradient was told as dropped.
+/// Checks that each worker's steps are in order and recorded once. Only a step whose gradient was
+/// recorded as dropped may be recorded again.
 fn check_order(timeline: &Timeline<'_>, steps: &[StepStats], found: &mut Breaches) {
     let mut last: BTreeMap<&TaskName, &StepStats> = BTreeMap::new();
     let has_crashes = timeline.crashes().next().is_some();

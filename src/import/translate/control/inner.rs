@@ -183,8 +183,8 @@ pub(super) struct Given<'a> {
     /// Its arguments; if it draws random values, the last one counts them.
     pub(super) arguments: &'a [Value],
     pub(super) has_counter: bool,
-    /// As a branch of a condition: its side, 0 where the condition holds. Of an optional that has
-    /// a value by branch it sees that of its side.
+    /// For a branch of a condition: 0 if it is the true branch. An optional with one value per
+    /// branch is read at this index.
     pub(super) side: Option<usize>,
 }
 
