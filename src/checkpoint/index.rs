@@ -124,8 +124,8 @@ impl Index {
         Ok(index)
     }
 
-    /// Checks that it is the index of the step, that all its files are named as its shards, and that
-    /// parts make up their wholes.
+    /// Checks that it is the index of the step, that all its files have the names of its shards,
+    /// and that parts make up their wholes.
     fn check(&self, global_step: u64) -> Result<(), String> {
         if self.global_step != global_step {
             return Err(format!("it is of step {}", self.global_step));

@@ -20,8 +20,8 @@ const EVALUATOR: &str = "evaluator";
 
 /// The role of one process in a training; valid by construction.
 ///
-/// TensorFlow: `tf.estimator.RunConfig`, and `ClusterResolver`, whose subclasses read the environment
-/// again at each access; this reads it once.
+/// TensorFlow: `tf.estimator.RunConfig`, and `ClusterResolver`, whose subclasses read the
+/// environment again at each access; this reads it once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunConfig {
     task: TaskName,
