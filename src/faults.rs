@@ -114,7 +114,7 @@ pub enum FaultKind<Task = TaskName> {
     },
     /// The shard file that was written last, of the run's checkpoints, is damaged.
     TornCheckpoint {
-        /// What is wrong with it.
+        /// The kind of damage.
         damage: Damage,
     },
 }

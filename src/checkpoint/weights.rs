@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::optimizer::LocalSgd;
 use crate::tensor::Tensor;
 
-/// What the names of the positions of workers in their inputs begin with.
+/// The prefix of the names of workers' positions in their inputs.
 pub(crate) const POSITIONS: &str = "input/";
-/// What the names of the numbers of counted steps begin with.
+/// The prefix of the names of the numbers of counted steps.
 const COUNTED: &str = "own_values";
 
 /// The name of the variable with the number of a worker's counted steps.

@@ -164,7 +164,7 @@ fn tell_of_moved(directory: &Path, aside: Option<&Path>, quiet: bool) {
     }
 }
 
-/// What a report is written with in `directory`, or the failure to do so.
+/// The result `made`, with its error as a failure to write in `directory`.
 fn to_write<T>(directory: &Path, made: io::Result<T>) -> Result<T, Failure> {
     made.map_err(Failure::writing(directory.display().to_string()))
 }

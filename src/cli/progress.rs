@@ -232,8 +232,8 @@ impl Progress {
         (gone > 0.0 && took > 0.0).then(|| left * took / gone)
     }
 
-    /// Where the speed is measured from: the first step that was seen or, while there is no other,
-    /// the beginning.
+    /// The origin of the speed's measurement: the first step that was seen or, while there is no
+    /// other, the beginning.
     fn origin(&self, look: Look) -> Look {
         match self.first {
             Some(first) if first.global_step < look.global_step => first,

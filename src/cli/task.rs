@@ -132,7 +132,8 @@ impl<'a> Assignment<'a> {
         Ok(tell_of_tapes(&attended.recording.cut_tapes, code))
     }
 
-    /// What a task that reports no result says once it listens, unless a launcher speaks for it.
+    /// The line that a task prints once it listens, if it reports no result and no launcher speaks
+    /// for it.
     fn listens(&self, seat: &Seat) -> Option<String> {
         if self.quiet || self.reports || self.control.is_some() {
             return None;

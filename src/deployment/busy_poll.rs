@@ -17,7 +17,7 @@ use crate::transport::{Polling, envelopes_delivered};
 use crate::units::Time;
 
 thread_local! {
-    /// That of this thread, if it polls.
+    /// The poller of this thread, if it polls.
     static POLLER: RefCell<Option<Poller>> = const { RefCell::new(None) };
 }
 
@@ -86,7 +86,7 @@ impl Poller {
     }
 }
 
-/// What `act` returns for this thread's poller, if it has one.
+/// Calls `act` with this thread's poller, if it has one, and returns its result.
 fn with_poller<T>(act: impl FnOnce(&mut Poller) -> T) -> Option<T> {
     POLLER.with_borrow_mut(|poller| poller.as_mut().map(act))
 }

@@ -29,7 +29,7 @@ use crate::runtime::{Patience, Traffic};
 use crate::training::{Recording, Watch};
 use crate::units::{BytesPerSecond, Time};
 
-/// What the names of the variables begin with that stand for flags.
+/// The prefix of environment variables that stand for flags.
 pub(crate) const VARIABLES: &str = "TRAINYARD_";
 
 /// What the user has said of how each task uses its cores.

@@ -1,4 +1,5 @@
-//! How long this process has stood still, as after SIGSTOP: the others may have given it up then.
+//! Measures how long this process has stood still, as after SIGSTOP: the others may have given it
+//! up.
 
 use std::rc::Weak;
 use std::time::Duration;

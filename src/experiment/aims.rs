@@ -7,7 +7,7 @@ use crate::models::Model;
 use crate::report::Aim;
 use crate::training::train;
 
-/// What each of `trials` trains; those that differ in nothing but the seed have one aim.
+/// The aim of each of `trials`; trials that differ in nothing but the seed have the same.
 pub(super) fn aims(trials: &[Trial]) -> Vec<Aim> {
     let mut programs: Vec<&Trial> = Vec::new();
     let mut aims: Vec<Aim> = Vec::new();

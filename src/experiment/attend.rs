@@ -23,7 +23,7 @@ use crate::training::{Fact, FailedCheckpoint, Recording, SharedRecording, run_to
 use crate::transport::RunId;
 use crate::units::Time;
 
-/// What a task takes part with: its clock, and what records and shows it.
+/// The clock of a task, and the instruments that record and show it.
 #[non_exhaustive]
 pub struct Instruments {
     /// The task's clock.

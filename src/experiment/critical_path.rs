@@ -9,8 +9,8 @@ use crate::simulation::{self, Cluster, Part};
 use crate::training::StepStats;
 use crate::units::Time;
 
-/// Of a simulated run of `steps` in `cluster` whose first step began at `start` and that ended
-/// after `seconds`, both in seconds. None if no gradient was applied.
+/// The critical path of a simulated run of `steps` in `cluster`. Its first step began at `start`,
+/// and it ended after `seconds`, both in seconds. None if no gradient was applied.
 pub(super) fn simulated(
     path: &simulation::CriticalPath,
     cluster: &Cluster,
@@ -51,8 +51,8 @@ fn time_in_steps(steps: impl Iterator<Item = StepStats>) -> f64 {
     all
 }
 
-/// Who the steps of a simulation waited for so far, in words, with the share of their time; the
-/// greatest first.
+/// The parts of tasks that a simulation's steps waited for so far, in words, each with its share of
+/// their time; the greatest first.
 pub(super) fn waited(path: &simulation::CriticalPath) -> Vec<(String, f64)> {
     let mut shares: BTreeMap<String, f64> = BTreeMap::new();
     for ((task, part), share) in &path.shares {
@@ -67,7 +67,8 @@ pub(super) fn waited(path: &simulation::CriticalPath) -> Vec<(String, f64)> {
 /// What a step's time is spent on, as [`StepStats::phases`] has it.
 const PHASES: [Cause; 3] = [Cause::Parameters, Cause::Compute, Cause::Update];
 
-/// Of a deployed run, as [`simulated`]: of the time of all steps whose gradients were applied.
+/// The same as [`simulated`] for a deployed run, over the time of all steps whose gradients were
+/// applied.
 pub(super) fn deployed(
     steps: impl Iterator<Item = StepStats> + Clone,
     start: f64,

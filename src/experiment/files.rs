@@ -30,8 +30,8 @@ pub(crate) fn timeline_file(directory: &Path, run: &str, is_only: bool) -> PathB
     })
 }
 
-/// How much longer the time between two writings of the whole files is than the first of them took:
-/// else all of a long sweep would take as long as the square of its runs.
+/// The time between two writings of the whole files, as a multiple of the time of the first.
+/// Without it the time of a long sweep would grow with the square of its runs.
 const APART: u32 = 20;
 
 /// A folder with `report.html`, `result.json`, `steps.csv`, `evaluations.csv`, and `events/` for

@@ -73,8 +73,8 @@ fn failing<R: Termination>(name: &str, seeds: &[u64], body: impl Fn(u64) -> R + 
     failing
 }
 
-/// How the test called `name` failed, with the command that runs its first failure alone; none if
-/// no seed is `failing`.
+/// The failure of the test called `name`, with the command that runs its first failing seed alone;
+/// none if no seed is `failing`.
 fn failure(name: &str, seeds: usize, failing: &[u64]) -> Option<String> {
     let first = failing.first()?;
     let all: Vec<String> = failing.iter().map(u64::to_string).collect();

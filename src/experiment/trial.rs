@@ -211,7 +211,7 @@ impl Trial {
         Err(ExperimentError::Impossible(why))
     }
 
-    /// What its settings cost that their author may not know, if there is such a thing.
+    /// A warning of costs of its settings that their author may not expect.
     pub(crate) fn caution(&self) -> Option<String> {
         let reduce = self.settings.all_reduce.as_ref()?;
         let tasks = self.cluster.spec.tasks().filter(TaskName::is_of_workers).count();

@@ -107,7 +107,7 @@ pub enum GraphProblem {
         /// The line of the user's program that built it.
         built_at: &'static Location<'static>,
     },
-    /// What an operation of the program gives as its gradients does not fit its inputs.
+    /// An operation of the program gives gradients that don't fit its inputs.
     #[error("`OpDef::gradient` of {operation}, built at {built_at}, {what}")]
     WrongGradient {
         /// The operation's name and kind.

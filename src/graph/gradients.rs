@@ -165,7 +165,7 @@ impl Backward<'_> {
         self.joined(of, terms, |first, others| first.add_all(others))
     }
 
-    /// What `join` makes of `values`, on the device of `of`.
+    /// Joins `values` by `join`, on the device of `of`.
     fn joined(
         &self,
         of: OpId,

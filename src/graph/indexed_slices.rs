@@ -7,9 +7,9 @@ use crate::tensor::DType;
 /// The derivative of a loss by a variable.
 #[derive(Clone, Debug)]
 pub enum Gradient {
-    /// Of every element.
+    /// The gradient of every element.
     Dense(Output),
-    /// Of some rows; it is zero for the others.
+    /// The gradient of some rows; it is zero for the others.
     Slices(IndexedSlices),
 }
 

@@ -219,7 +219,7 @@ fn in_scope(
     found
 }
 
-/// What `find` finds for the ids as a list, as a value of `shape`.
+/// Calls `find` with the ids as a list, and gives its result the shape `shape`.
 #[track_caller]
 fn shaped(
     ids: &Output,

@@ -199,8 +199,8 @@ impl Graph {
         self.state().every_nth.insert(step.op_id(), (every, exchange.op_id()));
     }
 
-    /// What a worker runs beside `ops` in its step `number`, counted from 0: the exchange that
-    /// follows their training step, if the step ends with one.
+    /// The exchange that follows the training step of `ops`, if a worker's step `number`, counted
+    /// from 0, ends with one. The worker runs it beside `ops`.
     pub(crate) fn exchange_in_step(&self, ops: &[OpId], number: u64) -> Option<Target> {
         let state = self.state();
         if state.every_nth.is_empty() {
@@ -265,8 +265,9 @@ impl State {
         matches!(operation.op, Op::CommitStep(_)) && operation.variables.iter().any(is_local)
     }
 
-    /// What `find` finds first at `ops` and at the operations that they wait for: their control
-    /// inputs, and what an identity is of. Nothing is looked for behind the end of a training step.
+    /// Calls `find` for `ops`, and then for the operations that they wait for: their control
+    /// inputs, and the inputs of identities. Returns its first result. Stops at the end of a
+    /// training step.
     fn find_before<T>(&self, ops: &[OpId], mut find: impl FnMut(OpId) -> Option<T>) -> Option<T> {
         // Most runs have a training operation as their first target.
         if let Some(found) = ops.first().and_then(|first| find(*first)) {

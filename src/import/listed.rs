@@ -1,5 +1,5 @@
-//! What the importer knows of a list: a value whose first axis counts its elements. What flows from
-//! one change of a TensorArray to the next is that value.
+//! The importer's knowledge of a list: a value whose first axis counts its elements. Such a value
+//! flows from one change of a TensorArray to the next.
 //!
 //! A list whose elements' shape is not known yet has no value: it gets one where its first element
 //! is set, or before the loop that sets it.
@@ -37,7 +37,7 @@ pub(super) enum Listed {
     Zero,
 }
 
-/// What changes of a list keep.
+/// The traits of a list that its changes keep.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct Traits {
     /// Whether it gets longer.

@@ -117,7 +117,7 @@ pub(super) fn for_pieces<T: Send>(
     });
 }
 
-/// What is done to the pieces of one number, of two slices.
+/// The work on two slices' pieces of the same number.
 type WorkOnTwo<'a, T, U> = dyn Fn(usize, &mut [T], &mut [U]) + Sync + 'a;
 
 /// As [`for_pieces`], for two slices with as many pieces each, of the lengths `lens`.

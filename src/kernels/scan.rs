@@ -23,7 +23,7 @@ pub(crate) fn products<T: Number>(x: &[T], axis: [usize; 2], order: Order, out: 
     scan(x, axis, order, T::ONE, T::times, out);
 }
 
-/// What `take` makes of `first` and of the elements along an axis, one after the other.
+/// Folds `take` over `first` and the elements along an axis.
 fn scan<T: Number>(
     x: &[T],
     [size, inner]: [usize; 2],

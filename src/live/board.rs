@@ -28,7 +28,8 @@ pub(crate) struct Seen {
     pub(crate) now: f64,
     /// What tasks have sent, by sender and receiver \[bytes\].
     pub(crate) sent: BTreeMap<(TaskName, TaskName), u64>,
-    /// Who its steps waited for so far, with the share of their time; the greatest first.
+    /// The parts of tasks that its steps waited for so far, each with its share of their time; the
+    /// greatest first.
     pub(crate) waited: Vec<(String, f64)>,
 }
 
@@ -72,8 +73,8 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// What each task has sent to each other \[bytes\]. Where one of the two is not shown, the
-    /// other knows.
+    /// The traffic between each two tasks \[bytes\]. If one of the two is not shown, it is as the
+    /// other has counted it.
     fn sent(&self) -> BTreeMap<Pair, u64> {
         let mut all = BTreeMap::new();
         for (name, task) in &self.tasks {

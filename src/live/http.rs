@@ -41,7 +41,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(15);
 const STREAM_TIME: Duration = Duration::from_secs(600);
 /// The pause after a connection that could not be accepted, for want of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// How long the viewers have at the end to receive the last event.
+/// The time that viewers have at the end to receive the last event.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// What a page may do: run its own scripts, and ask the server that it came from.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \

@@ -165,7 +165,7 @@ impl Binary {
         }
     }
 
-    /// Where the first operand gets the gradient of an extreme; on a tie it does.
+    /// The elements in which the first operand gets the gradient of an extreme; on a tie it does.
     fn wins(self, a: &Output, b: &Output) -> Result<Output, GraphError> {
         if self == Self::Maximum { a.greater_equal(b) } else { a.less_equal(b) }
     }

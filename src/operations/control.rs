@@ -117,7 +117,7 @@ impl OpDef for If {
         gradient::of_if(self, of)
     }
 
-    /// That of the more expensive branch; without a bound if either has none.
+    /// The cost of the more expensive branch; without a bound if either has none.
     fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
         let [a, b] = [&self.then, &self.otherwise].map(|branch| run::cost(branch, &inputs[1..]));
         let work = |cost: Cost| cost.flops.saturating_add(cost.bytes);
@@ -134,9 +134,9 @@ impl OpDef for If {
     }
 }
 
-/// What `infer` says of inputs of these types. Values for a function that does not run, such as the
-/// other branch or the body of a loop without iterations, may not fit it in sizes that were open
-/// when it was built; then these sizes are open.
+/// Calls `infer` with inputs of these types. The inputs of a function that does not run (the other
+/// branch, or the body of a loop without iterations) may not fit it in sizes that were open when it
+/// was built; then these sizes are open.
 fn lenient<T>(
     of: &Function,
     inputs: &[TensorType],

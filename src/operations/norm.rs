@@ -138,8 +138,8 @@ impl OpDef for Norm {
         outputs.ok_or_else(|| GraphProblem::needs(needs, inputs))
     }
 
-    /// Of a normalisation's outputs only `y` has a gradient; a dropout's gradient is dropped out by
-    /// the same mask.
+    /// The gradient of a normalisation, of whose outputs only `y` has one; or of a dropout, masked
+    /// as its output was.
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
         let dy = of.only_arrived()?;
         let (grad, moments) = match *self {

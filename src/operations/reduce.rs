@@ -154,7 +154,7 @@ impl OpDef for ReduceGrad {
         outputs.ok_or_else(|| GraphProblem::needs(needs, inputs))
     }
 
-    /// That of a sum or a mean is linear and so does not depend on `x`.
+    /// The gradient of a sum or a mean does not depend on `x`, since these are linear.
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
         let dy = of.only_arrived()?;
         match self.0.reduction {

@@ -99,7 +99,7 @@ impl OpDef for Rows {
     }
 }
 
-/// Of [`Rows::BiasAdd`].
+/// Only [`Rows::BiasAdd`] is elementwise.
 impl Elementwise for Rows {
     fn is_by_column(&self) -> bool {
         true

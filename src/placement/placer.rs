@@ -59,7 +59,7 @@ impl Placement {
 /// Places the operations `pruned` of `graph` on `devices`, which are in the order of their tasks,
 /// for a master on the task `home`.
 ///
-/// What a request leaves open is chosen as in TensorFlow: a device of `home` before others, a GPU
+/// Open parts of a request are chosen as in TensorFlow: a device of `home` before others, a GPU
 /// before a processor, the lower index. Operations on a variable are placed with it. An operation
 /// without inputs and without a request is placed with its users. With `is_soft`, what asks for a
 /// device that its task does not have is placed on another of that task (TensorFlow:

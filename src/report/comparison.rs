@@ -1,4 +1,4 @@
-//! What was predicted of a run beside what was measured.
+//! The predicted figures of a run beside the measured ones.
 
 use serde::Serialize;
 

@@ -121,8 +121,7 @@ pub struct Run {
     pub parameters: Option<u64>,
     /// The number of updates of the variables.
     pub global_steps: u64,
-    /// How many of them an earlier training had made, whose checkpoint this one went on from; none
-    /// if it began anew.
+    /// The global step of the checkpoint that this training went on from; none if it began anew.
     pub resumed_from: Option<u64>,
     /// The number of samples whose gradients were applied.
     pub samples: u64,
@@ -185,7 +184,7 @@ pub struct Run {
     pub failed_checkpoints: Vec<(u64, String)>,
     /// The faults of the scenario that did not happen.
     pub skipped_faults: Vec<SkippedFault>,
-    /// What was predicted of it beside what was measured; none if it was not asked for.
+    /// The predicted figures beside the measured ones; none if they were not asked for.
     pub comparison: Option<Comparison>,
 }
 

@@ -38,9 +38,9 @@ pub enum Cause {
     Coordination,
     /// Sleeps, and delays by faults.
     Other,
-    /// Of a deployed run: waiting for parameters before and between the kernels, whatever for.
+    /// Any wait for parameters before and between the kernels, in a deployed run.
     Parameters,
-    /// Of a deployed run: waiting after the kernels until the step is done, whatever for.
+    /// Any wait after the kernels until the step is done, in a deployed run.
     Update,
 }
 

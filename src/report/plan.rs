@@ -186,8 +186,8 @@ impl Point {
     }
 }
 
-/// What limits `run`. A training of many samples spends next to nothing of its time on the start,
-/// however much of the run that was.
+/// The limit of `run`, without its start: a training of many samples spends next to nothing of its
+/// time on that, however much of the run it was.
 fn limit(run: &Run, question: &Question) -> Option<Limit> {
     let path = run.critical_path.clone()?;
     let path = if question.samples.is_some() { path.of_steps() } else { path };
@@ -234,7 +234,7 @@ impl Plan {
         self.points.len() == self.total
     }
 
-    /// What two parts that are not of one plan differ in.
+    /// The difference by which two parts are not of one plan.
     fn difference(&self, other: &Self) -> Option<&'static str> {
         [
             (self.format == other.format, "the form of their files"),

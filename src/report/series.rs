@@ -72,7 +72,7 @@ pub(super) fn series(report: &Report) -> Vec<Series<'_>> {
     all
 }
 
-/// What the runs of a series of `report` are told apart by, in the plural.
+/// The word for the runs of a series of `report`, in the plural, by what they differ in.
 pub(super) fn told_apart_by(report: &Report) -> &'static str {
     let all = series(report);
     let several = |differ: fn(&Run) -> u64| {

@@ -62,7 +62,7 @@ impl Tried {
 impl Tuned {
     /// The key of the rate that a learning rate which follows a schedule begins with.
     pub(crate) const INITIAL_RATE: &str = "program.optimizer.learning_rate.initial";
-    /// Of figures at rates that were chosen by them.
+    /// The remark on figures that the rates were chosen by.
     pub(super) const REMARK: &str = "the rates were chosen by these same seeds, so the figures are \
                                      a little better than those of other seeds would be";
 

@@ -20,7 +20,7 @@ use super::estimate::{Estimate, is_surely_positive};
 use super::series::{Series, series};
 use super::{Report, Run, Swept};
 
-/// What two runs are compared by.
+/// The measure that two runs are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -32,7 +32,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// What runs with this target accuracy, or without one, are compared by.
+    /// The measure for runs with this target accuracy, or without one.
     fn towards(target: Option<f64>) -> Self {
         target.map_or(Self::SamplesPerSecond, |_| Self::TimeToTarget)
     }
@@ -166,7 +166,7 @@ impl Report {
     }
 }
 
-/// That the runs of each of `groups` are compared with each other alone.
+/// The remark that the runs of each of `groups` are compared with each other alone.
 fn apart(groups: &[&Group<'_>]) -> String {
     let names =
         |group: &&Group<'_>| group.series.iter().map(Series::name).collect::<Vec<_>>().join(", ");

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::transport::PeerId;
 
-/// How a task's watch over the chief's checkpoints stands.
+/// The state of a task's watch over the chief's checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Watched {
     /// The chief has not answered yet.
@@ -109,7 +109,7 @@ impl CheckpointNews {
         }
     }
 
-    /// How this task's watch over the chief's checkpoints stands.
+    /// The state of this task's watch over the chief's checkpoints.
     pub(super) fn watched(&self) -> Watched {
         self.watched.get()
     }

@@ -1,4 +1,5 @@
-//! What peers send in vain, counted, so that a peer that sends much of it does not fill the log.
+//! Counts the dropped messages of each peer, and says when a line of the log is due: a peer that
+//! sends many does not fill the log.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -27,7 +27,7 @@ pub(crate) trait Receive: Actor<Context = Context<Self>> {
     /// The actor's messages.
     type Message: 'static;
 
-    /// What it is of its task, as in the report of its panic.
+    /// The actor's name within its task, for the report of its panic.
     const ROLE: &'static str;
 
     /// Takes one message: a turn.

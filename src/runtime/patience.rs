@@ -1,4 +1,4 @@
-//! How long a task waits for others, and which of its waits the log tells of.
+//! The limits of a task's waits for others, and of the waits that it logs.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// How much longer a task is waited for that has never come: it may still have to be started.
+    /// The limit for a task that has never come, as a multiple of that for a lost one: it may still
+    /// have to be started.
     const FIRST: u32 = 5;
     /// The least limit of an operation: far longer than most steps.
     const OPERATION: Duration = Duration::from_secs(300);

@@ -1,5 +1,5 @@
-//! Where the chief's graph has the variables that workers share, for a worker that waits for them
-//! in vain.
+//! The tasks that hold the shared variables in the chief's graph. A worker that waits for variables
+//! in vain asks for them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

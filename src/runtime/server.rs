@@ -337,8 +337,8 @@ impl Server {
         Ok(())
     }
 
-    /// What the sessions of this task's program connect to; if that is another task, it is waited
-    /// for as `patience` says.
+    /// The target of the sessions of this task's program. If that is another task, sessions wait
+    /// for it by `patience`.
     pub(crate) fn session_target(&self, patience: Patience) -> ServerTarget {
         match &*self.session_master.borrow() {
             Some(task) => self.reach(task, patience).expect("it was known when it was set"),

@@ -42,7 +42,7 @@ pub(crate) struct TrainingState {
     pub(super) chief: Cell<Option<PeerId>>,
     /// By peer, as far as any: whether this task has sent it something for a step.
     partners: RefCell<Vec<bool>>,
-    /// What this task has said about the end of the training.
+    /// The messages about the end of the training that this task has sent.
     parting: RefCell<Vec<Parting>>,
     /// How long a lost task has to come back, as the training's settings say.
     recovery: Cell<Option<Duration>>,

@@ -21,11 +21,11 @@ const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000, is_unbounded
 /// would not pay: waking takes the simulation some 10 us.
 const WORTH_WAKING: Cost = Cost { flops: 20_000_000, bytes: 20_000_000, is_unbounded: false };
 
-/// How often a thread looks for the end of a calculation before it sleeps: for about as long as
-/// waking up would take.
+/// A thread looks this many times for the end of a calculation before it sleeps: for about as long
+/// as waking up would take.
 const LOOKS: u32 = 2_000;
 
-/// How often a thread that has done all calculations looks for another one before it stops: for
+/// A thread that has done all calculations looks this many times for another before it stops: for
 /// some milliseconds, in which a simulation of many tasks comes to several.
 const LOOKS_FOR_MORE: u32 = 3_000;
 

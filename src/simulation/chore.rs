@@ -58,7 +58,7 @@ pub(super) struct Kernels {
 }
 
 impl Chore {
-    /// What leads to it, in a word or two.
+    /// The work that leads to it, in a word or two.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Send { .. } => "send",

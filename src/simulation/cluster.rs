@@ -41,14 +41,13 @@ pub struct Cluster {
     /// The tapes to replay, if any. What they have stands instead of the network, the compute times
     /// and the faults.
     pub replay: Option<Arc<Tapes>>,
-    /// How far the date of a task is ahead, by the task's number and incarnation; none are if not
-    /// given.
+    /// By a task's number and incarnation, how far its date is ahead. If not given, no date is.
     #[cfg(test)]
     pub(crate) dates_ahead: Option<fn(usize, u32) -> Duration>,
 }
 
 impl Cluster {
-    /// How far the date of a task's incarnation is ahead: not at all, but in a test of dates.
+    /// The time by which the date of a task's incarnation is ahead: 0, except in a test of dates.
     pub(super) fn date_ahead(&self, _task: usize, _incarnation: u32) -> Duration {
         #[cfg(test)]
         if let Some(ahead) = self.dates_ahead {

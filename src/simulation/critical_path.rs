@@ -89,7 +89,7 @@ pub(super) struct Waited {
     pub(super) part: Part,
 }
 
-/// What has ended lately, and the sum of the critical paths so far.
+/// The records of what ended lately, and the sum of the critical paths so far.
 pub(super) struct History {
     records: VecDeque<Record>,
     /// The number of the first record that is kept.

@@ -41,7 +41,7 @@ pub(super) type Missed = (Time, Event);
 /// Messages under way, with the connection that they travel on.
 pub(super) struct Envelope {
     pub(super) stamp: Stamp,
-    /// What has sent it, and later what has brought it where it is.
+    /// The cause of its sending, and later the cause of its arrival where it is.
     pub(super) cause: Cause,
     pub(super) messages: Messages<PeerMessage>,
 }

@@ -132,8 +132,8 @@ impl FaultInjector {
         self.slow_links.between(from, to)
     }
 
-    /// How much later an envelope comes because packets of it are lost, over a link of `latency`;
-    /// `None` if nothing gets through for so long that its connection breaks.
+    /// The delay of an envelope by the loss of its packets, over a link of `latency`; `None` if
+    /// nothing gets through for so long that its connection breaks.
     pub(super) fn retransmission(
         &mut self,
         from: usize,

@@ -1,4 +1,4 @@
-//! What an observer sees of a simulation that goes on.
+//! The figures of a running simulation that an observer sees.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,8 @@ use crate::units::Time;
 
 use super::critical_path::CriticalPath;
 
-/// What an observer sees of a simulation that goes on. The simulation writes it, where it is asked
-/// to, and never reads it: nobody who looks changes the run.
+/// The figures of a running simulation that an observer sees. The simulation writes them if it is
+/// asked to, and never reads them: observers don't change the run.
 #[derive(Debug)]
 pub struct Gauges {
     is_wanted: AtomicBool,

@@ -14,8 +14,8 @@
 //! A task that crashes stops sending at once (`crashes`). Messages to it go on, because their
 //! senders notice its silence only later; the world drops or holds them when they arrive.
 //!
-//! Of packets only the headers are modelled, where the spec has an MTU: no loss, no retransmission,
-//! no slow start. The start of large messages and the incast law stand in for them.
+//! Packets have headers, if the spec has an MTU, and nothing else: no loss, no retransmission, no
+//! slow start. The start of large messages and the incast law stand in for them.
 //!
 //! Most messages are alone on their links and never become part of a flow: when one starts, the
 //! network *reserves* its links and schedules its arrival at once. It takes that back
@@ -126,7 +126,7 @@ pub(crate) struct Network<T> {
     rescheduled: Vec<LinkId>,
     bytes_accepted: u64,
     bytes_delivered: u64,
-    /// Of crashed tasks.
+    /// The bytes of messages of crashed tasks, which will not arrive.
     bytes_taken_back: u64,
     /// By link: what has crossed it \[bytes\].
     carried: Vec<u64>,

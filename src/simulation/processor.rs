@@ -30,7 +30,7 @@ pub use usage::{Activity, Usage};
 pub(super) struct Piece<T> {
     /// The time that it takes on free cores, while neither a fault nor noise slows it.
     pub(super) span: Duration,
-    /// What the usage counts its time as; copies over links are not counted.
+    /// The activity that its time counts as; copies over links are not counted.
     pub(super) activity: Option<Activity>,
     /// The part of `span` that the usage counts as [`Activity::Operations`] instead.
     pub(super) operations: Duration,
@@ -89,7 +89,7 @@ struct Queue<T> {
     /// The time that the first piece takes on free cores, the slowdowns of its task and its noise
     /// included \[ns\].
     whole: f64,
-    /// What is left of the first piece, while the task is frozen \[ns\].
+    /// The rest of the first piece, while the task is frozen \[ns\].
     stopped: Option<f64>,
     /// When the last piece ended.
     idle_since: Time,
@@ -220,7 +220,8 @@ impl<T> Processors<T> {
         self.reschedule(self.queues[id].cores);
     }
 
-    /// What follows the pieces of the message thread of `task` that have not begun, the last first.
+    /// The errands after the pieces of the message thread of `task` that have not begun, the last
+    /// first.
     pub(super) fn open(&mut self, now: Time, task: usize) -> impl Iterator<Item = &mut T> {
         let id = self.queue(task, Part::MessageThread);
         let queue = &mut self.queues[id];

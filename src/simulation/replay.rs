@@ -20,8 +20,7 @@ use crate::units::Time;
 
 use super::device::DeviceOf;
 
-/// How long a message is waited for that the tape has, after its time and after anything else was
-/// delivered.
+/// The time limit for a message of the tape, from its time and from the last delivery of another.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How many of the messages that wait are named in an error.
 const NAMED: usize = 5;

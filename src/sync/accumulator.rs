@@ -26,9 +26,9 @@ pub struct Accumulator<G> {
     complete: Complete,
 }
 
-/// How many contributors of the round under way, in their order, are known to have offered or to be
-/// gone. The check after each gradient resumes there, so that a round costs one look at each
-/// contributor rather than one for each gradient and contributor.
+/// The number of contributors of the round under way, from the first on, that are known to have
+/// offered or to be gone. The check after each gradient resumes there, so that a round costs one
+/// look at each contributor rather than one for each gradient and contributor.
 #[derive(Debug, Default)]
 struct Complete {
     contributors: usize,

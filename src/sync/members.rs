@@ -71,7 +71,7 @@ impl Members {
         self.known.get_mut(&worker)
     }
 
-    /// What is known of `worker`; from now on, there is something.
+    /// The entry of `worker`, made if there is none.
     pub(super) fn note(&mut self, worker: u32) -> &mut Member {
         self.known.entry(worker).or_default()
     }

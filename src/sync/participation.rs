@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Fate, Return, View};
 
-/// Who takes part in the rounds of a task's variables: all workers but those who have left, and
-/// those whom the task of the global step has taken out. A shard decides nothing by itself.
+/// The workers in the rounds of a task's variables: all but those who have left, and those whom the
+/// task of the global step has taken out. A shard decides nothing by itself.
 #[derive(Debug, Default)]
 pub struct Participation {
     /// The workers that have left in good order, unless they have been let in since.

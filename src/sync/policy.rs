@@ -8,7 +8,7 @@ use super::gradients::Contribution;
 use super::rounds::Rounds;
 use super::{Effect, Membership};
 
-/// Who counts and who waits, in one training.
+/// Decides which gradients count and which workers wait, in one training.
 ///
 /// The [`Coordinator`](super::Coordinator) asks it. It never passes on a contribution of another
 /// epoch or of a departed worker, nor any once the training is over.

@@ -30,7 +30,7 @@ pub struct Return {
     pub round: u64,
 }
 
-/// What becomes of the last gradients of a worker that is taken out of the view.
+/// The fate of the last gradients of a worker that is taken out of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fate {
     /// Every variable has its gradient: they count.
@@ -39,8 +39,8 @@ pub enum Fate {
     Dropped,
 }
 
-/// How many rounds the variables of some tasks have made and, of a worker, in how many of these and
-/// of the next they have its gradient.
+/// The rounds that the variables of some tasks have made, and a worker's gradients in these and in
+/// the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// The least number of rounds that a variable has the worker's gradient for.
@@ -52,7 +52,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of all variables of both.
+    /// The progress of the variables of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             least: self.least.min(other.least),
@@ -89,7 +89,7 @@ struct Change {
     out: BTreeSet<u32>,
     /// The tasks that have answered.
     answered: BTreeSet<u32>,
-    /// Of the workers that are out: the progress of all tasks that have answered.
+    /// By worker that is out: the progress of all tasks that have answered.
     progress: BTreeMap<u32, Progress>,
 }
 

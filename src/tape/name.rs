@@ -92,8 +92,8 @@ impl Kind {
 pub enum Author {
     /// The receiver's own, or none.
     Own,
-    /// That of another task: the task's number in the cluster, and how many masters of it the
-    /// receiver had met before.
+    /// A master of another task: the task's number in the cluster, and the number of its masters
+    /// that the receiver had met before.
     Other(u32, u32),
 }
 
@@ -106,7 +106,7 @@ pub struct Name {
     pub author: Author,
     /// The number of the step, or what else messages of this kind are counted by.
     pub number: u64,
-    /// What it is about besides: graphs, or the edges whose values it brings.
+    /// The further numbers in it: of graphs, or of the edges whose values it brings.
     pub items: SmallVec<[u32; 2]>,
 }
 

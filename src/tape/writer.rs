@@ -20,8 +20,8 @@ use crate::runtime::{Gate, PeerMessage, Processor, Server, messages_sent};
 use crate::transport::{Inbox, Loss, Messages, PeerId, Peers, Transport};
 use crate::units::Time;
 
-/// How often in a row all others have had their turn, and nothing was to do, before a task counts
-/// as idle: its program may need some turns until it sends something.
+/// A task counts as idle after this many rounds of all others' turns with nothing to do: its
+/// program may need some turns until it sends something.
 const QUIET: u32 = 3;
 
 /// Writes the tape of a task.

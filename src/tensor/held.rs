@@ -1,5 +1,5 @@
-//! What the clones of a tensor share: element type, shape, and the memory of the values. What the
-//! last clone leaves is used again, so that a steady step allocates nothing.
+//! The part of a tensor that its clones share: element type, shape, and the memory of the values.
+//! The memory of the last clone is used again, so that a steady step allocates nothing.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -24,7 +24,7 @@ static LIMIT: AtomicU64 = AtomicU64::new(0);
 static OF_SIMULATIONS: AtomicU64 = AtomicU64::new(0);
 /// The number of simulations that run.
 static SIMULATIONS: Mutex<u32> = Mutex::new(0);
-/// What the counted buffers take \[bytes\].
+/// The size of all counted buffers \[bytes\].
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -41,9 +41,9 @@ thread_local! {
 pub struct OutOfMemory {
     /// The length of the value.
     pub wanted: Bytes,
-    /// What all others take.
+    /// The size of all others.
     pub taken: Bytes,
-    /// What all may take.
+    /// The limit of all together.
     pub limit: Bytes,
 }
 
@@ -180,7 +180,7 @@ pub(super) fn refuse(refused: OutOfMemory) -> ! {
     resume_unwind(Box::new(refused))
 }
 
-/// What is said of memory that this thread is refused; nothing within [`within_memory`].
+/// The message about memory that this thread is refused; none within [`within_memory`].
 fn told(refused: &OutOfMemory) -> Option<String> {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("without a name");

@@ -32,7 +32,7 @@ pub struct Input<T> {
 
 shown!([T] Input<T>);
 
-/// What positions are saved and restored of, whatever the elements.
+/// An input whose position is saved and restored, of elements of any type.
 pub(super) trait Position {
     /// The name in the graph.
     fn name(&self) -> &str;

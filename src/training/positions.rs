@@ -25,7 +25,7 @@ const STEP: &str = ".step";
 #[derive(Default)]
 pub(super) struct Positions {
     list: Vec<Known>,
-    /// Where rounds are of all workers: of what step of the worker they are.
+    /// The worker's step that has set the positions, in rounds of all workers.
     step: Option<Counted>,
     /// The number of the worker's steps that have ended, in such rounds.
     steps: Cell<u64>,
@@ -121,9 +121,9 @@ impl Positions {
     }
 }
 
-/// Where a worker goes on that has taken `by_step` steps, if all are equally fast, and whose
-/// variable has `saved`. Where rounds are of all workers, `of_step` is the number of its step that
-/// has set the variable: a step takes as many elements as the steps until then did on average.
+/// The position at which a worker goes on. It has taken `by_step` steps if all workers are equally
+/// fast, and its variable has `saved`. In rounds of all workers, `of_step` is the number of its
+/// step that has set the variable; later steps are assumed to take as many elements on average.
 ///
 /// A position that no step has set is that of the step: the checkpoint was written without it.
 fn position(saved: u64, of_step: Option<u64>, by_step: u64) -> u64 {

@@ -114,8 +114,8 @@ impl StepStats {
         }
     }
 
-    /// How long it waited for parameters, how long its kernels took, and how long it waited for
-    /// coordination after them.
+    /// The durations of its wait for parameters, of its kernels, and of its wait for coordination
+    /// after them.
     pub(crate) fn phases(&self) -> [Duration; 3] {
         let (from, until) = self.computed.unwrap_or((self.started, self.started));
         [from.since(self.started), until.since(from), self.ended.since(until)]

@@ -114,8 +114,8 @@ impl RunSettings {
         self
     }
 
-    /// Of the older ones, keeps one for each span of so many hours. By default none stays, where
-    /// TensorFlow's 10,000 hours let one stay in a training that lasts longer than a year.
+    /// Keeps one older checkpoint for each span of so many hours. Default: none stays. (With
+    /// TensorFlow's 10,000 hours, one stays of a training that lasts longer than a year.)
     ///
     /// # Panics
     /// If `hours` is not a number above 0.

@@ -62,7 +62,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// What is lost of the values of a training that was at `global_step`.
+    /// Describes the values that a training at `global_step` has lost.
     fn loss(&self, global_step: u64) -> String {
         let Some(variable) = self.missing.first() else {
             let now = self.values.global_step.unwrap_or(0);

@@ -180,7 +180,7 @@ impl Before {
         }
     }
 
-    /// What was last of `worker`.
+    /// The last local step of `worker`, and the time of its end.
     fn of(&mut self, worker: u32) -> &mut (u64, Time) {
         let index = worker as usize;
         if self.of_worker.len() <= index {
@@ -190,7 +190,7 @@ impl Before {
     }
 }
 
-/// What has to be added to `from`, wrapping around, for `to`.
+/// The difference that leads from `from` to `to`, wrapping around.
 fn between(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from).cast_signed()
 }

@@ -79,8 +79,8 @@ struct Inner {
     has_trained: Cell<bool>,
     replica: Option<Replica>,
     data: RefCell<Option<Data>>,
-    /// What the task's steps read, besides samples in memory. Their owners are the program's: an
-    /// input of a training that is over is gone.
+    /// The inputs that the task's steps read, besides samples in memory. The program owns them:
+    /// those of a training that is over are gone.
     inputs: RefCell<Vec<Weak<dyn Position>>>,
 }
 
@@ -119,7 +119,7 @@ impl Task {
         self.with(|own| own.settings = settings)
     }
 
-    /// What the task's sessions do where nothing else says so.
+    /// The defaults of the task's sessions.
     pub fn run_settings(&self) -> &RunSettings {
         &self.own.settings
     }

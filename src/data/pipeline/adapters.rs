@@ -127,8 +127,8 @@ impl<T> Source<T> for Repeated<T> {
         }
     }
 
-    /// Where epochs are equally long, reads to the end of one epoch at most, and to the place in
-    /// the last: those between need not be read.
+    /// Skips whole epochs without reading them where epochs are equally long: reads to the end of
+    /// one at most, and then to the place in the last.
     fn skip(&mut self, count: u64) -> Result<u64, DataError> {
         let mut left = count;
         loop {

@@ -41,7 +41,7 @@ use listener::{Exit, News, Origin};
 
 /// The time that the tasks have to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
-/// How late a task's hello is believed to be heard.
+/// A hello that seems to have arrived later than this counts as in time: the dates must differ.
 const LATEST_HELLO: Duration = Duration::from_secs(60);
 
 /// Follows `cluster` until all of its processes are gone.

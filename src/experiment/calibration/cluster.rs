@@ -167,8 +167,8 @@ fn device(task: &TaskName) -> String {
     format!("/job:{}/task:{}", task.job(), task.index())
 }
 
-/// What each unit of `chain` takes \[s\]: the difference between the median steps with the two
-/// numbers of units, shared out among the units between.
+/// The time of a unit of `chain` \[s\]: the difference between the median steps with the two
+/// numbers of units, divided by the difference of these.
 async fn difference(
     server: &ServerTarget,
     units: [usize; 2],

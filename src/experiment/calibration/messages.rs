@@ -111,7 +111,7 @@ impl Inbox<Note> for Answers {
     }
 }
 
-/// How many times as fast so many lanes carry a large tensor as a message thread does.
+/// The speed of so many lanes with a large tensor, as a multiple of a message thread's.
 ///
 /// # Errors
 /// As [`round_trips`].

@@ -111,7 +111,7 @@ impl Plan {
 }
 
 /// Deploys all runs, one after the other, in several rounds, as `program`; `began` is told of each.
-/// What takes one of the `cores` away is listened to before each round.
+/// Before each round, listens for what takes one of the `cores` away.
 ///
 /// # Errors
 /// If the system refuses, or a task fails.

@@ -25,8 +25,8 @@ pub(super) trait Arena: Sync {
     /// The number of timelines that are tried at once.
     fn jobs(&self) -> usize;
 
-    /// How often a timeline that broke a promise is tried again, and each that may be shorter: 0
-    /// where the same faults always end alike.
+    /// The number of further trials of a timeline that broke a promise, and of trials of each
+    /// shorter one. 0 where the same faults always end alike.
     fn repetitions(&self) -> u32;
 
     /// The seed of the first timeline of `trial`.

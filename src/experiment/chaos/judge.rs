@@ -22,7 +22,7 @@ use crate::units::Time;
 use saved::Saved;
 use timeline::{Timeline, is_crash, is_full_disk, is_tear};
 
-/// What a training may take, after its longest wait for an operation, to try again before it ends.
+/// The time that a training has for further tries, after its longest wait for an operation.
 const LAST_TRIES: Duration = Duration::from_secs(100);
 
 /// What is promised of a training, whatever befalls it.

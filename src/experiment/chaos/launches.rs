@@ -26,8 +26,8 @@ use crate::training::{Recording, Watch};
 use crate::transport::QuicConfig;
 use crate::units::Time;
 
-/// How often a timeline that broke a promise is launched again, and each shorter one before it
-/// counts as harmless.
+/// The number of further launches of a timeline that broke a promise; also the number of launches
+/// of a shorter one before it counts as harmless.
 const REPETITIONS: u32 = 3;
 /// The time limit of an undisturbed training.
 const UNDISTURBED: Duration = Duration::from_secs(3600);

@@ -126,7 +126,7 @@ pub(super) fn own_compute(
     own
 }
 
-/// What a task has of `all`: a parameter server takes no steps, so it has none of the laws.
+/// The part of `all` that applies to a task: a parameter server takes no steps, so it has no laws.
 pub(super) fn of_job(task: &TaskName, all: &ComputeSpec) -> ComputeSpec {
     match task.job() {
         "ps" => ComputeSpec { straggler: None, step_time: None, ..all.clone() },

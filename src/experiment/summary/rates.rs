@@ -7,9 +7,9 @@ use crate::cluster::TaskName;
 use crate::training::StepStats;
 use crate::units::Time;
 
-/// What a training does a second, once each worker has ended its first step: the tasks of a graph
-/// make themselves ready in it, and of workers that begin together the first to end would count
-/// all that the others have done as done in no time.
+/// The steps and samples a second of a training, once each worker has ended its first step. In that
+/// step tasks make themselves ready; and if workers begin together, all that the others have done
+/// when the first of them ends would count as done in no time.
 pub(super) struct Rates {
     /// When the first step began.
     pub(super) start: Option<Time>,

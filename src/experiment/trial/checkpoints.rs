@@ -14,7 +14,7 @@ use crate::experiment::scenario::Checkpoint;
 use crate::runtime::Error;
 use crate::training::Checkpointing;
 
-/// How long a disk is given to say what is on it, where the training can begin without.
+/// The time limit for listing a disk's files where the training can begin without them.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 impl Trial {

@@ -11,7 +11,7 @@ use crate::models::{Embedding, Model};
 use crate::runtime::Error;
 use crate::training::data_error;
 
-/// What decides the data of a run: runs with equal keys have the same.
+/// The key of a run's data: runs with equal keys have the same data.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::experiment) struct DataKey {
     form: Form,

@@ -10,7 +10,7 @@ pub(super) struct Members<'a> {
     graph: &'a Graph,
     /// By member, an operation on its device.
     homes: Vec<OpId>,
-    /// What the whole sum is multiplied by.
+    /// The factor of the whole sum.
     scale: Option<f32>,
     /// The line of the program that asked for the sum.
     at: &'static Location<'static>,

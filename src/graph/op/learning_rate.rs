@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 /// A learning rate: the same in each step, or computed by the worker from the number of the step,
 /// once a step.
 ///
-/// That is the global step: a round in one mode, a gradient in another. Where workers train copies
-/// of their own ([`Mode::copies`](crate::sync::Mode::copies)) it is the worker's own count of its
-/// steps. So runs of several modes that see as many samples need other numbers of steps.
+/// The number of the step is the global step: of a round in one mode, of a gradient in another. If
+/// workers train copies of their own ([`Mode::copies`](crate::sync::Mode::copies)), it is the
+/// worker's own count of steps. So in another mode a run takes another number of steps for as many
+/// samples.
 ///
 /// A number converts to a learning rate, and so does a [`Schedule`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -61,7 +61,7 @@ impl Importer<'_> {
         self.cells.get(cell).map(|cell| cell.value.clone())
     }
 
-    /// What is left in the cell that `argument` is, if a node has changed it.
+    /// The last value of the cell that `argument` is, if a node has changed it.
     pub(super) fn left(&self, argument: &Value) -> Option<Output> {
         let cell = self.cells.get(argument.cell?)?;
         cell.is_changed.then(|| cell.value.clone())

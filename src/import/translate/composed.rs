@@ -19,7 +19,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
     })
 }
 
-/// How the size of each element compares to infinity.
+/// Compares the absolute value of each element with infinity.
 fn to_infinity(importer: &mut Importer<'_>, node: &Node<'_>, compare: Compare) -> Values {
     let x = importer.input(node, 0)?;
     let dtype = x.tensor_type().dtype;

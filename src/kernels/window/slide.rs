@@ -137,7 +137,7 @@ impl Slide {
         Self { from, to, from_step, to_step, origin, reach, phases }
     }
 
-    /// How many elements of a phase there are in `extent` of them in all along `axis`, for a phase
+    /// The number of elements of a phase along `axis`, among `extent` elements in all; the phase is
     /// `at` there.
     pub(super) fn count(&self, axis: usize, at: usize, extent: usize) -> usize {
         extent.saturating_sub(at).div_ceil(self.to_step[axis])

@@ -23,7 +23,7 @@ pub(super) fn range_len(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Optio
     }
 }
 
-/// What [`range_len`] needs of three tensors that it does not have.
+/// The unmet requirement of [`range_len`] on these three tensors.
 pub(super) fn needs(start: &Tensor, limit: &Tensor, delta: &Tensor) -> &'static str {
     let all = [start, limit, delta];
     let is_finite = |x: &&Tensor| match x.dtype() {

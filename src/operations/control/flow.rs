@@ -127,8 +127,8 @@ pub(crate) struct Forward<'a> {
     iterations: usize,
     /// The function whose outputs come next.
     runs: Option<usize>,
-    /// Where the gradients of the variables after the loop are wanted by those before: these, and
-    /// the variables before each iteration.
+    /// The gradients by the variables after the loop, if those by the variables before it are
+    /// wanted. `states` then has the variables before each iteration.
     gradients: Option<Vec<Tensor>>,
     states: Vec<Vec<Tensor>>,
 }

@@ -61,7 +61,7 @@ pub(crate) fn check_rule(rule: &UpdateRule) -> Result<(), GraphError> {
     }
 }
 
-/// What is wrong with the parameters that a rule has, or with the slots that it has with these.
+/// The problem with a rule's parameters, or with the slots that it has with these.
 fn wrong(rule: &UpdateRule) -> Option<String> {
     out_of_range(rule).or_else(|| rule.disorder())
 }

@@ -1,8 +1,8 @@
 //! The training step of mirrored towers: each tower updates its own variables, by the gradients
 //! that all have.
 //!
-//! What counts is the first tower's step: its updates begin together, once all of its gradients are
-//! there, and the step is counted after them. So its variables always are those of whole steps,
+//! The first tower's step counts: its updates begin together, once all of its gradients are there,
+//! and the step is counted after them. So its variables always are those of whole steps,
 //! whatever befalls another task meanwhile. The other towers' mirrors may then lack an update, or
 //! have one too many: they are set to the first tower's before anything else is done.
 

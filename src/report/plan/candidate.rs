@@ -6,7 +6,7 @@ use super::{Limit, Plan, Point};
 use crate::report::estimate::{Estimate, is_surely_positive};
 use crate::report::swept::{Swept, swept_name};
 
-/// What points are compared by; less is better.
+/// A measure to compare points by; less is better.
 pub(super) type Measure = fn(&Point) -> Option<f64>;
 
 /// The number of pairs among so many candidates.

@@ -8,7 +8,7 @@ use super::{Candidate, Limit, Plan};
 use crate::report::Swept;
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Span};
 
-/// What is won beyond a knee is less than this share of the time.
+/// The gain beyond a knee is less than this share of the time.
 const LITTLE: f64 = 0.05;
 
 /// The smallest value of a swept key that is all but as fast as the best one. The other keys have

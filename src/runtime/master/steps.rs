@@ -35,7 +35,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// What was left until its deadline as it began.
+    /// The time from the step's beginning to its deadline.
     pub(super) fn span(self) -> Duration {
         self.deadline.since(self.begun)
     }

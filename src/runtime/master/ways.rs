@@ -35,8 +35,8 @@ impl Step {
 }
 
 impl Master {
-    /// Asks who sends something to those that `step` waits for whether there is a way to them.
-    /// Where this task itself has none, that is the reason. Without faults there is always a way.
+    /// Asks the senders to the tasks that `step` waits for whether they can reach them. If this
+    /// task itself can't, that is the reason already. Without faults everything is reachable.
     pub(super) fn ask_for_ways(&self, step: StepId) {
         let Some(running) = self.steps.get(&step) else { return };
         if self.clock.sees_stalls() || !self.are_reached(&running.unanswered()) {

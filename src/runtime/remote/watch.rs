@@ -13,8 +13,8 @@ use crate::units::Time;
 
 /// The time between two looks at the way to the other server.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How much later than its deadline a step ends here. The other master ends it in time and says who
-/// has not answered; that has to arrive.
+/// A step ends here this long after its deadline. The other master ends it in time and names the
+/// tasks that have not answered; that message has to arrive.
 const LEEWAY: Duration = Duration::from_secs(1);
 
 impl RemoteMaster {

@@ -88,8 +88,8 @@ fn gather(variable: VariableId, ids: Tensor) -> Action {
     Action::Gather { variable, ids, origin: None }
 }
 
-/// What is done where the guard of `node` does not hold: a read of the variable if its value is
-/// used, and else a question that always has an answer.
+/// The action in place of that of `node` if its guard does not hold: a read of the variable if its
+/// value is used, else a question that always has an answer.
 fn in_place_of(plan: &Plan, node: &Node, variable: VariableId) -> Action {
     match node.outputs > 0 && plan.is_used(node.first_output) {
         true => Action::Read { variable, with_version: false, origin: None },

@@ -35,9 +35,9 @@ impl LossyLinks {
         self.getting_through.end(tasks, 1.0 - rate);
     }
 
-    /// How much later a message comes over a link of `latency`: a probe timeout for its first loss,
-    /// and twice as long for each further one (RFC 9002, 6.2). `None` if it does not come for a
-    /// whole limit of `silence`, and none of the keep-alives of that time does.
+    /// The delay of a message by losses, over a link of `latency`: a probe timeout for its first
+    /// loss, and twice as long for each further one (RFC 9002, 6.2). `None` if it does not come for
+    /// a whole limit of `silence`, and none of the keep-alives of that time does.
     pub(super) fn delay(
         &mut self,
         from: usize,

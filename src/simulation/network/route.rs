@@ -13,7 +13,7 @@ pub(super) type LinkId = u32;
 /// The greatest number of links that a message crosses.
 pub(super) const MAX_LINKS: usize = 5;
 
-/// How many times as fast as the cards at its ends a link is that must not hold them back.
+/// The rate of a link that must not hold back the cards at its ends, as a multiple of theirs.
 const NO_LIMIT: f64 = 1024.0;
 
 /// The links that a message crosses, in order: none within a task, one within a host, up to four
@@ -163,7 +163,7 @@ impl Wiring {
         }
     }
 
-    /// What of a message of `size` crosses the links from one task to another.
+    /// The bytes that cross the links from one task to another for a message of `size`.
     pub(super) fn on_the_wire(&self, from: usize, to: usize, size: Bytes) -> Bytes {
         let is_between_hosts = self.host_of[from] != self.host_of[to];
         if is_between_hosts { self.spec.on_the_wire(size) } else { size }

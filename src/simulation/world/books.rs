@@ -6,7 +6,7 @@ use crate::simulation::chore::{Chore, Errand};
 use crate::simulation::events::{Envelope, EventQueue};
 use crate::simulation::network::Delivery;
 
-/// What has left the ways between tasks \[bytes\].
+/// The bytes that have left the ways between tasks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Books {
     /// What was handed to the actors of a task.

@@ -85,7 +85,7 @@ pub(super) fn network(cluster: &Cluster) -> NetworkSpec {
     NetworkSpec { message_cost: message_cost(cluster), ..cluster.hardware.network.clone() }
 }
 
-/// What a message costs its sender in the network: nothing where message threads are modelled,
+/// The cost of a message to its sender in the network: nothing if message threads are modelled,
 /// which bear it.
 pub(super) fn message_cost(cluster: &Cluster) -> Duration {
     match cluster.hardware.message_thread {

@@ -187,7 +187,7 @@ impl StoreWork {
         Some(now.since(work.heard))
     }
 
-    /// What is under way, for people.
+    /// Describes the work that is under way, for people.
     fn waited_for(&self) -> String {
         let Asked { what, file, .. } = self.store.asked();
         let under_way = self.under_way.borrow();
@@ -195,7 +195,7 @@ impl StoreWork {
         format!("{}, which is to {what} {file}, {purpose}", self.store.locate(""))
     }
 
-    /// That the store has been silent for so long, for people.
+    /// The message that the store has been silent for so long, for people.
     fn told_of(&self, silence: Duration) -> String {
         format!(
             "no answer for {silence:.0?} from {}; look whether its disk, or the network to it, \

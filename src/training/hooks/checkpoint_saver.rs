@@ -24,8 +24,8 @@ use crate::units::Time;
 /// It runs on the chief, and the parameter servers send it their variables: no shared file system
 /// is needed. If a checkpoint can't be written, that is in the log and in the report, and the
 /// training goes on; at the end of the training it is an error, after all other hooks have ended.
-/// That is so, too, if the store has not answered for as long as a lost task has to come back
-/// (`network.recovery`); until it does, no other is begun.
+/// A store that has not answered for as long as a lost task has to come back (`network.recovery`)
+/// counts as failed, too; no other checkpoint is begun until it answers.
 pub struct CheckpointSaver {
     checkpoints: Checkpoints,
     timer: SecondOrStepTimer,

@@ -79,7 +79,8 @@ impl<T: ByteLen> Ahead<T> {
         element
     }
 
-    /// What there is of a thread that has ended. That it ended is no end of the data: it says so.
+    /// The element after a thread has ended: none if the thread had announced the end of the data,
+    /// else an error.
     fn end(&self) -> Element<T> {
         if self.has_ended.get() {
             return Ok(None);

@@ -41,8 +41,7 @@ pub struct Builder {
     hooks: Vec<Box<dyn Hook>>,
     chief_only: Vec<Box<dyn Hook>>,
     checkpoints: Option<KeptCheckpoints>,
-    /// How often a checkpoint is written, if not as the settings of `checkpoints` say, which may be
-    /// given later.
+    /// The interval of checkpoints, in place of that of `checkpoints`, which may be given later.
     checkpoint_every: Option<SecondOrStepTimer>,
     summary_dir: Option<PathBuf>,
     save_summaries: SecondOrStepTimer,

@@ -65,7 +65,7 @@ impl Values {
         self.missing > 0 || went_back && !keeps_checkpoints
     }
 
-    /// How the lost values of a training that had `reached` a step come back.
+    /// The source of the lost values of a training that had `reached` a step.
     pub(super) fn start_again(self, reached: u64, has_checkpoint: bool) -> Start {
         let is_untrained = reached.max(self.global_step.unwrap_or(0)) == 0;
         match has_checkpoint {

@@ -11,8 +11,9 @@ use crate::units::Time;
 
 /// The most that wait to begin a handshake.
 pub(super) const MOST_WAITING: usize = 1024;
-/// How long one waits at most. Packets that its sender repeats meanwhile wait with it. Once it is
-/// given up, the next of them is a new connection: so this is shorter than the sender's patience.
+/// The longest wait of a connection for its handshake. Packets that its sender repeats meanwhile
+/// wait with it. Once it is given up, the next of them is a new connection: so this is shorter than
+/// the sender's patience.
 pub(super) const LONGEST_WAIT: Duration =
     Duration::from_millis(FIRST_PATIENCE.as_millis() as u64 / 2);
 

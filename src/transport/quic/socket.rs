@@ -55,8 +55,8 @@ impl SocketBuffers {
         })
     }
 
-    /// How much may wait in the receive buffer: the bytes of packets, and the system's own
-    /// bookkeeping for each \[bytes\].
+    /// The capacity of the receive buffer: the bytes of packets, and the system's own bookkeeping
+    /// for each \[bytes\].
     pub(super) fn room(&self) -> usize {
         BOOKS * self.receive
     }

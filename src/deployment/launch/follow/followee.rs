@@ -16,7 +16,7 @@ pub(super) struct Followee {
     pub(super) kill: Option<oneshot::Sender<()>>,
     /// The process's number, until it is gone.
     pub(super) id: Option<u32>,
-    /// How many faults have it stand still.
+    /// The number of faults that stop it at present.
     pub(super) stops: u32,
     /// How much slower faults make it.
     pub(super) slowness: Slowness,

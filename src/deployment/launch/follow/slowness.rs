@@ -1,4 +1,4 @@
-//! How slow the faults make a process: the factors of those that overlap multiply, as in a
+//! The factor by which faults slow a process: factors of overlapping faults multiply, as in a
 //! simulation.
 
 use std::time::Duration;

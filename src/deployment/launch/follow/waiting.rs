@@ -16,8 +16,8 @@ use crate::deployment::control::BEAT_EVERY;
 use crate::deployment::launch::Launch;
 use crate::runtime::Patience;
 
-/// How much longer the others are waited for after the chief than a lost task is: a task that is
-/// cut off then gives up by itself.
+/// After the chief's end, the others have this much longer than a lost task has to come back: a
+/// task that is cut off gives up by itself by then.
 const LINGER: Duration = Duration::from_secs(40);
 /// The beats in which a task that is left alone may still end by itself.
 const IDLE: u32 = 3;

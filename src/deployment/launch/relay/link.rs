@@ -1,4 +1,4 @@
-//! What becomes of the datagrams from one task to another: lost, late, or carried at once.
+//! The fate of the datagrams from one task to another: lost, late, or carried at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::units::{Time, seconds};
 
-/// How much a slow link keeps, in the time that it takes to send it; what comes then is lost.
+/// The capacity of a slow link's queue, as the time that it takes to send it; further datagrams are
+/// lost.
 const QUEUE: Duration = Duration::from_millis(250);
 
 /// What is wrong with a link.
@@ -20,8 +21,8 @@ pub(crate) enum Disturbance {
     Slow { latency: Duration, rate: f64, factor: f64 },
 }
 
-/// How much longer each datagram takes that a link of `latency` and `rate` carries, once it is
-/// slower by `factor`, and how many bytes it sends a second then.
+/// The additional latency and the rate \[bytes/s\] of a link of `latency` and `rate` that is slower
+/// by `factor`.
 fn slowed(latency: Duration, rate: f64, factor: f64) -> (Duration, f64) {
     (latency.mul_f64(factor - 1.0), rate / factor)
 }

@@ -78,7 +78,7 @@ pub(super) fn part(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     zero_outside(importer, node, inside, x)
 }
 
-/// Where an element is on the diagonal of a square matrix as large as the last axis of `x`.
+/// The mask of the diagonal of a square matrix as large as the last axis of `x`.
 fn on_diagonal(
     importer: &Importer<'_>,
     node: &Node<'_>,

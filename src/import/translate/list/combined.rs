@@ -23,7 +23,8 @@ pub(super) fn zeros_of(list: &OpenList) -> Value {
     Value { list: Some(Listed::Open(Rc::new(list))), ..Value::default() }
 }
 
-/// What a node that hands on, adds or chooses values makes of lists; `None` if it has none.
+/// The lists that a node makes of its lists by handing on, adding or choosing; `None` if it has
+/// none.
 pub(in crate::import::translate) fn handed_on(
     importer: &mut Importer<'_>,
     node: &Node<'_>,

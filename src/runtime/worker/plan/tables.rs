@@ -19,7 +19,7 @@ use super::slots_of;
 /// the round trip that it saves, and is in vain if another step follows.
 const MAX_READ_AHEAD: usize = 1 << 20;
 
-/// What an executor looks up at each step.
+/// The tables that an executor reads at each step.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Tables {
     /// The partition's nodes.
@@ -63,7 +63,7 @@ pub(crate) struct NodePlan {
     /// The input through which it can go on with a chain of elementwise operations, and the node
     /// that gives it. That node can be part of a chain too, and nobody else needs its output.
     pub(crate) chained: Option<(usize, u32)>,
-    /// What runs it.
+    /// The part of the task that runs it.
     pub(crate) runs: Runs,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct ReceivePlan {
     pub(crate) is_answer: bool,
 }
 
-/// What runs a node.
+/// The part of a task that runs a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runs {
     /// Nothing: its value is known. If it waits for something, its value is put out only then.
@@ -91,7 +91,7 @@ pub(crate) enum Runs {
     Steps,
 }
 
-/// What was last inferred for a node: its outputs' types and its cost, for these types of inputs.
+/// The last inference for a node: the types of its outputs and its cost, for these input types.
 #[derive(Clone, Debug)]
 pub(crate) struct Memo {
     pub(crate) inputs: SmallVec<[Known; 3]>,
@@ -101,7 +101,7 @@ pub(crate) struct Memo {
     pub(crate) kind: KernelKind,
 }
 
-/// What executors infer of their nodes. Those with equal tables share it, one at a time.
+/// The memos of an executor's nodes. Executors with equal tables share them, one at a time.
 #[derive(Debug)]
 pub(crate) struct Inferred {
     /// By node: its last memo. Kept from step to step, since shapes seldom change.
