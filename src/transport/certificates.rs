@@ -208,7 +208,7 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// The command that makes the file at `path`: `JOB-N.pem`, its key, or the authority's.
+/// Names the command that makes the file at `path`: `JOB-N.pem`, its key, or the authority's.
 fn maker(path: &Path) -> String {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let named = stem.rsplit_once('-').map(|(job, index)| format!("{job}:{index}"));
