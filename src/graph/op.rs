@@ -96,9 +96,10 @@ pub enum Op {
     /// after the step's updates.
     ///
     /// In modes with backup workers, K-async and K-batch it is the worker's vote, too:
-    /// `(…, versions read…)`. It then runs while the worker's gradients are on their way, and also
-    /// gives the verdict: the gradient's place in a round, if it has one, and the contributors of
-    /// the last rounds (i64 vector).
+    /// `(…, values…, versions read…)`. It then runs while the worker's gradients are on their way,
+    /// and also gives the verdict: the gradient's place in a round, if it has one, and the
+    /// contributors of the last rounds (i64 vector). With the verdict it stores the values, one for
+    /// each of its variables after the global step.
     CommitStep(Replica),
     /// Completes once every other worker of the training is between two steps, where each stays
     /// until the fence is lifted. Meanwhile all variables hold the same whole steps.

@@ -106,13 +106,10 @@ fn stateful(
                 Err(refuse("an f32 scalar as learning rate and an f32 gradient"))
             }
         }
-        (Op::CommitStep(replica), [read, ..], [step]) if *read == count() && *step == count() => {
-            let applied = TensorType::new(DType::Bool, Shape::SCALAR);
-            let mut outputs: OutputTypes = smallvec![count(), count(), applied];
-            if replica.mode.needs().has_votes() {
-                outputs.extend(one(DType::I64, [None]));
-            }
-            Ok(outputs)
+        (Op::CommitStep(replica), [read, values @ ..], [step, set @ ..])
+            if *read == count() && *step == count() =>
+        {
+            end_of_step(replica.mode.needs().has_votes(), values, set)
         }
         (Op::BeginStep(_), [_, ..], [step]) if *step == count() => Ok(smallvec![]),
         (Op::Fence(_) | Op::LiftFence(_), [], [step]) if *step == count() => Ok(smallvec![]),
@@ -121,6 +118,26 @@ fn stateful(
         }
         _ => Err(refuse("another number of inputs or variables")),
     }
+}
+
+/// The outputs of the end of a worker's step. One that `votes` sets the variables `set` to the
+/// first of its `values`.
+fn end_of_step(
+    votes: bool,
+    values: &[TensorType],
+    set: &[TensorType],
+) -> Result<OutputTypes, GraphProblem> {
+    if values.len() < set.len() || !votes && !set.is_empty() {
+        return Err(refused("a vote, with a value for each variable that it sets", values));
+    }
+    set.iter().zip(values).try_for_each(|(variable, value)| stores(*value, *variable))?;
+    let count = TensorType::new(DType::I64, Shape::SCALAR);
+    let applied = TensorType::new(DType::Bool, Shape::SCALAR);
+    let mut outputs: OutputTypes = smallvec![count, count, applied];
+    if votes {
+        outputs.extend(one(DType::I64, [None]));
+    }
+    Ok(outputs)
 }
 
 /// Whether `slots` are those that `rule` keeps beside `variable`.

@@ -71,6 +71,9 @@ impl Graph {
     /// Counts a training step of `replica`, after `new.control_inputs`; the versions that it read
     /// are `new.inputs`. `read` is the global step
     /// at the time when the step read the values that it changes.
+    ///
+    /// A step that waits for a verdict sets variables when it gets one: before, it has not ended.
+    /// Any other sets them just before it is counted.
     #[track_caller]
     pub(crate) fn commit_step(
         &self,
@@ -78,21 +81,26 @@ impl Graph {
         (global_step, read): (&Variable, &Output),
         new: NewOperation<'_>,
     ) -> Result<OpId, GraphError> {
-        let mut inputs = vec![read.edge()];
-        inputs.extend(new.inputs);
+        let (mut inputs, mut variables) = (vec![read.edge()], vec![global_step.op_id()]);
         let positions = match global_step.spec().is_local {
             true => Vec::new(),
             false => self.counted_with(),
         };
-        let mut set = Vec::with_capacity(positions.len());
+        let (votes, mut set) = (replica.mode.needs().has_votes(), Vec::new());
         for (variable, value) in &positions {
-            set.push(self.set_after(new.control_inputs, variable, value)?);
+            if votes {
+                inputs.push(value.edge());
+                variables.push(variable.op_id());
+            } else {
+                set.push(self.set_after(new.control_inputs, variable, value)?);
+            }
         }
+        inputs.extend(new.inputs);
         self.add(NewOperation {
             op: Op::CommitStep(replica),
             inputs: &inputs,
             control_inputs: if set.is_empty() { new.control_inputs } else { &set },
-            variables: &[global_step.op_id()],
+            variables: &variables,
             colocated_with: Some(global_step.op_id()),
             ..new
         })

@@ -227,7 +227,7 @@ fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
             (least..usize::MAX, exactly(1 + rule.slots().len()), exactly(0))
         }
         Op::BeginStep(_) => (1..usize::MAX, exactly(1), exactly(0)),
-        Op::CommitStep(_) => (1..usize::MAX, exactly(1), ANY),
+        Op::CommitStep(_) => (1..usize::MAX, 1..usize::MAX, ANY),
         Op::Fence(_) | Op::LiftFence(_) => (exactly(0), exactly(1), exactly(0)),
         Op::Const(_) => (exactly(0), exactly(0), exactly(1)),
         // These declare, and are not run.

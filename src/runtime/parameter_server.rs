@@ -167,9 +167,12 @@ impl ParameterServer {
         self.count_steps();
     }
 
-    /// Adds to the global steps what has been counted.
+    /// Adds to the global steps what has been counted, and sets what the counted steps set.
     fn count_steps(&mut self) {
         for (global_step, coordination) in &mut self.trainings.coordinations {
+            for (variable, value) in coordination.take_set() {
+                self.store.get_mut(variable).replace(value);
+            }
             let steps = coordination.take_steps();
             if steps == 0 {
                 continue;

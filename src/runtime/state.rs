@@ -196,8 +196,13 @@ pub(crate) struct Commit {
     pub(crate) read: i64,
     /// The least version of a variable that the gradients were computed from, if the worker votes.
     pub(crate) version: Option<Version>,
+    /// What a vote sets once it has its verdict.
+    pub(crate) set: SetValues,
     pub(crate) taken: Option<Taken>,
 }
+
+/// Variables beside the global step, each with its next value.
+pub(crate) type SetValues = SmallVec<[(VariableId, Tensor); 1]>;
 
 /// A gradient for a variable.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use crate::runtime::parameter_server::done::Done;
 use crate::runtime::state::{Commit, Served, StateValues, Ticket};
 
 use resting::Resting;
-use votes::{Told, Vote, late};
+use votes::{Sets, Told, Vote, late};
 
 /// One training's coordination, in one epoch.
 pub(super) struct Coordination {
@@ -37,6 +37,7 @@ pub(super) struct Coordination {
     /// By worker that is stopped if it is late: the beginning of its step.
     begun: BTreeMap<u32, Ticket>,
     votes: BTreeMap<u32, Vote>,
+    sets: Sets,
     commits: BTreeMap<u32, (Ticket, StateValues)>,
     /// The workers of a barrier that are held while another one is to be let in.
     resting: Resting,
@@ -77,6 +78,7 @@ impl Coordination {
             steps: 0,
             begun: BTreeMap::new(),
             votes: BTreeMap::new(),
+            sets: Sets::default(),
             commits: BTreeMap::new(),
             resting: Resting::default(),
             fence: None,
@@ -103,6 +105,7 @@ impl Coordination {
             Some(version) => {
                 let (read, taken) = (commit.read, commit.taken);
                 let vote = Vote { ticket, version, read, taken, has_failed: false };
+                self.sets.hold(commit.replica.worker, commit.set.clone());
                 self.vote(members, commit.replica, vote)
             }
             None => self.count(members, commit, ticket),
@@ -350,7 +353,7 @@ mod tests {
     use super::*;
     use crate::cluster::LocalDevice;
     use crate::runtime::messages::Origin;
-    use crate::runtime::state::{Taken, VariableId};
+    use crate::runtime::state::{SetValues, Taken, VariableId};
     use crate::sync::Mode;
     use crate::transport::PeerId;
 
@@ -368,6 +371,7 @@ mod tests {
             replica: Replica { worker, workers: 2, mode },
             read: 0,
             version: None,
+            set: SetValues::new(),
             taken: Some(Taken { task: PeerId(worker), origin }),
         }
     }

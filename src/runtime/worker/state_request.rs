@@ -63,12 +63,13 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
         }),
         Op::CommitStep(replica) => {
             let read = next().item()?;
+            let set = (1..node.variables.len()).map(|index| (variable(index), next())).collect();
             let version = match replica.mode.needs().has_votes() {
                 true => Some(least_version(inputs)?.unwrap_or_default()),
                 false => None,
             };
             let (global_step, replica) = (variable(0), plan.replica(*replica));
-            Action::Commit(Commit { global_step, replica, read, version, taken: None })
+            Action::Commit(Commit { global_step, replica, read, version, set, taken: None })
         }
         Op::Fence(replica) => Action::PutUpFence { global_step: variable(0), replica: *replica },
         Op::LiftFence(replica) => Action::LiftFence { global_step: variable(0), replica: *replica },

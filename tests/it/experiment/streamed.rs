@@ -74,6 +74,18 @@ fn by_all_reduce_each_worker_has_the_samples_of_streamed_files_that_it_would_hav
     }
 }
 
+#[test]
+fn workers_whose_votes_wait_go_back_to_the_batches_of_the_step_that_was_restored() {
+    let folder = digits("streamed_votes");
+    let run = |more| {
+        let text = scenario(&folder, "votes", more);
+        simulated(&text.replace("'votes'", "{ k_async = { k = 2 } }"))
+    };
+    let (whole, crashed) = (run(""), run(CRASH));
+    assert!(crashed.gradients.computed > whole.gradients.computed, "it went back");
+    assert_eq!(whole.weights_digest, crashed.weights_digest);
+}
+
 /// What a worker of `own_input` took, and when the training went back.
 #[derive(Default)]
 struct Seen {

@@ -1,5 +1,7 @@
 //! Votes: the steps of workers whose gradients are on their way, and what becomes of them.
 
+use std::collections::BTreeMap;
+
 use smallvec::smallvec;
 
 use super::{Answers, Coordination, outputs};
@@ -7,7 +9,7 @@ use crate::graph::Replica;
 use crate::planted::{self, Bug};
 use crate::runtime::codec::verdict_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::state::{Begin, Served, StateValues, Taken, Ticket};
+use crate::runtime::state::{Begin, Served, SetValues, StateValues, Taken, Ticket};
 use crate::sync::{Contribution, Counted, Membership, Place, Verdict, Version};
 
 /// A worker's vote.
@@ -34,7 +36,31 @@ pub(super) struct Told {
     pub(super) is_lost: bool,
 }
 
+/// What votes set. Before the verdict the step has not ended: a checkpoint that is written
+/// meanwhile has the values as they were.
+#[derive(Default)]
+pub(super) struct Sets {
+    /// By worker whose vote has no verdict yet.
+    held: BTreeMap<u32, SetValues>,
+    due: SetValues,
+}
+
+impl Sets {
+    pub(super) fn hold(&mut self, worker: u32, set: SetValues) {
+        self.held.insert(worker, set);
+    }
+
+    fn release(&mut self, worker: u32) {
+        self.due.extend(self.held.remove(&worker).unwrap_or_default());
+    }
+}
+
 impl Coordination {
+    /// What the votes set that have had their verdict since the last call.
+    pub(crate) fn take_set(&mut self) -> SetValues {
+        std::mem::take(&mut self.sets.due)
+    }
+
     /// Takes the beginning of a worker's step, which is answered with its end. It comes before the
     /// step's vote, which waits for the same versions and follows it in the graph.
     pub(crate) fn begin(&mut self, members: &Membership, ticket: Ticket, begin: &Begin) -> Answers {
@@ -63,6 +89,7 @@ impl Coordination {
         }
         if let Some(told) = self.told_before(members, worker, &vote) {
             self.told.insert(worker, Told { vote, ..told });
+            self.sets.release(worker);
             let mut answers: Answers = smallvec![self.tell(ticket, Some(told.place), told.counted)];
             answers.extend(self.end_begun(worker, Ok(StateValues::new())));
             return answers;
@@ -101,6 +128,8 @@ impl Coordination {
 
     pub(super) fn answer_vote(&mut self, worker: u32, place: Option<Place>) -> Option<Served> {
         let vote = self.votes.remove(&worker)?;
+        // Also if it is dropped: the worker ends the step, and goes on behind it.
+        self.sets.release(worker);
         let Some(place) = place else {
             let counted = Counted::dropped(self.global_step, vote.read);
             return Some(self.tell(vote.ticket, None, counted));
@@ -132,4 +161,54 @@ pub(super) fn late(worker: u32) -> Error {
          from the variables as they are now"
     );
     Error::new(Code::Late, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::LocalDevice;
+    use crate::runtime::messages::StepId;
+    use crate::runtime::state::{Commit, VariableId};
+    use crate::sync::Mode;
+    use crate::tensor::Tensor;
+
+    /// The vote of `worker`, one of two, which sets a variable of its own to `position`.
+    fn vote(mode: Mode, worker: u32, position: i64) -> Commit {
+        Commit {
+            global_step: VariableId(0),
+            replica: Replica { worker, workers: 2, mode },
+            read: 0,
+            version: Some(Version::default()),
+            set: smallvec![(VariableId(1 + worker), Tensor::scalar(position))],
+            taken: None,
+        }
+    }
+
+    /// After the vote of each worker in turn: the number of answers, and what is set.
+    fn votes(mode: Mode) -> [(usize, Vec<(u32, i64)>); 2] {
+        let members = Membership::default();
+        let mut coordination = Coordination::new(vote(mode, 0, 0).replica, &members, None);
+        [0, 1].map(|worker| {
+            let step = StepId { master: worker.into(), number: 0, trains: true };
+            let ticket = Ticket { step, device: LocalDevice::cpu(0), node: 0 };
+            let position = 7 + i64::from(worker);
+            let answers =
+                coordination.commit(&members, ticket, 0, &vote(mode, worker, position)).len();
+            let set = coordination.take_set().into_iter();
+            let set = set.map(|(variable, value)| (variable.0, value.item().unwrap()));
+            (answers, set.collect())
+        })
+    }
+
+    #[test]
+    fn what_a_vote_sets_changes_with_the_verdict_and_not_while_the_vote_waits() {
+        let waits = votes(Mode::KAsync { k: 2 });
+        assert_eq!(waits, [(0, vec![]), (2, vec![(1, 7), (2, 8)])]);
+    }
+
+    #[test]
+    fn a_vote_that_is_dropped_sets_its_values_since_its_worker_goes_on_behind_the_step() {
+        let late = votes(Mode::Sync { backups: 1, cancel: false });
+        assert_eq!(late, [(1, vec![(1, 7)]), (1, vec![(2, 8)])]);
+    }
 }

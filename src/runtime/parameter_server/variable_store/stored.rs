@@ -356,6 +356,14 @@ impl Stored {
         Ok(())
     }
 
+    /// Replaces the value by another of its type. Without one, as after a reset, it stays so.
+    pub(in crate::runtime::parameter_server) fn replace(&mut self, value: Tensor) {
+        let fits = value.dtype() == self.spec.dtype && value.shape() == self.spec.shape;
+        if let Some(held) = self.value_mut().filter(|_| fits) {
+            *held = value;
+        }
+    }
+
     /// Adds `delta` to the value.
     ///
     /// # Errors
