@@ -132,6 +132,24 @@ impl LocalSgd {
         }
     }
 
+    /// The number of the step that a worker begins with, 0 unless others have trained before it:
+    /// then it takes its place in the schedule of the learning rate.
+    #[track_caller]
+    fn first_step(&self, global_step: &Variable) -> Result<Output, GraphError> {
+        let graph = global_step.graph();
+        if self.inner.learning_rate.constant().is_some() {
+            return Ok(graph.constant(0i64)); // no schedule
+        }
+        let steps = global_step.read().mul(&graph.constant(i64::from(self.every)))?;
+        match self.exchange {
+            Exchange::Begin => Ok(steps),
+            // The global step counts the exchange of each worker by itself.
+            Exchange::Pull { .. } => {
+                steps.floor_div(&graph.constant(i64::from(self.outer.replica.workers)))
+            }
+        }
+    }
+
     #[track_caller]
     fn train_op(
         &self,
@@ -143,7 +161,7 @@ impl LocalSgd {
         if let Some(shared) = variables.iter().find(|variable| !variable.spec().is_local) {
             return Err(GraphError::new("LocalSgd", GraphProblem::NotLocal(shared.name())));
         }
-        let local_step = graph.local_variable(Self::LOCAL_STEP, &graph.constant(0i64))?;
+        let local_step = graph.local_variable(Self::LOCAL_STEP, &self.first_step(global_step)?)?;
         let step = build(&local_step)?;
         let mut copies = Vec::with_capacity(variables.len());
         for own in variables {

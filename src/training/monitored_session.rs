@@ -104,7 +104,7 @@ impl MonitoredSession {
     async fn begin_at(&mut self, global_step: u64) -> Result<()> {
         self.positions.find(&self.task, &self.session, global_step).await?;
         if let Some(own) = &self.own_variables {
-            own.find(&self.task, &self.session).await?;
+            own.find(&self.task, &self.session, global_step).await?;
         }
         self.tell_of_the_session().await
     }

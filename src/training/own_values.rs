@@ -120,8 +120,14 @@ impl OwnVariables {
     }
 
     /// Sets the variables to what the checkpoint has of them that the training has been restored
-    /// from, if its counted step is the last one.
-    pub(super) async fn find(&self, task: &Task, session: &Session) -> Result<()> {
+    /// from, if its counted step is the last one. If it is not, they begin anew in a training that
+    /// is at `global_step`.
+    pub(super) async fn find(
+        &self,
+        task: &Task,
+        session: &Session,
+        global_step: u64,
+    ) -> Result<()> {
         let counted = session.run().fetch(&self.counted).await?.scalar::<i64>(0)?;
         self.count.set(u64::try_from(counted).unwrap_or(0));
         task.server().forget_own_values();
@@ -137,6 +143,10 @@ impl OwnVariables {
                     );
                     let (count, went_back) = (self.count.get(), self.went_back.get());
                     task.record(Fact::BegunAnew(BegunAnew { worker, count, went_back }));
+                    let steps = Tensor::from(task.steps_of_this_worker(global_step) as i64);
+                    // The schedule of the learning rate does not begin anew.
+                    let values = vec![(LocalSgd::LOCAL_STEP.to_owned(), steps)];
+                    self.assign(session, &OwnValues { count, values }).await?;
                 }
             }
             self.read(task, session).await;

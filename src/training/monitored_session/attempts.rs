@@ -202,7 +202,7 @@ impl MonitoredSession {
         if let Some(own) = &self.own_variables
             && !own.are_found()
         {
-            own.find(&self.task, &self.session).await?;
+            own.find(&self.task, &self.session, self.global_step).await?;
         }
         self.tell_of_the_session().await
     }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use trainyard::checkpoint::Memory;
 use trainyard::cluster::TaskName;
 use trainyard::models::{Model, Null};
 use trainyard::optimizer::LocalTrainOp;
@@ -10,7 +11,7 @@ use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
 use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
-use trainyard::training::StepStats;
+use trainyard::training::{StepStats, train};
 use trainyard::units::Time;
 
 use crate::support::fixture::{both, cluster, on_actix};
@@ -317,4 +318,64 @@ fn a_training_operation_in_a_group_exchanges_as_often_as_one_by_itself() {
             assert!(trained.steps.iter().filter(is_whole).all(|step| step.global_step > 0));
         }
     }
+}
+
+#[test]
+fn a_worker_that_is_started_again_alone_goes_on_in_the_schedule_of_the_learning_rate() {
+    // From the 80th step on the rate is 0, and nothing is learnt.
+    let schedule = Schedule::CosineDecay { initial: 2.0, decay_steps: 80, alpha: 0.0 };
+    let training = Simulated::new(1, 2, average(1)).digits().steps(110);
+    let training = training.optimizer(GradientDescent::new(LearningRate::from(schedule)));
+    let weights = |trained: &Trained| {
+        assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+        trained.ending.expect("the chief has ended").weights_digest.expect("there are numbers")
+    };
+    for saves in [false, true] {
+        let training = || match saves {
+            true => training.clone().checkpoints(&Memory::default(), 10),
+            false => training.clone(),
+        };
+        let undisturbed = training().run();
+        let at_90 = undisturbed.steps.iter().filter(|step| step.global_step == 90);
+        let at_90 = at_90.map(|step| step.ended).max().unwrap();
+        let worker = TaskName::new("worker", 1);
+        let restart_after = Some(Duration::from_millis(20));
+        let fault = FaultKind::Crash { task: worker.clone(), restart_after };
+        let crashed = training().fault(Trigger::Time(at_90), fault).run_program(train);
+        let begins_anew =
+            |step: &StepStats| step.worker == worker && step.local_step == 0 && step.ended > at_90;
+        assert!(crashed.steps.iter().any(begins_anew), "it comes back, and trains");
+        assert_eq!(weights(&crashed), weights(&undisturbed));
+    }
+}
+
+#[test]
+fn a_worker_begins_at_the_step_of_the_schedule_that_the_others_have_come_to() {
+    let elastic = Mode::ElasticAveraging { every: 3, alpha: 0.5 };
+    on_actix(async {
+        for (mode, steps) in [(SYNC, 15), (elastic, 7)] {
+            let servers = cluster(1, 1);
+            let g = Graph::new();
+            let rate = LearningRate::from(Schedule::CosineDecay {
+                initial: 1.0,
+                decay_steps: 80,
+                alpha: 0.0,
+            });
+            let own = g.with_local_variables(|g| g.variable("w", &g.constant(1f32)))?;
+            let outer = GradientDescent::new(1.0).coordinated(mode, 0, 2);
+            let global_step = g.global_step()?;
+            LocalSgd::new(GradientDescent::new(rate), outer, 3)
+                .apply_gradients(&[(own, g.constant(1f32))], &global_step)?;
+            let session = Session::new(&servers[1].target(), &g).await?;
+            session.run().target(g.initializer()).await?;
+            session.run().target(&global_step.assign(&g.constant(5i64))?).await?;
+            let own = g.local_initializers();
+            let (local_step, initializer) =
+                own.iter().find(|(variable, _)| variable.name() == "local_step").unwrap();
+            session.run().target(initializer).await?;
+            let began = session.run().fetch(&local_step.read()).await?.scalar::<i64>(0)?;
+            assert_eq!(began, steps, "{mode}");
+        }
+        Ok(())
+    });
 }
