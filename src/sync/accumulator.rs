@@ -180,6 +180,16 @@ impl<G> Accumulator<G> {
         std::mem::take(&mut self.offered).into_values().collect()
     }
 
+    /// The first gradient of the round under way if all of them are here, unless it has none.
+    pub(crate) fn first_of_ready(&mut self, part: &Participation) -> Option<&G> {
+        if part.is_held() || !self.is_ready(part) {
+            return None;
+        }
+        let (first, next) = (Place { round: self.round, index: 0 }, self.round + 1);
+        let own = self.offered.range((first, 0)..(Place { round: next, index: 0 }, 0));
+        own.map(|(_, gradient)| gradient).next()
+    }
+
     /// Takes the round under way if all its gradients are here, and begins the next one.
     ///
     /// Call it until it returns `None`: the next round can be complete too.

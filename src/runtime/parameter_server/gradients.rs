@@ -85,6 +85,8 @@ impl ParameterServer {
         let (replica, version) = apply.of.expect("who trains in rounds says so");
         let past = self.enter_rounds(&apply);
         self.give_up(past);
+        let mut updated = apply.variables.iter();
+        let initialized = updated.try_for_each(|id| self.store.get(*id).check_initialized());
         let stored = self.store.get_mut(variable);
         if let Some(taken) = apply.taken {
             if stored.applied.has_other(ticket, taken) {
@@ -95,7 +97,7 @@ impl ParameterServer {
         let has_place = place.is_some();
         let checked = check_training(stored, replica, version, apply.verdict.as_ref());
         let checked = checked.and_then(|()| match has_place && !waits {
-            true => stored.check_initialized(),
+            true => initialized,
             false => Ok(()),
         });
         if let Err(error) = checked {
@@ -214,9 +216,16 @@ impl ParameterServer {
                 return;
             }
             let Some(rounds) = &mut stored.rounds else { return };
-            let Some(round) = rounds.gradients.take_ready(&self.trainings.participation) else {
-                return;
-            };
+            let participation = &self.trainings.participation;
+            if let Some(first) = rounds.gradients.first_of_ready(participation) {
+                let needed = first.apply.variables.clone();
+                if let Err(error) = self.store.check_values(&needed) {
+                    return self.refuse_round(variable, &error);
+                }
+            }
+            let stored = self.store.get_mut(variable);
+            let Some(rounds) = &mut stored.rounds else { return };
+            let Some(round) = rounds.gradients.take_ready(participation) else { return };
             let offered: Vec<Offered> =
                 round.gradients.into_iter().map(|(_, offered)| offered).collect();
             if rounds.gradients.is_barrier() {
@@ -236,6 +245,18 @@ impl ParameterServer {
                 .collect();
             return self.update(first.ticket.device, &first.apply, gradients, tickets);
         }
+    }
+
+    /// Answers `error` to all whose gradients wait for the round of `variable` that can't be
+    /// applied. The round stays open: their steps can be taken again.
+    fn refuse_round(&mut self, variable: VariableId, error: &Error) {
+        let Some(rounds) = &mut self.store.get_mut(variable).rounds else { return };
+        let mut refused = Tickets::new();
+        rounds.gradients.withdraw(|offered| {
+            refused.extend((!offered.goes_on).then_some(offered.ticket));
+            !offered.goes_on
+        });
+        refused.into_iter().for_each(|ticket| self.answer(ticket, Err(error.clone())));
     }
 
     /// Whether the gradient of a step that is taken again has been applied; otherwise notes it as

@@ -143,6 +143,14 @@ impl VariableStore {
         Cleared { variables, waiting }
     }
 
+    /// Checks that all `variables` have their values here.
+    ///
+    /// # Errors
+    /// If one is not initialised.
+    pub(super) fn check_values(&self, variables: &[VariableId]) -> Result<()> {
+        variables.iter().try_for_each(|id| self.get(*id).initialized().map(drop))
+    }
+
     /// Takes the values that an update by `gradients` needs; they are locked until
     /// [`VariableStore::put_back`].
     ///
@@ -155,9 +163,7 @@ impl VariableStore {
         gradients: Deltas,
         tickets: Tickets,
     ) -> Result<Updating> {
-        for id in &apply.variables {
-            self.get(*id).initialized()?;
-        }
+        self.check_values(&apply.variables)?;
         let mut values = SmallVec::new();
         for id in &apply.variables {
             values.push(self.get_mut(*id).begin_update().expect("it was just seen"));

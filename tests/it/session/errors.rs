@@ -2,6 +2,7 @@
 //! and no more harm.
 
 use trainyard::prelude::*;
+use trainyard::sync::Mode;
 use trainyard::tensor::Shape;
 
 use crate::support::fixture::{assert_error, both, cluster, matrix, on_actix};
@@ -206,6 +207,36 @@ fn a_gradient_of_a_shape_that_only_the_step_knows_is_checked_where_it_is_applied
         );
         step(&[1.0; 2]).await?;
         assert_eq!(session.run().fetch(&w.read()).await?[0], Tensor::new([2], &[-1.0f32, -1.0])?);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_round_without_the_value_of_a_slot_is_refused_and_applied_once_the_slot_has_one() {
+    on_actix(async {
+        let servers = cluster(1, 1);
+        let g = Graph::new();
+        let w = g.variable("w", &g.constant(1f32))?;
+        let sync = Mode::Sync { backups: 0, cancel: false };
+        let gradient = w.read().mul(&g.constant(0.5f32))?;
+        let train = Momentum::new(1.0, 0.9)
+            .coordinated(sync, 0, 1)
+            .apply_gradients(&[(w.clone(), gradient)], &g.global_step()?)?;
+        let session = Session::new(&servers[1].target(), &g).await?;
+        let is_slot = |variable: &Variable| variable.name().starts_with("w/");
+        let (slots, others): (Vec<_>, Vec<_>) =
+            g.initializers().into_iter().partition(|(variable, _)| is_slot(variable));
+        for (_, initializer) in &others {
+            session.run().target(initializer).await?;
+        }
+        for _ in 0..2 {
+            let step = session.run().target(train.target()).await;
+            assert_error(step, Code::FailedPrecondition, &["uninitialized", "`w/"]);
+        }
+        assert_eq!(slots.len(), 1);
+        session.run().target(&slots[0].1).await?;
+        session.run().target(train.target()).await?;
+        assert_eq!(session.run().fetch(&w.read()).await?.scalar::<f32>(0)?, 0.5);
         Ok(())
     });
 }
