@@ -1,4 +1,4 @@
-//! Means with their uncertainty, over runs that differ in nothing but the seed.
+//! Means with their uncertainty, over independent values: of seeds, or of launches of one seed.
 
 use serde::Serialize;
 

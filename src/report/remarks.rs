@@ -1,6 +1,6 @@
 //! The remarks under the table: verdicts, and what a reader has to know to read the figures.
 
-use super::series::{Series, series, told_apart_by};
+use super::series::{Series, independent, series, told_apart_by};
 use super::table::{decimals_of, has_means};
 use super::{Report, Run, Tuned, World};
 
@@ -13,7 +13,8 @@ const COARSE: f64 = 0.1;
 pub(super) fn remarks(report: &Report) -> Vec<String> {
     let over = told_apart_by(report);
     let verdicts = report.verdicts();
-    let mut lines: Vec<String> = verdicts.iter().map(|verdict| verdict.render(over)).collect();
+    let mut lines: Vec<String> =
+        verdicts.iter().map(|verdict| verdict.render(independent(over))).collect();
     lines.extend(report.left_out(over));
     lines.extend(report.tuned.iter().map(Tuned::render));
     lines.extend((!report.tuned.is_empty()).then(|| Tuned::REMARK.to_owned()));
@@ -36,6 +37,9 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
             "not complete: {} runs are there, and others are not over, or have failed",
             report.runs.len()
         ));
+    }
+    if over == "launches" && !verdicts.is_empty() {
+        lines.push("(launches of one seed: how sure that is of others, `--seeds 10` says)".into());
     }
     if are_unsure {
         let how = match report.world {

@@ -1,7 +1,7 @@
 //! Series: the runs of a report that differ in nothing but the seed, or in nothing at all, and what
 //! they have in common.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -15,7 +15,8 @@ pub(super) struct Series<'a> {
     pub(super) runs: Vec<&'a Run>,
 }
 
-/// A series in numbers: each is the mean over its runs. Only runs that did not diverge count.
+/// A series in numbers: each is the mean over its seeds, of which each is the mean of its launches;
+/// of one seed, over its launches. Only runs that did not diverge count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
@@ -88,6 +89,26 @@ pub(super) fn told_apart_by(report: &Report) -> &'static str {
     }
 }
 
+/// What the values of estimates are of, in the plural, where runs are told apart by `over`.
+pub(super) fn independent(over: &'static str) -> &'static str {
+    if over == "runs" { "seeds" } else { over }
+}
+
+/// The independent values among `values`, each with its seed. Launches of one seed begin
+/// with the same weights and train on the same batches: where there are `several_seeds`, they count by their mean, as one value.
+/// Of one seed each launch is a draw of the machine's noise, and the seed's is in none of them.
+pub(super) fn independent_values(values: &[(u64, f64)], several_seeds: bool) -> Vec<f64> {
+    if !several_seeds {
+        return values.iter().map(|(_, value)| *value).collect();
+    }
+    let mut of_seed: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for (seed, value) in values {
+        of_seed.entry(*seed).or_default().push(*value);
+    }
+    let mean = |values: &Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    of_seed.values().map(mean).collect()
+}
+
 impl<'a> Series<'a> {
     /// The run's name in the scenario.
     pub(super) fn run(&self) -> &'a str {
@@ -116,9 +137,16 @@ impl<'a> Series<'a> {
         self.runs.iter().any(|run| run.has_diverged())
     }
 
+    /// The number of seeds.
+    pub(super) fn seeds(&self) -> usize {
+        self.runs.iter().map(|run| run.seed).collect::<BTreeSet<_>>().len()
+    }
+
     /// The estimate of what `of` says of each sound run.
     pub(super) fn estimate(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Estimate> {
-        Estimate::of(&self.sound().filter_map(of).collect::<Vec<_>>())
+        let value = |run: &Run| Some((run.seed, of(run)?));
+        let values: Vec<(u64, f64)> = self.sound().filter_map(value).collect();
+        Estimate::of(&independent_values(&values, self.seeds() > 1))
     }
 
     /// The series in numbers.
@@ -126,7 +154,7 @@ impl<'a> Series<'a> {
         Summary {
             run: self.run().to_owned(),
             settings: self.settings().clone(),
-            seeds: self.runs.iter().map(|run| run.seed).collect::<BTreeSet<_>>().len() as u64,
+            seeds: self.seeds() as u64,
             runs: self.runs.len() as u64,
             diverged: (self.runs.len() - self.sound().count()) as u64,
             seconds_to_target: self.estimate(|run| run.seconds_to_target),

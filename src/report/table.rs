@@ -2,7 +2,7 @@
 
 use super::estimate::Estimate;
 use super::remarks::remarks;
-use super::series::{Series, series, told_apart_by};
+use super::series::{Series, independent, series, told_apart_by};
 use super::{Layout, Report, Run, TextTable, World};
 
 const COLUMNS: [&str; 11] = [
@@ -61,12 +61,16 @@ pub(super) fn title(report: &Report) -> String {
         World::Deployment => "deployment, seconds of the wall clock",
     };
     let means = |over: &str| {
-        let count = same_count(report).map_or_else(String::new, |count| format!("{count} "));
+        let all = series(report);
+        let of_each = |one: &Series<'_>| if over == "seeds" { one.seeds() } else { one.runs.len() };
+        let count = same(all.iter().map(of_each));
+        let count = count.map_or_else(String::new, |count| format!("{count} "));
         format!("means and 95 % intervals over {count}{over}")
     };
     let seed = match (has_means(report), told_apart_by(report)) {
         (false, _) => format!("seed {}", report.seed),
         (true, "launches") => format!("seed {}, {}", report.seed, means("launches")),
+        (true, "runs") => means(independent("runs")) + ", of each the mean of its launches",
         (true, over) => means(over),
     };
     let model = report.model.as_ref().map_or_else(String::new, |model| format!(", {model}"));
@@ -79,7 +83,7 @@ pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
     if has_means(report) {
         rows.push(COLUMNS_OF_MEANS.map(str::to_owned).into());
         rows.extend(series(report).iter().map(|series| means(series).into()));
-        if same_count(report).is_none() {
+        if same(series(report).iter().map(|series| series.runs.len())).is_none() {
             let counts = series(report).into_iter().map(|series| series.runs.len().to_string());
             add_column(&mut rows, 1, told_apart_by(report).to_owned(), counts);
         }
@@ -117,11 +121,10 @@ pub(super) fn has_means(report: &Report) -> bool {
     series(report).iter().any(|series| series.runs.len() > 1)
 }
 
-/// The number of runs of each series, if it is the same.
-fn same_count(report: &Report) -> Option<usize> {
-    let all = series(report);
-    let count = all.first()?.runs.len();
-    all.iter().all(|series| series.runs.len() == count).then_some(count)
+/// What all `counts` are, if they are the same.
+fn same(mut counts: impl Iterator<Item = usize>) -> Option<usize> {
+    let first = counts.next()?;
+    counts.all(|count| count == first).then_some(first)
 }
 
 /// ", 9,610 parameters", if all runs train the same number.
@@ -187,7 +190,8 @@ fn means(series: &Series<'_>) -> [String; COLUMNS_OF_MEANS.len()] {
         cell(estimate, estimate.map_or(least, |rate| decimals_of(rate.mean).max(least)))
     };
     let summary = series.summary();
-    let reached = match summary.seconds_to_target.map_or(0, |reached| reached.values) {
+    let reached = series.sound().filter(|run| run.seconds_to_target.is_some()).count() as u64;
+    let reached = match reached {
         reached if reached == 0 || reached == summary.runs => String::new(),
         reached => format!(" ({reached} of {})", summary.runs),
     };

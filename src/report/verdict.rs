@@ -7,7 +7,7 @@
 //! all seeds. If a seed of the slower run missed the target, its whole run time is used instead.
 //! Its ratio, and the mean of the ratios, are then lower bounds. With several seeds, each is
 //! compared with the same seed of the other run, so that what both drew alike does not count as
-//! difference.
+//! difference. The launches of a seed count as one value, their mean, unless there is one seed alone.
 //! The fastest run is selected and tested on the same data, which amounts to comparing every pair.
 //! Confidence levels are therefore Bonferroni-corrected for all pairs.
 
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::aim::Aim;
 use super::estimate::{Estimate, is_surely_positive};
-use super::series::{Series, series};
+use super::series::{Series, independent_values, series};
 use super::{Report, Run, Swept};
 
 /// The measure that two runs are compared by.
@@ -53,15 +53,16 @@ pub struct Verdict {
     pub faster: String,
     /// The other run.
     pub slower: String,
-    /// How many times as fast: the geometric mean over the seeds or launches, and its
-    /// interval, which is of this comparison alone. If the slower run missed the target with a
-    /// seed, these are lower bounds, and the interval has no upper end.
+    /// How many times as fast: the geometric mean over the seeds or, of one seed, over its
+    /// launches, and its interval, which is of this comparison alone. If the slower run missed the
+    /// target with a seed, these are lower bounds, and the interval has no upper end.
     pub times: Estimate,
-    /// With how many seeds or launches the slower run did not reach the target.
+    /// With how many runs, one for each seed and launch, the slower run did not reach the target.
     pub slower_missed: u64,
     /// Whether a fault of the scenario happened in one of them alone.
     pub faults_differ: bool,
-    /// Whether the two differ by more than the seeds or launches do. None of a single run, but
+    /// Whether the two differ by more than the seeds or, of one seed, its launches do. None of a
+    /// single one, but
     /// false where the looks at the test split are too far apart to tell which reached the target
     /// first.
     ///
@@ -89,9 +90,9 @@ impl Measure {
 
     /// The mean logarithm of a series' speed; none where one of its runs has no speed.
     fn mean_speed(self, series: &Series<'_>) -> Option<f64> {
-        let speeds: Option<Vec<f64>> =
-            series.runs.iter().map(|run| self.speed(run).map(f64::ln)).collect();
-        Some(Estimate::of(&speeds?)?.mean)
+        let speed = |run: &&Run| Some((run.seed, self.speed(run)?.ln()));
+        let speeds: Option<Vec<(u64, f64)>> = series.runs.iter().map(speed).collect();
+        Some(Estimate::of(&independent_values(&speeds?, series.seeds() > 1))?.mean)
     }
 }
 
@@ -243,9 +244,11 @@ fn verdict(
             Some((*run, *slower.runs.iter().find(is_same)?))
         })
         .collect();
-    let ratio =
-        |(run, other): &(&Run, &Run)| Some((by.speed(run)? / by.greatest_speed(other)?).ln());
-    let ratios: Vec<f64> = same.iter().filter_map(ratio).collect();
+    let ratio = |(run, other): &(&Run, &Run)| {
+        Some((run.seed, (by.speed(run)? / by.greatest_speed(other)?).ln()))
+    };
+    let ratios: Vec<(u64, f64)> = same.iter().filter_map(ratio).collect();
+    let ratios = independent_values(&ratios, faster.seeds().max(slower.seeds()) > 1);
     let misses = |(_, other): &&(&Run, &Run)| target.is_some() && other.seconds_to_target.is_none();
     let slower_missed = same.iter().filter(misses).count() as u64;
     let mut times = Estimate::of(&ratios)?.map(f64::exp);

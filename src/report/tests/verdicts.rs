@@ -1,5 +1,6 @@
 //! Which runs are compared, by what, and how sure that is.
 
+use super::estimate::Estimate;
 use super::*;
 
 #[test]
@@ -68,8 +69,55 @@ fn launches_of_one_seed_are_one_row_with_its_uncertainty() {
     let text = table::render(&report, Layout::Plain);
     assert!(text.contains("seed 7, means and 95 % intervals over 3 launches"), "{text}");
     assert!(text.contains("2.000 ± 2.484") && text.contains("with 3 launches)"), "{text}");
+    assert!(text.contains("\n(launches of one seed: how sure that is of others, "), "{text}");
     let summary = &report.summaries()[0];
     assert_eq!((summary.seeds, summary.runs), (1, 3));
+    assert_eq!(report.verdicts()[0].times.values, 3, "each launch is a draw of the noise");
+}
+
+/// Launches of `name` with two seeds, of whose times to the target each is a list.
+fn launched_with_two_seeds(name: &str, times: [&[f64]; 2]) -> Vec<Run> {
+    let of_seed = |(seed, times): (u64, &[f64])| {
+        let launch = |(repeat, seconds): (u32, &f64)| Run {
+            name: format!("{name} (seed={seed}, {repeat})"),
+            run: name.to_owned(),
+            seed,
+            repeat,
+            ..run(name, Some(*seconds), 100.0)
+        };
+        (1..).zip(times).map(launch).collect::<Vec<_>>()
+    };
+    (1..).zip(times).flat_map(of_seed).collect()
+}
+
+#[test]
+fn launches_of_a_seed_are_one_value_where_there_are_several_seeds() {
+    // Each launch of a is 1.5 or 2 times as fast, by its seed: of six values that would be sure.
+    let runs = [
+        launched_with_two_seeds("a", [&[1.0, 1.0, 1.0], &[1.0, 1.0, 1.0]]),
+        launched_with_two_seeds("b", [&[1.5, 1.5, 1.5], &[2.0, 2.0, 2.0]]),
+    ];
+    let (report, text) = told(runs.concat());
+    let [verdict] = &report.verdicts()[..] else { panic!("two runs") };
+    assert_eq!((verdict.times.values, verdict.is_sure), (2, Some(false)));
+    let ratios = [1.5_f64.ln(), 2.0_f64.ln()];
+    let expected = Estimate::of(&ratios).unwrap().map(f64::exp);
+    assert!((verdict.times.mean - expected.mean).abs() < 1e-9, "{verdict:?}");
+    assert!((verdict.times.low.unwrap() - expected.low.unwrap()).abs() < 1e-9, "{verdict:?}");
+    let of_b = &report.summaries()[1];
+    assert_eq!((of_b.seeds, of_b.runs), (2, 6));
+    let seconds = of_b.seconds_to_target.unwrap();
+    assert_eq!((seconds.mean, seconds.values), (1.75, 2));
+    let title = "means and 95 % intervals over 2 seeds, of each the mean of its launches, ";
+    assert!(text.contains(title) && text.contains(" with 2 seeds)\n"), "{text}");
+    assert!(!text.contains("(2 of 6)"), "all reached it: {text}");
+}
+
+#[test]
+fn launches_of_a_seed_count_as_much_as_fewer_ones_of_another() {
+    let runs = launched_with_two_seeds("a", [&[1.0, 1.0, 1.0], &[3.0]]);
+    let (report, _) = told(runs);
+    assert_eq!(report.summaries()[0].seconds_to_target.unwrap().mean, 2.0);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::report::estimate::Estimate;
 
 impl Verdict {
     /// `a reached 0.95 accuracy 1.83 times faster than b`, with the interval if there is one.
-    /// The seeds or launches are `over`.
+    /// What the interval is over, seeds or launches, is `over`.
     pub(in crate::report) fn render(&self, over: &str) -> String {
         let Self { faster, slower, times, .. } = self;
         let least = if self.slower_missed > 0 { "at least " } else { "" };
