@@ -1,7 +1,7 @@
 //! Verdicts: which of two runs was faster, by how much, and how sure that is.
 //!
 //! Only runs that differ in nothing but the run are compared, never two points of a sweep, nor runs
-//! that train other programs or to another accuracy. With a target accuracy they are compared by
+//! that train other programs or to another accuracy, or went on from other checkpoints. With a target accuracy they are compared by
 //! their time to it, else by the samples of applied gradients a second: a global step stands for
 //! one gradient in one mode, and for many in another. The fastest run has reached the target with
 //! all seeds. If a seed of the slower run missed the target, its whole run time is used instead.
@@ -12,6 +12,8 @@
 //! Confidence levels are therefore Bonferroni-corrected for all pairs.
 
 mod text;
+
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
@@ -96,8 +98,45 @@ impl Measure {
     }
 }
 
-/// The series with one aim and the same swept values: those that can be ranked.
+/// What series have in common that can be ranked.
+#[derive(PartialEq)]
+struct Kind<'a> {
+    settings: &'a Swept,
+    /// The program by number and the target, if runs differ in them.
+    aim: Option<(usize, Option<f64>)>,
+    origin: Origin,
+}
+
+/// The global step that a series went on from: 0 if it began anew. Of one whose runs went on from
+/// different ones all of them, and its name, since it is like no other.
+#[derive(PartialEq)]
+struct Origin {
+    steps: BTreeSet<u64>,
+    alone: Option<String>,
+}
+
+impl Origin {
+    fn of(series: &Series<'_>) -> Self {
+        let steps = series.runs.iter().map(|run| run.resumed_from.unwrap_or(0));
+        let steps: BTreeSet<u64> = steps.collect();
+        let alone = (steps.len() > 1).then(|| series.name());
+        Self { steps, alone }
+    }
+
+    /// ` (from step 1570)`; nothing if all began anew.
+    fn render(&self) -> String {
+        let steps: Vec<String> = self.steps.iter().map(u64::to_string).collect();
+        match &steps[..] {
+            [step] if step == "0" => String::new(),
+            [step] => format!(" (from step {step})"),
+            _ => format!(" (from steps {})", steps.join(", ")),
+        }
+    }
+}
+
+/// The series of one kind: those that can be ranked.
 struct Group<'a> {
+    kind: Kind<'a>,
     target: Option<f64>,
     series: Vec<Series<'a>>,
 }
@@ -115,13 +154,13 @@ impl Report {
         self.groups().iter().flat_map(|group| group.left_out(over)).collect()
     }
 
-    /// For each point of a sweep that has runs with several aims: a line that says which runs are
-    /// compared with which.
+    /// For each point of a sweep that has runs with several aims, or that went on from different
+    /// steps: a line that says which runs are compared with which.
     pub(super) fn kept_apart(&self) -> Vec<String> {
         let groups = self.groups();
         let mut points: Vec<(&Swept, Vec<&Group<'_>>)> = Vec::new();
         for group in &groups {
-            let settings = group.series[0].settings();
+            let settings = group.kind.settings;
             match points.iter_mut().find(|(known, _)| *known == settings) {
                 Some((_, there)) => there.push(group),
                 None => points.push((settings, vec![group])),
@@ -132,18 +171,19 @@ impl Report {
     }
 
     fn groups(&self) -> Vec<Group<'_>> {
-        let mut found: Vec<(_, Group<'_>)> = Vec::new();
+        let mut found: Vec<Group<'_>> = Vec::new();
         for series in series(self) {
-            let key = (series.settings(), self.aim(series.runs[0]));
-            match found.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, group)) => group.series.push(series),
+            let (settings, origin) = (series.settings(), Origin::of(&series));
+            let kind = Kind { settings, aim: self.aim(series.runs[0]), origin };
+            match found.iter_mut().find(|group| group.kind == kind) {
+                Some(group) => group.series.push(series),
                 None => {
-                    let target = key.1.map_or(self.target, |(_, target)| target);
-                    found.push((key, Group { target, series: vec![series] }));
+                    let target = kind.aim.map_or(self.target, |(_, target)| target);
+                    found.push(Group { kind, target, series: vec![series] });
                 }
             }
         }
-        found.into_iter().map(|(_, group)| group).collect()
+        found
     }
 
     /// The program and the target of `run`, if runs differ in them.
@@ -169,21 +209,36 @@ impl Report {
 
 /// The remark that the runs of each of `groups` are compared with each other alone.
 fn apart(groups: &[&Group<'_>]) -> String {
-    let names =
-        |group: &&Group<'_>| group.series.iter().map(Series::name).collect::<Vec<_>>().join(", ");
-    let is_one_target = groups.iter().all(|group| group.target == groups[0].target);
-    let why = if is_one_target { "models or data" } else { "targets" };
+    let names = |group: &&Group<'_>| {
+        let from = group.kind.origin.render();
+        let names = group.series.iter().map(|series| series.name() + &from);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let first = groups[0];
+    let differ = |is_other: fn(&Group<'_>, &Group<'_>) -> bool| {
+        groups.iter().any(|group| is_other(group, first))
+    };
+    let aims = if differ(|group, first| group.target != first.target) {
+        Some("targets differ")
+    } else {
+        differ(|group, first| group.kind.aim != first.kind.aim).then_some("models or data differ")
+    };
+    let origins = differ(|group, first| group.kind.origin != first.kind.origin)
+        .then_some("some went on from a checkpoint that others did not");
+    let why = aims.into_iter().chain(origins).collect::<Vec<_>>().join(", and ");
     let names = groups.iter().map(names).collect::<Vec<_>>().join(" | ");
-    format!("{why} differ, so that only these are compared with each other: {names}")
+    format!("{why}, so that only these are compared with each other: {names}")
 }
 
 impl Group<'_> {
     /// The series that can be compared with the fastest: each run has a number, or a bound of it,
-    /// and none diverged.
+    /// none diverged, and none found its training finished.
     fn comparable(&self) -> Vec<&Series<'_>> {
         let by = Measure::towards(self.target);
-        let has_number =
-            |series: &Series<'_>| series.runs.iter().all(|run| by.greatest_speed(run).is_some());
+        let has_number = |series: &Series<'_>| {
+            let has = |run: &&Run| by.greatest_speed(run).is_some() && !run.had_nothing_to_do();
+            series.runs.iter().all(has)
+        };
         let sound = self.series.iter().filter(|series| !series.has_diverged());
         sound.filter(|series| has_number(series)).collect()
     }

@@ -75,6 +75,53 @@ fn launches_of_one_seed_are_one_row_with_its_uncertainty() {
     assert_eq!(report.verdicts()[0].times.values, 3, "each launch is a draw of the noise");
 }
 
+#[test]
+fn a_run_that_went_on_from_a_checkpoint_is_ranked_with_those_alone_that_did_from_the_same() {
+    let ranked = |from: [Option<u64>; 3]| {
+        let runs = [("a", 1.0), ("b", 2.0), ("c", 3.0)].into_iter().zip(from);
+        let runs = runs.map(|((name, seconds), resumed_from)| Run {
+            resumed_from,
+            ..run(name, Some(seconds), 100.0)
+        });
+        told(runs.collect())
+    };
+    let pairs = |report: &Report| {
+        let verdicts = report.verdicts().into_iter();
+        verdicts.map(|verdict| verdict.faster + &verdict.slower).collect::<Vec<_>>()
+    };
+    let (report, text) = ranked([Some(1_570), None, None]);
+    assert_eq!(pairs(&report), ["bc"]);
+    let says = "\nsome went on from a checkpoint that others did not, so that only these are \
+                compared with each other: a (from step 1570) | b, c\n";
+    assert!(text.contains(says), "{text}");
+    let (report, text) = ranked([Some(1_570), Some(1_570), Some(1_600)]);
+    assert_eq!(pairs(&report), ["ab"]);
+    assert!(text.contains(": a (from step 1570), b (from step 1570) | c (from step 1600)\n"));
+    let (report, text) = ranked([Some(1_570); 3]);
+    assert_eq!(pairs(&report), ["ab", "ac"]);
+    assert!(!text.contains("went on from a checkpoint"), "{text}");
+}
+
+#[test]
+fn launches_that_went_on_from_different_checkpoints_are_like_no_others() {
+    let mut runs = [seeded("a", &[1.0, 1.0]), seeded("b", &[2.0, 2.0])].concat();
+    (runs[1].resumed_from, runs[3].resumed_from) = (Some(40), Some(40));
+    let (report, text) = told(runs);
+    assert_eq!(report.verdicts(), []);
+    assert!(text.contains(": a (from steps 0, 40) | b (from steps 0, 40)\n"), "{text}");
+}
+
+#[test]
+fn a_run_that_found_its_training_finished_is_not_ranked() {
+    let done = |name: &str, seconds| Run {
+        resumed_from: Some(1_200),
+        gradients: Gradients::default(),
+        ..run(name, Some(seconds), 0.0)
+    };
+    let (report, _) = told(vec![done("a", 0.2), done("b", 0.3)]);
+    assert_eq!(report.verdicts(), []);
+}
+
 /// Launches of `name` with two seeds, of whose times to the target each is a list.
 fn launched_with_two_seeds(name: &str, times: [&[f64]; 2]) -> Vec<Run> {
     let of_seed = |(seed, times): (u64, &[f64])| {
