@@ -94,9 +94,9 @@ pub(super) fn independent(over: &'static str) -> &'static str {
     if over == "runs" { "seeds" } else { over }
 }
 
-/// The independent values among `values`, each with its seed. Launches of one seed begin
-/// with the same weights and train on the same batches: where there are `several_seeds`, they count by their mean, as one value.
-/// Of one seed each launch is a draw of the machine's noise, and the seed's is in none of them.
+/// The independent values among `values`, each with its seed. Launches of one seed begin with the
+/// same weights and train on the same batches: where there are `several_seeds`, they count by their
+/// mean, as one value. Of one seed each launch is a draw of the machine's noise alone.
 pub(super) fn independent_values(values: &[(u64, f64)], several_seeds: bool) -> Vec<f64> {
     if !several_seeds {
         return values.iter().map(|(_, value)| *value).collect();

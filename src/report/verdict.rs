@@ -1,15 +1,15 @@
 //! Verdicts: which of two runs was faster, by how much, and how sure that is.
 //!
 //! Only runs that differ in nothing but the run are compared, never two points of a sweep, nor runs
-//! that train other programs or to another accuracy, or went on from other checkpoints. With a target accuracy they are compared by
-//! their time to it, else by the samples of applied gradients a second: a global step stands for
-//! one gradient in one mode, and for many in another. The fastest run has reached the target with
-//! all seeds. If a seed of the slower run missed the target, its whole run time is used instead.
-//! Its ratio, and the mean of the ratios, are then lower bounds. With several seeds, each is
-//! compared with the same seed of the other run, so that what both drew alike does not count as
-//! difference. The launches of a seed count as one value, their mean, unless there is one seed alone.
-//! The fastest run is selected and tested on the same data, which amounts to comparing every pair.
-//! Confidence levels are therefore Bonferroni-corrected for all pairs.
+//! that train other programs or to another accuracy, or that went on from other global steps. With a
+//! target accuracy they are compared by their time to it, else by the samples of applied gradients a
+//! second: a global step stands for one gradient in one mode, and for many in another. The fastest
+//! run has reached the target with all seeds. If a seed of the slower run missed the target, its
+//! whole run time is used instead. Its ratio, and the mean of the ratios, are then lower bounds.
+//! With several seeds, each is compared with the same seed of the other run, so that what both drew
+//! alike does not count as difference. The launches of a seed count as one value, their mean, unless
+//! there is one seed alone. The fastest run is selected and tested on the same data, which amounts
+//! to comparing every pair. Confidence levels are therefore Bonferroni-corrected for all pairs.
 
 mod text;
 
