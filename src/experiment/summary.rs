@@ -41,8 +41,6 @@ impl Trial {
         let rates = Rates::of(known, updates.clone(), applied);
         let start = rates.start.unwrap_or(ended).as_secs_f64();
         let seconds = ended.as_secs_f64();
-        let durations: Vec<f64> =
-            steps.clone().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
         let by_task = |bytes: fn(&Traffic) -> u64| {
             observed.sent.iter().map(|(task, sent)| (task.clone(), bytes(sent))).collect()
         };
@@ -68,7 +66,7 @@ impl Trial {
             start_seconds: start,
             steps_per_second: rates.steps,
             samples_per_second: rates.gradients * batch as f64,
-            step_seconds: StepSeconds::of(&durations),
+            step_seconds: StepSeconds::of(&lengths(steps.clone(), rates.end)),
             final_loss,
             test_accuracy: last.map(|evaluation| evaluation.accuracy),
             seconds_to_target: reached.map(|(at, _)| at),
@@ -91,6 +89,13 @@ impl Trial {
             comparison: None,
         }
     }
+}
+
+/// How long each of `steps` took \[s\] that began before the training was over, at `until`.
+fn lengths(steps: impl Iterator<Item = StepStats>, until: Option<Time>) -> Vec<f64> {
+    let until = until.unwrap_or_default();
+    let counted = steps.filter(|step| step.started < until || step.ended <= until);
+    counted.map(|step| step.ended.since(step.started).as_secs_f64()).collect()
 }
 
 /// The samples of the applied steps' batches that the towers of an all-reduce left out, where they
@@ -266,6 +271,21 @@ mod tests {
         assert_eq!((run.resumed_from, run.global_steps), (Some(300), 310));
         assert_eq!((run.gradients.applied, run.gradients.dropped), (50, 1));
         assert_eq!(run.samples, 1_600);
+    }
+
+    #[test]
+    fn rates_and_lengths_of_steps_are_of_those_before_the_last_applied_gradient() {
+        let applied = || (0..20).map(|n| step(n as u32 % 2, n / 2, 301 + n / 5, 100 * (n + 1)));
+        let late = |n: u64| StepStats {
+            applied: false,
+            started: Time(2_000_000_000 + n),
+            ..step(n as u32 % 2, 10 + n, 304, 4_000)
+        };
+        let (alone, with_late) = (resumed(applied()), resumed(applied().chain((0..9).map(late))));
+        assert_eq!(with_late.gradients.dropped, 9);
+        assert_eq!(with_late.step_seconds, alone.step_seconds);
+        assert_eq!(with_late.samples_per_second, alone.samples_per_second);
+        assert_eq!(with_late.steps_per_second, alone.steps_per_second);
     }
 
     #[test]

@@ -136,11 +136,14 @@ pub struct Run {
     /// The time until the first training step began, in seconds: variables get their values, and
     /// workers find each other.
     pub start_seconds: f64,
-    /// Global steps per second, after each worker's first step.
+    /// Global steps per second, after each worker's first step and until the last gradient was
+    /// applied.
     pub steps_per_second: f64,
-    /// Samples of applied gradients per second, after each worker's first step.
+    /// Samples of applied gradients per second, after each worker's first step and until the last
+    /// gradient was applied.
     pub samples_per_second: f64,
-    /// The duration of a worker step, in seconds; none if there was no step.
+    /// The duration of a worker step, in seconds; none if there was no step. Steps that began after
+    /// the last gradient was applied don't count.
     pub step_seconds: Option<StepSeconds>,
     /// The last loss on the test split. None if none was computed; not finite if the training
     /// diverged: then it is the loss of a step, where none is computed on the test split.

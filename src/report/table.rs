@@ -36,9 +36,10 @@ const COLUMNS_OF_MEANS: [&str; 10] = [
 /// The comparison table, one line for each run or, of several seeds or launches, for their mean
 /// with its 95 % interval; under it, how much faster the fastest run was than each other.
 ///
-/// Steps are global steps; samples are those of applied gradients; rates leave the first step out;
-/// accuracy and loss are the last ones; what was sent is of the training's steps; a missing value
-/// is `-`. One that diverged comes last, and is not compared. Ends with a newline.
+/// Steps are global steps; samples are those of applied gradients; rates leave out each worker's
+/// first step and what follows the last applied gradient; accuracy and loss are the last ones; what
+/// was sent is of the training's steps; a missing value is `-`. One that diverged comes last, and
+/// is not compared. Ends with a newline.
 pub fn render(report: &Report, layout: Layout) -> String {
     let table = TextTable::new(rows(report)).render(layout);
     let under = layout.lines(&remarks(report)) + &layout.lines(&limits(report));

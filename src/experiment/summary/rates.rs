@@ -9,10 +9,13 @@ use crate::units::Time;
 
 /// The steps and samples a second of a training, once each worker has ended its first step. In that
 /// step tasks make themselves ready; and if workers begin together, all that the others have done
-/// when the first of them ends would count as done in no time.
+/// when the first of them ends would count as done in no time. They end with the training: what
+/// workers do before they hear of its end is part of none.
 pub(super) struct Rates {
     /// When the first step began.
     pub(super) start: Option<Time>,
+    /// When the last gradient was applied or, if none was, the last step ended.
+    pub(super) end: Option<Time>,
     /// Global steps a second.
     pub(super) steps: f64,
     /// Applied gradients a second.
@@ -29,9 +32,9 @@ impl Rates {
         applied: u64,
     ) -> Self {
         let start = steps.clone().map(|step| step.started).min();
-        let last = steps.clone().map(|step| step.ended).max();
-        let (Some(began), Some(last)) = (start, last) else {
-            return Self { start, steps: 0.0, gradients: 0.0 };
+        let end = end_of_training(steps.clone(), updates.end, applied);
+        let (Some(began), Some(last)) = (start, end) else {
+            return Self { start, end, steps: 0.0, gradients: 0.0 };
         };
         let ready = first_steps_end(steps.clone()).unwrap_or(began);
         let first = steps.filter(|step| step.ended <= ready);
@@ -45,10 +48,30 @@ impl Rates {
         let rate = |number: u64| if seconds > 0.0 { number as f64 / seconds } else { 0.0 };
         Self {
             start,
+            end,
             steps: rate(updates.end - first_update),
             gradients: rate(applied - first_gradients),
         }
     }
+}
+
+/// When the last of `gradients` was applied by `steps` that took the global step to `global_step`;
+/// if none was, when the last of them ended. Later ones are of a round that the end left
+/// unfinished.
+fn end_of_training(
+    steps: impl Iterator<Item = StepStats> + Clone,
+    global_step: u64,
+    gradients: u64,
+) -> Option<Time> {
+    let applied = steps.clone().filter(|step| step.applied);
+    let mut ends: Vec<Time> = applied.map(|step| step.ended).collect();
+    let Some(last) = ends.len().min(gradients as usize).checked_sub(1) else {
+        return steps.map(|step| step.ended).max();
+    };
+    let (_, last, _) = ends.select_nth_unstable(last);
+    // One task's own record may have the last update only in a step whose gradient was dropped.
+    let reached = steps.filter(|step| step.global_step >= global_step).map(|step| step.ended).min();
+    Some(reached.map_or(*last, |reached| reached.max(*last)))
 }
 
 /// When the last worker has ended the first of its steps.
@@ -84,6 +107,35 @@ mod tests {
         let rates = Rates::of(steps.into_iter(), 0..16, 16);
         assert!((rates.gradients - 12.0 / 0.3).abs() < 1e-9, "{}", rates.gradients);
         assert_eq!(rates.steps, rates.gradients);
+    }
+
+    #[test]
+    fn what_workers_do_after_the_last_applied_gradient_is_not_in_the_rates() {
+        let steps = (0..16).map(|n| step(n as u32 % 4, n / 4, n + 1, 100 * (n / 4 + 1) + n % 4));
+        let late = |n: u64| StepStats { applied: false, ..step(n as u32 % 3, n, 16, 500 + n) };
+        let steps: Vec<StepStats> = steps.chain((0..12).map(late)).collect();
+        let rates = Rates::of(steps.into_iter(), 0..16, 16);
+        assert!((rates.gradients - 12.0 / 0.3).abs() < 1e-9, "{}", rates.gradients);
+        assert_eq!((rates.steps, rates.end), (rates.gradients, Some(Time(403_000_000))));
+    }
+
+    #[test]
+    fn gradients_of_a_round_that_the_end_left_unfinished_do_not_make_the_training_longer() {
+        let steps = (0..10).map(|n| step(0, n, (n + 1) / 4, 100 * (n + 1)));
+        assert_eq!(Rates::of(steps, 0..2, 8).end, Some(Time(800_000_000)));
+    }
+
+    #[test]
+    fn a_worker_whose_gradients_are_dropped_knows_the_rate_of_the_global_steps_nevertheless() {
+        let dropped = |n: u64| StepStats { applied: n < 2, ..step(0, n, 10 * (n + 1), 100 * n) };
+        let rates = Rates::of((1..=10).map(dropped), 0..110, 1);
+        assert_eq!(rates.end, Some(Time(1_000_000_000)));
+    }
+
+    #[test]
+    fn a_training_without_applied_gradients_ends_with_its_last_step() {
+        let steps = (1..4).map(|n| StepStats { applied: false, ..step(0, n, 0, 100 * n) });
+        assert_eq!(Rates::of(steps, 0..0, 0).end, Some(Time(300_000_000)));
     }
 
     #[test]
