@@ -121,7 +121,7 @@ fn figures(predicted: &Run, measured: &Run) -> Vec<Figure> {
             (own > 0).then(|| sent / 1e3 / own as f64)
         }),
         both("staleness, mean", |run| Some(run.staleness.as_ref()?.mean)),
-        both("time to target [s]", |run| run.seconds_to_target),
+        both("time from first step to target [s]", Run::training_seconds_to_target),
     ]
     .into_iter()
     .flatten()
@@ -173,4 +173,32 @@ fn differs_most(predicted: &Recording, measured: &Recording) -> Option<Phase> {
     });
     let difference = |phase: &Phase| (phase.predicted - phase.measured).abs();
     phases.max_by(|a, b| difference(a).total_cmp(&difference(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::training::train;
+
+    /// A simulated run of a few steps.
+    fn run() -> Run {
+        let text = "[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\n\
+                    [stop]\nsteps = 20\n[[run]]\nname = 'a'\nmode = 'async'\n";
+        Experiment::parse(text).unwrap().simulate(train).unwrap().runs.remove(0)
+    }
+
+    #[test]
+    fn the_time_to_the_target_is_compared_without_the_start_which_no_model_predicts() {
+        let run = run();
+        let reached = |start_seconds: f64, trained: f64| Run {
+            start_seconds,
+            seconds_to_target: Some(start_seconds + trained),
+            ..run.clone()
+        };
+        let figures = figures(&reached(0.0, 0.03), &reached(0.2, 0.06));
+        let name = "time from first step to target [s]";
+        let figure = figures.iter().find(|figure| figure.name == name).unwrap();
+        assert!((figure.predicted - 0.03).abs() < 1e-9 && (figure.measured - 0.06).abs() < 1e-9);
+        assert!((figure.error_percent.unwrap() + 50.0).abs() < 1e-6, "{figure:?}");
+    }
 }

@@ -151,7 +151,7 @@ pub struct Run {
     /// The share of the test split that the final model gets right; none if it was not evaluated.
     pub test_accuracy: Option<f64>,
     /// The time of the first evaluation that reached the target accuracy, in seconds since the run
-    /// began; none if it was not reached, or there is no target.
+    /// began, so that `start_seconds` is in it; none if it was not reached, or there is no target.
     pub seconds_to_target: Option<f64>,
     /// The time between that evaluation and the one before it, or the run's beginning, in seconds:
     /// the target may have been reached so much earlier. None if it was not reached.

@@ -2,11 +2,15 @@
 
 use super::series::{Series, independent, series, told_apart_by};
 use super::table::{decimals_of, has_means};
+use super::verdict::Measure;
 use super::{Report, Run, Tuned, World};
 
 /// The time between two looks at the test split is told where it is more than this share of the
 /// time to the target.
 const COARSE: f64 = 0.1;
+
+/// The start is told where it is more than this share of the time to the target.
+const LONG_START: f64 = 0.05;
 
 /// The remarks on a report: the faster runs, those that are not compared or only with each other,
 /// those that missed the target, and those that diverged.
@@ -23,6 +27,8 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     let all = series(report);
     lines.extend(all.iter().filter_map(|series| misses(report, series, over)));
     lines.extend(coarse_looks(&all));
+    let are_by_time = verdicts.iter().any(|verdict| verdict.by == Measure::TimeToTarget);
+    lines.extend(long_starts(&all).filter(|_| are_by_time));
     lines.extend(report.runs.iter().filter(|run| run.has_diverged()).map(|run| {
         format!("{} diverged: its loss is not finite at step {}", run.name, run.global_steps)
     }));
@@ -74,6 +80,24 @@ fn misses(report: &Report, series: &Series<'_>, over: &str) -> Option<String> {
             Some(format!("{name} reached {target} accuracy with {reached} of {all} {over}{those}"))
         }
     }
+}
+
+/// Remark on runs whose start is a large part of the time to the target, which is compared
+/// without it.
+fn long_starts(all: &[Series<'_>]) -> Option<String> {
+    let long = |series: &Series<'_>| {
+        let seconds = series.estimate(|run| run.seconds_to_target)?.mean;
+        let start = series.estimate(|run| Some(run.start_seconds))?.mean;
+        let decimals = decimals_of(start);
+        (start > LONG_START * seconds).then(|| format!("{start:.decimals$} s ({})", series.name()))
+    };
+    let long: Vec<String> = all.iter().filter_map(long).collect();
+    (!long.is_empty()).then(|| {
+        let long = long.join(", ");
+        format!(
+            "times to the target are compared from the first step on: without the start, {long}"
+        )
+    })
 }
 
 /// Remark on runs whose time to target is imprecise because evaluations were far apart.

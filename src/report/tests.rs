@@ -26,7 +26,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         steps_without: BTreeMap::new(),
         seconds: 2.5,
         wall_seconds: 0.75,
-        start_seconds: 0.01,
+        start_seconds: 0.0,
         steps_per_second,
         samples_per_second: 256.0 * steps_per_second,
         step_seconds: StepSeconds::of(&[0.25, 0.75]),

@@ -2,14 +2,15 @@
 //!
 //! Only runs that differ in nothing but the run are compared, never two points of a sweep, nor runs
 //! that train other programs or to another accuracy, or that went on from other global steps. With a
-//! target accuracy they are compared by their time to it, else by the samples of applied gradients a
-//! second: a global step stands for one gradient in one mode, and for many in another. The fastest
-//! run has reached the target with all seeds. If a seed of the slower run missed the target, its
-//! whole run time is used instead. Its ratio, and the mean of the ratios, are then lower bounds.
-//! With several seeds, each is compared with the same seed of the other run, so that what both drew
-//! alike does not count as difference. The launches of a seed count as one value, their mean, unless
-//! there is one seed alone. The fastest run is selected and tested on the same data, which amounts
-//! to comparing every pair. Confidence levels are therefore Bonferroni-corrected for all pairs.
+//! target accuracy they are compared by their time from the first step to it, else by the samples of
+//! applied gradients a second: a global step stands for one gradient in one mode, and for many in
+//! another. The fastest run has reached the target with all seeds. If a seed of the slower run
+//! missed the target, its whole run time is used instead. Its ratio, and the mean of the ratios, are
+//! then lower bounds. With several seeds, each is compared with the same seed of the other run, so
+//! that what both drew alike does not count as difference. The launches of a seed count as one
+//! value, their mean, unless there is one seed alone. The fastest run is selected and tested on the
+//! same data, which amounts to comparing every pair. Confidence levels are therefore
+//! Bonferroni-corrected for all pairs.
 
 mod text;
 
@@ -27,7 +28,7 @@ use super::{Report, Run, Swept};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Measure {
-    /// The time to the target accuracy.
+    /// The time from the first step to the target accuracy.
     TimeToTarget,
     /// The samples of applied gradients a second.
     SamplesPerSecond,
@@ -77,7 +78,7 @@ impl Measure {
     /// A run's number; a greater one is better. None where the run has none.
     fn speed(self, run: &Run) -> Option<f64> {
         let speed = match self {
-            Self::TimeToTarget => 1.0 / run.seconds_to_target?,
+            Self::TimeToTarget => 1.0 / run.training_seconds_to_target()?,
             Self::SamplesPerSecond => run.samples_per_second,
         };
         (speed.is_finite() && speed > 0.0).then_some(speed)
@@ -87,7 +88,8 @@ impl Measure {
     /// more than its whole time for that.
     fn greatest_speed(self, run: &Run) -> Option<f64> {
         let misses = self == Self::TimeToTarget && run.seconds_to_target.is_none();
-        if misses { (run.seconds > 0.0).then(|| 1.0 / run.seconds) } else { self.speed(run) }
+        let seconds = run.training_seconds();
+        if misses { (seconds > 0.0).then(|| 1.0 / seconds) } else { self.speed(run) }
     }
 
     /// The mean logarithm of a series' speed; none where one of its runs has no speed.
@@ -340,8 +342,9 @@ fn faults_differ(one: &Run, other: &Run) -> bool {
 /// Whether `slower` may have reached the target before `faster` was seen to: after the last look
 /// that did not find it there, or after its end.
 fn may_tie(faster: &Run, slower: &Run) -> bool {
-    let earliest = slower.seconds_to_target.map_or(slower.seconds, |seconds| {
+    let reached = slower.training_seconds_to_target();
+    let earliest = reached.map_or(slower.training_seconds(), |seconds| {
         seconds - slower.seconds_to_target_resolution.unwrap_or(0.0)
     });
-    faster.seconds_to_target.is_some_and(|seconds| earliest < seconds)
+    faster.training_seconds_to_target().is_some_and(|seconds| earliest < seconds)
 }

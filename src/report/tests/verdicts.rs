@@ -76,6 +76,26 @@ fn launches_of_one_seed_are_one_row_with_its_uncertainty() {
 }
 
 #[test]
+fn times_to_the_target_are_compared_from_the_first_step_on_and_a_long_start_is_told() {
+    let started = |name: &str, start_seconds, trained: f64| Run {
+        start_seconds,
+        ..run(name, Some(start_seconds + trained), 1.0)
+    };
+    let (report, text) =
+        told(vec![started("a", 0.2, 1.0), started("b", 0.1, 2.0), started("c", 0.1, 3.0)]);
+    let times: Vec<f64> = report.verdicts().iter().map(|verdict| verdict.times.mean).collect();
+    assert!((times[0] - 2.0).abs() < 1e-9 && (times[1] - 3.0).abs() < 1e-9, "{times:?}");
+    let says = "\ntimes to the target are compared from the first step on: without the start, \
+                0.200 s (a)\n";
+    assert!(text.contains(says), "{text}");
+    let missed = Run { seconds_to_target: None, ..started("b", 0.5, 1.0) };
+    let (report, _) = told(vec![started("a", 0.5, 1.0), Run { seconds: 4.5, ..missed }]);
+    assert!((report.verdicts()[0].times.mean - 4.0).abs() < 1e-9);
+    let (_, text) = told(vec![started("a", 0.01, 1.0), started("b", 0.01, 2.0)]);
+    assert!(!text.contains("without the start"), "{text}");
+}
+
+#[test]
 fn a_run_that_went_on_from_a_checkpoint_is_ranked_with_those_alone_that_did_from_the_same() {
     let ranked = |from: [Option<u64>; 3]| {
         let runs = [("a", 1.0), ("b", 2.0), ("c", 3.0)].into_iter().zip(from);
