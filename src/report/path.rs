@@ -36,7 +36,8 @@ pub enum Cause {
     Latency,
     /// The latency of all other messages: orders, votes, acknowledgements.
     Coordination,
-    /// Sleeps, and delays by faults.
+    /// Sleeps, delays by faults, and the time in which no applied step was under way: evaluations,
+    /// checkpoints, the way back from a crash.
     Other,
     /// Any wait for parameters before and between the kernels, in a deployed run.
     Parameters,
@@ -179,7 +180,7 @@ impl Cause {
             Self::Links => "links between network cards",
             Self::Latency => "the network's latency",
             Self::Coordination => "coordination: the latency of orders, votes and answers",
-            Self::Other => "sleeps and faults",
+            Self::Other => "evaluations, checkpoints, sleeps and faults",
             Self::Parameters => "waiting for parameters",
             Self::Update => "waiting for updates",
         }
@@ -203,7 +204,10 @@ impl Cause {
             Self::Links => "faster links, or tasks that talk in one rack",
             Self::Latency => "a network with less latency, larger batches, or local steps",
             Self::Coordination => "a network with less latency, larger batches, or local steps",
-            Self::Other => "look at its timers and faults",
+            Self::Other => {
+                "fewer evaluations (`stop.evaluate_every`, `stop.evaluate_every_samples`) or \
+                 checkpoints (`checkpoint.every_steps`); or look at its timers and faults"
+            }
             Self::Parameters | Self::Update => {
                 "`launch --compare` or `sim` says which part of the cluster is waited for"
             }

@@ -338,6 +338,14 @@ fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
 }
 
 #[test]
+fn a_run_that_stands_still_between_its_steps_is_told_of_evaluations_and_checkpoints() {
+    let limit = limited(&[(Cause::Other, 9.0), (Cause::Compute, 1.0)], &[]).limit().unwrap();
+    assert!(limit.starts_with("limited by evaluations, checkpoints, sleeps and faults, 90 %"));
+    assert!(limit.contains(": fewer evaluations (`stop.evaluate_every`, "), "{limit}");
+    assert!(limit.contains("checkpoints (`checkpoint.every_steps`)"), "{limit}");
+}
+
+#[test]
 fn the_page_has_the_table_the_verdicts_and_the_courses_and_opens_offline() {
     let row = |seconds: u64| EvaluationRow {
         seed: 7,
