@@ -99,8 +99,12 @@ impl Trial {
 }
 
 impl Prediction {
-    /// Holds it against a launch of the run.
+    /// Holds it against a launch of the run. Of one that found its training finished nothing is
+    /// compared: it took no step.
     pub(crate) fn compare(&self, measured: &Run, recording: &Recording) -> Comparison {
+        if measured.had_nothing_to_do() {
+            return Comparison { figures: Vec::new(), causes: Vec::new(), differs_most: None };
+        }
         Comparison {
             figures: figures(&self.run, measured),
             causes: self.causes.clone(),
@@ -178,6 +182,7 @@ fn differs_most(predicted: &Recording, measured: &Recording) -> Option<Phase> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Gradients;
     use crate::training::train;
 
     /// A simulated run of a few steps.
@@ -185,6 +190,19 @@ mod tests {
         let text = "[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\n\
                     [stop]\nsteps = 20\n[[run]]\nname = 'a'\nmode = 'async'\n";
         Experiment::parse(text).unwrap().simulate(train).unwrap().runs.remove(0)
+    }
+
+    #[test]
+    fn nothing_is_compared_of_a_launch_that_found_its_training_finished() {
+        let (run, recording) = (run(), Recording::default());
+        let causes = vec![TimeSpent { name: "compute", seconds: 1.0 }];
+        let prediction = Prediction { run: run.clone(), recording, causes };
+        let compare = |measured: &Run| prediction.compare(measured, &Recording::default());
+        let finished =
+            Run { resumed_from: Some(20), gradients: Gradients::default(), ..run.clone() };
+        let expected = Comparison { figures: Vec::new(), causes: Vec::new(), differs_most: None };
+        assert_eq!(compare(&finished), expected);
+        assert!(!compare(&run).figures.is_empty());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{Layout, TextTable};
 /// A prediction of a run, held against the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The figures that both worlds have.
+    /// The figures that both worlds have; none of a run that had nothing left to do.
     pub figures: Vec<Figure>,
     /// Where a worker step's time goes, by the prediction: each cause with its seconds, the
     /// greatest first.
@@ -70,6 +70,10 @@ impl Comparison {
 
     /// The table of the run called `name`. Ends with a newline.
     pub fn render(&self, name: &str, layout: Layout) -> String {
+        if self.figures.is_empty() {
+            let line = format!("{name} had nothing left to do, so nothing is compared with it");
+            return layout.lines(&[line]);
+        }
         let titles = [name, "predicted", "measured", "error"].map(str::to_owned).to_vec();
         let row = |figure: &Figure| {
             let Figure { name, predicted, measured, error_percent } = figure;
@@ -141,6 +145,13 @@ of a step's phases (waiting for parameters, kernels, coordination after them) ke
 most: 1.0000 ms predicted, 2.0000 ms measured
 ";
         assert_eq!(comparison(1.5).render("async", Layout::Plain), expected);
+    }
+
+    #[test]
+    fn a_comparison_without_figures_says_that_there_was_nothing_to_do() {
+        let nothing = Comparison { figures: Vec::new(), causes: Vec::new(), differs_most: None };
+        let text = nothing.render("async", Layout::Plain);
+        assert_eq!(text.trim(), "async had nothing left to do, so nothing is compared with it");
     }
 
     #[test]
