@@ -1,5 +1,6 @@
 //! Tests of the writers, on one fixed report.
 
+mod expectations;
 mod tuned;
 mod verdicts;
 
