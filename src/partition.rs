@@ -11,6 +11,7 @@ mod lineage;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -75,7 +76,14 @@ impl Partition {
 
     /// The replicas whose training operations it has, each once.
     pub(crate) fn replicas(&self) -> Vec<Replica> {
+        self.first_replicas(usize::MAX)
+    }
+
+    /// The first `most` of the replicas whose training operations it has, each once.
+    fn first_replicas(&self, most: usize) -> Vec<Replica> {
         let mut replicas: Vec<Replica> = Vec::new();
+        // A worker has one replica, or two where it trains a copy of its own as well.
+        let mut of_worker: BTreeMap<u32, SmallVec<[Replica; 2]>> = BTreeMap::new();
         for node in self.nodes.iter() {
             let (Op::ApplyGradient { replica: Some(replica), .. }
             | Op::BeginStep(replica)
@@ -83,9 +91,15 @@ impl Partition {
             else {
                 continue;
             };
-            if !replicas.contains(replica) {
-                replicas.push(*replica);
+            let known = of_worker.entry(replica.worker).or_default();
+            if known.contains(replica) {
+                continue;
             }
+            if replicas.len() >= most {
+                break;
+            }
+            known.push(*replica);
+            replicas.push(*replica);
         }
         replicas
     }

@@ -13,6 +13,10 @@ const MAX_SLOTS: u32 = 1 << 22;
 const MAX_OUTPUTS: u32 = 1 << 12;
 /// The most workers of a training: the size of its tables.
 const MAX_WORKERS: u32 = 1 << 20;
+/// The most replicas that a partition trains. A program is one worker, and has two replicas where
+/// it trains a copy of its own as well; only one that runs the steps of several workers as one step
+/// has more.
+const MAX_REPLICAS: usize = 64;
 
 impl Partition {
     /// Checks a partition that another process made.
@@ -52,6 +56,10 @@ impl Partition {
         }
         self.fetches.iter().try_for_each(|(_, slot)| checked.take("a fetch", *slot))?;
         self.check_waits()?;
+        // The tables of the trainings are gone through for each replica.
+        if self.first_replicas(MAX_REPLICAS + 1).len() > MAX_REPLICAS {
+            return Err(format!("a step trains for more than {MAX_REPLICAS} workers"));
+        }
         match checked.slots.iter().position(|slot| matches!(slot, Value::Missing)) {
             Some(slot) => Err(format!("nothing sets value {slot}")),
             None => Ok(()),
