@@ -14,6 +14,7 @@ mod read_ahead;
 mod receivers;
 mod registration;
 mod rendezvous;
+mod room;
 mod state_request;
 mod steps;
 mod trace;
@@ -48,6 +49,7 @@ use crate::runtime::worker::read_ahead::Ahead;
 use crate::runtime::worker::receivers::{Outgoing, Receivers};
 use crate::runtime::worker::registration::{Binding, Registration};
 use crate::runtime::worker::rendezvous::Rendezvous;
+use crate::runtime::worker::room::{Room, Rooms};
 use crate::runtime::worker::steps::{Order, Step};
 
 /// Runs the partitions that masters give to its task.
@@ -60,6 +62,8 @@ pub(crate) struct Worker {
     /// Partitions whose variables the parameter server is looking up.
     binding: BTreeMap<GraphHandle, Binding>,
     graphs: Ordered<GraphHandle, Graph>,
+    /// What masters have registered.
+    rooms: Rooms,
     steps: Ordered<StepPart, Step>,
     /// The work to carry out for a step; empty between uses.
     ready: Ready,
@@ -82,6 +86,8 @@ struct Graph {
     senders: Vec<Option<PeerId>>,
     /// The sessions for its conditions and loops that run as steps.
     flow_sessions: FlowSessions,
+    /// What it takes of its master's room.
+    _room: Room,
     /// The memory of its device, if that is limited.
     memory: Option<Rc<DeviceMemory>>,
     /// Executors whose steps have finished, to be used again.
@@ -119,6 +125,7 @@ impl Worker {
             devices,
             binding: BTreeMap::new(),
             graphs: Ordered::default(),
+            rooms: Rooms::default(),
             steps: Ordered::default(),
             ready: Ready::default(),
             outgoing: Outgoing::default(),

@@ -17,13 +17,10 @@ use crate::runtime::state::Bound;
 use crate::runtime::worker::flows::FlowSessions;
 use crate::runtime::worker::plan::Plan;
 use crate::runtime::worker::receivers::Receivers;
+use crate::runtime::worker::room::Room;
 
 use super::steps::all_of;
 use super::{Graph, Worker};
-
-/// The most operations, values and edges that a master may have registered here at a time: some
-/// 1.5 GB of tables.
-const MAX_REGISTERED: usize = 1 << 24;
 
 /// A partition that a master wants kept ready.
 pub(super) struct Registration {
@@ -49,6 +46,7 @@ pub(super) struct Binding {
     partition: Arc<Partition>,
     scope: Option<Scope>,
     flow_sessions: FlowSessions,
+    room: Room,
 }
 
 impl Worker {
@@ -57,9 +55,10 @@ impl Worker {
     pub(super) fn register(&mut self, registration: Registration) {
         let Registration { from, graph, partition, scope, is_again, functions, counted_by } =
             registration;
-        let checked = self.check_room(graph, &partition);
-        let flow_sessions = match checked.and_then(|()| FlowSessions::new(functions.as_deref())) {
-            Ok(flow_sessions) => flow_sessions,
+        let room = self.room(graph, &partition);
+        let taken = room.and_then(|room| Ok((room, FlowSessions::new(functions.as_deref())?)));
+        let (room, flow_sessions) = match taken {
+            Ok(taken) => taken,
             Err(error) => {
                 let outcome = Err(error.on(&self.link.name(self.link.local())));
                 return self.link.send(from, MasterMessage::GraphRegistered { graph, outcome });
@@ -80,32 +79,19 @@ impl Worker {
             counted_by,
             is_again,
         }));
-        let binding = Binding { attempt, master: from, partition, scope, flow_sessions };
+        let binding = Binding { attempt, master: from, partition, scope, flow_sessions, room };
         self.binding.insert(graph, binding);
         self.scopes.extend(scope.map(|scope| (scope, from)));
         tell(&self.link.actors.parameter_server, bind);
     }
 
-    /// Checks that there is room for `partition`, and no other under the same name.
-    fn check_room(&self, graph: GraphHandle, partition: &Partition) -> Result<()> {
+    /// Takes room for `partition`, if there is no other under the same name.
+    fn room(&mut self, graph: GraphHandle, partition: &Partition) -> Result<Room> {
         if self.graphs.get(&graph).is_some() || self.binding.contains_key(&graph) {
             let message = format!("graph {} of the master is registered already", graph.number);
             return Err(Error::new(Code::InvalidArgument, message));
         }
-        let size = |of: &Partition| of.nodes.len() + of.slots as usize + of.receives.len();
-        let (first, last) =
-            (GraphHandle { number: 0, ..graph }, GraphHandle { number: u64::MAX, ..graph });
-        let graphs = self.graphs.range(first..=last).map(|(_, graph)| size(&graph.plan.partition));
-        let binding = self.binding.range(first..=last).map(|(_, one)| size(&one.partition));
-        let registered = graphs.chain(binding).sum::<usize>();
-        if registered + size(partition) <= MAX_REGISTERED {
-            return Ok(());
-        }
-        let message = format!(
-            "the sessions of the master have {registered} operations and values here, of which at \
-             most {MAX_REGISTERED} are taken; close those that are not needed"
-        );
-        Err(Error::new(Code::FailedPrecondition, message))
+        self.rooms.take(graph.master, partition)
     }
 
     pub(super) fn bound(&mut self, graph: GraphHandle, attempt: u64, outcome: Result<Bound>) {
@@ -113,7 +99,7 @@ impl Worker {
         if binding.get().attempt != attempt {
             return;
         }
-        let Binding { master, partition, scope, flow_sessions, .. } = binding.remove();
+        let Binding { master, partition, scope, flow_sessions, room, .. } = binding.remove();
         let outcome = outcome.and_then(|bound| {
             self.check_device(&partition)?;
             let receivers = Receivers::of(&partition, &self.link)?;
@@ -134,6 +120,7 @@ impl Worker {
                 plan: Arc::new(Plan::new(partition, bound, scope)),
                 idle: Vec::new(),
                 flow_sessions,
+                _room: room,
                 expected: None,
                 ahead: None,
             };
