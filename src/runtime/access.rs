@@ -8,14 +8,16 @@
 //!
 //! A master's id belongs to the peer that first registered a graph under it, until that peer is
 //! lost. Worker 0's task may report that other workers have left. It and the parameter servers may
-//! report a worker as lost.
+//! report a worker as lost. Only a parameter server says that it stops. Who takes part in rounds is
+//! said by the task of the global step, which an evaluator is not, nor a worker where there are
+//! parameter servers; and only tasks that hold variables answer it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use crate::cluster::{ClusterSpec, TaskName};
+use crate::cluster::{ClusterSpec, Role as JobRole, TaskName};
 use crate::transport::{CLIENT, PeerId, Transport};
 
 use crate::runtime::error::{Code, Error};
@@ -33,6 +35,7 @@ pub(crate) struct Access {
     cluster: ClusterSpec,
     /// The number of tasks that train.
     workers: u32,
+    has_servers: bool,
     /// Names the peers; weak, since the transport holds the actors.
     transport: Option<Weak<dyn Transport<PeerMessage>>>,
     /// How long sessions outlive the connection of their client, if clients may have any.
@@ -87,10 +90,12 @@ pub(crate) enum Refusal {
     Masters,
     #[error("it speaks for a worker that it is not")]
     Worker,
-    #[error("it trains, and says that the training's variables go with it")]
+    #[error("it is no parameter server, and says that the training's variables go with it")]
     NoServer,
-    #[error("it trains, and says who takes part in the rounds of the parameter servers")]
+    #[error("it has no global step, and says who takes part in rounds")]
     NoRounds,
+    #[error("it holds no variables, and says how far they have come")]
+    NoHolder,
 }
 
 impl Access {
@@ -108,6 +113,7 @@ impl Access {
     fn of(cluster: ClusterSpec) -> Self {
         Self {
             workers: cluster.num_workers(),
+            has_servers: cluster.has_parameter_servers(),
             cluster,
             transport: None,
             serves_sessions: Cell::new(None),
@@ -294,15 +300,17 @@ impl Access {
     }
 
     fn check_worker(&self, peer: &Peer, message: &PeerMessage) -> Result<(), Refusal> {
-        use ParameterServerMessage::{Back, ChiefFailed, Flush, Install, Leave, Lost, Stopping};
+        use ParameterServerMessage::{
+            Back, ChiefFailed, Flush, Flushed, Install, Leave, Lost, Stopping,
+        };
         let PeerMessage::ParameterServer(message) = message else { return Ok(()) };
-        let trains = matches!(peer.role, Role::Task(Some(_)));
         // Servers say of a worker that it is lost or back, the worker itself that it leaves.
         let (worker, is_of_servers) = match message {
-            Stopping if trains => return Err(Refusal::NoServer),
-            Flush { .. } | Install(_) if trains && self.cluster.has_parameter_servers() => {
+            Stopping if !peer.name.is_parameter_server() => return Err(Refusal::NoServer),
+            Flush { .. } | Install(_) if !self.may_count_steps(peer) => {
                 return Err(Refusal::NoRounds);
             }
+            Flushed { .. } if !self.holds_variables(peer) => return Err(Refusal::NoHolder),
             Leave { worker, .. } => (*worker, false),
             ChiefFailed(_) => (0, false),
             Lost { worker } | Back { worker } => (*worker, true),
@@ -317,6 +325,20 @@ impl Access {
             Role::Client | Role::Stranger => false,
         };
         if may_say { Ok(()) } else { Err(Refusal::Worker) }
+    }
+
+    /// Whether `peer` is one of the tasks that hold variables.
+    fn holds_variables(&self, peer: &Peer) -> bool {
+        match self.has_servers {
+            true => peer.name.is_parameter_server(),
+            false => matches!(peer.role, Role::Task(Some(_))),
+        }
+    }
+
+    /// Whether `peer` may have the global step: it holds variables, or is a helper, on which a
+    /// program can place it.
+    fn may_count_steps(&self, peer: &Peer) -> bool {
+        self.holds_variables(peer) || self.cluster.role(&peer.name) == JobRole::Helper
     }
 }
 

@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::partition::Partition;
 use crate::runtime::messages::{GraphHandle, ProgramMessage, SessionId, StepId, StepOrder};
-use crate::sync::Leaving;
+use crate::sync::{Leaving, View};
 
 const STEP: StepId = StepId { master: 7, number: 0, trains: true };
 const LIMIT: Duration = Duration::from_secs(1);
@@ -117,6 +117,45 @@ fn a_parameter_server_and_the_chief_say_whom_they_have_lost() {
     assert!(access.admits(PeerId(1), &lost(1)) && access.admits(WORKERS[0], &lost(1)));
     assert!(!access.admits(WORKERS[1], &lost(0)) && !access.admits(PeerId(1), &lost(2)));
     assert!(!access.admits(WORKERS[1], &lost(1)) && !access.admits(EVALUATOR, &lost(1)));
+}
+
+/// What is said of rounds by who has the global step, and what answers it.
+fn of_rounds() -> ([PeerMessage; 2], PeerMessage) {
+    let flush = ParameterServerMessage::Flush { number: 1, out: vec![0, 1] };
+    let install = ParameterServerMessage::Install(View::default());
+    let flushed = ParameterServerMessage::Flushed { number: 1, progress: Vec::new() };
+    ([flush.into(), install.into()], flushed.into())
+}
+
+#[test]
+fn only_a_parameter_server_stops_with_the_variables_and_says_who_takes_part_in_rounds() {
+    let access = access();
+    let (of_rounds, flushed) = of_rounds();
+    let stopping = ParameterServerMessage::Stopping.into();
+    let of_servers = [&stopping, &of_rounds[0], &of_rounds[1], &flushed];
+    for message in of_servers {
+        assert!(access.admits(PeerId(1), message), "{message:?}");
+        for other in [WORKERS[0], WORKERS[1], EVALUATOR] {
+            assert!(!access.admits(other, message), "{message:?} from {other:?}");
+        }
+    }
+}
+
+#[test]
+fn without_parameter_servers_who_trains_or_helps_says_who_takes_part_in_rounds() {
+    let cluster = ClusterSpec::simulated([("evaluator", 1), ("tower", 1), ("worker", 2)]).unwrap();
+    let access = Access::of(cluster);
+    for name in ["evaluator:0", "tower:0", "worker:0", "worker:1"] {
+        let name: TaskName = name.parse().unwrap();
+        let role = Role::Task(access.cluster.worker_index(&name));
+        access.peers.borrow_mut().push(Some(Peer { name, role }));
+    }
+    let (of_rounds, flushed) = of_rounds();
+    let admitted =
+        |message: &PeerMessage| [0, 1, 2, 3].map(|peer| access.admits(PeerId(peer), message));
+    assert!(of_rounds.iter().all(|message| admitted(message) == [false, true, true, true]));
+    assert_eq!(admitted(&flushed), [false, false, true, true]);
+    assert_eq!(admitted(&ParameterServerMessage::Stopping.into()), [false; 4]);
 }
 
 #[test]

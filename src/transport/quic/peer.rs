@@ -202,11 +202,12 @@ impl<M: Payload> Peer<M> {
     }
 
     /// Another task has met `incarnation`: the links to an earlier one are lost. Without links, its
-    /// loss has been reported.
+    /// loss has been reported. Who tells of one that does not come is believed once: after that, a
+    /// task could cut off this one from a third as often as it likes.
     pub(super) fn outlive(&self, node: &Node<M>, incarnation: u64) {
         let mut state = self.state.borrow_mut();
-        let latest = state.incarnation.max(state.heard);
-        if latest.is_none_or(|latest| incarnation <= latest) {
+        let is_awaited = state.heard > state.incarnation;
+        if is_awaited || state.incarnation.is_none_or(|known| incarnation <= known) {
             return;
         }
         state.heard = Some(incarnation);

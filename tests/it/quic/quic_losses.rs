@@ -209,6 +209,31 @@ fn a_peer_that_comes_back_and_says_nothing_is_found_out_by_what_is_sent_to_it() 
 }
 
 #[test]
+fn who_tells_of_lives_of_a_peer_that_never_come_is_believed_once() {
+    on_actix(async {
+        let pair = Pair::new().await;
+        let worker = Quic::<Note>::bind(pair.worker()).await.unwrap();
+        let inbox = Rc::new(Kept::default());
+        worker.listen(Rc::clone(&inbox) as Rc<dyn Inbox<Note>>);
+        worker.send(PeerId(0), vec![Note::new(1)]);
+        pair.inbox.until(1).await;
+        let life = pair.ps.peers().incarnation(WORKER).unwrap();
+        pair.ps.peers().has_restarted(WORKER, life + 1);
+        pair.until_lost(1).await;
+        while inbox.losses.borrow().is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        worker.send(PeerId(0), vec![Note::new(2)]);
+        pair.inbox.until(2).await;
+        pair.ps.peers().has_restarted(WORKER, life + 2);
+        worker.send(PeerId(0), vec![Note::new(3)]);
+        pair.inbox.until(3).await;
+        assert_eq!(pair.losses(), [(WORKER, Loss::Restarted)], "it is in the same life");
+        Ok(())
+    });
+}
+
+#[test]
 fn what_is_sent_before_a_peer_is_there_waits_for_it() {
     on_actix(async {
         let pair = Pair::new().await;
