@@ -8,6 +8,8 @@
 
 #[path = "it/support/ear.rs"]
 mod ear;
+#[path = "it/support/peer_messages.rs"]
+mod peer_messages;
 #[path = "it/support/tfrecord.rs"]
 mod tfrecord;
 
@@ -21,6 +23,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use ear::Ear;
+use peer_messages::{assert_each_kind, of_a_chief, of_a_parameter_server};
 use trainyard::clock::WallClock;
 use trainyard::cluster::{ClusterSpec, LocalDevice, TaskName};
 use trainyard::experiment::Experiment;
@@ -330,8 +333,15 @@ async fn of_unwanted_messages() -> Result<i64> {
     let _ps = cluster.start("ps")?;
     let inbox = cluster.network.inboxes.borrow()[0].clone().expect("it has started");
     let mut number = 0;
+    let of_worker = unwanted(number).into_iter().chain(of_a_chief(number));
+    assert_each_kind(&of_worker.chain(of_a_parameter_server(0)).collect::<Vec<_>>());
     growth(UNWANTED, async || {
         inbox.deliver(PeerId(1), unwanted(number));
+        settled().await;
+        inbox.deliver(PeerId(1), of_a_chief(number));
+        settled().await;
+        // As if it was another parameter server.
+        inbox.deliver(PeerId(0), of_a_parameter_server(number as u32).into());
         number += 1;
         settled().await;
         Ok(())

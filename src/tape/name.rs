@@ -25,7 +25,7 @@ macro_rules! kinds {
 
         impl Kind {
             /// All of them, by number.
-            pub(super) const ALL: &'static [Self] = &[$(Self::$kind,)*];
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
         }
     };
 }

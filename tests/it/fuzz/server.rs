@@ -1,5 +1,8 @@
 //! A server and its peer: what trainings send, to be sent again with other bytes, in any order.
 
+#[path = "../support/peer_messages.rs"]
+mod peer_messages;
+
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -24,6 +27,8 @@ use trainyard::sync::{Leaving, Mode};
 use trainyard::tensor::Shape;
 use trainyard::transport::wire::{WireLimits, decode_envelope, encode_envelope};
 use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Peers, Refused, Transport};
+
+use peer_messages::{assert_each_kind, of_a_chief, of_a_parameter_server};
 
 pub(crate) const PS: PeerId = PeerId(0);
 pub(crate) const WORKER: PeerId = PeerId(1);
@@ -236,7 +241,11 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
         ProgramMessage::OwnValues(OwnValuesAnswer::Nothing).into(),
         ProgramMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 0))]).into(),
     ];
+    let besides = besides.into_iter();
+    let besides = besides.chain(of_a_chief(1)).chain(of_a_parameter_server(1));
     all.extend(besides.map(|message| encode_envelope(&vec![message], LIMITS).unwrap()));
+    let decoded = all.iter().map(|bytes| decode_envelope::<PeerMessage>(bytes, LIMITS).unwrap());
+    assert_each_kind(&decoded.flatten().collect::<Vec<_>>());
     all
 }
 
@@ -376,8 +385,18 @@ impl Begun {
     }
 }
 
-/// Sends `envelopes` from the worker to a new parameter server, whose own session then takes a
-/// step.
+/// Who may send `messages`: from the worker, what only parameter servers say of the view is refused.
+fn sender(messages: &[PeerMessage]) -> PeerId {
+    use ParameterServerMessage::{Flush, Flushed, Install, Stopping};
+    let is_of_servers = |message: &PeerMessage| {
+        let PeerMessage::ParameterServer(message) = message else { return false };
+        matches!(message, Flush { .. } | Flushed { .. } | Install(_) | Stopping)
+    };
+    if messages.iter().any(is_of_servers) { PS } else { WORKER }
+}
+
+/// Sends `envelopes` from the worker, and from another parameter server, to a new parameter server,
+/// whose own session then takes a step.
 pub(crate) fn stands(envelopes: &[Vec<u8>]) {
     on_actix(async {
         let network = Rc::new(Network::default());
@@ -391,7 +410,7 @@ pub(crate) fn stands(envelopes: &[Vec<u8>]) {
                 continue;
             }
             messages.iter_mut().for_each(|message| begun.readdress(message));
-            inbox.deliver(WORKER, messages);
+            inbox.deliver(sender(&messages), messages);
             for _ in 0..8 {
                 tokio::task::yield_now().await;
             }
