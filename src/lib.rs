@@ -108,6 +108,8 @@ pub mod import;
 pub mod kernels;
 pub mod live;
 pub mod models;
+#[cfg(test)]
+mod on_actix;
 pub mod operations;
 pub mod optimizer;
 pub mod partition;

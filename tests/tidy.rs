@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("event_file", &[]),
     ("user_file", &[]),
     ("say", &[]),
+    ("on_actix", &[]), // of tests alone
     ("tensor", &["units", "say"]),
     ("cluster", &["units"]),
     ("faults", &["cluster", "units"]),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::clock::WallClock;
 use crate::cluster::TaskName;
+use crate::on_actix::on_actix;
 use crate::runtime::inquiry::Inquiry;
 use crate::runtime::mailbox::{Panics, tell};
 use crate::runtime::messages::{ClientMessage, MasterMessage, SessionAnswer, SessionCall};
@@ -131,11 +132,6 @@ async fn settle() {
 async fn answered(created: Answer<Result<SessionId>>) -> Result<SessionId> {
     let answered = tokio::time::timeout(LIMIT, created).await;
     answered.expect("nobody answers").expect("the question is dropped")
-}
-
-fn on_actix(test: impl Future<Output = ()>) {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(test);
 }
 
 #[test]

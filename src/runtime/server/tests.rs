@@ -8,6 +8,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::cluster::LocalDevice;
 use crate::graph::{Graph, GraphError, Op, Output, Replica};
+use crate::on_actix::on_actix;
 use crate::partition::{Node, Partition, Request, ValueSlot};
 use crate::runtime::checkpoint_news::Watched;
 use crate::runtime::mail::{RunStep, StepDone};
@@ -20,11 +21,6 @@ use crate::runtime::session_options::SessionOptions;
 use crate::sync::{Leaving, Mode};
 use crate::tensor::DType;
 use crate::transport::{Inbox, Loss, PeerId};
-
-fn on_actix(test: impl Future<Output = ()>) {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(test);
-}
 
 /// The task of worker 0.
 const WORKER: PeerId = PeerId(1);

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use super::Session;
 use crate::cluster::ClusterSpec;
 use crate::graph::Graph;
+use crate::on_actix::on_actix;
 use crate::runtime::{Inquiry, Result, Server};
 
 #[test]
 fn a_server_says_which_steps_wait_for_which_initialization() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
-    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+    on_actix(async {
         let servers =
             Server::create_cluster(&ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap());
         let waiting = waiting(&servers).await.unwrap();

@@ -430,7 +430,8 @@ pub(crate) fn stands(envelopes: &[Vec<u8>]) {
     });
 }
 
-/// Runs `program` on actix, within a minute.
+/// Runs `program` on actix, within a minute. The tests' own is in a file that the fuzzer, which takes
+/// this one by its path, does not have.
 fn on_actix(program: impl Future<Output = Result<()>>) {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let limited = async { tokio::time::timeout(Duration::from_secs(60), program).await };

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::future::Future;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use super::super::{Quic, QuicConfig, RunId};
 use super::threads::LaneThread;
 use super::*;
 use crate::cluster::{ClusterSpec, TaskName};
+use crate::on_actix::on_actix;
 use crate::tensor::Tensor;
 use crate::units::Bytes;
 
@@ -124,16 +124,6 @@ async fn until(is_so: impl Fn() -> bool) {
     while !is_so() {
         sleep(MOMENT).await;
     }
-}
-
-fn on_actix(test: impl Future<Output = ()>) {
-    let runtime = || {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.enable_all().build().unwrap()
-    };
-    actix_rt::System::with_tokio_rt(runtime).block_on(async {
-        tokio::time::timeout(Duration::from_secs(20), test).await.expect("it does not hang");
-    });
 }
 
 fn sent(lanes: &[Connection]) -> Vec<u64> {
