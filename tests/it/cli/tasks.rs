@@ -7,6 +7,7 @@ mod own_values;
 mod results;
 mod session_master;
 mod stops;
+mod three;
 mod waits;
 
 use std::net::UdpSocket;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::binary::{Running, folder, scenario, trainyard_in};
+use three::ThreeTasks;
 
 /// No training of these takes this long, unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -96,15 +98,9 @@ fn workers_that_know_the_ps_and_themselves_alone_train_and_all_hear_of_the_end()
 
 #[test]
 fn a_worker_that_is_asked_to_stop_leaves_and_the_others_go_on() {
-    let folder = with_certificates("tasks_stop");
-    let path = scenario("tasks_stop", &text("async", "time = '4s'\nsteps = 100000000"));
-    let [ps, first, second] = addresses();
-    let cluster = json!({"ps": [ps], "worker": [first, second]});
-    let start = |job: &str, index: u32| {
-        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
-    };
-    let (ps, chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
-    std::thread::sleep(Duration::from_millis(1500));
+    let tasks = ThreeTasks::new("tasks_stop", &text("async", "time = '4s'\nsteps = 100000000"));
+    let (ps, [chief, other]) = (tasks.start("ps", 0), tasks.start_workers());
+    tasks.until_it_trains(1);
     other.signal("TERM");
     let other = other.end();
     assert_eq!(other.code, 143, "{}", other.err);
@@ -114,20 +110,15 @@ fn a_worker_that_is_asked_to_stop_leaves_and_the_others_go_on() {
 
 #[test]
 fn a_lost_parameter_server_gets_its_variables_back_though_a_worker_has_stopped_before() {
-    let folder = with_certificates("tasks_stopped");
     let rest = "[network]\nrecovery = '10s'\n[checkpoint]\nevery_steps = 5\ndirectory = 'saved'\n";
-    let path = scenario("tasks_stopped", &(text("async", "steps = 100000000") + rest));
-    let [ps, first, second] = addresses();
-    let cluster = json!({"ps": [ps], "worker": [first, second]});
-    let start = |job: &str, index: u32| {
-        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
-    };
-    let (ps, mut chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
+    let text = text("async", "steps = 100000000") + rest;
+    let tasks = ThreeTasks::new("tasks_stopped", &text);
+    let (ps, [mut chief, other]) = (tasks.start("ps", 0), tasks.start_workers());
     chief.line_with(" steps, ");
     other.signal("TERM");
     assert_eq!(other.end().code, 143);
     drop(ps); // kills it
-    let _ps = start("ps", 0);
+    let _ps = tasks.start("ps", 0);
     chief.line_with("restoring");
     chief.line_with(" steps, ");
     chief.signal("TERM");
@@ -163,18 +154,12 @@ fn a_replica_of_several_tasks_is_shown_by_the_cluster_and_by_a_running_task() {
 
 #[test]
 fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
-    let folder = with_certificates("tasks_status");
-    let path = scenario("tasks_status", &text("sync", "steps = 10"));
-    let [ps, first, second] = addresses();
-    let cluster = json!({"ps": [ps], "worker": [first, second]});
-    let _running =
-        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": "ps", "index": 0}}));
+    let tasks = ThreeTasks::new("tasks_status", &text("sync", "steps = 10"));
+    let _running = tasks.start("ps", 0);
+    let ps = tasks.address("ps", 0);
     let status = |task: &str, run: &str| {
-        trainyard_in(
-            &folder,
-            &["status", &ps, "--task", task, "--run-name", run, "--certs", "certs"],
-            &[],
-        )
+        let args = ["status", ps, "--task", task, "--run-name", run, "--certs", "certs"];
+        trainyard_in(&tasks.folder, &args, &[])
     };
     let said = status("ps:0", "tasks");
     assert_eq!(said.code, 0, "{}", said.err);
@@ -211,30 +196,24 @@ fn without_a_cluster_a_task_trains_alone_and_needs_no_certificate() {
 /// it again. The weights then are those of a simulation without the loss.
 #[track_caller]
 fn goes_on_after_a_loss(test: &str, run_keys: &str, steps: u64) {
-    let folder = with_certificates(test);
     let training = text("sync", &format!("steps = {steps}")).replace("mode = 'sync'", run_keys);
     let checkpoints = "[checkpoint]\nevery_steps = 20\ndirectory = 'saved'\n";
-    let path = scenario(test, &(training + checkpoints));
-    let [ps, first, second] = addresses();
-    let cluster = json!({"ps": [ps], "worker": [first, second]});
-    let start = |job: &str, index: u32| {
-        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
-    };
-    let (killed, chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
+    let tasks = ThreeTasks::new(test, &(training + checkpoints));
+    let (killed, [chief, other]) = (tasks.start("ps", 0), tasks.start_workers());
     let began = std::time::Instant::now();
-    while !folder.join("saved/only/model.ckpt-60.index.json").exists() {
+    while !tasks.folder.join("saved/only/model.ckpt-60.index.json").exists() {
         assert!(began.elapsed() < LIMIT, "there is no checkpoint of step 60");
         std::thread::sleep(Duration::from_millis(5));
     }
     drop(killed);
-    let again = start("ps", 0);
+    let again = tasks.start("ps", 0);
     let ended = [chief, other, again].map(Running::end);
     let said: String = ended.iter().map(|one| &*one.err).collect();
     assert_eq!(ended.each_ref().map(|one| one.code), [0, 0, 0], "{said}");
     assert!(ended[0].err.contains("restoring") && !said.contains("begins anew"), "{said}");
     let weights =
         |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
-    let simulated = trainyard_in(&folder, &["sim", &path], &[]);
+    let simulated = trainyard_in(&tasks.folder, &["sim", &tasks.scenario], &[]);
     assert_eq!(weights(&ended[0].out), weights(&simulated.out));
 }
 

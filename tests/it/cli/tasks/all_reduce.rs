@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::waits::signal;
 use super::*;
 
 /// Three workers that train by all-reduce, each a process.
@@ -101,7 +100,7 @@ fn a_worker_that_comes_back_when_the_others_have_formed_anew_is_taken_in() {
     ring.wait_for("going on without the towers of worker:2");
     ring.start(2);
     ring.wait_for("worker:2 is back");
-    signal("TERM", ring.workers[0].as_ref().unwrap());
+    ring.workers[0].as_ref().unwrap().signal("TERM");
     let [chief, first, second] = [0, 1, 2].map(|index| ring.end(index));
     let said = format!("{}{}{}", chief.err, first.err, second.err);
     assert_eq!([chief.code, first.code, second.code], [143, 138, 138], "{said}");

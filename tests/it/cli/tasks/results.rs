@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::waits::{endless, role};
+use super::waits::endless;
 use super::*;
 
 /// A task that trains alone.
@@ -66,17 +66,15 @@ fn an_evaluator_that_no_cluster_lists_ends_with_the_training_or_when_no_checkpoi
 
 #[test]
 fn a_chief_that_loses_a_parameter_server_for_good_keeps_what_it_has_recorded() {
-    let folder = with_certificates("results_lost");
-    let path = scenario("results_lost", &endless("1s"));
-    let at = addresses();
-    let ps = run(&folder, &path, &role(&at, "ps", 0));
-    let mut chief = run_with(&folder, &path, &role(&at, "worker", 0), &["--out", "out"]);
-    let _other = run(&folder, &path, &role(&at, "worker", 1));
+    let tasks = ThreeTasks::new("results_lost", &endless("1s"));
+    let ps = tasks.start("ps", 0);
+    let mut chief = tasks.start_with("worker", 0, &["--out", "out"]);
+    let _other = tasks.start("worker", 1);
     chief.line_with(" steps, ");
     drop(ps); // kills it
     let chief = chief.end();
     assert_eq!(chief.code, 138, "{}", chief.err);
-    let read = |name: &str| fs::read_to_string(folder.join("out").join(name)).unwrap();
+    let read = |name: &str| fs::read_to_string(tasks.folder.join("out").join(name)).unwrap();
     let result: Value = serde_json::from_str(&read("result.json")).unwrap();
     assert_eq!(result["runs"][0]["end"], "unfinished");
     assert!(read("steps.csv").lines().count() > 10);

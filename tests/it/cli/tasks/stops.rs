@@ -2,24 +2,20 @@
 
 use std::time::Instant;
 
-use super::waits::{endless, role, signal};
+use super::waits::endless;
 use super::*;
 
 /// A training of `text` whose workers were asked to stop, one after another: its parameter server,
-/// and what starts a worker again.
-fn with_stopped_workers(name: &str, text: &str) -> (Running, impl Fn(u32) -> Running) {
-    let folder = with_certificates(name);
-    let path = scenario(&format!("{name}_scenario"), text);
-    let at = addresses();
-    let ps = run(&folder, &path, &role(&at, "ps", 0));
-    let start = move |index| run(&folder, &path, &role(&at, "worker", index));
-    let workers = [start(0), start(1)];
-    std::thread::sleep(Duration::from_secs(2));
+/// and its tasks, which can be started again.
+fn with_stopped_workers(name: &str, text: &str) -> (Running, ThreeTasks) {
+    let tasks = ThreeTasks::new(name, text);
+    let (ps, workers) = (tasks.start("ps", 0), tasks.start_workers());
+    tasks.until_both_train();
     for worker in workers {
-        signal("TERM", &worker);
+        worker.signal("TERM");
         assert_eq!(worker.end().code, 143);
     }
-    (ps, start)
+    (ps, tasks)
 }
 
 #[test]
@@ -33,8 +29,8 @@ fn a_parameter_server_whose_workers_were_stopped_one_after_another_is_to_be_star
 #[test]
 fn workers_that_were_all_stopped_come_back_and_end_the_training() {
     let text = endless("20s").replace("'10min'", "'5s'");
-    let (ps, start) = with_stopped_workers("stops_back", &text);
-    let ended = [start(1), start(0), ps].map(Running::end);
+    let (ps, tasks) = with_stopped_workers("stops_back", &text);
+    let ended = [tasks.start("worker", 1), tasks.start("worker", 0), ps].map(Running::end);
     let said: String = ended.iter().map(|one| &*one.err).collect();
     assert_eq!(ended.map(|one| one.code), [0, 0, 0], "{said}");
 }
@@ -50,9 +46,9 @@ fn an_evaluator_whose_chief_was_stopped_and_does_not_come_back_is_to_be_started_
     let start = |job: &str| {
         run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": 0}}))
     };
-    let [_ps, chief, evaluator] = ["ps", "worker", "evaluator"].map(start);
-    std::thread::sleep(Duration::from_secs(2));
-    signal("TERM", &chief);
+    let [_ps, chief, mut evaluator] = ["ps", "worker", "evaluator"].map(start);
+    evaluator.line_with("accuracy 0."); // of a checkpoint of the chief
+    chief.signal("TERM");
     let (chief, evaluator) = (chief.end(), evaluator.end());
     assert_eq!((chief.code, evaluator.code), (143, 138), "{}", evaluator.err);
     assert!(evaluator.err.contains("worker:0, the chief"), "{}", evaluator.err);
@@ -60,14 +56,12 @@ fn an_evaluator_whose_chief_was_stopped_and_does_not_come_back_is_to_be_started_
 
 #[test]
 fn a_worker_that_waits_for_first_values_obeys_at_once_when_it_is_asked_to_stop() {
-    let folder = with_certificates("stops_early");
-    let path = scenario("stops_early_scenario", &endless("20s"));
-    let at = addresses();
-    let start = |job, index| run(&folder, &path, &role(&at, job, index));
-    let (_ps, worker) = (start("ps", 0), start("worker", 1));
-    std::thread::sleep(Duration::from_secs(3));
+    let tasks = ThreeTasks::new("stops_early", &endless("20s"));
+    let (_ps, mut worker) = (tasks.start("ps", 0), tasks.start("worker", 1));
+    worker.line_with("worker:1 listens on UDP port ");
+    std::thread::sleep(Duration::from_secs(1)); // until it waits
     let began = Instant::now();
-    signal("TERM", &worker);
+    worker.signal("TERM");
     let worker = worker.end();
     assert_eq!(worker.code, 143, "{}", worker.err);
     assert!(worker.err.contains("before the chief, worker:0, had given"), "{}", worker.err);
@@ -85,13 +79,13 @@ fn a_chief_that_can_not_save_when_it_is_asked_to_stop_says_which_step_is_saved()
     let start = |job: &str| {
         run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": 0}}))
     };
-    let [ps, chief] = ["ps", "worker"].map(start);
-    std::thread::sleep(Duration::from_secs(3));
-    signal("STOP", &ps);
-    std::thread::sleep(Duration::from_secs(1));
-    signal("TERM", &chief);
+    let [ps, mut chief] = ["ps", "worker"].map(start);
+    chief.line_with(" steps, ");
+    ps.signal("STOP");
+    std::thread::sleep(Duration::from_secs(1)); // until it waits for the parameter server
+    chief.signal("TERM");
     let chief = chief.end();
-    signal("CONT", &ps);
+    ps.signal("CONT");
     assert_eq!(chief.code, 143, "{}", chief.err);
     for said in [&chief.err, &chief.out] {
         assert!(said.contains("is the last that is saved"), "{}{}", chief.err, chief.out);
@@ -100,16 +94,12 @@ fn a_chief_that_can_not_save_when_it_is_asked_to_stop_says_which_step_is_saved()
 
 #[test]
 fn a_task_that_helps_a_worker_obeys_at_once_when_it_is_asked_to_stop() {
-    let folder = with_certificates("stops_helper");
     let replicas = endless("20s") + "[replicas]\nworker = { tasks = 2 }\n";
-    let path = scenario("stops_helper_scenario", &replicas.replace("softmax", "mlp"));
-    let at = addresses();
-    let start = |job, index| run(&folder, &path, &role(&at, job, index));
-    let (_ps, _worker) = (start("ps", 0), start("worker", 0));
-    let helper = start("worker", 1);
-    std::thread::sleep(Duration::from_secs(2));
+    let tasks = ThreeTasks::new("stops_helper", &replicas.replace("softmax", "mlp"));
+    let (_ps, [_worker, helper]) = (tasks.start("ps", 0), tasks.start_workers());
+    tasks.until_it_trains(0);
     let began = Instant::now();
-    signal("TERM", &helper);
+    helper.signal("TERM");
     let helper = helper.end();
     assert_eq!(helper.code, 143, "{}", helper.err);
     assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
@@ -117,13 +107,11 @@ fn a_task_that_helps_a_worker_obeys_at_once_when_it_is_asked_to_stop() {
 
 #[test]
 fn a_parameter_server_with_other_settings_than_its_workers_says_so_as_they_do() {
-    let folder = with_certificates("stops_other");
     let right = endless("500ms");
     let wrong = scenario("stops_wrong", &right.replace("batch = 8", "batch = 16"));
-    let right = scenario("stops_right", &right);
-    let at = addresses();
-    let ps = run(&folder, &wrong, &role(&at, "ps", 0));
-    let worker = run(&folder, &right, &role(&at, "worker", 0));
+    let tasks = ThreeTasks::new("stops_other", &right);
+    let ps = run(&tasks.folder, &wrong, &tasks.config("ps", 0));
+    let worker = tasks.start("worker", 0);
     for task in [worker, ps] {
         let said = task.end();
         assert_eq!(said.code, 2, "{}", said.err);
