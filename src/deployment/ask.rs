@@ -4,22 +4,26 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::path::Path;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::DeploymentError;
 use super::client::{bind, check_client};
 use super::network::{Message, TaskStatus};
 use crate::cluster::{ClusterSpec, ConfigErrors, TaskName};
 use crate::transport::{
-    ASKER, Identity, Inbox, Loss, Messages, Obstacle, PeerId, RunId, Transport,
+    ASKER, Identity, Inbox, Loss, Messages, Obstacle, PeerId, Quic, RunId, Transport,
 };
 
 /// The time limit of the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often to look whether the task refuses to answer.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The time limit for closing the connection.
 const FLUSH: Duration = Duration::from_millis(500);
 
@@ -66,13 +70,14 @@ async fn answer(args: &Question<'_>) -> Result<TaskStatus, DeploymentError> {
     quic.listen(Rc::new(Ear { reply: RefCell::new(Some(reply)) }));
     let peer = quic.know(task, args.address).expect("a new client knows no other task");
     quic.send(peer, vec![Message::Ask]);
-    let told = timeout(PATIENCE, told).await;
+    let refused = pin!(is_refused(&quic));
+    let told = timeout(PATIENCE, select(told, refused)).await;
     let obstacles: Vec<Obstacle> = quic.waiting_for().into_iter().map(|(_, it)| it).collect();
     if !quic.shut_down(FLUSH).await {
         tracing::debug!("the task may not know that nobody asks any more");
     }
     match told {
-        Ok(Ok(status)) => Ok(status),
+        Ok(Either::Left((Ok(status), _))) => Ok(status),
         _ => {
             let reasons: Vec<&str> = obstacles.iter().map(|it| it.why.as_str()).collect();
             let why = if reasons.is_empty() {
@@ -87,6 +92,13 @@ async fn answer(args: &Question<'_>) -> Result<TaskStatus, DeploymentError> {
                 why,
             })
         }
+    }
+}
+
+/// Completes once the task and the asker refuse each other: they would do so again.
+async fn is_refused(quic: &Quic<Message>) {
+    while quic.waiting_for().iter().all(|(_, obstacle)| obstacle.refused.is_none()) {
+        sleep(LOOK_EVERY).await;
     }
 }
 
