@@ -72,18 +72,22 @@ fn disturbed_links_a_slow_process_and_a_damaged_checkpoint_leave_the_weights() {
 
 #[test]
 fn a_worker_that_is_killed_for_good_is_missed_and_a_chief_that_is_leaves_no_result() {
-    let of = |task: &str| {
+    let of = |task: &str, changes: &[&str]| {
         let faults = format!(
             "{{ at = '300ms', crash = '{task}' }}, \
              {{ at = '400ms', full_disk = true, for = '1s' }}"
         );
         let test = format!("launched_faults_{}", task.replace(':', "_"));
-        launch(&training(&test, "async", &faults))
+        let (path, silence) = (training(&test, "async", &faults), "network.silence=2s");
+        trainyard(&[&["launch", &path, "--quiet", "--set", silence][..], changes].concat())
     };
-    let missed = of("worker:1");
+    let end = ["--unset", "stop.steps", "--set", "stop.time=3s"];
+    let missed = of("worker:1", &[&end[..], &["--set", "network.recovery=3s"]].concat());
     assert_eq!(missed.code, 0, "{}", missed.err);
     assert!(missed.err.contains("left out"), "of a full disk: {}", missed.err);
-    let without_chief = of("worker:0");
+    // The launcher tells every 10 s who is still there: the parameter servers stay for longer after
+    // the other worker has ended.
+    let without_chief = of("worker:0", &["--set", "network.recovery=14s"]);
     assert_eq!((without_chief.code, &*without_chief.out), (138, ""), "{}", without_chief.err);
     assert!(without_chief.err.contains("it was killed by signal 9"), "{}", without_chief.err);
     let waits = "the chief was killed; still there: ps:0, ps:1";

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn residuals_go_back_with_the_variables_and_the_weights_are_the_same() {
     let keys = "mode = 'sync'\ncompression = { top_k = { fraction = 0.05 } }";
-    goes_on_after_a_loss("tasks_residuals", keys, 600);
+    goes_on_after_a_loss("tasks_residuals", keys, 400);
 }
 
 #[test]

@@ -49,8 +49,9 @@ fn a_place_that_can_not_hold_results_is_told_before_the_training() {
 #[test]
 fn an_evaluator_that_no_cluster_lists_ends_with_the_training_or_when_no_checkpoint_comes() {
     let folder = with_certificates_of("results_evaluator", "worker:0,evaluator:0");
+    // Five times as long is more than the 10 s after which it says for what it waits.
     let path =
-        scenario("results_evaluator", &(saved("time = '1s'") + "[network]\nrecovery = '2500ms'\n"));
+        scenario("results_evaluator", &(saved("time = '1s'") + "[network]\nrecovery = '2200ms'\n"));
     let cluster = json!({"chief": ["a:1"], "ps": ["a:2"], "worker": ["a:3"]});
     let evaluator = json!({"cluster": cluster, "task": {"type": "evaluator", "index": 0}});
     let said = run(&folder, &path, &evaluator).end();
