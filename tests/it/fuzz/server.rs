@@ -385,7 +385,8 @@ impl Begun {
     }
 }
 
-/// Who may send `messages`: from the worker, what only parameter servers say of the view is refused.
+/// Who may send `messages`: from the worker, what only parameter servers say of the view is
+/// refused.
 fn sender(messages: &[PeerMessage]) -> PeerId {
     use ParameterServerMessage::{Flush, Flushed, Install, Stopping};
     let is_of_servers = |message: &PeerMessage| {
@@ -430,8 +431,8 @@ pub(crate) fn stands(envelopes: &[Vec<u8>]) {
     });
 }
 
-/// Runs `program` on actix, within a minute. The tests' own is in a file that the fuzzer, which takes
-/// this one by its path, does not have.
+/// Runs `program` on actix, within a minute. That of the other tests is in a file that the fuzzer
+/// does not have: it takes this one by its path.
 fn on_actix(program: impl Future<Output = Result<()>>) {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let limited = async { tokio::time::timeout(Duration::from_secs(60), program).await };
