@@ -6,7 +6,7 @@
 //! often checkpoints are saved and how often the evaluator measures.
 
 use trainyard::prelude::*;
-use trainyard::training::{EstimatorSpec, EvalSpec, Phase, TrainSpec, train_and_evaluate};
+use trainyard::training::{EstimatorSpec, EvalSpec, ModeKey, TrainSpec, train_and_evaluate};
 
 #[allow(dead_code, reason = "a test runs the trainer without the command line")]
 fn main() -> std::process::ExitCode {
@@ -17,18 +17,18 @@ fn main() -> std::process::ExitCode {
 pub(crate) async fn trainer(task: Task) -> Result<()> {
     let train = TrainSpec::new().max_steps(task.settings().stop.steps.unwrap_or(1000));
     let evaluate = EvalSpec::of(&task).stop_at_accuracy(0.95);
-    train_and_evaluate(&task, |g, phase| model(g, phase, &task), train, evaluate).await
+    train_and_evaluate(&task, |g, mode| model(g, mode, &task), train, evaluate).await
 }
 
 /// A perceptron for the digits (TensorFlow: the `model_fn` of an estimator).
-pub(crate) fn model(g: &Graph, phase: Phase, task: &Task) -> Result<EstimatorSpec, GraphError> {
+pub(crate) fn model(g: &Graph, mode: ModeKey, task: &Task) -> Result<EstimatorSpec, GraphError> {
     let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
     let y = g.placeholder("y", DType::I32, [None])?;
     let logits = dense(&dense(&x, 64)?.relu(), 10)?;
     let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
     let ends = EstimatorSpec::new(&x, &y, &loss).metric("accuracy", &accuracy(&logits, &y)?);
-    Ok(match phase {
-        Phase::Train => ends.train_op(&task.minimize(Adagrad::new(0.05), &loss)?),
-        Phase::Evaluate => ends,
+    Ok(match mode {
+        ModeKey::Train => ends.train_op(&task.minimize(Adagrad::new(0.05), &loss)?),
+        ModeKey::Evaluate => ends,
     })
 }

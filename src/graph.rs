@@ -59,7 +59,7 @@ pub use builder::Graph;
 pub use clip::{clip_by_global_norm, global_norm};
 pub use cost::Cost;
 pub use device_scope::{DeviceFunction, OperationRequest};
-pub use error::{Cause, GraphError, GraphProblem};
+pub use error::{GraphError, GraphProblem, OtherError};
 pub(crate) use function::Call;
 pub use function::Function;
 pub use gradients::{Backprop, gradients, variable_gradients};

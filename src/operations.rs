@@ -48,7 +48,7 @@ pub use atan2::Atan2;
 pub use binary::Binary;
 pub use broadcast::Broadcast;
 pub use cast::Cast;
-pub(crate) use chain::{Link, follows, run as run_chain};
+pub(crate) use chain::{ChainOp, follows, run as run_chain};
 pub use choose::Choose;
 pub use comparison::{Compare, Logical};
 pub(crate) use control::{Flow, Next, until_given_up};

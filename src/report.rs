@@ -33,13 +33,13 @@ mod tuned;
 mod verdict;
 
 pub use aim::Aim;
-pub use comparison::{Comparison, Figure, Phase, TimeSpent, summary};
+pub use comparison::{Comparison, Figure, PhaseComparison, TimeSpent, summary};
 pub use estimate::Estimate;
 pub use expectations::{Checked, Expectations, Expected, write_junit};
 pub use model::{
-    End, EvaluationRow, Gradients, NoSuchRun, Report, Run, SkippedFault, Usage, World,
+    End, EvaluationRow, Gradients, NoSuchRun, Report, Run, SkippedFaultText, TaskUsage, World,
 };
-pub use path::{Bottleneck, Cause, CriticalPath, PathPart};
+pub use path::{Bottleneck, CriticalPath, PathPart, TimeCause};
 pub use series::Summary;
 pub use statistics::{Staleness, StepSeconds};
 pub use swept::Swept;
@@ -47,4 +47,4 @@ pub use text_table::Layout;
 pub(crate) use text_table::TextTable;
 pub use timeline::Timeline;
 pub use tuned::{Tried, Tuned};
-pub use verdict::{Measure, Verdict};
+pub use verdict::{Measure, Speedup};

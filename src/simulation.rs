@@ -38,7 +38,7 @@ mod world;
 
 pub use audit::Digest;
 pub use cluster::{Cluster, Outcome};
-pub use critical_path::{CriticalPath, Part};
+pub use critical_path::{CriticalPathShares, SpanKind};
 pub use device::{ComputeSpec, ComputeSpecError};
 pub(crate) use driver::{end_step, is_disk_full, take_damage};
 pub use faults::{Damage, Fault, FaultKind, Faults, SkipReason, SkippedFault, Trigger};
@@ -52,6 +52,6 @@ pub use network::{
     CardTraffic, ConnectionSpec, LinkSpeed, Loopback, NetworkError, NetworkSpec, Racks,
 };
 pub use noise::Noise;
-pub use processor::{Activity, Usage};
+pub use processor::{Activity, ProcessorUsage};
 pub use run::run;
 pub use timeline::TimelineSpec;

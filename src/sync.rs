@@ -48,7 +48,7 @@ pub use departed::{Departed, Leaving};
 pub use effect::Effect;
 pub use fifo_queue::{Answer, QueueState};
 pub(crate) use gradients::{Arrived, Correction, Treatment};
-pub use gradients::{Contribution, Place, Verdict, Version};
+pub use gradients::{Contribution, RoundPosition, Verdict, Version};
 pub use membership::{Epoch, Joined, Membership};
 pub use modes::Mode;
 pub use participation::{Decider, Participation};

@@ -33,7 +33,7 @@ mod weights;
 pub(crate) use aftermath::run_to_end;
 pub use checkpointing::{Checkpointing, Consistency};
 pub use estimator::{
-    BestExporter, EstimatorSpec, EvalSpec, Evaluated, Exporter, LatestExporter, Phase, TrainSpec,
+    BestExporter, EstimatorSpec, EvalSpec, Evaluated, Exporter, LatestExporter, ModeKey, TrainSpec,
     train_and_evaluate,
 };
 pub use fetched::{FetchKey, Fetched};

@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::stdout::{fitted, stdout};
 use crate::deployment::ExitCode;
 use crate::experiment::{Experiment, Files, ReportFolder, Trial};
-use crate::report::{End, Report, Run, SkippedFault, json, summary, table};
+use crate::report::{End, Report, Run, SkippedFaultText, json, summary, table};
 use crate::say::say;
 use crate::training::Recording;
 
@@ -270,8 +270,8 @@ fn failed_checkpoints(name: &str, failed: &[(u64, String)]) -> Vec<String> {
 }
 
 /// A line for each fault that did not happen in one of `runs`, which have a name and such faults.
-fn skipped_faults(runs: &[(&str, &[SkippedFault])]) -> Vec<String> {
-    let mut skipped: Vec<(&SkippedFault, Vec<&str>)> = Vec::new();
+fn skipped_faults(runs: &[(&str, &[SkippedFaultText])]) -> Vec<String> {
+    let mut skipped: Vec<(&SkippedFaultText, Vec<&str>)> = Vec::new();
     for (name, faults) in runs {
         for fault in *faults {
             match skipped.iter_mut().find(|(known, _)| *known == fault) {
@@ -281,7 +281,7 @@ fn skipped_faults(runs: &[(&str, &[SkippedFault])]) -> Vec<String> {
             }
         }
     }
-    let line = |(SkippedFault { fault, why }, names): (&SkippedFault, Vec<&str>)| {
+    let line = |(SkippedFaultText { fault, why }, names): (&SkippedFaultText, Vec<&str>)| {
         let of = match names.len() {
             1..=3 => names.join(", "),
             several => format!("{several} of {} runs", runs.len()),
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_fault_that_did_not_happen_has_one_line_for_all_runs_that_it_was_skipped_in() {
-        let skipped = |fault: &str| vec![SkippedFault::new(fault, "the run had ended before")];
+        let skipped = |fault: &str| vec![SkippedFaultText::new(fault, "the run had ended before")];
         let (late, later) = (skipped("{ at = \"8s\" }"), skipped("{ at = \"9s\" }"));
         let both = [late.clone(), later].concat();
         let lines = skipped_faults(&[("sync", &both), ("async", &late), ("ssp", &[])]);

@@ -29,7 +29,7 @@ pub(crate) struct Progress {
     /// `stop.time`, on the run's clock.
     limit: Option<Duration>,
     /// The first step that was seen of this life: those before it are of a checkpoint.
-    first: Option<Look>,
+    first: Option<Sample>,
     /// The latest time on the run's clock, which begins at 0 again when the chief is started again.
     newest: Time,
     began: Instant,
@@ -41,7 +41,7 @@ pub(crate) struct Progress {
 
 /// Where a run is at a moment.
 #[derive(Clone, Copy)]
-struct Look {
+struct Sample {
     /// By the wall clock, since the progress began.
     elapsed: Duration,
     global_step: u64,
@@ -186,14 +186,14 @@ impl Progress {
 
     /// `sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left`: the speed is by the wall
     /// clock, the time is the run's own.
-    fn describe(&self, look: Look, loss: Option<f32>) -> String {
-        let Look { global_step, now, .. } = look;
-        let rate = self.rate(look);
+    fn describe(&self, sample: Sample, loss: Option<f32>) -> String {
+        let Sample { global_step, now, .. } = sample;
+        let rate = self.rate(sample);
         let of = self.total_steps.map(|total| format!("/{total}")).unwrap_or_default();
         let loss = loss.map(|loss| format!(", loss {loss:.4}")).unwrap_or_default();
-        let of_steps = self.total_steps.filter(|_| self.taken(look) >= ENOUGH);
+        let of_steps = self.total_steps.filter(|_| self.taken(sample) >= ENOUGH);
         let of_steps = of_steps.map(|total| total.saturating_sub(global_step) as f64 / rate);
-        let left = of_steps.into_iter().chain(self.left_of_limit(look)).reduce(f64::min);
+        let left = of_steps.into_iter().chain(self.left_of_limit(sample)).reduce(f64::min);
         let left = left.map(|left| format!(", {left:.0}s left")).unwrap_or_default();
         format!(
             "{}: {global_step}{of} steps, {rate:.1}/s{loss}, time {:.3}s{left}",
@@ -203,41 +203,41 @@ impl Progress {
     }
 
     /// Notes where the run is, and the first step of a life.
-    fn note(&mut self, look: Look) {
-        let is_another_life = look.now < self.newest;
-        self.newest = look.now;
+    fn note(&mut self, sample: Sample) {
+        let is_another_life = sample.now < self.newest;
+        self.newest = sample.now;
         if is_another_life || self.first.is_none() {
-            self.first = Some(look);
+            self.first = Some(sample);
         }
     }
 
     /// The number of global steps of which the speed is known.
-    fn taken(&self, look: Look) -> u64 {
-        look.global_step.saturating_sub(self.origin(look).global_step)
+    fn taken(&self, sample: Sample) -> u64 {
+        sample.global_step.saturating_sub(self.origin(sample).global_step)
     }
 
     /// Their number a second of the wall clock.
-    fn rate(&self, look: Look) -> f64 {
-        let seconds = look.elapsed.saturating_sub(self.origin(look).elapsed).as_secs_f64();
-        self.taken(look) as f64 / seconds.max(1e-9)
+    fn rate(&self, sample: Sample) -> f64 {
+        let seconds = sample.elapsed.saturating_sub(self.origin(sample).elapsed).as_secs_f64();
+        self.taken(sample) as f64 / seconds.max(1e-9)
     }
 
     /// What is left of the run's time limit \[s of the wall clock\]: a simulation's clock goes at
     /// another speed.
-    fn left_of_limit(&self, look: Look) -> Option<f64> {
-        let origin = self.origin(look);
-        let left = self.limit?.saturating_sub(look.now.since(Time::ZERO)).as_secs_f64();
-        let gone = look.now.since(origin.now).as_secs_f64();
-        let took = look.elapsed.saturating_sub(origin.elapsed).as_secs_f64();
+    fn left_of_limit(&self, sample: Sample) -> Option<f64> {
+        let origin = self.origin(sample);
+        let left = self.limit?.saturating_sub(sample.now.since(Time::ZERO)).as_secs_f64();
+        let gone = sample.now.since(origin.now).as_secs_f64();
+        let took = sample.elapsed.saturating_sub(origin.elapsed).as_secs_f64();
         (gone > 0.0 && took > 0.0).then(|| left * took / gone)
     }
 
     /// The origin of the speed's measurement: the first step that was seen or, while there is no
     /// other, the beginning.
-    fn origin(&self, look: Look) -> Look {
+    fn origin(&self, sample: Sample) -> Sample {
         match self.first {
-            Some(first) if first.global_step < look.global_step => first,
-            first => Look {
+            Some(first) if first.global_step < sample.global_step => first,
+            first => Sample {
                 elapsed: Duration::ZERO,
                 global_step: first.map_or(0, |first| first.global_step.saturating_sub(1)),
                 now: Time::ZERO,
@@ -250,13 +250,13 @@ impl Watch for Progress {
     /// Checks the clock; usually it is too early to do more.
     fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time) {
         let instant = Instant::now();
-        let look = Look { elapsed: instant - self.began, global_step, now };
-        self.note(look);
+        let sample = Sample { elapsed: instant - self.began, global_step, now };
+        self.note(sample);
         if instant < self.next {
             return;
         }
         self.next = instant + self.line.interval();
-        let text = self.describe(look, loss);
+        let text = self.describe(sample, loss);
         self.line.show(text);
     }
 
@@ -286,8 +286,8 @@ mod tests {
     use super::*;
 
     /// Where a run is after 2 s of the wall clock and 1.2034 s of its own.
-    fn at(global_step: u64) -> Look {
-        Look { elapsed: Duration::from_secs(2), global_step, now: Time(1_203_400_000) }
+    fn at(global_step: u64) -> Sample {
+        Sample { elapsed: Duration::from_secs(2), global_step, now: Time(1_203_400_000) }
     }
 
     /// The progress of a run of `steps`, without a line.
@@ -311,17 +311,17 @@ mod tests {
     fn what_is_not_known_is_left_out() {
         let line = of(None).describe(at(500), None);
         assert_eq!(line, "sync: 500 steps, 250.0/s, time 1.203s");
-        let line = of(Some(9)).describe(Look { now: Time::ZERO, ..at(0) }, None);
+        let line = of(Some(9)).describe(Sample { now: Time::ZERO, ..at(0) }, None);
         assert_eq!(line, "sync: 0/9 steps, 0.0/s, time 0.000s");
     }
 
     #[test]
     fn the_steps_of_an_earlier_life_do_not_count_for_the_speed() {
-        let first = Look { elapsed: Duration::from_secs(1), global_step: 1000, now: Time(9) };
-        let of_another = Look { elapsed: Duration::ZERO, global_step: 40, now: Time(99) };
+        let first = Sample { elapsed: Duration::from_secs(1), global_step: 1000, now: Time(9) };
+        let of_another = Sample { elapsed: Duration::ZERO, global_step: 40, now: Time(99) };
         for earlier in [None, Some(of_another)] {
             let mut progress = of(Some(2000));
-            earlier.into_iter().chain([first, at(1250)]).for_each(|look| progress.note(look));
+            earlier.into_iter().chain([first, at(1250)]).for_each(|sample| progress.note(sample));
             let line = progress.describe(at(1250), None);
             assert_eq!(line, "sync: 1250/2000 steps, 250.0/s, time 1.203s, 3s left");
         }

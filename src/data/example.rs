@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use prost::Message;
 
 use super::DataError;
-use super::tfrecord::{Place, Record};
+use super::tfrecord::{Record, RecordLocation};
 
 /// A record's features by their names (TensorFlow: `tf.train.Example`).
 #[derive(Clone, Debug)]
 pub struct Example {
     features: BTreeMap<String, Feature>,
-    place: Place,
+    location: RecordLocation,
 }
 
 impl Example {
@@ -20,11 +20,11 @@ impl Example {
     /// # Errors
     /// If it holds none.
     pub fn decode(record: &Record) -> Result<Self, DataError> {
-        let place = record.place.clone();
+        let location = record.location.clone();
         let wire = ExampleProto::decode(&*record.data).map_err(|error| {
-            place.malformed("record", format!("it is no `tf.train.Example`: {error}"))
+            location.malformed("record", format!("it is no `tf.train.Example`: {error}"))
         })?;
-        Ok(Self { features: wire.features.unwrap_or_default().feature, place })
+        Ok(Self { features: wire.features.unwrap_or_default().feature, location })
     }
 
     /// The floats of a feature (TensorFlow: `FixedLenFeature`, of `tf.float32`).
@@ -84,12 +84,12 @@ impl Example {
     }
 
     pub(super) fn malformed(&self, name: &str, problem: &str) -> DataError {
-        self.place.malformed("record", format!("feature `{name}`: {problem}"))
+        self.location.malformed("record", format!("feature `{name}`: {problem}"))
     }
 
     /// The error that the feature is not what it is asked to be.
     pub(super) fn mistaken(&self, name: &str, problem: &str) -> DataError {
-        self.place.mistaken(format!("feature `{name}`: {problem}"))
+        self.location.mistaken(format!("feature `{name}`: {problem}"))
     }
 
     fn kind(&self, name: &str) -> Result<&Kind, DataError> {
@@ -98,7 +98,7 @@ impl Example {
         }
         let names: Vec<&str> = self.features.keys().map(String::as_str).collect();
         let problem = format!("it has no feature `{name}`; it has {}", names.join(", "));
-        Err(self.place.mistaken(problem))
+        Err(self.location.mistaken(problem))
     }
 
     fn of_count<'a, T>(

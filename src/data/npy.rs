@@ -2,13 +2,13 @@
 //! (`.npz`).
 
 mod array;
+mod array_location;
 mod header;
-mod place;
 
 use std::path::Path;
 
 use array::{Array, Values};
-use place::Place;
+use array_location::ArrayLocation;
 
 use super::samples::Samples;
 use super::{DataError, Dataset};
@@ -20,7 +20,7 @@ pub(super) type Files<'a> = (&'a Path, &'a Path);
 pub(super) type Names<'a> = (&'a str, &'a str);
 
 /// Where the features and where the labels are.
-type Pair<'a> = (Place<'a>, Place<'a>);
+type Pair<'a> = (ArrayLocation<'a>, ArrayLocation<'a>);
 
 /// Reads the data set of `train`, its features and its labels. `test` is for testing, if it is
 /// given, else a fifth of `train`, drawn by `seed`. Unsigned bytes are read as pixels, and scaled
@@ -30,7 +30,7 @@ pub(super) fn load(
     test: Option<Files<'_>>,
     seed: u64,
 ) -> Result<Dataset, DataError> {
-    let files = |(features, labels)| (Place::file(features), Place::file(labels));
+    let files = |(features, labels)| (ArrayLocation::file(features), ArrayLocation::file(labels));
     dataset(files(train), test.map(files), seed)
 }
 
@@ -41,7 +41,8 @@ pub(super) fn load_archive(
     test: Option<Names<'_>>,
     seed: u64,
 ) -> Result<Dataset, DataError> {
-    let names = |(features, labels)| (Place::of(path, features), Place::of(path, labels));
+    let names =
+        |(features, labels)| (ArrayLocation::of(path, features), ArrayLocation::of(path, labels));
     dataset(names(train), test.map(names), seed)
 }
 

@@ -16,19 +16,19 @@ const LONGEST: u64 = 1 << 31;
 pub struct Record {
     /// Its content.
     pub data: Vec<u8>,
-    pub(super) place: Place,
+    pub(super) location: RecordLocation,
 }
 
 /// Where an element is from, for errors.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct RecordLocation {
     files: Arc<[PathBuf]>,
     file: usize,
     /// The element's number in the file, from 1.
     number: u64,
 }
 
-impl Place {
+impl RecordLocation {
     pub(super) fn new(files: &Arc<[PathBuf]>, file: usize, number: u64) -> Self {
         Self { files: Arc::clone(files), file, number }
     }
@@ -99,11 +99,11 @@ impl Records {
     }
 
     fn malformed(&self, problem: String) -> DataError {
-        self.place().malformed("record", problem)
+        self.location().malformed("record", problem)
     }
 
-    fn place(&self) -> Place {
-        Place::new(&self.files, self.index, self.read)
+    fn location(&self) -> RecordLocation {
+        RecordLocation::new(&self.files, self.index, self.read)
     }
 }
 
@@ -116,7 +116,7 @@ impl Source<Record> for Records {
         if checksum != masked_checksum(&data) {
             return Err(self.malformed("the data does not match its checksum".to_owned()));
         }
-        Ok(Some(Record { data, place: self.place() }))
+        Ok(Some(Record { data, location: self.location() }))
     }
 
     fn skip(&mut self, count: u64) -> Result<u64, DataError> {

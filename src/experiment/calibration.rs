@@ -21,7 +21,7 @@ use std::path::Path;
 use super::ExperimentError;
 use crate::deployment::{DeploymentError, ExitCode, StopRequest};
 
-pub use cluster::{ClusterSpeed, TaskSpeed, Way, calibrate_cluster};
+pub use cluster::{ClusterSpeed, MeasuredLink, TaskSpeed, calibrate_cluster};
 pub use laws::{LawsError, StepLaw, laws_to_toml, step_laws};
 pub use machine::Machine;
 pub(super) use machine::{cores_here, place_together};

@@ -28,7 +28,7 @@ use crate::simulation::Fault;
 
 use arena::{Arena, InSimulation};
 pub use judge::{Breach, Promise};
-use judge::{Judge, Verdict};
+use judge::{Judge, Judgement};
 pub(crate) use launches::Launches;
 
 /// What came of the runs of an experiment under drawn faults.
@@ -185,13 +185,14 @@ enum Tried {
 
 /// Tries one timeline. None if the user has asked to stop.
 fn try_one(judge: &Judge<'_>, seed: Option<u64>, faults: &[Fault]) -> Option<Tried> {
-    let Verdict { failed, breaches, last_words, folder } = judge.verdict(faults)?;
+    let Judgement { failed, breaches, last_words, folder } = judge.judgement(faults)?;
     if breaches.is_empty() {
         let with = |code| Tried::Failed(format!("{code:?}"));
         return Some(failed.map_or(Tried::ReachedTheEnd, with));
     }
     let tries = judge.arena().repetitions();
-    let breaches_of = |faults: &[Fault]| judge.verdict(faults).map_or(Vec::new(), |it| it.breaches);
+    let breaches_of =
+        |faults: &[Fault]| judge.judgement(faults).map_or(Vec::new(), |it| it.breaches);
     let again = (0..tries).filter(|_| !breaches_of(faults).is_empty()).count() as u32;
     let repeats = (tries > 0).then_some(Repeats { again, tries });
     let (fewest, breaches) = if tries > 0 && again == 0 {

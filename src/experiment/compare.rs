@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::calibration::{Machine, cores_here, place_together};
 use super::{Experiment, ExperimentError, Trainer, Trial};
-use crate::report::{Comparison, Figure, Phase, Run, TimeSpent};
+use crate::report::{Comparison, Figure, PhaseComparison, Run, TimeSpent};
 use crate::simulation::{Activity, Outcome};
 use crate::training::Recording;
 
@@ -167,15 +167,15 @@ fn phases(recording: &Recording) -> Option<[f64; 3]> {
     (steps > 0).then(|| sums.map(|sum| sum / steps as f64))
 }
 
-fn differs_most(predicted: &Recording, measured: &Recording) -> Option<Phase> {
+fn differs_most(predicted: &Recording, measured: &Recording) -> Option<PhaseComparison> {
     let (predicted, measured) = (phases(predicted)?, phases(measured)?);
     let names = ["waiting for parameters", "kernels", "coordination"];
-    let phases = (0..names.len()).map(|at| Phase {
+    let phases = (0..names.len()).map(|at| PhaseComparison {
         name: names[at],
         predicted: predicted[at],
         measured: measured[at],
     });
-    let difference = |phase: &Phase| (phase.predicted - phase.measured).abs();
+    let difference = |phase: &PhaseComparison| (phase.predicted - phase.measured).abs();
     phases.max_by(|a, b| difference(a).total_cmp(&difference(b)))
 }
 

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::TaskName;
-use crate::report::{Cause, CriticalPath, PathPart};
-use crate::simulation::{self, Cluster, Part};
+use crate::report::{CriticalPath, PathPart, TimeCause};
+use crate::simulation::{self, Cluster, SpanKind};
 use crate::training::StepStats;
 use crate::units::Time;
 
 /// The critical path of a simulated run of `steps` in `cluster`. Its first step began at `start`,
 /// and it ended after `seconds`, both in seconds. None if no gradient was applied.
 pub(super) fn simulated(
-    path: &simulation::CriticalPath,
+    path: &simulation::CriticalPathShares,
     cluster: &Cluster,
     steps: impl Iterator<Item = StepStats>,
     start: f64,
@@ -35,7 +35,7 @@ pub(super) fn simulated(
         }
     }
     let links = links.into_iter();
-    parts.extend(links.map(|(name, seconds)| PathPart::new(name, Cause::Links, seconds)));
+    parts.extend(links.map(|(name, seconds)| PathPart::new(name, TimeCause::Links, seconds)));
     Some(with_start(causes, parts, start, seconds - start - stepping))
 }
 
@@ -53,7 +53,7 @@ fn time_in_steps(steps: impl Iterator<Item = StepStats>) -> f64 {
 
 /// The parts of tasks that a simulation's steps waited for so far, in words, each with its share of
 /// their time; the greatest first.
-pub(super) fn waited(path: &simulation::CriticalPath) -> Vec<(String, f64)> {
+pub(super) fn waited(path: &simulation::CriticalPathShares) -> Vec<(String, f64)> {
     let mut shares: BTreeMap<String, f64> = BTreeMap::new();
     for ((task, part), share) in &path.shares {
         let (cause, name) = named(task, *part);
@@ -65,7 +65,7 @@ pub(super) fn waited(path: &simulation::CriticalPath) -> Vec<(String, f64)> {
 }
 
 /// What a step's time is spent on, as [`StepStats::phases`] has it.
-const PHASES: [Cause; 3] = [Cause::Parameters, Cause::Compute, Cause::Update];
+const PHASES: [TimeCause; 3] = [TimeCause::Parameters, TimeCause::Compute, TimeCause::Update];
 
 /// The same as [`simulated`] for a deployed run, over the time of all steps whose gradients were
 /// applied.
@@ -90,24 +90,24 @@ pub(super) fn deployed(
 /// The path of a run that began its first step at `start`, and in which no step was under way for
 /// `idle` thereafter, both in seconds.
 fn with_start(
-    mut causes: BTreeMap<Cause, f64>,
+    mut causes: BTreeMap<TimeCause, f64>,
     parts: Vec<PathPart>,
     start: f64,
     idle: f64,
 ) -> CriticalPath {
-    causes.insert(Cause::Start, start);
-    *causes.entry(Cause::Other).or_default() += idle.max(0.0);
+    causes.insert(TimeCause::Start, start);
+    *causes.entry(TimeCause::Other).or_default() += idle.max(0.0);
     causes.retain(|_, seconds| *seconds > 0.0);
     CriticalPath::new(causes, parts)
 }
 
 /// The name of the link over which `task` waited in `part`: one that it has with a single other
 /// task, where no other kind of link than those of two tasks is in `cluster`.
-fn own_link(task: &TaskName, part: Part, cluster: &Cluster) -> Option<String> {
+fn own_link(task: &TaskName, part: SpanKind, cluster: &Cluster) -> Option<String> {
     let (hardware, network) = (&cluster.hardware, &cluster.hardware.network);
     let has_others =
         network.racks.is_some() || hardware.hosts.is_some() || !hardware.gpus.is_empty();
-    if part != Part::Link || has_others {
+    if part != SpanKind::Link || has_others {
         return None;
     }
     let tasks: Vec<TaskName> = cluster.spec.tasks().collect();
@@ -122,29 +122,29 @@ fn own_link(task: &TaskName, part: Part, cluster: &Cluster) -> Option<String> {
 }
 
 /// The cause that a part of `task` belongs to, and the part's name if it is one to name.
-fn named(task: &TaskName, part: Part) -> (Cause, Option<String>) {
+fn named(task: &TaskName, part: SpanKind) -> (TimeCause, Option<String>) {
     let is_server = task.is_parameter_server();
     let of = |server, worker| if is_server { server } else { worker };
     match part {
-        Part::Kernels => {
-            (of(Cause::ServerProcessor, Cause::Compute), Some(format!("{task}'s kernels")))
+        SpanKind::Kernels => {
+            (of(TimeCause::ServerProcessor, TimeCause::Compute), Some(format!("{task}'s kernels")))
         }
-        Part::Straggling => (Cause::Stragglers, Some(format!("{task}'s straggling"))),
-        Part::MessageThread => (
-            of(Cause::ServerProcessor, Cause::WorkerMessages),
+        SpanKind::Straggling => (TimeCause::Stragglers, Some(format!("{task}'s straggling"))),
+        SpanKind::MessageThread => (
+            of(TimeCause::ServerProcessor, TimeCause::WorkerMessages),
             Some(format!("{task}'s message thread")),
         ),
-        Part::CardOut => (
-            of(Cause::ServerCard, Cause::WorkerCard),
+        SpanKind::CardOut => (
+            of(TimeCause::ServerCard, TimeCause::WorkerCard),
             Some(format!("{task}'s network card (sending)")),
         ),
-        Part::CardIn => (
-            of(Cause::ServerCard, Cause::WorkerCard),
+        SpanKind::CardIn => (
+            of(TimeCause::ServerCard, TimeCause::WorkerCard),
             Some(format!("{task}'s network card (receiving)")),
         ),
-        Part::Link => (Cause::Links, None),
-        Part::Latency => (Cause::Latency, None),
-        Part::Coordination => (Cause::Coordination, None),
-        Part::Other => (Cause::Other, None),
+        SpanKind::Link => (TimeCause::Links, None),
+        SpanKind::Latency => (TimeCause::Latency, None),
+        SpanKind::Coordination => (TimeCause::Coordination, None),
+        SpanKind::Other => (TimeCause::Other, None),
     }
 }

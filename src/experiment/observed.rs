@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use super::scenario::written_fault;
 use crate::cluster::TaskName;
-use crate::report::{SkippedFault, Usage};
+use crate::report::{SkippedFaultText, TaskUsage};
 use crate::runtime::Traffic;
 use crate::simulation::{self, Activity, Cluster, Fault, Outcome};
 use crate::units::{Bytes, Time};
@@ -17,15 +17,15 @@ pub(super) struct Observed {
     /// The data that each task sent to others.
     pub(super) sent: BTreeMap<TaskName, Traffic>,
     /// What each task of a simulation was busy with, until `ended`.
-    pub(super) usage: BTreeMap<TaskName, Usage>,
+    pub(super) usage: BTreeMap<TaskName, TaskUsage>,
     /// The critical paths of a simulation's steps.
-    pub(super) path: Option<simulation::CriticalPath>,
+    pub(super) path: Option<simulation::CriticalPathShares>,
     /// The number of events of a simulation.
     pub(super) events: Option<u64>,
     /// The digest of a simulation.
     pub(super) digest: Option<String>,
     /// The faults that did not happen.
-    pub(super) skipped_faults: Vec<SkippedFault>,
+    pub(super) skipped_faults: Vec<SkippedFaultText>,
 }
 
 impl Observed {
@@ -45,16 +45,16 @@ impl Observed {
     /// The same, where tasks were started one by one: nobody has inflicted these `faults` on them.
     pub(super) fn without(self, faults: &[Fault]) -> Self {
         let why = "only `sim` and `launch` inflict faults";
-        let skipped = |fault| SkippedFault::new(written_fault(fault), why);
+        let skipped = |fault| SkippedFaultText::new(written_fault(fault), why);
         Self { skipped_faults: faults.iter().map(skipped).collect(), ..self }
     }
 
     /// What each task of a simulation was busy with in a training that ended at `ended`. A world
     /// may go on, until a lost worker is given up.
-    pub(super) fn usage_until(&self, ended: Time) -> BTreeMap<TaskName, Usage> {
+    pub(super) fn usage_until(&self, ended: Time) -> BTreeMap<TaskName, TaskUsage> {
         let longer = self.ended.as_secs_f64() / ended.as_secs_f64().max(f64::MIN_POSITIVE);
         let within = |share: f64| (share * longer).min(1.0);
-        let of = |usage: &Usage| Usage {
+        let of = |usage: &TaskUsage| TaskUsage {
             compute: within(usage.compute),
             messages: within(usage.messages),
             card_out: within(usage.card_out),
@@ -83,12 +83,12 @@ impl Observed {
 }
 
 /// A fault that did not happen, as a report has it.
-pub(super) fn skipped(skipped: &simulation::SkippedFault) -> SkippedFault {
-    SkippedFault::new(written_fault(&skipped.fault), skipped.why.to_string())
+pub(super) fn skipped(skipped: &simulation::SkippedFault) -> SkippedFaultText {
+    SkippedFaultText::new(written_fault(&skipped.fault), skipped.why.to_string())
 }
 
 /// What `task` was busy with in a simulation.
-fn usage(outcome: &Outcome<()>, task: &TaskName, devices: NonZeroU32) -> Usage {
+fn usage(outcome: &Outcome<()>, task: &TaskName, devices: NonZeroU32) -> TaskUsage {
     use Activity::{HandingOver, Kernels, Operations, Receiving, Sending, SmallKernels, Waking};
     let seconds = outcome.ended.as_secs_f64().max(f64::MIN_POSITIVE);
     let processor = &outcome.usage[task];
@@ -97,7 +97,7 @@ fn usage(outcome: &Outcome<()>, task: &TaskName, devices: NonZeroU32) -> Usage {
     };
     let card = &outcome.cards[task];
     let crossing = |bytes: Bytes| bytes.0 as f64 / card.rate.0 / seconds;
-    Usage {
+    TaskUsage {
         compute: share(&[Kernels, SmallKernels]) / f64::from(devices.get()),
         messages: share(&[Sending, Receiving, Waking, Operations, HandingOver]),
         card_out: crossing(card.out),
@@ -108,7 +108,7 @@ fn usage(outcome: &Outcome<()>, task: &TaskName, devices: NonZeroU32) -> Usage {
 #[cfg(test)]
 mod tests {
     use crate::experiment::Experiment;
-    use crate::report::SkippedFault;
+    use crate::report::SkippedFaultText;
     use crate::training::train;
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
                     [stop]\nsteps = 4\n[[run]]\nname = 'a'\nmode = 'sync'\n";
         let report = Experiment::parse(text).unwrap().simulate(train).unwrap();
         let late = r#"{ at = "3600s", crash = "worker:1" }"#;
-        let expected = [SkippedFault::new(late, "the run had ended before")];
+        let expected = [SkippedFaultText::new(late, "the run had ended before")];
         assert_eq!(report.runs[0].skipped_faults, expected);
     }
 }

@@ -149,22 +149,22 @@ pub enum GraphProblem {
     NoGradients,
     /// Another error that the program met while it built the graph.
     #[error(transparent)]
-    Other(#[from] Cause),
+    Other(#[from] OtherError),
 }
 
 /// An error of another kind, within a [`GraphError`].
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct Cause(Arc<dyn std::error::Error + Send + Sync>);
+pub struct OtherError(Arc<dyn std::error::Error + Send + Sync>);
 
-impl Cause {
+impl OtherError {
     /// The error, if it is a `T`.
     pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
         self.0.downcast_ref()
     }
 }
 
-impl PartialEq for Cause {
+impl PartialEq for OtherError {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -174,7 +174,7 @@ impl GraphError {
     /// `error`, met while a graph was being built.
     #[track_caller]
     pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::new("building the graph", GraphProblem::Other(Cause(Arc::new(error))))
+        Self::new("building the graph", GraphProblem::Other(OtherError(Arc::new(error))))
     }
 
     /// A mistake of the caller in building `operation`.

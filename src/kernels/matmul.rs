@@ -86,44 +86,44 @@ pub(crate) fn matmul(a: &[f32], b: &[f32], out: &mut [f32], dims: MatMul) {
         (a, dims)
     };
     let out = AtomicPtr::new(out.as_mut_ptr());
-    let part = |rows, columns, parallelism| {
+    let block = |rows, columns, parallelism| {
         // SAFETY: the lengths were asserted above, the rows and columns are within `m` and `n`, and
-        // no two parts have an element in common.
+        // no two blocks have an element in common.
         #[expect(unsafe_code, reason = "the product is written through a pointer")]
         unsafe {
-            product(a, b, &out, dims, Part { rows, columns, parallelism });
+            product(a, b, &out, dims, Block { rows, columns, parallelism });
         }
     };
     if size(m, k).saturating_mul(n) < PARALLEL_FROM {
-        return part(0..m, 0..n, Parallelism::None);
+        return block(0..m, 0..n, Parallelism::None);
     }
     if n <= COLUMNS {
-        return part(0..m, 0..n, Parallelism::Rayon(0));
+        return block(0..m, 0..n, Parallelism::Rayon(0));
     }
     let rows = if dims.transpose_a { m.div_ceil(m.div_ceil(ROWS)) } else { m };
     let (down, across) = (m.div_ceil(rows), n.div_ceil(COLUMNS));
     for_each(down * across, true, &|i| {
         let (row, column) = (i / across * rows, i % across * COLUMNS);
-        part(row..m.min(row + rows), column..n.min(column + COLUMNS), Parallelism::None);
+        block(row..m.min(row + rows), column..n.min(column + COLUMNS), Parallelism::None);
     });
 }
 
-/// A part of a product, and whether `gemm` spreads it over threads.
-struct Part {
+/// A block of a product, and whether `gemm` spreads it over threads.
+struct Block {
     rows: Range<usize>,
     columns: Range<usize>,
     parallelism: Parallelism,
 }
 
-/// Computes `part` of the product.
+/// Computes `block` of the product.
 ///
 /// # Safety
-/// `a`, `b` and the memory behind `out` must have the sizes in `dims`; the part must be within
-/// them; nobody else may access this part of `out` meanwhile.
+/// `a`, `b` and the memory behind `out` must have the sizes in `dims`; the block must be within
+/// them; nobody else may access this block of `out` meanwhile.
 #[expect(unsafe_code, reason = "the product is written through a pointer")]
-unsafe fn product(a: &[f32], b: &[f32], out: &AtomicPtr<f32>, dims: MatMul, part: Part) {
+unsafe fn product(a: &[f32], b: &[f32], out: &AtomicPtr<f32>, dims: MatMul, block: Block) {
     let MatMul { m, k, n, transpose_a, transpose_b } = dims;
-    let Part { rows, columns, parallelism } = part;
+    let Block { rows, columns, parallelism } = block;
     let turned;
     let turns_b = transpose_b && m >= TURN_FROM.0 && k.min(n) >= TURN_FROM.1;
     let (b, b_row, b_column) = if turns_b && !dims.is_short() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::board::{Board, Boards, Shown};
 use super::http::{Answer, Events};
-use super::links::{Link, by_job};
+use super::links::{PairTraffic, by_job};
 use super::snapshot::{Counts, Snapshot};
 use crate::cluster::TaskName;
 
@@ -27,8 +27,9 @@ pub(crate) fn dashboard(boards: &Arc<Boards>, path: &str) -> Answer {
         "/" => return Answer::Text(HTML, PAGE.clone()),
         _ => path.strip_prefix(EVENTS).map(|rest| rest.strip_prefix('/').unwrap_or(rest)),
     };
-    let of =
-        |run: Option<usize>| Answer::Events(Box::new(Look { boards: Arc::clone(boards), run }));
+    let of = |run: Option<usize>| {
+        Answer::Events(Box::new(DashboardEvents { boards: Arc::clone(boards), run }))
+    };
     match run {
         Some("") => of(None),
         Some(run) => run.parse().map_or(Answer::NotFound, |run| of(Some(run))),
@@ -37,13 +38,13 @@ pub(crate) fn dashboard(boards: &Arc<Boards>, path: &str) -> Answer {
 }
 
 /// What one viewer looks at.
-struct Look {
+struct DashboardEvents {
     boards: Arc<Boards>,
     /// The number of the run; none for the one that began last.
     run: Option<usize>,
 }
 
-impl Events for Look {
+impl Events for DashboardEvents {
     fn next(&mut self) -> String {
         let (runs, chosen) = self.boards.choose(self.run);
         chosen.map_or_else(|| "{}".to_owned(), |(at, board)| board.state(&runs, at).to_string())
@@ -60,7 +61,7 @@ impl Board {
         let of_tasks = links
             .iter()
             .take(LINKS)
-            .map(|Link { pair: (from, to), sent, rate }| json!([from, to, rate, sent]));
+            .map(|PairTraffic { pair: (from, to), sent, rate }| json!([from, to, rate, sent]));
         let tasks: Vec<Value> =
             shown.tasks.iter().map(|(name, task)| of_task(&shown, name, task)).collect();
         json!({

@@ -17,7 +17,7 @@ pub(super) struct Links {
 
 /// What a task has sent to another.
 #[derive(Debug, PartialEq)]
-pub(super) struct Link<'a> {
+pub(super) struct PairTraffic<'a> {
     pub(super) pair: &'a Pair,
     /// All of it \[bytes\].
     pub(super) sent: u64,
@@ -44,18 +44,18 @@ impl Links {
     }
 
     /// The links over which anything was sent, the one that has sent fastest lately first.
-    pub(super) fn fastest(&self) -> Vec<Link<'_>> {
+    pub(super) fn fastest(&self) -> Vec<PairTraffic<'_>> {
         let (Some((began, before)), Some((now, sent))) = (self.looks.front(), self.looks.back())
         else {
             return Vec::new();
         };
         let seconds = now - began;
-        let mut links: Vec<Link<'_>> = sent
+        let mut links: Vec<PairTraffic<'_>> = sent
             .iter()
             .map(|(pair, sent)| {
                 let more = sent.saturating_sub(before.get(pair).copied().unwrap_or(0));
                 let rate = if seconds > 0.0 { more as f64 / seconds } else { 0.0 };
-                Link { pair, sent: *sent, rate }
+                PairTraffic { pair, sent: *sent, rate }
             })
             .collect();
         links.sort_by(|a, b| b.rate.total_cmp(&a.rate).then(a.pair.cmp(b.pair)));
@@ -64,10 +64,10 @@ impl Links {
 }
 
 /// The rates between jobs \[bytes/s\].
-pub(super) fn by_job(links: &[Link<'_>]) -> BTreeMap<Pair, f64> {
+pub(super) fn by_job(links: &[PairTraffic<'_>]) -> BTreeMap<Pair, f64> {
     let job = |task: &String| task.split(':').next().unwrap_or_default().to_owned();
     let mut rates = BTreeMap::new();
-    for Link { pair: (from, to), rate, .. } in links {
+    for PairTraffic { pair: (from, to), rate, .. } in links {
         *rates.entry((job(from), job(to))).or_default() += rate;
     }
     rates

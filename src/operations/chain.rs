@@ -12,7 +12,7 @@ use crate::tensor::{DType, Shape, Tensor};
 const BLOCK: usize = 1 << 11;
 
 /// An operation of a chain.
-pub(crate) struct Link<'a> {
+pub(crate) struct ChainOp<'a> {
     /// The operation on each element.
     pub(crate) op: &'a Op,
     /// The index of the input that comes through the chain.
@@ -66,15 +66,15 @@ pub(crate) fn follows(op: &Op, at: usize, inputs: &[Known], output: Known) -> bo
 /// it.
 ///
 /// It is bit for bit the result of the operations one by one.
-pub(crate) fn run(x: Tensor, links: &[Link<'_>]) -> Tensor {
+pub(crate) fn run(x: Tensor, links: &[ChainOp<'_>]) -> Tensor {
     match x.dtype() {
         DType::F32 => run_as::<f32>(x, links),
         _ => run_as::<f64>(x, links),
     }
 }
 
-fn run_as<T: Chained>(mut x: Tensor, links: &[Link<'_>]) -> Tensor {
-    let columns = links.iter().find(|link| link.is_by_column()).map_or(1, Link::columns);
+fn run_as<T: Chained>(mut x: Tensor, links: &[ChainOp<'_>]) -> Tensor {
+    let columns = links.iter().find(|link| link.is_by_column()).map_or(1, ChainOp::columns);
     let unit = BLOCK / columns * columns;
     if x.is_shared() {
         let mut out = Tensor::uninitialised::<T>(x.shape());
@@ -91,7 +91,7 @@ fn run_as<T: Chained>(mut x: Tensor, links: &[Link<'_>]) -> Tensor {
 /// A chunk of the result that begins at element `start`, out of `from` or of what is in `out`
 /// already.
 fn run_chunk<T: Chained>(
-    links: &[Link<'_>],
+    links: &[ChainOp<'_>],
     unit: usize,
     start: usize,
     from: Option<&[T]>,
@@ -105,7 +105,7 @@ fn run_chunk<T: Chained>(
 }
 
 fn run_block<T: Chained>(
-    links: &[Link<'_>],
+    links: &[ChainOp<'_>],
     start: usize,
     from: Option<&[T]>,
     blocks: &mut [[T; BLOCK]; 2],
@@ -131,7 +131,7 @@ fn run_block<T: Chained>(
     last.apply(start, seen, out);
 }
 
-impl Link<'_> {
+impl ChainOp<'_> {
     fn elementwise(&self) -> &dyn Elementwise {
         self.op.elementwise().expect("the operations of a chain are elementwise")
     }

@@ -64,11 +64,11 @@ pub(super) fn train_op(
     let vote = replica.mode.needs().has_votes().then(|| Vote::of(&pairs, read));
     let selection = optimizer.top_k.map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
     let rate = Rate::of(&optimizer.learning_rate, global_step)?;
-    let step = Step { graph: &graph, replica, global_step, read, rate };
+    let builder = TrainOpBuilder { graph: &graph, replica, global_step, read, rate };
     let pairs = selection.as_ref().map_or(&*pairs, |selection| &selection.pairs);
     let step = match vote {
-        Some(vote) => step.vote(&vote, &optimizer.rule, pairs)?,
-        None => step.commit_after(&step.updates(&optimizer.rule, pairs, None)?)?,
+        Some(vote) => builder.vote(&vote, &optimizer.rule, pairs)?,
+        None => builder.commit_after(&builder.updates(&optimizer.rule, pairs, None)?)?,
     };
     match selection {
         Some(selection) => selection.keep_what_is_left(step),
@@ -150,7 +150,7 @@ impl Vote {
 }
 
 /// The operations of one training step while they are created.
-struct Step<'a> {
+struct TrainOpBuilder<'a> {
     graph: &'a Graph,
     replica: Replica,
     global_step: &'a Variable,
@@ -158,7 +158,7 @@ struct Step<'a> {
     rate: Rate,
 }
 
-impl Step<'_> {
+impl TrainOpBuilder<'_> {
     /// Updates all variables as the task of the global step decides, which is asked while the
     /// gradients are on their way.
     #[track_caller]

@@ -13,7 +13,7 @@ pub struct Comparison {
     /// greatest first.
     pub causes: Vec<TimeSpent>,
     /// The phase of a worker step in which prediction and measurement differ most.
-    pub differs_most: Option<Phase>,
+    pub differs_most: Option<PhaseComparison>,
 }
 
 /// A figure of a run in both worlds.
@@ -41,7 +41,7 @@ pub struct TimeSpent {
 /// A phase of a worker step: the wait for its parameters, its kernels, or the wait for coordination
 /// after them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Phase {
+pub struct PhaseComparison {
     /// The phase.
     pub name: &'static str,
     /// Its mean length in the prediction \[s\].
@@ -89,7 +89,7 @@ impl Comparison {
                 100.0 * seconds / sum.max(f64::MIN_POSITIVE)
             ));
         }
-        if let Some(Phase { name, predicted, measured }) = &self.differs_most {
+        if let Some(PhaseComparison { name, predicted, measured }) = &self.differs_most {
             lines.push(format!(
                 "of a step's phases (waiting for parameters, kernels, coordination after them) \
                  {name} differs most: {:.4} ms predicted, {:.4} ms measured",
@@ -129,7 +129,11 @@ mod tests {
                 TimeSpent { name: "message costs", seconds: 3e-3 },
                 TimeSpent { name: "compute", seconds: 1e-3 },
             ],
-            differs_most: Some(Phase { name: "kernels", predicted: 1e-3, measured: 2e-3 }),
+            differs_most: Some(PhaseComparison {
+                name: "kernels",
+                predicted: 1e-3,
+                measured: 2e-3,
+            }),
         }
     }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::plot::{Line, Plot, Point, escape};
-use super::{CriticalPath, PathPart, Report, Run, Usage, remarks::remarks, table};
+use super::{CriticalPath, PathPart, Report, Run, TaskUsage, remarks::remarks, table};
 
 pub use courses::Course;
 use courses::{plots, timelines};
@@ -166,7 +166,7 @@ fn busy(run: &Run) -> String {
     // Where messages cost nothing, no thread is busy with them.
     let has_threads = run.usage.values().any(|usage| usage.messages > 0.0);
     for (task, usage) in &run.usage {
-        let Usage { compute, messages, card_out, card_in } = *usage;
+        let TaskUsage { compute, messages, card_out, card_in } = *usage;
         let shares = [compute, messages, card_out, card_in];
         let mut cells = shares.map(|share| format!("{:.1} %", 100.0 * share));
         if !has_threads {
@@ -238,11 +238,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::report::Cause;
+    use crate::report::TimeCause;
 
     #[test]
     fn every_cause_of_time_is_drawn_in_a_style_of_its_own() {
-        let last = Cause::Update as usize;
+        let last = TimeCause::Update as usize;
         let rules = (0..=last).map(|style| {
             let begin = format!(".b{style} {{ background: ");
             STYLE.lines().find_map(|line| line.strip_prefix(&*begin)).expect("it has a rule")

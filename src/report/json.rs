@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
-use super::{Report, Summary, Verdict};
+use super::{Report, Speedup, Summary};
 
 /// The JSON schema of `result.json`.
 pub const SCHEMA: &str = include_str!("result.schema.json");
@@ -15,7 +15,7 @@ struct Whole<'a> {
     #[serde(flatten)]
     report: &'a Report,
     summaries: Vec<Summary>,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<Speedup>,
 }
 
 /// Writes `report` as one JSON object and a newline, with its summaries and verdicts.

@@ -176,7 +176,7 @@ pub struct Run {
     pub critical_path: Option<CriticalPath>,
     /// What each task was busy with: shares of the run's time. None in a deployment.
     #[serde(serialize_with = "by_task")]
-    pub usage: BTreeMap<TaskName, Usage>,
+    pub usage: BTreeMap<TaskName, TaskUsage>,
     /// The number of events of the simulation; none in a deployment.
     pub events: Option<u64>,
     /// The audit digest of all events, 16 hex digits; none in a deployment.
@@ -186,7 +186,7 @@ pub struct Run {
     /// The checkpoints that could not be written: the global step of each, and why.
     pub failed_checkpoints: Vec<(u64, String)>,
     /// The faults of the scenario that did not happen.
-    pub skipped_faults: Vec<SkippedFault>,
+    pub skipped_faults: Vec<SkippedFaultText>,
     /// The predicted figures beside the measured ones; none if they were not asked for.
     pub comparison: Option<Comparison>,
 }
@@ -212,7 +212,7 @@ impl Run {
 /// The parts of a task, each with the share of the run's time in which it was busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Usage {
+pub struct TaskUsage {
     /// Its devices ran kernels.
     pub compute: f64,
     /// Its message thread sent, received, or ran operations; 0 where that costs nothing.
@@ -243,14 +243,14 @@ pub enum End {
 /// A fault of the scenario that did not happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct SkippedFault {
+pub struct SkippedFaultText {
     /// The fault, as a scenario has it.
     pub fault: String,
     /// Why it did not happen.
     pub why: String,
 }
 
-impl SkippedFault {
+impl SkippedFaultText {
     /// The `fault` that did not happen, with the reason.
     pub fn new(fault: impl Into<String>, why: impl Into<String>) -> Self {
         Self { fault: fault.into(), why: why.into() }

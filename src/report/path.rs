@@ -14,7 +14,7 @@ use super::Run;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Cause {
+pub enum TimeCause {
     /// The time before the first training step.
     Start,
     /// Kernels of workers, as long as they take without straggling.
@@ -50,7 +50,7 @@ pub enum Cause {
 #[non_exhaustive]
 pub struct CriticalPath {
     /// The seconds of each cause, which add up to the run's. A cause without any is left out.
-    pub causes: BTreeMap<Cause, f64>,
+    pub causes: BTreeMap<TimeCause, f64>,
     /// The parts of tasks that took most of it, the first the most. None of a deployed run.
     pub parts: Vec<PathPart>,
 }
@@ -62,7 +62,7 @@ pub struct PathPart {
     /// The part, in words: `ps:3's network card (sending)`.
     pub name: String,
     /// The cause that it belongs to.
-    pub cause: Cause,
+    pub cause: TimeCause,
     /// Its time \[s\].
     pub seconds: f64,
 }
@@ -71,8 +71,8 @@ pub struct PathPart {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Bottleneck {
-    /// The cause; [`Cause::Latency`] stands for that of coordination, too.
-    pub cause: Cause,
+    /// The cause; [`TimeCause::Latency`] stands for that of coordination, too.
+    pub cause: TimeCause,
     /// Its share of the time.
     pub share: f64,
     /// The one part that took more than half of that, in words, with its own share of the time.
@@ -84,7 +84,7 @@ const MOST_PARTS: usize = 20;
 
 impl CriticalPath {
     /// The path with these times.
-    pub fn new(causes: BTreeMap<Cause, f64>, mut parts: Vec<PathPart>) -> Self {
+    pub fn new(causes: BTreeMap<TimeCause, f64>, mut parts: Vec<PathPart>) -> Self {
         parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         parts.truncate(MOST_PARTS);
         Self { causes, parts }
@@ -96,13 +96,13 @@ impl CriticalPath {
     }
 
     /// The share of a cause.
-    pub fn share(&self, cause: Cause) -> f64 {
+    pub fn share(&self, cause: TimeCause) -> f64 {
         self.causes.get(&cause).map_or(0.0, |seconds| seconds / self.seconds())
     }
 
     /// The causes with their shares, the greatest first.
-    pub(super) fn ranked(&self) -> Vec<(Cause, f64)> {
-        let mut all: Vec<(Cause, f64)> =
+    pub(super) fn ranked(&self) -> Vec<(TimeCause, f64)> {
+        let mut all: Vec<(TimeCause, f64)> =
             self.causes.keys().map(|cause| (*cause, self.share(*cause))).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
         all
@@ -121,23 +121,23 @@ impl CriticalPath {
     /// The path from the first training step on.
     #[must_use]
     pub fn of_steps(mut self) -> Self {
-        self.causes.remove(&Cause::Start);
+        self.causes.remove(&TimeCause::Start);
         self
     }
 
     /// The one part that takes more than half of the `share` of `cause`, with its own share. Of
     /// kernels none is named: a step waits for one worker, though all compute alike.
-    fn one_part(&self, cause: Cause, share: f64) -> Option<(String, f64)> {
+    fn one_part(&self, cause: TimeCause, share: f64) -> Option<(String, f64)> {
         let part = self.parts.iter().find(|part| part.cause == cause)?;
         let own = part.seconds / self.seconds();
-        let is_most = cause != Cause::Compute && 2.0 * own > share;
+        let is_most = cause != TimeCause::Compute && 2.0 * own > share;
         is_most.then(|| (part.short_name(), own))
     }
 }
 
 impl PathPart {
     /// A part of a path.
-    pub fn new(name: String, cause: Cause, seconds: f64) -> Self {
+    pub fn new(name: String, cause: TimeCause, seconds: f64) -> Self {
         Self { name, cause, seconds }
     }
 
@@ -166,7 +166,7 @@ impl Run {
     }
 }
 
-impl Cause {
+impl TimeCause {
     /// Its name in a report.
     pub fn name(self) -> &'static str {
         match self {

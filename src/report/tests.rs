@@ -53,7 +53,10 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         digest: Some("00112233aabbccdd".to_owned()),
         weights_digest: Some("0123456789abcdef".to_owned()),
         failed_checkpoints: vec![(40, "the disk is full".to_owned())],
-        skipped_faults: vec![SkippedFault::new("{ at = \"9s\", crash = \"ps:0\" }", "too late")],
+        skipped_faults: vec![SkippedFaultText::new(
+            "{ at = \"9s\", crash = \"ps:0\" }",
+            "too late",
+        )],
         comparison: None,
     }
 }
@@ -265,8 +268,9 @@ fn a_training_that_was_finished_before_has_no_rates() {
 #[test]
 fn a_message_thread_that_is_not_modelled_is_not_shown_as_idle() {
     let page_of = |messages: f64| {
-        let usage = [(TaskName::new("ps", 0), Usage { messages, ..Usage::default() })].into();
-        let one = Run { usage, ..limited(&[(Cause::Compute, 1.0)], &["worker:0"]) };
+        let usage =
+            [(TaskName::new("ps", 0), TaskUsage { messages, ..TaskUsage::default() })].into();
+        let one = Run { usage, ..limited(&[(TimeCause::Compute, 1.0)], &["worker:0"]) };
         let mut page = Vec::new();
         html::write(&Report { runs: vec![one], ..report() }, &[], &mut page).unwrap();
         String::from_utf8(page).unwrap()
@@ -300,9 +304,9 @@ async,worker:3,4,31,1.000000001,1.5,,2,false,,true
 }
 
 /// A run of ten seconds with these causes, the parts of which are of `tasks` in equal shares.
-fn limited(causes: &[(Cause, f64)], tasks: &[&str]) -> Run {
-    let causes: BTreeMap<Cause, f64> = causes.iter().copied().collect();
-    let part = |(task, (cause, seconds)): (&&str, (&Cause, &f64))| {
+fn limited(causes: &[(TimeCause, f64)], tasks: &[&str]) -> Run {
+    let causes: BTreeMap<TimeCause, f64> = causes.iter().copied().collect();
+    let part = |(task, (cause, seconds)): (&&str, (&TimeCause, &f64))| {
         PathPart::new(format!("{task}'s part"), *cause, seconds / tasks.len() as f64)
     };
     let parts = tasks.iter().flat_map(|task| causes.iter().map(move |cause| part((task, cause))));
@@ -312,15 +316,16 @@ fn limited(causes: &[(Cause, f64)], tasks: &[&str]) -> Run {
 
 #[test]
 fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
-    let causes = [(Cause::ServerCard, 6.0), (Cause::Compute, 4.0)];
+    let causes = [(TimeCause::ServerCard, 6.0), (TimeCause::Compute, 4.0)];
     let one = limited(&causes, &["ps:3"]).limit().unwrap();
     let cards = "limited by the parameter servers' network cards";
     let expected = format!("{cards}, 60 % of the time (60 % ps:3's part); at twice the speed, ");
     assert!(one.starts_with(&expected), "{one}");
     assert!(one.contains("the run would be about 30 % shorter: more parameter servers"), "{one}");
-    let causes = [(Cause::ServerCard, 5.4), (Cause::Stragglers, 2.6), (Cause::Latency, 2.0)];
+    let causes =
+        [(TimeCause::ServerCard, 5.4), (TimeCause::Stragglers, 2.6), (TimeCause::Latency, 2.0)];
     let parts = [("ps:1's network card (sending)", 3.2), ("ps:1's network card (receiving)", 2.2)]
-        .map(|(name, seconds)| PathPart::new(name.to_owned(), Cause::ServerCard, seconds));
+        .map(|(name, seconds)| PathPart::new(name.to_owned(), TimeCause::ServerCard, seconds));
     let path = |parts: &[PathPart]| CriticalPath::new(causes.into(), parts.to_vec());
     let of = |path: CriticalPath| Run { critical_path: Some(path), ..run("a", None, 1.0) }.limit();
     let own = of(path(&parts)).unwrap();
@@ -332,7 +337,8 @@ fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
     assert!(alike.starts_with(&format!("{cards}, 54 % of the time;")), "{alike}");
     let many = limited(&causes, &["ps:0", "ps:1"]).limit().unwrap();
     assert!(many.starts_with(&format!("{cards}, 54 % of the time;")), "{many}");
-    let waits = [(Cause::Compute, 4.0), (Cause::Latency, 3.5), (Cause::Coordination, 2.5)];
+    let waits =
+        [(TimeCause::Compute, 4.0), (TimeCause::Latency, 3.5), (TimeCause::Coordination, 2.5)];
     let waits = of(CriticalPath::new(waits.into(), Vec::new())).unwrap();
     assert!(waits.starts_with("limited by the network's latency, 60 % of the time;"), "{waits}");
     assert_eq!(run("no step was taken", None, 1.0).limit(), None);
@@ -340,7 +346,8 @@ fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
 
 #[test]
 fn a_run_that_stands_still_between_its_steps_is_told_of_evaluations_and_checkpoints() {
-    let limit = limited(&[(Cause::Other, 9.0), (Cause::Compute, 1.0)], &[]).limit().unwrap();
+    let limit =
+        limited(&[(TimeCause::Other, 9.0), (TimeCause::Compute, 1.0)], &[]).limit().unwrap();
     assert!(limit.starts_with("limited by evaluations, checkpoints, sleeps and faults, 90 %"));
     assert!(limit.contains(": fewer evaluations (`stop.evaluate_every`, "), "{limit}");
     assert!(limit.contains("checkpoints (`checkpoint.every_steps`)"), "{limit}");

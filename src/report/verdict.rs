@@ -1,16 +1,16 @@
 //! Verdicts: which of two runs was faster, by how much, and how sure that is.
 //!
 //! Only runs that differ in nothing but the run are compared, never two points of a sweep, nor runs
-//! that train other programs or to another accuracy, or that went on from other global steps. With a
-//! target accuracy they are compared by their time from the first step to it, else by the samples of
-//! applied gradients a second: a global step stands for one gradient in one mode, and for many in
-//! another. The fastest run has reached the target with all seeds. If a seed of the slower run
-//! missed the target, its whole run time is used instead. Its ratio, and the mean of the ratios, are
-//! then lower bounds. With several seeds, each is compared with the same seed of the other run, so
-//! that what both drew alike does not count as difference. The launches of a seed count as one
+//! that train other programs or to another accuracy, or that went on from other global steps. With
+//! a target accuracy they are compared by their time from the first step to it, else by the samples
+//! of applied gradients a second: a global step stands for one gradient in one mode, and for many
+//! in another. The fastest run has reached the target with all seeds. If a seed of the slower run
+//! missed the target, its whole run time is used instead. Its ratio, and the mean of the ratios,
+//! are then lower bounds. With several seeds, each is compared with the same seed of the other run,
+//! so that what both drew alike does not count as difference. The launches of a seed count as one
 //! value, their mean, unless there is one seed alone. The fastest run is selected and tested on the
-//! same data, which amounts to comparing every pair. Confidence levels are therefore
-//! Bonferroni-corrected for all pairs.
+//! same data, which amounts to comparing every pair. Confidence levels are therefore Bonferroni-
+//! corrected for all pairs.
 
 mod groups;
 mod text;
@@ -43,7 +43,7 @@ impl Measure {
 /// A comparison of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Verdict {
+pub struct Speedup {
     /// The swept values of both.
     pub settings: Swept,
     /// What they are compared by.
@@ -102,7 +102,7 @@ impl Measure {
 impl Report {
     /// The fastest run beside each other one with the same swept values and the same aim: by the
     /// time to the target if there is one, else by the samples that they train on a second.
-    pub fn verdicts(&self) -> Vec<Verdict> {
+    pub fn verdicts(&self) -> Vec<Speedup> {
         self.groups().iter().flat_map(Group::verdicts).collect()
     }
 
@@ -133,12 +133,12 @@ impl Group<'_> {
         Some(speeds.min_by(|a, b| b.0.total_cmp(&a.0))?.1)
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<Speedup> {
         let comparable = self.comparable();
         let Some(fastest) = self.fastest(&comparable) else { return Vec::new() };
         let pairs = comparable.len() * (comparable.len() - 1) / 2;
         let others = comparable.iter().filter(|series| !std::ptr::eq(**series, fastest));
-        let mut verdicts: Vec<Verdict> =
+        let mut verdicts: Vec<Speedup> =
             others.filter_map(|other| verdict(fastest, other, self.target, pairs)).collect();
         verdicts.sort_by(|a, b| a.times.mean.total_cmp(&b.times.mean));
         verdicts
@@ -172,7 +172,7 @@ fn verdict(
     slower: &Series<'_>,
     target: Option<f64>,
     pairs: usize,
-) -> Option<Verdict> {
+) -> Option<Speedup> {
     let by = Measure::towards(target);
     let same: Vec<(&Run, &Run)> = faster
         .runs
@@ -193,7 +193,7 @@ fn verdict(
     if slower_missed > 0 {
         times.high = None;
     }
-    Some(Verdict {
+    Some(Speedup {
         settings: faster.settings().clone(),
         by,
         target,

@@ -1,6 +1,6 @@
 //! The codec of versions and verdicts, which travel along edges of the graph as tensors.
 
-use crate::sync::{Epoch, Place, Verdict, Version};
+use crate::sync::{Epoch, RoundPosition, Verdict, Version};
 use crate::tensor::{Tensor, TensorError};
 
 /// The bits of the count in a number that packs an epoch (upper bits) and a count (lower bits).
@@ -32,7 +32,7 @@ pub(crate) fn version_from_tensor(tensor: &Tensor) -> Result<Version, TensorErro
 /// index is -1 if the gradient does not count.
 pub(crate) fn verdict_to_tensor(verdict: &Verdict) -> Tensor {
     let (round, index) = match verdict.place {
-        Some(Place { round, index }) => (round, i64::from(index)),
+        Some(RoundPosition { round, index }) => (round, i64::from(index)),
         None => (0, -1),
     };
     let mut values = vec![packed(verdict.epoch, round), index];
@@ -51,7 +51,7 @@ pub(crate) fn verdict_from_tensor(tensor: &Tensor) -> Result<Verdict, TensorErro
     let (epoch, place, mut rest) = match tensor.values::<i64>()? {
         [first, index, rest @ ..] => {
             let (epoch, round) = unpacked(*first);
-            let place = u32::try_from(*index).ok().map(|index| Place { round, index });
+            let place = u32::try_from(*index).ok().map(|index| RoundPosition { round, index });
             (epoch, place, rest)
         }
         _ => (Epoch(0), None, &[][..]),
@@ -75,7 +75,7 @@ mod tests {
         let closed = [(6, &[2][..]), (7, &[0, 3, 0])];
         let closed: Vec<(u64, Contributors)> =
             closed.map(|(round, workers)| (round, workers.iter().copied().collect())).to_vec();
-        for place in [None, Some(Place { round: 7, index: 2 })] {
+        for place in [None, Some(RoundPosition { round: 7, index: 2 })] {
             for closed in [vec![], closed.clone()] {
                 let verdict = Verdict { epoch: Epoch(9), place, closed };
                 assert_eq!(verdict_from_tensor(&verdict_to_tensor(&verdict)), Ok(verdict));

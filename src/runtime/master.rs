@@ -43,7 +43,7 @@ use deadlines::Alarm;
 use expected::Expected;
 use registration::Registration;
 use reset::Reset;
-use steps::Step;
+use steps::RunningStep;
 
 /// Runs the steps of the sessions that programs hold with its task.
 pub(crate) struct Master {
@@ -64,7 +64,7 @@ pub(crate) struct Master {
     registering: BTreeMap<GraphHandle, Registration>,
     /// The step whose variables may have been read ahead.
     expected: Option<Expected>,
-    steps: Ordered<StepId, Step>,
+    steps: Ordered<StepId, RunningStep>,
     alarm: Option<Alarm>,
     reset: Option<Reset>,
     next_reset: u64,

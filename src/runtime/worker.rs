@@ -50,7 +50,7 @@ use crate::runtime::worker::receivers::{Outgoing, Receivers};
 use crate::runtime::worker::registration::{Binding, Registration};
 use crate::runtime::worker::rendezvous::Rendezvous;
 use crate::runtime::worker::room::{Room, Rooms};
-use crate::runtime::worker::steps::{Order, Step};
+use crate::runtime::worker::steps::{Order, RunningPartition};
 
 /// Runs the partitions that masters give to its task.
 pub(crate) struct Worker {
@@ -64,7 +64,7 @@ pub(crate) struct Worker {
     graphs: Ordered<GraphHandle, Graph>,
     /// What masters have registered.
     rooms: Rooms,
-    steps: Ordered<StepPart, Step>,
+    steps: Ordered<StepPart, RunningPartition>,
     /// The work to carry out for a step; empty between uses.
     ready: Ready,
     outgoing: Outgoing,

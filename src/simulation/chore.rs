@@ -8,16 +8,16 @@ use crate::runtime::{Asker, WorkerStep};
 use crate::units::Bytes;
 
 use super::background::Pending;
-use super::critical_path::{Cause, Part};
+use super::critical_path::{CauseId, SpanKind};
 use super::events::Envelope;
 use super::gpus::Hop;
 use super::network::Delivery;
 
 /// A piece of a processor's work: what has begun it, and what follows.
 pub(super) struct Errand {
-    pub(super) cause: Cause,
+    pub(super) cause: CauseId,
     /// What its time is spent on.
-    pub(super) part: Part,
+    pub(super) part: SpanKind,
     pub(super) chore: Chore,
 }
 

@@ -11,12 +11,12 @@ use crate::tape::Tapes;
 use crate::units::Time;
 
 use super::audit::Digest;
-use super::critical_path::CriticalPath;
+use super::critical_path::CriticalPathShares;
 use super::faults::{Faults, SkippedFault};
 use super::gauges::Gauges;
 use super::hardware::Hardware;
 use super::network::CardTraffic;
-use super::processor::Usage;
+use super::processor::ProcessorUsage;
 use super::timeline::TimelineSpec;
 
 /// A simulated cluster: its tasks, its hardware, its faults and the seed of all that is random.
@@ -74,11 +74,11 @@ pub struct Outcome<T> {
     /// What each task sent to others.
     pub sent: BTreeMap<TaskName, Traffic>,
     /// What each task's processor did.
-    pub usage: BTreeMap<TaskName, Usage>,
+    pub usage: BTreeMap<TaskName, ProcessorUsage>,
     /// What has crossed the network card of each task's host.
     pub cards: BTreeMap<TaskName, CardTraffic>,
     /// Where the time of training steps went.
-    pub path: CriticalPath,
+    pub path: CriticalPathShares,
     /// The faults that did not happen, in the order in which they were skipped.
     pub skipped_faults: Vec<SkippedFault>,
 }

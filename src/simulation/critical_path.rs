@@ -10,20 +10,20 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::cluster::TaskName;
 use crate::units::Time;
 
-use super::network::{Bottleneck, Way};
+use super::network::{LimitingLink, MessageTimes};
 
 /// The number of something that has ended, which is the cause of what began then.
-pub(super) type Cause = u64;
+pub(super) type CauseId = u64;
 
 /// The cause of what nothing in the simulation has begun: the start of a program, a fault.
-const NOTHING: Cause = Cause::MAX;
+const NOTHING: CauseId = CauseId::MAX;
 
 /// The most records that are kept; a path that goes back further ends with the oldest.
 const MOST: usize = 1 << 20;
 
 /// What a span of a critical path was spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum SpanKind {
     /// The task's kernels, as long as they take without straggling.
     Kernels,
     /// The time by which its kernels took longer than on average, by the law of straggling, the
@@ -46,7 +46,7 @@ pub enum Part {
     Other,
 }
 
-impl Part {
+impl SpanKind {
     /// All parts.
     const ALL: [Self; 9] = [
         Self::Kernels,
@@ -63,21 +63,21 @@ impl Part {
 
 /// The critical paths of the training steps whose gradients were applied.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct CriticalPath {
+pub struct CriticalPathShares {
     /// The number of these steps.
     pub steps: u64,
     /// By task and part: its share of the time of all steps together. The shares add up
     /// to 1.
-    pub shares: BTreeMap<(TaskName, Part), f64>,
+    pub shares: BTreeMap<(TaskName, SpanKind), f64>,
 }
 
 /// Something that has ended.
 #[derive(Clone, Copy)]
 struct Record {
     ended: Time,
-    cause: Cause,
+    cause: CauseId,
     task: u32,
-    part: Part,
+    part: SpanKind,
 }
 
 /// A span of a critical path: it was spent on `part` of `task`.
@@ -86,16 +86,16 @@ pub(super) struct Waited {
     pub(super) from: Time,
     pub(super) until: Time,
     pub(super) task: usize,
-    pub(super) part: Part,
+    pub(super) part: SpanKind,
 }
 
 /// The records of what ended lately, and the sum of the critical paths so far.
 pub(super) struct History {
     records: VecDeque<Record>,
     /// The number of the first record that is kept.
-    first: Cause,
+    first: CauseId,
     /// The one whose effects happen now.
-    current: Cause,
+    current: CauseId,
     /// By task: the time since when a step of it can be under way; none if it takes no steps.
     since: Vec<Option<Time>>,
     /// The number of records at which old ones are dropped.
@@ -122,64 +122,64 @@ impl History {
             full: 1 << 12,
             steps: 0,
             length: 0.0,
-            waits: vec![0.0; tasks.len() * Part::ALL.len()],
+            waits: vec![0.0; tasks.len() * SpanKind::ALL.len()],
             frozen: vec![Vec::new(); tasks.len()],
             path: Vec::new(),
         }
     }
 
     /// The cause of whatever begins now.
-    pub(super) fn current(&self) -> Cause {
+    pub(super) fn current(&self) -> CauseId {
         self.current
     }
 
     /// Something that `cause` began ends at `ended`, and is the cause of what follows.
-    pub(super) fn end(&mut self, cause: Cause, ended: Time, task: usize, part: Part) {
+    pub(super) fn end(&mut self, cause: CauseId, ended: Time, task: usize, part: SpanKind) {
         if self.records.len() == MOST {
             self.drop_old(); // no step has ended for long, or none is recorded
         }
-        self.current = self.first + self.records.len() as Cause;
+        self.current = self.first + self.records.len() as CauseId;
         self.records.push_back(Record { ended, cause, task: task as u32, part });
     }
 
     /// Something happens to `task` without a cause in the simulation.
     pub(super) fn interfere(&mut self, now: Time, task: usize) {
-        self.end(NOTHING, now, task, Part::Other);
+        self.end(NOTHING, now, task, SpanKind::Other);
     }
 
     /// Kernels of `task` end, which straggled for the last `straggling` \[ns\].
-    pub(super) fn end_kernels(&mut self, cause: Cause, now: Time, task: usize, straggling: u64) {
+    pub(super) fn end_kernels(&mut self, cause: CauseId, now: Time, task: usize, straggling: u64) {
         if straggling == 0 {
-            return self.end(cause, now, task, Part::Kernels);
+            return self.end(cause, now, task, SpanKind::Kernels);
         }
-        self.end(cause, Time(now.0.saturating_sub(straggling)), task, Part::Kernels);
-        self.end(self.current, now, task, Part::Straggling);
+        self.end(cause, Time(now.0.saturating_sub(straggling)), task, SpanKind::Kernels);
+        self.end(self.current, now, task, SpanKind::Straggling);
     }
 
     /// An envelope arrives from another task, or from `to` itself.
     pub(super) fn arrive(
         &mut self,
-        cause: Cause,
+        cause: CauseId,
         now: Time,
         from: usize,
         to: usize,
-        way: &Way,
+        times: &MessageTimes,
         has_numbers: bool,
     ) {
-        let latency = if has_numbers { Part::Latency } else { Part::Coordination };
-        self.end(cause, way.paid, from, Part::MessageThread);
-        if way.began > way.paid {
-            self.end(self.current, way.began, to, latency);
+        let latency = if has_numbers { SpanKind::Latency } else { SpanKind::Coordination };
+        self.end(cause, times.paid, from, SpanKind::MessageThread);
+        if times.began > times.paid {
+            self.end(self.current, times.began, to, latency);
         }
-        if way.left > way.began {
-            let (task, part) = match way.bottleneck {
-                Bottleneck::SendingCard => (from, Part::CardOut),
-                Bottleneck::ReceivingCard => (to, Part::CardIn),
-                Bottleneck::Between => (to, Part::Link),
+        if times.left > times.began {
+            let (task, part) = match times.bottleneck {
+                LimitingLink::SendingCard => (from, SpanKind::CardOut),
+                LimitingLink::ReceivingCard => (to, SpanKind::CardIn),
+                LimitingLink::Between => (to, SpanKind::Link),
             };
-            self.end(self.current, way.left, task, part);
+            self.end(self.current, times.left, task, part);
         }
-        if now > way.left {
+        if now > times.left {
             self.end(self.current, now, to, latency);
         }
     }
@@ -218,7 +218,7 @@ impl History {
     fn follow(&mut self, started: Time, now: Time) {
         self.path.clear();
         let mut until = now;
-        let oldest = Record { ended: started, cause: NOTHING, task: 0, part: Part::Other };
+        let oldest = Record { ended: started, cause: NOTHING, task: 0, part: SpanKind::Other };
         let mut record = self.get(self.current).unwrap_or(oldest);
         while until > started {
             let cause = self.get(record.cause);
@@ -236,11 +236,11 @@ impl History {
     fn wait(&mut self, waited: Waited) {
         let mut until = waited.until;
         let frozen = self.frozen[waited.task].iter().rev();
-        for (since, thawed) in frozen.filter(|_| waited.part != Part::Other) {
+        for (since, thawed) in frozen.filter(|_| waited.part != SpanKind::Other) {
             let (from, to) = ((*since).max(waited.from), (*thawed).min(until));
             if from < to {
                 self.path.extend((to < until).then_some(Waited { from: to, until, ..waited }));
-                self.path.push(Waited { from, until: to, part: Part::Other, ..waited });
+                self.path.push(Waited { from, until: to, part: SpanKind::Other, ..waited });
                 until = from;
             }
         }
@@ -251,14 +251,14 @@ impl History {
     /// Adds the path of a step of `length` \[ns\].
     fn count(&mut self, length: f64) {
         for Waited { from, until, task, part } in &self.path {
-            let index = task * Part::ALL.len() + *part as usize;
+            let index = task * SpanKind::ALL.len() + *part as usize;
             self.waits[index] += until.since(*from).as_nanos() as f64;
         }
         self.length += length;
         self.steps += 1;
     }
 
-    fn get(&self, cause: Cause) -> Option<Record> {
+    fn get(&self, cause: CauseId) -> Option<Record> {
         let index = cause.checked_sub(self.first)?;
         self.records.get(usize::try_from(index).ok()?).copied()
     }
@@ -271,16 +271,16 @@ impl History {
         let surplus = self.records.len().saturating_sub(MOST / 2);
         let drop = old.max(if self.records.len() >= MOST { surplus } else { 0 });
         self.records.drain(..drop);
-        self.first += drop as Cause;
+        self.first += drop as CauseId;
         self.full = (2 * self.records.len()).clamp(1 << 12, MOST);
     }
 
     /// The critical paths of the steps so far; `tasks` are the cluster's.
-    pub(super) fn paths(&self, tasks: &[TaskName]) -> CriticalPath {
-        let all = tasks.iter().flat_map(|task| Part::ALL.map(|part| (task.clone(), part)));
+    pub(super) fn paths(&self, tasks: &[TaskName]) -> CriticalPathShares {
+        let all = tasks.iter().flat_map(|task| SpanKind::ALL.map(|part| (task.clone(), part)));
         let share = |wait: &f64| wait / self.length;
         let shares = all.zip(self.waits.iter().map(share)).filter(|(_, share)| *share > 0.0);
-        CriticalPath { steps: self.steps, shares: shares.collect() }
+        CriticalPathShares { steps: self.steps, shares: shares.collect() }
     }
 }
 
@@ -296,9 +296,9 @@ mod tests {
         (History::new(&tasks, TaskName::is_of_workers), tasks)
     }
 
-    fn way(paid: u64, began: u64, left: u64) -> Way {
+    fn times(paid: u64, began: u64, left: u64) -> MessageTimes {
         let (paid, began, left) = (Time(paid), Time(began), Time(left));
-        Way { paid, began, left, bottleneck: Bottleneck::SendingCard }
+        MessageTimes { paid, began, left, bottleneck: LimitingLink::SendingCard }
     }
 
     #[test]
@@ -306,18 +306,18 @@ mod tests {
         let (mut history, tasks) = history();
         history.interfere(Time(100), MINE);
         let start = history.current();
-        history.end(start, Time(150), OTHERS, Part::MessageThread);
+        history.end(start, Time(150), OTHERS, SpanKind::MessageThread);
         history.end_kernels(start, Time(200), MINE, 60);
-        history.arrive(history.current(), Time(300), MINE, OTHERS, &way(210, 210, 250), true);
+        history.arrive(history.current(), Time(300), MINE, OTHERS, &times(210, 210, 250), true);
         history.end_step(MINE, Time(100), Time(300), true);
         let expected = [
-            ((tasks[OTHERS].clone(), Part::Latency), 0.25),
-            ((tasks[MINE].clone(), Part::Kernels), 0.2),
-            ((tasks[MINE].clone(), Part::Straggling), 0.3),
-            ((tasks[MINE].clone(), Part::MessageThread), 0.05),
-            ((tasks[MINE].clone(), Part::CardOut), 0.2),
+            ((tasks[OTHERS].clone(), SpanKind::Latency), 0.25),
+            ((tasks[MINE].clone(), SpanKind::Kernels), 0.2),
+            ((tasks[MINE].clone(), SpanKind::Straggling), 0.3),
+            ((tasks[MINE].clone(), SpanKind::MessageThread), 0.05),
+            ((tasks[MINE].clone(), SpanKind::CardOut), 0.2),
         ];
-        let expected = CriticalPath { steps: 1, shares: expected.into() };
+        let expected = CriticalPathShares { steps: 1, shares: expected.into() };
         assert_eq!(history.paths(&tasks), expected);
     }
 
@@ -329,13 +329,13 @@ mod tests {
             history.thaw(OTHERS, since, now);
         }
         history.thaw(MINE, Time(130), Time(140)); // another task's
-        history.end(history.current(), Time(100), OTHERS, Part::CardIn);
-        history.end(history.current(), Time(200), OTHERS, Part::Kernels);
+        history.end(history.current(), Time(100), OTHERS, SpanKind::CardIn);
+        history.end(history.current(), Time(200), OTHERS, SpanKind::Kernels);
         history.end_step(MINE, Time(0), Time(200), true);
         let expected = [
-            ((tasks[OTHERS].clone(), Part::CardIn), 0.25),
-            ((tasks[OTHERS].clone(), Part::Kernels), 0.4),
-            ((tasks[OTHERS].clone(), Part::Other), 0.35),
+            ((tasks[OTHERS].clone(), SpanKind::CardIn), 0.25),
+            ((tasks[OTHERS].clone(), SpanKind::Kernels), 0.4),
+            ((tasks[OTHERS].clone(), SpanKind::Other), 0.35),
         ];
         assert_eq!(history.paths(&tasks).shares, BTreeMap::from(expected));
     }
@@ -343,9 +343,9 @@ mod tests {
     #[test]
     fn what_a_step_waited_for_from_its_beginning_counts_only_from_then() {
         let (mut history, tasks) = history();
-        history.end(NOTHING, Time(1_000), OTHERS, Part::Kernels);
+        history.end(NOTHING, Time(1_000), OTHERS, SpanKind::Kernels);
         history.end_step(MINE, Time(900), Time(1_000), true);
-        let expected = BTreeMap::from([((tasks[OTHERS].clone(), Part::Kernels), 1.0)]);
+        let expected = BTreeMap::from([((tasks[OTHERS].clone(), SpanKind::Kernels), 1.0)]);
         assert_eq!(history.paths(&tasks).shares, expected);
     }
 
@@ -353,13 +353,13 @@ mod tests {
     fn what_is_older_than_all_steps_under_way_is_forgotten() {
         let (mut history, tasks) = history();
         for time in 1..100_000 {
-            history.end(history.current(), Time(time), MINE, Part::Kernels);
+            history.end(history.current(), Time(time), MINE, SpanKind::Kernels);
             if time % 100 == 0 {
                 history.end_step(MINE, Time(time - 100), Time(time), true);
             }
         }
         assert!(history.records.len() <= 1 << 12, "{}", history.records.len());
-        let whole = history.paths(&tasks).shares[&(tasks[MINE].clone(), Part::Kernels)];
+        let whole = history.paths(&tasks).shares[&(tasks[MINE].clone(), SpanKind::Kernels)];
         assert!((whole - 1.0).abs() < 1e-9, "{whole}");
     }
 }

@@ -13,7 +13,7 @@ use crate::runtime::PeerMessage;
 use crate::transport::Messages;
 use crate::units::{Bytes, Time};
 
-use super::critical_path::Cause;
+use super::critical_path::CauseId;
 use super::fault_injector::FaultEvent;
 use super::links::Stamp;
 use super::network::Delivery;
@@ -22,7 +22,7 @@ use super::network::Delivery;
 pub(super) enum Event {
     /// A sleep of a task ends, which `cause` began. `frozen` is how long the task had been frozen
     /// in all when the event was scheduled.
-    Wake { task: usize, alarm: Rc<Alarm>, frozen: Duration, cause: Cause },
+    Wake { task: usize, alarm: Rc<Alarm>, frozen: Duration, cause: CauseId },
     /// A fault begins, ends or is noticed.
     Fault(FaultEvent),
     /// A peer has been silent for too long, by a timer of `observer`: as that of a sleep, it stands
@@ -32,7 +32,7 @@ pub(super) enum Event {
     SlowArrival(Box<Delivery<Envelope>>),
     /// The first bytes of an envelope reach their receiver, whose message thread decodes them. It
     /// has arrived when the last ones have.
-    FirstBytes { from: usize, to: usize, size: Bytes, cause: Cause },
+    FirstBytes { from: usize, to: usize, size: Bytes, cause: CauseId },
 }
 
 /// An event that came up while its task was frozen, and its time.
@@ -42,7 +42,7 @@ pub(super) type Missed = (Time, Event);
 pub(super) struct Envelope {
     pub(super) stamp: Stamp,
     /// The cause of its sending, and later the cause of its arrival where it is.
-    pub(super) cause: Cause,
+    pub(super) cause: CauseId,
     pub(super) messages: Messages<PeerMessage>,
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::cluster::TaskName;
 use crate::units::Time;
 
-use super::critical_path::CriticalPath;
+use super::critical_path::CriticalPathShares;
 
 /// The figures of a running simulation that an observer sees. The simulation writes them if it is
 /// asked to, and never reads them: observers don't change the run.
@@ -25,7 +25,7 @@ pub struct Reading {
     /// What tasks have sent, by sender and receiver \[bytes\].
     pub sent: BTreeMap<(TaskName, TaskName), u64>,
     /// The critical paths of the steps so far.
-    pub path: CriticalPath,
+    pub path: CriticalPathShares,
 }
 
 impl Default for Gauges {

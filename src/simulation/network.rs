@@ -57,13 +57,13 @@ pub(crate) struct Delivery<T> {
     pub(crate) size: Bytes,
     /// When it was handed to [`Network::send`].
     pub(crate) sent_at: Time,
-    pub(crate) way: Way,
+    pub(crate) times: MessageTimes,
     pub(crate) payload: T,
 }
 
 /// The way of a message: when it was where, and what held it back.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Way {
+pub(crate) struct MessageTimes {
     /// When its sender had paid for it.
     pub(crate) paid: Time,
     /// When its first byte was sent, or waited for the links.
@@ -71,12 +71,12 @@ pub(crate) struct Way {
     /// When its last byte left.
     pub(crate) left: Time,
     /// The link that held it back as its last byte left.
-    pub(crate) bottleneck: Bottleneck,
+    pub(crate) bottleneck: LimitingLink,
 }
 
 /// A kind of link that holds a message back.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Bottleneck {
+pub(crate) enum LimitingLink {
     /// The card of the sender's host.
     SendingCard,
     /// The card of the receiver's host.
@@ -198,9 +198,9 @@ impl<T> Network<T> {
         self.paid[from] += self.message_cost[from];
         let is_large = size > self.connection.large;
         let start = if is_large { handled.after(self.connection.start) } else { handled };
-        let bottleneck = Bottleneck::Between;
-        let way = Way { paid: handled, began: start, left: start, bottleneck };
-        let delivery = Some(Delivery { from, to, size, sent_at: now, way, payload });
+        let bottleneck = LimitingLink::Between;
+        let times = MessageTimes { paid: handled, began: start, left: start, bottleneck };
+        let delivery = Some(Delivery { from, to, size, sent_at: now, times, payload });
         let message = Message { delivery, connection, start, event: u64::MAX };
         let id = if let Some(id) = self.free.pop() {
             self.messages[id as usize] = message;
@@ -326,8 +326,8 @@ impl<T> Network<T> {
     /// Notes that the last byte of a message leaves at `left`, held back by `link`.
     fn note_way(&mut self, id: MessageId, left: Time, link: LinkId) {
         let delivery = self.messages[id as usize].delivery.as_mut();
-        let way = &mut delivery.expect("a message under way has not been delivered").way;
-        (way.left, way.bottleneck) = (left, self.wiring.bottleneck(link));
+        let times = &mut delivery.expect("a message under way has not been delivered").times;
+        (times.left, times.bottleneck) = (left, self.wiring.bottleneck(link));
     }
 
     fn size(&self, id: MessageId) -> Bytes {

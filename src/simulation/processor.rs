@@ -8,9 +8,9 @@
 //! piece has a `T`, which the owner gets back at the piece's end.
 
 mod cores;
+mod idle_polling;
 mod interruptions;
 mod layout;
-mod look;
 mod usage;
 
 use std::cmp::Reverse;
@@ -21,10 +21,10 @@ use crate::units::Time;
 
 use super::noise::Interruptions;
 use cores::{Cores, Number};
-pub(super) use layout::{LINKS, Layout, Part};
-use look::Look;
-pub(super) use look::WokenBy;
-pub use usage::{Activity, Usage};
+use idle_polling::IdlePolling;
+pub(super) use idle_polling::WokenBy;
+pub(super) use layout::{LINKS, Layout, ProcessorUnit};
+pub use usage::{Activity, ProcessorUsage};
 
 /// A piece of work.
 pub(super) struct Piece<T> {
@@ -43,7 +43,7 @@ pub(super) struct Piece<T> {
 /// A piece of work that has ended: whose it was, where it ran since when, and what follows.
 pub(super) struct Ended<T> {
     pub(super) task: usize,
-    pub(super) part: Part,
+    pub(super) unit: ProcessorUnit,
     pub(super) began: Time,
     /// The time by which faults and noise have slowed it.
     pub(super) slowed: Duration,
@@ -68,9 +68,9 @@ pub(super) struct Processors<T> {
     /// The number of pieces that ever began.
     begun: Number,
     /// By task: whether its message thread polls for messages where it has no work.
-    polling: Vec<Look>,
+    polling: Vec<IdlePolling>,
     /// By task.
-    usage: Vec<Usage>,
+    usage: Vec<ProcessorUsage>,
     is_frozen: Vec<bool>,
     /// By task: the faults' factor on the time of its work; 1 without a fault.
     slowdown: Vec<f64>,
@@ -117,8 +117,8 @@ impl<T> Processors<T> {
             first_queue,
             ends: BinaryHeap::new(),
             begun: 0,
-            polling: vec![Look::new(Duration::ZERO); layouts.len()],
-            usage: vec![Usage::default(); layouts.len()],
+            polling: vec![IdlePolling::new(Duration::ZERO); layouts.len()],
+            usage: vec![ProcessorUsage::default(); layouts.len()],
             is_frozen: vec![false; layouts.len()],
             slowdown: vec![1.0; layouts.len()],
             noise: Vec::new(),
@@ -129,7 +129,7 @@ impl<T> Processors<T> {
     /// The same; a message thread that has nothing to do polls for `patience`, as a deployed one
     /// does, which takes `share` of what a thread that works takes of the cores.
     pub(super) fn that_poll(mut self, patience: Duration, share: f64) -> Self {
-        self.polling.fill(Look::new(patience));
+        self.polling.fill(IdlePolling::new(patience));
         self.hosts.iter_mut().for_each(|host| host.set_polling(share));
         self
     }
@@ -164,25 +164,26 @@ impl<T> Processors<T> {
         if queue.pieces.is_empty() {
             queue.pieces.clear(); // the next one is put at the beginning of the memory
         }
-        let (task, part) = self.place(id);
+        let (task, unit) = self.place(id);
         let Queue { began, whole, .. } = self.queues[id];
         let whole = nanoseconds(whole);
         self.usage[task].add(Activity::Queueing, now.since(began).saturating_sub(whole));
         self.count(task, &ended, whole);
         self.queues[id].idle_since = now;
         self.begin_next(now, id);
-        if part == Part::MessageThread && self.is_idle(task, part) && !self.computes(task) {
+        if unit == ProcessorUnit::MessageThread && self.is_idle(task, unit) && !self.computes(task)
+        {
             self.begin_polling(now, task);
         }
         self.reschedule(host);
         let slowed = whole.saturating_sub(ended.span);
-        Ended { task, part, began, slowed, then: ended.then }
+        Ended { task, unit, began, slowed, then: ended.then }
     }
 
-    /// Gives a part of a task's processor a piece of work, to be done after all that it has.
-    pub(super) fn give(&mut self, now: Time, task: usize, part: Part, piece: Piece<T>) {
-        let id = self.queue(task, part);
-        if part != Part::Lanes {
+    /// Gives a unit of a task's processor a piece of work, to be done after all that it has.
+    pub(super) fn give(&mut self, now: Time, task: usize, unit: ProcessorUnit, piece: Piece<T>) {
+        let id = self.queue(task, unit);
+        if unit != ProcessorUnit::Lanes {
             self.end_polling(now, task);
         }
         self.queues[id].pieces.push_back(piece);
@@ -201,13 +202,13 @@ impl<T> Processors<T> {
         piece: Piece<T>,
         can_wait: impl Fn(&T) -> bool,
     ) {
-        let id = self.queue(task, Part::MessageThread);
+        let id = self.queue(task, ProcessorUnit::MessageThread);
         let queue = &self.queues[id];
         let open = queue.pieces.range(queue.begun(now)..).rev();
         let behind = open.take_while(|open| can_wait(&open.then)).count();
         let place = queue.pieces.len() - behind;
         if behind == 0 {
-            return self.give(now, task, Part::MessageThread, piece);
+            return self.give(now, task, ProcessorUnit::MessageThread, piece);
         }
         let is_first = place == 0;
         if is_first && !self.is_frozen[task] {
@@ -223,27 +224,28 @@ impl<T> Processors<T> {
     /// The errands after the pieces of the message thread of `task` that have not begun, the last
     /// first.
     pub(super) fn open(&mut self, now: Time, task: usize) -> impl Iterator<Item = &mut T> {
-        let id = self.queue(task, Part::MessageThread);
+        let id = self.queue(task, ProcessorUnit::MessageThread);
         let queue = &mut self.queues[id];
         let begun = queue.begun(now);
         queue.pieces.range_mut(begun..).rev().map(|piece| &mut piece.then)
     }
 
-    /// Whether a part of a task's processor has nothing to do.
-    pub(super) fn is_idle(&self, task: usize, part: Part) -> bool {
-        self.queues[self.queue(task, part)].pieces.is_empty()
+    /// Whether a unit of a task's processor has nothing to do.
+    pub(super) fn is_idle(&self, task: usize, unit: ProcessorUnit) -> bool {
+        self.queues[self.queue(task, unit)].pieces.is_empty()
     }
 
     /// Whether a device of `task` has work on the cores of its host.
     fn computes(&self, task: usize) -> bool {
-        (0..self.layouts[task].cpus).any(|device| !self.is_idle(task, Part::Device(device)))
+        (0..self.layouts[task].cpus)
+            .any(|device| !self.is_idle(task, ProcessorUnit::Device(device)))
     }
 
     /// The message thread of `task` gets an envelope, or hears that kernels have ended. Returns
     /// whether that wakes it: it has nothing to do, and does not look for messages. While a device
     /// of the task computes it leaves that its core.
     pub(super) fn wakes(&mut self, now: Time, task: usize, by: WokenBy) -> bool {
-        let thread = &self.queues[self.queue(task, Part::MessageThread)];
+        let thread = &self.queues[self.queue(task, ProcessorUnit::MessageThread)];
         if !thread.pieces.is_empty() {
             return false;
         }
@@ -254,14 +256,15 @@ impl<T> Processors<T> {
 
     fn begin_polling(&mut self, now: Time, task: usize) {
         if let Some(patience) = self.polling[task].patience() {
-            let (queue, until) = (self.queue(task, Part::MessageThread), now.after(patience));
+            let (queue, until) =
+                (self.queue(task, ProcessorUnit::MessageThread), now.after(patience));
             self.hosts[self.layouts[task].host].begin_polling(now, queue, until);
         }
     }
 
     fn end_polling(&mut self, now: Time, task: usize) {
         if self.polling[task].patience().is_some() {
-            let queue = self.queue(task, Part::MessageThread);
+            let queue = self.queue(task, ProcessorUnit::MessageThread);
             self.hosts[self.layouts[task].host].end_polling(now, queue);
         }
     }
@@ -279,17 +282,17 @@ impl<T> Processors<T> {
     }
 
     /// What the processor of `task` has done.
-    pub(super) fn usage(&self, task: usize) -> &Usage {
+    pub(super) fn usage(&self, task: usize) -> &ProcessorUsage {
         &self.usage[task]
     }
 
-    fn queue(&self, task: usize, part: Part) -> usize {
-        self.first_queue[task] + self.layouts[task].queue(part)
+    fn queue(&self, task: usize, unit: ProcessorUnit) -> usize {
+        self.first_queue[task] + self.layouts[task].queue(unit)
     }
 
-    fn place(&self, queue: usize) -> (usize, Part) {
+    fn place(&self, queue: usize) -> (usize, ProcessorUnit) {
         let task = self.queues[queue].task;
-        (task, self.layouts[task].part(queue - self.first_queue[task]))
+        (task, self.layouts[task].unit(queue - self.first_queue[task]))
     }
 
     fn queues_of(&self, task: usize) -> std::ops::Range<usize> {
@@ -316,7 +319,7 @@ impl<T> Processors<T> {
     /// The factor on the time of what a queue does.
     fn slowdown_of(&self, id: usize) -> f64 {
         match self.place(id) {
-            (_, Part::Link(_)) => 1.0,
+            (_, ProcessorUnit::Link(_)) => 1.0,
             (task, _) => self.slowdown[task],
         }
     }

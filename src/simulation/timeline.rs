@@ -13,8 +13,8 @@ use std::sync::Arc;
 use crate::cluster::TaskName;
 use crate::units::{Bytes, Time};
 
-use super::critical_path::{Part, Waited};
-use super::network::Way;
+use super::critical_path::{SpanKind, Waited};
+use super::network::MessageTimes;
 use super::processor;
 
 /// The stretch of a run that is written, and where.
@@ -126,27 +126,34 @@ impl Timeline {
     pub(super) fn piece(
         &mut self,
         task: usize,
-        part: processor::Part,
+        unit: processor::ProcessorUnit,
         name: &str,
         began: Time,
         now: Time,
     ) {
-        let track = match part {
-            processor::Part::MessageThread => Track::MessageThread,
-            processor::Part::Device(device) => Track::Device(device as u32),
-            processor::Part::Lanes => Track::Lanes,
-            processor::Part::Link(link) => Track::MemoryLink(link as u32),
+        let track = match unit {
+            processor::ProcessorUnit::MessageThread => Track::MessageThread,
+            processor::ProcessorUnit::Device(device) => Track::Device(device as u32),
+            processor::ProcessorUnit::Lanes => Track::Lanes,
+            processor::ProcessorUnit::Link(link) => Track::MemoryLink(link as u32),
         };
         self.slice(task, track, name, began, now);
     }
 
     /// A message has arrived.
-    pub(super) fn message(&mut self, from: usize, to: usize, size: Bytes, way: &Way, now: Time) {
-        let sent = way.began;
-        let received = sent.after(now.since(way.left));
+    pub(super) fn message(
+        &mut self,
+        from: usize,
+        to: usize,
+        size: Bytes,
+        times: &MessageTimes,
+        now: Time,
+    ) {
+        let sent = times.began;
+        let received = sent.after(now.since(times.left));
         let name = |word: &str, task: usize| format!("{} B {word} {}", size.0, self.tasks[task]);
         let (out, into) = (name("to", to), name("from", from));
-        let from_line = self.slice(from, Track::CardOut, &out, sent, way.left);
+        let from_line = self.slice(from, Track::CardOut, &out, sent, times.left);
         let to_line = self.slice(to, Track::CardIn, &into, received, now);
         let (Some(from_line), Some(to_line)) = (from_line, to_line) else { return };
         let arrow = self.arrows;
@@ -272,17 +279,17 @@ impl Drop for Timeline {
 }
 
 /// What a part is called on a timeline.
-fn part_name(part: Part) -> &'static str {
+fn part_name(part: SpanKind) -> &'static str {
     match part {
-        Part::Kernels => "kernels",
-        Part::Straggling => "straggling",
-        Part::MessageThread => "message thread",
-        Part::CardOut => "card, sending",
-        Part::CardIn => "card, receiving",
-        Part::Link => "link",
-        Part::Latency => "latency",
-        Part::Coordination => "latency of coordination",
-        Part::Other => "sleep or fault",
+        SpanKind::Kernels => "kernels",
+        SpanKind::Straggling => "straggling",
+        SpanKind::MessageThread => "message thread",
+        SpanKind::CardOut => "card, sending",
+        SpanKind::CardIn => "card, receiving",
+        SpanKind::Link => "link",
+        SpanKind::Latency => "latency",
+        SpanKind::Coordination => "latency of coordination",
+        SpanKind::Other => "sleep or fault",
     }
 }
 

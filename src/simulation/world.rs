@@ -27,7 +27,7 @@ use crate::units::{Bytes, Time};
 use super::audit::{Audit, EventKind};
 use super::chore::{Errand, Kernels};
 use super::cluster::{Cluster, Outcome};
-use super::critical_path::{History, Part};
+use super::critical_path::{History, SpanKind};
 use super::device::{ComputeSpec, Device, DeviceOf};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::FaultInjector;
@@ -207,7 +207,7 @@ impl World {
             }
             Event::Wake { task, alarm, cause, .. } => {
                 self.audit.record(self.now, EventKind::Wake, [seq, 0]);
-                self.history.end(cause, self.now, task, Part::Other);
+                self.history.end(cause, self.now, task, SpanKind::Other);
                 alarm.has_rung.set(true);
                 actions.extend(alarm.waker.take().map(Action::Wake));
             }
@@ -217,13 +217,13 @@ impl World {
             }
             Event::SlowArrival(delivery) => {
                 self.audit.record(self.now, EventKind::Fault, [seq, 0]);
-                self.history.end(delivery.payload.cause, self.now, delivery.to, Part::Other);
+                self.history.end(delivery.payload.cause, self.now, delivery.to, SpanKind::Other);
                 self.take_in(*delivery, actions);
             }
             Event::FirstBytes { from, to, size, cause } => {
                 let route = (from as u64) << 32 | to as u64;
                 self.audit.record(self.now, EventKind::FirstBytes, [route, size.0]);
-                self.history.end(cause, self.now, to, Part::Latency);
+                self.history.end(cause, self.now, to, SpanKind::Latency);
                 self.take_in_bytes(from, to, size);
             }
         }

@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Contributors, Participation, Place, Progress};
+use super::{Contributors, Participation, Progress, RoundPosition};
 
 /// Collects the gradients of one variable until a round is complete.
 ///
@@ -21,7 +21,7 @@ pub struct Accumulator<G> {
     round: u64,
     /// The gradients of this round and of later ones, by place and worker: a place that a lost
     /// voter had goes to another, and both may have sent theirs.
-    offered: BTreeMap<(Place, u32), G>,
+    offered: BTreeMap<(RoundPosition, u32), G>,
     contributors: Expected,
     complete: Complete,
 }
@@ -120,7 +120,7 @@ impl<G> Accumulator<G> {
         &mut self,
         part: &Participation,
         worker: u32,
-        place: Place,
+        place: RoundPosition,
         gradient: G,
     ) -> Offer<G> {
         self.assert_is_replica(worker);
@@ -185,8 +185,8 @@ impl<G> Accumulator<G> {
         if part.is_held() || !self.is_ready(part) {
             return None;
         }
-        let (first, next) = (Place { round: self.round, index: 0 }, self.round + 1);
-        let own = self.offered.range((first, 0)..(Place { round: next, index: 0 }, 0));
+        let (first, next) = (RoundPosition { round: self.round, index: 0 }, self.round + 1);
+        let own = self.offered.range((first, 0)..(RoundPosition { round: next, index: 0 }, 0));
         own.map(|(_, gradient)| gradient).next()
     }
 
@@ -200,7 +200,7 @@ impl<G> Accumulator<G> {
         self.complete = Complete::default();
         let number = self.round;
         self.round += 1;
-        let later = self.offered.split_off(&(Place { round: self.round, index: 0 }, 0));
+        let later = self.offered.split_off(&(RoundPosition { round: self.round, index: 0 }, 0));
         let mut offered = std::mem::replace(&mut self.offered, later);
         if let Expected::Named(closed) = &mut self.contributors
             && let Some(named) = closed.remove(&number)
@@ -223,7 +223,7 @@ impl<G> Accumulator<G> {
         if !self.is_barrier() {
             return Vec::new();
         }
-        let own: Vec<(Place, u32)> =
+        let own: Vec<(RoundPosition, u32)> =
             self.offered.keys().filter(|(_, other)| *other == worker).copied().collect();
         own.iter().filter_map(|key| self.offered.remove(key)).collect()
     }
@@ -235,7 +235,7 @@ impl<G> Accumulator<G> {
             return None;
         }
         let made = self.round - self.first;
-        let place = Place { round: self.round, index: worker };
+        let place = RoundPosition { round: self.round, index: worker };
         let own = made + u64::from(self.offered.contains_key(&(place, worker)));
         Some(Progress { least: own, most: own, made })
     }
@@ -256,7 +256,7 @@ impl<G> Accumulator<G> {
             Expected::Everyone => index as u32,
             Expected::Named(closed) => closed[&self.round].get(index)?,
         };
-        let place = Place { round: self.round, index: index as u32 };
+        let place = RoundPosition { round: self.round, index: index as u32 };
         let is_here = self.offered.contains_key(&(place, worker));
         (part.has(worker, self.round) && !is_here).then_some(worker)
     }

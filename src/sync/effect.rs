@@ -1,6 +1,6 @@
 //! The effects of a coordinator's decisions.
 
-use super::gradients::Place;
+use super::gradients::RoundPosition;
 
 /// An action that the runtime carries out for a [`Coordinator`](super::Coordinator), in the order
 /// given.
@@ -18,7 +18,7 @@ pub enum Effect {
         /// The worker.
         worker: u32,
         /// The place where the gradient counts.
-        place: Place,
+        place: RoundPosition,
     },
     /// The step that `worker` voted for does not count. The worker may go on, from a later version,
     /// which is already applied or on its way.

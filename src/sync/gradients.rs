@@ -22,7 +22,7 @@ pub struct Contribution {
 
 /// The place where a gradient counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct RoundPosition {
     /// The round.
     pub round: u64,
     /// The index in that round's sum, from 0: behind a barrier of all workers the worker's index.
@@ -35,7 +35,7 @@ pub struct Verdict {
     /// The epoch of the decision. Rounds are counted from 0 in each epoch.
     pub epoch: Epoch,
     /// The place where the gradient counts, if it does.
-    pub place: Option<Place>,
+    pub place: Option<RoundPosition>,
     /// The rounds that some variable may still wait for, with their contributors by place. So a
     /// variable learns of its rounds even if their contributors are lost.
     pub closed: Vec<(u64, Contributors)>,
@@ -59,7 +59,7 @@ pub(crate) enum Treatment {
     Apply(Correction),
     /// The gradient counts in a round.
     Collect {
-        place: Place,
+        place: RoundPosition,
         /// Whether the worker's step waits until the round is applied.
         waits: bool,
     },

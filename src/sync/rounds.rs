@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::gradients::{Arrived, Contribution, Place, Treatment};
+use super::gradients::{Arrived, Contribution, RoundPosition, Treatment};
 use super::{Effect, Membership};
 
 /// How a mode makes its rounds.
@@ -133,7 +133,7 @@ impl Rounds {
         contributors.sort_unstable();
         let mut effects = vec![Effect::Close { round, contributors: contributors.clone() }];
         for (worker, index) in contributors.into_iter().zip(0..) {
-            effects.push(Effect::Count { worker, place: Place { round, index } });
+            effects.push(Effect::Count { worker, place: RoundPosition { round, index } });
         }
         effects.extend(self.stop_late(round));
         effects
@@ -188,7 +188,7 @@ impl Rounds {
                     Some(voter) => *voter = Some(worker),
                     None => self.votes.push(Some(worker)),
                 }
-                let place = Place { round: self.round, index: index as u32 };
+                let place = RoundPosition { round: self.round, index: index as u32 };
                 let mut effects = self.close_if_full(members);
                 effects.push(Effect::Count { worker, place });
                 effects

@@ -16,33 +16,33 @@ use super::monitored_session::MonitoredSession;
 use super::task::Task;
 
 pub use exporter::{BestExporter, Exporter, LatestExporter};
-pub use spec::{EstimatorSpec, EvalSpec, Evaluated, Phase, TrainSpec};
+pub use spec::{EstimatorSpec, EvalSpec, Evaluated, ModeKey, TrainSpec};
 
 /// Trains a model and measures its checkpoints (TensorFlow: `tf.estimator.train_and_evaluate`).
 ///
 /// What the task does is its role's: the workers train, the parameter servers hold the variables,
 /// and an `evaluator` measures the newest whole checkpoint, again and again, until the chief has
 /// left the training and its last checkpoint is measured. A worker that trains alone, without an
-/// evaluator, measures between its own steps. `model` builds the same model in either phase:
+/// evaluator, measures between its own steps. `model` builds the same model in either mode:
 ///
 /// ```no_run
 /// # use trainyard::prelude::*;
-/// # use trainyard::training::{EstimatorSpec, EvalSpec, Phase, TrainSpec, train_and_evaluate};
+/// # use trainyard::training::{EstimatorSpec, EvalSpec, ModeKey, TrainSpec, train_and_evaluate};
 /// async fn trainer(task: Task) -> Result<()> {
 ///     let train = TrainSpec::new().max_steps(2000);
 ///     let evaluate = EvalSpec::of(&task).stop_at_accuracy(0.95);
-///     train_and_evaluate(&task, |g, phase| model(g, phase, &task), train, evaluate).await
+///     train_and_evaluate(&task, |g, mode| model(g, mode, &task), train, evaluate).await
 /// }
 ///
-/// fn model(g: &Graph, phase: Phase, task: &Task) -> Result<EstimatorSpec, GraphError> {
+/// fn model(g: &Graph, mode: ModeKey, task: &Task) -> Result<EstimatorSpec, GraphError> {
 ///     let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
 ///     let y = g.placeholder("y", DType::I32, [None])?;
 ///     let logits = dense(&x, 10)?;
 ///     let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
 ///     let ends = EstimatorSpec::new(&x, &y, &loss).metric("accuracy", &accuracy(&logits, &y)?);
-///     Ok(match phase {
-///         Phase::Train => ends.train_op(&task.minimize(Adagrad::new(0.1), &loss)?),
-///         Phase::Evaluate => ends,
+///     Ok(match mode {
+///         ModeKey::Train => ends.train_op(&task.minimize(Adagrad::new(0.1), &loss)?),
+///         ModeKey::Evaluate => ends,
 ///     })
 /// }
 /// ```
@@ -52,7 +52,7 @@ pub use spec::{EstimatorSpec, EvalSpec, Evaluated, Phase, TrainSpec};
 /// step; if the evaluator's chief is gone, or it has found no whole checkpoint.
 pub async fn train_and_evaluate(
     task: &Task,
-    model: impl Fn(&Graph, Phase) -> Result<EstimatorSpec, GraphError>,
+    model: impl Fn(&Graph, ModeKey) -> Result<EstimatorSpec, GraphError>,
     train: TrainSpec,
     evaluate: EvalSpec,
 ) -> Result<()> {
@@ -66,28 +66,28 @@ pub async fn train_and_evaluate(
 /// The evaluator of the model in a graph of its own, all of it on this task.
 async fn evaluator(
     task: &Task,
-    model: &impl Fn(&Graph, Phase) -> Result<EstimatorSpec, GraphError>,
+    model: &impl Fn(&Graph, ModeKey) -> Result<EstimatorSpec, GraphError>,
     spec: EvalSpec,
 ) -> Result<Evaluator> {
     let g = Graph::new();
     g.set_random_seed(task.seed());
     let target = task.run_settings().evaluation_master.clone();
     let device = place(&target.unwrap_or_else(|| task.target()));
-    let ends = g.with_device(&device, |g| model(g, Phase::Evaluate))?;
+    let ends = g.with_device(&device, |g| model(g, ModeKey::Evaluate))?;
     Evaluator::open(task, (g, ends), spec).await
 }
 
 /// A worker's part.
 async fn run_worker(
     task: &Task,
-    model: &impl Fn(&Graph, Phase) -> Result<EstimatorSpec, GraphError>,
+    model: &impl Fn(&Graph, ModeKey) -> Result<EstimatorSpec, GraphError>,
     train: TrainSpec,
     evaluate: EvalSpec,
 ) -> Result<()> {
     let g = Graph::new();
     g.set_random_seed(task.seed());
     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-    let ends = g.with_device_fn(setter, |g| model(g, Phase::Train))?;
+    let ends = g.with_device_fn(setter, |g| model(g, ModeKey::Train))?;
     let checkpointing = checkpointing(task)?;
     let mut builder = MonitoredSession::builder(task, g).checkpointing(checkpointing);
     builder = builder.hooks(train.hooks);

@@ -17,7 +17,7 @@ use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 
-use super::estimator::{EstimatorSpec, EvalSpec, Phase};
+use super::estimator::{EstimatorSpec, EvalSpec, ModeKey};
 use super::evaluator::Evaluator;
 use super::hooks::{InMemoryEvaluator, StopAtStep, SyncReplicasHook};
 use super::monitored_session::MonitoredSession;
@@ -209,7 +209,7 @@ fn build(g: &Graph, task: &Task, stages: &Stages) -> Result<Built, GraphError> {
         && file.train.is_some()
     {
         task.count_inputs(g)?;
-        let (ends, loss) = imported(g, file, Phase::Train)?;
+        let (ends, loss) = imported(g, file, ModeKey::Train)?;
         let train_op = ends.train_op.clone().expect("it is asked for");
         return Ok(Built::of(&train_op, Some(Data { towers: vec![ends], loss })));
     }
@@ -262,10 +262,10 @@ fn by_tokens_hook(task: &Task, op: &SyncReplicasOp) -> SyncReplicasHook {
 fn imported(
     g: &Graph,
     file: &GraphFile,
-    phase: Phase,
+    mode: ModeKey,
 ) -> Result<(EstimatorSpec, Output), GraphError> {
     let failed = |error: ImportError| GraphError::from(Error::from(error));
-    let train = file.train.as_deref().filter(|_| phase == Phase::Train);
+    let train = file.train.as_deref().filter(|_| mode == ModeKey::Train);
     let wanted: Vec<&str> = file.measured().into_iter().chain(train).collect();
     let imported = import::training_graph(g, &file.bytes, &wanted).map_err(failed)?;
     let output = |name: &str| imported.output(name).map_err(failed);
@@ -284,7 +284,7 @@ fn imported(
 fn network(g: &Graph, task: &Task, stages: &Stages) -> Result<(EstimatorSpec, Output), GraphError> {
     let settings = task.settings();
     if let Model::GraphDef(file) = &settings.model {
-        return task.with_variables(g, |g| imported(g, file, Phase::Evaluate));
+        return task.with_variables(g, |g| imported(g, file, ModeKey::Evaluate));
     }
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;

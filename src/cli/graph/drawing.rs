@@ -10,13 +10,13 @@ use crate::partition::{Partition, Sent, ValueSlot};
 /// A partitioned graph.
 pub(super) struct Drawing {
     pub(super) title: String,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<TaskNodes>,
     pub(super) arrows: Vec<Arrow>,
     pub(super) crossings: Vec<Crossing>,
 }
 
 /// One task's operations.
-pub(super) struct Part {
+pub(super) struct TaskNodes {
     pub(super) task: String,
     pub(super) nodes: Vec<Node>,
 }
@@ -90,7 +90,7 @@ impl Drawing {
                 types: types.get(&*node.name).map(|types| types.to_vec()).unwrap_or_default(),
             };
             let nodes = partition.nodes.iter().map(node).collect();
-            drawing.parts.push(Part { task: partition.task.to_string(), nodes });
+            drawing.parts.push(TaskNodes { task: partition.task.to_string(), nodes });
             for send in &partition.sends {
                 let carries =
                     matches!(send.what, Sent::Value(_)).then(|| type_of(&send.name)).flatten();
@@ -110,7 +110,7 @@ impl Drawing {
             let types: Vec<String> = node.types.iter().map(ToString::to_string).collect();
             json!({ "name": node.name, "kind": node.kind, "outputs": types })
         };
-        let part = |part: &Part| {
+        let part = |part: &TaskNodes| {
             let operations: Vec<_> = part.nodes.iter().map(node).collect();
             json!({ "task": part.task, "operations": operations })
         };

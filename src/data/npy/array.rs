@@ -5,8 +5,8 @@ use std::io::BufRead;
 use half::f16;
 use ndarray::{ArrayView, IxDyn, ShapeBuilder};
 
+use super::array_location::ArrayLocation;
 use super::header::{Header, Kind};
-use super::place::Place;
 use crate::data::{DataError, file};
 
 /// An array as read.
@@ -25,35 +25,35 @@ pub(super) enum Values {
 }
 
 impl Array {
-    /// Reads the array at `place`; `scales_bytes` says whether unsigned bytes are scaled to 0 to 1.
-    pub(super) fn read(place: Place<'_>, scales_bytes: bool) -> Result<Self, DataError> {
-        place.open(|bytes| Self::from_bytes(place, bytes, scales_bytes))
+    /// Reads the array at `location`. If `scales_bytes`, unsigned bytes are scaled to 0 to 1.
+    pub(super) fn read(location: ArrayLocation<'_>, scales_bytes: bool) -> Result<Self, DataError> {
+        location.open(|bytes| Self::from_bytes(location, bytes, scales_bytes))
     }
 
     fn from_bytes(
-        place: Place<'_>,
+        location: ArrayLocation<'_>,
         file: &mut dyn BufRead,
         scales_bytes: bool,
     ) -> Result<Self, DataError> {
-        let unreadable = |source| place.unreadable(source);
+        let unreadable = |source| location.unreadable(source);
         let start = file::read(file, 8).map_err(unreadable)?;
         let length_bytes = match start.strip_prefix(b"\x93NUMPY") {
             Some([1, _]) => 2,
             Some([2 | 3, _]) => 4,
-            _ => return Err(place.malformed("bytes 0 to 7", no_array(&start))),
+            _ => return Err(location.malformed("bytes 0 to 7", no_array(&start))),
         };
         let mut length = [0; 4];
         length[..length_bytes]
             .copy_from_slice(&file::read(file, length_bytes).map_err(unreadable)?);
         let header = file::read(file, u32::from_le_bytes(length).min(1 << 16) as usize)
             .map_err(unreadable)?;
-        let in_header = |problem| place.malformed("the header", problem);
+        let in_header = |problem| location.malformed("the header", problem);
         let header = Header::parse(&String::from_utf8_lossy(&header)).map_err(in_header)?;
         let size = header.kind.size();
         let mut bytes = file::read(file, header.count * size).map_err(unreadable)?;
         if !file::is_at_end(file).map_err(unreadable)? {
             let problem = format!("more follows than the values of {:?}", header.shape);
-            return Err(place.malformed("the end", problem));
+            return Err(location.malformed("the end", problem));
         }
         if header.is_big_endian {
             bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);

@@ -8,7 +8,7 @@ mod listener;
 mod quiet;
 mod restarts;
 mod slowness;
-mod told;
+mod task_record;
 mod verdict;
 mod waiting;
 
@@ -37,7 +37,7 @@ use crate::units::Time;
 
 pub(crate) use cause::last_words;
 use followee::Followee;
-use listener::{Exit, News, Origin};
+use listener::{Exit, News, NewsSender};
 
 /// The time that the tasks have to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
@@ -128,8 +128,8 @@ impl Followed {
         let (sender, news) = mpsc::unbounded_channel();
         let followee = |(index, member): (usize, Member)| {
             let (task, id) = (member.task.clone(), member.child.id());
-            let origin = Origin { index, sender: sender.clone() };
-            let (way, kill) = listener::listen(origin, member, &order.log(&task));
+            let to = NewsSender { index, sender: sender.clone() };
+            let (way, kill) = listener::listen(to, member, &order.log(&task));
             Followee::new(task, way, kill, id)
         };
         let tasks: Vec<_> = members.into_iter().enumerate().map(followee).collect();
@@ -213,19 +213,19 @@ impl Followed {
             Event::Hello { now, date } => {
                 followee.has_begun = true;
                 let said = self.clock.now().0 as i64 - since(&self.clock, date);
-                followee.told.begin(said - now as i64);
+                followee.record.begin(said - now as i64);
                 if index == self.chief {
                     self.agenda.begin(self.clock.now());
                 }
             }
             Event::Shown(snapshot) => {
                 if let Some(board) = &self.board {
-                    let snapshot = snapshot.later(followee.told.since_first_life());
+                    let snapshot = snapshot.later(followee.record.since_first_life());
                     board.show(&followee.task, snapshot);
                 }
             }
             Event::Recorded { facts, sent } => return Some(self.recorded(index, facts, sent)),
-            Event::Ended { now, error } => followee.told.end(Time(now), error),
+            Event::Ended { now, error } => followee.record.end(Time(now), error),
         }
         Some(Noted::Other)
     }
@@ -246,7 +246,7 @@ impl Followed {
             self.restored(index, restore);
         }
         let followee = &mut self.tasks[index];
-        followee.told.record(facts, sent);
+        followee.record.add(facts, sent);
         let Some((global_step, loss, now)) = last_step else { return Noted::Other };
         if followee.quiet.steps(global_step) {
             self.tasks.iter_mut().for_each(|followee| followee.quiet.begin_again());
@@ -258,10 +258,10 @@ impl Followed {
     /// The chief, of this `index`, has gone back to a checkpoint, or given the variables first
     /// values. Other tasks may have told steps that they took since.
     fn restored(&mut self, index: usize, restore: Restore) {
-        let at = self.tasks[index].told.at(restore.at);
+        let at = self.tasks[index].record.at(restore.at);
         let since = std::mem::replace(&mut self.restored, at);
-        let told = self.tasks.iter().map(|followee| followee.told.global_step(since, at));
-        let last = told.max().unwrap_or(0);
+        let steps = self.tasks.iter().map(|followee| followee.record.global_step(since, at));
+        let last = steps.max().unwrap_or(0);
         if last <= restore.global_step {
             return;
         }
@@ -299,7 +299,7 @@ impl Followed {
     fn judged(&self, news: News) -> News {
         match news {
             News::Exited(index, Exit::Code(0))
-                if index == self.chief && self.tasks[index].told.has_lost_the_end() =>
+                if index == self.chief && self.tasks[index].record.has_lost_the_end() =>
             {
                 News::Exited(index, Exit::Unreported)
             }
@@ -310,7 +310,7 @@ impl Followed {
     /// Whether a task that ended with `exit` came to the end of its training, even if it could not
     /// write the last checkpoint, or its tape.
     fn has_come_to_its_end(&self, index: usize, exit: &Exit) -> bool {
-        let told = &self.tasks[index].told;
+        let told = &self.tasks[index].record;
         let has_ended = || told.has_ended() || told.lacks_its_tape_alone();
         match exit {
             Exit::Code(0) => true,

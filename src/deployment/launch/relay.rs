@@ -4,7 +4,7 @@
 //! other that of the first for the second. So neither needs a privilege, and QUIC meets a network
 //! that loses packets as a real one does.
 
-mod link;
+mod disturbed_path;
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket as StdUdpSocket};
@@ -21,8 +21,8 @@ use crate::deployment::DeploymentError;
 use crate::random;
 use crate::units::Time;
 
-pub(crate) use link::Disturbance;
-use link::Link;
+pub(crate) use disturbed_path::Disturbance;
+use disturbed_path::DisturbedPath;
 
 /// The greatest length of a datagram \[bytes\].
 const LONGEST: usize = 1 << 16;
@@ -34,20 +34,20 @@ pub(super) struct Relay {
     /// By task, the addresses of all tasks as that task is to know them.
     seen: Vec<Vec<SocketAddr>>,
     /// By sender, then by receiver.
-    links: Vec<Vec<Arc<Mutex<Link>>>>,
+    paths: Vec<Vec<Arc<Mutex<DisturbedPath>>>>,
     disturbances: usize,
     /// The ways under way.
     _carriers: JoinSet<()>,
 }
 
 /// One direction between two tasks.
-struct Way {
+struct RelayDirection {
     /// Where the sender's datagrams come in.
     entry: Arc<UdpSocket>,
     /// Where they go out to the receiver.
     exit: Arc<UdpSocket>,
     receiver: SocketAddr,
-    link: Arc<Mutex<Link>>,
+    path: Arc<Mutex<DisturbedPath>>,
     clock: WallClock,
     draws: [String; 2],
 }
@@ -60,7 +60,7 @@ impl Relay {
     pub(super) fn new(addresses: &[SocketAddr]) -> Result<Self, DeploymentError> {
         let tasks = addresses.len();
         let (clock, mut carriers) = (WallClock::new(), JoinSet::new());
-        let links: Vec<Vec<_>> =
+        let paths: Vec<Vec<_>> =
             (0..tasks).map(|_| (0..tasks).map(|_| Arc::default()).collect()).collect();
         let mut seen = vec![addresses.to_vec(); tasks];
         let pairs = (0..tasks).flat_map(|one| (one + 1..tasks).map(move |other| (one, other)));
@@ -72,18 +72,18 @@ impl Relay {
             for (from, to, entry, exit) in
                 [(one, other, &of_other, &of_one), (other, one, &of_one, &of_other)]
             {
-                let way = Way {
+                let direction = RelayDirection {
                     entry: Arc::clone(entry),
                     exit: Arc::clone(exit),
                     receiver: addresses[to],
-                    link: Arc::clone(&links[from][to]),
+                    path: Arc::clone(&paths[from][to]),
                     clock,
                     draws: [from.to_string(), to.to_string()],
                 };
-                carriers.spawn(way.carry());
+                carriers.spawn(direction.carry());
             }
         }
-        Ok(Self { seen, links, disturbances: 0, _carriers: carriers })
+        Ok(Self { seen, paths, disturbances: 0, _carriers: carriers })
     }
 
     /// The addresses of all tasks as the task `index` is to know them.
@@ -95,18 +95,18 @@ impl Relay {
     pub(super) fn disturb(&mut self, ways: &[(usize, usize)], how: Disturbance) -> usize {
         self.disturbances += 1;
         for (from, to) in ways {
-            lock(&self.links[*from][*to]).disturb(self.disturbances, how);
+            lock(&self.paths[*from][*to]).disturb(self.disturbances, how);
         }
         self.disturbances
     }
 
     /// Ends the disturbance of this number.
     pub(super) fn settle(&self, number: usize) {
-        self.links.iter().flatten().for_each(|link| lock(link).settle(number));
+        self.paths.iter().flatten().for_each(|path| lock(path).settle(number));
     }
 }
 
-impl Way {
+impl RelayDirection {
     /// Carries what comes in, in its order, for as long as the relay is there.
     async fn carry(self) {
         let draws = ["relay", &self.draws[0], &self.draws[1]];
@@ -125,7 +125,7 @@ impl Way {
             };
             let Ok((length, _)) = came else { continue };
             let now = self.clock.now();
-            let arrives = lock(&self.link).carry(now, length, draws.random());
+            let arrives = lock(&self.path).carry(now, length, draws.random());
             match arrives {
                 Some(at) if at > now || !later.is_empty() => {
                     later.push_back((at, datagram[..length].to_vec()));
@@ -150,8 +150,8 @@ fn socket() -> Result<Arc<UdpSocket>, DeploymentError> {
     Ok(Arc::new(UdpSocket::from_std(socket).map_err(failed())?))
 }
 
-fn lock(link: &Mutex<Link>) -> std::sync::MutexGuard<'_, Link> {
-    link.lock().expect("nothing panics while it holds a link")
+fn lock(path: &Mutex<DisturbedPath>) -> std::sync::MutexGuard<'_, DisturbedPath> {
+    path.lock().expect("nothing panics while it holds a path")
 }
 
 #[cfg(test)]

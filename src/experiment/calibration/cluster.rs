@@ -39,7 +39,7 @@ pub struct ClusterSpeed {
     /// In the cluster's order.
     pub tasks: Vec<TaskSpeed>,
     /// One for each two tasks.
-    pub ways: Vec<Way>,
+    pub links: Vec<MeasuredLink>,
 }
 
 /// The speed of a task's device.
@@ -55,7 +55,7 @@ pub struct TaskSpeed {
 
 /// The way between two tasks.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct MeasuredLink {
     /// The tasks.
     pub between: [TaskName; 2],
     /// The time that a small value takes, with what both ends do for it \[s\].
@@ -96,7 +96,7 @@ async fn measure(
         client.target(&format!("quic://{address}/job:{}/task:{}", task.job(), task.index()))
     };
     let failed = |what: String| move |error| ExperimentError::Run { run: what, error };
-    let mut speeds = ClusterSpeed { tasks: Vec::new(), ways: Vec::new() };
+    let mut speeds = ClusterSpeed { tasks: Vec::new(), links: Vec::new() };
     for (index, task) in tasks.iter().enumerate() {
         says(&task.to_string());
         let server = target(task)?;
@@ -104,9 +104,9 @@ async fn measure(
         speeds.tasks.push(speed.map_err(failed(format!("calibration of {task}")))?);
         for other in &tasks[index + 1..] {
             says(&format!("{task} and {other}"));
-            let way = way(&server, [task, other]).await;
+            let link = link(&server, [task, other]).await;
             let what = format!("calibration of {task} and {other}");
-            speeds.ways.push(way.map_err(failed(what))?);
+            speeds.links.push(link.map_err(failed(what))?);
         }
     }
     Ok(speeds)
@@ -132,7 +132,7 @@ async fn task_speed(server: &ServerTarget, task: &TaskName) -> runtime::Result<T
     Ok(TaskSpeed { task: task.clone(), rate, memory: 4.0 * (TALL as f64).powi(2) / tall })
 }
 
-async fn way(server: &ServerTarget, between: [&TaskName; 2]) -> runtime::Result<Way> {
+async fn link(server: &ServerTarget, between: [&TaskName; 2]) -> runtime::Result<MeasuredLink> {
     let trip = async |elements: usize, on: [&TaskName; 2]| {
         let chain = |g: &Graph, x: &Output, trips: usize| {
             let [here, there] = on.map(device);
@@ -150,7 +150,7 @@ async fn way(server: &ServerTarget, between: [&TaskName; 2]) -> runtime::Result<
     let latency = above_0(trip(SMALL, between).await?)?;
     let large = trip(LARGE, between).await? - latency - trip(LARGE, [one, one]).await?.max(0.0);
     let bandwidth = (large > 0.0).then(|| 4.0 * LARGE as f64 / large);
-    Ok(Way { between: between.map(Clone::clone), latency, bandwidth })
+    Ok(MeasuredLink { between: between.map(Clone::clone), latency, bandwidth })
 }
 
 /// A time that can be a time.
@@ -212,14 +212,14 @@ impl ClusterSpeed {
         }
         line("[network]\nmessage_cost = \"0us\"   # the latencies have it".to_owned());
         for TaskSpeed { task, .. } in &self.tasks {
-            let ways = self.ways.iter().filter(|way| way.between.contains(task));
-            let fastest = ways.filter_map(|way| way.bandwidth).fold(0.0, f64::max);
+            let links = self.links.iter().filter(|link| link.between.contains(task));
+            let fastest = links.filter_map(|link| link.bandwidth).fold(0.0, f64::max);
             if fastest > 0.0 {
                 line(format!("[network.tasks.\"{task}\"]"));
                 line(format!("bandwidth = \"{:.3}Gbps\"", fastest * 8e-9));
             }
         }
-        for Way { between: [one, other], latency, bandwidth } in &self.ways {
+        for MeasuredLink { between: [one, other], latency, bandwidth } in &self.links {
             line(format!("[[network.link]]\nbetween = [\"{one}\", \"{other}\"]"));
             line(format!("latency = {}", time_text(*latency)));
             if let Some(bandwidth) = bandwidth {

@@ -70,7 +70,7 @@ impl fmt::Display for Breach {
 }
 
 /// How a training under faults ended.
-pub(super) struct Verdict {
+pub(super) struct Judgement {
     /// The code of the error with which it ended.
     pub(super) failed: Option<Code>,
     pub(super) breaches: Vec<Breach>,
@@ -129,7 +129,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Trains the run under `faults`, and judges how it ended. None if the user has asked to stop.
-    pub(super) fn verdict(&self, faults: &[Fault]) -> Option<Verdict> {
+    pub(super) fn judgement(&self, faults: &[Fault]) -> Option<Judgement> {
         let timeline = Timeline { faults, trial: self.trial };
         let patient = self.patient(faults);
         let latest = self.latest(&timeline, patient.settings.patience.operation);
@@ -168,7 +168,7 @@ impl<'a> Judge<'a> {
             }
         };
         let Attempt { last_words, folder, .. } = attempt;
-        Some(Verdict { failed, breaches: breaches.0, last_words, folder })
+        Some(Judgement { failed, breaches: breaches.0, last_words, folder })
     }
 
     /// The run with a limit that its operations keep under `faults`: each of these may have one

@@ -250,7 +250,7 @@ fn a_process_that_waits_in_silence_breaks_a_promise_unless_steps_are_as_long() {
         let faults = FaultKind::Freeze { task: TaskName::new("ps", 0), lasts: Duration::ZERO };
         let faults = [Fault { at: Trigger::Time(Time::ZERO), kind: faults }];
         let judge = Judge::new(&trials[0], arena).unwrap().expect("nobody asks to stop");
-        judge.verdict(&faults).expect("nobody asks to stop").breaches
+        judge.judgement(&faults).expect("nobody asks to stop").breaches
     };
     assert_eq!(broken(&Flaky::default()), []);
     let found = broken(&Flaky { is_silent: true, ..Flaky::default() });

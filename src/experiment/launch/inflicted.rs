@@ -3,7 +3,7 @@
 use super::super::Trial;
 use super::super::scenario::written_fault;
 use crate::deployment::refusal;
-use crate::report::SkippedFault;
+use crate::report::SkippedFaultText;
 use crate::simulation::{self, Fault, FaultKind, SkipReason};
 
 /// Whether a launcher can inflict faults of this kind on the processes of `trial`.
@@ -32,7 +32,7 @@ pub(super) fn faults_of_processes(trial: &Trial, tell: fn(&str)) -> Vec<Fault> {
 pub(super) fn skipped_faults(
     trial: &Trial,
     skipped: &[simulation::SkippedFault],
-) -> Vec<SkippedFault> {
+) -> Vec<SkippedFaultText> {
     let left_out = trial.cluster.faults.list.iter().filter_map(|fault| {
         let why = refused(trial, &fault.kind)?;
         Some(simulation::SkippedFault { fault: fault.clone(), why })

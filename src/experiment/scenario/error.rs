@@ -123,13 +123,13 @@ impl ScenarioError {
     /// The error `error` of `text`, with the line it is in and a suggestion added.
     pub(super) fn malformed(origin: &str, text: &str, error: &toml::de::Error) -> Self {
         let span = error.span().unwrap_or(0..0);
-        let place = Place::of(text, span.start);
+        let position = TextPosition::of(text, span.start);
         Self::Malformed {
             origin: origin.to_owned(),
-            line: place.line,
-            column: place.column,
+            line: position.line,
+            column: position.column,
             message: in_words(error.message()),
-            excerpt: place.excerpt(text, &span),
+            excerpt: position.excerpt(text, &span),
             suggestion: suggestion(error.message()),
         }
     }
@@ -281,7 +281,7 @@ pub(super) fn line_of(text: &str, path: &str) -> Option<usize> {
             None => break,
         }
     }
-    Some(Place::of(text, found.span().start).line)
+    Some(TextPosition::of(text, found.span().start).line)
 }
 
 /// One line for each of `mistakes`, which all have the same `kind`.
@@ -294,13 +294,13 @@ fn list(origin: &str, mistakes: &[Mistake]) -> String {
 }
 
 /// A place in a text, counted from 1, and the byte where its line begins.
-struct Place {
+struct TextPosition {
     line: usize,
     column: usize,
     line_start: usize,
 }
 
-impl Place {
+impl TextPosition {
     fn of(text: &str, offset: usize) -> Self {
         let before = &text[..offset.min(text.len())];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

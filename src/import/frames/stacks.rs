@@ -14,7 +14,7 @@ pub(super) struct Stacks {
 
 /// The node that a stack comes from.
 #[derive(Clone, Copy, PartialEq)]
-enum Origin {
+enum StackSource {
     Stack(usize),
     /// It was on another stack: one of each iteration of a loop around.
     Popped(usize),
@@ -22,12 +22,12 @@ enum Origin {
 
 impl Frames {
     /// The node that the stack `input` comes from.
-    fn origin(&self, input: &str) -> Option<Origin> {
+    fn stack_source(&self, input: &str) -> Option<StackSource> {
         let mut node = self.source(input)?;
         for _ in 0..self.nodes.len() {
             match kind(&self.nodes[node]) {
-                "StackV2" => return Some(Origin::Stack(node)),
-                "StackPopV2" => return Some(Origin::Popped(node)),
+                "StackV2" => return Some(StackSource::Stack(node)),
+                "StackPopV2" => return Some(StackSource::Popped(node)),
                 "Enter" | "Switch" | "Identity" => {
                     node = self.source(self.nodes[node].input.first()?)?;
                 }
@@ -43,13 +43,13 @@ impl Frames {
 
     /// Maps each stack to the nodes that push onto it, each with the stack it pushes, if the pushed
     /// value is a stack.
-    fn fills(&self) -> BTreeMap<usize, Vec<(usize, Option<Origin>)>> {
+    fn fills(&self) -> BTreeMap<usize, Vec<(usize, Option<StackSource>)>> {
         let mut fills: BTreeMap<usize, Vec<_>> = BTreeMap::new();
         for (push, def) in self.of_kind("StackPushV2") {
             if let [stack, value, ..] = def.input.as_slice()
-                && let Some(Origin::Stack(stack)) = self.origin(stack)
+                && let Some(StackSource::Stack(stack)) = self.stack_source(stack)
             {
-                fills.entry(stack).or_default().push((push, self.origin(value)));
+                fills.entry(stack).or_default().push((push, self.stack_source(value)));
             }
         }
         fills
@@ -59,14 +59,15 @@ impl Frames {
     fn emptied(&self) -> BTreeSet<usize> {
         let (fills, mut emptied) = (self.fills(), BTreeSet::new());
         let pops = self.of_kind("StackPopV2").filter(|(pop, _)| self.needed[*pop]);
-        let mut left: Vec<Origin> =
-            pops.filter_map(|(_, def)| self.origin(def.input.first()?)).collect();
-        while let Some(origin) = left.pop() {
-            match origin {
-                Origin::Stack(stack) => drop(emptied.insert(stack)),
-                Origin::Popped(pop) => {
-                    let outer = self.nodes[pop].input.first().and_then(|input| self.origin(input));
-                    if let Some(Origin::Stack(outer)) = outer {
+        let mut left: Vec<StackSource> =
+            pops.filter_map(|(_, def)| self.stack_source(def.input.first()?)).collect();
+        while let Some(source) = left.pop() {
+            match source {
+                StackSource::Stack(stack) => drop(emptied.insert(stack)),
+                StackSource::Popped(pop) => {
+                    let outer =
+                        self.nodes[pop].input.first().and_then(|input| self.stack_source(input));
+                    if let Some(StackSource::Stack(outer)) = outer {
                         let put = fills.get(&outer).into_iter().flatten();
                         left.extend(put.filter_map(|(_, inner)| *inner));
                     }
@@ -87,8 +88,8 @@ impl Frames {
     /// Makes the nodes that fill stacks which no needed node empties hand on their values.
     pub(super) fn drop_fills(&mut self) {
         let emptied = self.emptied();
-        let is_idle = |stack: &str| match self.origin(stack) {
-            Some(Origin::Stack(stack)) => !emptied.contains(&stack),
+        let is_idle = |stack: &str| match self.stack_source(stack) {
+            Some(StackSource::Stack(stack)) => !emptied.contains(&stack),
             _ => false,
         };
         let pushes = self.of_kind("StackPushV2");

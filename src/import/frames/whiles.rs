@@ -21,7 +21,7 @@ struct Variable {
 
 /// The nodes that one of a loop's functions needs.
 #[derive(Default)]
-struct Part {
+struct FunctionNodes {
     nodes: BTreeSet<usize>,
     /// The arguments and values from outside that they use.
     uses: BTreeSet<String>,
@@ -141,8 +141,13 @@ impl Frames {
     }
 
     /// The nodes of `frame` that `results` need, up to the nodes of `variables`.
-    fn part(&self, frame: FrameId, variables: &BTreeSet<usize>, results: &[String]) -> Part {
-        let mut part = Part::default();
+    fn part(
+        &self,
+        frame: FrameId,
+        variables: &BTreeSet<usize>,
+        results: &[String],
+    ) -> FunctionNodes {
+        let mut part = FunctionNodes::default();
         let mut left: Vec<String> = results.iter().map(|result| self.inner(result)).collect();
         while let Some(input) = left.pop() {
             let Some(node) = self.source(&input) else { continue };
@@ -184,7 +189,7 @@ impl Frames {
     fn function(
         &self,
         name: &str,
-        part: &Part,
+        part: &FunctionNodes,
         arguments: &[String],
         named: &BTreeMap<&str, String>,
         results: &[String],

@@ -12,7 +12,7 @@ use crate::operations::{Binary, Choose, Logical};
 /// A variable within a function.
 pub(super) struct Cell {
     /// What it is in the graph around: a variable, or a cell of the function around.
-    of: Origin,
+    of: CellSource,
     /// Its value for the node that is added next.
     value: Output,
     is_changed: bool,
@@ -20,14 +20,14 @@ pub(super) struct Cell {
 
 /// What a cell stands for in the graph around.
 #[derive(Clone, Copy, PartialEq)]
-enum Origin {
+enum CellSource {
     Variable(OpId),
     Cell(usize),
 }
 
-fn origin(value: &Value) -> Option<Origin> {
-    let variable = value.variable.map(|(variable, _)| Origin::Variable(variable));
-    value.cell.map(Origin::Cell).or(variable)
+fn cell_source(value: &Value) -> Option<CellSource> {
+    let variable = value.variable.map(|(variable, _)| CellSource::Variable(variable));
+    value.cell.map(CellSource::Cell).or(variable)
 }
 
 /// How a variable changes.
@@ -48,7 +48,7 @@ impl Importer<'_> {
     /// The cell that an argument of the function is, of the value `given` in the graph around; two
     /// arguments that refer to one variable are one cell. `None` if it refers to none.
     pub(super) fn cell(&mut self, given: &Value, value: &Value) -> Option<usize> {
-        let (of, value) = (origin(given)?, value.output.clone()?);
+        let (of, value) = (cell_source(given)?, value.output.clone()?);
         let known = self.cells.iter().position(|cell| cell.of == of);
         Some(known.unwrap_or_else(|| {
             self.cells.push(Cell { of, value, is_changed: false });
@@ -160,11 +160,11 @@ impl Importer<'_> {
                 ChangedIn::Both => None,
                 ChangedIn::Only(guard) => Some(guard),
             };
-            let Some(of) = origin(argument).filter(|of| !done.contains(of)) else { continue };
+            let Some(of) = cell_source(argument).filter(|of| !done.contains(of)) else { continue };
             done.push(of);
             match of {
-                Origin::Cell(cell) => drop(self.fill(node, cell, value, guard)?),
-                Origin::Variable(variable) => {
+                CellSource::Cell(cell) => drop(self.fill(node, cell, value, guard)?),
+                CellSource::Variable(variable) => {
                     let guard = self.guarded_by(node, guard)?;
                     let inputs: Vec<_> =
                         std::iter::once(&value).chain(&guard).map(Output::edge).collect();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{bits, values};
 use crate::graph::Op;
-use crate::operations::{Binary, Cast, Link, Rows, Unary, UnaryGrad, call, follows, run_chain};
+use crate::operations::{Binary, Cast, ChainOp, Rows, Unary, UnaryGrad, call, follows, run_chain};
 use crate::tensor::{DType, Tensor};
 
 /// The form of the other input of an operation in a chain.
@@ -67,10 +67,10 @@ proptest! {
             let output = call(op, &inputs).unwrap().remove(0);
             wanted = output;
         }
-        let links: Vec<Link<'_>> = chain
+        let links: Vec<ChainOp<'_>> = chain
             .iter()
             .zip(&others)
-            .map(|((op, at, _), other)| Link { op, at: *at, other: other.as_ref() })
+            .map(|((op, at, _), other)| ChainOp { op, at: *at, other: other.as_ref() })
             .collect();
         let before = bits(x.slice());
         let keep = is_shared.then(|| x.clone());
@@ -92,8 +92,9 @@ fn a_chain_of_many_blocks_is_the_same_on_any_number_of_threads() {
     let x = tensor(&[700, 500], 3);
     let bias = tensor(&[500], 4);
     let (add, relu) = (Op::from(Rows::BiasAdd), Op::from(Unary::Relu));
-    let links =
-        || [Link { op: &add, at: 0, other: Some(&bias) }, Link { op: &relu, at: 0, other: None }];
+    let links = || {
+        [ChainOp { op: &add, at: 0, other: Some(&bias) }, ChainOp { op: &relu, at: 0, other: None }]
+    };
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| bits(run_chain(x.clone(), &links()).slice()))

@@ -41,12 +41,12 @@ impl Columns {
 }
 
 /// A part of an image: the image itself, or a copy with zeros around.
-pub(super) enum Part<'a> {
+pub(super) enum ImageRows<'a> {
     Own(&'a [f32]),
     Copy(Tensor),
 }
 
-impl<'a> Part<'a> {
+impl<'a> ImageRows<'a> {
     /// `rows` rows of `image`, of which `first` is the first and may be before its edge.
     pub(super) fn of(
         image: &'a [f32],

@@ -91,7 +91,7 @@ struct Grid<'a> {
 }
 
 /// The elements of a window that are in the image, and the place of its results among the image's.
-struct Place {
+struct PooledWindow {
     rows: Range<usize>,
     columns: Range<usize>,
     at: usize,
@@ -128,17 +128,17 @@ impl Grid<'_> {
 
     /// The places of a row of them.
     #[inline(always)]
-    fn row(&self, y: usize) -> impl Iterator<Item = Place> {
+    fn row(&self, y: usize) -> impl Iterator<Item = PooledWindow> {
         let (rows, columns) = (self.covered(0, y), self.windows.places[1]);
         (0..columns).map(move |x| {
             let at = (y * columns + x) * self.channels;
-            Place { rows: rows.clone(), columns: self.covered(1, x), at }
+            PooledWindow { rows: rows.clone(), columns: self.covered(1, x), at }
         })
     }
 
     /// The place of each element of a window in the image, for channel 0.
     #[inline(always)]
-    fn elements(&self, place: &Place) -> impl Iterator<Item = usize> {
+    fn elements(&self, place: &PooledWindow) -> impl Iterator<Item = usize> {
         let (width, channels, columns) =
             (self.windows.extent[1], self.channels, place.columns.clone());
         place
@@ -148,7 +148,7 @@ impl Grid<'_> {
     }
 }
 
-impl Place {
+impl PooledWindow {
     #[inline(always)]
     fn count(&self) -> f32 {
         (self.rows.len() * self.columns.len()) as f32
@@ -184,7 +184,7 @@ impl<const MAX: bool> NullaryFnOnce for Forward<'_, MAX> {
         fn max<const L: usize>(
             grid: &Grid<'_>,
             x: &[f32],
-            place: &Place,
+            place: &PooledWindow,
             c: usize,
             out: &mut [f32],
         ) {
@@ -203,7 +203,7 @@ impl<const MAX: bool> NullaryFnOnce for Forward<'_, MAX> {
         fn mean<const L: usize>(
             grid: &Grid<'_>,
             x: &[f32],
-            place: &Place,
+            place: &PooledWindow,
             c: usize,
             out: &mut [f32],
         ) {
@@ -247,7 +247,7 @@ impl NullaryFnOnce for MaxBackward<'_> {
         fn give<const L: usize>(
             grid: &Grid<'_>,
             [x, y, dy]: [&[f32]; 3],
-            place: &Place,
+            place: &PooledWindow,
             c: usize,
             out: &mut [f32],
         ) {
@@ -292,7 +292,7 @@ impl NullaryFnOnce for AvgBackward<'_> {
         fn give<const L: usize>(
             grid: &Grid<'_>,
             dy: &[f32],
-            place: &Place,
+            place: &PooledWindow,
             c: usize,
             out: &mut [f32],
         ) {

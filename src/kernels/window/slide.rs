@@ -1,7 +1,7 @@
 //! Maps each element of an image to the elements of another that it is computed from, forwards or
 //! backwards through a convolution.
 
-use super::padded::{Columns, Images, Part};
+use super::padded::{Columns, ImageRows, Images};
 use super::{BLOCK, Windows};
 
 /// The least number of parts of a batch, if it has as many rows.
@@ -164,10 +164,10 @@ impl Slide {
         image: &'a [f32],
         first: usize,
         rows: usize,
-    ) -> Part<'a> {
+    ) -> ImageRows<'a> {
         let top = self.origin[0] + (first / self.to_step[0] * self.from_step[0]) as isize;
         let rows = (self.count(0, 0, rows).max(1) - 1) * self.from_step[0] + self.reach[0];
-        Part::of(image, &self.from, top, rows, parts.columns)
+        ImageRows::of(image, &self.from, top, rows, parts.columns)
     }
 
     /// The place of `tap` in a part, counted from the part's corner.

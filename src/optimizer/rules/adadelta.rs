@@ -48,19 +48,19 @@ impl Rule for AdadeltaRule {
     }
 
     fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
-        state.each_element(Step { rate, rho: self.rho, epsilon: self.epsilon });
+        state.each_element(PerElement { rate, rho: self.rho, epsilon: self.epsilon });
     }
 }
 
 /// The update of one element.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct PerElement {
     rate: f32,
     rho: f32,
     epsilon: f32,
 }
 
-impl ElementUpdate<3> for Step {
+impl ElementUpdate<3> for PerElement {
     #[inline(always)]
     fn update(self, [v, a, u]: [f32; 3], g: f32) -> [f32; 3] {
         let a = a * self.rho + g * g * (1.0 - self.rho);

@@ -41,17 +41,17 @@ impl Rule for AdagradRule {
     }
 
     fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
-        state.each_element(Step { rate });
+        state.each_element(PerElement { rate });
     }
 }
 
 /// The update of one element.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct PerElement {
     rate: f32,
 }
 
-impl ElementUpdate<2> for Step {
+impl ElementUpdate<2> for PerElement {
     #[inline(always)]
     fn update(self, [v, a]: [f32; 2], g: f32) -> [f32; 2] {
         let a = a + g * g;

@@ -66,13 +66,13 @@ impl Rule for AdagradDaRule {
         let updates = state.count(2);
         *updates += 1;
         let update = *updates as f32;
-        state.each_element(Step { rate, l1: self.l1, l2: self.l2, update });
+        state.each_element(PerElement { rate, l1: self.l1, l2: self.l2, update });
     }
 }
 
 /// The update of one element.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct PerElement {
     pub(super) rate: f32,
     pub(super) l1: f32,
     pub(super) l2: f32,
@@ -80,7 +80,7 @@ pub(super) struct Step {
     pub(super) update: f32,
 }
 
-impl ElementUpdate<3> for Step {
+impl ElementUpdate<3> for PerElement {
     #[inline(always)]
     fn update(self, [_, sum, squared]: [f32; 3], g: f32) -> [f32; 3] {
         let (sum, squared) = (sum + g, squared + g * g);

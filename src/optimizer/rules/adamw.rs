@@ -58,18 +58,18 @@ impl Rule for AdamWRule {
 
     fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
         let adam = AdamStep::next(rate, [self.beta1, self.beta2, self.epsilon], state);
-        state.each_element(Step { adam, weight_decay: self.weight_decay });
+        state.each_element(PerElement { adam, weight_decay: self.weight_decay });
     }
 }
 
 /// The update of one element.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct PerElement {
     adam: AdamStep,
     weight_decay: f32,
 }
 
-impl ElementUpdate<3> for Step {
+impl ElementUpdate<3> for PerElement {
     #[inline(always)]
     fn update(self, [v, m, s]: [f32; 3], g: f32) -> [f32; 3] {
         let decayed = v - self.adam.rate * self.weight_decay * v;

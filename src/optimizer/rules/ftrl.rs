@@ -84,19 +84,19 @@ impl Rule for FtrlRule {
     /// rate.
     fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
         if rate != 0.0 {
-            state.each_element(Step { rate, rule: *self });
+            state.each_element(PerElement { rate, rule: *self });
         }
     }
 }
 
 /// The update of one element.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct PerElement {
     rate: f32,
     rule: FtrlRule,
 }
 
-impl Step {
+impl PerElement {
     #[inline(always)]
     fn raised(self, accumulator: f32) -> f32 {
         let power = self.rule.learning_rate_power;
@@ -104,7 +104,7 @@ impl Step {
     }
 }
 
-impl ElementUpdate<3> for Step {
+impl ElementUpdate<3> for PerElement {
     #[inline(always)]
     fn update(self, [v, a, z]: [f32; 3], g: f32) -> [f32; 3] {
         let FtrlRule { l1, l2, l2_shrinkage, beta, .. } = self.rule;

@@ -44,19 +44,23 @@ impl Rule for MomentumRule {
     }
 
     fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
-        state.each_element(Step { rate, momentum: self.momentum, use_nesterov: self.use_nesterov });
+        state.each_element(PerElement {
+            rate,
+            momentum: self.momentum,
+            use_nesterov: self.use_nesterov,
+        });
     }
 }
 
 /// The update of one element.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct PerElement {
     rate: f32,
     momentum: f32,
     use_nesterov: bool,
 }
 
-impl ElementUpdate<2> for Step {
+impl ElementUpdate<2> for PerElement {
     #[inline(always)]
     fn update(self, [v, a]: [f32; 2], g: f32) -> [f32; 2] {
         let a = a * self.momentum + g;

@@ -36,19 +36,19 @@ impl Rule for ProximalGradientDescentRule {
     }
 
     fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
-        state.each_element(Step { rate, l1: self.l1, l2: self.l2 });
+        state.each_element(PerElement { rate, l1: self.l1, l2: self.l2 });
     }
 }
 
 /// The update of one element.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct PerElement {
     rate: f32,
     l1: f32,
     l2: f32,
 }
 
-impl ElementUpdate<1> for Step {
+impl ElementUpdate<1> for PerElement {
     #[inline(always)]
     fn update(self, [v]: [f32; 1], g: f32) -> [f32; 1] {
         let moved = v - self.rate * g;
@@ -107,19 +107,19 @@ impl Rule for ProximalAdagradRule {
     }
 
     fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
-        state.each_element(AdagradStep(Step { rate, l1: self.l1, l2: self.l2 }));
+        state.each_element(AdagradStep(PerElement { rate, l1: self.l1, l2: self.l2 }));
     }
 }
 
 /// The update of one element.
 #[derive(Clone, Copy, Debug)]
-struct AdagradStep(Step);
+struct AdagradStep(PerElement);
 
 impl ElementUpdate<2> for AdagradStep {
     #[inline(always)]
     fn update(self, [v, a]: [f32; 2], g: f32) -> [f32; 2] {
         let a = a + g * g;
-        let [v] = Step { rate: self.0.rate / a.sqrt(), ..self.0 }.update([v], g);
+        let [v] = PerElement { rate: self.0.rate / a.sqrt(), ..self.0 }.update([v], g);
         [v, a]
     }
 }

@@ -1,9 +1,9 @@
 //! A verdict as text.
 
-use super::{Measure, Verdict};
+use super::{Measure, Speedup};
 use crate::report::estimate::Estimate;
 
-impl Verdict {
+impl Speedup {
     /// `a reached 0.95 accuracy 1.83 times faster than b`, with the interval if there is one.
     /// What the interval is over, seeds or launches, is `over`.
     pub(in crate::report) fn render(&self, over: &str) -> String {

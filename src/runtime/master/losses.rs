@@ -12,7 +12,7 @@ use crate::cluster::TaskName;
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
-use super::steps::Step;
+use super::steps::RunningStep;
 use super::{Master, refuse};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::master::step_plan::StepPlan;
@@ -55,7 +55,7 @@ impl Master {
     /// done is lost, and others may wait for it. Any step fails that may still wait for values of a
     /// peer which has not stopped in good order: what it had sent to others may be lost, too.
     fn fail_steps_at(&mut self, peer: PeerId, loss: Loss) {
-        let is_hit = |_: &Self, id: StepId, step: &Step| {
+        let is_hit = |_: &Self, id: StepId, step: &RunningStep| {
             let is_undone = loss == Loss::Restarted && id.trains && step.has_part_at(peer);
             let is_cut_off = loss != Loss::Stopped && step.may_miss_values_of(peer);
             is_undone || is_cut_off || step.unanswered().contains(&peer)
@@ -71,7 +71,7 @@ impl Master {
     /// for a worker that waits until the chief gives the variables of `peer` new values, and the
     /// chief's step may be one of them.
     fn ask_whether_known(&mut self, peer: PeerId, loss: Loss) {
-        let has_done = |(id, step): (&StepId, &Step)| id.trains && step.has_part_at(peer);
+        let has_done = |(id, step): (&StepId, &RunningStep)| id.trains && step.has_part_at(peer);
         if loss == Loss::Silent && self.steps.iter().any(has_done) {
             self.link.send(peer, WorkerMessage::AskForMaster { master: self.id });
         }
@@ -83,7 +83,7 @@ impl Master {
         if is_known {
             return;
         }
-        let is_hit = |master: &Self, id: StepId, step: &Step| {
+        let is_hit = |master: &Self, id: StepId, step: &RunningStep| {
             let session = master.sessions.get(&step.session);
             let has_lost = session.is_some_and(|session| session.lost.contains_key(&peer));
             id.trains && step.has_part_at(peer) && has_lost
@@ -99,7 +99,7 @@ impl Master {
     pub(super) fn way_lost(&mut self, from: PeerId, to: &TaskName) {
         self.expected = None;
         let Some(peer) = self.link.resolve(to) else { return };
-        let is_hit = |_: &Self, _: StepId, step: &Step| {
+        let is_hit = |_: &Self, _: StepId, step: &RunningStep| {
             step.has_part_at(from) && step.unanswered().contains(&peer)
         };
         self.fail_steps(is_hit, |master, step| {

@@ -51,7 +51,7 @@ impl Pieces {
 
 impl Master {
     fn step_in_pieces(&self, session: SessionId, handle: u64) -> Option<StepId> {
-        let is_it = |step: &super::steps::Step| {
+        let is_it = |step: &super::steps::RunningStep| {
             let pieces = step.pieces.as_ref();
             step.session == session && pieces.is_some_and(|pieces| pieces.handle == handle)
         };

@@ -42,7 +42,7 @@ impl Limit {
 }
 
 /// A running step.
-pub(super) struct Step {
+pub(super) struct RunningStep {
     pub(super) session: SessionId,
     /// The parts that have not ended yet.
     outstanding: SmallVec<[GraphHandle; 4]>,
@@ -58,7 +58,7 @@ pub(super) struct Step {
     reply: Reply<Result<StepDone>>,
 }
 
-impl Step {
+impl RunningStep {
     /// A step whose parts have all been ordered to run.
     fn new(
         session: SessionId,
@@ -137,7 +137,7 @@ impl Master {
             fetches[*fetch as usize] = Some(run.feeds[*feed as usize].clone());
         }
         let limit = run.deadline.map(|deadline| self.limit_until(deadline));
-        let begun = Step::new(run.session, plan, fetches, limit, run.reply);
+        let begun = RunningStep::new(run.session, plan, fetches, limit, run.reply);
         self.steps.insert(step, begun);
         self.end_if_done(step);
     }
@@ -154,8 +154,8 @@ impl Master {
             Box::new(Pieces::new(handle, request))
         });
         let limit = deadline.map(|deadline| self.limit_until(deadline));
-        let begun = Step::new(session, plan, fetches, limit, reply);
-        self.steps.insert(step, Step { pieces, ..begun });
+        let begun = RunningStep::new(session, plan, fetches, limit, reply);
+        self.steps.insert(step, RunningStep { pieces, ..begun });
         self.end_if_done(step);
     }
 
@@ -266,7 +266,7 @@ impl Master {
     /// Fails all steps of which `is_hit` holds, each with its own `error`.
     pub(super) fn fail_steps(
         &mut self,
-        is_hit: impl Fn(&Self, StepId, &Step) -> bool,
+        is_hit: impl Fn(&Self, StepId, &RunningStep) -> bool,
         error: impl Fn(&Self, StepId) -> Error,
     ) {
         let hit = self.steps.iter().filter(|(id, step)| is_hit(self, **id, step));
@@ -277,11 +277,11 @@ impl Master {
         }
     }
 
-    fn running(&self, step: StepId) -> &Step {
+    fn running(&self, step: StepId) -> &RunningStep {
         self.steps.get(&step).expect("it is asked of a step that runs")
     }
 
-    fn take_step(&mut self, step: StepId) -> Step {
+    fn take_step(&mut self, step: StepId) -> RunningStep {
         self.steps.remove(&step).expect("a step that ends runs")
     }
 

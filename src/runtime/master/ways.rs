@@ -15,13 +15,13 @@ use crate::transport::PeerId;
 use crate::units::Time;
 
 use super::Master;
-use super::blocked::Way;
+use super::blocked::BlockedRoute;
 use super::step_plan::Part;
-use super::steps::{Limit, Step};
+use super::steps::{Limit, RunningStep};
 use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::{GraphHandle, StepId, WorkerMessage};
 
-impl Step {
+impl RunningStep {
     /// The parts that send something from one task to another, neither of them `local`, whose part
     /// has not ended.
     fn senders(&self, local: PeerId) -> impl Iterator<Item = &Part> {
@@ -91,10 +91,10 @@ impl Master {
     }
 
     /// The ways of `step` that are blocked, as the end of a sentence; nothing if none is.
-    pub(super) fn blocked_ways(&self, step: &Step) -> String {
-        let told = |(to, way): (PeerId, &Way)| {
-            let (from, to) = (self.link.name(way.from), self.link.name(to));
-            format!("; {from} can't reach {to} ({})", way.why)
+    pub(super) fn blocked_ways(&self, step: &RunningStep) -> String {
+        let told = |(to, route): (PeerId, &BlockedRoute)| {
+            let (from, to) = (self.link.name(route.from), self.link.name(to));
+            format!("; {from} can't reach {to} ({})", route.why)
         };
         step.blocked.all().map(told).collect()
     }
@@ -107,7 +107,7 @@ impl Master {
         Some(self.no_way(running, running.limit?))
     }
 
-    fn no_way(&self, step: &Step, limit: Limit) -> Error {
+    fn no_way(&self, step: &RunningStep, limit: Limit) -> Error {
         let took = self.clock.now().since(limit.begun);
         let (who, ways) = (self.names(&step.unanswered()), self.blocked_ways(step));
         let message = format!(

@@ -21,7 +21,7 @@ use crate::runtime::parameter_server::done::Done;
 use crate::runtime::state::{Commit, Served, StateValues, Ticket};
 
 use resting::Resting;
-use votes::{Sets, Told, Vote, late};
+use votes::{CountedVote, Sets, Vote, late};
 
 /// One training's coordination, in one epoch.
 pub(super) struct Coordination {
@@ -44,7 +44,7 @@ pub(super) struct Coordination {
     /// The last request for a fence, and whether it has been answered that the fence is up.
     fence: Option<(Ticket, bool)>,
     /// By worker: the last of its votes that counts.
-    told: BTreeMap<u32, Told>,
+    told: BTreeMap<u32, CountedVote>,
     /// The contributors of those closed rounds that a variable may still wait for.
     closed: BTreeMap<u64, Contributors>,
     /// In a mode without votes, the answer to the last step of each training.
@@ -203,7 +203,8 @@ impl Coordination {
     pub(super) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Served> {
         let open = self.coordinator.round();
         // A place in a round that has closed stays the worker's: its gradient may be in variables.
-        let keeps = |told: &Told| !members.has_left(worker) && open != Some(told.place.round);
+        let keeps =
+            |told: &CountedVote| !members.has_left(worker) && open != Some(told.place.round);
         match self.told.get_mut(&worker).filter(|told| keeps(told)) {
             Some(told) => told.is_lost = true,
             None => drop(self.told.remove(&worker)),

@@ -8,8 +8,8 @@ use crate::graph::Replica;
 use crate::optimizer::{Compensation, Deltas};
 use crate::planted::{self, Bug};
 use crate::sync::{
-    Accumulator, Arrived, Contributors, Correction, Epoch, Offer, Place, Treatment, Verdict,
-    Version,
+    Accumulator, Arrived, Contributors, Correction, Epoch, Offer, RoundPosition, Treatment,
+    Verdict, Version,
 };
 
 use super::ParameterServer;
@@ -80,7 +80,13 @@ impl ParameterServer {
 
     /// Offers a gradient to the round of its variable; one without a place there still brings the
     /// contributors of the rounds that its verdict names.
-    fn offer(&mut self, ticket: Ticket, apply: ApplyGradient, place: Option<Place>, waits: bool) {
+    fn offer(
+        &mut self,
+        ticket: Ticket,
+        apply: ApplyGradient,
+        place: Option<RoundPosition>,
+        waits: bool,
+    ) {
         let variable = apply.variables[0];
         let (replica, version) = apply.of.expect("who trains in rounds says so");
         let past = self.enter_rounds(&apply);

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::transport::{Loss, PeerId};
 
 use super::Worker;
-use super::steps::Step;
+use super::steps::RunningPartition;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
@@ -54,7 +54,7 @@ impl Worker {
     /// have lost their values: so values read before the clearing never mix with later ones.
     pub(super) fn cleared(&mut self, containers: &[String]) {
         let is_cleared = |container: &str| is_among(container, containers);
-        let uses = |step: &Step| {
+        let uses = |step: &RunningPartition| {
             let variables = &step.executor.plan().partition.variables;
             variables.iter().any(|variable| is_cleared(&variable.container))
         };

@@ -8,7 +8,7 @@ use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::{GraphHandle, StepId, StepPart};
 
 use super::Worker;
-use super::steps::Step;
+use super::steps::RunningPartition;
 
 /// The feeds that have come, and the fetches whose values have been sent, by their positions.
 pub(super) struct Pieces {
@@ -37,7 +37,8 @@ impl Worker {
         };
         let part = StepPart { step, device };
         let hollow = self.refuse_hollow(feeds.iter().map(|(_, value)| value)).err();
-        let is_its = |running: &&mut Step| running.graph == graph && running.master == from;
+        let is_its =
+            |running: &&mut RunningPartition| running.graph == graph && running.master == from;
         let Some(running) = self.steps.get_mut(&part).filter(is_its) else {
             return tracing::debug!(step = step.number, "values for no step; dropped");
         };

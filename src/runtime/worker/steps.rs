@@ -28,7 +28,7 @@ use crate::transport::PeerId;
 use crate::units::Time;
 
 /// A part of a step that runs here.
-pub(super) struct Step {
+pub(super) struct RunningPartition {
     pub(super) graph: GraphHandle,
     pub(super) master: PeerId,
     pub(super) origin: Option<Origin>,
@@ -58,7 +58,7 @@ pub(super) struct Order {
     pub(super) next: Option<StepId>,
 }
 
-impl Step {
+impl RunningPartition {
     /// The fetches of a step in pieces that are there now and have not been told.
     fn fetched(&mut self, step: StepId) -> Option<MasterMessage> {
         let fetches = self.executor.fetched(&mut self.pieces.as_mut()?.told);
@@ -111,7 +111,7 @@ impl Worker {
         }
         let trace = is_traced.then(Box::default);
         let (flows, launched, computed) = (Vec::new(), Time::ZERO, None);
-        let running = Step {
+        let running = RunningPartition {
             graph,
             master,
             origin,
@@ -321,7 +321,7 @@ impl Worker {
     pub(super) fn steps_within(
         &self,
         steps: RangeInclusive<StepId>,
-    ) -> impl Iterator<Item = (&StepPart, &Step)> {
+    ) -> impl Iterator<Item = (&StepPart, &RunningPartition)> {
         let first = StepPart { step: *steps.start(), device: LocalDevice::cpu(0) };
         self.steps.range(first..).take_while(move |(part, _)| part.step <= *steps.end())
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::units::Time;
 
 /// A sender and a receiver.
-pub(super) type Way = (usize, usize);
+pub(super) type CutDirection = (usize, usize);
 
 /// The ways that are cut at present.
 #[derive(Default)]
-pub(super) struct Cuts(BTreeMap<Way, Cut>);
+pub(super) struct Cuts(BTreeMap<CutDirection, Cut>);
 
 /// The time for which a way is cut, by one partition or by several that overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,20 +20,20 @@ pub(super) struct Cut {
 }
 
 impl Cuts {
-    /// The cut of `way`, if it is cut.
-    pub(super) fn get(&self, way: Way) -> Option<Cut> {
-        self.0.get(&way).copied()
+    /// The cut of `direction`, if it is cut.
+    pub(super) fn get(&self, direction: CutDirection) -> Option<Cut> {
+        self.0.get(&direction).copied()
     }
 
-    /// Another partition cuts `way`, from `now` until `until`.
-    pub(super) fn extend(&mut self, way: Way, now: Time, until: Time) {
-        let cut = self.0.entry(way).or_insert(Cut { since: now, until });
+    /// Another partition cuts `direction`, from `now` until `until`.
+    pub(super) fn extend(&mut self, direction: CutDirection, now: Time, until: Time) {
+        let cut = self.0.entry(direction).or_insert(Cut { since: now, until });
         cut.until = cut.until.max(until);
     }
 
-    /// The last partition that cut `way` has ended.
-    pub(super) fn end(&mut self, way: Way) {
-        self.0.remove(&way);
+    /// The last partition that cut `direction` has ended.
+    pub(super) fn end(&mut self, direction: CutDirection) {
+        self.0.remove(&direction);
     }
 }
 

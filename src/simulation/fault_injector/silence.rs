@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::cuts::{Cut, Way};
+use super::cuts::{Cut, CutDirection};
 use super::effects::{FaultEffect, FaultEvent, SilenceCause};
 use super::{FaultInjector, schedule};
 use crate::simulation::links::Links;
@@ -91,18 +91,19 @@ impl FaultInjector {
     pub(super) fn partition(
         &mut self,
         now: Time,
-        pairs: Vec<Way>,
+        pairs: Vec<CutDirection>,
         lasts: Duration,
         links: &mut Links,
     ) -> Vec<FaultEffect> {
-        let before: Vec<Option<Cut>> = pairs.iter().map(|way| self.cuts.get(*way)).collect();
+        let before: Vec<Option<Cut>> =
+            pairs.iter().map(|direction| self.cuts.get(*direction)).collect();
         for (from, to) in &pairs {
             links.cut(*from, *to);
             self.cuts.extend((*from, *to), now, now.after(lasts));
         }
         let mut effects = Vec::new();
-        for (way, before) in pairs.iter().zip(before) {
-            effects.extend(self.cut_limits(*way, before, &pairs, links));
+        for (direction, before) in pairs.iter().zip(before) {
+            effects.extend(self.cut_limits(*direction, before, &pairs, links));
         }
         effects.push(schedule(now, lasts, FaultEvent::Heal { pairs }));
         effects
@@ -119,28 +120,29 @@ impl FaultInjector {
         self.partition(now, vec![(one, other), (other, one)], lasts, links)
     }
 
-    /// The limits of silence of the receiver and the sender of `way`, if they are connected and as
-    /// far as a partition of `pairs` has changed them; `before` is the cut without it.
+    /// The limits of silence of the receiver and the sender of `direction`, if they are
+    /// connected and a partition of `pairs` has changed them; `before` is the cut without it.
     fn cut_limits(
         &self,
-        way: Way,
+        direction: CutDirection,
         before: Option<Cut>,
-        pairs: &[Way],
+        pairs: &[CutDirection],
         links: &Links,
     ) -> Vec<FaultEffect> {
-        let (from, to) = way;
+        let (from, to) = direction;
         let limit = |observer, peer, notices: fn(Cut, Duration) -> Option<Time>| {
             if !links.is_connected(observer, peer) {
                 return None;
             }
             let time = |cut: Option<Cut>| notices(cut?, self.silence);
-            let at = time(self.cuts.get(way)).filter(|at| time(before) != Some(*at))?;
+            let at = time(self.cuts.get(direction)).filter(|at| time(before) != Some(*at))?;
             let event = FaultEvent::SilenceLimit { observer, peer, cause: SilenceCause::Partition };
             Some(FaultEffect::Watch { observer, at, event })
         };
         let mut effects = Vec::from_iter(limit(to, from, Cut::receiver_notices));
         let back = (to, from);
-        let is_as_receiver = pairs.contains(&back) && self.cuts.get(back) == self.cuts.get(way);
+        let is_as_receiver =
+            pairs.contains(&back) && self.cuts.get(back) == self.cuts.get(direction);
         if !is_as_receiver {
             effects.extend(limit(from, to, Cut::sender_notices));
         }
@@ -148,7 +150,7 @@ impl FaultInjector {
     }
 
     /// Ends a partition of `pairs`. A way stays cut as long as another partition cuts it.
-    pub(super) fn heal(&mut self, pairs: &[Way], links: &mut Links) -> Vec<FaultEffect> {
+    pub(super) fn heal(&mut self, pairs: &[CutDirection], links: &mut Links) -> Vec<FaultEffect> {
         for (from, to) in pairs {
             links.heal(*from, *to);
             if !links.is_cut(*from, *to) {
@@ -191,8 +193,8 @@ impl FaultInjector {
     /// Whether `observer` has been cut off from `peer` for long enough. A limit that was scheduled
     /// before another partition extended the cut may come too early.
     fn notices_cut(&self, now: Time, observer: usize, peer: usize, links: &Links) -> bool {
-        let is_over = |way, notices: fn(Cut, Duration) -> Option<Time>| {
-            let at = self.cuts.get(way).and_then(|cut| notices(cut, self.silence));
+        let is_over = |direction, notices: fn(Cut, Duration) -> Option<Time>| {
+            let at = self.cuts.get(direction).and_then(|cut| notices(cut, self.silence));
             at.is_some_and(|at| at <= now)
         };
         let is_unheard = is_over((peer, observer), Cut::receiver_notices);

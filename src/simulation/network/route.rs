@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::time::Duration;
 
-use super::{Bottleneck, NetworkSpec, Racks};
+use super::{LimitingLink, NetworkSpec, Racks};
 use crate::units::Bytes;
 
 /// One direction of a NIC or of a rack's uplink, as an index into the network's links.
@@ -181,11 +181,11 @@ impl Wiring {
     }
 
     /// What kind of link `link` is.
-    pub(super) fn bottleneck(&self, link: LinkId) -> Bottleneck {
+    pub(super) fn bottleneck(&self, link: LinkId) -> LimitingLink {
         match link as usize {
-            link if link >= 2 * self.hosts => Bottleneck::Between,
-            link if link.is_multiple_of(2) => Bottleneck::SendingCard,
-            _ => Bottleneck::ReceivingCard,
+            link if link >= 2 * self.hosts => LimitingLink::Between,
+            link if link.is_multiple_of(2) => LimitingLink::SendingCard,
+            _ => LimitingLink::ReceivingCard,
         }
     }
 

@@ -55,8 +55,8 @@ pub struct LinkSpeed {
 /// How what one task sends another shares their connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnectionSpec {
-    /// The size above which a message is large \[bytes\]. Small ones are sent before large ones, and
-    /// each kind in order.
+    /// The size above which a message is large \[bytes\]. Small ones are sent before large ones,
+    /// and each kind in order.
     pub large: Bytes,
     /// The time that a large message takes to start, beside its bytes.
     pub start: Duration,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Part, Processors, nanoseconds};
+use super::{ProcessorUnit, Processors, nanoseconds};
 use crate::units::Time;
 
 impl<T> Processors<T> {
@@ -42,7 +42,7 @@ impl<T> Processors<T> {
     pub(in crate::simulation) fn set_slowdown(&mut self, now: Time, task: usize, factor: f64) {
         let scale = factor / std::mem::replace(&mut self.slowdown[task], factor);
         for id in self.queues_of(task) {
-            if matches!(self.place(id).1, Part::Link(_)) {
+            if matches!(self.place(id).1, ProcessorUnit::Link(_)) {
                 continue;
             }
             let Some(left) = self.stop(now, id) else { continue };
@@ -72,7 +72,7 @@ impl<T> Processors<T> {
             return;
         }
         for id in self.queues_of(task) {
-            let is_device = matches!(self.place(id).1, Part::Device(_));
+            let is_device = matches!(self.place(id).1, ProcessorUnit::Device(_));
             for index in 0..self.queues[id].pieces.len() {
                 let piece = &mut self.queues[id].pieces[index];
                 if !is_its(&piece.then) {

@@ -1,8 +1,8 @@
-//! The parts of a task's processor, and their order among its queues.
+//! The units of a task's processor, and their order among its queues.
 
-/// A part of a task's processor, which does one piece of work after another.
+/// A unit of a task's processor, which does one piece of work after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::simulation) enum Part {
+pub(in crate::simulation) enum ProcessorUnit {
     MessageThread,
     /// One of the task's devices: first the processors, then the accelerators.
     Device(usize),
@@ -15,7 +15,7 @@ pub(in crate::simulation) enum Part {
 /// The links of an accelerator: from its host's memory, to it, and to other accelerators.
 pub(in crate::simulation) const LINKS: usize = 3;
 
-/// The parts of a task's processor.
+/// The units of a task's processor.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulation) struct Layout {
     /// The number of its host.
@@ -29,12 +29,12 @@ pub(in crate::simulation) struct Layout {
 }
 
 impl Layout {
-    /// The number of parts.
+    /// The number of units.
     pub(super) fn queues(self) -> usize {
         self.lanes() + usize::from(self.has_lanes)
     }
 
-    /// Whether the part at `queue` runs on the cores of the host.
+    /// Whether the unit at `queue` runs on the cores of the host.
     pub(super) fn is_on_host(self, queue: usize) -> bool {
         queue <= self.cpus || queue == self.lanes()
     }
@@ -44,24 +44,24 @@ impl Layout {
         1 + self.cpus + self.gpus * (1 + LINKS)
     }
 
-    /// The place of `part` among them.
-    pub(super) fn queue(self, part: Part) -> usize {
-        match part {
-            Part::MessageThread => 0,
-            Part::Device(device) => 1 + device,
-            Part::Lanes => self.lanes(),
-            Part::Link(link) => 1 + self.cpus + self.gpus + link,
+    /// The place of `unit` among them.
+    pub(super) fn queue(self, unit: ProcessorUnit) -> usize {
+        match unit {
+            ProcessorUnit::MessageThread => 0,
+            ProcessorUnit::Device(device) => 1 + device,
+            ProcessorUnit::Lanes => self.lanes(),
+            ProcessorUnit::Link(link) => 1 + self.cpus + self.gpus + link,
         }
     }
 
-    /// The part at `queue`.
-    pub(super) fn part(self, queue: usize) -> Part {
+    /// The unit at `queue`.
+    pub(super) fn unit(self, queue: usize) -> ProcessorUnit {
         let devices = self.cpus + self.gpus;
         match queue {
-            0 => Part::MessageThread,
-            device if device <= devices => Part::Device(device - 1),
-            lanes if lanes == self.lanes() => Part::Lanes,
-            link => Part::Link(link - devices - 1),
+            0 => ProcessorUnit::MessageThread,
+            device if device <= devices => ProcessorUnit::Device(device - 1),
+            lanes if lanes == self.lanes() => ProcessorUnit::Lanes,
+            link => ProcessorUnit::Link(link - devices - 1),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::random::stream;
 use crate::simulation::noise::Noise;
-use Part::{Device, MessageThread};
+use ProcessorUnit::{Device, MessageThread};
 
 fn ns(count: u64) -> Duration {
     Duration::from_nanos(count)
@@ -32,10 +32,10 @@ fn together(cores: u32) -> Processors<&'static str> {
 #[test]
 fn a_part_of_a_processor_does_one_piece_after_another_and_the_parts_go_on_side_by_side() {
     let mut processors = together(4);
-    for (part, name, span) in
+    for (unit, name, span) in
         [(MessageThread, "a", 10), (MessageThread, "b", 20), (Device(0), "c", 25)]
     {
-        processors.give(Time(100), 0, part, piece(name, span));
+        processors.give(Time(100), 0, unit, piece(name, span));
     }
     assert_eq!(rest(&mut processors), [(110, "a"), (125, "c"), (130, "b")]);
     assert_eq!(processors.usage(0).of(Activity::Queueing), Duration::ZERO);
@@ -165,8 +165,8 @@ fn noise_interrupts_what_runs_on_the_cores_of_a_host_and_no_accelerator() {
     let noise = Interruptions::new(&[noise], stream(1, &["noise"]));
     let layout = Layout { host: 0, cpus: 1, gpus: 1, has_lanes: false };
     let mut processors = Processors::new(vec![layout], &[4]).with_noise(vec![noise]);
-    let mut took = |part, now| {
-        processors.give(Time(now), 0, part, piece("a", 1_000_000_000));
+    let mut took = |unit, now| {
+        processors.give(Time(now), 0, unit, piece("a", 1_000_000_000));
         rest(&mut processors)[0].0 - now
     };
     assert_eq!(took(Device(1), 0), 1_000_000_000);
@@ -217,7 +217,12 @@ fn a_slow_task_copies_between_memories_as_fast_as_others() {
         Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 1, has_lanes: false }], &[1]);
     processors.set_slowdown(Time(0), 0, 2.0);
     processors.give(Time(0), 0, Device(1), piece("gpu", 100));
-    processors.give(Time(0), 0, Part::Link(0), Piece { activity: None, ..piece("copy", 100) });
+    processors.give(
+        Time(0),
+        0,
+        ProcessorUnit::Link(0),
+        Piece { activity: None, ..piece("copy", 100) },
+    );
     assert_eq!(rest(&mut processors), [(100, "copy"), (200, "gpu")]);
     assert_eq!(processors.usage(0).of(Activity::Kernels), ns(200));
 }
@@ -283,13 +288,13 @@ fn accelerators_and_their_links_take_nothing_of_the_cores_and_go_on_side_by_side
         (Device(0), "cpu"),
         (Device(1), "gpu 0"),
         (Device(2), "gpu 1"),
-        (Part::Link(0), "copy"),
-        (Part::Link(LINKS), "copy of gpu 1"),
+        (ProcessorUnit::Link(0), "copy"),
+        (ProcessorUnit::Link(LINKS), "copy of gpu 1"),
     ];
-    for (part, name) in pieces {
-        processors.give(Time(0), 0, part, piece(name, 100));
+    for (unit, name) in pieces {
+        processors.give(Time(0), 0, unit, piece(name, 100));
     }
-    processors.give(Time(0), 0, Part::Link(0), piece("its second", 50));
+    processors.give(Time(0), 0, ProcessorUnit::Link(0), piece("its second", 50));
     let ends = rest(&mut processors);
     let expected = pieces.map(|(_, name)| (100, name)).into_iter().chain([(150, "its second")]);
     assert_eq!(ends, expected.collect::<Vec<_>>());
@@ -300,7 +305,7 @@ fn a_frozen_task_stops_its_accelerators_and_its_copies() {
     let mut processors =
         Processors::new(vec![Layout { host: 0, cpus: 1, gpus: 1, has_lanes: false }], &[1]);
     processors.give(Time(0), 0, Device(1), piece("gpu", 100));
-    processors.give(Time(0), 0, Part::Link(2), piece("copy", 30));
+    processors.give(Time(0), 0, ProcessorUnit::Link(2), piece("copy", 30));
     processors.freeze(Time(20), 0);
     assert_eq!(processors.next_event(), None);
     processors.thaw(Time(1020), 0, ns(1000));

@@ -54,9 +54,9 @@ impl Activity {
 
 /// The time that a task's processor has spent on each activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage([Duration; Activity::ALL.len()]);
+pub struct ProcessorUsage([Duration; Activity::ALL.len()]);
 
-impl Usage {
+impl ProcessorUsage {
     pub(in crate::simulation) fn add(&mut self, activity: Activity, span: Duration) {
         self.0[activity as usize] += span;
     }

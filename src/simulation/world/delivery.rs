@@ -9,7 +9,7 @@ use crate::units::{Time, seconds};
 
 use super::{Action, World};
 use crate::simulation::audit::EventKind;
-use crate::simulation::critical_path::Part;
+use crate::simulation::critical_path::SpanKind;
 use crate::simulation::events::{Envelope, Event};
 use crate::simulation::fault_injector::FaultEvent;
 use crate::simulation::links::Arrival;
@@ -19,12 +19,12 @@ impl World {
     /// Advances the network by one event, which may be an arrival.
     pub(super) fn advance_network(&mut self, actions: &mut Vec<Action>) {
         let Some(mut delivery) = self.network.advance(self.now) else { return };
-        let (from, to, way) = (delivery.from, delivery.to, &delivery.way);
+        let (from, to, times) = (delivery.from, delivery.to, &delivery.times);
         let has_numbers = delivery.payload.messages.iter().any(PeerMessage::has_numbers);
-        self.history.arrive(delivery.payload.cause, self.now, from, to, way, has_numbers);
+        self.history.arrive(delivery.payload.cause, self.now, from, to, times, has_numbers);
         delivery.payload.cause = self.history.current();
         if let Some(timeline) = self.timeline.as_mut().filter(|timeline| timeline.is_on()) {
-            timeline.message(from, to, delivery.size, &delivery.way, self.now);
+            timeline.message(from, to, delivery.size, &delivery.times, self.now);
         }
         let route = (delivery.from as u64) << 32 | delivery.to as u64;
         self.audit.record(self.now, EventKind::Delivery, [route, delivery.size.0]);
@@ -99,7 +99,7 @@ impl World {
     pub(super) fn release_held(&mut self, actions: &mut Vec<Action>) {
         for delivery in std::mem::take(&mut self.held) {
             let Envelope { cause, .. } = delivery.payload;
-            self.history.end(cause, self.now, delivery.to, Part::Other);
+            self.history.end(cause, self.now, delivery.to, SpanKind::Other);
             self.take_in(delivery, actions);
         }
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use crate::runtime::{Encoding, PeerMessage};
 use crate::simulation::chore::Chore;
-use crate::simulation::critical_path::Part as PathPart;
+use crate::simulation::critical_path::SpanKind;
 use crate::simulation::events::{Envelope, Event};
 use crate::simulation::hosts::Lanes;
 use crate::simulation::network::Delivery;
-use crate::simulation::processor::{Activity, Part, Piece, WokenBy};
+use crate::simulation::processor::{Activity, Piece, ProcessorUnit, WokenBy};
 use crate::transport::SPREAD_ENVELOPE;
 use crate::units::Bytes;
 
@@ -135,10 +135,10 @@ impl World {
     ) {
         let Lanes { threads, speed_up } = lanes;
         let (span, threads) = (span.div_f64(speed_up), threads.get());
-        let then = self.errand(PathPart::MessageThread, chore);
+        let then = self.errand(SpanKind::MessageThread, chore);
         let activity = Some(activity);
         let piece = Piece { span, activity, operations: Duration::ZERO, threads, then };
-        self.processors.give(self.now, task, Part::Lanes, piece);
+        self.processors.give(self.now, task, ProcessorUnit::Lanes, piece);
     }
 
     /// Hands an envelope that has arrived to the actors, once their message thread has received it.

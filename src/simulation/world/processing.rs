@@ -16,14 +16,14 @@ use crate::runtime::{WorkerStep, leaves_message_thread};
 use crate::simulation::audit::EventKind;
 use crate::simulation::chore::{Chore, Errand, Kernels};
 use crate::simulation::cluster::Cluster;
-use crate::simulation::critical_path::Part as PathPart;
+use crate::simulation::critical_path::SpanKind;
 use crate::simulation::device::{DeviceOf, Span};
 use crate::simulation::gpus::Hop;
 use crate::simulation::hosts::Lanes;
 use crate::simulation::network::NetworkSpec;
 use crate::simulation::noise::Interruptions;
 use crate::simulation::processor::{
-    Activity, Ended, Layout, Part, Piece, Processors, Usage, WokenBy,
+    Activity, Ended, Layout, Piece, ProcessorUnit, ProcessorUsage, Processors, WokenBy,
 };
 use crate::units::Bytes;
 
@@ -121,7 +121,7 @@ impl World {
         let span = stretched(span);
         kernels.straggling = stretched(straggling);
         let Some(thread) = &self.message_thread else {
-            if span.is_zero() && self.processors.is_idle(task, Part::Device(device)) {
+            if span.is_zero() && self.processors.is_idle(task, ProcessorUnit::Device(device)) {
                 return Some(kernels);
             }
             self.run(on, kernels, span, threads);
@@ -154,9 +154,9 @@ impl World {
     /// Brings a value over the first link of its way.
     fn carry(&mut self, task: usize, mut way: SmallVec<[Hop; 2]>, kernels: Box<Kernels>) {
         let (link, span) = way.remove(0);
-        let then = self.errand(PathPart::Link, Chore::Copied { left: way, kernels });
+        let then = self.errand(SpanKind::Link, Chore::Copied { left: way, kernels });
         let piece = Piece { span, activity: None, operations: Duration::ZERO, threads: 1, then };
-        self.processors.give(self.now, task, Part::Link(link), piece);
+        self.processors.give(self.now, task, ProcessorUnit::Link(link), piece);
     }
 
     /// Stops the kernels of `step`, which is given up: the device is free after the cost of that.
@@ -164,7 +164,7 @@ impl World {
         let DeviceOf { task, device } = on;
         let cost = self.devices[task][device].stop_cost();
         let is_its = |errand: &Errand| errand.chore.computes(step);
-        let (cause, part) = (self.history.current(), PathPart::Kernels);
+        let (cause, part) = (self.history.current(), SpanKind::Kernels);
         let nothing = || Errand { cause, part, chore: Chore::Nothing };
         self.processors.cut_short(self.now, task, cost, is_its, nothing);
     }
@@ -178,18 +178,18 @@ impl World {
 
     /// Lets the next piece of a processor's work end.
     pub(super) fn advance_processors(&mut self, actions: &mut Vec<Action>) {
-        let Ended { task, part, began, slowed, then: errand } = self.processors.advance(self.now);
+        let Ended { task, unit, began, slowed, then: errand } = self.processors.advance(self.now);
         if let Some(timeline) = self.timeline.as_mut().filter(|timeline| timeline.is_on()) {
-            timeline.piece(task, part, errand.chore.name(), began, self.now);
+            timeline.piece(task, unit, errand.chore.name(), began, self.now);
         }
         self.history_of(task, &errand, slowed);
-        let (kind, part) = match part {
-            Part::MessageThread => (EventKind::ChoreDone, 0),
-            Part::Device(device) => (EventKind::WorkDone, device as u64),
-            Part::Link(link) => (EventKind::CopyDone, link as u64),
-            Part::Lanes => (EventKind::LanesDone, 0),
+        let (kind, unit) = match unit {
+            ProcessorUnit::MessageThread => (EventKind::ChoreDone, 0),
+            ProcessorUnit::Device(device) => (EventKind::WorkDone, device as u64),
+            ProcessorUnit::Link(link) => (EventKind::CopyDone, link as u64),
+            ProcessorUnit::Lanes => (EventKind::LanesDone, 0),
         };
-        self.audit.record(self.now, kind, [task as u64, part]);
+        self.audit.record(self.now, kind, [task as u64, unit]);
         match errand.chore {
             Chore::Send { to, size, envelope } => match self.lanes_for(task, to, size) {
                 Some(lanes) => self.send_over(task, lanes, to, size, envelope),
@@ -223,15 +223,15 @@ impl World {
 
     /// Runs kernels for `span` on so many threads of a device.
     fn run(&mut self, on: DeviceOf, kernels: Box<Kernels>, span: Duration, threads: u32) {
-        let then = self.errand(PathPart::Kernels, Chore::Computed(kernels));
+        let then = self.errand(SpanKind::Kernels, Chore::Computed(kernels));
         let (activity, operations) = (Some(Activity::Kernels), Duration::ZERO);
         let piece = Piece { span, activity, operations, threads, then };
-        self.processors.give(self.now, on.task, Part::Device(on.device), piece);
+        self.processors.give(self.now, on.task, ProcessorUnit::Device(on.device), piece);
     }
 
     /// What the processor of `task` has been busy with. Without a modelled message thread, the
     /// network knows what its messages have cost.
-    pub(super) fn usage(&self, task: usize) -> Usage {
+    pub(super) fn usage(&self, task: usize) -> ProcessorUsage {
         let mut usage = *self.processors.usage(task);
         usage.add(Activity::Sending, self.network.time_paid(task, self.now));
         usage
@@ -257,8 +257,8 @@ impl World {
         let operation = self.message_thread.as_ref().map_or(Duration::ZERO, |it| it.operation);
         let operations = operation * std::mem::take(&mut self.unpaid[task]);
         let part = match activity {
-            Activity::SmallKernels => PathPart::Kernels,
-            _ => PathPart::MessageThread,
+            Activity::SmallKernels => SpanKind::Kernels,
+            _ => SpanKind::MessageThread,
         };
         let then = self.errand(part, then);
         let (span, activity) = (operations + span, Some(activity));
@@ -268,12 +268,12 @@ impl World {
             let can_wait = |errand: &Errand| errand.chore.is_of_sending();
             self.processors.give_ahead(self.now, task, piece, can_wait);
         } else {
-            self.processors.give(self.now, task, Part::MessageThread, piece);
+            self.processors.give(self.now, task, ProcessorUnit::MessageThread, piece);
         }
     }
 
     /// A chore that begins because of what happens now.
-    pub(super) fn errand(&self, part: PathPart, chore: Chore) -> Errand {
+    pub(super) fn errand(&self, part: SpanKind, chore: Chore) -> Errand {
         Errand { cause: self.history.current(), part, chore }
     }
 
@@ -281,7 +281,7 @@ impl World {
     fn history_of(&mut self, task: usize, errand: &Errand, slowed: Duration) {
         let Errand { cause, part, chore } = errand;
         match (part, chore) {
-            (PathPart::Kernels, Chore::Computed(kernels) | Chore::Finish(kernels)) => {
+            (SpanKind::Kernels, Chore::Computed(kernels) | Chore::Finish(kernels)) => {
                 let straggling = (kernels.straggling + slowed).as_nanos() as u64;
                 self.history.end_kernels(*cause, self.now, task, straggling);
             }

@@ -6,7 +6,7 @@ use crate::kernels::Costs;
 use crate::runtime::{Error, leaves_message_thread};
 use crate::simulation::audit::EventKind;
 use crate::simulation::chore::{Chore, Errand, Kernels};
-use crate::simulation::critical_path::Part;
+use crate::simulation::critical_path::SpanKind;
 use crate::simulation::device::DeviceOf;
 use crate::simulation::fault_injector::FaultEffect;
 use crate::simulation::replay::Played;
@@ -71,7 +71,7 @@ impl World {
     }
 
     pub(super) fn undone(&self, kernels: Box<Kernels>) -> Errand {
-        let (cause, part) = (self.history.current(), Part::Kernels);
+        let (cause, part) = (self.history.current(), SpanKind::Kernels);
         Errand { cause, part, chore: Chore::Finish(kernels) }
     }
 

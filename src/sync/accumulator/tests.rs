@@ -26,8 +26,8 @@ fn a_round_costs_two_looks_a_worker_in_whatever_order_they_come() {
     }
 }
 
-fn at(round: u64, index: u32) -> Place {
-    Place { round, index }
+fn at(round: u64, index: u32) -> RoundPosition {
+    RoundPosition { round, index }
 }
 
 /// An accumulator with the participation that it is asked under.
@@ -46,7 +46,7 @@ impl<G> Tried<G> {
         Self { accumulator: Accumulator::of_voters(replicas), ..Self::of_all(replicas) }
     }
 
-    fn offer(&mut self, worker: u32, place: Place, gradient: G) -> Offer<G> {
+    fn offer(&mut self, worker: u32, place: RoundPosition, gradient: G) -> Offer<G> {
         self.accumulator.offer(&self.part, worker, place, gradient)
     }
 
@@ -79,7 +79,7 @@ fn offered<const N: usize>(
 ) -> Tried<&'static str> {
     let round = to.accumulator.round;
     for (worker, gradient) in offers {
-        assert_eq!(to.offer(worker, Place { round, index: worker }, gradient), Offer::Held);
+        assert_eq!(to.offer(worker, RoundPosition { round, index: worker }, gradient), Offer::Held);
     }
     to
 }

@@ -1,7 +1,7 @@
 //! Worked examples of each mode's decisions; the properties are in `any_order`.
 
 use super::*;
-use crate::sync::{Leaving, Place};
+use crate::sync::{Leaving, RoundPosition};
 
 /// A coordinator with the membership that it is asked under.
 struct Tried {
@@ -106,7 +106,7 @@ fn close(round: u64, contributors: &[u32]) -> Vec<Effect> {
 }
 
 fn count(worker: u32, round: u64, index: u32) -> Effect {
-    Effect::Count { worker, place: Place { round, index } }
+    Effect::Count { worker, place: RoundPosition { round, index } }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::sync::counting::{Counted, Ended};
-use crate::sync::gradients::{Arrived, Place, Treatment};
+use crate::sync::gradients::{Arrived, RoundPosition, Treatment};
 use crate::sync::policy::{CommitPolicy, Policy};
 use crate::sync::protocol::{Needs, Problem, Protocol};
 use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters};
@@ -58,7 +58,7 @@ impl Protocol for Sync {
         if self.backups > 0 {
             return Voters::Wait.treat(arrived);
         }
-        let place = Place { round: arrived.version, index: arrived.worker };
+        let place = RoundPosition { round: arrived.version, index: arrived.worker };
         Treatment::Collect { place, waits: true }
     }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::sync::gradients::{Arrived, Treatment};
 use crate::sync::{
     Accumulator, Contribution, Coordinator, Decider, Effect, Epoch, Fate, Leaving, Membership,
-    Mode, Offer, Participation, Place, Progress, Round, Verdict, Version, View, Views,
+    Mode, Offer, Participation, Progress, Round, RoundPosition, Verdict, Version, View, Views,
 };
 
 /// The number of rounds after which a modelled training is over.
@@ -44,7 +44,7 @@ enum Worker {
 
 /// Whether a worker goes on before its gradient is applied.
 fn goes_on(mode: Mode) -> bool {
-    let place = Some(Place { round: 0, index: 0 });
+    let place = Some(RoundPosition { round: 0, index: 0 });
     let verdict = Verdict { epoch: Epoch(1), place, closed: Vec::new() };
     let arrived = Arrived { worker: 0, version: 0, now: 0, verdict: Some(&verdict) };
     matches!(mode.on_gradient(&arrived), Treatment::Collect { waits: false, .. })
@@ -105,7 +105,7 @@ impl Training {
                 self.workers[worker as usize] = Worker::Voting(version);
                 self.in_flight.push(Message::Vote { worker, version });
             } else {
-                let place = Some(Place { round: version, index: worker });
+                let place = Some(RoundPosition { round: version, index: worker });
                 let epoch = self.coordinator.epoch();
                 self.send(worker, version, &Verdict { epoch, place, closed: Vec::new() });
             }

@@ -15,7 +15,7 @@ use super::Exporter;
 
 /// What a model is built for (TensorFlow: `tf.estimator.ModeKeys`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ModeKey {
     /// To train it, as one of the workers: with a training operation.
     Train,
     /// To measure it: without one.

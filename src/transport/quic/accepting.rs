@@ -9,8 +9,8 @@ use rustls_pki_types::CertificateDer;
 use super::super::{ASKER, CLIENT, Payload};
 use super::handshakes::{Handshake, LONGEST_WAIT};
 use super::hello::{Close, Hello, Refusal, introduce, listen};
-use super::link::{Link, Side};
 use super::node::Node;
+use super::peer_connection::{PeerConnection, Side};
 use super::security::{asker_as_client, names};
 use super::settings::is_loopback;
 use super::{receiving, sending};
@@ -89,7 +89,7 @@ async fn introductions<M: Payload>(
     let peer = node.find_or_add(&hello.task);
     let epoch = peer.greet(node, Side::Accepted, &hello)?;
     let control = introduce(connection, &node.hello(epoch)).await?;
-    let link = Rc::new(Link::new(connection.clone(), Side::Accepted, hello.lanes));
+    let link = Rc::new(PeerConnection::new(connection.clone(), Side::Accepted, hello.lanes));
     if !peer.join(&link, epoch) {
         link.connection.close(Close::Lost.code(), b"the connection was lost meanwhile");
         return Ok(());

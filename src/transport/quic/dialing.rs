@@ -9,9 +9,9 @@ use quinn::{Connection, ConnectionError};
 use super::super::Payload;
 use super::super::certificates::{task_domain, task_of_domain};
 use super::hello::{Close, Refusal, introduce, listen};
-use super::link::{Link, Side};
 use super::node::Node;
 use super::peer::Peer;
+use super::peer_connection::{PeerConnection, Side};
 use super::settings::{FIRST_PATIENCE, is_loopback};
 use super::{receiving, sending};
 use crate::cluster::TaskName;
@@ -85,7 +85,7 @@ async fn connect<M: Payload>(
     let (control, from_peer, hello, epoch) = greeted.await.inspect_err(|refusal: &Refusal| {
         connection.close(refusal.close().code(), refusal.to_string().as_bytes());
     })?;
-    let link = Rc::new(Link::new(connection, Side::Dialed, hello.lanes));
+    let link = Rc::new(PeerConnection::new(connection, Side::Dialed, hello.lanes));
     if hello.epoch != epoch || !peer.join(&link, epoch) {
         link.connection.close(Close::Lost.code(), b"the connection was lost meanwhile");
         return Err(Refusal::Silent);

@@ -18,9 +18,9 @@ pub(super) mod threads;
 use std::rc::Rc;
 
 use super::super::Payload;
-use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
+use super::peer_connection::PeerConnection;
 use of_link::Outbound;
 
 pub(super) use arriving::attend;
@@ -48,7 +48,7 @@ pub(crate) fn lanes_of(threads: usize) -> usize {
 pub(super) fn lanes_for<'a, M: Payload>(
     node: &Rc<Node<M>>,
     peer: &Rc<Peer<M>>,
-    link: &'a Rc<Link>,
+    link: &'a Rc<PeerConnection>,
     length: usize,
 ) -> Option<&'a Outbound> {
     if length < SPREAD_ENVELOPE {

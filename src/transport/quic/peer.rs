@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use super::super::{ASKER, Loss, Messages, Obstacle, Payload, PeerId, Refused, envelope_size};
 use super::hello::{Close, Hello, Refusal};
-use super::link::{Link, Side};
 use super::node::Node;
+use super::peer_connection::{PeerConnection, Side};
 use crate::cluster::TaskName;
 
 /// A peer of this task.
@@ -30,7 +30,7 @@ struct PeerState<M> {
     /// The length of all envelopes that are queued or being written \[bytes\].
     waiting: usize,
     /// The links. The first is used for sending; there is a second if both ends dialed.
-    links: Vec<Rc<Link>>,
+    links: Vec<Rc<PeerConnection>>,
     epoch: u64,
     /// The latest incarnation that has connected. No earlier one does after it.
     incarnation: Option<u64>,
@@ -75,14 +75,14 @@ impl<M: Payload> Peer<M> {
     }
 
     /// Takes the next envelope for `link` to send, and its length; `None` if another link sends.
-    pub(super) fn pop(&self, link: &Rc<Link>) -> Option<(Messages<M>, usize)> {
+    pub(super) fn pop(&self, link: &Rc<PeerConnection>) -> Option<(Messages<M>, usize)> {
         let state = &mut *self.state.borrow_mut();
         let is_first = state.links.first().is_some_and(|first| Rc::ptr_eq(first, link));
         if is_first { state.queue.pop_front() } else { None }
     }
 
     /// Notes that an envelope of `size` has been written on `link`.
-    pub(super) fn written(&self, link: &Link, size: usize) {
+    pub(super) fn written(&self, link: &PeerConnection, size: usize) {
         if link.is_alive.get() {
             let state = &mut *self.state.borrow_mut();
             state.waiting = state.waiting.saturating_sub(size);
@@ -95,11 +95,11 @@ impl<M: Payload> Peer<M> {
     }
 
     /// The link that is used for sending.
-    pub(super) fn way(&self) -> Option<Rc<Link>> {
+    pub(super) fn way(&self) -> Option<Rc<PeerConnection>> {
         self.state.borrow().links.first().map(Rc::clone)
     }
 
-    pub(super) fn links(&self) -> Vec<Rc<Link>> {
+    pub(super) fn links(&self) -> Vec<Rc<PeerConnection>> {
         self.state.borrow().links.clone()
     }
 
@@ -219,7 +219,7 @@ impl<M: Payload> Peer<M> {
     }
 
     /// Adds a link of `epoch`. Returns false if that epoch has ended meanwhile.
-    pub(super) fn join(&self, link: &Rc<Link>, epoch: u64) -> bool {
+    pub(super) fn join(&self, link: &Rc<PeerConnection>, epoch: u64) -> bool {
         let state = &mut *self.state.borrow_mut();
         let is_current = state.epoch == epoch;
         if is_current {

@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use super::super::wire::{Frame, FrameDecoder, Kind, WireError};
 use super::super::{Loss, Payload};
 use super::hello::{Close, Refusal};
-use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
+use super::peer_connection::PeerConnection;
 use super::silence;
 
 /// The most that is read at a time \[bytes\].
@@ -22,7 +22,7 @@ const CHUNK: usize = 1 << 20;
 pub(super) fn start<M: Payload>(
     node: &Rc<Node<M>>,
     peer: &Rc<Peer<M>>,
-    link: &Rc<Link>,
+    link: &Rc<PeerConnection>,
     control: RecvStream,
 ) {
     let receiver = Receiver { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link) };
@@ -43,7 +43,7 @@ pub(super) enum LaneError {
 pub(super) fn read_lanes<M: Payload>(
     node: &Rc<Node<M>>,
     peer: &Rc<Peer<M>>,
-    link: &Rc<Link>,
+    link: &Rc<PeerConnection>,
     carried: mpsc::Receiver<Carried>,
 ) {
     let receiver = Receiver { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link) };
@@ -53,7 +53,7 @@ pub(super) fn read_lanes<M: Payload>(
 struct Receiver<M> {
     node: Rc<Node<M>>,
     peer: Rc<Peer<M>>,
-    link: Rc<Link>,
+    link: Rc<PeerConnection>,
 }
 
 impl<M> Clone for Receiver<M> {

@@ -10,9 +10,9 @@ use super::super::wire::{Kind, Outgoing, WireError};
 use super::super::{Loss, Messages, Payload};
 use super::hello::{Close, Refusal};
 use super::lanes;
-use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
+use super::peer_connection::PeerConnection;
 
 /// The length above which an envelope has a stream of its own \[bytes\].
 pub(crate) const LARGE_ENVELOPE: usize = 64 << 10;
@@ -26,7 +26,7 @@ const SLICE: usize = 512 << 10;
 pub(super) fn start<M: Payload>(
     node: &Rc<Node<M>>,
     peer: &Rc<Peer<M>>,
-    link: &Rc<Link>,
+    link: &Rc<PeerConnection>,
     control: SendStream,
 ) {
     let sender =
@@ -39,7 +39,7 @@ pub(super) fn start<M: Payload>(
 struct Sender<M> {
     node: Rc<Node<M>>,
     peer: Rc<Peer<M>>,
-    link: Rc<Link>,
+    link: Rc<PeerConnection>,
     control: SendStream,
 }
 
@@ -122,7 +122,7 @@ impl<M: Payload> Sender<M> {
     /// Sends `Bye` once everything is written, and `Taken` once everything before the peer's `Bye`
     /// has arrived.
     async fn part(&mut self) -> Result<(), Refusal> {
-        let Link { sent, received, .. } = &*self.link;
+        let PeerConnection { sent, received, .. } = &*self.link;
         if received.is_taken.get() && received.bye.take().is_some() {
             self.control.write_chunk(Outgoing::plain(Kind::Taken, &())?.head.into()).await?;
         }

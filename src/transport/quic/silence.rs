@@ -9,13 +9,13 @@ use std::rc::Rc;
 
 use super::super::{BEATS, Loss, Payload};
 use super::hello::Close;
-use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
+use super::peer_connection::PeerConnection;
 
 /// Watches `link` until its end. A peer that says goodbye and stays is not waited for: what it
 /// keeps open would be without limit.
-pub(super) fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>) {
+pub(super) fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<PeerConnection>) {
     let (watched, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
     node.spawn(async move {
         let node = watched;

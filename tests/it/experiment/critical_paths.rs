@@ -2,7 +2,7 @@
 
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
-use trainyard::report::{Cause, Run};
+use trainyard::report::{Run, TimeCause};
 use trainyard::training::train;
 
 /// A step of next to no time, which the changes of each test make longer.
@@ -43,7 +43,7 @@ fn simulate(run: &str, change: &str) -> Result<Run> {
 /// `causes` take most of the time of `run` with the change `slow`; `fast`, which halves them, makes
 /// the run shorter by half of that.
 #[track_caller]
-fn assert_predicts(run: &str, causes: &[Cause], slow: &str, fast: &str) -> Result<()> {
+fn assert_predicts(run: &str, causes: &[TimeCause], slow: &str, fast: &str) -> Result<()> {
     let (before, after) = (simulate(run, slow)?, simulate(run, fast)?);
     let path = before.critical_path.as_ref().expect("its steps have a path");
     assert!((path.seconds() / before.seconds - 1.0).abs() < 1e-9, "{path:?}");
@@ -60,7 +60,7 @@ fn kernels_in_half_the_time_shorten_a_run_by_half_of_their_share() -> Result<()>
         format!("compute.tasks.worker.step_time={{ law = \"constant\", value = \"{ms}ms\" }}")
     };
     for run in ["sync", "async"] {
-        assert_predicts(run, &[Cause::Compute], &time(20), &time(10))?;
+        assert_predicts(run, &[TimeCause::Compute], &time(20), &time(10))?;
     }
     Ok(())
 }
@@ -73,14 +73,14 @@ fn a_straggler_that_loses_half_as_much_shortens_a_run_by_half_of_its_share() -> 
              step_time = {{ law = \"constant\", value = \"2ms\" }} }}"
         )
     };
-    assert_predicts("sync", &[Cause::Stragglers], &slow(21), &slow(11))
+    assert_predicts("sync", &[TimeCause::Stragglers], &slow(21), &slow(11))
 }
 
 #[test]
 fn parameter_servers_cards_twice_as_fast_shorten_a_run_by_half_of_their_share() -> Result<()> {
     for run in ["sync", "async"] {
         let card = |gigabits: u32| format!("network.tasks.ps.bandwidth=\"{gigabits}Gbps\"");
-        assert_predicts(run, &[Cause::ServerCard], &card(1), &card(2))?;
+        assert_predicts(run, &[TimeCause::ServerCard], &card(1), &card(2))?;
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ fn parameter_servers_cards_twice_as_fast_shorten_a_run_by_half_of_their_share() 
 fn parameter_servers_processors_twice_as_fast_shorten_a_run_by_half_of_their_share() -> Result<()> {
     for run in ["sync", "async"] {
         let memory = |megabytes: u32| format!("compute.tasks.ps.memory=\"{megabytes}MB/s\"");
-        assert_predicts(run, &[Cause::ServerProcessor], &memory(100), &memory(200))?;
+        assert_predicts(run, &[TimeCause::ServerProcessor], &memory(100), &memory(200))?;
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ fn half_the_latency_shortens_a_run_by_half_of_its_share() -> Result<()> {
     for run in ["sync", "async"] {
         let latency = |ms: u32| format!("network.latency=\"{ms}ms\"");
         // The start is all latency, too.
-        let causes = [Cause::Start, Cause::Latency, Cause::Coordination];
+        let causes = [TimeCause::Start, TimeCause::Latency, TimeCause::Coordination];
         assert_predicts(run, &causes, &latency(20), &latency(10))?;
     }
     Ok(())

@@ -17,7 +17,7 @@ impl Followed {
     /// values.
     fn passes_on(&self, followee: &Followee) -> bool {
         let chief = Some(&self.tasks[self.chief].task);
-        let error = followee.told.error();
+        let error = followee.record.error();
         Some(&followee.task) != chief && error.is_some_and(|error| error.task.as_ref() == chief)
     }
 
@@ -38,7 +38,7 @@ impl Followed {
         failed.sort_by_key(|((rank, exit), followee)| {
             (exit.is_loss_of_another(), self.passes_on(followee), *rank)
         });
-        let ((_, exit), Followee { task, told, .. }) = failed[0];
+        let ((_, exit), Followee { task, record, .. }) = failed[0];
         let log = order.log(task);
         let mut why = why(exit, &log);
         let is_gone = matches!(exit, Exit::Signal(_) | Exit::Silent(_));
@@ -52,7 +52,7 @@ impl Followed {
             why,
             log: log.display().to_string(),
             code: exit.meaning(),
-            error: told.error().filter(|_| matches!(exit, Exit::Code(_))).cloned().map(Box::new),
+            error: record.error().filter(|_| matches!(exit, Exit::Code(_))).cloned().map(Box::new),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Followed;
 use super::followee::Followee;
-use super::listener::{self, Origin};
+use super::listener::{self, NewsSender};
 use crate::clock::Clock;
 use crate::deployment::DeploymentError;
 use crate::deployment::launch::Launch;
@@ -200,12 +200,12 @@ impl Followed {
         let task = member.task.clone();
         (self.tell)(&format!("{task} is started again"));
         let id = member.child.id();
-        let (way, kill) = listener::listen(Origin { index, sender }, member, &order.log(&task));
+        let (way, kill) = listener::listen(NewsSender { index, sender }, member, &order.log(&task));
         let before = &mut self.tasks[index];
-        let (restarts, told) = (before.restarts, std::mem::take(&mut before.told));
+        let (restarts, record) = (before.restarts, std::mem::take(&mut before.record));
         let slowness = std::mem::take(&mut before.slowness);
         let again = Followee::new(task, way, kill, id);
-        *before = Followee { restarts, is_again: true, told, slowness, ..again };
+        *before = Followee { restarts, is_again: true, record, slowness, ..again };
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use super::listener::Exit;
 use super::quiet::Quiet;
 use super::slowness::Slowness;
-use super::told::Told;
+use super::task_record::TaskRecord;
 use crate::cluster::TaskName;
 
 /// One process, and what is known of it.
@@ -28,7 +28,7 @@ pub(super) struct Followee {
     pub(super) is_again: bool,
     /// Whether the process has said that it runs.
     pub(super) has_begun: bool,
-    pub(super) told: Told,
+    pub(super) record: TaskRecord,
     /// The number of beats since it was last heard of.
     pub(super) unheard: u32,
     pub(super) quiet: Quiet,
@@ -58,7 +58,7 @@ impl Followee {
             restarts: 0,
             is_again: false,
             has_begun: false,
-            told: Told::default(),
+            record: TaskRecord::default(),
             unheard: 0,
             quiet: Quiet::default(),
             failed: None,

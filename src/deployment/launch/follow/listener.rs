@@ -125,12 +125,12 @@ impl From<io::Result<ExitStatus>> for Exit {
 }
 
 /// The process that news come from, and the channel that they go to.
-pub(super) struct Origin {
+pub(super) struct NewsSender {
     pub(super) index: usize,
     pub(super) sender: mpsc::UnboundedSender<News>,
 }
 
-impl Origin {
+impl NewsSender {
     fn send(&self, news: News) {
         if self.sender.send(news).is_err() {
             tracing::debug!("nobody follows the tasks any more");
@@ -141,7 +141,7 @@ impl Origin {
 /// Listens to a process. Dropping the first returned value asks the process to stop; dropping the
 /// second kills it.
 pub(super) fn listen(
-    origin: Origin,
+    news: NewsSender,
     member: Member,
     log: &Path,
 ) -> (OwnedWriteHalf, oneshot::Sender<()>) {
@@ -156,7 +156,7 @@ pub(super) fn listen(
         let mut hearing = tokio::spawn(hear(
             read,
             log,
-            Origin { index: origin.index, sender: origin.sender.clone() },
+            NewsSender { index: news.index, sender: news.sender.clone() },
         ));
         let exit = wait(child, killed).await;
         // All output of the exited process has arrived. A child that inherited its stdout may keep
@@ -169,7 +169,7 @@ pub(super) fn listen(
                 hearing.abort();
             }
         }
-        origin.send(News::Exited(origin.index, exit));
+        news.send(News::Exited(news.index, exit));
     });
     (write, kill)
 }
@@ -191,7 +191,7 @@ async fn wait(mut child: Child, killed: oneshot::Receiver<()>) -> Exit {
 }
 
 /// Reads the process's lines until it has closed its end.
-async fn hear(way: OwnedReadHalf, mut log: Option<File>, origin: Origin) {
+async fn hear(way: OwnedReadHalf, mut log: Option<File>, news: NewsSender) {
     let (mut line, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);
     loop {
         let read = match way.readable().await.and_then(|()| way.try_read(&mut chunk)) {
@@ -203,12 +203,12 @@ async fn hear(way: OwnedReadHalf, mut log: Option<File>, origin: Origin) {
         for piece in chunk[..read].split_inclusive(|byte| *byte == b'\n') {
             line.extend_from_slice(piece);
             if line.ends_with(b"\n") || is_too_long(&line) {
-                take(&line, log.as_mut(), &origin);
+                take(&line, log.as_mut(), &news);
                 line.clear();
             }
         }
     }
-    take(&line, log.as_mut(), &origin);
+    take(&line, log.as_mut(), &news);
 }
 
 /// Whether `line`, which goes on, is not to be kept any longer.
@@ -217,9 +217,9 @@ fn is_too_long(line: &[u8]) -> bool {
     line.len() >= if is_event { LONGEST_EVENT } else { LONGEST_TEXT }
 }
 
-fn take(line: &[u8], log: Option<&mut File>, origin: &Origin) {
+fn take(line: &[u8], log: Option<&mut File>, news: &NewsSender) {
     match control::parse(line) {
-        Ok(event) => origin.send(News::Told(origin.index, event)),
+        Ok(event) => news.send(News::Told(news.index, event)),
         Err(printed) if printed.trim_ascii().is_empty() => {}
         Err(printed) => {
             if let Some(Err(error)) = log.map(|log| log.write_all(printed)) {
@@ -270,7 +270,7 @@ mod tests {
             let (sender, mut news) = mpsc::unbounded_channel();
             let (log, task) = (log("left_behind"), TaskName::new("ps", 0));
             let member = Member { task, child, way };
-            let (_way, _kill) = listen(Origin { index: 0, sender }, member, &log);
+            let (_way, _kill) = listen(NewsSender { index: 0, sender }, member, &log);
             let exit = timeout(LIMIT, news.recv()).await.expect("it hangs");
             assert!(matches!(exit, Some(News::Exited(0, Exit::Code(3)))));
             assert_eq!(std::fs::read_to_string(&log).unwrap(), "last words\n");
@@ -286,7 +286,7 @@ mod tests {
             let log = log("no_newline");
             let file = OpenOptions::new().append(true).open(&log).unwrap();
             let (read, _write) = ours.into_split();
-            tokio::spawn(hear(read, Some(file), Origin { index: 0, sender }));
+            tokio::spawn(hear(read, Some(file), NewsSender { index: 0, sender }));
             let printed = b"50 %\r".repeat(LONGEST_TEXT / 4);
             tokio::io::AsyncWriteExt::write_all(&mut theirs, &printed).await.unwrap();
             let is_written = async {

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::cause::why;
 use super::followee::Followee;
 use super::listener::Exit;
-use super::{Followed, STOP, told};
+use super::{Followed, STOP, task_record};
 use crate::clock::Clock;
 use crate::deployment::launch::{Ended, FailedStop, Launch, Launched, Stopped};
 use crate::deployment::stop::GRACE;
@@ -35,7 +35,7 @@ impl Followed {
             self.stop(STOP).await;
             return Err(self.root_cause(order));
         }
-        Ok(Ended::Done(self.told()))
+        Ok(Ended::Done(self.launched()))
     }
 
     /// Handles changes until `time` has passed or all processes are gone. Returns whether they are.
@@ -82,7 +82,7 @@ impl Followed {
     fn failed_stops(&self, order: &Launch, exits: Vec<Option<Exit>>) -> Vec<FailedStop> {
         let failed = |(followee, exit): (&Followee, Option<Exit>)| {
             let (task, log) = (followee.task.clone(), order.log(&followee.task));
-            let why = followee.told.unsaved().or_else(|| Some(why(&exit?, &log)))?;
+            let why = followee.record.unsaved().or_else(|| Some(why(&exit?, &log)))?;
             Some(FailedStop { task, why, log })
         };
         self.tasks.iter().zip(exits).filter_map(failed).collect()
@@ -104,12 +104,12 @@ impl Followed {
     }
 
     /// The records of all tasks.
-    fn told(mut self) -> Launched {
+    fn launched(mut self) -> Launched {
         self.spare_the_rest();
         let took = self.clock.now().since(Time::ZERO);
         let chief = self.tasks[self.chief].task.clone();
-        let told = self.tasks.into_iter().map(|followee| (followee.task, followee.told));
-        let launched = told::merged(told.collect(), &chief, took);
+        let records = self.tasks.into_iter().map(|followee| (followee.task, followee.record));
+        let launched = task_record::merged(records.collect(), &chief, took);
         Launched { skipped_faults: self.skipped, ..launched }
     }
 }

@@ -62,8 +62,8 @@ fn judged(trial: &Trial, arena: &impl Arena) -> (Vec<Breach>, Vec<String>) {
     let attempt = arena.train(trial, faults, None).expect("nobody asks to stop");
     assert!(!attempt.restored.is_empty(), "the training has gone back to a checkpoint");
     let anew = attempt.begun_anew.iter().map(|begun| begun.worker.to_string());
-    let verdict = judge.verdict(faults).expect("nobody asks to stop");
-    (verdict.breaches, anew.collect())
+    let judgement = judge.judgement(faults).expect("nobody asks to stop");
+    (judgement.breaches, anew.collect())
 }
 
 fn promises(breaches: &[Breach]) -> Vec<Promise> {

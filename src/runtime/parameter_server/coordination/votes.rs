@@ -10,7 +10,7 @@ use crate::planted::{self, Bug};
 use crate::runtime::codec::verdict_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::state::{Begin, Served, SetValues, StateValues, Taken, Ticket};
-use crate::sync::{Contribution, Counted, Membership, Place, Verdict, Version};
+use crate::sync::{Contribution, Counted, Membership, RoundPosition, Verdict, Version};
 
 /// A worker's vote.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +28,9 @@ pub(super) struct Vote {
 
 /// A vote that counts, with its answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct CountedVote {
     pub(super) vote: Vote,
-    pub(super) place: Place,
+    pub(super) place: RoundPosition,
     pub(super) counted: Counted,
     /// Whether the worker was lost since: variables no longer wait for its gradient.
     pub(super) is_lost: bool,
@@ -88,7 +88,7 @@ impl Coordination {
             self.closed.retain(|round, _| *round >= version.updates);
         }
         if let Some(told) = self.told_before(members, worker, &vote) {
-            self.told.insert(worker, Told { vote, ..told });
+            self.told.insert(worker, CountedVote { vote, ..told });
             self.sets.release(worker);
             let mut answers: Answers = smallvec![self.tell(ticket, Some(told.place), told.counted)];
             answers.extend(self.end_begun(worker, Ok(StateValues::new())));
@@ -104,7 +104,7 @@ impl Coordination {
     /// The answer that the worker's vote was given before, if it must not be decided anew. A step
     /// that is taken again does not count twice. If the earlier step has failed, or the worker has
     /// restarted, the worker keeps its place, since variables may wait for its gradient there.
-    fn told_before(&self, members: &Membership, worker: u32, vote: &Vote) -> Option<Told> {
+    fn told_before(&self, members: &Membership, worker: u32, vote: &Vote) -> Option<CountedVote> {
         let told = *self.told.get(&worker).filter(|_| !members.is_over())?;
         let has_restarted = told.vote.ticket.step.master != vote.ticket.step.master;
         let is_same = |taken: Taken| told.vote.taken.is_some_and(|before| before.is_same(taken));
@@ -126,7 +126,11 @@ impl Coordination {
         self.begun.remove(&worker).map(|ticket| Served { ticket, outcome })
     }
 
-    pub(super) fn answer_vote(&mut self, worker: u32, place: Option<Place>) -> Option<Served> {
+    pub(super) fn answer_vote(
+        &mut self,
+        worker: u32,
+        place: Option<RoundPosition>,
+    ) -> Option<Served> {
         let vote = self.votes.remove(&worker)?;
         // Also if it is dropped: the worker ends the step, and goes on behind it.
         self.sets.release(worker);
@@ -137,11 +141,11 @@ impl Coordination {
         let staleness = place.round.saturating_sub(vote.version.updates) as i64;
         let global_step = self.global_step;
         let counted = Counted { global_step, staleness, applied: true, is_ahead: false };
-        self.told.insert(worker, Told { vote, place, counted, is_lost: false });
+        self.told.insert(worker, CountedVote { vote, place, counted, is_lost: false });
         Some(self.tell(vote.ticket, Some(place), counted))
     }
 
-    fn tell(&self, ticket: Ticket, place: Option<Place>, counted: Counted) -> Served {
+    fn tell(&self, ticket: Ticket, place: Option<RoundPosition>, counted: Counted) -> Served {
         let closed = self
             .closed
             .iter()

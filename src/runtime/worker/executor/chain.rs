@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::frame::Frame;
 use crate::graph::Known;
-use crate::operations::{self, Link};
+use crate::operations::{self, ChainOp};
 use crate::runtime::worker::plan::{Plan, slots_of};
 
 /// The size from which a kernel is worth running in place \[bytes\]: half a first-level cache.
@@ -46,9 +46,9 @@ pub(super) fn run(plan: &Plan, node: u32, frame: &mut Frame, chained: &mut [bool
     let link = |(node, at): &(u32, usize)| {
         let node = plan.node(*node);
         let other = node.inputs.iter().enumerate().find(|(i, _)| i != at);
-        Link { op: &node.op, at: *at, other: other.map(|(_, slot)| frame.get(*slot)) }
+        ChainOp { op: &node.op, at: *at, other: other.map(|(_, slot)| frame.get(*slot)) }
     };
-    let links: SmallVec<[Link<'_>; 6]> = nodes.iter().rev().map(link).collect();
+    let links: SmallVec<[ChainOp<'_>; 6]> = nodes.iter().rev().map(link).collect();
     let result = operations::run_chain(x, &links);
     drop(links);
     for (node, at) in &nodes {

@@ -11,15 +11,15 @@ use tokio::task::JoinHandle;
 use super::super::super::certificates::task_domain;
 use super::super::super::{Loss, Payload};
 use super::super::hello::{Close, Hello, LanePlace, Refusal, introduce, listen};
-use super::super::link::{Link, Side};
 use super::super::node::Node;
 use super::super::peer::Peer;
+use super::super::peer_connection::{PeerConnection, Side};
 use super::super::settings::is_loopback;
 use super::of_link::Outbound;
 use super::{ATTEMPTS, MOST};
 
 /// Begins to open the lanes of `link`, if both ends have some and nobody does so yet.
-pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>) {
+pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<PeerConnection>) {
     let lanes = &link.lanes;
     let count = count(node, lanes.ports.len());
     if !link.is_alive.get()
@@ -60,7 +60,7 @@ fn count<M>(node: &Node<M>, theirs: usize) -> usize {
 async fn open<M: Payload>(
     node: &Node<M>,
     peer: &Peer<M>,
-    link: &Link,
+    link: &PeerConnection,
     (count, epoch): (usize, u64),
 ) -> Result<Outbound, Refusal> {
     let remote = link.connection.remote_address();
@@ -132,7 +132,12 @@ pub(super) async fn dial(
 
 /// Loses the peer once `lane` ends before its link does: what was written to it may be lost, and
 /// the reader knows of it only if some of it had come.
-fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>, lane: Connection) {
+fn watch<M: Payload>(
+    node: &Rc<Node<M>>,
+    peer: &Rc<Peer<M>>,
+    link: &Rc<PeerConnection>,
+    lane: Connection,
+) {
     let (on, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
     node.spawn(async move {
         let error = lane.closed().await;

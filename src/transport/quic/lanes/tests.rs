@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::super::super::certificates::{Authority, task_domain};
 use super::super::super::{Inbox, Loss, Messages, PeerId, Transport};
 use super::super::hello::{Close, Hello, LanePlace, Refusal};
-use super::super::link::Side;
+use super::super::peer_connection::Side;
 use super::super::{Quic, QuicConfig, RunId};
 use super::threads::LaneThread;
 use super::*;
@@ -101,7 +101,7 @@ impl Ends {
         until(|| self.lanes(from).is_some_and(|lanes| !lanes.is_empty())).await;
     }
 
-    fn link(&self, from: usize) -> Option<Rc<Link>> {
+    fn link(&self, from: usize) -> Option<Rc<PeerConnection>> {
         self.quic[from].node.peer(PeerId(1 - from as u32)).way()
     }
 
@@ -131,7 +131,11 @@ fn sent(lanes: &[Connection]) -> Vec<u64> {
 }
 
 /// Dials the first lane of the other end of `link` with this introduction.
-async fn dial(node: &Node<Note>, link: &Link, hello: Hello) -> Result<Connection, Refusal> {
+async fn dial(
+    node: &Node<Note>,
+    link: &PeerConnection,
+    hello: Hello,
+) -> Result<Connection, Refusal> {
     let mut address = link.connection.remote_address();
     address.set_port(link.lanes.ports[0]);
     let to = (address, task_domain(&TaskName::new("worker", 1)).unwrap().as_ref().to_owned());

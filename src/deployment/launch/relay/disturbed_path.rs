@@ -42,7 +42,7 @@ impl fmt::Display for Disturbance {
 
 /// The way from one task to another.
 #[derive(Debug, Default)]
-pub(super) struct Link {
+pub(super) struct DisturbedPath {
     disturbances: BTreeMap<usize, Disturbance>,
     /// The time at which all that came before is sent.
     free: Time,
@@ -50,7 +50,7 @@ pub(super) struct Link {
     last: Time,
 }
 
-impl Link {
+impl DisturbedPath {
     pub(super) fn disturb(&mut self, number: usize, how: Disturbance) {
         self.disturbances.insert(number, how);
     }
@@ -101,45 +101,45 @@ mod tests {
 
     #[test]
     fn an_undisturbed_link_carries_at_once_and_a_cut_one_nothing() {
-        let mut link = Link::default();
-        assert_eq!(link.carry(at(5), 1000, 0.99), Some(at(5)));
-        link.disturb(1, Disturbance::Cut);
-        link.disturb(2, Disturbance::Cut);
-        link.settle(1);
-        assert_eq!(link.carry(at(6), 1000, 0.0), None);
-        link.settle(2);
-        assert_eq!(link.carry(at(7), 1000, 0.99), Some(at(7)));
+        let mut path = DisturbedPath::default();
+        assert_eq!(path.carry(at(5), 1000, 0.99), Some(at(5)));
+        path.disturb(1, Disturbance::Cut);
+        path.disturb(2, Disturbance::Cut);
+        path.settle(1);
+        assert_eq!(path.carry(at(6), 1000, 0.0), None);
+        path.settle(2);
+        assert_eq!(path.carry(at(7), 1000, 0.99), Some(at(7)));
     }
 
     #[test]
     fn losses_of_two_disturbances_are_independent() {
-        let mut link = Link::default();
-        link.disturb(1, Disturbance::Loses(0.5));
-        link.disturb(2, Disturbance::Loses(0.5));
-        assert_eq!(link.carry(at(1), 1, 0.24), Some(at(1)));
-        assert_eq!(link.carry(at(1), 1, 0.26), None);
+        let mut path = DisturbedPath::default();
+        path.disturb(1, Disturbance::Loses(0.5));
+        path.disturb(2, Disturbance::Loses(0.5));
+        assert_eq!(path.carry(at(1), 1, 0.24), Some(at(1)));
+        assert_eq!(path.carry(at(1), 1, 0.26), None);
     }
 
     #[test]
     fn of_two_disturbances_that_slow_a_link_the_factors_multiply() {
-        let mut link = Link::default();
-        link.disturb(1, slow(2.0));
-        link.disturb(2, slow(5.0));
-        assert_eq!(link.carry(at(0), 1000, 0.0), Some(at(50 + 90)));
-        link.settle(1);
-        assert_eq!(link.carry(at(200), 1000, 0.0), Some(at(200 + 25 + 40)));
+        let mut path = DisturbedPath::default();
+        path.disturb(1, slow(2.0));
+        path.disturb(2, slow(5.0));
+        assert_eq!(path.carry(at(0), 1000, 0.0), Some(at(50 + 90)));
+        path.settle(1);
+        assert_eq!(path.carry(at(200), 1000, 0.0), Some(at(200 + 25 + 40)));
     }
 
     #[test]
     fn a_slow_link_sends_one_after_the_other_keeps_a_quarter_of_a_second_and_their_order() {
-        let mut link = Link::default();
-        link.disturb(1, slow(2.0));
-        assert_eq!(link.carry(at(0), 10_000, 0.0), Some(at(110)));
-        assert_eq!(link.carry(at(0), 10_000, 0.0), Some(at(210)));
-        assert_eq!(link.carry(at(0), 10_000, 0.0), Some(at(310)));
-        assert_eq!(link.carry(at(0), 10_000, 0.0), None, "it keeps no more");
-        link.settle(1);
-        assert_eq!(link.carry(at(305), 10_000, 0.0), Some(at(310)), "it overtakes nothing");
-        assert_eq!(link.carry(at(311), 10_000, 0.0), Some(at(311)));
+        let mut path = DisturbedPath::default();
+        path.disturb(1, slow(2.0));
+        assert_eq!(path.carry(at(0), 10_000, 0.0), Some(at(110)));
+        assert_eq!(path.carry(at(0), 10_000, 0.0), Some(at(210)));
+        assert_eq!(path.carry(at(0), 10_000, 0.0), Some(at(310)));
+        assert_eq!(path.carry(at(0), 10_000, 0.0), None, "it keeps no more");
+        path.settle(1);
+        assert_eq!(path.carry(at(305), 10_000, 0.0), Some(at(310)), "it overtakes nothing");
+        assert_eq!(path.carry(at(311), 10_000, 0.0), Some(at(311)));
     }
 }

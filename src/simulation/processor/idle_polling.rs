@@ -14,14 +14,14 @@ pub(in crate::simulation) enum WokenBy {
 
 /// Whether a message thread looks for messages before it sleeps.
 #[derive(Clone)]
-pub(super) struct Look {
+pub(super) struct IdlePolling {
     polling: Polling,
     is_looking: bool,
     /// Whether an envelope has come since the look began, beside what had woken the thread.
     has_found: bool,
 }
 
-impl Look {
+impl IdlePolling {
     /// A thread that begins with a look of `patience`.
     pub(super) fn new(patience: Duration) -> Self {
         let mut polling = Polling::new(patience);
@@ -67,29 +67,29 @@ mod tests {
 
     #[test]
     fn a_thread_sleeps_once_it_has_waited_in_vain_for_its_patience_and_soon_at_once() {
-        let mut look = Look::new(PATIENCE);
-        assert!(!look.wakes(PATIENCE, Envelope, false), "it polls, and finds an envelope");
-        assert!(look.wakes(LONG, Envelope, false));
-        assert_eq!(look.patience(), Some(PATIENCE), "the look before was not in vain");
-        assert!(look.wakes(LONG, Envelope, false), "this one is");
-        assert_eq!(look.patience(), None);
-        assert!(look.wakes(Duration::from_nanos(1), Envelope, false), "it slept at once");
-        assert_eq!(look.patience(), Some(PATIENCE), "it would have found that envelope");
+        let mut polling = IdlePolling::new(PATIENCE);
+        assert!(!polling.wakes(PATIENCE, Envelope, false), "it polls, and finds an envelope");
+        assert!(polling.wakes(LONG, Envelope, false));
+        assert_eq!(polling.patience(), Some(PATIENCE), "the look before was not in vain");
+        assert!(polling.wakes(LONG, Envelope, false), "this one is");
+        assert_eq!(polling.patience(), None);
+        assert!(polling.wakes(Duration::from_nanos(1), Envelope, false), "it slept at once");
+        assert_eq!(polling.patience(), Some(PATIENCE), "it would have found that envelope");
     }
 
     #[test]
     fn while_its_task_computes_a_thread_sleeps_and_that_is_no_look_in_vain() {
-        let mut look = Look::new(PATIENCE);
+        let mut polling = IdlePolling::new(PATIENCE);
         for _ in 0..3 {
-            assert!(look.wakes(Duration::from_nanos(1), Kernels, true));
-            assert_eq!(look.patience(), Some(PATIENCE));
+            assert!(polling.wakes(Duration::from_nanos(1), Kernels, true));
+            assert_eq!(polling.patience(), Some(PATIENCE));
         }
     }
 
     #[test]
     fn a_thread_without_patience_sleeps_where_it_has_nothing_to_do() {
-        let mut look = Look::new(Duration::ZERO);
-        assert!(!look.wakes(Duration::ZERO, Envelope, false), "it has only just ended");
-        assert!(look.wakes(Duration::from_nanos(1), Envelope, false));
+        let mut polling = IdlePolling::new(Duration::ZERO);
+        assert!(!polling.wakes(Duration::ZERO, Envelope, false), "it has only just ended");
+        assert!(polling.wakes(Duration::from_nanos(1), Envelope, false));
     }
 }

@@ -11,10 +11,10 @@ use crate::units::Time;
 
 /// What a task has told, life by life: it may have been killed and started again.
 #[derive(Default)]
-pub(super) struct Told(Vec<Life>);
+pub(super) struct TaskRecord(Vec<LifeRecord>);
 
 /// What one process has told. Times are on its own clock.
-struct Life {
+struct LifeRecord {
     /// The launcher's time at which its clock showed 0 \[ns\].
     began: i64,
     recording: Recording,
@@ -26,15 +26,15 @@ struct Life {
     error: Option<Error>,
 }
 
-impl Told {
+impl TaskRecord {
     /// A process has started, whose clock showed 0 at the launcher's time `began` \[ns\].
     pub(super) fn begin(&mut self, began: i64) {
         let (recording, sent) = (Recording::default(), Traffic::default());
-        self.0.push(Life { began, recording, sent, ended: Time::ZERO, error: None });
+        self.0.push(LifeRecord { began, recording, sent, ended: Time::ZERO, error: None });
     }
 
     /// The running process has recorded `facts`, and has `sent` so much since it started.
-    pub(super) fn record(&mut self, facts: Vec<Fact>, sent: Traffic) {
+    pub(super) fn add(&mut self, facts: Vec<Fact>, sent: Traffic) {
         if let Some(life) = self.0.last_mut() {
             for fact in facts {
                 life.recording.add(fact);
@@ -61,8 +61,8 @@ impl Told {
     /// Whether a life of the task has begun a training, a later one has found it ended, and none
     /// has reported its end.
     pub(super) fn has_lost_the_end(&self) -> bool {
-        let is_known = |life: &Life| life.recording.ending.is_some();
-        let has_begun = |life: &Life| life.recording.beginning.is_some();
+        let is_known = |life: &LifeRecord| life.recording.ending.is_some();
+        let has_begun = |life: &LifeRecord| life.recording.beginning.is_some();
         self.0.len() > 1 && self.0.iter().any(has_begun) && !self.0.iter().any(is_known)
     }
 
@@ -82,7 +82,7 @@ impl Told {
     /// The greatest global step of the steps that its processes ended after `since` and not after
     /// `until`, times on the launcher's clock \[ns\].
     pub(super) fn global_step(&self, since: i64, until: i64) -> u64 {
-        let taken = |life: &Life| {
+        let taken = |life: &LifeRecord| {
             let ended = |step: &StepStats| step.ended.0 as i64 + life.began;
             let steps = life.recording.log.iter();
             let steps = steps.filter(|step| since < ended(step) && ended(step) <= until);
@@ -109,10 +109,14 @@ impl Told {
 }
 
 /// What all tasks have told in a run that `took` so long, on the clock of the chief's first life.
-pub(super) fn merged(tasks: Vec<(TaskName, Told)>, chief: &TaskName, took: Duration) -> Launched {
+pub(super) fn merged(
+    tasks: Vec<(TaskName, TaskRecord)>,
+    chief: &TaskName,
+    took: Duration,
+) -> Launched {
     let of_chief = tasks.iter().find(|(task, _)| task == chief);
-    let origin = of_chief.and_then(|(_, told)| told.0.first()).map_or(0, |life| life.began);
-    let lives = tasks.iter().flat_map(|(_, told)| &told.0);
+    let origin = of_chief.and_then(|(_, record)| record.0.first()).map_or(0, |life| life.began);
+    let lives = tasks.iter().flat_map(|(_, record)| &record.0);
     let steps = lives.map(|life| {
         let ahead = life.began - origin;
         life.recording.log.iter().map(move |step| step.later(ahead))
@@ -120,9 +124,9 @@ pub(super) fn merged(tasks: Vec<(TaskName, Told)>, chief: &TaskName, took: Durat
     let mut recording = Recording::default();
     recording.log = StepLog::merged(steps);
     let (mut sent, mut ended) = (BTreeMap::<_, Traffic>::new(), Time::ZERO);
-    for (task, told) in tasks {
+    for (task, record) in tasks {
         let of_task = sent.entry(task.clone()).or_default();
-        for life in told.0 {
+        for life in record.0 {
             let ahead = life.began - origin;
             of_task.total += life.sent.total;
             of_task.steps += life.sent.steps;
@@ -146,26 +150,26 @@ mod tests {
     #[test]
     fn an_end_is_lost_that_no_life_has_reported_of_a_training_that_one_has_begun() {
         let beginning = Beginning { parameters: 1, graph: Vec::new() };
-        let mut told = Told::default();
-        told.begin(0);
-        told.record(vec![Fact::Began(beginning)], Traffic::default());
-        assert!(!told.has_lost_the_end(), "it may go on");
-        told.begin(7);
-        assert!(told.has_lost_the_end());
-        told.record(vec![Fact::Ended(Ending { weights_digest: None })], Traffic::default());
-        assert!(!told.has_lost_the_end());
+        let mut record = TaskRecord::default();
+        record.begin(0);
+        record.add(vec![Fact::Began(beginning)], Traffic::default());
+        assert!(!record.has_lost_the_end(), "it may go on");
+        record.begin(7);
+        assert!(record.has_lost_the_end());
+        record.add(vec![Fact::Ended(Ending { weights_digest: None })], Traffic::default());
+        assert!(!record.has_lost_the_end());
     }
 
     #[test]
     fn a_training_is_unsaved_that_ended_without_its_last_checkpoint() {
-        let mut told = Told::default();
-        told.begin(0);
+        let mut record = TaskRecord::default();
+        record.begin(0);
         let why = "the disk is full".to_owned();
         let failed = FailedCheckpoint { global_step: 7, why, is_last: true };
-        told.record(vec![Fact::NotSaved(failed)], Traffic::default());
-        assert_eq!(told.unsaved(), None, "it may go on");
-        told.record(vec![Fact::Ended(Ending { weights_digest: None })], Traffic::default());
-        let said = told.unsaved().unwrap();
+        record.add(vec![Fact::NotSaved(failed)], Traffic::default());
+        assert_eq!(record.unsaved(), None, "it may go on");
+        record.add(vec![Fact::Ended(Ending { weights_digest: None })], Traffic::default());
+        let said = record.unsaved().unwrap();
         assert!(said.contains("of step 7, can't be written: the disk is full"), "{said}");
     }
 
@@ -174,28 +178,28 @@ mod tests {
         let step = |global_step, ended| {
             Fact::Step(StepStats::applied(1, (0, global_step), (Time::ZERO, Time(ended))))
         };
-        let mut told = Told::default();
-        told.begin(1_000);
-        told.record(vec![step(3, 10), step(7, 30)], Traffic::default());
+        let mut record = TaskRecord::default();
+        record.begin(1_000);
+        record.add(vec![step(3, 10), step(7, 30)], Traffic::default());
         let first_values = 1_005;
-        assert_eq!(told.global_step(i64::MIN, first_values), 0, "they came late");
+        assert_eq!(record.global_step(i64::MIN, first_values), 0, "they came late");
         let again = 1_020;
-        assert_eq!(told.global_step(first_values, again), 3);
-        assert_eq!(told.global_step(again, 2_000), 7);
+        assert_eq!(record.global_step(first_values, again), 3);
+        assert_eq!(record.global_step(again, 2_000), 7);
     }
 
     #[test]
     fn what_a_killed_process_had_sent_counts_and_its_last_word_alone() {
         let sent = |total, steps| Traffic { total, steps };
         let task = TaskName::new("ps", 1);
-        let mut told = Told::default();
-        told.begin(0);
-        told.record(Vec::new(), sent(100, 60));
-        told.record(Vec::new(), sent(150, 90));
-        told.begin(7);
-        told.record(Vec::new(), sent(30, 20));
-        told.end(Time(5), None);
-        let launched = merged(vec![(task.clone(), told)], &task, Duration::ZERO);
+        let mut record = TaskRecord::default();
+        record.begin(0);
+        record.add(Vec::new(), sent(100, 60));
+        record.add(Vec::new(), sent(150, 90));
+        record.begin(7);
+        record.add(Vec::new(), sent(30, 20));
+        record.end(Time(5), None);
+        let launched = merged(vec![(task.clone(), record)], &task, Duration::ZERO);
         assert_eq!(launched.sent, [(task, sent(180, 110))].into());
         assert_eq!(launched.ended, Time(12));
     }

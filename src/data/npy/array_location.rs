@@ -14,13 +14,13 @@ const NAMES: usize = 20;
 
 /// Where an array is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct ArrayLocation<'a> {
     path: &'a Path,
     /// Its name in the archive at `path`; none of a file of its own.
     name: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ArrayLocation<'a> {
     /// The file at `path`, gzipped or not.
     pub(super) fn file(path: &'a Path) -> Self {
         Self { path, name: None }

@@ -16,7 +16,7 @@ pub(super) enum Side {
 }
 
 /// A connection to a peer. There are at most two, since each end can have dialed.
-pub(super) struct Link {
+pub(super) struct PeerConnection {
     pub(super) connection: Connection,
     pub(super) side: Side,
     /// Whether the link still delivers; false once the peer is lost.
@@ -45,7 +45,7 @@ pub(super) struct Farewell {
     pub(super) is_taken: Cell<bool>,
 }
 
-impl Link {
+impl PeerConnection {
     /// A link to a peer that has lanes at `ports`.
     pub(super) fn new(connection: Connection, side: Side, ports: Vec<u16>) -> Self {
         let (sent, received) = (Farewell::default(), Farewell::default());
