@@ -69,8 +69,8 @@ impl Graph {
     }
 
     /// Counts a training step of `replica`, after `new.control_inputs`; the versions that it read
-    /// are `new.inputs`. `read` is the global step
-    /// at the time when the step read the values that it changes.
+    /// are `new.inputs`. `read` is the global step at the time when the step read the values that
+    /// it changes.
     ///
     /// A step that waits for a verdict sets variables when it gets one: before, it has not ended.
     /// Any other sets them just before it is counted.

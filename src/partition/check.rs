@@ -16,7 +16,7 @@ const MAX_WORKERS: u32 = 1 << 20;
 /// The most replicas that a partition trains. A program is one worker, and has two replicas where
 /// it trains a copy of its own as well; only one that runs the steps of several workers as one step
 /// has more.
-const MAX_REPLICAS: usize = 64;
+const MAX_REPLICAS: usize = 1 << 10;
 
 impl Partition {
     /// Checks a partition that another process made.

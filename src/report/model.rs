@@ -192,6 +192,18 @@ pub struct Run {
 }
 
 impl Run {
+    /// The time from the first step to the target accuracy \[s\]; none if it was not reached. The
+    /// start is left out: no mode decides how long it takes, and no simulation predicts how long
+    /// the processes of a launch take to begin.
+    pub(crate) fn training_seconds_to_target(&self) -> Option<f64> {
+        self.seconds_to_target.map(|seconds| (seconds - self.start_seconds).max(0.0))
+    }
+
+    /// The time from the first step to the end \[s\].
+    pub(super) fn training_seconds(&self) -> f64 {
+        (self.seconds - self.start_seconds).max(0.0)
+    }
+
     /// Whether the training diverged: its last loss is not finite, so that the run has no result
     /// which others can be compared with.
     pub fn has_diverged(&self) -> bool {

@@ -304,7 +304,8 @@ impl Access {
             Back, ChiefFailed, Flush, Flushed, Install, Leave, Lost, Stopping,
         };
         let PeerMessage::ParameterServer(message) = message else { return Ok(()) };
-        // Servers say of a worker that it is lost or back, the worker itself that it leaves.
+        // Servers say of a worker that it is lost, they and the task of the global step that it is
+        // back, and the worker itself that it leaves.
         let (worker, is_of_servers) = match message {
             Stopping if !peer.name.is_parameter_server() => return Err(Refusal::NoServer),
             Flush { .. } | Install(_) if !self.may_count_steps(peer) => {
@@ -313,6 +314,9 @@ impl Access {
             Flushed { .. } if !self.holds_variables(peer) => return Err(Refusal::NoHolder),
             Leave { worker, .. } => (*worker, false),
             ChiefFailed(_) => (0, false),
+            Back { worker } if self.may_count_steps(peer) && *worker < self.workers => {
+                return Ok(());
+            }
             Lost { worker } | Back { worker } => (*worker, true),
             _ => return Ok(()),
         };

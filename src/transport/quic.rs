@@ -29,6 +29,7 @@ mod lanes;
 mod node;
 mod peer;
 mod peer_connection;
+mod priorities;
 mod rebirth;
 mod receiving;
 mod security;

@@ -20,7 +20,7 @@ impl Folder {
     /// # Errors
     /// If the system refuses.
     pub(crate) fn private(purpose: &str) -> Result<Self, DeploymentError> {
-        let prefix = format!("{purpose}-{}-", std::process::id());
+        let prefix = format!("{purpose}-{}-{}-", std::process::id(), realm());
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).permissions(Permissions::from_mode(0o700));
         let place = std::env::temp_dir();
@@ -37,13 +37,13 @@ impl Folder {
     pub(crate) fn remove_left_behind(&self, purpose: &str) {
         let owner = |path: &Path| fs::symlink_metadata(path).map(|there| there.uid()).ok();
         let (own, place) = (owner(self.path()), self.path().parent().unwrap_or(self.path()));
-        let processes = Path::new(PROCESSES);
+        let (processes, realm) = (Path::new(PROCESSES), realm());
         if !processes.join("self").exists() {
             return;
         }
         for entry in fs::read_dir(place).into_iter().flatten().flatten() {
             let (name, path) = (entry.file_name(), entry.path());
-            let is_gone = process_of(&name.to_string_lossy(), purpose)
+            let is_gone = process_of(&name.to_string_lossy(), purpose, &realm)
                 .is_some_and(|id| !processes.join(id.to_string()).exists());
             let is_folder = || entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_gone && is_folder() && owner(&path) == own {
@@ -58,10 +58,21 @@ impl Folder {
     }
 }
 
-/// The number of the process that has made the folder `name` for `purpose`, if it is such a name.
-fn process_of(name: &str, purpose: &str) -> Option<u32> {
-    let (id, _) = name.strip_prefix(purpose)?.strip_prefix('-')?.split_once('-')?;
+/// The number of the process that has made the folder `name` for `purpose`, if it is such a name
+/// and the number is of this `realm`.
+fn process_of(name: &str, purpose: &str, realm: &str) -> Option<u32> {
+    let (id, rest) = name.strip_prefix(purpose)?.strip_prefix('-')?.split_once('-')?;
+    rest.strip_prefix(realm)?.strip_prefix('-')?;
     id.parse().ok()
+}
+
+/// The realm in which the number of this process means something: a boot of the system, and a
+/// namespace of processes. Hosts and containers can share a folder of temporary files.
+fn realm() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |own| own.ino());
+    let boot: String = boot.chars().take(8).collect();
+    format!("{boot}.{namespace}")
 }
 
 /// Removes a folder with its contents.
@@ -95,16 +106,19 @@ mod tests {
         let purpose = "trainyard-left-behind";
         let own = Folder::private(purpose).unwrap();
         let beside = |name: String| own.path().with_file_name(name);
-        let gone = beside(format!("{purpose}-{}-a", u32::MAX)); // more than Linux gives out
-        let running = beside(format!("{purpose}-{}-a", std::process::id()));
-        let other = beside(format!("{purpose}-of-another-{}-a", u32::MAX));
-        for path in [&gone, &running, &other] {
+        let (realm, none) = (realm(), u32::MAX); // more than Linux gives out
+        let gone = beside(format!("{purpose}-{none}-{realm}-a"));
+        let running = beside(format!("{purpose}-{}-{realm}-a", std::process::id()));
+        let other = beside(format!("{purpose}-of-another-{none}-{realm}-a"));
+        let of_another_realm = beside(format!("{purpose}-{none}-{realm}0-a"));
+        for path in [&gone, &running, &other, &of_another_realm] {
             fs::create_dir(path).unwrap();
             fs::write(path.join("key"), "secret").unwrap();
         }
         own.remove_left_behind(purpose);
-        let are_there = [&gone, &running, &other, &own.path().to_owned()].map(|path| path.exists());
-        [running, other].iter().for_each(|path| remove(path));
-        assert_eq!(are_there, [false, true, true, true]);
+        let stay = [running, other, of_another_realm];
+        let are_there = stay.each_ref().map(|path| path.exists());
+        stay.iter().for_each(|path| remove(path));
+        assert_eq!((gone.exists(), are_there, own.path().exists()), (false, [true; 3], true));
     }
 }

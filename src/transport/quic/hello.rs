@@ -11,12 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::super::Refused;
 use super::super::wire::{FrameDecoder, Kind, Outgoing, VERSION, WireError, WireLimits};
 use super::RunId;
+use super::priorities::open_small;
 use crate::cluster::TaskName;
 
 /// The greatest length of an introduction \[bytes\].
 const MAX_HELLO: usize = 4 << 10;
-/// The priority of a stream that goes before those of large envelopes.
-const CONTROL_PRIORITY: i32 = 1;
 
 /// The reason for closing a connection, as the other end is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,8 +248,7 @@ pub(super) async fn introduce(
     connection: &Connection,
     hello: &Hello,
 ) -> Result<SendStream, Refusal> {
-    let mut control = connection.open_uni().await?;
-    let _closed_streams_fail_below = control.set_priority(CONTROL_PRIORITY);
+    let mut control = open_small(connection).await?;
     control.write_chunk(Outgoing::plain(Kind::Hello, hello)?.head.into()).await?;
     Ok(control)
 }

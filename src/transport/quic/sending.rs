@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use quinn::{Connection, ConnectionError, SendStream, WriteError};
+use quinn::{Connection, SendStream, WriteError};
 
 use super::super::wire::{Kind, Outgoing, WireError};
 use super::super::{Loss, Messages, Payload};
@@ -13,6 +13,7 @@ use super::lanes;
 use super::node::Node;
 use super::peer::Peer;
 use super::peer_connection::PeerConnection;
+use super::priorities::open_large;
 
 /// The length above which an envelope has a stream of its own \[bytes\].
 pub(crate) const LARGE_ENVELOPE: usize = 64 << 10;
@@ -149,17 +150,4 @@ async fn write_large(
     }
     let _closed_connections_say_so_elsewhere = stream.finish();
     Ok(())
-}
-
-/// Opens a stream for large envelope `number`, which yields to those before it: what they have
-/// written and not yet sent leaves first.
-pub(super) async fn open_large(
-    connection: &Connection,
-    number: u64,
-) -> Result<SendStream, ConnectionError> {
-    let stream = connection.open_uni().await?;
-    // Below that of small envelopes. Every 2^31 envelopes one goes before its turn.
-    let priority = -((number % (1 << 31)) as i32);
-    let _closed_streams_fail_at_their_first_byte = stream.set_priority(priority);
-    Ok(stream)
 }

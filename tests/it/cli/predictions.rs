@@ -12,7 +12,7 @@ use trainyard::experiment::scenario::load;
 use trainyard::simulation::Law;
 use trainyard::transport::Authority;
 
-use crate::support::binary::{Running, folder, free_address, scenario, trainyard};
+use crate::support::binary::{Running, folder, free_addresses, scenario, trainyard};
 use crate::support::schema::assert_valid;
 
 const CALIBRATION: &str = "\
@@ -100,8 +100,7 @@ fn calibrate_measures_each_task_of_a_served_cluster_and_the_way_between_each_two
         let task = TaskName::new(job, index);
         authority.issue(&task, &[]).unwrap().save(&place, &task).unwrap();
     }
-    let addresses = tasks.map(|_| free_address());
-    let [ps, one, other] = &addresses;
+    let [ps, one, other] = free_addresses();
     let file = place.join("cluster.json");
     let cluster = serde_json::json!({ "ps": [ps], "worker": [one, other] });
     fs::write(&file, cluster.to_string()).unwrap();

@@ -10,14 +10,13 @@ mod stops;
 mod three;
 mod waits;
 
-use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::{Running, folder, scenario, trainyard_in};
+use crate::support::binary::{Running, folder, free_addresses, scenario, trainyard_in};
 use three::ThreeTasks;
 
 /// No training of these takes this long, unless it hangs.
@@ -30,12 +29,6 @@ fn text(mode: &str, stop: &str) -> String {
          optimizer = {{ rule = 'adagrad', learning_rate = 0.2 }}\n[stop]\n{stop}\n\
          [[run]]\nname = 'only'\nmode = '{mode}'\n"
     )
-}
-
-/// Addresses that nobody listens on.
-fn addresses<const N: usize>() -> [String; N] {
-    let sockets: [UdpSocket; N] = std::array::from_fn(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
-    sockets.map(|socket| socket.local_addr().unwrap().to_string())
 }
 
 /// Runs a task with certificates of the folder `certs`.
@@ -73,7 +66,7 @@ fn with_certificates_of(test: &str, tasks: &str) -> std::path::PathBuf {
 fn workers_that_know_the_ps_and_themselves_alone_train_and_all_hear_of_the_end() {
     let folder = with_certificates("tasks_partial");
     let path = scenario("tasks_partial", &text("sync", "steps = 100000\naccuracy = 0.8"));
-    let [ps, first, second] = addresses();
+    let [ps, first, second] = free_addresses();
     let told = |worker: Value, job: &str, index: u32| {
         let cluster = json!({"ps": [ps], "worker": worker});
         json!({"sparseCluster": cluster, "task": {"type": job, "index": index}})
@@ -130,7 +123,7 @@ fn a_replica_of_several_tasks_is_shown_by_the_cluster_and_by_a_running_task() {
     let folder = with_certificates("tasks_replicas");
     let replicas = text("sync", "steps = 10") + "[replicas]\nworker = { tasks = 2 }\n";
     let path = scenario("tasks_replicas", &replicas.replace("softmax", "mlp"));
-    let [ps, first, second] = addresses();
+    let [ps, first, second] = free_addresses();
     let cluster = json!({"ps": [ps], "worker": [first, second]});
     let told = json!({"cluster": cluster, "task": {"type": "worker", "index": 1}});
     let told = |args: &[&str]| trainyard_in(&folder, args, &[("TF_CONFIG", &told.to_string())]);

@@ -10,18 +10,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard::clock::WallClock;
-use trainyard::cluster::{ClusterSpec, TaskName};
+use trainyard::cluster::{ClusterSpec, LocalDevice, TaskName};
 use trainyard::graph::{
     ConditionalAccumulator, FifoQueue, IndexedSlices, Op, Reduction, Replica, ResourceAction,
     SparseConditionalAccumulator,
 };
 use trainyard::optimizer::{Adam, IntoOptimizer};
-use trainyard::partition::Partition;
+use trainyard::partition::{CrossingId, Partition};
 use trainyard::prelude::*;
 use trainyard::runtime::{
     ClientMessage, ComputeModel, Encoding, MasterMessage, OwnValuesAnswer, ParameterServerMessage,
     PeerMessage, Processor, ProgramMessage, Scope, ServerDef, ServerWorld, SessionAction,
-    SessionAnswer, WorkerMessage,
+    SessionAnswer, StepId, WorkerMessage,
 };
 use trainyard::sync::{Leaving, Mode};
 use trainyard::tensor::Shape;
@@ -241,7 +241,12 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
         ProgramMessage::OwnValues(OwnValuesAnswer::Nothing).into(),
         ProgramMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 0))]).into(),
     ];
-    let besides = besides.into_iter();
+    let step = StepId { master: 7, number: 1, trains: true };
+    let arrivals = [(CrossingId(0), Some(Tensor::full([100], 1f32).into()))];
+    let (devices, arrivals) = ([LocalDevice::cpu(0)].into_iter(), arrivals.into_iter());
+    let (devices, arrivals) = (devices.collect(), arrivals.collect());
+    let tensors = WorkerMessage::Tensors { step, devices, arrivals };
+    let besides = besides.into_iter().chain([tensors.into()]);
     let besides = besides.chain(of_a_chief(1)).chain(of_a_parameter_server(1));
     all.extend(besides.map(|message| encode_envelope(&vec![message], LIMITS).unwrap()));
     let decoded = all.iter().map(|bytes| decode_envelope::<PeerMessage>(bytes, LIMITS).unwrap());

@@ -111,9 +111,16 @@ impl Drop for Running {
     }
 }
 
-/// An address that is free now.
+/// An address that nobody listens on.
 pub(crate) fn free_address() -> String {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    let [address] = free_addresses();
+    address
+}
+
+/// Addresses that nobody listens on, each another one.
+pub(crate) fn free_addresses<const N: usize>() -> [String; N] {
+    let sockets: [UdpSocket; N] = std::array::from_fn(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+    sockets.map(|socket| socket.local_addr().unwrap().to_string())
 }
 
 /// An empty folder for the test called `test`.

@@ -123,7 +123,7 @@ fn a_partition_of_a_few_workers_is_taken_and_one_of_many_is_refused() {
         |mut partition: Partition| commit_for_all(&mut partition, 60).map(|()| partition.check());
     let few: Vec<_> = some_partitions().into_iter().filter_map(of_few).collect();
     assert!(!few.is_empty() && few.iter().all(Result::is_ok), "{few:?}");
-    refused("more than 64 workers", |partition| commit_for_all(partition, 65));
+    refused("more than 1024 workers", |partition| commit_for_all(partition, 1025));
 }
 
 #[test]

@@ -50,6 +50,11 @@ impl Sets {
         self.held.insert(worker, set);
     }
 
+    /// The worker's step has failed: it, or its next life, takes the step again.
+    fn forget(&mut self, worker: u32) {
+        self.held.remove(&worker);
+    }
+
     fn release(&mut self, worker: u32) {
         self.due.extend(self.held.remove(&worker).unwrap_or_default());
     }
@@ -132,8 +137,12 @@ impl Coordination {
         place: Option<RoundPosition>,
     ) -> Option<Served> {
         let vote = self.votes.remove(&worker)?;
-        // Also if it is dropped: the worker ends the step, and goes on behind it.
-        self.sets.release(worker);
+        // Also if it is dropped: the worker ends the step and goes on behind it, unless the step has
+        // failed.
+        match place {
+            None if vote.has_failed => self.sets.forget(worker),
+            _ => self.sets.release(worker),
+        }
         let Some(place) = place else {
             let counted = Counted::dropped(self.global_step, vote.read);
             return Some(self.tell(vote.ticket, None, counted));
@@ -208,6 +217,19 @@ mod tests {
     fn what_a_vote_sets_changes_with_the_verdict_and_not_while_the_vote_waits() {
         let waits = votes(Mode::KAsync { k: 2 });
         assert_eq!(waits, [(0, vec![]), (2, vec![(1, 7), (2, 8)])]);
+    }
+
+    #[test]
+    fn a_vote_of_a_failed_step_sets_nothing_when_its_worker_is_lost() {
+        let members = Membership::default();
+        let commit = vote(Mode::KAsync { k: 2 }, 0, 7);
+        let mut coordination = Coordination::new(commit.replica, &members, None);
+        let step = StepId { master: 0, number: 0, trains: true };
+        let ticket = Ticket { step, device: LocalDevice::cpu(0), node: 0 };
+        assert!(coordination.commit(&members, ticket, 0, &commit).is_empty(), "it waits");
+        coordination.forget(step);
+        coordination.answer_vote(0, None);
+        assert!(coordination.take_set().is_empty());
     }
 
     #[test]

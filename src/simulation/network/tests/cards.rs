@@ -101,13 +101,13 @@ fn a_connection_keeps_its_queue_while_a_card_stands_still() {
     while network.next_event() == Some(Time(0)) {
         assert_eq!(network.advance(Time(0)), None);
     }
-    network.pause(Time(400), 1); // 800 of 'a' and 400 of 'b' are left
+    network.pause(Time(400), 1); // 600 of 'a' are left
     network.send(Time(500), 0, 1, Bytes(100), 's');
     assert_eq!(next(&mut network), None);
     network.resume(Time(1_000), 1);
     assert_eq!(next(&mut network), Some((1_100, 's')), "the small one goes first");
-    assert_eq!(next(&mut network), Some((1_900, 'b')));
-    assert_eq!(next(&mut network), Some((2_700, 'a')), "it shares with 'c'");
+    assert_eq!(next(&mut network), Some((1_700, 'a')));
+    assert_eq!(next(&mut network), Some((2_300, 'b')));
     assert_eq!(next(&mut network), Some((2_900, 'c')));
 }
 

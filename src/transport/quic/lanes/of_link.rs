@@ -56,7 +56,7 @@ impl Outbound {
     ) -> Result<(), WriteError> {
         let Self(lanes) = self;
         let parts = frame.len().div_ceil(blocks::BLOCK).min(lanes.len());
-        // Envelopes that are written at the same time begin with different lanes.
+        // The next envelope begins with another lane: the end of this one may be on its way.
         let first = (number % lanes.len() as u64) as usize;
         let connections = lanes.iter().cycle().skip(first).take(parts);
         let connections = connections.map(|(connection, _)| connection.clone()).collect();

@@ -27,7 +27,7 @@ impl Ring {
         let folder = with_certificates_of(test, "worker:0,worker:1,worker:2");
         let scenario = scenario(&format!("{test}_scenario"), &text);
         let mut ring =
-            Self { folder, scenario, addresses: addresses(), workers: [const { None }; 3] };
+            Self { folder, scenario, addresses: free_addresses(), workers: [const { None }; 3] };
         (0..3).for_each(|index| ring.start(index));
         ring.wait_for_step(20);
         ring

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{addresses, run, text, with_certificates};
-use crate::support::binary::{scenario, trainyard_in};
+use super::{run, text, with_certificates};
+use crate::support::binary::{free_addresses, scenario, trainyard_in};
 
 /// What a task is told that connects to the master at `master`.
 fn told(cluster: &Value, task: (&str, u32), master: &str) -> Value {
@@ -20,7 +20,7 @@ fn told(cluster: &Value, task: (&str, u32), master: &str) -> Value {
 fn workers_that_are_told_of_another_master_have_their_sessions_there() {
     let folder = with_certificates("session_master");
     let path = scenario("session_master", &text("sync", "time = '4s'"));
-    let [ps, first, second] = addresses();
+    let [ps, first, second] = free_addresses();
     let cluster = json!({"ps": [ps], "worker": [first, second]});
     let tasks = [("ps", 0), ("worker", 0), ("worker", 1)];
     let running = tasks.map(|task| run(&folder, &path, &told(&cluster, task, &ps)));
@@ -43,7 +43,7 @@ fn workers_that_are_told_of_another_master_have_their_sessions_there() {
 fn a_master_that_is_no_task_of_the_cluster_is_refused() {
     let folder = with_certificates("session_master_strange");
     let path = scenario("session_master_strange", &text("sync", "steps = 1"));
-    let [ps, first, strange] = addresses();
+    let [ps, first, strange] = free_addresses();
     let cluster = json!({"ps": [ps], "worker": [first]});
     let said = run(&folder, &path, &told(&cluster, ("worker", 0), &strange)).end();
     assert_eq!(said.code, 2, "{}", said.err);

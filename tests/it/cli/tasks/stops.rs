@@ -41,7 +41,7 @@ fn an_evaluator_whose_chief_was_stopped_and_does_not_come_back_is_to_be_started_
     let saving = "[checkpoint]\nevery_steps = 50\ndirectory = 'saved'\n";
     let text = endless("2s").replace("worker = 2", "worker = 1\nevaluator = 1") + saving;
     let path = scenario("stops_evaluator_scenario", &text);
-    let [ps, chief, evaluator] = addresses();
+    let [ps, chief, evaluator] = free_addresses();
     let cluster = json!({"ps": [ps], "worker": [chief], "evaluator": [evaluator]});
     let start = |job: &str| {
         run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": 0}}))
@@ -74,7 +74,7 @@ fn a_chief_that_can_not_save_when_it_is_asked_to_stop_says_which_step_is_saved()
     let saving = "[checkpoint]\nevery_steps = 1000000\ndirectory = 'saved'\n";
     let text = endless("20s").replace("worker = 2", "worker = 1") + saving;
     let path = scenario("stops_unsaved_scenario", &text);
-    let [ps, chief] = addresses();
+    let [ps, chief] = free_addresses();
     let cluster = json!({"ps": [ps], "worker": [chief]});
     let start = |job: &str| {
         run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": 0}}))

@@ -22,7 +22,7 @@ impl ThreeTasks {
     /// Those of a training that `text` describes, for `test`.
     pub(super) fn new(test: &str, text: &str) -> Self {
         let (folder, scenario) = (with_certificates(test), scenario(test, text));
-        Self { folder, scenario, addresses: addresses() }
+        Self { folder, scenario, addresses: free_addresses() }
     }
 
     /// What the task is told.
@@ -52,7 +52,7 @@ impl ThreeTasks {
 
     /// Gives the tasks other addresses, for another training in the same folder.
     pub(super) fn move_elsewhere(&mut self) {
-        self.addresses = addresses();
+        self.addresses = free_addresses();
     }
 
     /// What `status` says of the task; an error while it does not answer.
