@@ -102,10 +102,7 @@ impl ParameterServer {
         }
         let has_place = place.is_some();
         let checked = check_training(stored, replica, version, apply.verdict.as_ref());
-        let checked = checked.and_then(|()| match has_place && !waits {
-            true => initialized,
-            false => Ok(()),
-        });
+        let checked = checked.and(if has_place && !waits { initialized } else { Ok(()) });
         if let Err(error) = checked {
             return self.answer(ticket, Err(error));
         }
