@@ -137,8 +137,8 @@ impl Coordination {
         place: Option<RoundPosition>,
     ) -> Option<Served> {
         let vote = self.votes.remove(&worker)?;
-        // Also if it is dropped: the worker ends the step and goes on behind it, unless the step has
-        // failed.
+        // Also if it is dropped: the worker ends the step and goes on behind it, unless the step
+        // has failed.
         match place {
             None if vote.has_failed => self.sets.forget(worker),
             _ => self.sets.release(worker),
