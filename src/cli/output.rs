@@ -312,8 +312,8 @@ pub(super) fn exit_code(runs: &[Run]) -> ExitCode {
     found.map_or(ExitCode::Done, |(_, code)| code)
 }
 
-/// Says which tapes of a command have no end, those that are `cut`. Returns the code that it ends
-/// with instead of `code`: this is worse than a target which is not reached.
+/// Tells the tapes that a full disk has `cut`. Returns the exit code of the command: `code`, unless
+/// a cut tape is worse, as it is than a target that was not reached.
 pub(super) fn tell_of_tapes(cut: &[String], code: ExitCode) -> ExitCode {
     for which in cut {
         say!("{which}");

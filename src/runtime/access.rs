@@ -8,9 +8,10 @@
 //!
 //! A master's id belongs to the peer that first registered a graph under it, until that peer is
 //! lost. Worker 0's task may report that other workers have left. It and the parameter servers may
-//! report a worker as lost. Only a parameter server says that it stops. Who takes part in rounds is
-//! said by the task of the global step, which an evaluator is not, nor a worker where there are
-//! parameter servers; and only tasks that hold variables answer it.
+//! report a worker as lost; they and the task of the global step, that it is back. Only a
+//! parameter server says that it stops. Who takes part in rounds is said by the task of the global
+//! step, which an evaluator is not, nor a worker where there are parameter servers; and only tasks
+//! that hold variables answer it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

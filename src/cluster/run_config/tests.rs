@@ -272,7 +272,7 @@ fn what_is_missing_or_unreadable_is_one_mistake() {
     assert!(twice.contains("the key `task` is repeated"), "{twice}");
 }
 
-/// TensorFlow's `ClusterConfig` of a client: task type `None`, chief.
+/// As TensorFlow's `RunConfig`, whose client has no task type and is the chief.
 #[test]
 fn a_cluster_without_a_task_is_seen_by_a_client_that_is_chief() {
     let config = run(json!({"cluster": with_chief()}));

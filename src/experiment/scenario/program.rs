@@ -98,8 +98,8 @@ pub(super) struct OtherSettings {
 }
 
 impl ProgramPart {
-    /// The training's settings, of a step of `batch` samples; with the layers of `table`, if there
-    /// is one, whose measured times are those of a device of this rate.
+    /// The settings of a training whose steps have `batch` samples. `table`, if there is one, has
+    /// the model's layers and the rate of the device that their times were measured on.
     pub(super) fn settings(
         self,
         other: OtherSettings,

@@ -9,8 +9,8 @@ use crate::runtime::own_values::OwnValuesAnswer;
 /// A message to another task's program. No actor's state is part of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ProgramMessage {
-    /// Worker, to the chief's task: tell where the chief's graph has the variables. Answered by
-    /// `Places`, once the chief has built its graph.
+    /// Worker, to the chief's task: on which tasks are the chief's variables? Answered by `Places`,
+    /// once the chief has built its graph.
     AskForPlaces,
     /// Chief's task: where its graph has the variables that workers share.
     Places(Places),

@@ -89,8 +89,8 @@ impl Trainings {
         self.members.is_over() || self.members.all_departed(replica.workers)
     }
 
-    /// Whether all workers that take part are between two steps; they need not be where nobody
-    /// reads variables while others change them.
+    /// Whether all workers that take part are between two steps. Always true in a training whose
+    /// variables nobody reads while others change them.
     pub(crate) fn are_others_at_rest(&self) -> bool {
         let Some(views) = &self.views else { return true };
         let mut others = self.members.training(u32::MAX).filter(|worker| !views.is_out(*worker));
