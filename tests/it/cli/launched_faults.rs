@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::binary::{Said, folder, scenario, trainyard};
 
 /// A training of two parameter servers and two workers with checkpoints, and `faults`. It takes
-/// seconds on any machine, so that all faults of the first second meet it.
+/// seconds on any machine, so that faults meet it after its first checkpoint and before its end.
 fn training(test: &str, mode: &str, faults: &str) -> String {
     let saved = folder(&format!("{test}_saved"));
     let text = format!(
@@ -34,8 +34,8 @@ fn weights(said: &Said) -> String {
 
 #[test]
 fn the_same_faults_in_both_worlds_leave_the_weights_of_an_undisturbed_training() {
-    let faults = "{ at = '300ms', crash = 'ps:1', restart_after = '300ms' }, \
-                  { at = '900ms', freeze = 'worker:1', for = '500ms' }";
+    let faults = "{ at = '500ms', crash = 'ps:1', restart_after = '300ms' }, \
+                  { at = '1100ms', freeze = 'worker:1', for = '500ms' }";
     let path = training("launched_faults_sync", "sync", faults);
     let launched = launch(&path);
     for told in ["ps:1 is killed", "ps:1 is started again", "worker:1 stands still for 500ms"] {
@@ -154,7 +154,7 @@ fn of_a_server_that_stood_still_for_longer_than_its_silence_may_last_each_gradie
 
 #[test]
 fn a_process_that_is_started_again_says_so_to_whom_its_earlier_life_had_connections_with() {
-    let faults = "{ at = '300ms', crash = 'ps:1', restart_after = '100ms' }";
+    let faults = "{ at = '500ms', crash = 'ps:1', restart_after = '100ms' }";
     let path = training("launched_faults_told", "async", faults);
     let out = folder("launched_faults_told_out");
     let [silence, out_folder] = ["network.silence=15s", out.to_str().unwrap()];
