@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::mem;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::runtime::compression::Encoding;
 use crate::runtime::gathered::Gathered;
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Address, Panics, Spare, tell};
-use crate::runtime::messages::PeerMessage;
+use crate::runtime::messages::{PeerMessage, second_large};
 use crate::runtime::program_state::ProgramState;
 use crate::runtime::remote::RemoteMasters;
 use crate::runtime::state::{Served, StateRequest};
@@ -24,7 +25,7 @@ use crate::runtime::training_state::TrainingState;
 /// The way from one of a task's actors to all others, of this task and of the cluster.
 ///
 /// Messages to other tasks wait until [`Link::flush`]: all that an actor sends to one task in one
-/// turn travels in one envelope.
+/// turn travels in one envelope, but each large message in one of its own.
 #[derive(Clone)]
 pub(crate) struct Link {
     pub(crate) actors: Rc<Actors>,
@@ -131,17 +132,25 @@ impl Link {
         if outgoing.is_empty() {
             return;
         }
-        for (to, messages) in outgoing.drain() {
+        for (to, mut messages) in outgoing.drain() {
             self.actors.training.note_partner(to, &messages);
-            let span = trace_span!(
-                "transport",
-                from = %self.name(self.local()),
-                to = %self.name(to),
-                messages = messages.len()
-            );
-            let _in_span = span.entered();
-            self.transport.send(to, messages);
+            while let Some(second) = second_large(&messages) {
+                let later = messages.split_off(second);
+                self.send_together(to, mem::replace(&mut messages, later));
+            }
+            self.send_together(to, messages);
         }
+    }
+
+    fn send_together(&self, to: PeerId, messages: Messages<PeerMessage>) {
+        let span = trace_span!(
+            "transport",
+            from = %self.name(self.local()),
+            to = %self.name(to),
+            messages = messages.len()
+        );
+        let _in_span = span.entered();
+        self.transport.send(to, messages);
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`mail`](super::mail).
 
 mod about;
+mod large;
 mod operation;
 mod packed;
 mod payload;
@@ -28,6 +29,7 @@ use crate::units::Time;
 use crate::runtime::error::{Error, Result};
 
 pub(crate) use about::About;
+pub(crate) use large::second_large;
 pub use operation::{OperationTime, SentOperation};
 pub use packed::{Packed, SentValue};
 pub(crate) use packed::{unpacked, written};

@@ -183,7 +183,7 @@ impl WorkerMessage {
             Self::RunGraph(order) => order.feeds.iter().map(tensor_size).sum(),
             Self::Tensors { arrivals, .. } => {
                 let edges = arrivals.len() as u64 * CROSSING_SIZE;
-                edges + values(arrivals).map(value_size).sum::<u64>()
+                edges + values(arrivals).map(SentValue::size).sum::<u64>()
             }
             Self::Feed { feeds, .. } => feeds.iter().map(numbered_size).sum(),
             Self::RunInPieces { .. }
@@ -257,13 +257,16 @@ fn tensor_size(tensor: &Tensor) -> u64 {
     TENSOR_HEADER + tensor.byte_len() as u64
 }
 
-fn value_size(value: &SentValue) -> u64 {
-    match value {
-        SentValue::Exact(value) => tensor_size(value),
-        SentValue::Packed(packed) => match &**packed {
-            Packed::Refused(why) => STRING_HEADER + why.len() as u64,
-            packed => packed.parts().map(tensor_size).sum(),
-        },
+impl SentValue {
+    /// Its length on the wire, in whatever encoding it has \[bytes\].
+    pub(super) fn size(&self) -> u64 {
+        match self {
+            SentValue::Exact(value) => tensor_size(value),
+            SentValue::Packed(packed) => match &**packed {
+                Packed::Refused(why) => STRING_HEADER + why.len() as u64,
+                packed => packed.parts().map(tensor_size).sum(),
+            },
+        }
     }
 }
 

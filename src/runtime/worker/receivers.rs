@@ -1,7 +1,8 @@
 //! The receivers of the values that a partition sends: what goes to one of them at a time travels
-//! as one message.
+//! as one message, but each large value as one of its own.
 
 use std::collections::BTreeSet;
+use std::mem;
 
 use smallvec::SmallVec;
 
@@ -13,7 +14,7 @@ use crate::transport::PeerId;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::gathered::Gathered;
 use crate::runtime::link::Link;
-use crate::runtime::messages::{Arrivals, StepId};
+use crate::runtime::messages::{Arrivals, StepId, second_large};
 use crate::runtime::worker::copies::Outlet;
 
 /// Devices of a task that receive the same values.
@@ -85,9 +86,14 @@ impl Receivers {
             let (place, crossing) = self.of_send[send as usize];
             outgoing.of(place, Arrivals::default).push((crossing, value.map(Into::into)));
         }
-        for (place, arrivals) in outgoing.drain() {
-            let Receiver { peer, devices } = self.all[place as usize].clone();
-            outlet.send(peer, step, devices, arrivals);
+        for (place, mut arrivals) in outgoing.drain() {
+            let Receiver { peer, devices } = &self.all[place as usize];
+            while let Some(second) = second_large(&arrivals) {
+                let later = arrivals.drain(second..).collect();
+                let first = mem::replace(&mut arrivals, later);
+                outlet.send(*peer, step, devices.clone(), first);
+            }
+            outlet.send(*peer, step, devices.clone(), arrivals);
         }
     }
 }
