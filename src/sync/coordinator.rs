@@ -21,7 +21,7 @@ use super::{Epoch, Membership, Mode};
 /// over.
 #[derive(Debug)]
 pub struct Coordinator {
-    policy: Policy,
+    policy: Box<dyn Policy>,
     /// Whether the shards hold all workers.
     is_barrier: bool,
     /// The epoch of its decisions; contributions of another epoch are dropped.

@@ -189,7 +189,7 @@ impl Mode {
     }
 
     /// The policy that decides who counts and who waits, in a training of `workers`.
-    pub(super) fn policy(self, workers: u32) -> Policy {
+    pub(super) fn policy(self, workers: u32) -> Box<dyn Policy> {
         self.with(|mode| mode.policy(workers))
     }
 

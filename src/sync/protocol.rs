@@ -37,7 +37,7 @@ pub(crate) trait Protocol: fmt::Display {
 
     /// At the task of the global step: the policy that decides who counts and who waits, in a
     /// training of `workers`.
-    fn policy(&self, workers: u32) -> Policy;
+    fn policy(&self, workers: u32) -> Box<dyn Policy>;
 
     /// The number of steps that each of `workers` has taken at `global_step`: exact with
     /// synchronous training, else as if they were equally fast.

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::gradients::{Arrived, Contribution, RoundPosition, Treatment};
+use super::policy::Policy;
 use super::{Effect, Membership};
 
 /// How a mode makes its rounds.
@@ -99,7 +100,7 @@ impl Rounds {
     }
 
     /// The number of gradients that make a round now.
-    pub(super) fn size(&self, members: &Membership) -> usize {
+    fn size(&self, members: &Membership) -> usize {
         let wanted = match self.rule.voters {
             Voters::Wait => self.rule.size.min(members.live(self.workers)),
             Voters::GoOn => self.rule.size,
@@ -147,10 +148,12 @@ impl Rounds {
         self.computing.retain(|_, version| !is_late(*version));
         late.into_iter().map(|worker| Effect::Stop { worker })
     }
+}
 
+impl Policy for Rounds {
     /// A worker can read variables before they have had the update of the last round. It is not
     /// stopped before another has read them all with it: until then it might begin anew in vain.
-    pub(super) fn begin(&mut self, one: Contribution) -> Vec<Effect> {
+    fn begin(&mut self, one: Contribution) -> Vec<Effect> {
         let version = one.version.updates;
         self.computing.insert(one.worker, version);
         match version.checked_sub(1) {
@@ -161,7 +164,7 @@ impl Rounds {
 
     /// Takes a vote. A worker that votes twice before it is answered (it restarted) has one vote
     /// and gets one answer.
-    pub(super) fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
+    fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         let (worker, version) = (one.worker, one.version.updates);
         self.computing.remove(&worker);
         assert!(
@@ -203,7 +206,7 @@ impl Rounds {
     /// A worker that leaves in good order may be the first to see the end of the training. Each of
     /// the others has its next vote dropped, and goes on only if what it then learns is not the end
     /// for it, too: else the training would end with an update too many, of too few gradients.
-    pub(super) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+    fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         self.computing.remove(&worker);
         if self.rule.voters == Voters::GoOn && !members.has_left(worker) {
             // The gradients of its earlier votes have arrived: it has gone on since.
@@ -226,20 +229,20 @@ impl Rounds {
     }
 
     /// Gives up the round under way and drops every open vote.
-    pub(super) fn finish(&mut self) -> Vec<Effect> {
+    fn finish(&mut self) -> Vec<Effect> {
         self.drop_open_votes()
     }
 
     /// The workers that wait for the round under way to close: none of their gradients is applied
     /// before.
-    pub(super) fn resting(&self) -> BTreeSet<u32> {
+    fn resting(&self) -> BTreeSet<u32> {
         match self.rule.voters {
             Voters::Wait => self.votes.iter().copied().flatten().collect(),
             Voters::GoOn => BTreeSet::new(),
         }
     }
 
-    pub(super) fn waiting_for(&self, members: &Membership) -> Vec<u32> {
+    fn waiting_for(&self, members: &Membership) -> Vec<u32> {
         let open = self.resting();
         if open.is_empty() {
             return Vec::new();
@@ -248,12 +251,15 @@ impl Rounds {
         (0..self.workers).filter(is_missing).collect()
     }
 
-    /// The round under way, which is also the next version of the variables.
-    pub(super) fn round(&self) -> u64 {
-        self.round
+    fn round_size(&self, members: &Membership) -> Option<usize> {
+        Some(self.size(members))
     }
 
-    pub(super) fn takes_steps_again(&self) -> bool {
+    fn round(&self) -> Option<u64> {
+        Some(self.round)
+    }
+
+    fn takes_steps_again(&self) -> bool {
         self.rule.takes_steps_again
     }
 }

@@ -4,19 +4,13 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::policy::{CommitPolicy, Policy};
+use crate::sync::policy::{Free, Policy};
 use crate::sync::protocol::{Needs, Protocol};
 
 /// Each worker's gradient is applied as it arrives.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Async {}
-
-/// The policy without waiting: each step adds 1 to the global step.
-#[derive(Debug)]
-pub(super) struct Free;
-
-impl CommitPolicy for Free {}
 
 impl Async {
     /// The mode's name in a scenario.
@@ -30,8 +24,8 @@ impl Protocol for Async {
         Needs::Nothing
     }
 
-    fn policy(&self, _workers: u32) -> Policy {
-        Policy::Commits(Box::new(Free))
+    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
+        Box::new(Free)
     }
 }
 

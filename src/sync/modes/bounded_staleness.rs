@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::policy::{CommitPolicy, Policy};
+use crate::sync::policy::Policy;
 use crate::sync::protocol::{Needs, Protocol};
 use crate::sync::{Effect, Membership};
 
@@ -31,11 +31,11 @@ impl Protocol for BoundedStaleness {
         Needs::Nothing
     }
 
-    fn policy(&self, workers: u32) -> Policy {
+    fn policy(&self, workers: u32) -> Box<dyn Policy> {
         let clocks = (0..workers).map(|worker| (worker, 0)).collect();
         let at = (workers > 0).then_some((0, workers)).into_iter().collect();
         let bound = Bound { slack: self.slack.into(), clocks, at, held: BTreeSet::new() };
-        Policy::Commits(Box::new(bound))
+        Box::new(bound)
     }
 }
 
@@ -86,7 +86,7 @@ fn release(held: BTreeSet<(u64, u32)>) -> Vec<Effect> {
     workers.into_iter().map(|worker| Effect::Release { worker }).collect()
 }
 
-impl CommitPolicy for Bound {
+impl Policy for Bound {
     /// Releases a worker that has left at once: nobody counts on its clock.
     fn commit(&mut self, worker: u32) -> Vec<Effect> {
         let Some(clock) = self.clocks.get_mut(&worker) else {
@@ -130,7 +130,7 @@ impl CommitPolicy for Bound {
         self.held.iter().map(|(_, worker)| *worker).collect()
     }
 
-    fn waiting_for(&self) -> Vec<u32> {
+    fn waiting_for(&self, _members: &Membership) -> Vec<u32> {
         if self.held.is_empty() {
             return Vec::new();
         }

@@ -9,9 +9,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::asynchronous::Free;
 use crate::sync::gradients::{Arrived, Correction, Treatment};
-use crate::sync::policy::Policy;
+use crate::sync::policy::{Free, Policy};
 use crate::sync::protocol::{Needs, Problem, Protocol};
 
 /// Asynchronous, with each gradient corrected for the variable's change since the worker read it.
@@ -47,8 +46,8 @@ impl Protocol for DelayCompensated {
         Treatment::Apply(Correction { lambda, ..Correction::default() })
     }
 
-    fn policy(&self, _workers: u32) -> Policy {
-        Policy::Commits(Box::new(Free))
+    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
+        Box::new(Free)
     }
 }
 

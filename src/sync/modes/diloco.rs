@@ -84,7 +84,7 @@ impl Protocol for DiLoCo {
         self.average().on_gradient(arrived)
     }
 
-    fn policy(&self, workers: u32) -> Policy {
+    fn policy(&self, workers: u32) -> Box<dyn Policy> {
         self.average().policy(workers)
     }
 

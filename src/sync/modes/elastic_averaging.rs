@@ -10,9 +10,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::asynchronous::Free;
 use super::local_sgd::check_every;
-use crate::sync::policy::Policy;
+use crate::sync::policy::{Free, Policy};
 use crate::sync::protocol::{Copies, Exchange, Needs, Problem, Protocol};
 
 /// Every `every` steps a worker's copy and the center move `alpha` of the way to each other.
@@ -49,8 +48,8 @@ impl Protocol for ElasticAveraging {
         Some(Copies { every, exchange, learning_rate: 1.0, momentum: None })
     }
 
-    fn policy(&self, _workers: u32) -> Policy {
-        Policy::Commits(Box::new(Free))
+    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
+        Box::new(Free)
     }
 
     fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {

@@ -41,8 +41,8 @@ impl Protocol for KBatchAsync {
         self.rule().voters.treat(arrived)
     }
 
-    fn policy(&self, workers: u32) -> Policy {
-        Policy::Votes(Rounds::new(self.rule(), workers))
+    fn policy(&self, workers: u32) -> Box<dyn Policy> {
+        Box::new(Rounds::new(self.rule(), workers))
     }
 
     fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {

@@ -6,9 +6,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::asynchronous::Free;
 use crate::sync::gradients::{Arrived, Correction, Treatment};
-use crate::sync::policy::Policy;
+use crate::sync::policy::{Free, Policy};
 use crate::sync::protocol::{Needs, Protocol};
 
 /// Asynchronous, with the learning rate divided by the gradient's staleness.
@@ -33,8 +32,8 @@ impl Protocol for StalenessAware {
         Treatment::Apply(Correction { divisor, ..Correction::default() })
     }
 
-    fn policy(&self, _workers: u32) -> Policy {
-        Policy::Commits(Box::new(Free))
+    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
+        Box::new(Free)
     }
 }
 

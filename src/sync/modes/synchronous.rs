@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::sync::counting::{Counted, Ended};
 use crate::sync::gradients::{Arrived, RoundPosition, Treatment};
-use crate::sync::policy::{CommitPolicy, Policy};
+use crate::sync::policy::Policy;
 use crate::sync::protocol::{Needs, Problem, Protocol};
 use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters};
 use crate::sync::{Effect, Membership};
@@ -62,9 +62,9 @@ impl Protocol for Sync {
         Treatment::Collect { place, waits: true }
     }
 
-    fn policy(&self, workers: u32) -> Policy {
+    fn policy(&self, workers: u32) -> Box<dyn Policy> {
         if self.backups == 0 {
-            return Policy::Commits(Box::new(Barrier::new(workers)));
+            return Box::new(Barrier::new(workers));
         }
         let rule = RoundRule {
             size: workers.saturating_sub(self.backups),
@@ -72,7 +72,7 @@ impl Protocol for Sync {
             versions: Versions::Same,
             takes_steps_again: true,
         };
-        Policy::Votes(Rounds::new(rule, workers))
+        Box::new(Rounds::new(rule, workers))
     }
 
     fn steps_of_a_worker(&self, global_step: u64, _workers: u32) -> u64 {
@@ -133,7 +133,7 @@ impl Barrier {
     }
 }
 
-impl CommitPolicy for Barrier {
+impl Policy for Barrier {
     /// Counts a round when the first of its steps ends.
     fn count(&mut self, members: &Membership, now: &mut i64, step: &Ended) -> Counted {
         if self.latest != Some(*now) {
