@@ -8,9 +8,13 @@
 use std::fmt;
 
 use super::gradients::{Arrived, Correction, Treatment};
-use super::policy::Policy;
+use super::policy::{Free, Policy};
+use super::rounds::{RoundRule, Rounds, Voters};
 
 /// A mode: its parameters and its decisions. Each has one file in [`modes`](super::modes).
+///
+/// By default nobody votes or waits, and each gradient counts as it comes. A mode whose rounds are
+/// made of so many votes gives its [`Protocol::rule`], and all else follows from that.
 pub(crate) trait Protocol: fmt::Display {
     /// Checks the mode for a training of `workers` workers.
     ///
@@ -21,8 +25,15 @@ pub(crate) trait Protocol: fmt::Display {
         Ok(())
     }
 
+    /// The rule of its rounds, if they are made of votes.
+    fn rule(&self) -> Option<RoundRule> {
+        None
+    }
+
     /// At the worker: the mode's needs of the graph of a step.
-    fn needs(&self) -> Needs;
+    fn needs(&self) -> Needs {
+        self.rule().map_or(Needs::Nothing, |rule| Needs::Votes { cancel: rule.cancels })
+    }
 
     /// At the worker: how it exchanges what it has learnt, if it trains a copy of its own.
     fn copies(&self) -> Option<Copies> {
@@ -31,18 +42,26 @@ pub(crate) trait Protocol: fmt::Display {
 
     /// At a shard: the treatment of a gradient that arrives.
     fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
-        let _any = arrived;
-        Treatment::Apply(Correction::default())
+        match self.rule() {
+            Some(rule) => rule.voters.treat(arrived),
+            None => Treatment::Apply(Correction::default()),
+        }
     }
 
     /// At the task of the global step: the policy that decides who counts and who waits, in a
     /// training of `workers`.
-    fn policy(&self, workers: u32) -> Box<dyn Policy>;
+    fn policy(&self, workers: u32) -> Box<dyn Policy> {
+        match self.rule() {
+            Some(rule) => Box::new(Rounds::new(rule, workers)),
+            None => Box::new(Free),
+        }
+    }
 
     /// The number of steps that each of `workers` has taken at `global_step`: exact with
     /// synchronous training, else as if they were equally fast.
     fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {
-        global_step / u64::from(workers.max(1))
+        let size = self.rule().map_or(1, |rule| rule.size);
+        global_step * u64::from(size) / u64::from(workers.max(1))
     }
 
     /// The number of gradients that a global step of `workers` applies.
@@ -50,10 +69,11 @@ pub(crate) trait Protocol: fmt::Display {
         self.steps_of_a_worker(u64::from(workers), workers)
     }
 
-    /// The number of `counted` gradients that are in none of the `updates` updates of a training.
+    /// The number of `counted` gradients that are in none of the `updates` updates of a training:
+    /// those of the last, unfinished round, if voters go on.
     fn left_over(&self, counted: u64, updates: u64) -> u64 {
-        let _any = (counted, updates);
-        0
+        let goes_on = self.rule().filter(|rule| rule.voters == Voters::GoOn);
+        goes_on.map_or(0, |rule| counted.saturating_sub(u64::from(rule.size) * updates))
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct RoundRule {
     pub(super) size: u32,
     pub(super) voters: Voters,
     pub(super) versions: Versions,
+    /// Whether a worker is stopped once its step is too late for the round.
+    pub(super) cancels: bool,
     /// Whether a step that is taken again is a contribution to the round under way by then.
     pub(super) takes_steps_again: bool,
 }
@@ -24,19 +26,7 @@ pub(super) struct RoundRule {
 impl RoundRule {
     /// One update from the first `k` gradients.
     pub(super) fn first(k: u32, voters: Voters, versions: Versions) -> Self {
-        Self { size: k, voters, versions, takes_steps_again: false }
-    }
-
-    /// The number of steps that each of `workers` has taken at `global_step`, as if they were
-    /// equally fast.
-    pub(super) fn steps_of_a_worker(self, global_step: u64, workers: u32) -> u64 {
-        global_step * u64::from(self.size) / u64::from(workers.max(1))
-    }
-
-    /// The number of `counted` gradients in the last, unfinished round of a training that has had
-    /// `updates` rounds, and whose voters go on.
-    pub(super) fn left_over(self, counted: u64, updates: u64) -> u64 {
-        counted.saturating_sub(u64::from(self.size) * updates)
+        Self { size: k, voters, versions, cancels: false, takes_steps_again: false }
     }
 }
 

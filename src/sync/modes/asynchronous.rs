@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::policy::{Free, Policy};
-use crate::sync::protocol::{Needs, Protocol};
+use crate::sync::protocol::Protocol;
 
 /// Each worker's gradient is applied as it arrives.
 #[derive(Deserialize)]
@@ -19,15 +18,7 @@ impl Async {
     pub(super) const EXAMPLE: &str = "\"async\"";
 }
 
-impl Protocol for Async {
-    fn needs(&self) -> Needs {
-        Needs::Nothing
-    }
-
-    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
-        Box::new(Free)
-    }
-}
+impl Protocol for Async {}
 
 impl fmt::Display for Async {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

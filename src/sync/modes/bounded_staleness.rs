@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::sync::policy::Policy;
-use crate::sync::protocol::{Needs, Protocol};
+use crate::sync::protocol::Protocol;
 use crate::sync::{Effect, Membership};
 
 /// Asynchronous, but a worker waits when it is more than `slack` steps ahead of the slowest.
@@ -27,10 +27,6 @@ impl BoundedStaleness {
 }
 
 impl Protocol for BoundedStaleness {
-    fn needs(&self) -> Needs {
-        Needs::Nothing
-    }
-
     fn policy(&self, workers: u32) -> Box<dyn Policy> {
         let clocks = (0..workers).map(|worker| (worker, 0)).collect();
         let at = (workers > 0).then_some((0, workers)).into_iter().collect();

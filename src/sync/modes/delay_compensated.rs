@@ -10,7 +10,6 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::sync::gradients::{Arrived, Correction, Treatment};
-use crate::sync::policy::{Free, Policy};
 use crate::sync::protocol::{Needs, Problem, Protocol};
 
 /// Asynchronous, with each gradient corrected for the variable's change since the worker read it.
@@ -44,10 +43,6 @@ impl Protocol for DelayCompensated {
         let is_stale = arrived.now > arrived.version;
         let lambda = is_stale.then_some(self.lambda);
         Treatment::Apply(Correction { lambda, ..Correction::default() })
-    }
-
-    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
-        Box::new(Free)
     }
 }
 

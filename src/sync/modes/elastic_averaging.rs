@@ -11,8 +11,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::local_sgd::check_every;
-use crate::sync::policy::{Free, Policy};
-use crate::sync::protocol::{Copies, Exchange, Needs, Problem, Protocol};
+use crate::sync::protocol::{Copies, Exchange, Problem, Protocol};
 
 /// Every `every` steps a worker's copy and the center move `alpha` of the way to each other.
 #[derive(Deserialize)]
@@ -39,17 +38,9 @@ impl Protocol for ElasticAveraging {
         Err(("alpha", format!("{alpha} must be above 0 and at most 1")))
     }
 
-    fn needs(&self) -> Needs {
-        Needs::Nothing
-    }
-
     fn copies(&self) -> Option<Copies> {
         let (every, exchange) = (self.every, Exchange::Pull { share: self.alpha });
         Some(Copies { every, exchange, learning_rate: 1.0, momentum: None })
-    }
-
-    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
-        Box::new(Free)
     }
 
     fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {

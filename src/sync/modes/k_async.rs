@@ -5,10 +5,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::gradients::{Arrived, Treatment};
-use crate::sync::policy::Policy;
-use crate::sync::protocol::{Needs, Problem, Protocol};
-use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters};
+use crate::sync::protocol::{Problem, Protocol};
+use crate::sync::rounds::{RoundRule, Versions, Voters};
 
 /// One update from the first `k` gradients, of as many workers, of any version.
 #[derive(Deserialize)]
@@ -22,10 +20,6 @@ impl KAsync {
     pub(super) const NAME: &str = "k_async";
     /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ k_async = { k = 3 } }";
-
-    fn rule(&self) -> RoundRule {
-        RoundRule::first(self.k, Voters::Wait, Versions::Any)
-    }
 }
 
 impl Protocol for KAsync {
@@ -41,20 +35,8 @@ impl Protocol for KAsync {
         }
     }
 
-    fn needs(&self) -> Needs {
-        Needs::Votes { cancel: false }
-    }
-
-    fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
-        self.rule().voters.treat(arrived)
-    }
-
-    fn policy(&self, workers: u32) -> Box<dyn Policy> {
-        Box::new(Rounds::new(self.rule(), workers))
-    }
-
-    fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {
-        self.rule().steps_of_a_worker(global_step, workers)
+    fn rule(&self) -> Option<RoundRule> {
+        Some(RoundRule::first(self.k, Voters::Wait, Versions::Any))
     }
 }
 

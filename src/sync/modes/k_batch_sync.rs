@@ -6,10 +6,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::gradients::{Arrived, Treatment};
-use crate::sync::policy::Policy;
-use crate::sync::protocol::{Needs, Problem, Protocol};
-use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters};
+use crate::sync::protocol::{Problem, Protocol};
+use crate::sync::rounds::{RoundRule, Versions, Voters};
 
 /// One update from the first `k` gradients of the same version. Nobody waits.
 #[derive(Deserialize)]
@@ -26,10 +24,6 @@ impl KBatchSync {
     pub(super) const NAME: &str = "k_batch_sync";
     /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ k_batch_sync = { k = 4, cancel = true } }";
-
-    fn rule(&self) -> RoundRule {
-        RoundRule::first(self.k, Voters::GoOn, Versions::Same)
-    }
 }
 
 impl Protocol for KBatchSync {
@@ -37,24 +31,9 @@ impl Protocol for KBatchSync {
         if self.k == 0 { Err(("k", "0 must be at least 1".to_owned())) } else { Ok(()) }
     }
 
-    fn needs(&self) -> Needs {
-        Needs::Votes { cancel: self.cancel }
-    }
-
-    fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
-        self.rule().voters.treat(arrived)
-    }
-
-    fn policy(&self, workers: u32) -> Box<dyn Policy> {
-        Box::new(Rounds::new(self.rule(), workers))
-    }
-
-    fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {
-        self.rule().steps_of_a_worker(global_step, workers)
-    }
-
-    fn left_over(&self, counted: u64, updates: u64) -> u64 {
-        self.rule().left_over(counted, updates)
+    fn rule(&self) -> Option<RoundRule> {
+        let rule = RoundRule::first(self.k, Voters::GoOn, Versions::Same);
+        Some(RoundRule { cancels: self.cancel, ..rule })
     }
 }
 

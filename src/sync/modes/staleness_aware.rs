@@ -7,7 +7,6 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::sync::gradients::{Arrived, Correction, Treatment};
-use crate::sync::policy::{Free, Policy};
 use crate::sync::protocol::{Needs, Protocol};
 
 /// Asynchronous, with the learning rate divided by the gradient's staleness.
@@ -30,10 +29,6 @@ impl Protocol for StalenessAware {
     fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
         let divisor = arrived.now.saturating_sub(arrived.version).max(1);
         Treatment::Apply(Correction { divisor, ..Correction::default() })
-    }
-
-    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
-        Box::new(Free)
     }
 }
 

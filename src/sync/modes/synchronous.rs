@@ -70,6 +70,7 @@ impl Protocol for Sync {
             size: workers.saturating_sub(self.backups),
             voters: Voters::Wait,
             versions: Versions::Same,
+            cancels: self.cancel,
             takes_steps_again: true,
         };
         Box::new(Rounds::new(rule, workers))
