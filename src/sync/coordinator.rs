@@ -176,7 +176,8 @@ impl Coordinator {
 
     /// Lifts `worker`'s fence; `None` if it has no fence, or no longer has one.
     pub fn lift_fence(&mut self, worker: u32) -> Option<Vec<Effect>> {
-        self.fence.take_if(|fence| fence.owner == worker).map(Fence::lift)
+        let fence = self.fence.take_if(|fence| fence.owner == worker)?;
+        Some([fence.lift(), self.policy.lift()].concat())
     }
 
     /// The worker that has a fence, up or still to go up.

@@ -2,7 +2,7 @@
 //!
 //! A mode is one file here and one line in the table. The file has a struct of the mode's
 //! parameters, as a scenario has them; `NAME` and `EXAMPLE`, as they are typed there; `Display`, as
-//! a report shows it; and [`Protocol`], which has everything else, with a default for each decision.
+//! a report shows it; and [`Protocol`], which has everything else, and a default for each decision.
 //! `elastic_averaging` is a good file to begin from. The mode's decisions at the task of the global
 //! step are its [`Policy`]: by default `Free` (each step counts by itself), or `Rounds` (made of
 //! votes) if the mode has a rule for these.
@@ -100,7 +100,8 @@ modes! {
     /// Asynchronous, but a worker that is too far ahead of the slowest waits for it (Ho et al.
     /// 2013).
     BoundedStaleness {
-        /// The most steps that a worker may be ahead of the slowest: from 0.
+        /// The most steps that a worker may be ahead of the slowest: from 0. A checkpoint lets
+        /// those who wait take one more.
         slack: u32,
     } = bounded_staleness;
     /// One update from the first gradients of so many workers, each of any version; those workers

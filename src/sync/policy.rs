@@ -50,6 +50,12 @@ pub(crate) trait Policy: fmt::Debug {
         let _any = worker;
     }
 
+    /// A fence has been lifted. Those who wait here for its owner have one step more: the owner may
+    /// in turn wait to hear what they alone have learnt, which they know once their step has ended.
+    fn lift(&mut self) -> Vec<Effect> {
+        Vec::new()
+    }
+
     /// Ends the training: all waiting workers are let go.
     fn finish(&mut self) -> Vec<Effect> {
         Vec::new()

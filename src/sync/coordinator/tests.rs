@@ -288,6 +288,22 @@ fn a_fence_is_up_once_every_other_worker_is_at_its_commit_where_it_stays_until_t
 }
 
 #[test]
+fn with_bounded_staleness_the_lift_of_a_fence_lets_all_who_wait_take_one_step_more() {
+    let mut bounded = Tried::training(Mode::BoundedStaleness { slack: 1 }, 3);
+    let release = |worker| Effect::Release { worker };
+    assert_eq!((bounded.commit(1), bounded.commit(1)), (vec![release(1)], vec![]));
+    assert_eq!(bounded.put_up_fence(0), Ok(vec![]));
+    assert_eq!(bounded.commit(2), [FENCED]);
+    assert_eq!(bounded.lift_fence(0), Some(vec![release(2), release(1)]));
+    assert_eq!(bounded.commit(1), [], "one step, and no more");
+    assert_eq!(bounded.commit(0), [release(0)], "worker 1 is two steps ahead");
+    assert_eq!(
+        (bounded.commit(2), bounded.commit(0)),
+        (vec![release(2)], vec![release(0), release(1)])
+    );
+}
+
+#[test]
 fn a_worker_that_waits_for_its_round_is_between_two_steps_and_the_round_closes_after_the_lift() {
     let mut coordinator = Tried::training(Mode::Sync { backups: 1, cancel: false }, 3);
     coordinator.vote(1, 0);

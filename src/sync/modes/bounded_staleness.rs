@@ -1,6 +1,9 @@
 //! `bounded_staleness`: asynchronous, but a worker that is too far ahead of the slowest waits for
 //! it (Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
 //! Server", 2013).
+//!
+//! A checkpoint lets those who wait take one step more, since it has what a worker alone has learnt
+//! (`top_k`) only once the worker's step has ended.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,6 +119,12 @@ impl Policy for Bound {
             vacant.insert(clock);
             *self.at.entry(clock).or_default() += 1;
         }
+    }
+
+    /// Releases all. They don't get farther ahead with each fence: before the next one is up, the
+    /// slowest ends a step, too, unless it has not begun one.
+    fn lift(&mut self) -> Vec<Effect> {
+        release(std::mem::take(&mut self.held))
     }
 
     fn finish(&mut self) -> Vec<Effect> {

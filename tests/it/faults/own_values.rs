@@ -1,9 +1,10 @@
 //! Trainings whose workers have variables of their own, which die and go on: what `top_k` has not
 //! sent yet, and copies that workers train themselves, are in checkpoints.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use trainyard::checkpoint::Memory;
+use trainyard::checkpoint::{Memory, Retention, Saver};
 use trainyard::cluster::TaskName;
 use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
@@ -113,6 +114,38 @@ fn no_checkpoint_waits_for_a_step_that_can_not_end_before_the_chief_takes_its_ne
         // To find out that a worker is dead takes 8 s; each of the ten checkpoints took 2 s more.
         assert!(ended < Time(16_000_000_000), "{mode}: {} s", ended.as_secs_f64());
     }
+}
+
+#[test]
+fn no_checkpoint_waits_for_workers_that_wait_for_a_slow_chief_or_lacks_what_they_have_learnt() {
+    let mode = Mode::BoundedStaleness { slack: 1 };
+    let store = Memory::default();
+    let with = |store: &Memory| {
+        let training = Simulated::new(2, 3, mode).digits().steps(60).slow(0, 3.0);
+        training.checkpoints(store, 6).keep_all_checkpoints()
+    };
+    let plain = with(&Memory::default()).run();
+    let kept = with(&store).top_k(0.05).run();
+    let [plain, kept] = [plain, kept]
+        .map(|trained| trained.steps.iter().map(|step| step.ended).max().unwrap().as_secs_f64());
+    // Each of the ten checkpoints took 2 s more.
+    assert!((kept - plain).abs() < 0.05, "{kept} s with values of their own, {plain} s without");
+
+    let saver = Saver::new(Arc::new(store), Retention::default());
+    let all = saver.checkpoints().unwrap();
+    let mut learnt = 0;
+    for step in all.iter().map(|listed| listed.global_step) {
+        let saved = saver.restore(step).unwrap().variables;
+        for worker in 0..3 {
+            let own = format!("/worker_{worker}");
+            let counted = saved[&format!("own_values{own}")].item::<i64>().unwrap();
+            let has_own =
+                saved.keys().any(|name| name.contains("/residual") && name.ends_with(&own));
+            assert_eq!(has_own, counted > 0, "step {step}, worker {worker}: {:?}", saved.keys());
+            learnt += u32::from(has_own);
+        }
+    }
+    assert!(learnt >= 3 * 4, "{learnt} in {} checkpoints", all.len());
 }
 
 #[test]
