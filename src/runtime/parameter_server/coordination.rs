@@ -104,7 +104,8 @@ impl Coordination {
         match commit.version {
             Some(version) => {
                 let (read, taken) = (commit.read, commit.taken);
-                let vote = Vote { ticket, version, read, taken, has_failed: false };
+                let (has_failed, lost_in) = (false, None);
+                let vote = Vote { ticket, version, read, taken, has_failed, lost_in };
                 self.sets.hold(commit.replica.worker, commit.set.clone());
                 self.vote(members, commit.replica, vote)
             }
@@ -201,14 +202,7 @@ impl Coordination {
 
     /// Stops waiting for `worker`.
     pub(super) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Served> {
-        let open = self.coordinator.round();
-        // A place in a round that has closed stays the worker's: its gradient may be in variables.
-        let keeps =
-            |told: &CountedVote| !members.has_left(worker) && open != Some(told.place.round);
-        match self.told.get_mut(&worker).filter(|told| keeps(told)) {
-            Some(told) => told.is_lost = true,
-            None => drop(self.told.remove(&worker)),
-        }
+        self.note_departure(members, worker);
         let effects = self.coordinator.leave(members, worker);
         let now = self.coordinator.round_size(members).unwrap_or(0);
         let before = std::mem::replace(&mut self.round_size, now);

@@ -24,6 +24,9 @@ pub(super) struct Vote {
     /// Whether the step has failed or its worker was lost: the gradient may not have come to every
     /// variable.
     pub(super) has_failed: bool,
+    /// The round under way when its worker was lost, if that was before the answer: a fence
+    /// withholds it.
+    pub(super) lost_in: Option<u64>,
 }
 
 /// A vote that counts, with its answer.
@@ -32,7 +35,7 @@ pub(super) struct CountedVote {
     pub(super) vote: Vote,
     pub(super) place: RoundPosition,
     pub(super) counted: Counted,
-    /// Whether the worker was lost since: variables no longer wait for its gradient.
+    /// Whether the worker was lost since its vote: variables no longer wait for its gradient.
     pub(super) is_lost: bool,
 }
 
@@ -150,8 +153,27 @@ impl Coordination {
         let staleness = place.round.saturating_sub(vote.version.updates) as i64;
         let global_step = self.global_step;
         let counted = Counted { global_step, staleness, applied: true, is_ahead: false };
-        self.told.insert(worker, CountedVote { vote, place, counted, is_lost: false });
+        // The place of a lost worker in the round that was under way has gone to another.
+        if vote.lost_in != Some(place.round) {
+            let is_lost = vote.lost_in.is_some();
+            self.told.insert(worker, CountedVote { vote, place, counted, is_lost });
+        }
         Some(self.tell(vote.ticket, Some(place), counted))
+    }
+
+    /// Notes that `worker` has left or is lost.
+    pub(super) fn note_departure(&mut self, members: &Membership, worker: u32) {
+        let open = self.coordinator.round();
+        if let Some(vote) = self.votes.get_mut(&worker) {
+            vote.lost_in = open;
+        }
+        // A place in a round that has closed stays the worker's: its gradient may be in variables.
+        let keeps =
+            |told: &CountedVote| !members.has_left(worker) && open != Some(told.place.round);
+        match self.told.get_mut(&worker).filter(|told| keeps(told)) {
+            Some(told) => told.is_lost = true,
+            None => drop(self.told.remove(&worker)),
+        }
     }
 
     fn tell(&self, ticket: Ticket, place: Option<RoundPosition>, counted: Counted) -> Served {
@@ -180,10 +202,11 @@ pub(super) fn late(worker: u32) -> Error {
 mod tests {
     use super::*;
     use crate::cluster::LocalDevice;
-    use crate::runtime::messages::StepId;
+    use crate::runtime::messages::{Origin, StepId};
     use crate::runtime::state::{Commit, VariableId};
     use crate::sync::Mode;
     use crate::tensor::Tensor;
+    use crate::transport::PeerId;
 
     /// The vote of `worker`, one of two, which sets a variable of its own to `position`.
     fn vote(mode: Mode, worker: u32, position: i64) -> Commit {
@@ -230,6 +253,56 @@ mod tests {
         coordination.forget(step);
         coordination.answer_vote(0, None);
         assert!(coordination.take_set().is_empty());
+    }
+
+    /// The vote of `worker`, one of three, in the first step of the life with this `master`.
+    fn vote_of_three(mode: Mode, worker: u32, master: u64) -> (Ticket, Commit) {
+        let step = StepId { master, number: 0, trains: true };
+        let ticket = Ticket { step, device: LocalDevice::cpu(0), node: 0 };
+        let origin = Origin { owner: None, training: 3, number: 0, is_again: false };
+        let taken = Some(Taken { task: PeerId(worker), origin });
+        let replica = Replica { worker, workers: 3, mode };
+        (ticket, Commit { replica, taken, ..vote(mode, worker, 7) })
+    }
+
+    /// A training of three, in which a fence of worker 0 withholds the answers to the `voters`, and
+    /// worker 1 is lost before it is lifted. After that it is back.
+    fn lost_behind_a_fence(mode: Mode, voters: &[u32]) -> (Coordination, Membership) {
+        let mut members = Membership::default();
+        let (owner, Commit { replica, .. }) = vote_of_three(mode, 0, 0);
+        let mut coordination = Coordination::new(replica, &members, None);
+        coordination.put_up_fence(&members, replica, owner);
+        for worker in voters {
+            let (ticket, commit) = vote_of_three(mode, *worker, u64::from(*worker));
+            assert!(coordination.commit(&members, ticket, 0, &commit).is_empty(), "{mode}");
+        }
+        members.lose(Some(1), &[]);
+        assert!(coordination.leave(&members, 1).is_empty(), "{mode}");
+        let answers = coordination.lift_fence(&members, replica, owner);
+        assert_eq!(answers.len(), 1 + voters.len(), "{mode}");
+        members.join(1, 3, 1);
+        coordination.rejoin(&members, 1);
+        (coordination, members)
+    }
+
+    #[test]
+    fn a_worker_that_was_lost_while_a_fence_withheld_its_place_is_not_given_it_again() {
+        let mode = Mode::KAsync { k: 2 };
+        let (mut coordination, members) = lost_behind_a_fence(mode, &[1, 2]);
+        let (ticket, commit) = vote_of_three(mode, 1, 11);
+        let answers = coordination.commit(&members, ticket, 1, &commit);
+        assert!(answers.is_empty(), "its new life votes in the round under way");
+    }
+
+    #[test]
+    fn a_withheld_place_that_has_gone_to_another_is_not_told_to_the_worker_that_was_lost() {
+        let mode = Mode::KBatchAsync { k: 2 };
+        let (mut coordination, members) = lost_behind_a_fence(mode, &[1]);
+        for (worker, index) in [(2, 0), (1, 1)] {
+            let (ticket, commit) = vote_of_three(mode, worker, u64::from(worker));
+            assert_eq!(coordination.commit(&members, ticket, 0, &commit).len(), 1);
+            assert_eq!(coordination.told[&worker].place, RoundPosition { round: 0, index });
+        }
     }
 
     #[test]
