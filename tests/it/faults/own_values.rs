@@ -11,6 +11,7 @@ use trainyard::sync::Mode;
 use trainyard::training::train;
 use trainyard::units::Time;
 
+use crate::support::checkers::check_slack;
 use crate::support::simulated::{Simulated, Trained};
 
 const STEPS: u64 = 12;
@@ -118,14 +119,19 @@ fn no_checkpoint_waits_for_a_step_that_can_not_end_before_the_chief_takes_its_ne
 
 #[test]
 fn no_checkpoint_waits_for_workers_that_wait_for_a_slow_chief_or_lacks_what_they_have_learnt() {
-    let mode = Mode::BoundedStaleness { slack: 1 };
+    const SLACK: u32 = 1;
     let store = Memory::default();
     let with = |store: &Memory| {
-        let training = Simulated::new(2, 3, mode).digits().steps(60).slow(0, 3.0);
+        let training = Simulated::new(2, 3, Mode::BoundedStaleness { slack: SLACK });
+        let training = training.digits().steps(60).slow(0, 3.0);
         training.checkpoints(store, 6).keep_all_checkpoints()
     };
     let plain = with(&Memory::default()).run();
     let kept = with(&store).top_k(0.05).run();
+    let resumed = with(&store).top_k(0.05).steps(120).run();
+    for trained in [&plain, &kept, &resumed] {
+        check_slack(trained, u64::from(SLACK) + 1); // after a checkpoint they may be one farther
+    }
     let [plain, kept] = [plain, kept]
         .map(|trained| trained.steps.iter().map(|step| step.ended).max().unwrap().as_secs_f64());
     // Each of the ten checkpoints took 2 s more.

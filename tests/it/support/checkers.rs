@@ -18,7 +18,7 @@ pub(crate) fn check(training: &Simulated, trained: &Trained) {
     check_global_steps(training, trained);
     check_bytes(trained);
     if let Mode::BoundedStaleness { slack } = training.mode() {
-        check_slack(&by_worker, u64::from(slack));
+        check_slack(trained, slack.into());
     }
 }
 
@@ -111,7 +111,8 @@ fn check_bytes(trained: &Trained) {
 
 /// When a step starts its worker is at most `slack` steps ahead of the slowest, plus one that the
 /// slowest has committed but not told of.
-fn check_slack(by_worker: &BTreeMap<&TaskName, Vec<&StepStats>>, slack: u64) {
+pub(crate) fn check_slack(trained: &Trained, slack: u64) {
+    let by_worker = by_worker(&trained.steps);
     for step in by_worker.values().flatten() {
         let done = |steps: &Vec<&StepStats>| {
             steps.partition_point(|other| other.ended <= step.started) as u64
