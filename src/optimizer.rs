@@ -37,7 +37,7 @@ pub use local_sgd::{LocalSgd, LocalTrainOp};
 pub use moving_average::ExponentialMovingAverage;
 pub use rules::{
     Adadelta, Adagrad, AdagradDa, Adam, AdamW, Ftrl, GradientDescent, Lamb, Momentum,
-    ProximalAdagrad, ProximalGradientDescent, RmsProp,
+    ProximalAdagrad, ProximalGradientDescent, Rated, RmsProp,
 };
 pub use rules::{
     AdadeltaRule, AdagradDaRule, AdagradRule, AdamRule, AdamWRule, FtrlRule, GradientDescentRule,
@@ -54,8 +54,8 @@ pub use crate::graph::{LearningRate, Schedule};
 
 /// An update rule with its learning rate and the treatment of gradients before they are applied.
 ///
-/// A plain value. Each rule's builder makes one ([`Adagrad::new`] and so on) and has all its
-/// methods ([`IntoOptimizer`]). The coordination with other workers belongs to the run rather than
+/// A plain value. Each rule's builder makes one ([`Adagrad`] and so on) and has all its methods
+/// ([`IntoOptimizer`]). The coordination with other workers belongs to the run rather than
 /// to the optimizer: a trainer hands the optimizer to
 /// [`Task::minimize`](crate::training::Task::minimize).
 #[derive(Clone, Debug, PartialEq)]

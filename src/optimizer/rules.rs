@@ -16,7 +16,7 @@ mod rms_prop;
 #[cfg(test)]
 mod tests;
 
-use crate::graph::{Parameters, UpdateRule};
+use crate::graph::{LearningRate, Parameters, Rule, UpdateRule};
 use crate::optimizer::Optimizer;
 
 pub use adadelta::{Adadelta, AdadeltaRule};
@@ -53,39 +53,31 @@ fn built_in() -> [UpdateRule; 12] {
     ]
 }
 
-/// Implements the builders, each of a rule and a learning rate.
-macro_rules! optimizers {
-    ($($builder:ident),* $(,)?) => {$(
-        impl From<$builder> for Optimizer {
-            fn from(builder: $builder) -> Self {
-                Self::new(builder.rule, builder.learning_rate)
-            }
-        }
-    )*};
+/// A rule with its learning rate, which makes an [`Optimizer`]. TensorFlow's optimizers are names
+/// of such types: [`Adam`] is that of [`AdamRule`], with its methods.
+#[derive(Clone, Debug)]
+pub struct Rated<R> {
+    rule: R,
+    learning_rate: LearningRate,
 }
-optimizers!(
-    Adadelta,
-    Adagrad,
-    AdagradDa,
-    Adam,
-    AdamW,
-    Ftrl,
-    GradientDescent,
-    Lamb,
-    Momentum,
-    ProximalAdagrad,
-    ProximalGradientDescent,
-    RmsProp,
-);
 
-/// Asserts that the parameters of `rule` make sense.
-///
-/// # Panics
-/// If one is out of its range.
-#[track_caller]
-fn assert_in_range(rule: impl Into<UpdateRule>) {
-    if let Some(what) = out_of_range(&rule.into()) {
-        panic!("{what}");
+impl<R: Rule + Copy> Rated<R> {
+    /// Itself, if all parameters of the rule make sense.
+    ///
+    /// # Panics
+    /// If one is out of its range.
+    #[track_caller]
+    fn checked(self) -> Self {
+        if let Some(what) = out_of_range(&self.rule.into()) {
+            panic!("{what}");
+        }
+        self
+    }
+}
+
+impl<R: Rule> From<Rated<R>> for Optimizer {
+    fn from(rated: Rated<R>) -> Self {
+        Self::new(rated.rule, rated.learning_rate)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Adadelta (Zeiler 2012).
 
+use super::Rated;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::update::ElementUpdate;
 
@@ -71,11 +72,7 @@ impl ElementUpdate<3> for PerElement {
 
 /// `a = ρ·a+(1−ρ)g²; d = √(u+ε)/√(a+ε)·g; v -= lr·d; u = ρ·u+(1−ρ)d²` (TensorFlow:
 /// `AdadeltaOptimizer`).
-#[derive(Clone, Debug)]
-pub struct Adadelta {
-    pub(super) rule: AdadeltaRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type Adadelta = Rated<AdadeltaRule>;
 
 impl Adadelta {
     /// Creates the rule with the given learning rate (1 in the paper), ρ = 0.95, ε = 1e-8.

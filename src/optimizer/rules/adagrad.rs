@@ -1,6 +1,6 @@
 //! Adagrad (Duchi, Hazan and Singer 2011).
 
-use super::assert_in_range;
+use super::Rated;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::update::ElementUpdate;
 
@@ -60,11 +60,7 @@ impl ElementUpdate<2> for PerElement {
 }
 
 /// `a += g²; v -= lr·g/√a`, without ε (TensorFlow: `AdagradOptimizer`).
-#[derive(Clone, Debug)]
-pub struct Adagrad {
-    pub(super) rule: AdagradRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type Adagrad = Rated<AdagradRule>;
 
 impl Adagrad {
     /// Creates the rule with the given learning rate, and `a` beginning at 0.1.
@@ -80,7 +76,6 @@ impl Adagrad {
     #[track_caller]
     pub fn initial_accumulator_value(mut self, value: f32) -> Self {
         self.rule.initial_accumulator_value = value;
-        assert_in_range(self.rule);
-        self
+        self.checked()
     }
 }

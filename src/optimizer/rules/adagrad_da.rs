@@ -1,6 +1,7 @@
 //! Adagrad by dual averaging (Duchi, Hazan and Singer 2011).
 
-use super::assert_in_range;
+use super::Rated;
+use super::proximal::with_regularization;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::number::Number;
 use crate::kernels::update::ElementUpdate;
@@ -97,11 +98,7 @@ impl ElementUpdate<3> for PerElement {
 /// of gradients in the sums, which the variable counts itself. TensorFlow uses the global step plus
 /// 1: the same if every step updates every variable, and off by the other workers' open steps if
 /// they train asynchronously.
-#[derive(Clone, Debug)]
-pub struct AdagradDa {
-    pub(super) rule: AdagradDaRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type AdagradDa = Rated<AdagradDaRule>;
 
 impl AdagradDa {
     /// Creates the rule with the given learning rate, `Q` beginning at 0.1, and no regularization.
@@ -117,19 +114,8 @@ impl AdagradDa {
     #[track_caller]
     pub fn initial_gradient_squared_accumulator_value(mut self, value: f32) -> Self {
         self.rule.initial_gradient_squared_accumulator_value = value;
-        assert_in_range(self.rule);
-        self
-    }
-
-    /// Regularizes by the L1 and the L2 norm, of these strengths.
-    ///
-    /// # Panics
-    /// If one is below 0.
-    #[must_use]
-    #[track_caller]
-    pub fn regularization(mut self, l1: f32, l2: f32) -> Self {
-        (self.rule.l1, self.rule.l2) = (l1, l2);
-        assert_in_range(self.rule);
-        self
+        self.checked()
     }
 }
+
+with_regularization!(AdagradDa);

@@ -1,5 +1,6 @@
 //! Adam (Kingma and Ba 2015).
 
+use super::Rated;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::update::ElementUpdate;
 
@@ -134,11 +135,7 @@ impl ElementUpdate<3> for AdamStep {
 /// same.
 ///
 /// A gradient of some rows moves all rows, as in TensorFlow: their moments decay.
-#[derive(Clone, Debug)]
-pub struct Adam {
-    pub(super) rule: AdamRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type Adam = Rated<AdamRule>;
 
 impl Adam {
     /// Creates the rule with the given learning rate, β1 = 0.9, β2 = 0.999, ε = 1e-8.

@@ -1,7 +1,7 @@
 //! Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019).
 
+use super::Rated;
 use super::adam::{AdamStep, constants, moments_and_powers, with_adams_constants};
-use super::assert_in_range;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::update::ElementUpdate;
 
@@ -82,11 +82,7 @@ impl ElementUpdate<3> for PerElement {
 /// subtracts `λ·v` at any rate).
 ///
 /// A gradient of some rows moves all rows.
-#[derive(Clone, Debug)]
-pub struct AdamW {
-    pub(super) rule: AdamWRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type AdamW = Rated<AdamWRule>;
 
 impl AdamW {
     /// Creates the rule with the given learning rate and λ, and Adam's defaults.
@@ -96,8 +92,7 @@ impl AdamW {
     #[track_caller]
     pub fn new(learning_rate: impl Into<LearningRate>, weight_decay: f32) -> Self {
         let rule = AdamWRule { weight_decay, ..AdamWRule::default() };
-        assert_in_range(rule);
-        Self { rule, learning_rate: learning_rate.into() }
+        Self { rule, learning_rate: learning_rate.into() }.checked()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Follow the regularized leader, proximal (McMahan et al. 2013).
 
-use super::assert_in_range;
+use super::Rated;
+use super::proximal::with_regularization;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::cost::EXP;
 use crate::kernels::update::ElementUpdate;
@@ -121,11 +122,7 @@ impl ElementUpdate<3> for PerElement {
 
 /// FTRL-proximal, for wide linear models: the L1 norm makes weights exactly 0 (TensorFlow:
 /// `FtrlOptimizer`).
-#[derive(Clone, Debug)]
-pub struct Ftrl {
-    pub(super) rule: FtrlRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type Ftrl = Rated<FtrlRule>;
 
 impl Ftrl {
     /// Creates the rule with the given learning rate, the power −½, the accumulator beginning at
@@ -158,18 +155,7 @@ impl Ftrl {
         self.checked()
     }
 
-    /// Regularizes by the L1 and the L2 norm, of these strengths.
-    ///
-    /// # Panics
-    /// If one is below 0.
-    #[must_use]
-    #[track_caller]
-    pub fn regularization(mut self, l1: f32, l2: f32) -> Self {
-        (self.rule.l1, self.rule.l2) = (l1, l2);
-        self.checked()
-    }
-
-    /// Adds the L2 norm to the loss, while [`Ftrl::regularization`] holds back the weights
+    /// Adds the L2 norm to the loss, while `regularization` holds back the weights
     /// themselves.
     ///
     /// # Panics
@@ -191,10 +177,6 @@ impl Ftrl {
         self.rule.beta = beta;
         self.checked()
     }
-
-    #[track_caller]
-    fn checked(self) -> Self {
-        assert_in_range(self.rule);
-        self
-    }
 }
+
+with_regularization!(Ftrl);

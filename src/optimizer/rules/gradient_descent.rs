@@ -1,5 +1,6 @@
 //! Gradient descent.
 
+use super::Rated;
 use crate::graph::{LearningRate, Parameters, Rule, RuleState, UpdateRule};
 use crate::kernels::update::ElementUpdate;
 
@@ -43,11 +44,7 @@ impl ElementUpdate<1> for Descent {
 }
 
 /// `v -= lr·g` (TensorFlow: `GradientDescentOptimizer`).
-#[derive(Clone, Debug)]
-pub struct GradientDescent {
-    pub(super) rule: GradientDescentRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type GradientDescent = Rated<GradientDescentRule>;
 
 impl GradientDescent {
     /// Creates the rule with the given learning rate.

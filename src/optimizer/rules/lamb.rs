@@ -1,7 +1,7 @@
 //! LAMB (You et al. 2020): a direction like Adam's, scaled to the length of the variable.
 
+use super::Rated;
 use super::adam::{AdamStep, constants, moments_and_powers, with_adams_constants};
-use super::assert_in_range;
 use super::gradient_descent::Descent;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::reduce::sum_of_squares;
@@ -96,11 +96,7 @@ impl ElementUpdate<3> for Direction {
 /// The trust ratio `‖v‖/‖u‖` is that of one variable; each shard of a partitioned variable has its
 /// own. It is 1 if either norm is 0, as with a bias that begins at 0. A gradient of some rows moves
 /// all rows.
-#[derive(Clone, Debug)]
-pub struct Lamb {
-    pub(super) rule: LambRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type Lamb = Rated<LambRule>;
 
 impl Lamb {
     /// Creates the rule with the given learning rate, β1 = 0.9, β2 = 0.999, ε = 1e-6, and no weight
@@ -117,8 +113,7 @@ impl Lamb {
     #[track_caller]
     pub fn weight_decay(mut self, weight_decay: f32) -> Self {
         self.rule.weight_decay = weight_decay;
-        assert_in_range(self.rule);
-        self
+        self.checked()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Gradient descent with momentum.
 
+use super::Rated;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::update::ElementUpdate;
 
@@ -74,11 +75,7 @@ impl ElementUpdate<2> for PerElement {
 }
 
 /// `m = μ·m + g; v -= lr·m` (TensorFlow: `MomentumOptimizer`).
-#[derive(Clone, Debug)]
-pub struct Momentum {
-    pub(super) rule: MomentumRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type Momentum = Rated<MomentumRule>;
 
 impl Momentum {
     /// Creates the rule with the given learning rate and μ.

@@ -1,6 +1,6 @@
 //! A step along the gradient, then one by the norms of the variable (Duchi and Singer 2009: FOBOS).
 
-use super::assert_in_range;
+use super::Rated;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::number::Number;
 use crate::kernels::update::ElementUpdate;
@@ -126,11 +126,7 @@ impl ElementUpdate<2> for AdagradStep {
 
 /// `w = v−lr·g; v = sgn(w)·max(|w|−lr·l1, 0)/(1+lr·l2)` (TensorFlow:
 /// `ProximalGradientDescentOptimizer`).
-#[derive(Clone, Debug)]
-pub struct ProximalGradientDescent {
-    pub(super) rule: ProximalGradientDescentRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type ProximalGradientDescent = Rated<ProximalGradientDescentRule>;
 
 impl ProximalGradientDescent {
     /// Creates the rule with the given learning rate, and no regularization.
@@ -138,27 +134,11 @@ impl ProximalGradientDescent {
         let rule = ProximalGradientDescentRule::default();
         Self { rule, learning_rate: learning_rate.into() }
     }
-
-    /// Regularizes by the L1 and the L2 norm, of these strengths.
-    ///
-    /// # Panics
-    /// If one is below 0.
-    #[must_use]
-    #[track_caller]
-    pub fn regularization(mut self, l1: f32, l2: f32) -> Self {
-        (self.rule.l1, self.rule.l2) = (l1, l2);
-        assert_in_range(self.rule);
-        self
-    }
 }
 
 /// `a += g²`, then as [`ProximalGradientDescent`] with the rate `lr/√a` (TensorFlow:
 /// `ProximalAdagradOptimizer`).
-#[derive(Clone, Debug)]
-pub struct ProximalAdagrad {
-    pub(super) rule: ProximalAdagradRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type ProximalAdagrad = Rated<ProximalAdagradRule>;
 
 impl ProximalAdagrad {
     /// Creates the rule with the given learning rate, `a` beginning at 0.1, and no regularization.
@@ -174,19 +154,27 @@ impl ProximalAdagrad {
     #[track_caller]
     pub fn initial_accumulator_value(mut self, value: f32) -> Self {
         self.rule.initial_accumulator_value = value;
-        assert_in_range(self.rule);
-        self
-    }
-
-    /// Regularizes by the L1 and the L2 norm, of these strengths.
-    ///
-    /// # Panics
-    /// If one is below 0.
-    #[must_use]
-    #[track_caller]
-    pub fn regularization(mut self, l1: f32, l2: f32) -> Self {
-        (self.rule.l1, self.rule.l2) = (l1, l2);
-        assert_in_range(self.rule);
-        self
+        self.checked()
     }
 }
+
+/// Adds `regularization` to an optimizer whose rule has `l1` and `l2`.
+macro_rules! with_regularization {
+    ($optimizer:ident) => {
+        impl $optimizer {
+            /// Regularizes by the L1 and the L2 norm, of these strengths.
+            ///
+            /// # Panics
+            /// If one is below 0.
+            #[must_use]
+            #[track_caller]
+            pub fn regularization(mut self, l1: f32, l2: f32) -> Self {
+                (self.rule.l1, self.rule.l2) = (l1, l2);
+                self.checked()
+            }
+        }
+    };
+}
+pub(super) use with_regularization;
+with_regularization!(ProximalGradientDescent);
+with_regularization!(ProximalAdagrad);

@@ -1,5 +1,6 @@
 //! RMSProp (Tieleman and Hinton 2012), plain and centered (Graves 2013).
 
+use super::Rated;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::update::ElementUpdate;
 
@@ -99,11 +100,7 @@ impl ElementUpdate<4> for Centered {
 
 /// `s += (g²−s)(1−ρ); m = μ·m + lr·g/√(s+ε); v -= m` (TensorFlow: `RMSPropOptimizer`). As there,
 /// `s` begins at 1.
-#[derive(Clone, Debug)]
-pub struct RmsProp {
-    pub(super) rule: RmsPropRule,
-    pub(super) learning_rate: LearningRate,
-}
+pub type RmsProp = Rated<RmsPropRule>;
 
 impl RmsProp {
     /// Creates the rule with the given learning rate, ρ = 0.9, μ = 0, ε = 1e-10, not centered.
