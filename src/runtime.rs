@@ -56,7 +56,7 @@ pub use devices::{ClusterDevices, Devices};
 pub(crate) use error::{CLOSED, program_panicked, stopped};
 pub use error::{Code, Error, Result};
 pub(crate) use inquiry::Inquiry;
-pub(crate) use mail::{MasterMail, ResetContainers, RunPiece, RunStep, StepDone};
+pub(crate) use mail::{MasterMail, ResetContainers, RunStep, StepDone};
 pub(crate) use mailbox::{messages_sent, panic_text, tell};
 pub(crate) use master::step_plan::partitions;
 pub(crate) use messages::About;

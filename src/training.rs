@@ -55,7 +55,7 @@ pub use run_metadata::RunMetadata;
 pub use run_options::{RunOptions, TraceLevel};
 pub use run_settings::RunSettings;
 pub use scaffold::Scaffold;
-pub use session::{Callable, PartialRun, RunFuture, Session, SessionRun};
+pub use session::{Callable, RunFuture, Session, SessionRun};
 pub(crate) use settings::Looks;
 pub use settings::{
     AllReduceKind, AllReduceSettings, EvaluatorSettings, Settings, Stop, SyncReplicasSettings,

@@ -275,8 +275,6 @@ impl Access {
             // Whose values a step waits for is in its partition.
             WorkerMessage::Tensors { .. } => true,
             WorkerMessage::RunGraph(_)
-            | WorkerMessage::RunInPieces { .. }
-            | WorkerMessage::Feed { .. }
             | WorkerMessage::AskForWays { .. }
             | WorkerMessage::AbortStep(_) => matches!(
                 message.about(),

@@ -161,11 +161,6 @@ pub(crate) fn no_session() -> Error {
     Error::new(Code::Aborted, message)
 }
 
-/// The error of a step in pieces that its program gives up.
-pub(crate) fn given_up_pieces() -> Error {
-    Error::new(Code::Cancelled, "the partial run was given up")
-}
-
 /// The error that a task answers once its actors have stopped.
 pub(crate) fn stopped() -> Error {
     Error::new(Code::Unavailable, "the server has stopped")

@@ -9,7 +9,6 @@ use crate::cluster::{ClusterSpec, DeviceSpec};
 use crate::graph::{GraphDef, Replica, VariableSpec};
 use crate::partition::Request;
 use crate::sync::Departed;
-use crate::tensor::Tensor;
 use crate::transport::{Loss, PeerId};
 use crate::units::Time;
 
@@ -42,10 +41,6 @@ pub(crate) enum MasterMail {
     ExtendSession { session: SessionId, graph: Arc<GraphDef> },
     /// Session: run a step.
     RunStep(RunStep),
-    /// Session: feed and fetch a part of a step in pieces.
-    RunPiece(RunPiece),
-    /// Session: a step in pieces is given up.
-    GiveUpPieces { session: SessionId, handle: u64 },
     /// Session: end; running steps fail with `error`.
     CloseSession { session: SessionId, error: Error },
     /// Program: clear containers on the cluster's tasks; ends all sessions of this master.
@@ -190,24 +185,7 @@ pub(crate) struct RunStep {
     /// Whether variables are read for the step that follows as soon as this one has ended: nobody
     /// changes them between the two.
     pub(crate) reads_ahead: bool,
-    /// If it runs in pieces: the session's number for it, and who is told once it is set up. Its
-    /// feeds come later then.
-    pub(crate) pieces: Option<(u64, Reply<()>)>,
     pub(crate) reply: Reply<Result<StepDone>>,
-}
-
-/// A part of a step in pieces.
-#[derive(Debug)]
-pub(crate) struct RunPiece {
-    pub(crate) session: SessionId,
-    /// The session's number for the step.
-    pub(crate) handle: u64,
-    /// Values, each with its position among the step's feeds.
-    pub(crate) feeds: Vec<(u32, Tensor)>,
-    /// Positions among the step's fetches.
-    pub(crate) fetches: Vec<u32>,
-    /// Answered with the values of the fetches, in their order.
-    pub(crate) reply: Reply<Result<Values>>,
 }
 
 /// Containers to be cleared.

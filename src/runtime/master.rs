@@ -5,7 +5,6 @@ mod clients;
 mod deadlines;
 mod expected;
 mod losses;
-mod pieces;
 mod registration;
 mod reset;
 pub(super) mod step_plan;
@@ -240,9 +239,6 @@ impl Master {
             MasterMessage::GraphDone { step, graph, outcome, computed } => {
                 self.collect(from, step, graph, outcome.map_err(|error| *error), computed);
             }
-            MasterMessage::Fetched { step, graph, fetches } => {
-                self.fetched(from, step, graph, fetches);
-            }
             MasterMessage::Traced { step, graph, times } => self.traced(from, step, graph, times),
             MasterMessage::ResetDone { number, variables, departed } => {
                 self.reset_done(from, number, variables, departed, context);
@@ -285,8 +281,6 @@ impl Receive for Master {
                 }
             }
             MasterMail::RunStep(run) => self.run_step(run, context),
-            MasterMail::RunPiece(piece) => self.run_piece(piece),
-            MasterMail::GiveUpPieces { session, handle } => self.give_up_pieces(session, handle),
             MasterMail::CloseSession { session, error } => self.close_session(session, &error),
             MasterMail::Reset(asked) => self.reset(asked, None, context),
             MasterMail::FromPeer { from, message } => self.on_message(from, message, context),

@@ -146,15 +146,6 @@ pub enum MasterMessage {
         /// The operations in the order in which they ended.
         times: Vec<OperationTime>,
     },
-    /// Worker: fetched values of a step in pieces.
-    Fetched {
-        /// The step.
-        step: StepId,
-        /// The partition.
-        graph: GraphHandle,
-        /// The values, each with its position among the partition's fetches.
-        fetches: Vec<(u32, Tensor)>,
-    },
     /// Parameter server: the containers are cleared.
     ResetDone {
         /// The number of the master's reset.
@@ -223,23 +214,6 @@ pub enum WorkerMessage {
         /// What to run.
         StepOrder,
     ),
-    /// Master: run a partition whose feeds come later, with `Feed`. Each fetch is told by
-    /// [`MasterMessage::Fetched`] as soon as it is there, before the [`MasterMessage::GraphDone`].
-    RunInPieces {
-        /// The step.
-        step: StepId,
-        /// The partition.
-        graph: GraphHandle,
-    },
-    /// Master: values for a step in pieces.
-    Feed {
-        /// The step.
-        step: StepId,
-        /// The partition.
-        graph: GraphHandle,
-        /// The values, each with its position among the partition's feeds.
-        feeds: Vec<(u32, Tensor)>,
-    },
     /// Worker: values of a step for the receiver's rendezvous.
     Tensors {
         /// The step.

@@ -25,9 +25,9 @@ use crate::graph::GraphDef;
 use crate::transport::{Loss, PeerId, Transport};
 use crate::units::Time;
 
-use crate::runtime::error::{Code, Error, Result, given_up_pieces, no_session};
+use crate::runtime::error::{Code, Error, Result, no_session};
 use crate::runtime::inquiry::Asked;
-use crate::runtime::mail::{MasterMail, ResetContainers, RunPiece, RunStep};
+use crate::runtime::mail::{MasterMail, ResetContainers, RunStep};
 use crate::runtime::mailbox::{Address, Receive};
 use crate::runtime::messages::{PeerMessage, Scope, SentOperation, SessionAction, SessionId};
 use crate::runtime::patience::Patience;
@@ -184,16 +184,6 @@ impl RemoteMaster {
             return session.held.push(run);
         }
         let now = self.clock.now();
-        if let Some((handle, set_up)) = run.pieces {
-            let action = SessionAction::SetUp {
-                session: session.scope,
-                handle,
-                request: (*run.request).clone(),
-                timeout: run.deadline.map(|deadline| deadline.since(now)),
-            };
-            let waiter = Waiter::SetUp(run.session, set_up, run.reply);
-            return self.call(action, waiter, run.deadline, context);
-        }
         let action = SessionAction::Run {
             session: session.scope,
             request: (*run.request).clone(),
@@ -203,31 +193,6 @@ impl RemoteMaster {
             is_traced: run.is_traced,
         };
         self.call(action, Waiter::Step(run.session, run.reply), run.deadline, context);
-    }
-
-    fn run_piece(&mut self, piece: RunPiece, context: &mut Context<Self>) {
-        let RunPiece { session: id, handle, feeds, fetches, reply } = piece;
-        let Some(session) = self.sessions.get(&id) else {
-            return answer(reply, Err(no_session()));
-        };
-        if let Some(error) = &session.over {
-            return answer(reply, Err(error.clone()));
-        }
-        let action = SessionAction::Piece { session: session.scope, handle, feeds, fetches };
-        self.call(action, Waiter::Piece(id, reply), None, context);
-    }
-
-    fn give_up_pieces(&mut self, id: SessionId, handle: u64, context: &mut Context<Self>) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        // One that waits for its graph has not begun there: it would begin after it is given up.
-        let is_it = |step: &mut RunStep| matches!(step.pieces, Some((other, _)) if other == handle);
-        for step in session.held.extract_if(.., is_it) {
-            answer(step.reply, Err(given_up_pieces()));
-        }
-        if session.over.is_none() {
-            let action = SessionAction::GiveUp { session: session.scope, handle };
-            self.call(action, Waiter::Nobody("give up a step"), None, context);
-        }
     }
 
     fn close_session(&mut self, id: SessionId, error: &Error, context: &mut Context<Self>) {
@@ -334,10 +299,6 @@ impl Receive for RemoteMaster {
                 self.extend(session, context);
             }
             MasterMail::RunStep(run) => self.run_step(run, context),
-            MasterMail::RunPiece(piece) => self.run_piece(piece, context),
-            MasterMail::GiveUpPieces { session, handle } => {
-                self.give_up_pieces(session, handle, context);
-            }
             MasterMail::CloseSession { session, error } => {
                 self.close_session(session, &error, context);
             }

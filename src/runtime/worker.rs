@@ -8,7 +8,6 @@ mod flows;
 mod kernels;
 mod losses;
 pub(super) mod memory;
-mod pieces;
 pub(super) mod plan;
 mod read_ahead;
 mod receivers;
@@ -37,7 +36,7 @@ use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{
-    GraphHandle, MasterMessage, Scope, StepId, StepOrder, StepPart, WorkerMessage,
+    GraphHandle, MasterMessage, Scope, StepId, StepPart, WorkerMessage,
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::waiting::Waiting;
@@ -50,7 +49,7 @@ use crate::runtime::worker::receivers::{Outgoing, Receivers};
 use crate::runtime::worker::registration::{Binding, Registration};
 use crate::runtime::worker::rendezvous::Rendezvous;
 use crate::runtime::worker::room::{Room, Rooms};
-use crate::runtime::worker::steps::{Order, RunningPartition};
+use crate::runtime::worker::steps::RunningPartition;
 
 /// Runs the partitions that masters give to its task.
 pub(crate) struct Worker {
@@ -158,17 +157,7 @@ impl Worker {
             WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 self.deregister(&graphs, isolated)
             }
-            WorkerMessage::RunGraph(order) => {
-                let StepOrder { step, graph, feeds, origin, is_traced, next } = order;
-                let next = next.map(|number| StepId { number, ..step });
-                let feeds = Some(feeds);
-                self.run_graph(from, Order { step, graph, feeds, origin, is_traced, next })
-            }
-            WorkerMessage::RunInPieces { step, graph } => {
-                let (feeds, origin, is_traced, next) = (None, None, false, None);
-                self.run_graph(from, Order { step, graph, feeds, origin, is_traced, next })
-            }
-            WorkerMessage::Feed { step, graph, feeds } => self.feed(from, step, graph, feeds),
+            WorkerMessage::RunGraph(order) => self.run_graph(from, order),
             WorkerMessage::Tensors { step, devices, arrivals } => {
                 if let Some(arrivals) = self.unpack(from, (step, &devices), arrivals) {
                     self.receive(from, step, &devices, &arrivals);

@@ -16,7 +16,7 @@ use crate::units::Time;
 use crate::user_file;
 
 /// What every tape begins with; the last byte is the version of the format.
-pub(super) const MAGIC: &[u8] = b"trainyard tape\x01";
+pub(super) const MAGIC: &[u8] = b"trainyard tape\x02";
 /// The greatest length of a frame \[bytes\]: as that of an envelope without its values.
 const FRAME: u64 = 16 << 20;
 /// The greatest length of a tape \[bytes\].
@@ -216,7 +216,7 @@ mod tests {
             read(b"PK\x03\x04").unwrap_err(),
             "it is no tape; `launch --record DIR` writes some"
         );
-        let newer = read(b"trainyard tape\x02").unwrap_err();
-        assert!(newer.contains("of format 2"), "{newer}");
+        let newer = read(b"trainyard tape\x03").unwrap_err();
+        assert!(newer.contains("of format 3"), "{newer}");
     }
 }

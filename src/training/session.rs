@@ -1,7 +1,6 @@
 //! A session: a program's way to run steps of its graph on a server's cluster.
 
 mod callable;
-mod partial_run;
 mod step;
 
 use std::cell::{Cell, RefCell};
@@ -23,7 +22,6 @@ use crate::units::Time;
 use super::run_options::TraceLevel;
 
 pub use callable::Callable;
-pub use partial_run::PartialRun;
 pub(super) use step::RequestedStep;
 use step::Running;
 pub use step::{RunFuture, SessionRun};
@@ -42,8 +40,6 @@ pub struct Session {
     timeout: Cell<Option<Duration>>,
     /// How much of the graph the master has \[operations\].
     known: Cell<usize>,
-    /// Counts the steps in pieces.
-    partial_runs: Cell<u64>,
     /// Earlier requests, so that asking the same again allocates nothing.
     requests: RefCell<Vec<Arc<Request>>>,
     /// The parts of finished steps, kept to be used again.
@@ -81,7 +77,6 @@ impl Session {
             graph,
             timeout: Cell::new(options.operation_timeout),
             known: Cell::new(0),
-            partial_runs: Cell::new(0),
             requests: RefCell::default(),
             spare: RefCell::default(),
         })
@@ -199,7 +194,6 @@ impl Session {
             origin,
             is_traced: options.trace == TraceLevel::Full,
             reads_ahead,
-            pieces: None,
             reply: answer.reply(),
         });
         request.feeds.clear();
@@ -227,7 +221,7 @@ impl Session {
     }
 
     /// The master's answer, once it comes.
-    async fn answered<T>(&self, answer: Answer<Result<T>>) -> Result<T> {
+    async fn answered(&self, answer: Answer<Result<StepDone>>) -> Result<StepDone> {
         answer.await.unwrap_or_else(|| Err(stopped().on(self.target.task())))
     }
 

@@ -6,7 +6,6 @@ mod hooks;
 mod hostile_peer;
 mod life_of_a_step;
 mod monitored_session;
-mod partial_runs;
 mod peer_to_peer;
 mod places;
 mod queues;

@@ -6,7 +6,6 @@
 //! starts anew, has no sessions any more.
 
 mod actions;
-mod pieces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -116,7 +116,7 @@ impl Master {
 
     /// Refuses a step that waits until its plan is registered; `error` is given the peers that have
     /// not answered.
-    pub(super) fn withdraw(&mut self, step: StepId, error: impl FnOnce(&Self, &[PeerId]) -> Error) {
+    fn withdraw(&mut self, step: StepId, error: impl FnOnce(&Self, &[PeerId]) -> Error) {
         let found = self.sessions.iter_mut().find_map(|(id, session)| {
             let (request, plan) =
                 session.plans.iter_mut().find(|(_, plan)| plan.is_awaited_by(step))?;

@@ -112,14 +112,6 @@ impl StepPlan {
         Some((waiting, ready.peers(outstanding)))
     }
 
-    /// The steps that wait for the registration.
-    pub(super) fn waiting(&self) -> &[Accepted] {
-        match self {
-            Self::Registering { waiting, .. } => waiting,
-            Self::Ready(_) => &[],
-        }
-    }
-
     /// Whether nobody waits any more for a registration that is under way.
     pub(super) fn is_awaited_by_none(&self) -> bool {
         matches!(self, Self::Registering { waiting, .. } if waiting.is_empty())

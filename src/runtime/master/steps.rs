@@ -13,9 +13,8 @@ use crate::units::Time;
 
 use super::{Master, answer, refuse};
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::{RunStep, StepDone};
+use crate::runtime::mail::StepDone;
 use crate::runtime::master::blocked::Blocked;
-use crate::runtime::master::pieces::Pieces;
 use crate::runtime::master::step_plan::{Accepted, Part, Ready, check_feeds};
 use crate::runtime::messages::{
     GraphHandle, OperationTime, SessionId, StepId, StepOrder, Values, WorkerMessage,
@@ -47,11 +46,9 @@ pub(super) struct RunningStep {
     /// The parts that have not ended yet.
     outstanding: SmallVec<[GraphHandle; 4]>,
     pub(super) plan: Arc<Ready>,
-    pub(super) fetches: SmallVec<[Option<Tensor>; 2]>,
+    fetches: SmallVec<[Option<Tensor>; 2]>,
     computed: Option<Span>,
     times: Vec<OperationTime>,
-    /// What has been fed and fetched, of a step in pieces.
-    pub(super) pieces: Option<Box<Pieces>>,
     pub(super) limit: Option<Limit>,
     /// The ways between its tasks that are blocked, as far as its senders have said.
     pub(super) blocked: Blocked,
@@ -75,7 +72,6 @@ impl RunningStep {
             fetches,
             computed: None,
             times: Vec::new(),
-            pieces: None,
             limit,
             blocked: Blocked::default(),
             reply,
@@ -113,9 +109,6 @@ impl Master {
             return refuse(accepted, error);
         }
         let Accepted { step, run } = accepted;
-        if run.pieces.is_some() {
-            return self.start_in_pieces(step, run, plan);
-        }
         let next = self.expect_after(&run, &plan);
         for part in &plan.parts {
             let feeds: Values =
@@ -139,23 +132,6 @@ impl Master {
         let limit = run.deadline.map(|deadline| self.limit_until(deadline));
         let begun = RunningStep::new(run.session, plan, fetches, limit, run.reply);
         self.steps.insert(step, begun);
-        self.end_if_done(step);
-    }
-
-    /// Orders every partition to run as far as it will be fed.
-    fn start_in_pieces(&mut self, step: StepId, run: RunStep, plan: Arc<Ready>) {
-        for part in &plan.parts {
-            self.link.send(part.peer, WorkerMessage::RunInPieces { step, graph: part.graph });
-        }
-        let RunStep { session, request, deadline, pieces, reply, .. } = run;
-        let fetches = smallvec![None; request.fetches.len()];
-        let pieces = pieces.map(|(handle, set_up)| {
-            answer_set_up(set_up);
-            Box::new(Pieces::new(handle, request))
-        });
-        let limit = deadline.map(|deadline| self.limit_until(deadline));
-        let begun = RunningStep::new(session, plan, fetches, limit, reply);
-        self.steps.insert(step, RunningStep { pieces, ..begun });
         self.end_if_done(step);
     }
 
@@ -189,7 +165,7 @@ impl Master {
             }
             return;
         };
-        let wanted = if running.pieces.is_some() { 0 } else { part.fetches.len() };
+        let wanted = part.fetches.len();
         let values = match outcome {
             Ok(values) if values.len() == wanted => values,
             Ok(values) => {
@@ -226,10 +202,8 @@ impl Master {
         }
     }
 
-    pub(super) fn end_if_done(&mut self, step: StepId) {
-        let running = self.running(step);
-        let is_asked = running.pieces.as_ref().is_some_and(|pieces| !pieces.are_over());
-        if !running.outstanding.is_empty() || is_asked {
+    fn end_if_done(&mut self, step: StepId) {
+        if !self.running(step).outstanding.is_empty() {
             return;
         }
         let done = self.take_step(step);
@@ -256,9 +230,6 @@ impl Master {
             .filter(|peer| !lost.is_some_and(|lost| lost.contains_key(peer)))
         {
             self.link.send(peer, WorkerMessage::AbortStep(step));
-        }
-        if let Some(pieces) = failed.pieces {
-            pieces.fail(&error);
         }
         answer(failed.reply, Err(error));
     }
@@ -292,13 +263,6 @@ impl Master {
 
     pub(super) fn names(&self, peers: &[PeerId]) -> String {
         peers.iter().map(|peer| self.link.name(*peer).to_string()).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// Tells a program that its step in pieces is set up.
-fn answer_set_up(set_up: Reply<()>) {
-    if !set_up.send(()) {
-        tracing::debug!("nobody waits for the step any more");
     }
 }
 

@@ -37,7 +37,6 @@ impl MasterMessage {
             Self::GraphRegistered { graph, .. } => About::Graph(*graph),
             Self::GraphDone { step, graph, .. }
             | Self::Traced { step, graph, .. }
-            | Self::Fetched { step, graph, .. }
             | Self::BlockedWays { step, graph, .. } => About::Step(*step, Some(*graph)),
             Self::ResetDone { number, .. } => About::Number(*number),
             Self::Called(call) => About::Number(call.number),
@@ -52,9 +51,7 @@ impl WorkerMessage {
         match self {
             Self::RegisterGraph { graph, .. } => About::Graph(*graph),
             Self::RunGraph(order) => About::Step(order.step, Some(order.graph)),
-            Self::RunInPieces { step, graph }
-            | Self::Feed { step, graph, .. }
-            | Self::AskForWays { step, graph } => About::Step(*step, Some(*graph)),
+            Self::AskForWays { step, graph } => About::Step(*step, Some(*graph)),
             Self::Tensors { step, .. } | Self::AbortStep(step) => About::Step(*step, None),
             Self::DeregisterGraphs { .. } | Self::AskForMaster { .. } => About::Nothing,
         }

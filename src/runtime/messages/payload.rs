@@ -109,7 +109,6 @@ impl MasterMessage {
                 };
                 to.iter().map(way).sum()
             }
-            Self::Fetched { fetches, .. } => fetches.iter().map(numbered_size).sum(),
             Self::Traced { times, .. } => times.len() as u64 * NODE_SIZE,
             Self::Called(call) => {
                 RANGE_SIZE * call.arrived.len() as u64 + call.action.content_size()
@@ -142,15 +141,7 @@ impl SessionAction {
             Self::Reset { containers, device_filters, .. } => {
                 texts(containers) + texts(device_filters)
             }
-            Self::SetUp { request, .. } => {
-                let edges = request.feeds.len() + request.fetches.len() + request.targets.len();
-                edges as u64 * CROSSING_SIZE
-            }
-            Self::Piece { feeds, fetches, .. } => {
-                let values: u64 = feeds.iter().map(numbered_size).sum();
-                values + fetches.len() as u64 * CROSSING_SIZE
-            }
-            Self::GiveUp { .. } | Self::Close { .. } | Self::Return => 0,
+            Self::Close { .. } | Self::Return => 0,
         }
     }
 }
@@ -185,11 +176,7 @@ impl WorkerMessage {
                 let edges = arrivals.len() as u64 * CROSSING_SIZE;
                 edges + values(arrivals).map(SentValue::size).sum::<u64>()
             }
-            Self::Feed { feeds, .. } => feeds.iter().map(numbered_size).sum(),
-            Self::RunInPieces { .. }
-            | Self::AbortStep(_)
-            | Self::AskForMaster { .. }
-            | Self::AskForWays { .. } => 0,
+            Self::AbortStep(_) | Self::AskForMaster { .. } | Self::AskForWays { .. } => 0,
         }
     }
 }
@@ -247,10 +234,6 @@ fn operation_size(op: &Op) -> u64 {
         Op::Const(value) if value.byte_len() as u64 > NODE_SIZE => NODE_SIZE + tensor_size(value),
         _ => NODE_SIZE,
     }
-}
-
-fn numbered_size((_, value): &(u32, Tensor)) -> u64 {
-    CROSSING_SIZE + tensor_size(value)
 }
 
 fn tensor_size(tensor: &Tensor) -> u64 {

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::DeviceSpec;
 use crate::partition::Request;
 use crate::sync::Departed;
-use crate::tensor::Tensor;
 
 use crate::runtime::error::Result;
 
@@ -91,35 +90,6 @@ pub enum SessionAction {
         /// Whether the times of its operations are recorded.
         is_traced: bool,
     },
-    /// Begin a step in pieces.
-    SetUp {
-        /// The session.
-        session: Scope,
-        /// The session's number for the step.
-        handle: u64,
-        /// The feeds, fetches and targets.
-        request: Request,
-        /// The time that the step may take.
-        timeout: Option<Duration>,
-    },
-    /// Feed and fetch a part of a step in pieces. Answered by the fetched values.
-    Piece {
-        /// The session.
-        session: Scope,
-        /// The session's number for the step.
-        handle: u64,
-        /// Values, each with its position among the step's feeds.
-        feeds: Vec<(u32, Tensor)>,
-        /// Positions among the step's fetches.
-        fetches: Vec<u32>,
-    },
-    /// Give up a step in pieces.
-    GiveUp {
-        /// The session.
-        session: Scope,
-        /// The session's number for the step.
-        handle: u64,
-    },
     /// End a session; its running steps are cancelled.
     Close {
         /// The session.
@@ -158,7 +128,7 @@ pub enum SessionAnswer {
         /// The master's id, and the session's number there.
         Scope,
     ),
-    /// Of `Run` and `Piece`: the values, in the order of the fetches, and when operations ran.
+    /// Of `Run`: the values, in the order of the fetches, and when operations ran.
     Fetched(
         /// The values.
         Values,

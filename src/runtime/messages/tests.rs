@@ -139,7 +139,6 @@ fn messages() -> Vec<PeerMessage> {
             computed: Some((Time(1), Time(u64::MAX))),
         },
         MasterMessage::Traced { step, graph, times: vec![time()] },
-        MasterMessage::Fetched { step, graph, fetches: vec![(1, value.clone())] },
         MasterMessage::ResetDone { number: 1, variables: 12, departed },
         MasterMessage::WayLost { to: TaskName::new("ps", 1) },
         MasterMessage::Known { is_known: true },
@@ -165,8 +164,6 @@ fn messages() -> Vec<PeerMessage> {
             is_traced: true,
             next: Some(8),
         }),
-        WorkerMessage::RunInPieces { step, graph },
-        WorkerMessage::Feed { step, graph, feeds: vec![(2, value.clone())] },
         WorkerMessage::Tensors {
             step,
             devices: smallvec![LocalDevice::cpu(0), LocalDevice::gpu(3)],
@@ -215,7 +212,7 @@ fn called(action: SessionAction) -> MasterMessage {
 }
 
 /// What a client wants of a master.
-fn calls(value: Tensor) -> [SessionAction; 9] {
+fn calls(value: Tensor) -> [SessionAction; 6] {
     let session = (3, SessionId(9));
     let g = Graph::new();
     g.with_device("/job:ps/task:1", |g| g.constant(value.clone()).add(&g.constant(1f32))).unwrap();
@@ -227,15 +224,12 @@ fn calls(value: Tensor) -> [SessionAction; 9] {
         SessionAction::Extend { session, known: 0, operations },
         SessionAction::Run {
             session,
-            request: request.clone(),
-            feeds: smallvec![value.clone()],
+            request,
+            feeds: smallvec![value],
             timeout,
             origin: None,
             is_traced: true,
         },
-        SessionAction::SetUp { session, handle: 1, request, timeout },
-        SessionAction::Piece { session, handle: 1, feeds: vec![(0, value)], fetches: vec![0] },
-        SessionAction::GiveUp { session, handle: 1 },
         SessionAction::Close { session },
         SessionAction::Reset {
             containers: vec!["a".to_owned()],

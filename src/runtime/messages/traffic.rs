@@ -51,7 +51,7 @@ impl PeerMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::messages::{GraphHandle, StepId};
+    use crate::runtime::messages::{GraphHandle, StepId, StepOrder, Values};
 
     #[test]
     fn an_order_of_a_training_step_is_of_the_step_and_a_search_for_its_blocked_ways_is_not() {
@@ -62,9 +62,13 @@ mod tests {
             traffic.count(&[message]);
             traffic.steps > 0
         };
-        assert!(of_steps(WorkerMessage::RunInPieces { step, graph }.into()));
+        let order = |step| {
+            let (feeds, origin, is_traced, next) = (Values::new(), None, false, None);
+            WorkerMessage::RunGraph(StepOrder { step, graph, feeds, origin, is_traced, next })
+        };
+        assert!(of_steps(order(step).into()));
         let evaluates = StepId { trains: false, ..step };
-        assert!(!of_steps(WorkerMessage::RunInPieces { step: evaluates, graph }.into()));
+        assert!(!of_steps(order(evaluates).into()));
         assert!(!of_steps(WorkerMessage::AskForWays { step, graph }.into()));
         assert!(!of_steps(MasterMessage::BlockedWays { step, graph, to: Vec::new() }.into()));
     }

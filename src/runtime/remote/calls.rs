@@ -13,8 +13,7 @@ use super::{RemoteMaster, answer};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::StepDone;
 use crate::runtime::messages::{
-    ClientMessage, MOST_RANGES, MasterMessage, SessionAction, SessionAnswer, SessionCall,
-    SessionId, Values,
+    ClientMessage, MOST_RANGES, MasterMessage, SessionAction, SessionAnswer, SessionCall, SessionId,
 };
 use crate::runtime::reply::Reply;
 
@@ -50,10 +49,6 @@ pub(super) enum Waiter {
     Extension(SessionId),
     /// A program, for a step of a session.
     Step(SessionId, Reply<Result<StepDone>>),
-    /// A program, until a step in pieces is set up; told of its failure apart.
-    SetUp(SessionId, Reply<()>, Reply<Result<StepDone>>),
-    /// A program, for a part of a step in pieces.
-    Piece(SessionId, Reply<Result<Values>>),
     /// A program, for a reset.
     Reset(Reply<Result<Departed>>),
     /// No program, or none any more, for what the other master is to do.
@@ -66,7 +61,7 @@ impl Waiter {
         match self {
             Self::Session(_) => "begin a session",
             Self::Extension(_) => "take a graph",
-            Self::Step(..) | Self::SetUp(..) | Self::Piece(..) => "run a step",
+            Self::Step(..) => "run a step",
             Self::Reset(_) => "clear containers",
             Self::Nobody(wish) => wish,
         }
@@ -75,9 +70,7 @@ impl Waiter {
     /// The session that a step is of.
     fn session(&self) -> Option<SessionId> {
         match self {
-            Self::Step(session, _) | Self::SetUp(session, ..) | Self::Piece(session, _) => {
-                Some(*session)
-            }
+            Self::Step(session, _) => Some(*session),
             Self::Session(_) | Self::Extension(_) | Self::Reset(_) | Self::Nobody(_) => None,
         }
     }
@@ -92,8 +85,7 @@ impl Waiter {
     fn fail(self, error: Error) {
         match self {
             Self::Session(reply) => answer(reply, Err(error)),
-            Self::Step(_, reply) | Self::SetUp(_, _, reply) => answer(reply, Err(error)),
-            Self::Piece(_, reply) => answer(reply, Err(error)),
+            Self::Step(_, reply) => answer(reply, Err(error)),
             Self::Reset(reply) => answer(reply, Err(error)),
             Self::Nobody(_) | Self::Extension(_) => {}
         }
@@ -104,9 +96,7 @@ impl Call {
     /// `error`, with what is known of the call's effects.
     fn explained(&self, error: &Error, may_have_run: bool) -> Error {
         let mut error = error.clone();
-        if may_have_run
-            && matches!(self.waiter, Waiter::Step(..) | Waiter::Piece(..) | Waiter::Reset(_))
-        {
+        if may_have_run && matches!(self.waiter, Waiter::Step(..) | Waiter::Reset(_)) {
             error.message.push_str(
                 "; it was under way then, and it is not known whether it was carried out",
             );
@@ -267,12 +257,6 @@ impl RemoteMaster {
             (Waiter::Step(_, reply), Ok(Fetched(fetches, times))) => {
                 answer(reply, Ok(StepDone { fetches, computed: None, times }));
             }
-            (Waiter::SetUp(_, set_up, _), Ok(Done)) => {
-                if !set_up.send(()) {
-                    tracing::debug!("nobody waits for the step any more");
-                }
-            }
-            (Waiter::Piece(_, reply), Ok(Fetched(values, _))) => answer(reply, Ok(values)),
             (Waiter::Reset(reply), Ok(Reset(departed))) => answer(reply, Ok(departed)),
             (Waiter::Extension(session), Ok(Done)) => self.extended(session, Ok(()), context),
             (Waiter::Extension(session), Err(error)) => {

@@ -19,7 +19,6 @@ use crate::runtime::messages::{
 use crate::runtime::reply::Answer;
 use crate::runtime::session_options::SessionOptions;
 use crate::sync::{Leaving, Mode};
-use crate::tensor::DType;
 use crate::transport::{Inbox, Loss, PeerId};
 
 /// The task of worker 0.
@@ -256,46 +255,6 @@ fn started(cluster: ClusterSpec, task: TaskName) -> Server {
     server
 }
 
-#[test]
-fn a_partial_run_that_is_given_up_while_its_plan_is_made_ready_is_waited_for_no_longer() {
-    on_actix(async {
-        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap();
-        let task = TaskName::new("worker", 0);
-        // The parameter server never starts, so it makes nothing ready.
-        let worker = started(cluster, task);
-        let created = Answer::new();
-        let (options, reply) = (SessionOptions::default(), created.reply());
-        tell(&worker.actors.master, MasterMail::CreateSession { options, reply });
-        let session = created.await.unwrap().unwrap();
-        let g = Graph::new();
-        let x = g.with_device("/job:ps", |g| g.placeholder("x", DType::F32, [Some(1)])).unwrap();
-        let y = g.with_device("/job:ps", |_| Ok::<_, GraphError>(x.identity())).unwrap();
-        let graph = g.snapshot().unwrap();
-        tell(&worker.actors.master, MasterMail::ExtendSession { session, graph });
-        let (set_up, whole) = (Answer::new(), Answer::new());
-        let (feeds, fetches) = (vec![x.edge()], vec![y.edge()]);
-        let run = RunStep {
-            session,
-            request: Arc::new(Request { feeds, fetches, ..Request::default() }),
-            feeds: Values::new(),
-            deadline: None,
-            origin: None,
-            is_traced: false,
-            reads_ahead: false,
-            pieces: Some((5, set_up.reply())),
-            reply: whole.reply(),
-        };
-        tell(&worker.actors.master, MasterMail::RunStep(run));
-        let waiting = waits(&worker).await.join("\n");
-        assert!(waiting.contains("ps:0 to make it ready"), "{waiting}");
-        tell(&worker.actors.master, MasterMail::GiveUpPieces { session, handle: 5 });
-        assert!(waits(&worker).await.is_empty());
-        let ended = whole.await.expect("it is answered").map(drop);
-        assert_eq!(ended.unwrap_err().code, Code::Cancelled);
-        assert_eq!(set_up.await, None);
-    });
-}
-
 /// A session of `server` for `graph`.
 async fn session(server: &Server, graph: &Graph) -> SessionId {
     let created = Answer::new();
@@ -318,7 +277,6 @@ async fn step(server: &Server, session: SessionId, of: &Output) -> Result<StepDo
         origin: None,
         is_traced: false,
         reads_ahead: false,
-        pieces: None,
         reply: done.reply(),
     };
     tell(&server.actors.master, MasterMail::RunStep(run));

@@ -77,14 +77,10 @@ impl Outlet<'_> {
         }
     }
 
-    /// Tells a master of fetched values and of the step's end, one after the other.
+    /// Tells a master that a part has ended, with the values that it fetches.
     pub(super) fn fetch(&self, master: PeerId, message: MasterMessage) {
         match &message {
-            MasterMessage::Fetched { fetches, .. } => {
-                let size = size_of(fetches.iter().map(|(_, value)| value));
-                self.tell(master, message, size);
-            }
-            // Without values it may still come after some that are on their way.
+            // Without values it still comes after what the part has sent, which is on its way.
             MasterMessage::GraphDone { outcome: Ok(values), .. } if self.from.is_gpu() => {
                 let size = size_of(values);
                 self.copy(HOST, size, Copied::Out(master, message.into()));
@@ -156,18 +152,14 @@ impl Worker {
 impl WorkerMessage {
     /// The partition that it feeds values to.
     fn fed(&self) -> Option<GraphHandle> {
-        match self {
-            Self::RunGraph(order) => Some(order.graph),
-            Self::Feed { graph, .. } => Some(*graph),
-            _ => None,
-        }
+        let Self::RunGraph(order) = self else { return None };
+        Some(order.graph)
     }
 
     /// The size of the values that a device of this task takes.
     fn values_size(&self) -> Bytes {
         match self {
             Self::RunGraph(order) => size_of(&order.feeds),
-            Self::Feed { feeds, .. } => size_of(feeds.iter().map(|(_, value)| value)),
             Self::Tensors { arrivals, .. } => size_of_exact(arrivals),
             _ => Bytes(0),
         }

@@ -14,7 +14,6 @@
 mod chain;
 mod frame;
 mod memo;
-mod pieces;
 mod progress;
 mod requests;
 

@@ -156,7 +156,6 @@ impl FlowSession {
             origin: None,
             is_traced: false,
             reads_ahead: false,
-            pieces: None,
             reply: answer.reply(),
         };
         tell(&self.master, MasterMail::RunStep(step));

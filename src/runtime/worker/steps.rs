@@ -11,7 +11,6 @@ use super::Worker;
 use super::copies::Outlet;
 use super::executor::{AtOnce, Executor, Ready};
 use super::flows::RunningFlow;
-use super::pieces::Pieces;
 use super::trace::Trace;
 use crate::cluster::LocalDevice;
 use crate::kernels::Numerics;
@@ -21,7 +20,7 @@ use crate::runtime::error::{Code, Error, Result, stopped};
 use crate::runtime::link::Actors;
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, MasterMessage, Origin, StepId, StepPart, Values};
+use crate::runtime::messages::{GraphHandle, MasterMessage, Origin, StepId, StepOrder, StepPart};
 use crate::runtime::state::{Served, StateRequest, Taken, Ticket};
 use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
@@ -41,31 +40,11 @@ pub(super) struct RunningPartition {
     pub(super) computed: Option<(Time, Time)>,
     /// The times of its operations, if they are recorded.
     pub(super) trace: Option<Box<Trace>>,
-    /// What has come and gone, of a step in pieces.
-    pub(super) pieces: Option<Box<Pieces>>,
     /// The step for which variables are read when this one has ended.
     pub(super) next: Option<StepId>,
 }
 
-/// An order to run a partition.
-pub(super) struct Order {
-    pub(super) step: StepId,
-    pub(super) graph: GraphHandle,
-    /// The values fed to it; none if it is a step in pieces.
-    pub(super) feeds: Option<Values>,
-    pub(super) origin: Option<Origin>,
-    pub(super) is_traced: bool,
-    pub(super) next: Option<StepId>,
-}
-
 impl RunningPartition {
-    /// The fetches of a step in pieces that are there now and have not been told.
-    fn fetched(&mut self, step: StepId) -> Option<MasterMessage> {
-        let fetches = self.executor.fetched(&mut self.pieces.as_mut()?.told);
-        let graph = self.graph;
-        (!fetches.is_empty()).then_some(MasterMessage::Fetched { step, graph, fetches })
-    }
-
     /// Hands the parameter server what the step asks of it, and leaves room for other requests.
     fn ask(&self, requests: &mut Vec<StateRequest>, actors: &Actors) {
         if let Some(origin) = self.origin {
@@ -83,16 +62,16 @@ pub(super) fn all_of(master: u64) -> RangeInclusive<StepId> {
 }
 
 impl Worker {
-    /// Hop 3 of a step: takes the order to run it, and runs everything that is ready. Without feeds
-    /// it is a step in pieces.
-    pub(super) fn run_graph(&mut self, master: PeerId, order: Order) {
-        let Order { step, graph, feeds, origin, is_traced, next } = order;
+    /// Hop 3 of a step: takes the order to run it, and runs everything that is ready.
+    pub(super) fn run_graph(&mut self, master: PeerId, order: StepOrder) {
+        let StepOrder { step, graph, feeds, origin, is_traced, next } = order;
+        let next = next.map(|number| StepId { number, ..step });
         let _span = trace_span!("run_graph", step = step.number).entered();
         self.rendezvous.regain(step.master);
         if self.rendezvous.is_aborted(step) {
             return;
         }
-        let mut executor = match self.executor(step, graph, feeds.as_deref()) {
+        let mut executor = match self.executor(step, graph, &feeds) {
             Ok(executor) => executor,
             Err(error) => {
                 let outcome = Err(Box::new(error.on(&self.link.name(self.link.local()))));
@@ -104,8 +83,7 @@ impl Worker {
         };
         self.expect(graph, step, next);
         let part = StepPart { step, device: executor.plan().partition.device };
-        let pieces = feeds.is_none().then(|| Box::new(Pieces::new(&executor.plan().partition)));
-        executor.feed(feeds.unwrap_or_default());
+        executor.feed(feeds);
         for arrival in self.rendezvous.take(part) {
             executor.receive(arrival);
         }
@@ -120,21 +98,20 @@ impl Worker {
             launched,
             computed,
             trace,
-            pieces,
             next,
         };
         self.steps.insert(part, running);
         self.run_ready(part);
     }
 
-    /// An executor for `step` of `graph`, if the step can run on `feeds`, or takes them later.
+    /// An executor for `step` of `graph`, if the step can run on `feeds`.
     fn executor(
         &mut self,
         step: StepId,
         handle: GraphHandle,
-        feeds: Option<&[Tensor]>,
+        feeds: &[Tensor],
     ) -> Result<Executor> {
-        self.refuse_hollow(feeds.into_iter().flatten())?;
+        self.refuse_hollow(feeds)?;
         let gone = || {
             Error::new(
                 Code::Aborted,
@@ -154,7 +131,7 @@ impl Worker {
                 "step {number} runs here already; its master ordered it twice"
             ));
         }
-        if let Some(feeds) = feeds.filter(|feeds| feeds.len() != wanted.len()) {
+        if feeds.len() != wanted.len() {
             let (given, wanted) = (feeds.len(), wanted.len());
             return refused(format!("{given} values are fed to a graph that takes {wanted}"));
         }
@@ -223,9 +200,6 @@ impl Worker {
         let Some(running) = steps.get_mut(&part) else { return };
         let graph = graphs.get_mut(&running.graph).expect("a graph outlives its steps");
         let outlet = Outlet { link, devices, from: part.device };
-        if let Some(fetched) = running.fetched(part.step) {
-            outlet.fetch(running.master, fetched);
-        }
         let device = devices.get(part.device);
         let whole = running.origin.is_some() && device.takes_steps_whole();
         let at_once = AtOnce { whole, singly: running.trace.is_some() };
@@ -256,22 +230,13 @@ impl Worker {
             self.launch(batch, origin);
         } else if running.executor.is_finished() {
             self.finish(part);
-        } else if let Some(fetched) = running.fetched(part.step) {
-            outlet.fetch(running.master, fetched);
         }
     }
 
     fn finish(&mut self, part: StepPart) {
         let mut done = self.steps.remove(&part).expect("a step that finishes runs");
         let (step, graph) = (part.step, done.graph);
-        let outlet = Outlet { link: &self.link, devices: &self.devices, from: part.device };
-        if let Some(fetched) = done.fetched(step) {
-            outlet.fetch(done.master, fetched);
-        }
-        let outcome = match done.pieces {
-            Some(_) => Ok(Values::new()),
-            None => Ok(done.executor.fetches()),
-        };
+        let outcome = Ok(done.executor.fetches());
         done.executor.end();
         if let Some(trace) = done.trace {
             let times = trace.times(&done.executor.plan().partition);

@@ -62,7 +62,6 @@ impl Callable<'_> {
             origin: None,
             is_traced: false,
             reads_ahead: false,
-            pieces: None,
             reply: answer.reply(),
         });
         let done = session.answered(answer).await?;

@@ -336,7 +336,7 @@ fn labels() -> Vec<u8> {
 
 /// Any bytes as the tape of a task, and as one entry of it.
 pub(crate) fn read_tape(bytes: &[u8]) {
-    let beginning = [&b"trainyard tape\x01"[..], &tape_frame(TAPE_HEADER)].concat();
+    let beginning = [&b"trainyard tape\x02"[..], &tape_frame(TAPE_HEADER)].concat();
     for tape in [bytes, &[&beginning[..], &tape_frame(bytes)].concat()] {
         let Ok((header, entries, torn)) = tape::read(tape) else { continue };
         assert!(torn.is_none_or(|torn| torn < tape.len()));
@@ -357,9 +357,9 @@ fn tape_frame(payload: &[u8]) -> Vec<u8> {
 fn tapes() -> Vec<Vec<u8>> {
     // An envelope of worker:0 with the order of a step and two values of it; the worker's loss; the
     // end of kernels, and that of the task.
-    let envelope = vec![0, 9, 1, 9, 2, 0, 7, 1, 4, 12, 2, 0, 7, 2, 0, 1];
+    let envelope = vec![0, 9, 1, 8, 2, 0, 7, 1, 4, 9, 2, 0, 7, 2, 0, 1];
     let mut seeds = vec![envelope, vec![1, 9, 1, 0], vec![3, 9, 0], vec![2, 9, 1, 5, 0]];
     let frames: Vec<u8> = seeds.iter().flat_map(|entry| tape_frame(entry)).collect();
-    seeds.push([&b"trainyard tape\x01"[..], &tape_frame(TAPE_HEADER), &frames].concat());
+    seeds.push([&b"trainyard tape\x02"[..], &tape_frame(TAPE_HEADER), &frames].concat());
     seeds
 }

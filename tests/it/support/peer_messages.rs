@@ -18,16 +18,14 @@ pub(crate) fn of_a_chief(number: u64) -> Vec<PeerMessage> {
     let step = StepId { master: unknown, number, trains: true };
     let graph = GraphHandle { master: unknown, number };
     let task = || TaskName::new("worker", 0);
-    let value = || Tensor::full([100], 1f32);
     let action = SessionAction::Close { session: (unknown, SessionId(number)) };
     let call = SessionCall { client: 7, number, settled: number, arrived: Vec::new(), action };
-    let done = [value()].into_iter().collect();
+    let done = [Tensor::full([100], 1f32)].into_iter().collect();
     let departed = Departed::default();
     let to_master = [
         MasterMessage::GraphRegistered { graph, outcome: Ok(()) },
         MasterMessage::GraphDone { step, graph, outcome: Ok(done), computed: None },
         MasterMessage::Traced { step, graph, times: Vec::new() },
-        MasterMessage::Fetched { step, graph, fetches: vec![(0, value())] },
         MasterMessage::ResetDone { number, variables: 1, departed },
         MasterMessage::Called(Box::new(call)),
         MasterMessage::WayLost { to: task() },
@@ -36,8 +34,6 @@ pub(crate) fn of_a_chief(number: u64) -> Vec<PeerMessage> {
     ];
     let to_worker = [
         WorkerMessage::DeregisterGraphs { graphs: vec![graph], isolated: None },
-        WorkerMessage::RunInPieces { step, graph },
-        WorkerMessage::Feed { step, graph, feeds: vec![(0, value())] },
         WorkerMessage::AbortStep(StepId { master, ..step }),
         WorkerMessage::AskForMaster { master: unknown },
         WorkerMessage::AskForWays { step, graph },

@@ -70,23 +70,6 @@ impl Master {
                 self.run_for(caller, session, step, context);
                 return Ok(None);
             }
-            SessionAction::SetUp { session, handle, request, timeout } => {
-                let fed = request.feeds.len();
-                let session = self.check_step(caller.peer, session, &request, fed)?;
-                self.set_up_for(caller, session, handle, request, timeout, context);
-                return Ok(None);
-            }
-            SessionAction::Piece { session, handle, feeds, fetches } => {
-                let session = self.session_of(caller.peer, session)?;
-                self.run_piece_for(caller, session, handle, feeds, fetches, context);
-                return Ok(None);
-            }
-            SessionAction::GiveUp { session, handle } => {
-                if let Ok(session) = self.session_of(caller.peer, session) {
-                    self.give_up_pieces(session, handle);
-                }
-                SessionAnswer::Done
-            }
             SessionAction::Close { session } => {
                 if let Ok(session) = self.session_of(caller.peer, session) {
                     self.close_session(session, &Error::new(Code::Cancelled, CLOSED));
@@ -213,7 +196,6 @@ impl Master {
         };
         let (request, origin) = (Arc::new(request), origin.map(training));
         let reply = answer.reply();
-        let (reads_ahead, pieces) = (false, None);
         let run = RunStep {
             session,
             request,
@@ -221,8 +203,7 @@ impl Master {
             deadline,
             origin,
             is_traced,
-            reads_ahead,
-            pieces,
+            reads_ahead: false,
             reply,
         };
         self.run_step(run, context);
