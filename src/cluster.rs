@@ -56,7 +56,6 @@ mod flags;
 mod job_name;
 mod json;
 mod local_device;
-mod proto;
 mod role;
 mod run_config;
 mod slurm;
@@ -75,7 +74,6 @@ pub use device_spec::{DeviceConflict, DeviceNameError, DeviceNameProblem, Device
 pub use flags::Flags;
 pub use job_name::JobNameError;
 pub use local_device::{DeviceKind, LocalDevice};
-pub(crate) use proto::{read_server_def, server_def};
 pub use role::Role;
 pub use run_config::RunConfig;
 pub use slurm::Slurm;

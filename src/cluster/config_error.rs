@@ -9,11 +9,6 @@ use super::{AddressError, ClusterError, JobNameError};
 pub struct ConfigErrors(Vec<ConfigError>);
 
 impl ConfigErrors {
-    /// One mistake.
-    pub(super) fn one(path: &str, problem: ConfigProblem) -> Self {
-        Self(vec![ConfigError { path: path.to_owned(), problem }])
-    }
-
     /// The mistakes; at least one.
     pub fn as_slice(&self) -> &[ConfigError] {
         &self.0
@@ -66,9 +61,6 @@ pub enum ConfigProblem {
     /// The text is not JSON, or has a key twice.
     #[error("cannot be read as JSON: {0}")]
     Json(String),
-    /// A protocol buffer can't be read, or asks for what is not there.
-    #[error("cannot be read: {0}")]
-    Proto(String),
     /// A value is of the wrong type.
     #[error("must be {expected}, not {found}")]
     Type {

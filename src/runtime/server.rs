@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::clock::{Clock, WallClock};
-use crate::cluster::{ClusterSpec, DeviceName, TaskName, read_server_def, server_def};
+use crate::cluster::{ClusterSpec, DeviceName, TaskName};
 use crate::transport::{InMemoryNetwork, Transport};
 
 use crate::runtime::access::Access;
@@ -114,24 +114,6 @@ impl ServerDef {
             Code::InvalidArgument,
             format!("task {task} is not defined in the cluster {cluster}"),
         ))
-    }
-}
-
-impl ServerDef {
-    /// Reads a serialized `ServerDef` (TensorFlow: `tf.train.Server(server_def)`). A protocol of
-    /// `grpc` is taken for the one that there is, QUIC.
-    ///
-    /// # Errors
-    /// If the bytes are no `ServerDef` of TensorFlow, or say what a server here has not; and as
-    /// [`ServerDef::new`].
-    pub fn from_proto(bytes: &[u8]) -> Result<Self> {
-        let (cluster, job, index) = read_server_def(bytes)?;
-        Self::new(cluster, Some(&job), Some(index))
-    }
-
-    /// The same as a serialized `ServerDef` (TensorFlow: `Server.server_def`).
-    pub fn to_proto(&self) -> Vec<u8> {
-        server_def(&self.cluster, &self.task)
     }
 }
 
