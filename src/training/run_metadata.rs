@@ -1,9 +1,5 @@
 //! What is recorded of a step besides its values.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
-
 use crate::runtime::OperationTime;
 
 /// When each operation of a step ran, by device and task (TensorFlow: `RunMetadata.step_stats`).
@@ -14,16 +10,4 @@ pub struct RunMetadata {
     /// The operations, those of one device in the order in which they ended. Constants and
     /// declarations take no time and are left out.
     pub operations: Vec<OperationTime>,
-}
-
-impl RunMetadata {
-    /// The time that the operations of each device took, one after the other.
-    pub fn time_by_device(&self) -> BTreeMap<Arc<str>, Duration> {
-        let mut times = BTreeMap::new();
-        for operation in &self.operations {
-            let time: &mut Duration = times.entry(Arc::clone(&operation.device)).or_default();
-            *time += operation.ended.since(operation.began);
-        }
-        times
-    }
 }

@@ -105,7 +105,8 @@ fn a_recorded_step_tells_when_each_operation_ran_and_on_which_device() {
             assert_eq!(&*read.device, "/job:ps/replica:0/task:0/device:CPU:0");
             assert_eq!(&*first.device, "/job:worker/replica:0/task:0/device:CPU:0");
             assert!(first.began < first.ended && first.ended <= second.began, "{metadata:?}");
-            let devices: BTreeSet<_> = metadata.time_by_device().into_keys().collect();
+            let devices: BTreeSet<_> =
+                metadata.operations.iter().map(|time| &*time.device).collect();
             assert_eq!(devices.len(), 2);
         }
         Ok(())
