@@ -32,7 +32,6 @@ pub struct RunConfig {
     dynamic: bool,
     master: String,
     model_dir: Option<String>,
-    environment: Option<String>,
     warnings: Vec<ConfigWarning>,
 }
 
@@ -127,7 +126,6 @@ impl RunConfig {
             listed,
             dynamic: config.dynamic,
             model_dir: config.model_dir,
-            environment: config.environment,
             warnings: config.warnings,
         }
     }
@@ -161,18 +159,20 @@ impl RunConfig {
         self.dynamic
     }
 
-    /// The task that initializes and saves: the `chief`, else the legacy `master`, else `worker:0`,
-    /// else the first task of another job than `ps`.
+    /// The task that initializes and saves: [`ClusterSpec::chief`], else the first task of another
+    /// job than `ps`. `None` for an evaluator.
     ///
     /// In a dynamic cluster no configuration lists a chief, and `worker:0` is the chief.
     pub fn chief(&self) -> Option<TaskName> {
-        let is_there = |job: &&str| {
-            self.task.job() == *job
-                || self.cluster.num_tasks(job).is_ok_and(|count| count > 0 || self.dynamic)
-        };
-        let job = [CHIEF, MASTER, WORKER].into_iter().find(is_there);
-        job.map(|job| TaskName::new(job, 0))
-            .or_else(|| self.cluster.tasks().find(|task| task.job() != PS))
+        let leads = |task: &TaskName| matches!(task.job(), CHIEF | MASTER);
+        match self.cluster.chief() {
+            _ if leads(&self.task) => Some(self.task.clone()),
+            // Of its workers a dynamic cluster lists this task alone, if any.
+            Some(listed) if !self.dynamic || leads(&listed) => Some(listed),
+            _ if self.task.job() == EVALUATOR => None,
+            _ if self.dynamic || self.cluster.is_empty() => Some(TaskName::new(WORKER, 0)),
+            _ => self.cluster.tasks().find(|task| task.job() != PS),
+        }
     }
 
     /// Whether this is the task that initializes and saves.
@@ -192,14 +192,6 @@ impl RunConfig {
     /// The directory of checkpoints, if the configuration sets one.
     pub fn model_dir(&self) -> Option<&str> {
         self.model_dir.as_deref()
-    }
-
-    /// Where the launcher says that the training runs, such as `cloud`; `local` if it does not say.
-    ///
-    /// In TensorFlow's oldest reader only the job `master` leads a `cloud`. Kubeflow writes `cloud`
-    /// for clusters without one, so that here it changes nobody's role.
-    pub fn environment(&self) -> &str {
-        self.environment.as_deref().unwrap_or("local")
     }
 
     /// The parts of the configuration that are ignored.

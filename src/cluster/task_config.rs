@@ -16,7 +16,6 @@ pub(super) struct TaskConfig {
     pub(super) rpc_layer: Option<String>,
     pub(super) session_master: Option<String>,
     pub(super) model_dir: Option<String>,
-    pub(super) environment: Option<String>,
     pub(super) warnings: Vec<ConfigWarning>,
     pub(super) paths: Paths,
 }

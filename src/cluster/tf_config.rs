@@ -15,8 +15,11 @@ pub(super) const VARIABLE: &str = "TF_CONFIG";
 const CLUSTER: &str = "cluster";
 const SPARSE_CLUSTER: &str = "sparseCluster";
 const EVAL_MASTER: &str = "eval_session_master";
+const ENVIRONMENT: &str = "environment";
 /// The keys that a launcher may write. `service` has no meaning here, nor has
-/// `eval_session_master`: `RunSettings::evaluation_master` says where evaluations run.
+/// `eval_session_master`: `RunSettings::evaluation_master` says where evaluations run. In
+/// TensorFlow's oldest reader only the job `master` leads where `environment` is `cloud`. Kubeflow
+/// writes that for clusters without one, so that here it changes nobody's role.
 const KEYS: [&str; 9] = [
     CLUSTER,
     SPARSE_CLUSTER,
@@ -26,7 +29,7 @@ const KEYS: [&str; 9] = [
     EVAL_MASTER,
     "model_dir",
     "service",
-    "environment",
+    ENVIRONMENT,
 ];
 const ROLES: [&str; 5] = ["chief", "master", "worker", "ps", "evaluator"];
 
@@ -39,10 +42,12 @@ impl TaskConfig {
             rpc_layer: text_at(&root, "rpc_layer", problems),
             session_master: text_at(&root, "session_master", problems),
             model_dir: text_at(&root, "model_dir", problems),
-            environment: text_at(&root, "environment", problems),
             ..Self::default()
         };
-        text_at(&root, EVAL_MASTER, problems); // its type alone is checked
+        // Of these the type alone is checked.
+        for key in [ENVIRONMENT, EVAL_MASTER] {
+            text_at(&root, key, problems);
+        }
         if config.model_dir.as_deref() == Some("") {
             problems.add("model_dir", ConfigProblem::Empty);
         }
