@@ -327,34 +327,22 @@ pub enum ParameterServerMessage {
     Stopping,
 }
 
-impl From<MasterMessage> for PeerMessage {
-    fn from(message: MasterMessage) -> Self {
-        Self::Master(message)
-    }
+macro_rules! to_be_sent {
+    ($($receiver:ident: $message:ty),* $(,)?) => {$(
+        impl From<$message> for PeerMessage {
+            fn from(message: $message) -> Self {
+                Self::$receiver(message)
+            }
+        }
+    )*};
 }
 
-impl From<WorkerMessage> for PeerMessage {
-    fn from(message: WorkerMessage) -> Self {
-        Self::Worker(message)
-    }
-}
-
-impl From<ClientMessage> for PeerMessage {
-    fn from(message: ClientMessage) -> Self {
-        Self::Client(message)
-    }
-}
-
-impl From<ParameterServerMessage> for PeerMessage {
-    fn from(message: ParameterServerMessage) -> Self {
-        Self::ParameterServer(message)
-    }
-}
-
-impl From<ProgramMessage> for PeerMessage {
-    fn from(message: ProgramMessage) -> Self {
-        Self::Program(message)
-    }
+to_be_sent! {
+    Master: MasterMessage,
+    Worker: WorkerMessage,
+    ParameterServer: ParameterServerMessage,
+    Client: ClientMessage,
+    Program: ProgramMessage,
 }
 
 /// A crossing edge and the value on its way over it; a control edge has none.
