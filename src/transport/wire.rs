@@ -26,7 +26,7 @@ use crate::tensor::{OutOfMemory, Tensor, TensorError};
 
 use super::{Messages, Payload};
 
-pub(crate) use control::{decode, decode_next, encode};
+pub(crate) use control::{decode, decode_next, decode_unlimited, encode};
 pub use decoder::FrameDecoder;
 pub(crate) use tensors::TENSOR_HEADER;
 pub(crate) use tensors::{header as tensor_header, tensors_left};
