@@ -42,6 +42,7 @@ mod reply;
 mod server;
 mod session_options;
 mod session_status;
+mod signal;
 mod state;
 mod target;
 mod training_state;

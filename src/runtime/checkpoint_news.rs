@@ -5,9 +5,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tokio::sync::Notify;
-
 use crate::transport::PeerId;
+
+use super::signal::Signal;
 
 /// The state of a task's watch over the chief's checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub(crate) enum Watched {
 #[derive(Default)]
 pub(crate) struct News {
     count: Cell<u64>,
-    came: Notify,
+    came: Signal,
 }
 
 impl News {
     /// There is news.
     pub(super) fn come(&self) {
         self.count.set(self.count.get() + 1);
-        self.came.notify_waiters();
+        self.came.raise();
     }
 
     /// The number of times that there was news of checkpoints, or of the end of the training.
@@ -42,9 +42,7 @@ impl News {
 
     /// Waits until there is more news than `seen`.
     pub(crate) async fn after(&self, seen: u64) {
-        while self.count.get() == seen {
-            self.came.notified().await;
-        }
+        self.came.until(|| (self.count.get() != seen).then_some(())).await;
     }
 }
 

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use crate::cluster::{ClusterSpec, DeviceSpec};
 use crate::graph::{GraphDef, Replica, VariableSpec};
 use crate::partition::Request;
@@ -156,7 +154,7 @@ pub(crate) enum ParameterServerMail {
     /// The device: updates have been computed.
     Updated(Box<Updates>),
     /// The server: answer when every one of `workers` has left, or when `patience` is at its end.
-    Join { workers: u32, patience: Patience, reply: oneshot::Sender<Result<()>> },
+    Join { workers: u32, patience: Patience, reply: Reply<Result<()>> },
     /// The clock: it is time to look whether anybody uses the task.
     CheckJoins,
     /// The clock: it is time to look whether steps are answered.

@@ -18,9 +18,10 @@ use std::task::{self, Poll, Waker};
 
 use actix::fut::{ActorFuture, wrap_future};
 use actix::{Actor, ActorContext, ActorState, AsyncContext, Context, SpawnHandle};
-use tokio::sync::Notify;
 
 use crate::clock::Sleep;
+
+use super::signal::Signal;
 
 /// An actor that takes messages.
 pub(crate) trait Receive: Actor<Context = Context<Self>> {
@@ -55,7 +56,7 @@ struct Inlet<M>(Rc<Mailbox<M>>, Rc<Panics>);
 #[derive(Default)]
 pub(crate) struct Panics {
     first: RefCell<Option<String>>,
-    noted: Notify,
+    noted: Signal,
 }
 
 impl Panics {
@@ -63,7 +64,7 @@ impl Panics {
     pub(crate) fn note(&self, role: &str, panic: &(dyn Any + Send)) {
         let text = format!("{role} panicked: {}", panic_text(panic));
         self.first.borrow_mut().get_or_insert(text);
-        self.noted.notify_waiters();
+        self.noted.raise();
     }
 
     /// What has panicked, and the panic's text.
@@ -73,13 +74,7 @@ impl Panics {
 
     /// Waits for the first panic.
     pub(crate) async fn noted(&self) -> String {
-        loop {
-            let noted = self.noted.notified();
-            if let Some(first) = self.first() {
-                return first;
-            }
-            noted.await;
-        }
+        self.noted.until(|| self.first()).await
     }
 }
 

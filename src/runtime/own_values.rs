@@ -5,11 +5,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
 
 use crate::planted::{self, Bug};
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
+
+use super::signal::Signal;
 
 /// The number of steps of which a task keeps the values. While a fence is up a worker may have
 /// ended the last step that counts, or wait for the answer to it.
@@ -48,7 +49,7 @@ pub(crate) struct KnownOwnValues {
     restored: RefCell<BTreeMap<PeerId, OwnValues>>,
     /// By task: its last answer; none if it has been asked, and has not answered.
     answers: RefCell<BTreeMap<PeerId, Option<OwnValuesAnswer>>>,
-    came: Notify,
+    came: Signal,
 }
 
 impl KnownOwnValues {
@@ -121,7 +122,7 @@ impl KnownOwnValues {
             return tracing::debug!(?from, "own values that nobody asked for; dropped");
         }
         answers.insert(from, Some(answer));
-        self.came.notify_waiters();
+        self.came.raise();
     }
 
     /// `task` is lost: it answers nothing more.
@@ -129,35 +130,28 @@ impl KnownOwnValues {
         let mut answers = self.answers.borrow_mut();
         if let Some(answer @ (None | Some(OwnValuesAnswer::Later))) = answers.get_mut(&task) {
             *answer = Some(OwnValuesAnswer::Nothing);
-            self.came.notify_waiters();
+            self.came.raise();
         }
     }
 
     /// Waits until `task` has answered at all.
     pub(super) async fn answered(&self, task: PeerId) {
-        loop {
-            let came = self.came.notified();
-            if !matches!(self.answers.borrow().get(&task), Some(None)) {
-                return;
-            }
-            came.await;
-        }
+        self.came.until(|| (!self.is_silent(task)).then_some(())).await;
     }
 
     /// Waits for the values of `task`; none if it has none, or is lost. Last ones are kept: they
     /// may be asked for again.
     pub(super) async fn told(&self, task: PeerId) -> Option<OwnValues> {
-        loop {
-            let came = self.came.notified();
-            let answer = self.answers.borrow().get(&task).cloned();
-            match answer {
-                Some(None | Some(OwnValuesAnswer::Later)) => came.await,
-                Some(Some(OwnValuesAnswer::Last(own))) => return Some(own),
-                answer => {
-                    self.answers.borrow_mut().remove(&task);
-                    let Some(Some(OwnValuesAnswer::Values(own))) = answer else { return None };
-                    return Some(own);
-                }
+        let look = || match self.answers.borrow().get(&task).cloned() {
+            Some(None | Some(OwnValuesAnswer::Later)) => None,
+            answer => Some(answer.flatten()),
+        };
+        match self.came.until(look).await? {
+            OwnValuesAnswer::Last(own) => Some(own),
+            answer => {
+                self.answers.borrow_mut().remove(&task);
+                let OwnValuesAnswer::Values(own) = answer else { return None };
+                Some(own)
             }
         }
     }

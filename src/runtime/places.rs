@@ -4,11 +4,10 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use tokio::sync::Notify;
-
 use crate::transport::PeerId;
 
 use super::messages::Places;
+use super::signal::Signal;
 
 /// What a task knows of the places of shared variables.
 #[derive(Default)]
@@ -21,7 +20,7 @@ pub(crate) struct KnownPlaces {
     chief: Cell<Option<PeerId>>,
     /// Those in the chief's graph, as it has told this task.
     of_chief: RefCell<Option<Places>>,
-    is_told: Notify,
+    is_told: Signal,
 }
 
 impl KnownPlaces {
@@ -52,17 +51,11 @@ impl KnownPlaces {
             return tracing::debug!(?from, "places that nobody asked for; dropped");
         }
         *self.of_chief.borrow_mut() = Some(places);
-        self.is_told.notify_waiters();
+        self.is_told.raise();
     }
 
     /// Waits until the chief tells its places.
     pub(super) async fn told(&self) -> Places {
-        loop {
-            let told = self.is_told.notified();
-            if let Some(places) = self.of_chief.take() {
-                return places;
-            }
-            told.await;
-        }
+        self.is_told.until(|| self.of_chief.take()).await
     }
 }

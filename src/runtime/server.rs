@@ -10,7 +10,6 @@ use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::clock::{Clock, WallClock};
@@ -31,6 +30,7 @@ use crate::runtime::messages::PeerMessage;
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::patience::Patience;
 use crate::runtime::processor::Processor;
+use crate::runtime::reply::Answer;
 use crate::runtime::session_status::SessionStatus;
 use crate::runtime::target::ServerTarget;
 use crate::runtime::training_state::TrainingState;
@@ -222,9 +222,10 @@ impl Server {
             Phase::Stopped => return Err(stopped().on(self.task())),
             Phase::Started => {}
         }
-        let (reply, joined) = oneshot::channel();
+        let joined = Answer::new();
+        let reply = joined.reply();
         tell(&self.actors.parameter_server, ParameterServerMail::Join { workers, patience, reply });
-        joined.await.map_err(|_| stopped().on(self.task()))?
+        joined.await.unwrap_or_else(|| Err(stopped().on(self.task())))
     }
 
     /// Lets clients, which are no tasks of the cluster, run graphs here (a certificate of

@@ -6,8 +6,6 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
 use crate::cluster::ClusterSpec;
 use crate::sync::Leaving;
 use crate::transport::{PeerId, Peers};
@@ -15,6 +13,7 @@ use crate::transport::{PeerId, Peers};
 use crate::runtime::checkpoint_news::News;
 use crate::runtime::error::Error;
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
+use crate::runtime::signal::Signal;
 
 /// A task's knowledge of its training, which its actors and its program share.
 #[derive(Default)]
@@ -22,7 +21,7 @@ pub(crate) struct TrainingState {
     /// Whether the chief has announced the end of the training.
     pub(super) is_over: Cell<bool>,
     /// Wakes the programs that wait for the chief's announcement.
-    end: Notify,
+    end: Signal,
     /// Whether this task is to take no more steps, whatever the others do.
     stop_requested: Cell<bool>,
     /// The parameter server that was asked to stop, if one was.
@@ -82,9 +81,7 @@ impl TrainingState {
 
     /// Waits until the chief has announced the end of the training.
     pub(crate) async fn ended(&self) {
-        while !self.is_over.get() {
-            self.end.notified().await;
-        }
+        self.end.until(|| self.is_over.get().then_some(())).await;
     }
 
     /// This task is to take no more steps.
@@ -197,7 +194,7 @@ impl TrainingState {
         match message {
             ParameterServerMessage::TrainingOver => {
                 self.is_over.set(true);
-                self.end.notify_waiters();
+                self.end.raise();
             }
             ParameterServerMessage::Reset { .. } => self.resets.set(self.resets.get() + 1),
             ParameterServerMessage::Leave { worker: 0, why } => {

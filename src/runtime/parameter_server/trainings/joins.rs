@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use actix::{AsyncContext, Context, SpawnHandle};
-use tokio::sync::oneshot;
 
 use crate::cluster::ClusterSpec;
 use crate::sync::Leaving;
@@ -18,13 +17,14 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::patience::{NOTICE, Patience};
+use crate::runtime::reply::{Reply, answer};
 use crate::runtime::waiting::Waiting;
 
 /// A program that waits until all workers have left.
 struct Join {
     workers: u32,
     patience: Patience,
-    reply: oneshot::Sender<Result<()>>,
+    reply: Reply<Result<()>>,
 }
 
 /// The programs that wait, and what they know of those they wait for.
@@ -75,12 +75,7 @@ impl Joins {
 }
 
 impl Trainings {
-    pub(crate) fn join(
-        &mut self,
-        workers: u32,
-        patience: Patience,
-        reply: oneshot::Sender<Result<()>>,
-    ) {
+    pub(crate) fn join(&mut self, workers: u32, patience: Patience, reply: Reply<Result<()>>) {
         self.joins.waiting.push(Join { workers, patience, reply });
         self.answer_joins();
     }
@@ -274,11 +269,5 @@ impl Trainings {
         };
         let task = |worker| self.cluster.as_ref()?.worker(worker).map(|task| task.to_string());
         (0..workers).filter(is_absent).filter_map(task).collect()
-    }
-}
-
-fn answer(reply: oneshot::Sender<Result<()>>, joined: Result<()>) {
-    if reply.send(joined).is_err() {
-        tracing::debug!("nobody waits any more for the end of the training");
     }
 }
