@@ -133,6 +133,10 @@ pub trait Transport<M: Payload> {
 }
 
 /// The tasks that a transport connects, as one of them knows them.
+///
+/// The methods with a body answer for a network that never breaks and whose tasks never restart.
+/// Unlike with [`Inbox`], that is safe: a transport around another returns the inner one's
+/// [`peers`](Transport::peers), and so there is none before another that could hide its answers.
 pub trait Peers {
     /// This task.
     fn local(&self) -> PeerId;
@@ -145,21 +149,34 @@ pub trait Peers {
 
     /// The incarnation of `peer` that this task is connected to, or was last; `None` if it has met
     /// none, or if its tasks never restart.
-    fn incarnation(&self, peer: PeerId) -> Option<u64>;
+    fn incarnation(&self, peer: PeerId) -> Option<u64> {
+        let _ = peer;
+        None
+    }
 
     /// Another task has met `incarnation` of `peer`: if this one is still connected to an earlier
     /// incarnation, that one is lost now, before any message about the later one.
-    fn has_restarted(&self, peer: PeerId, incarnation: u64);
+    fn has_restarted(&self, peer: PeerId, incarnation: u64) {
+        let _ = (peer, incarnation);
+    }
 
     /// How long a connected peer may be silent before it is lost; nothing if none ever is.
-    fn silence(&self) -> Duration;
+    fn silence(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Why messages to `peer` wait; `None` if none do, or if the transport never has any wait.
-    fn obstacle(&self, peer: PeerId) -> Option<Obstacle>;
+    fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
+        let _ = peer;
+        None
+    }
 
     /// Why one of this task and `peer` refused the other when they last met, if one did: whichever
     /// of them had dialed, and whether or not messages wait.
-    fn refusal(&self, peer: PeerId) -> Option<(Refused, String)>;
+    fn refusal(&self, peer: PeerId) -> Option<(Refused, String)> {
+        let _ = peer;
+        None
+    }
 }
 
 /// A peer gives a sign of life in each of so many parts of the limit of silence, and is lost if it

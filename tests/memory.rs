@@ -20,7 +20,6 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
 use ear::Ear;
 use peer_messages::{assert_each_kind, of_a_chief, of_a_parameter_server};
@@ -36,7 +35,7 @@ use trainyard::runtime::{
 };
 use trainyard::sync::Leaving;
 use trainyard::tensor::set_memory_limit;
-use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Peers, Refused, Transport};
+use trainyard::transport::{Inbox, Loss, Messages, PeerId, Peers, Transport};
 use trainyard::units::Bytes;
 
 const STEPS: usize = 100_000;
@@ -124,24 +123,6 @@ impl Peers for End {
 
     fn name(&self, peer: PeerId) -> TaskName {
         self.network.tasks[peer.0 as usize].clone()
-    }
-
-    fn incarnation(&self, _: PeerId) -> Option<u64> {
-        None
-    }
-
-    fn has_restarted(&self, _: PeerId, _: u64) {}
-
-    fn silence(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
-        None
-    }
-
-    fn refusal(&self, _: PeerId) -> Option<(Refused, String)> {
-        None
     }
 }
 

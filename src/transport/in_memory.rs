@@ -3,9 +3,8 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
 
-use super::{Inbox, Messages, Obstacle, Payload, PeerId, Peers, Refused, Transport};
+use super::{Inbox, Messages, Payload, PeerId, Peers, Transport};
 use crate::cluster::{ClusterSpec, TaskName};
 
 /// A network of tasks on one thread.
@@ -78,23 +77,5 @@ impl<M: Payload> Peers for Endpoint<M> {
 
     fn name(&self, peer: PeerId) -> TaskName {
         self.network.tasks[peer.0 as usize].clone()
-    }
-
-    fn incarnation(&self, _: PeerId) -> Option<u64> {
-        None
-    }
-
-    fn has_restarted(&self, _: PeerId, _: u64) {}
-
-    fn silence(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
-        None
-    }
-
-    fn refusal(&self, _: PeerId) -> Option<(Refused, String)> {
-        None
     }
 }

@@ -11,7 +11,7 @@ use crate::runtime::inquiry::Inquiry;
 use crate::runtime::mailbox::{Panics, tell};
 use crate::runtime::messages::{ClientMessage, MasterMessage, SessionAnswer, SessionCall};
 use crate::runtime::reply::Answer;
-use crate::transport::{Inbox, Messages, Obstacle, Peers, Refused};
+use crate::transport::{Inbox, Messages, Obstacle, Peers};
 
 /// The other server.
 const SERVER: PeerId = PeerId(0);
@@ -59,22 +59,8 @@ impl Peers for Kept {
         TaskName::new(if peer == SERVER { "ps" } else { "worker" }, 0)
     }
 
-    fn incarnation(&self, _: PeerId) -> Option<u64> {
-        None
-    }
-
-    fn has_restarted(&self, _: PeerId, _: u64) {}
-
-    fn silence(&self) -> Duration {
-        Duration::ZERO
-    }
-
     fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
         self.obstacle.clone()
-    }
-
-    fn refusal(&self, _: PeerId) -> Option<(Refused, String)> {
-        None
     }
 }
 

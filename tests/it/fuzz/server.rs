@@ -26,7 +26,7 @@ use trainyard::runtime::{
 use trainyard::sync::{Leaving, Mode};
 use trainyard::tensor::Shape;
 use trainyard::transport::wire::{WireLimits, decode_envelope, encode_envelope};
-use trainyard::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Peers, Refused, Transport};
+use trainyard::transport::{InMemoryNetwork, Inbox, Loss, Messages, PeerId, Peers, Transport};
 
 use peer_messages::{assert_each_kind, of_a_chief, of_a_parameter_server};
 
@@ -36,90 +36,71 @@ pub(crate) const LIMITS: WireLimits =
     WireLimits { control: 1 << 20, tensor: 1 << 16, envelope: 1 << 18 };
 
 /// A network of a parameter server and a worker that keeps, as bytes, what the worker sends.
-#[derive(Default)]
 pub(crate) struct Network {
-    pub(crate) inboxes: RefCell<[Option<Rc<dyn Inbox<PeerMessage>>>; 2]>,
+    cluster: ClusterSpec,
+    within: Rc<InMemoryNetwork<PeerMessage>>,
     sent: RefCell<Vec<Vec<u8>>>,
 }
 
-struct End {
+/// The worker's end: notes what is sent from it.
+struct Noted {
     network: Rc<Network>,
-    local: PeerId,
+    end: Rc<dyn Transport<PeerMessage>>,
 }
 
 fn tasks() -> [TaskName; 2] {
     [TaskName::new("ps", 0), TaskName::new("worker", 0)]
 }
 
-impl Transport<PeerMessage> for End {
+impl Transport<PeerMessage> for Noted {
     fn peers(&self) -> &dyn Peers {
-        self
+        self.end.peers()
     }
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
-        for message in messages.iter().filter(|_| self.local == WORKER) {
+        for message in &messages {
             let bytes = encode_envelope(&vec![message.clone()], LIMITS).unwrap();
             self.network.sent.borrow_mut().push(bytes);
         }
-        let inbox = self.network.inboxes.borrow()[to.0 as usize].clone();
-        if let Some(inbox) = inbox {
-            inbox.deliver(self.local, messages);
-        }
+        self.end.send(to, messages);
     }
 
     fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
-        self.network.inboxes.borrow_mut()[self.local.0 as usize] = Some(inbox);
+        self.end.listen(inbox);
     }
 
     fn close(&self) {
-        self.network.inboxes.borrow_mut()[self.local.0 as usize] = None;
-    }
-}
-
-impl Peers for End {
-    fn local(&self) -> PeerId {
-        self.local
-    }
-
-    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
-        tasks().iter().position(|task| task == name).map(|task| PeerId(task as u32))
-    }
-
-    fn name(&self, peer: PeerId) -> TaskName {
-        tasks()[peer.0 as usize].clone()
-    }
-
-    fn incarnation(&self, _: PeerId) -> Option<u64> {
-        None
-    }
-
-    fn has_restarted(&self, _: PeerId, _: u64) {}
-
-    fn silence(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
-        None
-    }
-
-    fn refusal(&self, _: PeerId) -> Option<(Refused, String)> {
-        None
+        self.end.close();
     }
 }
 
 impl Network {
-    pub(crate) fn start(self: &Rc<Self>, local: PeerId) -> Server {
+    pub(crate) fn new() -> Rc<Self> {
         let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap();
+        let within = InMemoryNetwork::new(&cluster);
+        Rc::new(Self { cluster, within, sent: RefCell::default() })
+    }
+
+    /// The end of `local`, from which nothing is noted.
+    pub(crate) fn end(&self, local: PeerId) -> Rc<dyn Transport<PeerMessage>> {
+        self.within.endpoint(&tasks()[local.0 as usize]).expect("it is a task of the cluster")
+    }
+
+    pub(crate) fn start(self: &Rc<Self>, local: PeerId) -> Server {
+        let end = self.end(local);
+        let transport: Rc<dyn Transport<PeerMessage>> = match local {
+            WORKER => Rc::new(Noted { network: Rc::clone(self), end }),
+            _ => end,
+        };
         let device: Rc<dyn ComputeModel> = Rc::new(Processor::default());
         let world = ServerWorld {
-            transport: Rc::new(End { network: Rc::clone(self), local }),
+            transport,
             encoding: Encoding::Exact,
             clock: Rc::new(WallClock::new()),
             devices: [device].into(),
         };
         let task = tasks()[local.0 as usize].clone();
-        let server = Server::new(ServerDef { cluster, task }, world);
+        let server = Server::new(ServerDef { cluster: self.cluster.clone(), task }, world);
         server.start().unwrap();
         server
     }
@@ -215,7 +196,7 @@ async fn use_another_master(worker: &Server) -> Result<()> {
 
 /// What a worker's programs send to a parameter server, and what they could send besides.
 pub(crate) fn corpus() -> Vec<Vec<u8>> {
-    let network = Rc::new(Network::default());
+    let network = Network::new();
     on_actix(async {
         let (_ps, worker) = (network.start(PS), network.start(WORKER));
         for mode in [
@@ -405,18 +386,17 @@ fn sender(messages: &[PeerMessage]) -> PeerId {
 /// whose own session then takes a step.
 pub(crate) fn stands(envelopes: &[Vec<u8>]) {
     on_actix(async {
-        let network = Rc::new(Network::default());
+        let network = Network::new();
         let ps = network.start(PS);
-        let inbox = network.inboxes.borrow()[0].clone().expect("it has started");
         let begun = Rc::new(Begun::default());
-        network.inboxes.borrow_mut()[1] = Some(Rc::clone(&begun) as Rc<dyn Inbox<PeerMessage>>);
+        network.end(WORKER).listen(Rc::<Begun>::clone(&begun));
         for bytes in envelopes {
             let Ok(mut messages) = decode_envelope::<PeerMessage>(bytes, LIMITS) else { continue };
             if messages.iter().any(is_large) {
                 continue;
             }
             messages.iter_mut().for_each(|message| begun.readdress(message));
-            inbox.deliver(sender(&messages), messages);
+            network.end(sender(&messages)).send(PS, messages);
             for _ in 0..8 {
                 tokio::task::yield_now().await;
             }

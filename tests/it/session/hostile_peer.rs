@@ -9,7 +9,6 @@ use trainyard::partition::{Node, Partition};
 use trainyard::prelude::*;
 use trainyard::runtime::{GraphHandle, MasterMessage, PeerMessage, WorkerMessage};
 use trainyard::tensor::Shape;
-use trainyard::transport::Inbox;
 use trainyard::transport::wire::decode_envelope;
 
 use crate::fuzz::server::{LIMITS, Network, PS, WORKER, corpus, stands};
@@ -27,12 +26,12 @@ fn a_server_stands_if_everything_is_sent_twice_and_backwards() {
 fn answers(sent: Vec<PeerMessage>) -> Vec<MasterMessage> {
     let ear = Rc::new(Ear::default());
     on_actix(async {
-        let network = Rc::new(Network::default());
+        let network = Network::new();
         let _ps = network.start(PS);
-        network.inboxes.borrow_mut()[1] = Some(Rc::clone(&ear) as Rc<dyn Inbox<PeerMessage>>);
-        let inbox = network.inboxes.borrow()[0].clone().expect("it has started");
+        let worker = network.end(WORKER);
+        worker.listen(Rc::<Ear>::clone(&ear));
         for message in sent {
-            inbox.deliver(WORKER, vec![message]);
+            worker.send(PS, vec![message]);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Ok(())
