@@ -1,5 +1,6 @@
 //! Functions of two elements, broadcast.
 
+use super::chain::elementwise;
 use super::types::{broadcast, number, outputs};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, Elementwise, GraphError, GraphProblem,
@@ -177,15 +178,7 @@ impl Binary {
     }
 }
 
-impl Elementwise for Binary {
-    fn of_f32(&self, at: usize, x: &[f32], other: Option<(&[f32], Shape)>, out: &mut [f32]) {
-        self.chained(at, x, other, out);
-    }
-
-    fn of_f64(&self, at: usize, x: &[f64], other: Option<(&[f64], Shape)>, out: &mut [f64]) {
-        self.chained(at, x, other, out);
-    }
-}
+elementwise!(Binary);
 
 /// Whether integers have a result: no divisor is 0, and no exponent below.
 fn divides<T: Number>(op: Binary, a: &Tensor, b: &[T]) -> bool {

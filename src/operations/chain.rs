@@ -50,6 +50,37 @@ macro_rules! chained {
 }
 chained!(f32 by of_f32, f64 by of_f64);
 
+/// Makes `$op` a link of chains: its method `chained` computes as [`Elementwise`] says, with either
+/// type of floats. Other methods of the trait may follow.
+macro_rules! elementwise {
+    ($op:ty $(, $($others:tt)*)?) => {
+        impl $crate::graph::Elementwise for $op {
+            $($($others)*)?
+
+            fn of_f32(
+                &self,
+                at: usize,
+                x: &[f32],
+                other: Option<$crate::kernels::broadcast::Operand<'_, f32>>,
+                out: &mut [f32],
+            ) {
+                self.chained(at, x, other, out);
+            }
+
+            fn of_f64(
+                &self,
+                at: usize,
+                x: &[f64],
+                other: Option<$crate::kernels::broadcast::Operand<'_, f64>>,
+                out: &mut [f64],
+            ) {
+                self.chained(at, x, other, out);
+            }
+        }
+    };
+}
+pub(super) use elementwise;
+
 /// Whether `op` computes `output` from its input `at` element by element, while each other input is
 /// as large or the same for all elements.
 pub(crate) fn follows(op: &Op, at: usize, inputs: &[Known], output: Known) -> bool {

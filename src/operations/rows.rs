@@ -1,11 +1,14 @@
 //! Rows, with a value for each of their columns or for each row.
 
+use super::chain::elementwise;
 use super::types::is_float;
 use super::{Binary, Reduce};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, Elementwise, GraphError, GraphProblem,
     Known, OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, agree, bytes, one,
 };
+use crate::kernels::broadcast::Operand;
+use crate::kernels::number::Float;
 use crate::kernels::{by_float, rows, written};
 use crate::tensor::{PartialShape, Shape, Tensor};
 
@@ -99,20 +102,19 @@ impl OpDef for Rows {
     }
 }
 
-/// Only [`Rows::BiasAdd`] is elementwise.
-impl Elementwise for Rows {
-    fn is_by_column(&self) -> bool {
-        true
-    }
-
-    fn of_f32(&self, _: usize, x: &[f32], bias: Option<(&[f32], Shape)>, out: &mut [f32]) {
-        rows::bias_add(x, bias.expect("a bias is added").0, out);
-    }
-
-    fn of_f64(&self, _: usize, x: &[f64], bias: Option<(&[f64], Shape)>, out: &mut [f64]) {
+impl Rows {
+    /// As a link of a chain, which only [`Rows::BiasAdd`] can be.
+    fn chained<T: Float>(&self, _: usize, x: &[T], bias: Option<Operand<'_, T>>, out: &mut [T]) {
         rows::bias_add(x, bias.expect("a bias is added").0, out);
     }
 }
+
+elementwise!(
+    Rows,
+    fn is_by_column(&self) -> bool {
+        true
+    }
+);
 
 /// The last dimension of `x`, if it has at least two and real numbers.
 fn columns(x: TensorType) -> Option<Option<usize>> {

@@ -3,15 +3,17 @@
 mod arithmetic;
 mod build;
 
+use super::chain::elementwise;
 use super::types::{matching, number, outputs, real};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, Elementwise, GraphError, GraphProblem,
     Known, OpDef, Output, OutputTypes, Outputs, TensorType, bytes,
 };
+use crate::kernels::broadcast::Operand;
 use crate::kernels::cost::{EXP, TANH};
 use crate::kernels::number::Float;
 use crate::kernels::{by_float, written};
-use crate::tensor::{DType, Shape, Tensor};
+use crate::tensor::{DType, Tensor};
 
 /// A function of one real number (f32, f64), or also of an integer if its doc says so.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -249,15 +251,13 @@ impl OpDef for Unary {
     }
 }
 
-impl Elementwise for Unary {
-    fn of_f32(&self, _: usize, x: &[f32], _: Option<(&[f32], Shape)>, out: &mut [f32]) {
-        arithmetic::unary(*self, x, out);
-    }
-
-    fn of_f64(&self, _: usize, x: &[f64], _: Option<(&[f64], Shape)>, out: &mut [f64]) {
+impl Unary {
+    fn chained<T: Float>(&self, _: usize, x: &[T], _: Option<Operand<'_, T>>, out: &mut [T]) {
         arithmetic::unary(*self, x, out);
     }
 }
+
+elementwise!(Unary);
 
 impl OpDef for UnaryGrad {
     fn kind(&self) -> &'static str {
@@ -300,19 +300,11 @@ impl OpDef for UnaryGrad {
 }
 
 impl UnaryGrad {
-    fn chained<T: Float>(&self, at: usize, x: &[T], other: Option<(&[T], Shape)>, out: &mut [T]) {
+    fn chained<T: Float>(&self, at: usize, x: &[T], other: Option<Operand<'_, T>>, out: &mut [T]) {
         let (other, _) = other.expect("a gradient sees a value");
         let (dy, seen) = if at == 0 { (x, other) } else { (other, x) };
         arithmetic::unary_grad(self.0, dy, seen, out);
     }
 }
 
-impl Elementwise for UnaryGrad {
-    fn of_f32(&self, at: usize, x: &[f32], other: Option<(&[f32], Shape)>, out: &mut [f32]) {
-        self.chained(at, x, other, out);
-    }
-
-    fn of_f64(&self, at: usize, x: &[f64], other: Option<(&[f64], Shape)>, out: &mut [f64]) {
-        self.chained(at, x, other, out);
-    }
-}
+elementwise!(UnaryGrad);
