@@ -93,6 +93,47 @@ macro_rules! shown {
     };
 }
 
+/// An enum without fields, with `ALL`, its variants in their order. A `fn name` at the end gives
+/// the name of each: the variant's own, or what stands after `as`.
+macro_rules! listed {
+    (
+        $(#[$of_enum:meta])*
+        $shown:vis enum $listed:ident {
+            $($(#[$of_one:meta])* $one:ident $(= $number:literal)? $(as $name:literal)?,)+
+        }
+        $all:vis const ALL;
+        $($names:tt)*
+    ) => {
+        $(#[$of_enum])*
+        $shown enum $listed {
+            $($(#[$of_one])* $one $(= $number)?,)+
+        }
+
+        impl $listed {
+            /// All of them, in order.
+            $all const ALL: [Self; [$(stringify!($one)),+].len()] = [$(Self::$one),+];
+        }
+
+        listed!(@names $listed { $($one $($name)?,)+ } $($names)*);
+    };
+    (@names $listed:ident { $($all:tt)+ }) => {};
+    (
+        @names $listed:ident { $($one:ident $($name:literal)?,)+ }
+        $(#[$of_fn:meta])* $named:vis fn name;
+    ) => {
+        impl $listed {
+            $(#[$of_fn])*
+            $named fn name(self) -> &'static str {
+                match self {
+                    $(Self::$one => listed!(@name $one $($name)?),)+
+                }
+            }
+        }
+    };
+    (@name $one:ident) => { stringify!($one) };
+    (@name $one:ident $name:literal) => { $name };
+}
+
 pub mod checkpoint;
 mod cli;
 pub mod clock;

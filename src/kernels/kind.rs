@@ -5,35 +5,29 @@ use serde::Deserialize;
 use super::Cost;
 use crate::graph::Op;
 
-/// The kind of a kernel. A device can reach a different share of its peak rates with each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KernelKind {
-    /// Matrix products.
-    Matmul,
-    /// Convolutions and their gradients.
-    Convolution,
-    /// Functions of single elements, and all kernels that are of no other kind, such as those of
-    /// operations that a program defines.
-    Elementwise,
-    /// Reductions, pools, normalisation and losses.
-    Reduction,
-    /// Kernels that only move data, and random values.
-    Movement,
-    /// Updates of variables, on the task that holds them.
-    Update,
+listed! {
+    /// The kind of a kernel. A device can reach a different share of its peak rates with each.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum KernelKind {
+        /// Matrix products.
+        Matmul,
+        /// Convolutions and their gradients.
+        Convolution,
+        /// Functions of single elements, and all kernels that are of no other kind, such as those
+        /// of operations that a program defines.
+        Elementwise,
+        /// Reductions, pools, normalisation and losses.
+        Reduction,
+        /// Kernels that only move data, and random values.
+        Movement,
+        /// Updates of variables, on the task that holds them.
+        Update,
+    }
+    const ALL;
 }
 
 impl KernelKind {
-    const ALL: [Self; 6] = [
-        Self::Matmul,
-        Self::Convolution,
-        Self::Elementwise,
-        Self::Reduction,
-        Self::Movement,
-        Self::Update,
-    ];
-
     /// The kind of the kernel of `op`.
     pub(crate) fn of(op: &Op) -> Self {
         match op.kind() {

@@ -11,45 +11,35 @@ use crate::kernels::number::Number;
 use crate::kernels::{by_number, cost, functions as f, written};
 use crate::tensor::{Shape, Tensor};
 
-/// A function of two elements of one type: f32, f64, i32 or i64. Shapes are broadcast as NumPy does
-/// it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binary {
-    /// `a + b` (TensorFlow `AddV2`).
-    Add,
-    /// `a − b`
-    Sub,
-    /// `a · b`
-    Mul,
-    /// `a / b`; of integers, rounded towards 0 (TensorFlow `RealDiv`; of integers `Div`).
-    Div,
-    /// `⌊a / b⌋`
-    FloorDiv,
-    /// The remainder of [`FloorDiv`](Self::FloorDiv), with the sign of `b`.
-    FloorMod,
-    /// `aᵇ`
-    Pow,
-    /// The greater.
-    Maximum,
-    /// The lesser.
-    Minimum,
-    /// `(a − b)²`
-    SquaredDifference,
-}
-
-impl Binary {
-    const ALL: [Self; 10] = [
-        Self::Add,
-        Self::Sub,
-        Self::Mul,
-        Self::Div,
-        Self::FloorDiv,
-        Self::FloorMod,
-        Self::Pow,
-        Self::Maximum,
-        Self::Minimum,
-        Self::SquaredDifference,
-    ];
+listed! {
+    /// A function of two elements of one type: f32, f64, i32 or i64. Shapes are broadcast as NumPy
+    /// does it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Binary {
+        /// `a + b` (TensorFlow `AddV2`).
+        Add,
+        /// `a − b`
+        Sub,
+        /// `a · b`
+        Mul,
+        /// `a / b`; of integers, rounded towards 0 (TensorFlow `RealDiv`; of integers `Div`).
+        Div as "RealDiv",
+        /// `⌊a / b⌋`
+        FloorDiv,
+        /// The remainder of [`FloorDiv`](Self::FloorDiv), with the sign of `b`.
+        FloorMod,
+        /// `aᵇ`
+        Pow,
+        /// The greater.
+        Maximum,
+        /// The lesser.
+        Minimum,
+        /// `(a − b)²`
+        SquaredDifference,
+    }
+    const ALL;
+    /// The name of its kind.
+    fn name;
 }
 
 /// One of each kind.
@@ -59,18 +49,7 @@ pub(super) fn kinds() -> Vec<Defined> {
 
 impl OpDef for Binary {
     fn kind(&self) -> &'static str {
-        match self {
-            Self::Add => "Add",
-            Self::Sub => "Sub",
-            Self::Mul => "Mul",
-            Self::Div => "RealDiv",
-            Self::FloorDiv => "FloorDiv",
-            Self::FloorMod => "FloorMod",
-            Self::Pow => "Pow",
-            Self::Maximum => "Maximum",
-            Self::Minimum => "Minimum",
-            Self::SquaredDifference => "SquaredDifference",
-        }
+        self.name()
     }
 
     fn attributes(&self, _: &mut Attributes) -> Defined {

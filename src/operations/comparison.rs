@@ -10,52 +10,53 @@ use crate::kernels::parallel::map;
 use crate::kernels::{by_number, written};
 use crate::tensor::{DType, Element, Tensor};
 
-/// A comparison of two elements of one type of numbers. Shapes are broadcast as NumPy does it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compare {
-    /// `a = b`, of truth values too. A NaN equals nothing.
-    Equal,
-    /// `a ≠ b`, of truth values too.
-    NotEqual,
-    /// `a < b`
-    Less,
-    /// `a ≤ b`
-    LessEqual,
-    /// `a > b`
-    Greater,
-    /// `a ≥ b`
-    GreaterEqual,
+listed! {
+    /// A comparison of two elements of one type of numbers. Shapes are broadcast as NumPy does it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Compare {
+        /// `a = b`, of truth values too. A NaN equals nothing.
+        Equal,
+        /// `a ≠ b`, of truth values too.
+        NotEqual,
+        /// `a < b`
+        Less,
+        /// `a ≤ b`
+        LessEqual,
+        /// `a > b`
+        Greater,
+        /// `a ≥ b`
+        GreaterEqual,
+    }
+    const ALL;
+    /// The name of its kind.
+    fn name;
 }
 
-/// A function of truth values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Logical {
-    /// `(a, b)`: both, broadcast.
-    And,
-    /// `(a, b)`: either or both, broadcast.
-    Or,
-    /// `(a)`: the opposite.
-    Not,
+listed! {
+    /// A function of truth values.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Logical {
+        /// `(a, b)`: both, broadcast.
+        And as "LogicalAnd",
+        /// `(a, b)`: either or both, broadcast.
+        Or as "LogicalOr",
+        /// `(a)`: the opposite.
+        Not as "LogicalNot",
+    }
+    const ALL;
+    /// The name of its kind.
+    fn name;
 }
 
 /// One of each kind.
 pub(super) fn kinds() -> Vec<Defined> {
-    use Compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-    let comparisons = [Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual].map(Defined::from);
-    let logical = [Logical::And, Logical::Or, Logical::Not].map(Defined::from);
-    comparisons.into_iter().chain(logical).collect()
+    let comparisons = Compare::ALL.map(Defined::from);
+    comparisons.into_iter().chain(Logical::ALL.map(Defined::from)).collect()
 }
 
 impl OpDef for Compare {
     fn kind(&self) -> &'static str {
-        match self {
-            Self::Equal => "Equal",
-            Self::NotEqual => "NotEqual",
-            Self::Less => "Less",
-            Self::LessEqual => "LessEqual",
-            Self::Greater => "Greater",
-            Self::GreaterEqual => "GreaterEqual",
-        }
+        self.name()
     }
 
     fn attributes(&self, _: &mut Attributes) -> Defined {
@@ -90,11 +91,7 @@ impl OpDef for Compare {
 
 impl OpDef for Logical {
     fn kind(&self) -> &'static str {
-        match self {
-            Self::And => "LogicalAnd",
-            Self::Or => "LogicalOr",
-            Self::Not => "LogicalNot",
-        }
+        self.name()
     }
 
     fn attributes(&self, _: &mut Attributes) -> Defined {

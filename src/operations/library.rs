@@ -12,54 +12,43 @@ use crate::kernels::cost::EXP;
 use crate::kernels::{parallel, written};
 use crate::tensor::{DType, Tensor};
 
-/// A function of one real number (f32, f64; f32 is computed as f64 and rounded).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Library {
-    /// `tan x`
-    Tan,
-    /// `sinh x`
-    Sinh,
-    /// `cosh x`
-    Cosh,
-    /// `arcsin x`
-    Asin,
-    /// `arccos x`
-    Acos,
-    /// `arctan x`
-    Atan,
-    /// `arsinh x`
-    Asinh,
-    /// `arcosh x`
-    Acosh,
-    /// `artanh x`
-    Atanh,
-    /// `1 − erf x`, precise where it is almost 0.
-    Erfc,
-    /// `ln |Γ(x)|`
-    Lgamma,
-    /// The derivative of `ln Γ(x)`.
-    Digamma,
-    /// The derivative of [`Digamma`](Self::Digamma).
-    Trigamma,
+listed! {
+    /// A function of one real number (f32, f64; f32 is computed as f64 and rounded).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Library {
+        /// `tan x`
+        Tan,
+        /// `sinh x`
+        Sinh,
+        /// `cosh x`
+        Cosh,
+        /// `arcsin x`
+        Asin,
+        /// `arccos x`
+        Acos,
+        /// `arctan x`
+        Atan,
+        /// `arsinh x`
+        Asinh,
+        /// `arcosh x`
+        Acosh,
+        /// `artanh x`
+        Atanh,
+        /// `1 − erf x`, precise where it is almost 0.
+        Erfc,
+        /// `ln |Γ(x)|`
+        Lgamma,
+        /// The derivative of `ln Γ(x)`.
+        Digamma,
+        /// The derivative of [`Digamma`](Self::Digamma).
+        Trigamma,
+    }
+    const ALL;
+    /// The name of its kind.
+    fn name;
 }
 
 impl Library {
-    const ALL: [Self; 13] = [
-        Self::Tan,
-        Self::Sinh,
-        Self::Cosh,
-        Self::Asin,
-        Self::Acos,
-        Self::Atan,
-        Self::Asinh,
-        Self::Acosh,
-        Self::Atanh,
-        Self::Erfc,
-        Self::Lgamma,
-        Self::Digamma,
-        Self::Trigamma,
-    ];
-
     fn function(self) -> fn(f64) -> f64 {
         match self {
             Self::Tan => f64::tan,
@@ -109,21 +98,7 @@ pub(super) fn kinds() -> Vec<Defined> {
 
 impl OpDef for Library {
     fn kind(&self) -> &'static str {
-        match self {
-            Self::Tan => "Tan",
-            Self::Sinh => "Sinh",
-            Self::Cosh => "Cosh",
-            Self::Asin => "Asin",
-            Self::Acos => "Acos",
-            Self::Atan => "Atan",
-            Self::Asinh => "Asinh",
-            Self::Acosh => "Acosh",
-            Self::Atanh => "Atanh",
-            Self::Erfc => "Erfc",
-            Self::Lgamma => "Lgamma",
-            Self::Digamma => "Digamma",
-            Self::Trigamma => "Trigamma",
-        }
+        self.name()
     }
 
     fn attributes(&self, _: &mut Attributes) -> Defined {

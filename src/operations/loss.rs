@@ -13,57 +13,42 @@ use crate::kernels::number::Number;
 use crate::kernels::{by_float, by_position, reduce, softmax, written};
 use crate::tensor::{Shape, Tensor};
 
-/// A function of logits, or a loss. Rows lie along the last axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossFunction {
-    /// `(logits)`: the softmax of each row.
-    Softmax,
-    /// `(gradient, y)`, where `y` is the softmax.
-    SoftmaxGrad,
-    /// `(logits)`: the logarithms of the softmax.
-    LogSoftmax,
-    /// `(gradient, y)`, where `y` is the logarithm of the softmax.
-    LogSoftmaxGrad,
-    /// `(logits [rows, classes], labels [rows, classes])`: the cross entropy of each row with its
-    /// probabilities, and its gradient by the logits.
-    SoftmaxCrossEntropyWithLogits,
-    /// `(logits [rows, classes], labels [rows])`: the loss of each row, and its gradient by the
-    /// logits.
-    SparseSoftmaxCrossEntropyWithLogits,
-    /// `(logits, labels)`: the cross entropy of each element's sigmoid with its probability.
-    SigmoidCrossEntropyWithLogits,
-    /// `(x)`: half the sum of the squares of all elements.
-    L2Loss,
+listed! {
+    /// A function of logits, or a loss. Rows lie along the last axis.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum LossFunction {
+        /// `(logits)`: the softmax of each row.
+        Softmax,
+        /// `(gradient, y)`, where `y` is the softmax.
+        SoftmaxGrad,
+        /// `(logits)`: the logarithms of the softmax.
+        LogSoftmax,
+        /// `(gradient, y)`, where `y` is the logarithm of the softmax.
+        LogSoftmaxGrad,
+        /// `(logits [rows, classes], labels [rows, classes])`: the cross entropy of each row with
+        /// its probabilities, and its gradient by the logits.
+        SoftmaxCrossEntropyWithLogits,
+        /// `(logits [rows, classes], labels [rows])`: the loss of each row, and its gradient by the
+        /// logits.
+        SparseSoftmaxCrossEntropyWithLogits,
+        /// `(logits, labels)`: the cross entropy of each element's sigmoid with its probability.
+        SigmoidCrossEntropyWithLogits,
+        /// `(x)`: half the sum of the squares of all elements.
+        L2Loss,
+    }
+    const ALL;
+    /// The name of its kind.
+    fn name;
 }
 
 /// One of each kind.
 pub(super) fn kinds() -> Vec<Defined> {
-    [
-        LossFunction::Softmax,
-        LossFunction::SoftmaxGrad,
-        LossFunction::LogSoftmax,
-        LossFunction::LogSoftmaxGrad,
-        LossFunction::SoftmaxCrossEntropyWithLogits,
-        LossFunction::SparseSoftmaxCrossEntropyWithLogits,
-        LossFunction::SigmoidCrossEntropyWithLogits,
-        LossFunction::L2Loss,
-    ]
-    .map(Defined::from)
-    .into()
+    LossFunction::ALL.map(Defined::from).into()
 }
 
 impl OpDef for LossFunction {
     fn kind(&self) -> &'static str {
-        match self {
-            Self::Softmax => "Softmax",
-            Self::SoftmaxGrad => "SoftmaxGrad",
-            Self::LogSoftmax => "LogSoftmax",
-            Self::LogSoftmaxGrad => "LogSoftmaxGrad",
-            Self::SoftmaxCrossEntropyWithLogits => "SoftmaxCrossEntropyWithLogits",
-            Self::SparseSoftmaxCrossEntropyWithLogits => "SparseSoftmaxCrossEntropyWithLogits",
-            Self::SigmoidCrossEntropyWithLogits => "SigmoidCrossEntropyWithLogits",
-            Self::L2Loss => "L2Loss",
-        }
+        self.name()
     }
 
     fn attributes(&self, _: &mut Attributes) -> Defined {

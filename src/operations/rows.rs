@@ -12,29 +12,30 @@ use crate::kernels::number::Float;
 use crate::kernels::{by_float, rows, written};
 use crate::tensor::{PartialShape, Shape, Tensor};
 
-/// An operation on rows. Rows lie along the last axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
-    /// `(x […, columns], bias [columns])`
-    BiasAdd,
-    /// `(gradient […, columns])`: the sum over all dimensions but the last.
-    BiasAddGrad,
-    /// `(x, factor [rows])`: each row of `x` times its factor.
-    ScaleRows,
+listed! {
+    /// An operation on rows. Rows lie along the last axis.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Rows {
+        /// `(x […, columns], bias [columns])`
+        BiasAdd,
+        /// `(gradient […, columns])`: the sum over all dimensions but the last.
+        BiasAddGrad,
+        /// `(x, factor [rows])`: each row of `x` times its factor.
+        ScaleRows,
+    }
+    const ALL;
+    /// The name of its kind.
+    fn name;
 }
 
 /// One of each kind.
 pub(super) fn kinds() -> Vec<Defined> {
-    [Rows::BiasAdd, Rows::BiasAddGrad, Rows::ScaleRows].map(Defined::from).into()
+    Rows::ALL.map(Defined::from).into()
 }
 
 impl OpDef for Rows {
     fn kind(&self) -> &'static str {
-        match self {
-            Self::BiasAdd => "BiasAdd",
-            Self::BiasAddGrad => "BiasAddGrad",
-            Self::ScaleRows => "ScaleRows",
-        }
+        self.name()
     }
 
     fn attributes(&self, _: &mut Attributes) -> Defined {

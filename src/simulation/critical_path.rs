@@ -21,44 +21,32 @@ const NOTHING: CauseId = CauseId::MAX;
 /// The most records that are kept; a path that goes back further ends with the oldest.
 const MOST: usize = 1 << 20;
 
-/// What a span of a critical path was spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SpanKind {
-    /// The task's kernels, as long as they take without straggling.
-    Kernels,
-    /// The time by which its kernels took longer than on average, by the law of straggling, the
-    /// scenario's `slow` or a fault.
-    Straggling,
-    /// Its message thread: sending, receiving, operations, and waiting in its line.
-    MessageThread,
-    /// The network card of its host, as it sends, and waiting for it.
-    CardOut,
-    /// The network card of its host, as it receives, and waiting for it.
-    CardIn,
-    /// A link that is no card's: the uplink of a rack, a loopback, the own link of two tasks,
-    /// one between the memories of a task's devices.
-    Link,
-    /// The latency of envelopes to it that carry parameters, gradients or other numbers.
-    Latency,
-    /// The latency of the other envelopes to it: orders, votes, acknowledgements.
-    Coordination,
-    /// Its sleeps, and what faults delay.
-    Other,
-}
-
-impl SpanKind {
-    /// All parts.
-    const ALL: [Self; 9] = [
-        Self::Kernels,
-        Self::Straggling,
-        Self::MessageThread,
-        Self::CardOut,
-        Self::CardIn,
-        Self::Link,
-        Self::Latency,
-        Self::Coordination,
-        Self::Other,
-    ];
+listed! {
+    /// What a span of a critical path was spent on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum SpanKind {
+        /// The task's kernels, as long as they take without straggling.
+        Kernels,
+        /// The time by which its kernels took longer than on average, by the law of straggling, the
+        /// scenario's `slow` or a fault.
+        Straggling,
+        /// Its message thread: sending, receiving, operations, and waiting in its line.
+        MessageThread,
+        /// The network card of its host, as it sends, and waiting for it.
+        CardOut,
+        /// The network card of its host, as it receives, and waiting for it.
+        CardIn,
+        /// A link that is no card's: the uplink of a rack, a loopback, the own link of two tasks,
+        /// one between the memories of a task's devices.
+        Link,
+        /// The latency of envelopes to it that carry parameters, gradients or other numbers.
+        Latency,
+        /// The latency of the other envelopes to it: orders, votes, acknowledgements.
+        Coordination,
+        /// Its sleeps, and what faults delay.
+        Other,
+    }
+    const ALL;
 }
 
 /// The critical paths of the training steps whose gradients were applied.

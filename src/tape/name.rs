@@ -12,58 +12,47 @@ use crate::runtime::{
     About, MasterMessage, ParameterServerMessage, PeerMessage, ProgramMessage, WorkerMessage,
 };
 
-/// Defines the kinds of messages, each with its number.
-macro_rules! kinds {
-    ($($kind:ident = $number:literal,)*) => {
-        /// The kind of a message. The numbers are in files.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[repr(u8)]
-        #[expect(missing_docs, reason = "they are the messages of the runtime, with its names")]
-        pub enum Kind {
-            $($kind = $number,)*
-        }
-
-        impl Kind {
-            /// All of them, by number.
-            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
-        }
-    };
-}
-
-kinds! {
-    GraphRegistered = 0,
-    GraphDone = 1,
-    Traced = 2,
-    ResetDone = 3,
-    Called = 4,
-    WayLost = 5,
-    RegisterGraph = 6,
-    DeregisterGraphs = 7,
-    RunGraph = 8,
-    Tensors = 9,
-    AbortStep = 10,
-    Reset = 11,
-    Leave = 12,
-    Flush = 13,
-    Flushed = 14,
-    Install = 15,
-    TrainingOver = 16,
-    AskForPlaces = 17,
-    Places = 18,
-    Stopping = 19,
-    WatchCheckpoints = 20,
-    CheckpointSaved = 21,
-    AskForOwnValues = 22,
-    AskForRestoredValues = 23,
-    OwnValues = 24,
-    Answered = 25,
-    Known = 26,
-    AskForMaster = 27,
-    Lost = 28,
-    Back = 29,
-    BlockedWays = 30,
-    AskForWays = 31,
-    ChiefFailed = 32,
+listed! {
+    /// The kind of a message. The numbers are in files.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[repr(u8)]
+    #[expect(missing_docs, reason = "they are the messages of the runtime, with its names")]
+    pub enum Kind {
+        GraphRegistered = 0,
+        GraphDone = 1,
+        Traced = 2,
+        ResetDone = 3,
+        Called = 4,
+        WayLost = 5,
+        RegisterGraph = 6,
+        DeregisterGraphs = 7,
+        RunGraph = 8,
+        Tensors = 9,
+        AbortStep = 10,
+        Reset = 11,
+        Leave = 12,
+        Flush = 13,
+        Flushed = 14,
+        Install = 15,
+        TrainingOver = 16,
+        AskForPlaces = 17,
+        Places = 18,
+        Stopping = 19,
+        WatchCheckpoints = 20,
+        CheckpointSaved = 21,
+        AskForOwnValues = 22,
+        AskForRestoredValues = 23,
+        OwnValues = 24,
+        Answered = 25,
+        Known = 26,
+        AskForMaster = 27,
+        Lost = 28,
+        Back = 29,
+        BlockedWays = 30,
+        AskForWays = 31,
+        ChiefFailed = 32,
+    }
+    pub const ALL;
 }
 
 impl Kind {

@@ -307,7 +307,7 @@ fn every_message_comes_back_as_it_was() {
     let (all, limits) = (messages(), WireLimits::default());
     let masters = Masters::default();
     let kinds: BTreeSet<Kind> = all.iter().map(|message| masters.name(0, message).kind).collect();
-    assert!(kinds.iter().eq(Kind::ALL), "each kind: {kinds:?}");
+    assert!(kinds.iter().eq(&Kind::ALL), "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

@@ -2,54 +2,31 @@
 
 use std::time::Duration;
 
-/// An activity of a task's processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Activity {
-    /// The message thread sends envelopes, and encodes them.
-    Sending,
-    /// The message thread receives envelopes, and decodes them.
-    Receiving,
-    /// The message thread wakes up.
-    Waking,
-    /// The message thread carries out operations, beside their kernels.
-    Operations,
-    /// The message thread runs small kernels.
-    SmallKernels,
-    /// The message thread gives kernels to the cores, and hears of their ends.
-    HandingOver,
-    /// The devices run kernels.
-    Kernels,
-    /// Work that has begun is slower than it would be on free cores, because others of the host
-    /// run.
-    Queueing,
-}
-
-impl Activity {
-    /// All activities.
-    pub const ALL: [Self; 8] = [
-        Self::Sending,
-        Self::Receiving,
-        Self::Waking,
-        Self::Operations,
-        Self::SmallKernels,
-        Self::HandingOver,
-        Self::Kernels,
-        Self::Queueing,
-    ];
-
-    /// Its name in a report.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sending => "sending",
-            Self::Receiving => "receiving",
-            Self::Waking => "waking",
-            Self::Operations => "operations",
-            Self::SmallKernels => "small_kernels",
-            Self::HandingOver => "handing_over",
-            Self::Kernels => "kernels",
-            Self::Queueing => "queueing",
-        }
+listed! {
+    /// An activity of a task's processor.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Activity {
+        /// The message thread sends envelopes, and encodes them.
+        Sending as "sending",
+        /// The message thread receives envelopes, and decodes them.
+        Receiving as "receiving",
+        /// The message thread wakes up.
+        Waking as "waking",
+        /// The message thread carries out operations, beside their kernels.
+        Operations as "operations",
+        /// The message thread runs small kernels.
+        SmallKernels as "small_kernels",
+        /// The message thread gives kernels to the cores, and hears of their ends.
+        HandingOver as "handing_over",
+        /// The devices run kernels.
+        Kernels as "kernels",
+        /// Work that has begun is slower than it would be on free cores, because others of the host
+        /// run.
+        Queueing as "queueing",
     }
+    pub const ALL;
+    /// Its name in a report.
+    pub fn name;
 }
 
 /// The time that a task's processor has spent on each activity.
