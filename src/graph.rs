@@ -57,7 +57,7 @@ use crate::tensor::{DType, PartialShape};
 pub use all_reduce::AllReduce;
 pub use builder::Graph;
 pub use clip::{clip_by_global_norm, global_norm};
-pub use cost::Cost;
+pub use cost::{Cost, KernelKind};
 pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem, OtherError};
 pub(crate) use function::Call;

@@ -1,7 +1,31 @@
-//! The cost of an operation: the compute model's input.
+//! The cost of an operation and the kind of its kernel: the compute model's input.
 
 use std::iter::Sum;
 use std::ops::Add;
+
+use serde::Deserialize;
+
+listed! {
+    /// The kind of a kernel. A device can reach a different share of its peak rates with each.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum KernelKind {
+        /// Matrix products.
+        Matmul,
+        /// Convolutions and their gradients.
+        Convolution,
+        /// Functions of single elements, and all kernels that are of no other kind, such as those
+        /// of operations that a program defines.
+        Elementwise,
+        /// Reductions, pools, normalisation and losses.
+        Reduction,
+        /// Kernels that only move data, and random values.
+        Movement,
+        /// Updates of variables, on the task that holds them.
+        Update,
+    }
+    pub(crate) const ALL;
+}
 
 /// The work of a kernel: arithmetic and memory traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::graph::KernelKind;
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use attribute::{Attribute, Attributes};
@@ -152,6 +153,15 @@ impl Op {
             Self::NoOp => "NoOp",
             Self::Identity => "Identity",
             Self::Defined(op) => op.definition().kind(),
+        }
+    }
+
+    /// The kind of its kernel.
+    pub(crate) fn kernel_kind(&self) -> KernelKind {
+        match self {
+            Self::Defined(op) => op.definition().kernel_kind(),
+            Self::Fill { .. } => KernelKind::Movement,
+            _ => KernelKind::Elementwise,
         }
     }
 

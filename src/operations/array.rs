@@ -11,8 +11,8 @@ mod slices;
 mod views;
 
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, Mirror,
-    OpDef, Output, OutputTypes, Outputs, Subscript, TensorType, bytes,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
+    Mirror, OpDef, Output, OutputTypes, Outputs, Subscript, TensorType, bytes,
 };
 use crate::tensor::{DType, PartialShape, Tensor};
 
@@ -195,6 +195,23 @@ impl OpDef for Array {
             // The second input is only looked at for its shape.
             Self::StridedSliceGrad(_) | Self::SplitLike { .. } => Cost::moved(first() + written),
             _ => Cost::moved(read + written),
+        }
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        match self {
+            Self::ExpandDims(_)
+            | Self::Squeeze(_)
+            | Self::MirrorPad { .. }
+            | Self::MirrorPadGrad { .. }
+            | Self::TileGrad(_)
+            | Self::BroadcastToGrad
+            | Self::Cumsum { .. }
+            | Self::Range { .. }
+            | Self::Shape(_)
+            | Self::Size(_)
+            | Self::Rank => KernelKind::Elementwise,
+            _ => KernelKind::Movement,
         }
     }
 

@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::types::{broadcast, matching, number, outputs, real};
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
     NewOperation, Op, OpDef, Output, OutputTypes, Outputs, TensorType, bytes,
 };
 use crate::kernels::number::Number;
@@ -91,6 +91,14 @@ impl OpDef for Broadcast {
             (_, []) => 0,
         };
         Cost::work(flops, bytes(inputs) + bytes(outputs))
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        match self {
+            Self::Select => KernelKind::Movement,
+            Self::SumToLike => KernelKind::Reduction,
+            Self::AddN => KernelKind::Elementwise,
+        }
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

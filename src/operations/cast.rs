@@ -4,8 +4,8 @@ use half::bf16;
 use smallvec::smallvec;
 
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Defined, GraphError, GraphProblem, OpDef, Output,
-    OutputTypes, Outputs, TensorType, one,
+    Attributes, Backprop, ComputeError, Defined, GraphError, GraphProblem, KernelKind, OpDef,
+    Output, OutputTypes, Outputs, TensorType, one,
 };
 use crate::kernels::convert;
 use crate::tensor::{DType, Element, Tensor};
@@ -41,6 +41,10 @@ impl OpDef for Cast {
         let from = of.input(0).tensor_type().dtype;
         let are_real = from.is_float() && self.0.is_float();
         Ok(vec![are_real.then(|| dy.cast(from))])
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        KernelKind::Movement
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

@@ -8,8 +8,8 @@ use smallvec::smallvec;
 use super::Array;
 use super::types::{Dims, inserted, is_float, is_index, is_number, typed};
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, TensorType, bytes, one,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
+    OpDef, Output, OutputTypes, Outputs, TensorType, bytes, one,
 };
 use crate::kernels::indexed::{self, nd_positions, positions};
 use crate::kernels::{by_number, by_word, filled_in};
@@ -220,6 +220,10 @@ impl OpDef for Indexed {
             }
             _ => Cost::moved(bytes(inputs) + written),
         }
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        KernelKind::Movement
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

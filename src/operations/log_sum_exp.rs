@@ -5,8 +5,8 @@ use smallvec::smallvec;
 
 use super::{Binary, Reduce, Unary};
 use crate::graph::{
-    Attributes, Axes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known,
-    OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, bytes,
+    Attributes, Axes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind,
+    Known, OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, bytes,
 };
 use crate::kernels::cost::EXP;
 use crate::tensor::{DType, Tensor};
@@ -78,6 +78,10 @@ impl OpDef for LogSumExp {
             |values: &[Known]| -> usize { values.iter().map(|(_, shape)| shape.elements()).sum() };
         let flops = (EXP + 3) * elements(inputs) + (EXP + 1) * elements(outputs);
         Cost::work(flops, bytes(inputs) + bytes(outputs))
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        KernelKind::Reduction
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

@@ -5,8 +5,8 @@ use smallvec::smallvec;
 use super::types::{is_float, is_index};
 use super::{Rows, Unary};
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, TensorType, agree, bytes, one,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
+    OpDef, Output, OutputTypes, Outputs, TensorType, agree, bytes, one,
 };
 use crate::kernels::cost::EXP;
 use crate::kernels::number::Number;
@@ -123,6 +123,10 @@ impl OpDef for LossFunction {
             }
         };
         Cost::work(flops, bytes(inputs) + bytes(outputs))
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        KernelKind::Reduction
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

@@ -6,8 +6,8 @@ use smallvec::smallvec;
 
 use super::types::is_float;
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, TensorType, agree, bytes,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
+    OpDef, Output, OutputTypes, Outputs, TensorType, agree, bytes,
 };
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
@@ -174,6 +174,13 @@ impl OpDef for Norm {
         };
         let elements = outputs[0].1.elements();
         Cost::work(flops * elements, bytes(inputs) + bytes(outputs))
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        match self {
+            Self::Dropout { .. } => KernelKind::Elementwise,
+            _ => KernelKind::Reduction,
+        }
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

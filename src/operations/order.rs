@@ -5,8 +5,8 @@ use smallvec::{SmallVec, smallvec};
 use super::reduce;
 use super::types::{is_float, is_index, is_number};
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, TensorType,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
+    OpDef, Output, OutputTypes, Outputs, TensorType,
 };
 use crate::graph::{agree, one};
 use crate::kernels::order;
@@ -138,6 +138,13 @@ impl OpDef for Order {
 
     fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
         reduce::cost(inputs, outputs)
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        match self {
+            Self::ArgMax { .. } | Self::ArgMin { .. } => KernelKind::Reduction,
+            Self::TopK { .. } | Self::TopKGrad | Self::InTopK { .. } => KernelKind::Elementwise,
+        }
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use super::Array;
 use super::types::is_float;
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, TensorType, agree, bytes, one,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
+    OpDef, Output, OutputTypes, Outputs, TensorType, agree, bytes, one,
 };
 use crate::kernels::batch_matmul::{Factor, batch_matmul};
 use crate::kernels::matmul::MatMul;
@@ -119,6 +119,10 @@ impl OpDef for Product {
         let dims = dims(inputs[0].1, inputs[1].1, self.transposed());
         let products = outputs[0].1.elements().checked_div(dims.m * dims.n).unwrap_or(0);
         Cost::matmul(dims, products, bytes(inputs) + bytes(outputs))
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        KernelKind::Matmul
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

@@ -3,8 +3,8 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::graph::{
-    Attributes, ComputeError, Cost, Defined, Graph, GraphError, GraphProblem, Known, NewOperation,
-    Op, OpDef, Output, OutputTypes, Outputs, RandomLaw, TensorType, one,
+    Attributes, ComputeError, Cost, Defined, Graph, GraphError, GraphProblem, KernelKind, Known,
+    NewOperation, Op, OpDef, Output, OutputTypes, Outputs, RandomLaw, TensorType, one,
 };
 use crate::kernels::{random, written};
 use crate::tensor::{DType, Shape, Tensor};
@@ -79,6 +79,10 @@ impl OpDef for Random {
 
     fn cost(&self, _: &[Known], outputs: &[Known]) -> Cost {
         Cost::random(outputs[0].1.elements())
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        KernelKind::Movement
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

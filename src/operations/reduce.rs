@@ -4,8 +4,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::types::{is_float, is_number};
 use crate::graph::{
-    Attributes, Axes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known,
-    OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, bytes, one,
+    Attributes, Axes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind,
+    Known, OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, bytes, one,
 };
 use crate::kernels::{by_float, by_number, reduce, reduce_grad, written};
 use crate::tensor::{DType, PartialShape, Tensor};
@@ -99,6 +99,10 @@ impl OpDef for Reduce {
         cost(inputs, outputs)
     }
 
+    fn kernel_kind(&self) -> KernelKind {
+        KernelKind::Reduction
+    }
+
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         let x = inputs[0];
         let (shape, axes) = (x.shape(), self.axes);
@@ -167,6 +171,10 @@ impl OpDef for ReduceGrad {
 
     fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
         cost(inputs, outputs)
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        KernelKind::Reduction
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

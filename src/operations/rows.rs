@@ -5,7 +5,8 @@ use super::types::is_float;
 use super::{Binary, Reduce};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, Elementwise, GraphError, GraphProblem,
-    Known, OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, agree, bytes, one,
+    KernelKind, Known, OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, agree, bytes,
+    one,
 };
 use crate::kernels::broadcast::Operand;
 use crate::kernels::number::Float;
@@ -79,6 +80,13 @@ impl OpDef for Rows {
 
     fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
         Cost::work(inputs[0].1.elements(), bytes(inputs) + bytes(outputs))
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        match self {
+            Self::BiasAdd | Self::ScaleRows => KernelKind::Elementwise,
+            Self::BiasAddGrad => KernelKind::Reduction,
+        }
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

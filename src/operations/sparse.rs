@@ -7,8 +7,8 @@ mod types;
 use smallvec::smallvec;
 
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, ShardStrategy, Sharding, TensorType, bytes, one,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
+    OpDef, Output, OutputTypes, Outputs, ShardStrategy, Sharding, TensorType, bytes, one,
 };
 use crate::kernels::{gather_rows, sparse};
 use crate::tensor::{DType, Shape, Tensor};
@@ -177,6 +177,16 @@ impl OpDef for Sparse {
             }
             Self::Stitch => Cost::moved(bytes(inputs) + bytes(outputs)),
             Self::StitchGrad => Cost::moved(bytes(&inputs[1..]) + 2 * bytes(outputs)),
+        }
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        match self {
+            Self::UnsortedSegmentSum(_) => KernelKind::Reduction,
+            Self::Unique | Self::ShardIds(_) | Self::Stitch | Self::StitchGrad => {
+                KernelKind::Movement
+            }
+            Self::ListDiff | Self::Where | Self::SetDifference => KernelKind::Elementwise,
         }
     }
 

@@ -1,13 +1,15 @@
 //! Operations in messages.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::*;
 use crate::graph::{
-    Attribute, Axes, Mirror, Padding, RandomLaw, Reduction, ShardStrategy, Sharding, Sliding,
-    Subscript, TensorType,
+    Attribute, Axes, Mirror, Op, OpDef, Padding, RandomLaw, Reduction, ShardStrategy, Sharding,
+    Sliding, Subscript, TensorType,
 };
+use crate::kernels::KernelKind;
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 use crate::transport::wire::{decode, encode};
 
@@ -119,4 +121,69 @@ fn an_operation_that_infers_its_outputs_computes_them_or_says_why_it_can_not() {
         }
     }
     assert!(computed > 1_000, "{computed}");
+}
+
+/// All operations of the library, by the kind of their kernel.
+const BY_KERNEL: [(KernelKind, &str); 5] = [
+    (KernelKind::Matmul, "MatMul BatchMatMulV2"),
+    (
+        KernelKind::Convolution,
+        "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative
+        DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter",
+    ),
+    (
+        KernelKind::Elementwise,
+        "Relu Relu6 LeakyRelu Elu Selu Gelu Sigmoid Tanh Softplus Softsign Silu LogSigmoid Exp
+        Expm1 Log Log1p Sqrt Rsqrt Reciprocal Square Abs Sign Neg Floor Ceil Round Sin Cos Erf
+        ReluGrad Relu6Grad LeakyReluGrad EluGrad SeluGrad GeluGrad SigmoidGrad TanhGrad
+        SoftplusGrad SoftsignGrad SiluGrad LogSigmoidGrad ExpGrad Expm1Grad LogGrad Log1pGrad
+        SqrtGrad RsqrtGrad ReciprocalGrad SquareGrad AbsGrad SignGrad NegGrad FloorGrad CeilGrad
+        RoundGrad SinGrad CosGrad ErfGrad
+        Tan Sinh Cosh Asin Acos Atan Asinh Acosh Atanh Erfc Lgamma Digamma Trigamma Atan2
+        Add Sub Mul RealDiv FloorDiv FloorMod Pow Maximum Minimum SquaredDifference AddN
+        Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalNot
+        BiasAdd ScaleRows Dropout Cumsum Cumprod TopKV2 TopKGrad InTopKV2 Choose Roll
+        ExpandDims Squeeze MirrorPad MirrorPadGrad TileGrad BroadcastToGrad Range Shape Size Rank
+        ListDiff Where SetDifference
+        DynamicReshape DynamicBroadcastTo DynamicTile DynamicTileGrad DynamicSlice DynamicPad
+        DynamicRange DynamicStridedSlice DynamicStridedSliceGrad
+        StopGradient CheckNumerics Assert Print CustomGradient If While WhileGrad
+        ListSet ListSetGrad ListPush ListPop ListSum ListResize SyntheticForward SyntheticBackward",
+    ),
+    (
+        KernelKind::Reduction,
+        "Sum Mean Prod Max Min Any All SumGrad MeanGrad ProdGrad MaxGrad MinGrad AnyGrad AllGrad
+        ArgMax ArgMin AvgPool AvgPoolGrad MaxPool MaxPoolGrad BiasAddGrad SumToLike
+        FusedBatchNormV3 FusedBatchNormGradV3 LayerNorm LayerNormGrad
+        Softmax SoftmaxGrad LogSoftmax LogSoftmaxGrad LogSumExp L2Loss
+        SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
+        SigmoidCrossEntropyWithLogits UnsortedSegmentSum",
+    ),
+    (
+        KernelKind::Movement,
+        "BroadcastTo Cast ConcatV2 DynamicStitch DynamicStitchGrad GatherV2 GatherGrad GatherNd
+        OneHot Pack PadV2 RandomStandardNormal RandomUniform TruncatedNormal Reshape ReshapeLike
+        ReverseV2 ScatterNd SelectV2 ShardIds Slice SplitLike SplitV StridedSlice
+        StridedSliceGrad TensorScatterAdd TensorScatterUpdate Tile Transpose Unique Unpack
+        ZerosLike",
+    ),
+];
+
+/// A new operation fails here until it says what its kernel is, and is listed above.
+#[test]
+fn each_operation_of_the_library_has_the_kind_of_kernel_that_it_is_listed_with() {
+    let listed = BY_KERNEL.iter().map(|(kind, names)| (*kind, names.split_whitespace().collect()));
+    let listed: BTreeMap<KernelKind, BTreeSet<&str>> = listed.collect();
+    let mut found = BTreeMap::<KernelKind, BTreeSet<&str>>::new();
+    for op in built_in().iter().map(Defined::definition) {
+        found.entry(op.kernel_kind()).or_default().insert(op.kind());
+    }
+    assert_eq!(found, listed);
+    let inference = Norm::BatchInference { epsilon: 0.001 };
+    assert_eq!(inference.kernel_kind(), KernelKind::Reduction, "named as in training");
+    assert_eq!(
+        Op::Fill { value: 0f32.into(), shape: Shape::SCALAR }.kernel_kind(),
+        KernelKind::Movement
+    );
+    assert_eq!(Op::Identity.kernel_kind(), KernelKind::Elementwise);
 }

@@ -6,8 +6,8 @@ mod compute;
 mod infer;
 
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, Padding, Sliding, TensorType,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
+    OpDef, Output, OutputTypes, Outputs, Padding, Sliding, TensorType,
 };
 use crate::tensor::Tensor;
 
@@ -176,6 +176,17 @@ impl OpDef for Window {
 
     fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
         compute::cost(self, inputs, outputs)
+    }
+
+    fn kernel_kind(&self) -> KernelKind {
+        match self {
+            Self::Convolution(_) | Self::InputGradient(..) | Self::FilterGradient(_) => {
+                KernelKind::Convolution
+            }
+            Self::MaxPool(_) | Self::MaxPoolGrad(_) | Self::AvgPool(_) | Self::AvgPoolGrad(_) => {
+                KernelKind::Reduction
+            }
+        }
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {

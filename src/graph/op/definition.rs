@@ -8,7 +8,8 @@ use smallvec::SmallVec;
 
 use super::{Attribute, Attributes, Op};
 use crate::graph::{
-    Backprop, Cost, Function, GraphError, GraphProblem, Output, OutputTypes, TensorType, refused,
+    Backprop, Cost, Function, GraphError, GraphProblem, KernelKind, Output, OutputTypes,
+    TensorType, refused,
 };
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -118,6 +119,12 @@ pub trait OpDef: Any + fmt::Debug + Send + Sync {
     /// Whether the outputs depend on the values of the inputs, and not on their shapes alone.
     fn needs_values(&self) -> bool {
         true
+    }
+
+    /// The kind of its kernel, by which a device reaches another share of its peak rates.
+    #[doc(hidden)]
+    fn kernel_kind(&self) -> KernelKind {
+        KernelKind::Elementwise
     }
 
     /// The functions that it runs.

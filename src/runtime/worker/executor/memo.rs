@@ -57,7 +57,7 @@ fn infer_memo(plan: &Plan, node: u32, inputs: &[Known]) -> Result<Memo> {
         return Err(error.in_operation(node.name.to_string()).on(&plan.partition.task));
     }
     let cost = operations::cost_of(op, inputs, outputs.as_deref().unwrap_or_default());
-    Ok(Memo { inputs: inputs.into(), outputs, cost, kind: KernelKind::of(op) })
+    Ok(Memo { inputs: inputs.into(), outputs, cost, kind: op.kernel_kind() })
 }
 
 fn variables<'a>(plan: &'a Plan, node: &'a Node) -> impl Iterator<Item = &'a VariableSpec> {
