@@ -2,6 +2,7 @@
 
 use super::model::{Embedding, Model, Published};
 use super::null::Null;
+use super::size::Size;
 
 /// The numbers of values that a model has. They are floats: a product of two sizes that a scenario
 /// can ask for need not fit an integer.
@@ -86,14 +87,9 @@ fn of_null(Null { variables, elements, lookups, .. }: &Null) -> Extent {
     }
 }
 
-/// The activations are those of the forward pass, as the layers' sizes give them.
 fn of_published(published: Published) -> Extent {
-    let (parameters, activations) = match published {
-        Published::Alexnet => (61.1e6, 0.9e6),
-        Published::Vgg16 => (138.4e6, 15.2e6),
-        Published::InceptionV3 => (23.8e6, 20e6),
-        Published::Resnet50 => (25.6e6, 22e6),
-    };
+    let Size { parameters, activations, .. } = published.table().size();
+    let (parameters, activations) = (parameters as f64, activations as f64);
     Extent { parameters, activations, ..Extent::default() }
 }
 
