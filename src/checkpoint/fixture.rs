@@ -1,9 +1,12 @@
-//! A small training's checkpoints, for tests.
+//! A small training's checkpoints, and stores that go wrong, for tests.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Restored, Retention, SavedVariable, Saver, Shard, Slice, Snapshot, Store};
+use super::{
+    Entry, Memory, Restored, Retention, SavedVariable, Saver, Shard, Slice, Snapshot, Store,
+};
 use crate::tensor::{DType, Tensor};
 
 /// A snapshot of a training at `global_step` on two parameter servers; a different `salt` gives
@@ -38,9 +41,65 @@ pub(super) fn snapshot(global_step: u64, salt: u64) -> Snapshot {
     Snapshot { global_step, shards: vec![shard("ps:0", first), shard("ps:1", second)] }
 }
 
+/// What is asked of a [`Tampered`] store.
+pub(super) enum Call<'a> {
+    Read(&'a str),
+    Write(&'a str, &'a [&'a [u8]]),
+    /// A file has been written.
+    Written(&'a str),
+    Delete,
+}
+
+/// A store in memory that tells each call to `on`, and fails with what that fails with.
+pub(super) struct Tampered {
+    memory: Memory,
+    on: Box<dyn Fn(Call<'_>) -> io::Result<()> + Send + Sync>,
+}
+
+impl Tampered {
+    /// It has the files of `memory`.
+    pub(super) fn new(
+        memory: &Memory,
+        on: impl Fn(Call<'_>) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        Self { memory: memory.clone(), on: Box::new(on) }
+    }
+}
+
+impl Store for Tampered {
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        self.memory.list()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        (self.on)(Call::Read(name))?;
+        self.memory.read(name)
+    }
+
+    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+        (self.on)(Call::Write(name, parts))?;
+        self.memory.write(name, parts)?;
+        (self.on)(Call::Written(name))
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        (self.on)(Call::Delete)?;
+        self.memory.delete(name)
+    }
+
+    fn locate(&self, name: &str) -> String {
+        self.memory.locate(name)
+    }
+}
+
 /// A saver that keeps the newest two.
 pub(super) fn saver(store: impl Store + 'static) -> Saver {
-    Saver::new(Arc::new(store), Retention { max_to_keep: Some(2), keep_every: None })
+    saver_to(Arc::new(store))
+}
+
+/// The same, to a store that others have, too.
+pub(super) fn saver_to(store: Arc<dyn Store>) -> Saver {
+    Saver::new(store, Retention { max_to_keep: Some(2), keep_every: None })
 }
 
 pub(super) fn at(step: u64) -> Duration {

@@ -9,4 +9,5 @@ pub(crate) mod ear;
 pub(crate) mod fixture;
 pub(crate) mod schema;
 pub(crate) mod simulated;
+pub(crate) mod tampered;
 pub(crate) mod tfrecord;

@@ -46,45 +46,12 @@ impl Saver {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::checkpoint::fixture::{save, saver};
-    use crate::checkpoint::{Entry, Memory, Retention, Store};
-
-    /// A store in memory that counts how often a shard is read.
-    #[derive(Clone, Default)]
-    struct Counting {
-        memory: Memory,
-        reads: Arc<AtomicU32>,
-    }
-
-    impl Store for Counting {
-        fn list(&self) -> io::Result<Vec<Entry>> {
-            self.memory.list()
-        }
-
-        fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-            if name.ends_with(".safetensors") {
-                self.reads.fetch_add(1, Ordering::Relaxed);
-            }
-            self.memory.read(name)
-        }
-
-        fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-            self.memory.write(name, parts)
-        }
-
-        fn delete(&self, name: &str) -> io::Result<()> {
-            self.memory.delete(name)
-        }
-
-        fn locate(&self, name: &str) -> String {
-            self.memory.locate(name)
-        }
-    }
+    use crate::checkpoint::fixture::{Call, Tampered, save, saver};
+    use crate::checkpoint::{Memory, Retention, Store};
 
     /// Changes a byte of the first shard of the checkpoint of `step`.
     fn damage(store: &Memory, step: u64) {
@@ -103,22 +70,29 @@ mod tests {
 
     #[test]
     fn a_damaged_checkpoint_is_read_and_told_once_until_there_is_another() {
-        let store = Counting::default();
+        let (store, reads) = (Memory::default(), Arc::new(AtomicU32::default()));
+        let counted = Arc::clone(&reads);
+        let counting = Tampered::new(&store, move |call| {
+            if matches!(call, Call::Read(name) if name.ends_with(".safetensors")) {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        });
         let keeps_all = Retention { max_to_keep: None, keep_every: None };
-        let mut writer = Saver::new(Arc::new(store.memory.clone()), keeps_all);
-        let mut reader = saver(store.clone());
+        let mut writer = Saver::new(Arc::new(store.clone()), keeps_all);
+        let mut reader = saver(counting);
         save(&mut writer, [1]);
         assert_eq!(look(&mut reader, None), Some((Some(1), 0)));
         save(&mut writer, [2]);
-        damage(&store.memory, 2);
+        damage(&store, 2);
         assert_eq!(look(&mut reader, Some(1)), Some((Some(1), 1)), "it is told");
-        let reads = store.reads.load(Ordering::Relaxed);
+        let before = reads.load(Ordering::Relaxed);
         for _ in 0..3 {
             assert_eq!(look(&mut reader, Some(1)), None);
         }
-        assert_eq!(store.reads.load(Ordering::Relaxed), reads, "nothing has changed");
+        assert_eq!(reads.load(Ordering::Relaxed), before, "nothing has changed");
         save(&mut writer, [3]);
-        damage(&store.memory, 3);
+        damage(&store, 3);
         let (found, problems) = look(&mut reader, Some(1)).unwrap();
         assert_eq!((found, problems), (Some(1), 1), "that of step 2 is told already");
         save(&mut writer, [4]);

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::checkpoint::fixture::{at, files, files_of, is_of, save, saver, snapshot};
-use crate::checkpoint::{Entry, Memory, SavedVariable, Shard};
+use crate::checkpoint::fixture::{
+    Call, Tampered, at, files, files_of, is_of, save, saver, snapshot,
+};
+use crate::checkpoint::{Memory, SavedVariable, Shard};
 use crate::tensor::{DType, Tensor};
 
 #[test]
@@ -116,37 +118,12 @@ fn a_step_that_a_training_reaches_again_after_it_went_back_is_replaced() {
     }
 }
 
-/// A store whose reads of one file fail while `is_failing`.
-struct Failing {
-    store: Memory,
-    file: &'static str,
-    is_failing: std::sync::atomic::AtomicBool,
-}
-
-impl Store for Failing {
-    fn list(&self) -> io::Result<Vec<Entry>> {
-        self.store.list()
-    }
-
-    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        let is_failing = self.is_failing.load(std::sync::atomic::Ordering::Relaxed);
-        if is_failing && name == self.file {
-            return Err(io::Error::other("a cable is loose"));
-        }
-        self.store.read(name)
-    }
-
-    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        self.store.write(name, parts)
-    }
-
-    fn delete(&self, name: &str) -> io::Result<()> {
-        self.store.delete(name)
-    }
-
-    fn locate(&self, name: &str) -> String {
-        self.store.locate(name)
-    }
+/// A store whose reads of one file fail.
+fn failing(store: &Memory, file: &'static str) -> Tampered {
+    Tampered::new(store, move |call| match call {
+        Call::Read(name) if name == file => Err(io::Error::other("a cable is loose")),
+        _ => Ok(()),
+    })
 }
 
 #[test]
@@ -154,10 +131,10 @@ fn a_read_that_fails_is_an_error_and_no_reason_to_take_an_older_checkpoint() {
     for file in ["model.ckpt-2.index.json", "model.ckpt-2-00001-of-00002.safetensors"] {
         let store = Memory::default();
         save(&mut saver(store.clone()), [1, 2]);
-        let mut failing = saver(Failing { store: store.clone(), file, is_failing: true.into() });
+        let mut failing = saver(failing(&store, file));
         let error = failing.latest().unwrap_err().to_string();
         assert!(error.contains(file) && error.contains("a cable is loose"), "{error}");
-        let mut mended = saver(Failing { store, file, is_failing: false.into() });
+        let mut mended = saver(store);
         assert_eq!(mended.latest().unwrap().checkpoint.unwrap().global_step, 2);
     }
 }
@@ -182,12 +159,10 @@ fn nothing_is_saved_while_an_index_cannot_be_read_so_that_no_abandoned_branch_is
     save(&mut Saver::new(Arc::new(store.clone()), retention), 1..=9);
     assert_eq!(files(&store), files_of(&[1, 9]));
     let file = "model.ckpt-9.index.json";
-    let failing =
-        |is_failing: bool| Failing { store: store.clone(), file, is_failing: is_failing.into() };
-    let error = saver(failing(true)).save(&snapshot(2, 1), at(10)).unwrap_err().to_string();
+    let error = saver(failing(&store, file)).save(&snapshot(2, 1), at(10)).unwrap_err().to_string();
     assert!(error.contains(file) && error.contains("a cable is loose"), "{error}");
     assert_eq!(files(&store), files_of(&[1, 9]));
-    save(&mut saver(failing(false)), [2]);
+    save(&mut saver(store.clone()), [2]);
     assert_eq!(saver(store).latest().unwrap().checkpoint.unwrap().global_step, 2);
 }
 

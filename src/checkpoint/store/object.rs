@@ -128,7 +128,7 @@ impl Store for ObjectStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::fixture::{files, files_of, is_of, save, saver, snapshot};
+    use crate::checkpoint::fixture::{files, files_of, is_of, save, saver, saver_to, snapshot};
     use crate::checkpoint::open_store;
 
     #[test]
@@ -136,11 +136,11 @@ mod tests {
         let store = Arc::new(ObjectStore::new("memory:///runs/7").unwrap());
         store.write("other", &[b"one ", b"two"]).unwrap();
         assert_eq!(store.read("other").unwrap(), b"one two");
-        let mut saver = saver(Shared(Arc::clone(&store)));
+        let mut saver = saver_to(Arc::<ObjectStore>::clone(&store));
         save(&mut saver, 1..=4);
         assert!(is_of(&saver.latest().unwrap().checkpoint.unwrap(), &snapshot(4, 0)));
         let expected = [files_of(&[3, 4]), vec!["other".to_owned()]].concat();
-        assert_eq!(files(&Shared(store)), expected);
+        assert_eq!(files(&*store), expected);
     }
 
     #[test]
@@ -177,26 +177,6 @@ mod tests {
                 error.contains(&format!("`{location}` is no place for checkpoints")),
                 "{error}"
             );
-        }
-    }
-
-    struct Shared(Arc<ObjectStore>);
-
-    impl Store for Shared {
-        fn list(&self) -> io::Result<Vec<Entry>> {
-            self.0.list()
-        }
-        fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-            self.0.read(name)
-        }
-        fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-            self.0.write(name, parts)
-        }
-        fn delete(&self, name: &str) -> io::Result<()> {
-            self.0.delete(name)
-        }
-        fn locate(&self, name: &str) -> String {
-            self.0.locate(name)
         }
     }
 }

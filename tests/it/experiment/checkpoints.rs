@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use trainyard::checkpoint::{Entry, Memory, Store};
+use trainyard::checkpoint::{Memory, Store};
 use trainyard::experiment::{Experiment, ExperimentError};
 use trainyard::prelude::*;
 use trainyard::report::End;
 use trainyard::training::{Checkpointing, SecondOrStepTimer, train};
 
 use crate::support::simulated::assert_near;
+use crate::support::tampered::Tampered;
 
 const PLACE: &str = "no such folder";
 const STEPS: u64 = 12;
@@ -106,38 +107,17 @@ fn checkpoints_without_a_folder_go_with_the_chief_as_when_it_is_deployed() -> Re
     Ok(())
 }
 
-/// A store that takes a number of files, and then is full.
-struct Filling {
-    memory: Memory,
-    room: AtomicU32,
-}
-
-impl Store for Filling {
-    fn list(&self) -> io::Result<Vec<Entry>> {
-        self.memory.list()
-    }
-
-    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        self.memory.read(name)
-    }
-
-    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        let room = self
-            .room
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(1));
-        match room {
-            Ok(_) => self.memory.write(name, parts),
+/// A store that takes `room` files, and then is full.
+fn filling(room: u32) -> Arc<dyn Store> {
+    let room = AtomicU32::new(room);
+    let on = move || {
+        let one_less = |room: u32| room.checked_sub(1);
+        match room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
+            Ok(_) => Ok(()),
             Err(_) => Err(io::Error::new(io::ErrorKind::StorageFull, "no space is left")),
         }
-    }
-
-    fn delete(&self, name: &str) -> io::Result<()> {
-        self.memory.delete(name)
-    }
-
-    fn locate(&self, name: &str) -> String {
-        format!("a full disk/{name}")
-    }
+    };
+    Arc::new(Tampered { memory: Memory::default(), place: "a full disk", on })
 }
 
 #[test]
@@ -145,9 +125,8 @@ fn a_full_disk_loses_no_result_and_the_report_names_what_could_not_be_saved() {
     let text = "[stop]\nsteps = 40\n[[run]]\nname = 'a'\nmode = 'sync'\n";
     let report = |room: u32| {
         let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
-        let store = Filling { memory: Memory::default(), room: AtomicU32::new(room) };
         let every = SecondOrStepTimer::every_steps(10);
-        trial.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store)) });
+        trial.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(filling(room)) });
         trial.report(&trial.simulate(&train)).unwrap()
     };
     let (whole, full) = (report(u32::MAX), report(9));
@@ -163,8 +142,7 @@ fn a_disk_that_is_full_as_the_training_begins_ends_it_as_one_that_cannot_be_writ
     let text = "[stop]\nsteps = 4\n[[run]]\nname = 'a'\nmode = 'sync'\n";
     for room in [0, 1, 2] {
         let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
-        let store = Filling { memory: Memory::default(), room: AtomicU32::new(room) };
-        trial.checkpointing = Some(Checkpointing::new(Arc::new(store)));
+        trial.checkpointing = Some(Checkpointing::new(filling(room)));
         let error = trial.report(&trial.simulate(&train)).unwrap_err();
         let ExperimentError::Run { error, .. } = error else { panic!("{error}") };
         assert_eq!(error.code, Code::Unwritable, "room for {room} files: {error}");
@@ -180,9 +158,8 @@ fn a_chief_that_is_started_again_goes_on_from_a_full_disk() {
                 [[fault]]\nat = '2050ms'\ncrash = 'ps:0'\nrestart_after = '10ms'\n\
                 [[fault]]\nat = '2050ms'\ncrash = 'worker:0'\nrestart_after = '10ms'\n";
     let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
-    let store = Filling { memory: Memory::default(), room: AtomicU32::new(7) };
     let every = SecondOrStepTimer::every_steps(10);
-    trial.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store)) });
+    trial.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(filling(7)) });
     let run = trial.report(&trial.simulate(&train)).unwrap();
     assert_eq!((run.global_steps, run.end), (40, End::Unsaved));
     assert!(run.gradients.dropped > 0, "steps after the last checkpoint are taken again");

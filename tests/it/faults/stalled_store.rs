@@ -1,12 +1,11 @@
 //! A store of checkpoints that does not answer, as a disk that stands still: in real time, in which
 //! alone a store can keep anyone waiting.
 
-use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use trainyard::checkpoint::{Entry, Memory, Retention, Saver, Store, Stores};
+use trainyard::checkpoint::{Memory, Retention, Saver, Stores};
 use trainyard::prelude::*;
 use trainyard::runtime::Patience;
 use trainyard::sync::Mode;
@@ -15,6 +14,7 @@ use trainyard::training::{Checkpointing, SecondOrStepTimer, Settings, SharedReco
 use crate::support::alone::Counting;
 use crate::support::fixture::{assert_error, cluster, on_actix};
 use crate::support::simulated::Simulated;
+use crate::support::tampered::Tampered;
 
 /// How long the task waits for a store. Each test waits for that once or twice.
 const LIMIT: Duration = Duration::from_millis(300);
@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_millis(300);
 const TOLD: [&str; 3] = ["no answer for", "from a stalled disk", "to write a stalled disk/"];
 
 /// A store in memory whose writes can be made to stand still.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Stalling {
     memory: Memory,
     stalls: Arc<(Mutex<bool>, Condvar)>,
@@ -37,36 +37,19 @@ impl Stalling {
 
     /// A checkpoint every two steps.
     fn checkpointing(&self) -> Checkpointing {
+        let stalls = Arc::clone(&self.stalls);
+        let on = move || {
+            let (stalls, changes) = &*stalls;
+            drop(changes.wait_while(stalls.lock().unwrap(), |stalls| *stalls).unwrap());
+            Ok(())
+        };
+        let store = Tampered { memory: self.memory.clone(), place: "a stalled disk", on };
         let every = SecondOrStepTimer::every_steps(2);
-        Checkpointing { every, ..Checkpointing::new(Arc::new(self.clone())) }
+        Checkpointing { every, ..Checkpointing::new(Arc::new(store)) }
     }
 
     fn newest(&self) -> Option<u64> {
         Saver::new(Arc::new(self.memory.clone()), Retention::default()).newest().unwrap()
-    }
-}
-
-impl Store for Stalling {
-    fn list(&self) -> io::Result<Vec<Entry>> {
-        self.memory.list()
-    }
-
-    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        self.memory.read(name)
-    }
-
-    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        let (stalls, changes) = &*self.stalls;
-        drop(changes.wait_while(stalls.lock().unwrap(), |stalls| *stalls).unwrap());
-        self.memory.write(name, parts)
-    }
-
-    fn delete(&self, name: &str) -> io::Result<()> {
-        self.memory.delete(name)
-    }
-
-    fn locate(&self, name: &str) -> String {
-        if name.is_empty() { "a stalled disk".to_owned() } else { format!("a stalled disk/{name}") }
     }
 }
 

@@ -1,86 +1,33 @@
 //! Tests of savers that are killed between any two operations of a store, and of full stores.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;
-use crate::checkpoint::{Entry, Snapshot};
+use crate::checkpoint::Snapshot;
 
 /// A store that makes `left` changes, and then no more.
-struct Mortal {
-    store: Memory,
-    left: AtomicU64,
-}
-
-impl Mortal {
-    fn new(store: &Memory, left: u64) -> Self {
-        Self { store: store.clone(), left: left.into() }
-    }
-
-    fn change(&self) -> io::Result<()> {
-        let left = self
-            .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        left.map(drop).map_err(|_| io::Error::other("killed"))
-    }
-}
-
-impl Store for Mortal {
-    fn list(&self) -> io::Result<Vec<Entry>> {
-        self.store.list()
-    }
-
-    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        self.store.read(name)
-    }
-
-    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        self.change()?;
-        self.store.write(name, parts)
-    }
-
-    fn delete(&self, name: &str) -> io::Result<()> {
-        self.change()?;
-        self.store.delete(name)
-    }
-
-    fn locate(&self, name: &str) -> String {
-        self.store.locate(name)
-    }
+fn mortal(store: &Memory, left: u64) -> Tampered {
+    let left = AtomicU64::new(left);
+    Tampered::new(store, move |call| match call {
+        Call::Write(..) | Call::Delete => {
+            let one_less = |left: u64| left.checked_sub(1);
+            let changed = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+            changed.map(drop).map_err(|_| io::Error::other("killed"))
+        }
+        Call::Read(_) | Call::Written(_) => Ok(()),
+    })
 }
 
 /// A store with room for `room` bytes; files take their room already while they are written.
-struct Small {
-    store: Memory,
-    room: u64,
-}
-
-impl Store for Small {
-    fn list(&self) -> io::Result<Vec<Entry>> {
-        self.store.list()
-    }
-
-    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        self.store.read(name)
-    }
-
-    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        let taken: u64 = self.store.list()?.iter().map(|entry| entry.bytes).sum();
+fn small(store: &Memory, room: u64) -> Tampered {
+    let memory = store.clone();
+    Tampered::new(store, move |call| {
+        let Call::Write(_, parts) = call else { return Ok(()) };
+        let taken: u64 = memory.list()?.iter().map(|entry| entry.bytes).sum();
         let needed: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if taken + needed > self.room {
-            Err(io::ErrorKind::StorageFull.into())
-        } else {
-            self.store.write(name, parts)
-        }
-    }
-
-    fn delete(&self, name: &str) -> io::Result<()> {
-        self.store.delete(name)
-    }
-
-    fn locate(&self, name: &str) -> String {
-        self.store.locate(name)
-    }
+        if taken + needed > room { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    })
 }
 
 /// Saves `next` after 1 and 2, and dies after each number of changes. Each time, one of the earlier
@@ -90,7 +37,7 @@ fn die_anywhere(next: &Snapshot) {
     for changes in 0.. {
         let store = Memory::default();
         save(&mut saver(store.clone()), [1, 2]);
-        let saved = saver(Mortal::new(&store, changes)).save(next, at(3));
+        let saved = saver(mortal(&store, changes)).save(next, at(3));
         let found = saver(store.clone()).latest().unwrap();
         assert!(found.rejected.is_empty(), "after {changes} changes: {:?}", found.rejected);
         let restored = found.checkpoint.unwrap();
@@ -133,7 +80,7 @@ fn a_full_store_is_an_error_that_names_the_file_and_nothing_of_the_save_stays() 
         (files(&store), store.list().unwrap().iter().map(|entry| entry.bytes).sum::<u64>());
     let mut failures = 0;
     for room in (taken..).step_by(100) {
-        match saver(Small { store: store.clone(), room }).save(&snapshot(3, 0), at(3)) {
+        match saver(small(&store, room)).save(&snapshot(3, 0), at(3)) {
             Ok(_) => break,
             Err(error) => {
                 assert!(error.to_string().contains("can't write model.ckpt-3"), "{error}");
@@ -150,32 +97,13 @@ fn a_full_store_is_an_error_that_names_the_file_and_nothing_of_the_save_stays() 
 
 #[test]
 fn what_could_not_be_deleted_is_told_and_deleted_by_the_next_save() {
-    /// A store that deletes nothing while `is_stubborn`.
-    struct Stubborn(Memory, std::sync::atomic::AtomicBool);
-    impl Store for Stubborn {
-        fn list(&self) -> io::Result<Vec<Entry>> {
-            self.0.list()
-        }
-        fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-            self.0.read(name)
-        }
-        fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-            self.0.write(name, parts)
-        }
-        fn delete(&self, name: &str) -> io::Result<()> {
-            if self.1.swap(false, Ordering::Relaxed) {
-                Err(io::Error::other("no"))
-            } else {
-                self.0.delete(name)
-            }
-        }
-        fn locate(&self, name: &str) -> String {
-            self.0.locate(name)
-        }
-    }
     let store = Memory::default();
     save(&mut saver(store.clone()), [1, 2]);
-    let mut saver = saver(Stubborn(store.clone(), true.into()));
+    let is_stubborn = AtomicBool::new(true);
+    let mut saver = saver(Tampered::new(&store, move |call| match call {
+        Call::Delete if is_stubborn.swap(false, Ordering::Relaxed) => Err(io::Error::other("no")),
+        _ => Ok(()),
+    }));
     let unfinished = saver.save(&snapshot(3, 0), at(3)).unwrap().unfinished;
     assert!(
         unfinished[0].to_string().contains("can't delete model.ckpt-1.index.json: no"),

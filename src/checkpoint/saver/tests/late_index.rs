@@ -2,7 +2,6 @@
 
 use std::sync::Mutex;
 
-use super::meanwhile::Meanwhile;
 use super::*;
 
 /// A saver that has saved step 2, and is replaced within the write of the index of `step`: another
@@ -16,7 +15,7 @@ fn replaced(step: u64, index: &'static str) -> (Saver, Memory) {
         other.take_over().unwrap();
         assert!(other.save(&snapshot(3, 1), at(3)).unwrap().is_new);
     };
-    let mut zombie = saver(Meanwhile::before(&store, index, act));
+    let mut zombie = saver(meanwhile::before(&store, index, act));
     zombie.take_over().unwrap();
     save(&mut zombie, [2]);
     let error = zombie.save(&snapshot(step, 0), at(4)).unwrap_err().to_string();

@@ -1,6 +1,5 @@
 //! Tests of savers that are replaced while they save, or take over at the same moment.
 
-use super::meanwhile::Meanwhile;
 use super::*;
 
 #[test]
@@ -14,7 +13,7 @@ fn a_saver_that_is_replaced_while_it_saves_leaves_the_same_step_of_its_successor
             successor.take_over().unwrap();
             assert!(successor.save(&snapshot(3, 1), at(3)).unwrap().is_new);
         };
-        let mut zombie = saver(Meanwhile::after(&store, after, act));
+        let mut zombie = saver(meanwhile::after(&store, after, act));
         zombie.take_over().unwrap();
         save(&mut zombie, [2]);
         let error = zombie.save(&snapshot(3, 0), at(4)).unwrap_err().to_string();
