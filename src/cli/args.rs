@@ -28,7 +28,7 @@ pub(crate) use check::CheckArgs;
 pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
 };
-pub(crate) use dashboard::DashboardArgs;
+pub(crate) use dashboard::{DashboardArgs, MetricsArgs};
 pub(crate) use deployment::{ClusterArgs, DoctorArgs, LaunchArgs, ServeArgs, StatusArgs, TaskArgs};
 pub(crate) use format::{Format, FormatArgs};
 pub(crate) use graph::{ExportArgs, GraphArgs, GraphCommand, ImportArgs, ShowArgs};

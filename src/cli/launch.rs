@@ -48,7 +48,7 @@ pub(super) fn run(
         false => None,
     };
     let mut launcher = launcher(args, quiet, flags, &experiment)?;
-    let live = Live::start(args.metrics, args.dashboard.address)?;
+    let live = Live::start(args.metrics.address, args.dashboard.address)?;
     launcher.boards = live.as_ref().map(|live| Arc::clone(&live.boards));
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
@@ -75,7 +75,8 @@ fn launcher(
     launcher.record = args.record.clone();
     launcher.max_restarts = args.max_restarts;
     launcher.tells_of_status = !quiet && args.chaos.is_none();
-    launcher.tuning = Tuning { busy_poll: args.busy_poll.map(Into::into), lanes: args.lanes };
+    launcher.tuning =
+        Tuning { busy_poll: args.busy_poll.map(Into::into), lanes: args.lanes.threads };
     Ok(launcher)
 }
 
@@ -106,7 +107,8 @@ fn predictor(
         };
         experiment = experiment.set(&format!("calibration={name:?}"))?;
     }
-    Predictor::new(&experiment, args.lanes != Some(0), || Ok(calibrate::measure(stop)?.machine))
+    let has_lanes = args.lanes.threads != Some(0);
+    Predictor::new(&experiment, has_lanes, || Ok(calibrate::measure(stop)?.machine))
 }
 
 /// The launch of an experiment's runs.

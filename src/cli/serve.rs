@@ -21,11 +21,11 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let run = RunId::new(&*args.run_name);
     let mut seat = Seat::new(&config, ClusterSpec::default(), proof, run)?;
     seat.silence = Some(args.silence.0);
-    seat.lanes = args.lanes.map(usize::from);
+    seat.lanes = args.lanes.threads.map(usize::from);
     let (task, cluster) = (seat.task().clone(), seat.cluster().to_string());
     let stop = StopRequest::on_signals()?;
     let (devices, busy_poll) = (args.devices, args.busy_poll.0);
-    let live = Live::start(args.metrics, None)?;
+    let live = Live::start(args.metrics.address, None)?;
     let board = live.as_ref().map(|live| {
         let about = About { run: args.run_name.clone(), ..About::default() };
         let board = Board::new(about, seat.cluster(), [task.clone()]);

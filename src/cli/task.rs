@@ -37,7 +37,7 @@ pub(super) fn run(
         (socket, control, proof) = (Some(given), Some(way), Some(Proof::Given(identity)));
     }
     let mut seat = trial.seat(&config, proof, args.run_name.as_deref())?;
-    (seat.socket, seat.lanes) = (socket, args.lanes.map(usize::from));
+    (seat.socket, seat.lanes) = (socket, args.lanes.threads.map(usize::from));
     let mut report = experiment.report(std::slice::from_ref(&trial), World::Deployment)?;
     report.command = command();
     report.model = match args.built_in {
@@ -111,7 +111,7 @@ impl<'a> Assignment<'a> {
         }
         let launcher = self.control.as_ref().map(Control::stream).transpose()?;
         let stop = StopRequest::listen(launcher)?;
-        let live = Live::start(self.args.metrics, self.args.dashboard.address)?;
+        let live = Live::start(self.args.metrics.address, self.args.dashboard.address)?;
         let listens = self.listens(&seat);
         tell_of_earlier(self.trial, self.quiet || !self.reports || !seat.is_chief());
         let instruments = self.prepare(&seat, live.as_ref())?;

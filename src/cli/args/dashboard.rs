@@ -1,4 +1,4 @@
-//! The argument by which a run is shown while it goes on.
+//! The arguments by which a run is shown while it goes on.
 
 use std::net::SocketAddr;
 
@@ -16,5 +16,15 @@ pub(crate) struct DashboardArgs {
     #[arg(long = "dashboard", id = "dashboard", value_name = "ADDRESS",
           value_parser = http_address, num_args = 0..=1, require_equals = true,
           default_missing_value = ADDRESS)]
+    pub(crate) address: Option<SocketAddr>,
+}
+
+/// Whether Prometheus can ask for the numbers of a run, and where.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MetricsArgs {
+    /// Tell Prometheus the numbers of this task, or of all that are launched, at
+    /// http://ADDRESS/metrics. A port alone is on this machine; `0.0.0.0:9100` can be reached from
+    /// others.
+    #[arg(long = "metrics", id = "metrics", value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) address: Option<SocketAddr>,
 }

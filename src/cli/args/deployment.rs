@@ -1,15 +1,13 @@
 //! The arguments of the commands that deploy: one task, all of them, their machine.
 
-use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{DashboardArgs, FormatArgs, ScenarioArgs, VariantArgs};
+use super::{DashboardArgs, FormatArgs, MetricsArgs, ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
 use crate::deployment::RoleFlags;
 use crate::experiment::scenario::{Change, Scenario, Tasks};
-use crate::live::http_address;
 use crate::transport::Polling;
 use crate::units::{Bytes, Span};
 
@@ -107,6 +105,17 @@ pub(crate) struct ClusterArgs {
     pub(crate) json: bool,
 }
 
+/// How large tensors travel.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LanesArgs {
+    /// The number of a task's threads that encrypt large tensors beside the thread of the messages,
+    /// each over a connection of its own to every task that has them, too. Default: one for each
+    /// thread of kernels, but four at most, and none where there are only two.
+    #[arg(long = "lanes", id = "lanes", value_name = "N",
+          value_parser = clap::value_parser!(u8).range(..=64))]
+    pub(crate) threads: Option<u8>,
+}
+
 /// The arguments of `task`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TaskArgs {
@@ -141,16 +150,11 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "DURATION", default_value_t = Span(Polling::PATIENCE))]
     pub(crate) busy_poll: Span,
 
-    /// The number of threads that encrypt large tensors beside the thread of the messages, each
-    /// over a connection of its own to every task that has them, too. Default: one for each thread
-    /// of kernels, but four at most, and none where there are only two.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=64))]
-    pub(crate) lanes: Option<u8>,
+    #[command(flatten)]
+    pub(crate) lanes: LanesArgs,
 
-    /// Tell the numbers of this task to Prometheus at http://ADDRESS/metrics. A port alone is on
-    /// this machine; `0.0.0.0:9100` can be reached from others.
-    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
-    pub(crate) metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
 
     #[command(flatten)]
     pub(crate) dashboard: DashboardArgs,
@@ -185,10 +189,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, alias = "run_name", value_name = "NAME", default_value = "trainyard")]
     pub(crate) run_name: String,
 
-    /// Tell the numbers of this server to Prometheus at http://ADDRESS/metrics. A port alone is on
-    /// this machine; `0.0.0.0:9100` can be reached from others.
-    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
-    pub(crate) metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
 
     /// The number of the task's devices.
     #[arg(long, value_name = "N", default_value = "1")]
@@ -211,9 +213,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     pub(crate) busy_poll: Span,
 
-    /// The number of threads that encrypt large tensors. Default: as `task`.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=64))]
-    pub(crate) lanes: Option<u8>,
+    #[command(flatten)]
+    pub(crate) lanes: LanesArgs,
 }
 
 /// A length of time above 0, as `network.silence` of a scenario.
@@ -274,9 +275,8 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "DURATION")]
     pub(crate) busy_poll: Option<Span>,
 
-    /// The number of threads of each task that encrypt large tensors. Default: as `task`.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=64))]
-    pub(crate) lanes: Option<u8>,
+    #[command(flatten)]
+    pub(crate) lanes: LanesArgs,
 
     /// Launch each run under N drawn timelines of faults, after those of the scenario, and check
     /// what is promised of every training. With 0, only those of the scenario. Another `--seed`
@@ -290,10 +290,8 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "J", requires = "chaos")]
     pub(crate) jobs: Option<NonZeroU32>,
 
-    /// Tell the numbers of all tasks to Prometheus at http://ADDRESS/metrics. A port alone is on
-    /// this machine; `0.0.0.0:9100` can be reached from others.
-    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
-    pub(crate) metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
 
     #[command(flatten)]
     pub(crate) dashboard: DashboardArgs,
