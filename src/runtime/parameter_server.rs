@@ -6,6 +6,7 @@
 mod computing;
 mod coordination;
 mod done;
+mod ending;
 mod gradients;
 mod membership;
 mod notices;
@@ -138,8 +139,8 @@ impl ParameterServer {
                 self.served.extend(answers);
             }
             Action::LiftFence { global_step, replica } => {
-                let (members, coordination) = self.trainings.of(global_step, replica);
-                let answers = coordination.lift_fence(members, replica, ticket);
+                let (_, coordination) = self.trainings.of(global_step, replica);
+                let answers = coordination.lift_fence(replica, ticket);
                 self.served.extend(answers);
             }
             Action::OnResource(asked) => {
@@ -196,7 +197,7 @@ impl ParameterServer {
                 self.trainings.flushed(from, number, &progress);
             }
             ParameterServerMessage::Install(view) => self.install(from, view),
-            ParameterServerMessage::TrainingOver => self.finish(),
+            ParameterServerMessage::TrainingOver => self.hear_of_the_end(from),
             // Others end the training.
             ParameterServerMessage::Stopping | ParameterServerMessage::ChiefFailed(_) => {
                 self.trainings.answer_joins();

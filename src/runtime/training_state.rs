@@ -162,6 +162,12 @@ impl TrainingState {
         self.parting.borrow_mut().push(parting);
     }
 
+    /// Whether this task has told all others that the training is over.
+    pub(crate) fn has_announced_the_end(&self) -> bool {
+        let is_end = |message: &_| matches!(message, ParameterServerMessage::TrainingOver);
+        self.parting.borrow().iter().any(|one| one.to.is_none() && is_end(&one.message))
+    }
+
     /// What `peer` was told about the end of the training.
     pub(super) fn parting_for(&self, peer: PeerId) -> Vec<ParameterServerMessage> {
         let parting = self.parting.borrow();

@@ -13,6 +13,10 @@ use super::{Epoch, Membership, Mode};
 /// commit exactly one [`Effect::Release`], at once or later, even if workers leave or the training
 /// is over. So no worker waits for ever.
 ///
+/// Once the end of the training is announced no round is closed any more: open votes and those that
+/// still come are dropped. What is under way counts as if there was no end: rounds that are closed,
+/// and steps whose updates are applied. A fence waits for these steps, too.
+///
 /// A worker can put up a fence, for a checkpoint: it is told once every other worker is between two
 /// steps, and none of them goes on until it lifts the fence. Meanwhile all variables hold the same
 /// whole steps.
@@ -106,11 +110,10 @@ impl Coordinator {
         effects
     }
 
-    /// Counts a step whose updates are applied at the global step `now`.
+    /// Counts a step whose updates are applied at the global step `now`, before the announced end
+    /// or after it. Behind a barrier the shards drop the gradients of a round that the end has cut
+    /// off, and such a step does not count.
     pub(crate) fn count(&mut self, members: &Membership, now: &mut i64, step: &Ended) -> Counted {
-        if members.is_over() {
-            return Counted::dropped(*now, step.read);
-        }
         self.policy.count(members, now, step)
     }
 
@@ -146,12 +149,12 @@ impl Coordinator {
 
     /// Puts up a fence for `worker`, which is between two steps of its own: [`Effect::Fenced`]
     /// tells it when the fence is up. A worker that already has a fence keeps it and is told again.
+    /// After the end of the training, too, others may be inside their last steps.
     ///
     /// # Errors
     /// The worker that has another fence.
     pub fn put_up_fence(&mut self, members: &Membership, worker: u32) -> Result<Vec<Effect>, u32> {
         match &self.fence {
-            _ if members.is_over() => return Ok(vec![Effect::Fenced { worker }]),
             Some(fence) if fence.owner != worker => return Err(fence.owner),
             _ => {}
         }
@@ -228,11 +231,11 @@ impl Coordinator {
         self.policy.rejoin(worker);
     }
 
-    /// Ends the training: all waiting workers are let go.
-    pub fn finish(&mut self) -> Vec<Effect> {
-        let up = self.fence.as_mut().and_then(Fence::go_up);
-        let withheld = self.fence.take().map(Fence::lift).unwrap_or_default();
-        up.into_iter().chain(withheld).chain(self.policy.finish()).collect()
+    /// Ends the training: all waiting workers are let go. A fence stays until it is lifted: its
+    /// owner may be reading the variables.
+    pub fn finish(&mut self, members: &Membership) -> Vec<Effect> {
+        let let_go = self.policy.finish();
+        self.pass(members, None, let_go)
     }
 
     /// The workers that others wait for here, by ascending index; empty if nobody waits.

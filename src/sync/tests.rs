@@ -61,8 +61,9 @@ proptest! {
             }
             prop_assert!(clocks.is_empty() || clocks.keys().any(|worker| running.contains(worker)));
         }
+        members.finish();
         prop_assert_eq!(
-            running.len() + coordinator.finish().len(),
+            running.len() + coordinator.finish(&members).len(),
             workers as usize,
             "the end lets everybody go"
         );

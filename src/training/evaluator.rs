@@ -321,8 +321,9 @@ impl Evaluator {
             loss: *loss as f32,
             accuracy,
         });
-        if self.spec.target.is_some_and(|target| accuracy >= target) && !self.is_target_reached {
-            self.is_target_reached = true;
+        self.is_target_reached |= self.spec.target.is_some_and(|target| accuracy >= target);
+        if self.is_target_reached {
+            // Again at each later checkpoint: a chief that has been started again may not know it.
             self.task.finish_training();
         }
         Ok(())

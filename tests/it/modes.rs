@@ -1,5 +1,6 @@
 //! How workers are coordinated: every mode, its laws and what it sends.
 
+mod announced_end;
 mod backups;
 mod cancelling;
 mod compared;

@@ -3,6 +3,7 @@
 //! Adapts [`Coordinator`], which decides who counts and who waits, to the operations `BeginStep`,
 //! `CommitStep`, `Fence` and `LiftFence`, which are answered.
 
+mod end;
 mod fences;
 mod resting;
 mod votes;
@@ -220,14 +221,6 @@ impl Coordination {
     pub(super) fn rejoin(&mut self, members: &Membership, worker: u32) {
         self.coordinator.rejoin(worker);
         self.round_size = self.coordinator.round_size(members).unwrap_or(0);
-    }
-
-    /// Ends the training: answers all who wait.
-    pub(super) fn finish(&mut self) -> Vec<Served> {
-        let mut served = self.go_on();
-        let effects = self.coordinator.finish();
-        served.extend(self.answer(effects));
-        served
     }
 
     /// The operations that wait for others.

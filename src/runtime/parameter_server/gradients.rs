@@ -30,8 +30,8 @@ impl ParameterServer {
         if let Err(error) = stored.check_gradient(&apply.gradient) {
             return self.answer(ticket, Err(error));
         }
-        if self.trainings.members.is_over() {
-            return self.answer(ticket, Ok(StateValues::new()));
+        if self.trainings.members.is_over() && is_behind_a_barrier(&apply) {
+            return self.leave_out(ticket);
         }
         match treatment(stored, &apply) {
             Treatment::Apply(correction) => {
@@ -293,6 +293,11 @@ impl ParameterServer {
             }
         }
     }
+}
+
+/// Whether the round of a gradient is of all workers.
+fn is_behind_a_barrier(apply: &ApplyGradient) -> bool {
+    apply.of.is_some_and(|(replica, _)| replica.mode.needs().is_barrier())
 }
 
 /// The treatment of a gradient, as its mode decides.

@@ -1,5 +1,5 @@
 //! Membership of trainings at a parameter server: workers that join, leave, are lost or come back;
-//! trainings that begin anew or end.
+//! trainings that begin anew.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::ParameterServer;
 use crate::runtime::mail::{Binding, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::ParameterServerMessage;
-use crate::runtime::state::{Bound, StateValues};
+use crate::runtime::state::Bound;
 
 /// How long a worker whose task has fallen silent is still waited for: longer than it takes to
 /// connect again, or to be started again by a scheduler.
@@ -218,9 +218,8 @@ impl ParameterServer {
         }
         if self.trainings.members.is_over() {
             self.link.send(from, ParameterServerMessage::TrainingOver);
-        } else {
-            self.snapshots.join(master, replica);
         }
+        self.snapshots.join(master, replica);
         had_left && joined == Joined::Back
     }
 
@@ -229,6 +228,7 @@ impl ParameterServer {
         tracing::debug!(epoch = %self.trainings.members.epoch(), "another training begins");
         self.link.actors.training.is_over.set(false);
         self.trainings.participation.begin_anew();
+        self.trainings.has_told_counter = false;
         self.trainings.views.iter_mut().for_each(Views::begin_anew);
         self.snapshots.finish();
         for (_, before) in std::mem::take(&mut self.trainings.coordinations) {
@@ -237,31 +237,6 @@ impl ParameterServer {
         for id in self.store.ids() {
             let past = self.store.get_mut(id).begin_anew();
             self.give_up(past);
-        }
-    }
-
-    /// Ends the training: all who wait are answered, without their gradients.
-    pub(super) fn finish(&mut self) {
-        self.trainings.members.finish();
-        self.snapshots.finish();
-        for coordination in self.trainings.coordinations.values_mut() {
-            self.served.extend(coordination.finish());
-        }
-        for id in self.store.ids() {
-            let stored = self.store.get_mut(id);
-            let Some(rounds) = &mut stored.rounds else { continue };
-            let held = rounds.gradients.finish();
-            let left_over = held.iter().filter(|offered| offered.goes_on).count();
-            if left_over > 0 {
-                let variable = &stored.spec.shared_name;
-                tracing::info!(
-                    %variable, left_over,
-                    "the last round is not complete: its gradients are dropped"
-                );
-            }
-            for offered in held.into_iter().filter(|offered| !offered.goes_on) {
-                self.answer(offered.ticket, Ok(StateValues::new()));
-            }
         }
     }
 }

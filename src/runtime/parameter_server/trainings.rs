@@ -1,6 +1,7 @@
 //! The trainings that a parameter server has a part in: who takes part, how the ends of steps are
 //! coordinated, and who waits for others.
 
+mod ending;
 mod joins;
 mod views;
 
@@ -45,6 +46,10 @@ pub(super) struct Trainings {
     pub(super) views: Option<Views>,
     /// Whether the shards of that training are its barrier.
     has_barrier: bool,
+    /// The task that counts the steps of the training, if that is another one.
+    counter: Option<PeerId>,
+    /// Whether that task was told of the end of the training.
+    pub(super) has_told_counter: bool,
     /// Partitions held off because a fence was up, or because their worker's last training was not
     /// over here.
     pub(super) held_off: Vec<Binding>,
@@ -64,6 +69,8 @@ impl Trainings {
             participation: Participation::default(),
             views: None,
             has_barrier: false,
+            counter: None,
+            has_told_counter: false,
             held_off: Vec::new(),
             joins: Joins::default(),
             notices: Notices::default(),

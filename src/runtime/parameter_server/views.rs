@@ -18,10 +18,9 @@ use crate::runtime::state::{Action, StateRequest};
 impl ParameterServer {
     /// Whether `request` has to wait for whole steps: a fence of a worker that is out, since others
     /// are inside their steps; a read, for a checkpoint or the like, of a variable that has not had
-    /// the update of a round that is counted.
+    /// the update of a round that is counted. So it is after the end of the training, too.
     pub(super) fn waits_for_whole_steps(&mut self, request: &StateRequest) -> bool {
         match &request.action {
-            _ if self.trainings.members.is_over() => false,
             Action::PutUpFence { replica, .. } => self.trainings.is_out(*replica),
             Action::Read { variable, .. } if !request.ticket.step.trains => {
                 let rounds = self.store.get(*variable).rounds.as_ref();

@@ -82,6 +82,17 @@ impl Server {
         self.actors.training.keep(Parting { message: message.clone(), to });
     }
 
+    /// Asks the program of `chief` to announce the end of the training.
+    pub(crate) fn ask_for_the_end(&self, chief: &TaskName) {
+        let Some(chief) = self.link.resolve(chief) else { return };
+        let message = ParameterServerMessage::TrainingOver;
+        self.link.send(chief, message.clone());
+        self.link.flush();
+        if self.actors.training.parting_for(chief).is_empty() {
+            self.actors.training.keep(Parting { message, to: Some([chief].into()) });
+        }
+    }
+
     /// Tells all tasks of the cluster `message`. That a worker leaves or is lost is for those alone
     /// that miss it, which are returned; any other message is for all.
     pub(crate) fn tell_all(&self, message: &ParameterServerMessage) -> Option<BTreeSet<PeerId>> {

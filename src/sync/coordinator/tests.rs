@@ -44,6 +44,14 @@ impl Tried {
         self.coordinator.commit(&self.members, worker)
     }
 
+    /// Counts a step of `worker` that began at the global step `read`, and ends at `now`: the
+    /// global step after it, and whether it is told as applied.
+    fn count(&mut self, worker: u32, mut now: i64, read: i64) -> (i64, bool) {
+        let step = Ended { worker, master: worker.into(), is_again: false, read };
+        let counted = self.coordinator.count(&self.members, &mut now, &step);
+        (now, counted.applied)
+    }
+
     fn leave(&mut self, worker: u32) -> Vec<Effect> {
         self.members.leave(worker, Leaving::Done);
         self.coordinator.leave(&self.members, worker)
@@ -62,7 +70,7 @@ impl Tried {
 
     fn finish(&mut self) -> Vec<Effect> {
         self.members.finish();
-        self.coordinator.finish()
+        self.coordinator.finish(&self.members)
     }
 
     fn waiting_for(&self) -> Vec<u32> {
@@ -262,7 +270,7 @@ fn with_bounded_staleness_a_worker_that_comes_back_begins_beside_the_slowest() {
 }
 
 #[test]
-fn the_end_of_the_training_lets_everybody_go_and_counts_no_more() {
+fn the_end_of_the_training_lets_everybody_go_and_closes_no_more_rounds() {
     let mut backups = Tried::new(Mode::Sync { backups: 1, cancel: false }, 3);
     backups.vote(1, 0);
     assert_eq!(backups.finish(), [Effect::Drop { worker: 1 }]);
@@ -339,7 +347,49 @@ fn who_takes_a_step_again_may_end_it_before_the_fence_goes_up() {
 }
 
 #[test]
-fn a_fence_is_gone_when_its_owner_leaves_trains_or_the_training_is_over() {
+fn a_step_whose_updates_are_applied_counts_after_the_end_too() {
+    for mode in [Mode::Async, Mode::BoundedStaleness { slack: 1 }, Mode::StalenessAware] {
+        let mut coordinator = Tried::training(mode, 2);
+        assert_eq!(coordinator.count(1, 0, 0), (1, true));
+        coordinator.finish();
+        assert_eq!(coordinator.count(0, 1, 0), (2, true), "{mode}");
+    }
+}
+
+#[test]
+fn behind_a_barrier_a_step_of_the_last_round_counts_after_the_end_and_one_of_the_next_does_not() {
+    let mut coordinator = Tried::training(Mode::Sync { backups: 0, cancel: false }, 3);
+    assert_eq!(coordinator.count(0, 4, 4), (5, true));
+    assert_eq!(coordinator.count(1, 5, 4), (5, true));
+    coordinator.finish();
+    assert_eq!(coordinator.count(1, 5, 5), (5, false), "the first worker has ended the training");
+    assert_eq!(coordinator.count(2, 5, 4), (5, true), "its gradient is in the round");
+    assert_eq!(coordinator.count(2, 5, 5), (5, false));
+}
+
+#[test]
+fn a_fence_waits_for_the_steps_under_way_though_the_training_is_over() {
+    let mut coordinator = Tried::training(Mode::Async, 3);
+    assert_eq!(coordinator.finish(), []);
+    assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
+    assert_eq!(coordinator.fence_waits_for(), [1, 2]);
+    assert_eq!((coordinator.commit(1), coordinator.lose(2)), (vec![], vec![FENCED]));
+    assert_eq!(coordinator.lift_fence(0), Some(vec![Effect::Release { worker: 1 }]));
+}
+
+#[test]
+fn the_end_leaves_a_fence_up_with_all_that_it_holds() {
+    let mut coordinator = Tried::training(Mode::KAsync { k: 1 }, 3);
+    assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
+    assert_eq!((coordinator.vote(1, 0), coordinator.finish()), (vec![], vec![]));
+    assert_eq!(coordinator.vote(2, 0), [FENCED]);
+    let dropped = Effect::Drop { worker: 2 };
+    let held = [close(0, &[1]), vec![dropped]].concat();
+    assert_eq!(coordinator.lift_fence(0), Some(held), "a closed round is made");
+}
+
+#[test]
+fn a_fence_is_gone_when_its_owner_leaves_or_trains() {
     let fenced = || {
         let mut coordinator = Tried::training(Mode::Async, 2);
         coordinator.put_up_fence(0).unwrap();
@@ -348,6 +398,5 @@ fn a_fence_is_gone_when_its_owner_leaves_trains_or_the_training_is_over() {
     };
     let [own, other] = [0, 1].map(|worker| Effect::Release { worker });
     assert_eq!(fenced().leave(0), std::slice::from_ref(&other));
-    assert_eq!(fenced().commit(0), [other.clone(), own]);
-    assert_eq!(fenced().finish(), [other]);
+    assert_eq!(fenced().commit(0), [other, own]);
 }

@@ -143,6 +143,9 @@ impl Policy for Barrier {
             self.ended.clear();
         }
         let is_of_others = self.is_of_others(members, step);
+        if members.is_over() && *now == step.read && !is_of_others {
+            return Counted::dropped(*now, step.read); // the end has cut off its round
+        }
         let is_ahead = *now == step.read && is_of_others && step.is_again;
         *now += i64::from(*now == step.read && !is_of_others);
         self.latest = Some(*now);

@@ -321,15 +321,27 @@ impl Training {
         panic!("no end: {:?}, versions {:?}", self.workers, self.versions);
     }
 
+    /// Once nothing is on its way, every variable has had each round that was closed, also those
+    /// closed just before the end.
+    fn check_that_closed_rounds_are_made(&self) {
+        if let Some(closed) = self.coordinator.round()
+            && !self.workers.contains(&Worker::Dead)
+        {
+            let are_made = self.versions.iter().all(|made| *made == closed);
+            assert!(are_made, "{closed} rounds are closed, and {:?} made", self.versions);
+        }
+    }
+
     /// Ends the training, delivers the remaining messages, and returns the workers that still wait
     /// for an answer to their vote.
     fn finish(&mut self) -> Vec<Worker> {
         self.members.finish();
-        let effects = self.coordinator.finish();
+        let effects = self.coordinator.finish(&self.members);
         self.carry_out(effects);
         while let Some(message) = self.in_flight.pop() {
             self.deliver(message);
         }
+        self.check_that_closed_rounds_are_made();
         self.workers.iter().filter(|worker| matches!(worker, Worker::Voting(_))).cloned().collect()
     }
 }

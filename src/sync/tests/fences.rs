@@ -168,7 +168,7 @@ proptest! {
         );
         seen.up = None;
         seen.members.finish();
-        let effects = seen.coordinator.finish();
+        let effects = seen.coordinator.finish(&seen.members);
         seen.carry_out(effects);
         prop_assert_eq!(seen.running, all, "the end lets everybody go");
     }

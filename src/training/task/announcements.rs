@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Task;
+use crate::cluster::Role;
 use crate::graph::Replica;
 use crate::runtime::{ParameterServerMessage, Result};
 use crate::sync::{Departed, Leaving};
@@ -49,9 +50,24 @@ impl Task {
         self.record(Fact::Evaluated(evaluation));
     }
 
-    /// Ends the training of all workers: their sessions stop, and their waits end.
+    /// Ends the training of all workers: each session stops after the step that is under way, and
+    /// the waits for other workers end. Call it between two steps of this task. An evaluator, which
+    /// takes none, asks the chief, who ends the training between two of its own.
     pub fn finish_training(&self) {
-        self.inner.parts.server.broadcast(&ParameterServerMessage::TrainingOver);
+        let server = &self.inner.parts.server;
+        let has_left = server.training().chief_left().is_some();
+        match self.cluster().chief().filter(|_| !has_left) {
+            Some(chief) if self.role() == Role::Evaluator => server.ask_for_the_end(&chief),
+            _ => server.broadcast(&ParameterServerMessage::TrainingOver),
+        }
+    }
+
+    /// Announces the end that another task has told the chief of.
+    pub(in crate::training) fn pass_on_the_end(&self) {
+        let (server, is_chief) = (&self.inner.parts.server, self.is_chief());
+        if is_chief && server.training().is_over() && !server.training().has_announced_the_end() {
+            server.broadcast(&ParameterServerMessage::TrainingOver);
+        }
     }
 
     /// Whether the training is over, for all or for this task.

@@ -36,17 +36,12 @@ impl Coordination {
     }
 
     /// Lifts a worker's fence.
-    pub(crate) fn lift_fence(
-        &mut self,
-        members: &Membership,
-        replica: Replica,
-        ticket: Ticket,
-    ) -> Answers {
+    pub(crate) fn lift_fence(&mut self, replica: Replica, ticket: Ticket) -> Answers {
         let outcome = self.check(replica, Version::default());
         let lifted =
             if outcome.is_ok() { self.coordinator.lift_fence(replica.worker) } else { None };
         let outcome = match outcome {
-            Ok(()) if lifted.is_none() && !members.is_over() => {
+            Ok(()) if lifted.is_none() => {
                 let message = format!(
                     "the fence of worker {} is gone, for it seemed to be lost, or went on to \
                      train; what it has read since may be of different steps: put up another and \

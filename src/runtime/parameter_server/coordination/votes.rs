@@ -95,7 +95,7 @@ impl Coordination {
             // All variables have had as many updates.
             self.closed.retain(|round, _| *round >= version.updates);
         }
-        if let Some(told) = self.told_before(members, worker, &vote) {
+        if let Some(told) = self.told_before(worker, &vote) {
             self.told.insert(worker, CountedVote { vote, ..told });
             self.sets.release(worker);
             let mut answers: Answers = smallvec![self.tell(ticket, Some(told.place), told.counted)];
@@ -112,8 +112,8 @@ impl Coordination {
     /// The answer that the worker's vote was given before, if it must not be decided anew. A step
     /// that is taken again does not count twice. If the earlier step has failed, or the worker has
     /// restarted, the worker keeps its place, since variables may wait for its gradient there.
-    fn told_before(&self, members: &Membership, worker: u32, vote: &Vote) -> Option<CountedVote> {
-        let told = *self.told.get(&worker).filter(|_| !members.is_over())?;
+    fn told_before(&self, worker: u32, vote: &Vote) -> Option<CountedVote> {
+        let told = *self.told.get(&worker)?;
         let has_restarted = told.vote.ticket.step.master != vote.ticket.step.master;
         let is_same = |taken: Taken| told.vote.taken.is_some_and(|before| before.is_same(taken));
         let is_taken_again = !has_restarted && vote.taken.is_some_and(is_same);
@@ -278,7 +278,7 @@ mod tests {
         }
         members.lose(Some(1), &[]);
         assert!(coordination.leave(&members, 1).is_empty(), "{mode}");
-        let answers = coordination.lift_fence(&members, replica, owner);
+        let answers = coordination.lift_fence(replica, owner);
         assert_eq!(answers.len(), 1 + voters.len(), "{mode}");
         members.join(1, 3, 1);
         coordination.rejoin(&members, 1);

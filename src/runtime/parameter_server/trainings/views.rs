@@ -29,7 +29,7 @@ impl Trainings {
     }
 
     /// Forgets views announced by earlier incarnations of two tasks: the one that counts
-    /// `binding`'s steps, and the one that registers it.
+    /// `binding`'s steps, which is noted, and the one that registers it.
     pub(crate) fn forget_earlier_deciders(&mut self, binding: &Binding) {
         if let Some(incarnation) = self.link.incarnation(binding.from) {
             self.participation.forget_earlier_life(binding.from.0, incarnation);
@@ -38,6 +38,7 @@ impl Trainings {
         let holder =
             self.link.resolve(task).filter(|peer| self.link.actors.training.is_holder(*peer));
         let Some(peer) = holder else { return };
+        self.counter = Some(peer).filter(|peer| *peer != self.link.local());
         if self.participation.forget_earlier_life(peer.0, *incarnation) {
             self.link.has_restarted(task, *incarnation);
         }

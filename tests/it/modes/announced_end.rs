@@ -1,0 +1,139 @@
+//! An end that is announced while others are inside their steps: it leaves whole steps.
+
+use std::time::Duration;
+
+use trainyard::experiment::{Experiment, Trial};
+use trainyard::prelude::*;
+use trainyard::simulation::Law;
+use trainyard::sync::Mode;
+use trainyard::training::{StepStats, train};
+
+use crate::support::simulated::Simulated;
+
+const SYNC: Mode = Mode::Sync { backups: 0, cancel: false };
+const WORKERS: u32 = 6;
+
+/// A training that ends by its time, while its workers are at different places of their steps. The
+/// fault is harmless: it is there so that the judge has one.
+const BY_TIME: &str = r#"
+    name = "by_time"
+    [cluster]
+    ps = 4
+    worker = 6
+    [network]
+    latency = "500us"
+    [compute]
+    step_time = { law = "exponential", mean = "300us" }
+    [program]
+    model = "count"
+    [checkpoint]
+    every_steps = 100000
+    [stop]
+    time = "20ms"
+    [[fault]]
+    at = "1ms"
+    slow_task = "worker:1"
+    factor = 1.5
+    for = "1ms"
+    [[run]]
+    mode = "sync"
+    [[run]]
+    mode = { sync = { backups = 1 } }
+    [[run]]
+    mode = "async"
+    [[run]]
+    mode = { bounded_staleness = { slack = 2 } }
+    [[run]]
+    mode = { k_async = { k = 2 } }
+    [[run]]
+    mode = { k_batch_sync = { k = 3 } }
+    [[run]]
+    mode = { k_batch_async = { k = 3 } }
+"#;
+
+/// Asserts that all that is promised holds of [`BY_TIME`] with these `changes`, for each seed.
+#[track_caller]
+fn assert_whole(changes: &[&str]) {
+    let change = |experiment: Experiment, change: &&str| experiment.set(change).unwrap();
+    for seed in 1..=8 {
+        let experiment = Experiment::parse(BY_TIME).unwrap().seed(seed);
+        let experiment = changes.iter().fold(experiment, change);
+        let report = experiment.chaos(train, 0, |_, _| {}).unwrap();
+        assert!(report.is_clean(), "seed {seed}, {changes:?}: {:?}", report.runs);
+    }
+}
+
+#[test]
+fn the_last_checkpoint_of_a_training_that_ends_by_its_time_holds_whole_steps() {
+    assert_whole(&[]);
+}
+
+#[test]
+fn where_parameter_servers_hear_of_the_end_at_different_times_the_last_checkpoint_is_whole_too() {
+    for time in ["3ms", "3200us", "3400us"] {
+        let time = format!("stop.time={time:?}");
+        assert_whole(&["network.tasks.ps.latency=\"120us\"", &time]);
+    }
+}
+
+/// The steps of a training in `mode` that ends by its time.
+fn ended_by_time(mode: Mode) -> Vec<StepStats> {
+    let training = Simulated::new(2, WORKERS, mode)
+        .step_time(Law::Exponential { mean: 0.003 })
+        .latency(Duration::from_micros(500))
+        .until(Duration::from_millis(100));
+    training.run().steps
+}
+
+/// The number of gradients that are told as applied, and the last global step.
+fn applied(steps: &[StepStats]) -> (u64, u64) {
+    let applied = steps.iter().filter(|step| step.applied).count() as u64;
+    (applied, steps.iter().map(|step| step.global_step).max().unwrap_or(0))
+}
+
+#[test]
+fn as_many_gradients_are_told_as_applied_as_the_last_global_step_is_made_of() {
+    let all = u64::from(WORKERS);
+    for (mode, of_a_step) in [
+        (Mode::Async, 1),
+        (Mode::BoundedStaleness { slack: 2 }, 1),
+        (Mode::KAsync { k: 2 }, 2),
+        (Mode::Sync { backups: 1, cancel: false }, all - 1),
+        (SYNC, all),
+    ] {
+        let (applied, last) = applied(&ended_by_time(mode));
+        assert!(last > 0);
+        assert_eq!(applied, last * of_a_step, "{mode}");
+    }
+}
+
+#[test]
+fn of_the_steps_that_an_announced_end_meets_none_is_dropped_that_waits_for_no_round() {
+    for mode in [Mode::Async, Mode::BoundedStaleness { slack: 2 }] {
+        let dropped = ended_by_time(mode).into_iter().filter(|step| !step.applied).count();
+        assert_eq!(dropped, 0, "{mode}");
+    }
+}
+
+/// A training that an evaluator ends when it has measured a checkpoint.
+fn measured(mode: &str) -> Trial {
+    let text = format!(
+        "seed = 3\n[cluster]\nps = 2\nworker = 3\nevaluator = 1\n[network]\nlatency = '500us'\n\
+         [compute]\nstep_time = {{ law = 'exponential', mean = '3ms' }}\n\
+         [program]\nmodel = 'softmax'\nbatch = 8\n[checkpoint]\ndirectory = 'saved'\n\
+         every_steps = 20\n[stop]\naccuracy = 0.3\nsteps = 2000\n[[run]]\nmode = {mode}\n"
+    );
+    Experiment::parse(text).unwrap().trials().unwrap().remove(0)
+}
+
+#[test]
+fn an_end_by_an_evaluator_comes_between_two_steps_of_the_chief_and_leaves_whole_steps() {
+    for (mode, of_a_step) in [("'sync'", 3), ("'async'", 1), ("{ k_async = { k = 2 } }", 2)] {
+        let simulated = measured(mode).simulate(&train);
+        assert!(simulated.outcome.result.is_ok(), "{mode}: {:?}", simulated.outcome.result);
+        let steps: Vec<StepStats> = simulated.recording.steps().collect();
+        let (applied, last) = applied(&steps);
+        assert!((1..2000).contains(&last), "{mode}: the target ends it, at {last}");
+        assert_eq!(applied, last * of_a_step, "{mode}");
+    }
+}
