@@ -158,6 +158,9 @@ impl ParameterServer {
             Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
+        if self.trainings.members.is_over() {
+            self.trainings.tell_of_the_end(commit.replica.worker);
+        }
         let needs_rest = self.trainings.views.as_ref().is_some_and(Views::needs_rest);
         let (members, coordination) = self.trainings.of(global_step, commit.replica);
         if needs_rest {

@@ -21,6 +21,7 @@ impl ParameterServer {
     /// announced the end: it was between two steps, so no variable has had that round.
     fn finish(&mut self) {
         self.trainings.members.finish();
+        self.trainings.tell_those_who_wait_of_the_end();
         for coordination in self.trainings.coordinations.values_mut() {
             self.served.extend(coordination.finish(&self.trainings.members));
         }

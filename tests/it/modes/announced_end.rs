@@ -1,7 +1,9 @@
 //! An end that is announced while others are inside their steps: it leaves whole steps.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use trainyard::cluster::TaskName;
 use trainyard::experiment::{Experiment, Trial};
 use trainyard::prelude::*;
 use trainyard::simulation::Law;
@@ -112,6 +114,17 @@ fn of_the_steps_that_an_announced_end_meets_none_is_dropped_that_waits_for_no_ro
     for mode in [Mode::Async, Mode::BoundedStaleness { slack: 2 }] {
         let dropped = ended_by_time(mode).into_iter().filter(|step| !step.applied).count();
         assert_eq!(dropped, 0, "{mode}");
+    }
+}
+
+#[test]
+fn no_worker_takes_a_second_step_in_vain_after_an_announced_end() {
+    for mode in [SYNC, Mode::KAsync { k: 2 }] {
+        let mut dropped: BTreeMap<TaskName, u32> = BTreeMap::new();
+        for step in ended_by_time(mode).into_iter().filter(|step| !step.applied) {
+            *dropped.entry(step.worker).or_default() += 1;
+        }
+        assert!(dropped.values().all(|count| *count == 1), "{mode}: {dropped:?}");
     }
 }
 

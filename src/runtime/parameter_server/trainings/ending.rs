@@ -1,9 +1,30 @@
 //! Who is told by a parameter server that the training is over, beside those whom the chief tells.
 
+use std::collections::BTreeSet;
+
 use super::Trainings;
 use crate::runtime::messages::ParameterServerMessage;
+use crate::runtime::parameter_server::coordination::Coordination;
 
 impl Trainings {
+    /// Tells the task of `worker`, whose step ends here, before it has its answer: so it takes no
+    /// other step in vain. Whoever waits for no answer is not told, since it may be in another
+    /// training by then.
+    pub(crate) fn tell_of_the_end(&self, worker: u32) {
+        let training = &self.link.actors.training;
+        let counts_for_others = training.has_servers() && training.is_holder(self.link.local());
+        if let Some(task) = self.task_of(worker).filter(|_| counts_for_others) {
+            self.link.send(task, ParameterServerMessage::TrainingOver);
+        }
+    }
+
+    /// As [`Self::tell_of_the_end`], of all workers that wait for the answer to a step.
+    pub(crate) fn tell_those_who_wait_of_the_end(&self) {
+        let waiting = self.coordinations.values().flat_map(Coordination::waiting_workers);
+        let waiting: BTreeSet<u32> = waiting.collect();
+        waiting.into_iter().for_each(|worker| self.tell_of_the_end(worker));
+    }
+
     /// Tells the task that counts the steps, before it hears of one whose gradient is dropped here:
     /// the chief's word may come there later than that.
     pub(crate) fn tell_counter_of_the_end(&mut self) {
