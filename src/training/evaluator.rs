@@ -321,9 +321,11 @@ impl Evaluator {
             loss: *loss as f32,
             accuracy,
         });
-        self.is_target_reached |= self.spec.target.is_some_and(|target| accuracy >= target);
-        if self.is_target_reached {
-            // Again at each later checkpoint: a chief that has been started again may not know it.
+        let reaches = self.spec.target.is_some_and(|target| accuracy >= target);
+        let is_first = reaches && !self.is_target_reached;
+        self.is_target_reached |= reaches;
+        // A chief that was started again since it was asked may not know it.
+        if is_first || self.is_target_reached && !self.is_over() {
             self.task.finish_training();
         }
         Ok(())
