@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use trainyard::cluster::TaskName;
 use trainyard::experiment::{Experiment, Trial};
-use trainyard::prelude::*;
 use trainyard::simulation::Law;
 use trainyard::sync::Mode;
 use trainyard::training::{StepStats, train};
