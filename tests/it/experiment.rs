@@ -7,6 +7,7 @@ mod critical_paths;
 mod evaluator;
 mod imported;
 mod layers;
+mod lost_towers;
 mod own_server;
 mod partitioners;
 mod processors;

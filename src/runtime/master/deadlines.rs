@@ -137,7 +137,8 @@ impl Master {
     }
 
     /// The error of a step or reset that took longer than its `limit`, where that is known, or that
-    /// would; says who has not answered.
+    /// would; says who has not answered. It is on the first of these to which there is no way, if
+    /// there is one: a training may go on without it.
     pub(super) fn too_slow(
         &self,
         what: &str,
@@ -177,7 +178,9 @@ impl Master {
         };
         let message =
             format!("{what} took longer than {limit}it was given; no answer from {who}; {hint}");
-        Error::new(Code::DeadlineExceeded, message)
+        let unreached = unanswered.iter().find(|peer| self.link.obstacle(**peer).is_some());
+        let unreached = unreached.map(|peer| self.link.name(*peer));
+        unreached.iter().fold(Error::new(Code::DeadlineExceeded, message), Error::on)
     }
 
     /// Whether this task is to stop.

@@ -65,6 +65,11 @@ impl Server {
         others.filter_map(unreached).collect()
     }
 
+    /// Whether there is no way to `task`, or it has never answered.
+    pub(crate) fn is_unreached(&self, task: &TaskName) -> bool {
+        self.link.resolve(task).is_some_and(|peer| self.link.obstacle(peer).is_some())
+    }
+
     /// Notes that this task's process has stood still for `time`.
     pub(crate) fn note_standstill(&self, time: Duration) {
         self.standstill.set(self.standstill.get().max(time));

@@ -16,21 +16,32 @@ type SignOfLife = Pin<Box<dyn Future<Output = Result<()>>>>;
 
 /// The tasks of the replica that are lost, each with the step that it is to answer.
 #[derive(Default)]
-pub(super) struct Absent(BTreeMap<TaskName, SignOfLife>);
+pub(super) struct Absent {
+    tasks: BTreeMap<TaskName, SignOfLife>,
+    /// Whether the towers have formed since this task began: all were there, or were lost since.
+    have_formed: bool,
+}
 
 impl Absent {
     /// Whether `task` is one of them.
     pub(super) fn contains(&self, task: &TaskName) -> bool {
-        self.0.contains_key(task)
+        self.tasks.contains_key(task)
     }
 
     /// Goes on without the task that `error` says is lost for good: another task of the replica of
-    /// `task`, which has not come back in time.
+    /// `task`, which has not come back in time. While the towers form anew without one, another may
+    /// be gone, too: then the wait for it has reached its limit. One that has never come since this
+    /// task began ends the training: it may never have been started.
     ///
     /// # Errors
     /// `error`, if it says something else, or the training has no towers on other tasks.
     pub(super) fn go_on_without(&mut self, task: &Task, error: Error) -> Result<()> {
-        let gone = error.task.as_ref().filter(|_| error.code == Code::Unavailable);
+        let is_given_up = |gone: &&TaskName| match error.code {
+            Code::Unavailable => true,
+            Code::DeadlineExceeded => self.have_formed && task.server().is_unreached(gone),
+            _ => false,
+        };
+        let gone = error.task.as_ref().filter(is_given_up);
         let is_helper = |gone: &&TaskName| {
             let replica = task.cluster().replica_of(task.name());
             task.settings().all_reduce.is_some() && replica[1..].contains(gone)
@@ -38,25 +49,26 @@ impl Absent {
         let gone = gone.filter(is_helper).filter(|gone| !self.contains(gone)).cloned();
         let Some(gone) = gone else { return Err(error) };
         tracing::warn!(%error, "going on without the towers of {gone}, until it is back");
-        self.0.insert(gone.clone(), sign_of_life(task, &gone));
+        self.tasks.insert(gone.clone(), sign_of_life(task, &gone));
         Ok(())
     }
 
     /// The formation of `towers` that begins without them.
-    pub(super) fn formed(&self, task: &Task, towers: usize) -> Formed {
+    pub(super) fn formed(&mut self, task: &Task, towers: usize) -> Formed {
+        self.have_formed = true;
         let samples = task.settings().batch / towers * towers;
         Formed {
             at: task.now(),
-            without: self.0.keys().cloned().collect(),
+            without: self.tasks.keys().cloned().collect(),
             samples: samples as u64,
         }
     }
 
     /// Takes out those that have answered; returns whether there are any.
     pub(super) fn take_back(&mut self, task: &Task) -> bool {
-        let before = self.0.len();
+        let before = self.tasks.len();
         let mut context = Context::from_waker(Waker::noop());
-        self.0.retain(|gone, sign| {
+        self.tasks.retain(|gone, sign| {
             let Poll::Ready(answered) = sign.as_mut().poll(&mut context) else { return true };
             match &answered {
                 Ok(()) => tracing::warn!("{gone} is back: forming anew with its towers"),
@@ -65,7 +77,7 @@ impl Absent {
             }
             answered.is_err()
         });
-        self.0.len() < before
+        self.tasks.len() < before
     }
 }
 

@@ -121,11 +121,22 @@ impl Timeline<'_> {
 
     /// Whether the training may lose what it has learnt, or a task that it can't go on without.
     fn may_end_it(&self) -> bool {
+        if self.trial.settings.all_reduce.is_some() {
+            return self.may_end_an_all_reduce();
+        }
         let has_checkpoints = self.trial.has_checkpoints();
         self.crashes().any(|(task, restart_after)| match restart_after {
             None => self.is_needed(task),
             Some(_) => task.is_parameter_server() && !has_checkpoints,
         })
+    }
+
+    /// Whether an all-reduce may end: its chief dies for good, or is started again and waits for a
+    /// helper that is not. Without any helper the others form anew.
+    fn may_end_an_all_reduce(&self) -> bool {
+        let chief = self.trial.cluster.spec.chief();
+        let chief_dies = self.crashes().any(|(task, _)| Some(task) == chief.as_ref());
+        chief_dies && self.crashes().any(|(_, restart_after)| restart_after.is_none())
     }
 
     /// Whether the training can't go on without `task`: it holds variables, restores them, or
@@ -140,6 +151,9 @@ impl Timeline<'_> {
     /// Whether nobody may know of a dead worker: all parameter servers that have met it have died,
     /// too, before they gave it up. It is waited for as one that has yet to come.
     fn forgets_a_worker(&self) -> bool {
+        if !self.trial.cluster.spec.has_parameter_servers() {
+            return false;
+        }
         let limit = self.trial.cluster.faults.silence + GRACE;
         let at = |fault: &Fault| match fault.at {
             Trigger::Time(at) => at,
@@ -245,4 +259,35 @@ pub(super) fn is_crash(kind: &FaultKind) -> bool {
 
 pub(super) fn is_full_disk(kind: &FaultKind) -> bool {
     matches!(kind, FaultKind::FullDisk { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+
+    #[test]
+    fn an_all_reduce_ends_with_its_chief_alone() {
+        let text =
+            "[cluster]\nworker = 3\n[program]\nall_reduce = \"ring\"\n[[run]]\nmode = \"sync\"";
+        let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+        let worker = |index| TaskName::new("worker", index);
+        let crash = |index, back: Option<u64>| Fault {
+            at: Trigger::Time(Time(1)),
+            kind: FaultKind::Crash {
+                task: worker(index),
+                restart_after: back.map(Duration::from_millis),
+            },
+        };
+        let breaks = |faults: &[Fault]| {
+            let (timeline, mut found) = (Timeline { faults, trial: &trial }, Breaches::default());
+            let error = Error::new(Code::DeadlineExceeded, "no answer").on(&worker(1));
+            timeline.check_error(&error, &Saved::read(None, false), &mut found);
+            !found.0.is_empty()
+        };
+        assert!(breaks(&[crash(1, None), crash(2, None)]), "the others form anew");
+        assert!(breaks(&[crash(0, Some(5)), crash(1, Some(5))]), "all come back");
+        assert!(!breaks(&[crash(0, Some(5)), crash(1, None)]), "the chief begins with all or none");
+        assert!(!breaks(&[crash(0, None), crash(1, Some(5))]));
+    }
 }
