@@ -9,7 +9,7 @@ use std::task::{Poll, ready};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinError};
 
-use crate::cluster::TaskName;
+use crate::cluster::{Role, TaskName};
 use crate::runtime::{
     ClusterDevices, Code, ComputeModel, Devices, Error, Server, ServerDef, ServerWorld,
     program_panicked,
@@ -99,6 +99,14 @@ where
         while self.are_running() {
             match self.next(&mut commands).await {
                 Next::Command(command) => self.carry_out(command)?,
+                Next::Result(ProgramResult { task, result: Err(error) })
+                    if self.goes_on_without(task, &error) =>
+                {
+                    let name = &self.tasks[task].name;
+                    tracing::warn!(%error, "the process of {name} ends; the others go on");
+                    self.tasks[task].program = Program::Dead;
+                    self.driver.end_process(task);
+                }
                 Next::Result(ProgramResult { task, result }) => {
                     let value = result.map_err(|error| self.root_cause(task, error))?;
                     self.tasks[task].program = Program::Returned(value);
@@ -113,6 +121,21 @@ where
             _ => None,
         });
         Ok(results.collect())
+    }
+
+    /// Whether the run goes on though the program of `task` has failed with `error`, as the other
+    /// processes of a deployment do: it is a helper that nobody has come back to, as it is cut off
+    /// from the chief, who trains on. Where there are parameter servers, the chief's steps fail.
+    fn goes_on_without(&self, task: usize, error: &Error) -> bool {
+        let Cluster { spec, replay, .. } = self.cluster;
+        let is_helper = spec.role(&self.tasks[task].name) == Role::Helper;
+        let chief = spec.chief();
+        let chief = self.tasks.iter().find(|task| Some(&task.name) == chief.as_ref());
+        let has_chief = chief.is_some_and(|chief| {
+            matches!(chief.program, Program::Running(_) | Program::Returned(_))
+        });
+        let is_cut_off = is_helper && error.code == Code::Unavailable && has_chief;
+        is_cut_off && !spec.has_parameter_servers() && replay.is_none()
     }
 
     /// The error of a run in which the program of `task` failed with `error`.

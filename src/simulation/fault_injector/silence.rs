@@ -18,7 +18,9 @@ pub(super) struct Freeze {
 }
 
 impl FaultInjector {
-    pub(super) fn crash(
+    /// Ends `task`, which starts again after a while or never. The others notice at the limit of
+    /// silence.
+    pub(in crate::simulation) fn crash(
         &mut self,
         now: Time,
         task: usize,

@@ -40,6 +40,13 @@ impl World {
         }
     }
 
+    /// Ends the process of `task`, which does not start again.
+    pub(in crate::simulation) fn end_process(&mut self, task: usize, actions: &mut Vec<Action>) {
+        for effect in self.faults.crash(self.now, task, None, &mut self.links) {
+            self.apply(effect, actions);
+        }
+    }
+
     pub(super) fn apply(&mut self, effect: FaultEffect, actions: &mut Vec<Action>) {
         match effect {
             FaultEffect::Kill { task, restarts } => {

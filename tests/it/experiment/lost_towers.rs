@@ -43,3 +43,13 @@ fn workers_that_die_at_once_are_all_gone_on_without() {
     let alone: String = (1..4).map(died).collect();
     assert_eq!(formations(&trained("ring", &alone)).last(), Some(&vec![1, 2, 3]));
 }
+
+#[test]
+fn a_worker_that_is_cut_off_from_the_chief_alone_ends_and_the_others_go_on() {
+    // The way is there again while they train, or only after the end; the process is gone by then.
+    for lasts in ["500ms", "10s"] {
+        let cut = "[[fault]]\nat = \"55ms\"\npartition = [\"worker:2\", \"worker:0\"]\n";
+        let hit = trained("ring", &format!("{cut}for = \"{lasts}\"\n"));
+        assert_eq!(formations(&hit), [vec![], vec![2]], "{lasts}");
+    }
+}
