@@ -4,6 +4,7 @@
 mod attempts;
 mod builder;
 mod ending;
+mod first;
 mod run;
 
 use std::cell::Cell;

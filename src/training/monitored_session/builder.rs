@@ -8,7 +8,8 @@ use crate::checkpoint::Stores;
 use crate::cluster::DeviceSpec;
 use crate::graph::{Graph, GraphError, Output};
 use crate::import::drawn;
-use crate::runtime::{Code, Error, Result, ServerTarget, SessionOptions};
+use crate::runtime::{Result, ServerTarget, SessionOptions};
+use crate::sync::Leaving;
 
 use super::super::checkpointing::Checkpointing;
 use super::super::checkpoints::Checkpoints;
@@ -18,12 +19,13 @@ use super::super::hooks::{
 use super::super::own_values::OwnVariables;
 use super::super::positions::Positions;
 use super::super::record::{Beginning, Fact};
-use super::super::recovery::{Tries, is_mendable, never_opened};
+use super::super::recovery::Tries;
 use super::super::scaffold::Scaffold;
 use super::super::session_creator::{Created, SessionCreator};
 use super::super::summary::SummaryWriter;
 use super::super::task::Task;
 use super::MonitoredSession;
+use super::first::create;
 
 /// The checkpoints that a session keeps.
 struct KeptCheckpoints {
@@ -206,7 +208,17 @@ impl Builder {
     /// If the graph has a mistake, a training step of it was built for another coordination than
     /// the run's, or does not count a [`Task::input`] whose position is to be in checkpoints; if a
     /// hook fails, the checkpoint does not fit the graph, or a task fails.
-    pub async fn open(mut self) -> Result<MonitoredSession> {
+    pub async fn open(self) -> Result<MonitoredSession> {
+        let task = self.task.clone();
+        let opened = self.open_at_first().await;
+        // Who has met it would take it for lost, and wait for it once more at the end.
+        if opened.is_err() && task.server().training().is_stop_requested() {
+            task.leave(Leaving::Stopped);
+        }
+        opened
+    }
+
+    async fn open_at_first(mut self) -> Result<MonitoredSession> {
         if let Some(replica) = self.task.replica() {
             self.graph.join_training(replica)?;
         }
@@ -356,36 +368,4 @@ impl Builder {
 /// Every `steps` global steps; never for 0 or none.
 fn every_so_many(steps: Option<u64>) -> SecondOrStepTimer {
     SecondOrStepTimer::every_steps_but_0(steps.unwrap_or(0))
-}
-
-/// Creates the first session, trying again as long as that can help.
-///
-/// # Errors
-/// If a task fails; if this one is to stop before it has a session.
-async fn create(task: &Task, creator: &SessionCreator, tries: &mut Tries) -> Result<Created> {
-    let mut root = None;
-    loop {
-        // No step would follow; and the others, which are asked to stop too, may be gone.
-        if task.server().training().is_stop_requested() {
-            let message =
-                format!("{} was asked to stop before its training had begun", task.name());
-            let stopped = Error::new(Code::Cancelled, message);
-            return Err(root.map_or(stopped.clone(), |root| never_opened(&root, stopped)));
-        }
-        let error = match creator.create().await {
-            Ok(created) => return Ok(created),
-            Err(error) => error,
-        };
-        // The chief may have cleared the values that this worker had found, to give all new ones.
-        let may_be_reset = error.code == Code::FailedPrecondition && !task.is_chief();
-        let pause = tries.pause().filter(|_| is_mendable(&error) || may_be_reset);
-        // What is told is the loss behind it, if there is one.
-        root.take_if(|root: &mut Error| root.code == Code::FailedPrecondition);
-        let root: &mut Error = root.get_or_insert(error.clone());
-        let Some(pause) = pause else {
-            return Err(if *root == error { error } else { never_opened(root, error) });
-        };
-        tracing::warn!(%error, ?pause, "the session can't be opened; trying again");
-        task.sleep(pause).await;
-    }
 }

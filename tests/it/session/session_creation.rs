@@ -3,13 +3,15 @@
 
 use std::time::Duration;
 
+use futures_util::future::join;
 use trainyard::checkpoint::Memory;
 use trainyard::prelude::*;
-use trainyard::training::Scaffold;
+use trainyard::sync::Mode;
+use trainyard::training::{Scaffold, train};
 
 use crate::support::alone::{Counting, Seen, alone, at, every_steps, seconds, workers};
 use crate::support::fixture::{assert_error, cluster, on_actix};
-use crate::support::simulated::real_worker;
+use crate::support::simulated::{Simulated, real_worker};
 
 async fn value(session: &MonitoredSession, variable: &Variable) -> Result<f32> {
     session.raw().run().fetch(&variable.read()).await?.scalar::<f32>(0)
@@ -205,4 +207,27 @@ fn a_worker_whose_chief_does_not_come_in_time_names_it() {
         assert_error(opened, Code::DeadlineExceeded, &["the chief, worker:0", "first values"]);
         Ok(())
     });
+}
+
+/// Its parameter server would wait for it, and the simulation stall.
+#[test]
+fn a_worker_that_is_asked_to_stop_before_its_session_exists_says_that_it_leaves() {
+    let training = Simulated::new(1, 2, Mode::Async);
+    let trained = training.run_on_servers(|server, task| async move {
+        if task.job() == "ps" {
+            return task.join().await;
+        }
+        if task.is_chief() {
+            at(&server, 2.0).await;
+            return train(task).await;
+        }
+        let stopped = async {
+            at(&server, 1.0).await; // it has met the parameter server, and waits for the chief
+            server.request_stop();
+        };
+        let (trained, ()) = join(train(task), stopped).await;
+        assert_error(trained, Code::Cancelled, &["before the chief, worker:0, had given"]);
+        Ok(())
+    });
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
 }

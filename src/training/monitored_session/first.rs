@@ -1,0 +1,43 @@
+//! The first session of a training.
+
+use crate::runtime::{Code, Error, Result};
+
+use super::super::recovery::{Tries, is_mendable, never_opened};
+use super::super::session_creator::{Created, SessionCreator};
+use super::super::task::Task;
+
+/// Creates the first session, trying again as long as that can help.
+///
+/// # Errors
+/// If a task fails; if this one is to stop before it has a session.
+pub(super) async fn create(
+    task: &Task,
+    creator: &SessionCreator,
+    tries: &mut Tries,
+) -> Result<Created> {
+    let mut root = None;
+    loop {
+        // No step would follow; and the others, which are asked to stop too, may be gone.
+        if task.server().training().is_stop_requested() {
+            let message =
+                format!("{} was asked to stop before its training had begun", task.name());
+            let stopped = Error::new(Code::Cancelled, message);
+            return Err(root.map_or(stopped.clone(), |root| never_opened(&root, stopped)));
+        }
+        let error = match creator.create().await {
+            Ok(created) => return Ok(created),
+            Err(error) => error,
+        };
+        // The chief may have cleared the values that this worker had found, to give all new ones.
+        let may_be_reset = error.code == Code::FailedPrecondition && !task.is_chief();
+        let pause = tries.pause().filter(|_| is_mendable(&error) || may_be_reset);
+        // What is told is the loss behind it, if there is one.
+        root.take_if(|root: &mut Error| root.code == Code::FailedPrecondition);
+        let root: &mut Error = root.get_or_insert(error.clone());
+        let Some(pause) = pause else {
+            return Err(if *root == error { error } else { never_opened(root, error) });
+        };
+        tracing::warn!(%error, ?pause, "the session can't be opened; trying again");
+        task.sleep(pause).await;
+    }
+}
