@@ -1,5 +1,7 @@
 //! `InMemoryEvaluator`: measures a model on held-out samples while it trains.
 
+use std::future::ready;
+
 use crate::graph::{Graph, Output};
 use crate::runtime::{Code, Error, Result};
 
@@ -14,7 +16,8 @@ use crate::tensor::Tensor;
 /// `evaluations.csv`.
 ///
 /// It measures when the training has passed a multiple of its interval. So it skips no
-/// measurement in asynchronous training, where the chief does not see every global step.
+/// measurement in asynchronous training, where the chief does not see every global step. One that
+/// goes on from a checkpoint is measured at the next multiple after it.
 ///
 /// ```
 /// # use trainyard::prelude::*;
@@ -37,8 +40,8 @@ pub struct InMemoryEvaluator {
     every: Option<Interval>,
     target: Option<f64>,
     step: Option<Output>,
-    /// The number of the last evaluated round.
-    rounds: u64,
+    /// The number of the last evaluated round; none before the first session.
+    rounds: Option<u64>,
     is_target_reached: bool,
 }
 
@@ -62,7 +65,7 @@ impl InMemoryEvaluator {
             every: None,
             target: None,
             step: None,
-            rounds: 0,
+            rounds: None,
             is_target_reached: false,
         }
     }
@@ -148,6 +151,13 @@ impl Hook for InMemoryEvaluator {
         Ok(())
     }
 
+    fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
+        // A training that goes on from a checkpoint has been measured up to there.
+        let round = self.round(context.global_step);
+        self.rounds.get_or_insert(round);
+        Box::pin(ready(Ok(())))
+    }
+
     fn after_run<'a>(
         &'a mut self,
         context: &'a HookContext<'_>,
@@ -155,9 +165,9 @@ impl Hook for InMemoryEvaluator {
     ) -> HookFuture<'a> {
         Box::pin(async move {
             let round = self.round(context.global_step);
-            if run.step.is_some() && context.task.is_chief() && round != self.rounds {
+            if run.step.is_some() && context.task.is_chief() && Some(round) != self.rounds {
                 self.evaluate(context).await?;
-                self.rounds = round;
+                self.rounds = Some(round);
             }
             Ok(())
         })

@@ -74,6 +74,27 @@ fn a_parameter_server_that_dies_gets_its_variables_back_from_them() -> Result<()
 }
 
 #[test]
+fn a_training_that_goes_on_from_a_checkpoint_is_looked_at_where_it_would_have_been() {
+    let store = Memory::default();
+    let looks = |steps: u64| {
+        let text = format!(
+            "[cluster]\nps = 1\nworker = 2\n[stop]\nsteps = {steps}\nevaluate_every = 10\n\
+             [[run]]\nmode = 'sync'\n"
+        );
+        let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+        trial.checkpointing = Some(Checkpointing::new(Arc::new(store.clone())));
+        let simulated = trial.simulate(&train);
+        simulated.outcome.result.unwrap();
+        let looks = simulated.recording.evaluations.iter();
+        let mut looks: Vec<u64> = looks.map(|it| it.global_step).collect();
+        looks.dedup(); // the last step, and the end
+        looks
+    };
+    assert_eq!(looks(24), [10, 20, 24]);
+    assert_eq!(looks(40), [30, 40]);
+}
+
+#[test]
 fn a_checkpoint_that_is_written_at_half_the_rate_takes_twice_the_time() -> Result<()> {
     let seconds = |checkpoint: &str| -> Result<f64> {
         let text = format!(

@@ -53,3 +53,12 @@ fn a_worker_that_is_cut_off_from_the_chief_alone_ends_and_the_others_go_on() {
         assert_eq!(formations(&hit), [vec![], vec![2]], "{lasts}");
     }
 }
+
+#[test]
+fn towers_that_form_anew_are_looked_at_where_they_would_have_been() {
+    let hit = trained("ring", "[[fault]]\nat = \"300ms\"\ncrash = \"worker:2\"\n");
+    assert_eq!(formations(&hit), [vec![], vec![2]]);
+    let mut looks: Vec<u64> = hit.recording.evaluations.iter().map(|it| it.global_step).collect();
+    looks.dedup(); // the last step, and the end
+    assert_eq!(looks, [20, 40, 60]);
+}
