@@ -97,17 +97,24 @@ impl KnownOwnValues {
         *self.restored.borrow_mut() = restored;
     }
 
-    /// The answer to `from`, which asks for its values in the checkpoint that was restored.
+    /// The answer to `from`, which asks for its values in the checkpoint that was restored. It has
+    /// come back to train: what it had told as its last values is not the last.
     pub(super) fn restored_for(&self, from: PeerId) -> OwnValuesAnswer {
+        let mut answers = self.answers.borrow_mut();
+        if let Some(Some(OwnValuesAnswer::Last(_))) = answers.get(&from) {
+            answers.remove(&from);
+        }
         let restored = self.restored.borrow();
         let own = restored.get(&from).filter(|_| !planted::is_in(Bug::ForgetsOwnValues)).cloned();
         own.map_or(OwnValuesAnswer::Nothing, OwnValuesAnswer::Values)
     }
 
-    /// `task` is asked. Returns whether it has to be: it may have told its last values before.
-    pub(super) fn ask(&self, task: PeerId) -> bool {
+    /// `task` is asked for its values after its step `count`. Returns whether it has to be: it may
+    /// have told its last values before, and has taken no step since.
+    pub(super) fn ask(&self, task: PeerId, count: u64) -> bool {
         let mut answers = self.answers.borrow_mut();
-        let has_told = matches!(answers.get(&task), Some(Some(OwnValuesAnswer::Last(_))));
+        let told = answers.get(&task).and_then(Option::as_ref);
+        let has_told = matches!(told, Some(OwnValuesAnswer::Last(own)) if own.count >= count);
         if !has_told {
             answers.insert(task, None);
         }
@@ -188,11 +195,24 @@ mod tests {
         let (known, worker) = (KnownOwnValues::default(), PeerId(1));
         known.hear(worker, OwnValuesAnswer::Values(own(1)), true);
         known.hear(worker, OwnValuesAnswer::Last(own(1)), false);
-        assert!(known.ask(worker), "nothing has been taken");
+        assert!(known.ask(worker, 1), "nothing has been taken");
         assert!(known.is_silent(worker));
         known.hear(worker, OwnValuesAnswer::Last(own(2)), true);
-        assert!(!known.ask(worker), "it has told its last ones");
+        assert!(!known.ask(worker, 2), "it has told its last ones");
         known.lose(worker);
-        assert!(!known.ask(worker), "and they are kept");
+        assert!(!known.ask(worker, 2), "and they are kept");
+    }
+
+    #[test]
+    fn a_worker_that_has_told_its_last_values_and_comes_back_is_asked_again() {
+        let (known, worker) = (KnownOwnValues::default(), PeerId(1));
+        let last = || OwnValuesAnswer::Last(own(2));
+        known.hear(worker, last(), true);
+        assert!(known.ask(worker, 3), "it has taken a step since");
+        assert!(known.is_silent(worker), "the old values are forgotten");
+        // The training may have gone back meanwhile, and the worker has yet to come as far.
+        known.hear(worker, last(), true);
+        known.restored_for(worker);
+        assert!(known.ask(worker, 1), "it trains again");
     }
 }

@@ -116,7 +116,10 @@ mod tests {
         ] {
             assert!(hear(answer).is_none());
         }
-        assert!(!state.own_values.ask(asker), "a worker's last values were taken at the chief's");
+        assert!(
+            !state.own_values.ask(asker, 1),
+            "a worker's last values were taken at the chief's"
+        );
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Server {
         let own_values = &self.actors.program.own_values;
         let peer = self.link.resolve(worker).filter(|peer| !own_values.is_silent(*peer));
         let Some(peer) = peer else { return false };
-        if own_values.ask(peer) {
+        if own_values.ask(peer, count) {
             self.link.send(peer, ProgramMessage::AskForOwnValues { count });
             self.link.flush();
         }
@@ -58,7 +58,7 @@ impl Server {
     /// Asks `chief` for what the checkpoint that it has restored has of this task.
     pub(crate) fn ask_for_restored_values(&self, chief: &TaskName) {
         if let Some(peer) = self.link.resolve(chief) {
-            self.actors.program.own_values.ask(peer);
+            self.actors.program.own_values.ask(peer, u64::MAX); // whatever it has told before
             self.link.send(peer, ProgramMessage::AskForRestoredValues);
             self.link.flush();
         }
