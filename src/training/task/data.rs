@@ -97,8 +97,8 @@ impl Task {
     }
 
     /// Moves to the batch of the step after `global_step`. In synchronous training it is exactly
-    /// the batch that a worker takes that never was away; in asynchronous training it assumes that
-    /// all workers are equally fast.
+    /// the batch that a worker takes that never was away; in asynchronous training, and by tokens,
+    /// it assumes that all workers are equally fast.
     pub(in crate::training) fn seek_batches(&self, global_step: u64) {
         if let Some(Data::InMemory(batches)) = &mut *self.inner.data.borrow_mut() {
             let steps = self.steps_of_this_worker(global_step);
@@ -108,7 +108,13 @@ impl Task {
 
     /// The number of steps that the worker has taken at `global_step`, if all are equally fast.
     pub(in crate::training) fn steps_of_this_worker(&self, global_step: u64) -> u64 {
-        let steps = |replica: Replica| replica.mode.steps_of_a_worker(global_step, replica.workers);
+        let steps = |Replica { mode, workers, .. }: Replica| match self.settings().sync_replicas {
+            Some(by_tokens) => {
+                let (aggregated, _) = by_tokens.replicas(workers);
+                global_step * u64::from(aggregated) / u64::from(workers.max(1))
+            }
+            None => mode.steps_of_a_worker(global_step, workers),
+        };
         self.inner.replica.map_or(0, steps)
     }
 

@@ -11,7 +11,7 @@ use trainyard::prelude::*;
 use trainyard::report::Run;
 use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
-use trainyard::training::{StepStats, train};
+use trainyard::training::{Scaffold, SharedRecording, StepStats, train};
 use trainyard::units::Time;
 
 use crate::support::fixture::{assert_error, both, cluster, impatient, matrix, on_actix};
@@ -471,4 +471,38 @@ fn a_scenario_trains_by_tokens() {
     assert!(error.contains("takes `mode = \"async\"`"), "{error}");
     let error = scenario("num_tokens = 2, replicas_to_aggregate = 6", "async").unwrap_err();
     assert!(error.to_string().contains("at least 3 are needed"), "{error}");
+}
+
+#[test]
+fn a_worker_goes_on_at_the_batch_that_follows_from_the_gradients_of_so_many_updates() {
+    // By step 20, each of two workers has given so many gradients.
+    for (program, steps) in [
+        ("", 10),
+        ("sync_replicas = {}", 20),
+        ("sync_replicas = { replicas_to_aggregate = 3 }", 30),
+    ] {
+        let text = format!(
+            "[cluster]\nps = 1\nworker = 2\n[program]\n{program}\n[[run]]\nmode = 'async'\n"
+        );
+        let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+        let trained = trial.simulate_on_servers(SharedRecording::default(), |_, task| async move {
+            if task.job() == "ps" {
+                return task.join().await;
+            }
+            let expected = (0..=steps).map(|_| task.next_batch()).last().expect("there is one")?;
+            let g = Graph::new();
+            let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+            let (step, v) = g.with_device_fn(setter, |g| {
+                Ok((g.global_step()?, g.variable("v", &g.constant(1f32))?))
+            })?;
+            let values = [step.assign(&g.constant(20i64))?, v.assign(&g.constant(1f32))?];
+            let init = g.group("at_20", &[&values[0], &values[1]])?;
+            let scaffold = Scaffold::new().init_op(&init, Vec::new());
+            let session = MonitoredSession::builder(&task, g).scaffold(scaffold).open().await?;
+            assert_eq!(session.global_step(), 20);
+            assert_eq!(task.next_batch()?.features, expected.features, "{steps}");
+            session.close().await
+        });
+        assert!(trained.outcome.result.is_ok(), "{program}: {:?}", trained.outcome.result);
+    }
 }
