@@ -4,6 +4,7 @@ use super::series::{Series, independent, series, told_apart_by};
 use super::table::{decimals_of, has_means};
 use super::verdict::Measure;
 use super::{Report, Run, Tuned, World};
+use crate::cluster::Role;
 
 /// The time between two looks at the test split is told where it is more than this share of the
 /// time to the target.
@@ -110,11 +111,26 @@ fn coarse_looks(all: &[Series<'_>]) -> Option<String> {
     };
     let coarse: Vec<String> = all.iter().filter_map(coarse).collect();
     (!coarse.is_empty()).then(|| {
-        let coarse = coarse.join(", ");
+        let (coarse, keys) = (coarse.join(", "), keys_of_looks(all).join(", "));
         format!(
-            "looks at the test split were far apart (`stop.evaluate_every`, \
-             `stop.evaluate_every_samples`); the target may have been reached earlier than shown, \
-             by up to {coarse}"
+            "looks at the test split were far apart ({keys}); the target may have been reached \
+             earlier than shown, by up to {coarse}"
         )
     })
+}
+
+/// The keys of a scenario that say how often its runs are looked at: an evaluator looks at
+/// checkpoints.
+fn keys_of_looks(all: &[Series<'_>]) -> Vec<&'static str> {
+    let has_evaluator =
+        |run: &&Run| run.bytes_sent.keys().any(|task| task.role() == Role::Evaluator);
+    let runs = || all.iter().flat_map(|series| series.runs.iter().copied());
+    let mut keys = Vec::new();
+    if !runs().all(|run| has_evaluator(&run)) {
+        keys.extend(["`stop.evaluate_every`", "`stop.evaluate_every_samples`"]);
+    }
+    if runs().any(|run| has_evaluator(&run)) {
+        keys.push("`checkpoint.every_steps`");
+    }
+    keys
 }

@@ -96,7 +96,7 @@ fn checked(
     let read_ahead = file.network.read_ahead.unwrap_or(true);
     let measures = program.model.has_accuracy();
     check_evaluator(&cluster, file.evaluator.is_some(), file.checkpoint.as_ref(), measures, found);
-    check_accuracy(&file.stop, measures, numerics, found);
+    check_accuracy(&file.stop, measures, numerics, cluster.contains_key("evaluator"), found);
     let own = std::mem::take(&mut file.compute.tasks);
     let (mut network, mut compute) =
         (network(file.network, &cluster, found), compute(file.compute.speed(), found));
@@ -313,8 +313,15 @@ fn check_towers(
 }
 
 /// Checks that a training which stops at an accuracy has one, and that one which is looked at
-/// `measures` any: without numbers a look still takes its time.
-fn check_accuracy(stop: &Stop, measures: bool, numerics: Numerics, found: &mut Mistakes) {
+/// `measures` any: without numbers a look still takes its time. An evaluator, if there is one, looks
+/// at checkpoints.
+fn check_accuracy(
+    stop: &Stop,
+    measures: bool,
+    numerics: Numerics,
+    has_evaluator: bool,
+    found: &mut Mistakes,
+) {
     let has_accuracy = measures && numerics == Numerics::Real;
     found.unless(has_accuracy || stop.accuracy.is_none(), "stop.accuracy", || {
         "neither `numerics = \"shapes\"`, nor the models `null` and `count`, nor an imported graph \
@@ -328,6 +335,10 @@ fn check_accuracy(stop: &Stop, measures: bool, numerics: Numerics, found: &mut M
         found.unless(measures || every.is_none(), path, || {
             "neither the models `null` and `count`, nor an imported graph without \
              `program.accuracy` have an accuracy to look at; remove the key"
+                .to_owned()
+        });
+        found.unless(!has_evaluator || every.is_none(), path, || {
+            "with an evaluator, looks are at checkpoints; set `checkpoint.every_steps` instead"
                 .to_owned()
         });
     }

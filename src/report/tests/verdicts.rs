@@ -307,6 +307,28 @@ fn single_runs_whose_last_looks_overlap_cant_be_told_apart_and_the_looks_are_tol
 }
 
 #[test]
+fn looks_that_are_far_apart_are_told_with_the_key_of_who_looks() {
+    let seen = |evaluator: bool| {
+        let mut run = Run {
+            seconds_to_target_resolution: Some(0.5),
+            ..run(if evaluator { "b" } else { "a" }, Some(1.0), 1.0)
+        };
+        run.bytes_sent.extend(evaluator.then(|| (TaskName::new("evaluator", 0), 1)));
+        run
+    };
+    let (chief, checkpoints) =
+        ("`stop.evaluate_every`, `stop.evaluate_every_samples`", "`checkpoint.every_steps`");
+    for (runs, keys) in [
+        (vec![seen(false)], chief.to_owned()),
+        (vec![seen(true)], checkpoints.to_owned()),
+        (vec![seen(false), seen(true)], format!("{chief}, {checkpoints}")),
+    ] {
+        let (_, text) = told(runs);
+        assert!(text.contains(&format!("were far apart ({keys}); ")), "{text}");
+    }
+}
+
+#[test]
 fn the_table_of_means_has_the_duration_and_the_bytes_and_so_has_the_summary() {
     let mut runs = seeded("a", &[1.0, 2.0]);
     (runs[0].seconds, runs[1].seconds) = (2.0, 4.0);
