@@ -131,8 +131,8 @@ impl MirroredGradients {
 ///
 /// Gradients are reduced in groups of at least a megabyte, from the last variable to the first, as
 /// a backward pass computes them; a group is on its way while the next is computed. Gradients of
-/// rows are not summed: each tower has the rows of all, in the order of the towers. An optimizer
-/// that clips gradients clips those of each task before they are reduced.
+/// rows travel as rows: each tower has those of all, and sums them in the order of the towers. An
+/// optimizer that clips gradients clips those of each task before they are reduced.
 ///
 /// [`Optimizer::apply_mirrored_gradients`]: crate::optimizer::Optimizer::apply_mirrored_gradients
 ///
@@ -242,24 +242,28 @@ fn means(
     Ok(all)
 }
 
-/// The rows of all towers, with a share of their values: the mean is their sum.
+/// The mean of the rows of all towers: each tower's duplicates are summed, then the sums in the
+/// order of the towers, and a share of that is taken, as parameter servers do. A share of each row
+/// would differ in its last bits where there are three towers or more.
 #[track_caller]
 fn gathered(graph: &Graph, towers: &[Vec<Gradient>]) -> Result<Vec<Vec<Gradient>>, GraphError> {
     let at = std::panic::Location::caller();
-    let slices: Vec<&IndexedSlices> = (towers.iter())
+    let slices: Vec<IndexedSlices> = (towers.iter())
         .filter_map(|own| match &own[0] {
             Gradient::Slices(slices) => Some(slices),
             Gradient::Dense(_) => None,
         })
-        .collect();
+        .map(|own| graph.beside(own.values().edge().op, at, || Ok(own.sum_duplicates())))
+        .collect::<Result<_, GraphError>>()?;
     let values: Vec<&Output> = slices.iter().map(|slices| slices.values()).collect();
     let indices: Vec<&Output> = slices.iter().map(|slices| slices.indices()).collect();
     let share = 1.0 / towers.len() as f32;
-    let of_tower = |own: &&IndexedSlices| {
+    let of_tower = |own: &IndexedSlices| {
         graph.beside(own.values().edge().op, at, || {
-            let values = concat(&values, 0)?;
-            let values = values.mul(&values.scalar_alike(share.into()))?;
-            let rows = IndexedSlices::new(&values, &concat(&indices, 0)?, own.rows())?;
+            let all = IndexedSlices::new(&concat(&values, 0)?, &concat(&indices, 0)?, own.rows())?;
+            let sums = all.sum_duplicates();
+            let mean = sums.values().mul(&sums.values().scalar_alike(share.into()))?;
+            let rows = IndexedSlices::new(&mean, sums.indices(), own.rows())?;
             Ok(vec![Gradient::from(rows)])
         })
     };

@@ -149,15 +149,20 @@ fn each_way_repeats_itself_and_every_task_computes_its_part() {
 /// The rows of an embedding's table that a batch names, and variables in shards.
 #[test]
 fn rows_and_shards_have_mirrors_too() {
-    let embedding = |program: &str| {
-        let text = scenario(2, program, "").replace("model = \"mlp\"", "model = \"embedding\"");
+    let embedding = |workers: u32, program: &str| {
+        let text =
+            scenario(workers, program, "").replace("model = \"mlp\"", "model = \"embedding\"");
         let text = text.replace("dataset = \"digits\"\n", "");
         Experiment::parse(text).unwrap().trials().unwrap().remove(0)
     };
     for rule in [RULES[1], CLIPPED[0], CLIPPED[2]] {
-        let expected = weights(&embedding(rule));
-        for way in ["ring", "shuffle"] {
-            assert_eq!(weights(&embedding(&by(way, rule))), expected, "{way}, {rule}");
+        for (workers, ways) in [(2, &["ring", "shuffle"][..]), (3, &["shuffle"]), (5, &["shuffle"])]
+        {
+            let expected = weights(&embedding(workers, rule));
+            for way in ways {
+                let reduced = weights(&embedding(workers, &by(way, rule)));
+                assert_eq!(reduced, expected, "{workers}, {way}, {rule}");
+            }
         }
     }
     let shards = "partitioner = { fixed_size = 3 }\n";
