@@ -59,6 +59,7 @@ mod gpus;
 mod hosts;
 mod key_path;
 mod law;
+mod looks;
 mod mistakes;
 mod mode;
 mod network;
