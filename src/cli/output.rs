@@ -1,6 +1,5 @@
 //! Writes results: a report's files, and the comparison on stdout.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -9,8 +8,8 @@ use super::args::{Format, ScenarioArgs};
 use super::failure::Failure;
 use super::stdout::{fitted, stdout};
 use crate::deployment::ExitCode;
-use crate::experiment::{Experiment, Files, ReportFolder, Trial};
-use crate::report::{End, Report, Run, SkippedFaultText, json, summary, table};
+use crate::experiment::{Experiment, Files, ReportFolder, Trainer, Trial, cautions, is_built_in};
+use crate::report::{End, Report, Run, SkippedFaultText, World, json, summary, table};
 use crate::say::say;
 use crate::training::Recording;
 
@@ -169,20 +168,21 @@ fn to_write<T>(directory: &Path, made: io::Result<T>) -> Result<T, Failure> {
     made.map_err(Failure::writing(directory.display().to_string()))
 }
 
-/// Says once which changes of `experiment` change nothing in a run, and what the settings of
-/// `trials`, its own, cost that their author may not know.
+/// Says once which changes of `experiment` change nothing in a run, and which settings of `trials`,
+/// its own in `world`, do nothing or cost what their author may not know, if `trainer` runs them.
 ///
 /// # Errors
 /// Every mistake in the scenario.
 pub(super) fn caution(
     experiment: &Experiment,
-    trials: &[Trial],
+    (trials, world): (&[Trial], World),
+    trainer: &impl Trainer,
     quiet: bool,
 ) -> Result<(), Failure> {
     if quiet {
         return Ok(());
     }
-    let cautions: BTreeSet<String> = trials.iter().filter_map(Trial::caution).collect();
+    let cautions = cautions(trials, world, is_built_in(trainer));
     for caution in experiment.overruled()?.into_iter().chain(cautions) {
         say!("warning: {caution}");
     }

@@ -37,7 +37,7 @@ pub(super) fn run(
     on_stop(&results, stopped(args.format.format()))?;
     let (experiment, is_tuned) = experiment.tuned()?;
     let mut trials = experiment.trials_in(World::Simulation)?;
-    caution(&experiment, &trials, quiet)?;
+    caution(&experiment, (&trials, World::Simulation), trainer, quiet)?;
     if let Some(folder) = &args.replay {
         for trial in &mut trials {
             trial.replay(folder)?;

@@ -49,10 +49,15 @@ pub(super) fn common_target(trials: &[Trial]) -> Option<f64> {
 
 /// The model that all of `trials` train; none if they differ in that, or if `trainer` is not the
 /// built-in one, which alone reads the scenario's model.
-pub(crate) fn model_of<T: Trainer>(trials: &[Trial], _trainer: &T) -> Option<String> {
+pub(crate) fn model_of<T: Trainer>(trials: &[Trial], trainer: &T) -> Option<String> {
     let mut names = trials.iter().map(|trial| trial.settings.model.name());
-    let first = names.next().filter(|_| type_name::<T>() == type_name_of_val(&train))?;
+    let first = names.next().filter(|_| is_built_in(trainer))?;
     names.all(|name| name == first).then(|| first.to_owned())
+}
+
+/// Whether `trainer` is the built-in one.
+pub(crate) fn is_built_in<T: Trainer>(_trainer: &T) -> bool {
+    type_name::<T>() == type_name_of_val(&train)
 }
 
 #[cfg(test)]

@@ -163,7 +163,8 @@ fn test_samples(trial: &Trial) -> f64 {
     trial.known_data().map_or(0.0, |dataset| dataset.test.len() as f64)
 }
 
-fn extent(trial: &Trial) -> Extent {
+/// The size of the model of `trial`; of one whose data are not known, that without features.
+pub(super) fn extent(trial: &Trial) -> Extent {
     let split = trial.known_data().map(|dataset| &dataset.train);
     let (width, classes) = split.map_or((0, 0), |split| (split.width(), split.classes()));
     let image = split.and_then(|split| split.image_shape());

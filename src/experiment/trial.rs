@@ -29,8 +29,7 @@ use crate::simulation::{self, Cluster, Outcome};
 use crate::sync::Mode;
 use crate::tensor::SimulationLimit;
 use crate::training::{
-    AllReduceKind, Checkpointing, Fact, Recording, Settings, SharedRecording, Task, TaskParts,
-    run_to_end,
+    Checkpointing, Fact, Recording, Settings, SharedRecording, Task, TaskParts, run_to_end,
 };
 use crate::units::{Bytes, Time};
 pub(crate) use checkpoints::folder_of;
@@ -209,23 +208,6 @@ impl Trial {
             self.name
         );
         Err(ExperimentError::Impossible(why))
-    }
-
-    /// A warning of costs of its settings that their author may not expect.
-    pub(crate) fn caution(&self) -> Option<String> {
-        let reduce = self.settings.all_reduce.as_ref()?;
-        let tasks = self.cluster.spec.tasks().filter(TaskName::is_of_workers).count();
-        let towers = tasks * self.settings.towers;
-        let is_odd = reduce.algorithm == AllReduceKind::Tree && !towers.is_power_of_two();
-        is_odd.then(|| {
-            format!(
-                "run `{}`: `all_reduce = \"tree\"` of {towers} towers, no power of two, sends \
-                 whole gradients before and after its rounds, which takes 2 to 3 times as long as \
-                 `\"ring\"` or `\"shuffle\"`; take one of those, or {} towers",
-                self.run,
-                towers.next_power_of_two()
-            )
-        })
     }
 
     /// Its data, or data with as many samples of the same size.

@@ -225,28 +225,6 @@ fn a_change_of_all_runs_that_is_none_for_a_run_with_a_value_of_its_own_is_told()
 }
 
 #[test]
-fn a_tree_of_a_number_of_towers_that_is_no_power_of_two_is_warned_of() {
-    let caution = |reduce: &str, workers: u32| {
-        let text = format!(
-            "[cluster]\nworker = {workers}\n[program]\nmodel = 'softmax'\n\
-             all_reduce = '{reduce}'\n[stop]\nsteps = 2\n[[run]]\nname = 'a'\nmode = 'sync'\n"
-        );
-        Experiment::parse(text).unwrap().trials().unwrap()[0].caution()
-    };
-    for workers in [3, 5, 6] {
-        let said = caution("tree", workers).unwrap();
-        assert!(
-            said.starts_with(&format!("run `a`: `all_reduce = \"tree\"` of {workers}")),
-            "{said}"
-        );
-    }
-    assert_eq!(
-        [("tree", 2), ("tree", 8), ("ring", 3)].map(|(of, n)| caution(of, n)),
-        [None, None, None]
-    );
-}
-
-#[test]
 fn runs_of_all_modes_are_looked_at_after_as_many_samples() {
     let text = "[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 8\n[stop]\n\
                 steps = 40\naccuracy = 1.0\nevaluate_every_samples = 128\n\
