@@ -36,6 +36,11 @@ pub(super) fn run(
     let trials = experiment.trials_in(World::Deployment)?;
     check_places(&trials, args.repeat.get())?;
     caution(&experiment, (&trials, World::Deployment), trainer, quiet)?;
+    if !quiet && !args.compare {
+        for wish in experiment.wishes_for_simulations(&trials) {
+            say!("warning: {wish}");
+        }
+    }
     if !quiet && trials.iter().any(|trial| !trial.cluster.hardware.gpus.is_empty()) {
         say!(
             "`[gpus]` is for simulations: a deployed task runs on CPU:0 what asks for a GPU, and \

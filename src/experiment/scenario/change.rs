@@ -1,6 +1,8 @@
 //! Changes to a scenario: `--set path=value`, `--unset path`, `--sweep path=a,b,c`, and a run's own
 //! `set` and `unset`.
 
+mod simulated;
+
 use std::fmt;
 use std::str::FromStr;
 

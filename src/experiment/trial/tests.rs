@@ -225,6 +225,39 @@ fn a_change_of_all_runs_that_is_none_for_a_run_with_a_value_of_its_own_is_told()
 }
 
 #[test]
+fn what_only_a_simulation_has_is_told_of_if_it_is_set_for_a_launch() {
+    let text = "[compute]\nslow = { 'worker:1' = 2.0 }\n[program]\nmodel = 'softmax'\n[stop]\n\
+                steps = 2\n[[run]]\nname = 'a'\nmode = 'sync'\nset = { stop.steps = 3 }\n";
+    let said = |set: &[&str], sweep: Option<&str>| {
+        let mut experiment = Experiment::parse(text).unwrap();
+        for change in set {
+            experiment = experiment.set(change).unwrap();
+        }
+        if let Some(sweep) = sweep {
+            experiment = experiment.sweep(sweep).unwrap();
+        }
+        experiment.wishes_for_simulations(&experiment.trials().unwrap())
+    };
+    for change in [
+        "compute.slow.\"worker:0\"=4",
+        "compute.numerics=shapes",
+        "network.bandwidth=1Mbps",
+        "run.0.set.network.latency=1s",
+    ] {
+        let key = change.split_once('=').unwrap().0;
+        let said = said(&[change], None);
+        assert!(said.len() == 1 && said[0].starts_with(&format!("`--set {key}=")), "{said:?}");
+    }
+    assert!(said(&[], Some("network.latency=1ms,2ms"))[0].starts_with("`--sweep network.latency="));
+    let nothing: [String; 0] = [];
+    assert_eq!(said(&[], None), nothing, "the file's own keys describe a simulation");
+    let used = ["network.silence=2s", "network.compression=bf16", "compute.numerics=real"];
+    assert_eq!(said(&used, None), nothing);
+    let fault = "fault=[{ at = '1s', slow_link = ['ps:0', 'worker:0'], factor = 2, for = '1s' }]";
+    assert_eq!(said(&[fault, "network.latency=1s"], None), nothing, "the fault takes it as well");
+}
+
+#[test]
 fn runs_of_all_modes_are_looked_at_after_as_many_samples() {
     let text = "[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 8\n[stop]\n\
                 steps = 40\naccuracy = 1.0\nevaluate_every_samples = 128\n\
