@@ -94,7 +94,7 @@ fn checked(
     all_reduce::check(algorithm, &replicas, &program, found);
     let patience = patience(file.network.recovery.map(Duration::from), found);
     let read_ahead = file.network.read_ahead.unwrap_or(true);
-    let measures = program.model.has_accuracy();
+    let (measures, learns) = (program.model.has_accuracy(), program.model.has_data());
     check_evaluator(&cluster, file.evaluator.is_some(), file.checkpoint.as_ref(), measures, found);
     check_accuracy(&file.stop, measures, numerics, cluster.contains_key("evaluator"), found);
     let own = std::mem::take(&mut file.compute.tasks);
@@ -140,7 +140,7 @@ fn checked(
         settings,
         dataset,
         checkpoint: file.checkpoint,
-        tune: Tune::checked(file.tune, found),
+        tune: Tune::checked(file.tune, learns && numerics == Numerics::Real, found),
         plan: plan(file.plan, file.price, &cluster, found),
         runs,
         replicas,

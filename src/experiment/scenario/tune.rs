@@ -18,10 +18,16 @@ pub struct Tune {
 }
 
 impl Tune {
-    /// `file`, or nothing to choose from.
-    pub(super) fn checked(file: Option<Self>, found: &mut Mistakes) -> Self {
+    /// `file`, or nothing to choose from, for runs that learn something by their learning rate or
+    /// do not.
+    pub(super) fn checked(file: Option<Self>, learns: bool, found: &mut Mistakes) -> Self {
         if let Some(tune) = &file {
             tune.check(found);
+            found.unless(learns, "tune", || {
+                "with `numerics = \"shapes\"`, a table of layers or the models `null` and `count` \
+                 nothing is learnt, so no learning rate is better than another; remove the section"
+                    .to_owned()
+            });
         }
         file.unwrap_or_default()
     }

@@ -185,6 +185,19 @@ fn each_contradiction_of_the_program_or_the_end_says_what_to_write_instead() {
 }
 
 #[test]
+fn rates_to_choose_from_where_nothing_is_learnt_are_refused() {
+    let tune = "[tune]\nlearning_rate = [0.1, 0.2]\n";
+    for unlearnt in
+        ["compute.numerics = 'shapes'", "program.model = 'null'", "program.model = 'count'"]
+    {
+        let said = example(&format!("{unlearnt}\n{tune}")).unwrap_err().to_string();
+        let expected = "sims/example.toml:2: tune: with `numerics = \"shapes\"`, a table of layers";
+        assert!(said.starts_with(expected), "{said}");
+    }
+    assert!(example(tune).is_ok());
+}
+
+#[test]
 fn a_key_or_a_data_set_of_another_model_is_refused() {
     let cases = [
         (
