@@ -43,6 +43,12 @@ pub struct Expected {
     /// What all tasks send to one another \[bytes\], within the tolerance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_sent: Option<f64>,
+    /// The share of the test split that the final model gets right, within the tolerance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_accuracy: Option<f64>,
+    /// The last loss on the test split, within the tolerance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub final_loss: Option<f64>,
 }
 
 /// A run held against what is expected of it.
@@ -133,6 +139,8 @@ impl Expected {
             seconds_to_target: run.seconds_to_target,
             samples_per_second: Some(run.samples_per_second),
             bytes_sent: Some(bytes_sent(run)),
+            test_accuracy: run.test_accuracy,
+            final_loss: run.final_loss,
         }
     }
 
@@ -147,6 +155,8 @@ impl Expected {
                 .samples_per_second
                 .filter(|_| kept.samples_per_second.is_some()),
             bytes_sent: self.bytes_sent.filter(|_| kept.bytes_sent.is_some()),
+            test_accuracy: self.test_accuracy.filter(|_| kept.test_accuracy.is_some()),
+            final_loss: self.final_loss.filter(|_| kept.final_loss.is_some()),
         }
     }
 
@@ -164,7 +174,8 @@ impl Expected {
             };
             let off = found / expected - 1.0;
             let percent = 100.0 * off;
-            let is_near = off.abs() <= tolerance || found == expected;
+            let is_same = found == expected || (found.is_nan() && expected.is_nan());
+            let is_near = off.abs() <= tolerance || is_same;
             (!is_near).then(|| {
                 format!(
                     "{key}: {found} is {percent:+.1} % from the expected {expected}; at most \
@@ -180,6 +191,8 @@ impl Expected {
             near("seconds_to_target", self.seconds_to_target, run.seconds_to_target),
             near("samples_per_second", self.samples_per_second, Some(run.samples_per_second)),
             near("bytes_sent", self.bytes_sent, Some(bytes_sent(run))),
+            near("test_accuracy", self.test_accuracy, run.test_accuracy),
+            near("final_loss", self.final_loss, run.final_loss),
         ]
         .into_iter()
         .flatten()

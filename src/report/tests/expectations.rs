@@ -12,3 +12,28 @@ fn an_end_that_is_not_as_expected_is_told_in_the_words_that_the_file_takes() {
     assert_eq!(found.differences, ["end: target_not_reached, but done is expected"]);
     assert!(text.contains("end = \"done\"\n"), "{text}");
 }
+
+#[test]
+fn accuracy_and_loss_are_held_within_the_tolerance_and_files_without_them_say_nothing_of_them() {
+    let of = |accuracy: f64, loss: f64| {
+        let learnt =
+            Run { test_accuracy: Some(accuracy), final_loss: Some(loss), ..run("a", None, 1.0) };
+        Report { runs: vec![learnt], ..report() }
+    };
+    let text = Expectations::of(&of(0.95, 0.2), None).text();
+    let differences = |text: &str, found: &Report| {
+        Expectations::parse(text).unwrap().check(found, true).remove(0).differences
+    };
+    let nothing: [String; 0] = [];
+    assert_eq!(differences(&text, &of(0.94, 0.202)), nothing);
+    let found = differences(&text, &of(0.5, 0.4));
+    assert!(found.len() == 2 && found[0].starts_with("test_accuracy: 0.5 is -47.4 %"), "{found:?}");
+    assert!(found[1].starts_with("final_loss: 0.4 is +100.0 %"), "{found:?}");
+    let earlier = "[run.a]\nend = \"done\"\n";
+    assert_eq!(differences(earlier, &of(0.5, 0.4)), nothing);
+    let kept = Expectations::parse(earlier).unwrap();
+    assert!(!Expectations::of(&of(0.5, 0.4), Some(&kept)).text().contains("final_loss"));
+    let diverged = of(0.1, f64::NAN);
+    let text = Expectations::of(&diverged, None).text();
+    assert_eq!(differences(&text, &diverged), nothing, "{text}");
+}
