@@ -38,6 +38,9 @@ pub(super) fn run(
     let (experiment, is_tuned) = experiment.tuned()?;
     let mut trials = experiment.trials_in(World::Simulation)?;
     caution(&experiment, (&trials, World::Simulation), trainer, quiet)?;
+    if !quiet && trials.iter().any(Trial::names_an_unused_folder) {
+        say!("`checkpoint.directory`: a simulation leaves no checkpoints there; `launch` does");
+    }
     if let Some(folder) = &args.replay {
         for trial in &mut trials {
             trial.replay(folder)?;

@@ -28,6 +28,13 @@ impl Trial {
         Some(Checkpointing { store, ..own })
     }
 
+    /// Whether the scenario names a folder for checkpoints that a simulation does not write, though
+    /// nothing in it needs one: an evaluator needs that there is one.
+    pub(crate) fn names_an_unused_folder(&self) -> bool {
+        let names = |checkpoint: &Checkpoint| checkpoint.directory.is_some();
+        self.checkpoint.as_ref().is_some_and(names) && self.cluster.spec.evaluator().is_none()
+    }
+
     /// Whether the run's checkpoints are in its chief's memory, and lost with it.
     pub(super) fn keeps_checkpoints_in_the_chief(&self) -> bool {
         let is_own = |checkpoint: &Checkpoint| checkpoint.directory.is_none();

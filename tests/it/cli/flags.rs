@@ -79,6 +79,23 @@ fn quiet_says_nothing_of_a_training_that_goes_well() {
 }
 
 #[test]
+fn a_simulation_says_that_it_leaves_no_checkpoints_in_a_folder_that_is_named_for_them() {
+    let path = scenario("no_checkpoints", SMALL);
+    let said = |set: &[&str]| {
+        let said = trainyard(&[&["sim", &path], set].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        said.err.contains("a simulation leaves no checkpoints there; `launch` does")
+    };
+    let folder = folder("no_checkpoints_saved").join("saved");
+    let named = format!("checkpoint.directory={}", folder.display());
+    assert!(said(&["--set", &named]) && !folder.exists());
+    assert!(!said(&["--set", &named, "--quiet"]), "it is not quiet");
+    assert!(!said(&["--set", "checkpoint.every_steps=5"]), "there is no folder");
+    let evaluates = ["--set", &named, "--set", "cluster.evaluator=1"];
+    assert!(!said(&evaluates), "an evaluator needs that one is named");
+}
+
+#[test]
 fn the_cluster_and_a_placed_graph_are_there_as_json() {
     let flags = ["--ps_hosts=a:1", "--worker_hosts=b:1,c:1", "--job_name=worker"];
     let found = json(&trainyard(&[&["cluster", "--json"], &flags[..]].concat()).out);
