@@ -21,6 +21,7 @@ mod launch;
 mod machine;
 mod network;
 mod observation;
+mod pace;
 mod renewal;
 mod role;
 mod seat;

@@ -1,5 +1,5 @@
-//! `status`: prints the status of a running task: its cluster, its devices, its sessions, its
-//! waiting actors, the peers that it can't reach.
+//! `status`: prints the status of a running task: how far its training is, its cluster, its
+//! devices, its sessions, its waiting actors, the peers that it can't reach.
 
 use std::io::{self, Write};
 
@@ -36,7 +36,9 @@ fn write_text(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
         TaskStatus { is_training_over: true, .. } => "its training is over",
         _ => "it trains",
     };
-    writeln!(out, "{}: {state}, {} bytes sent", status.task, status.bytes_sent)?;
+    let sent = status.bytes_sent as f64 / 1e6;
+    writeln!(out, "{}: {state}, {sent:.1} MB sent", status.task)?;
+    write_progress(status, &mut out)?;
     for device in &status.devices {
         writeln!(out, "device   {device}")?;
     }
@@ -61,8 +63,23 @@ fn write_text(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
     for (who, why) in &status.refused {
         writeln!(out, "no connection with {who}: {why}")?;
     }
-    for (who, what) in &status.waiting {
+    for (who, what) in status.waits() {
         writeln!(out, "{who} waits for {what}")?;
+    }
+    Ok(())
+}
+
+/// Writes how far the training is, if the task knows.
+fn write_progress(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
+    if let Some(step) = status.global_step {
+        let pace = status.steps_per_second.map(|pace| format!(", {pace:.1} steps/s of late"));
+        writeln!(out, "training at global step {step}{}", pace.unwrap_or_default())?;
+    }
+    if let (Some(step), Some(age)) = (status.checkpoint_step, status.checkpoint_age_seconds) {
+        writeln!(out, "checkpoint of global step {step}, {age:.0} s old")?;
+    }
+    if !status.lost_workers.is_empty() {
+        writeln!(out, "lost     {}", status.lost_workers.join(", "))?;
     }
     Ok(())
 }
@@ -85,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_tells_who_waits_for_what() {
+    fn a_status_tells_how_far_the_training_is_and_who_waits_for_what() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         let status = TaskStatus {
             task: "worker:1".to_owned(),
@@ -95,15 +112,26 @@ mod tests {
                 ("worker:0".to_owned(), None),
             ],
             replicas: vec![vec!["worker:0".to_owned(), "worker:1".to_owned()]],
-            bytes_sent: 5,
+            global_step: Some(13_925),
+            steps_per_second: Some(1204.28),
+            checkpoint_step: Some(13_000),
+            checkpoint_age_seconds: Some(12.4),
+            lost_workers: vec!["worker:2".to_owned()],
+            bytes_sent: 28_302_732,
             sessions: vec![session()],
-            waiting: vec![pair("master of worker:1", "ps:0")],
+            waiting: vec![
+                pair("master of worker:1", "ps:0"),
+                pair("parameter server of worker:1", "2 of 2 workers to leave"),
+            ],
             unreached: vec![pair("ps:0", "it has not answered yet")],
             ..TaskStatus::default()
         };
         let mut text = Vec::new();
         write_text(&status, &mut text).unwrap();
-        let expected = "worker:1: it trains, 5 bytes sent\n\
+        let expected = "worker:1: it trains, 28.3 MB sent\n\
+                        training at global step 13925, 1204.3 steps/s of late\n\
+                        checkpoint of global step 13000, 12 s old\n\
+                        lost     worker:2\n\
                         device   /job:worker/task:1/device:CPU:0\n\
                         ps:0     a:1\n\
                         worker:0 address not known\n\
@@ -113,5 +141,7 @@ mod tests {
                         can't reach ps:0: it has not answered yet\n\
                         master of worker:1 waits for ps:0\n";
         assert_eq!(String::from_utf8(text).unwrap(), expected);
+        let over = TaskStatus { is_training_over: true, ..status };
+        assert!(over.waits().any(|(_, what)| what == "2 of 2 workers to leave"), "it is no news");
     }
 }

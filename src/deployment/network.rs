@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::pace::Pace;
 use crate::cluster::ClusterSpec;
 use crate::live::TaskActivity;
-use crate::runtime::{Inquiry, PeerMessage, Server, SessionStatus, Traffic};
+use crate::runtime::{Inquiry, PeerMessage, Progress, Server, SessionStatus, TO_LEAVE, Traffic};
 use crate::transport::{
     Inbox, Loss, Messages, Payload, PeerId, Peers, Quic, Transport, envelope_size,
 };
@@ -34,7 +35,7 @@ pub enum Message {
 }
 
 /// The status of a task.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskStatus {
     /// The task's name.
     pub task: String,
@@ -46,6 +47,17 @@ pub struct TaskStatus {
     pub replicas: Vec<Vec<String>>,
     /// Whether its training is over.
     pub is_training_over: bool,
+    /// The training's global step, if the task has it or has taken a step.
+    pub global_step: Option<u64>,
+    /// The global steps a second in the last half minute, or as long as is known.
+    pub steps_per_second: Option<f64>,
+    /// The global step of the last checkpoint that was saved, or that the training went on from, if
+    /// the task is the chief.
+    pub checkpoint_step: Option<u64>,
+    /// The time since then \[s\].
+    pub checkpoint_age_seconds: Option<f64>,
+    /// The workers that the task knows to be lost, perhaps for a while.
+    pub lost_workers: Vec<String>,
     /// The data sent to other tasks \[bytes\].
     pub bytes_sent: u64,
     /// Whether clients may have sessions on it.
@@ -61,15 +73,23 @@ pub struct TaskStatus {
 }
 
 impl TaskStatus {
+    /// The actors that wait, each with the thing it waits for, but for those that wait for the
+    /// training's end while it goes on.
+    pub fn waits(&self) -> impl Iterator<Item = &(String, String)> {
+        let is_usual = |what: &str| !self.is_training_over && what.ends_with(TO_LEAVE);
+        self.waiting.iter().filter(move |(_, what)| !is_usual(what))
+    }
+
     /// Its length on the wire, up to the lengths of its lists and texts \[bytes\].
     fn size(&self) -> u64 {
-        let Self { task, devices, cluster, replicas, sessions, .. } = self;
+        let Self { task, devices, cluster, replicas, lost_workers, sessions, .. } = self;
         let pairs = [&self.waiting, &self.unreached, &self.refused];
         let pairs = pairs.into_iter().flatten().flat_map(|(who, what)| [who, what]);
         let addresses = cluster.iter().flat_map(|(task, at)| [Some(task), at.as_ref()]).flatten();
         let clients = sessions.iter().filter_map(|session| session.client.as_ref());
         let clients: usize = clients.map(|client| client.to_string().len()).sum();
-        let texts = devices.iter().chain(replicas.iter().flatten()).chain(addresses);
+        let texts =
+            devices.iter().chain(lost_workers).chain(replicas.iter().flatten()).chain(addresses);
         let texts: usize = texts.chain(pairs).chain([task]).map(String::len).sum();
         (texts + clients + 40 * sessions.len()) as u64
     }
@@ -107,6 +127,7 @@ pub(crate) struct Network {
     /// The peers to which an answer is on its way, one at a time, and
     /// whether they have asked again meanwhile.
     answering: RefCell<BTreeMap<PeerId, bool>>,
+    pace: Pace,
 }
 
 impl Network {
@@ -120,7 +141,8 @@ impl Network {
     ) -> Rc<Self> {
         let (by_peer, server, answering) =
             (OnceCell::new(), RefCell::default(), RefCell::default());
-        Rc::new(Self { quic, roster, known, sent, by_peer, server, answering })
+        let pace = Pace::default();
+        Rc::new(Self { quic, roster, known, sent, by_peer, server, answering, pace })
     }
 
     /// Attaches the server that answers questions.
@@ -171,6 +193,24 @@ impl Network {
         }
     }
 
+    /// How fast the training goes on.
+    pub(super) fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
+    /// How far the training of `server` is.
+    pub(super) async fn progress(&self, server: &Server) -> Progress {
+        let inquiry = Inquiry::new();
+        server.look_at_progress(&inquiry);
+        for _ in 0..LOOKS {
+            if inquiry.is_over() {
+                break;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        server.training().progress()
+    }
+
     /// The task's status.
     async fn status(&self, server: &Server) -> TaskStatus {
         let (waiting, sessions) = (Inquiry::new(), Inquiry::new());
@@ -189,6 +229,9 @@ impl Network {
         });
         let replicas = self.roster.replicas();
         let replicas = replicas.map(|tasks| tasks.iter().map(ToString::to_string).collect());
+        let (progress, now) = (server.training().progress(), server.clock().now());
+        let pace = progress.global_step.and_then(|step| self.pace.steps_per_second(now, step));
+        let lost = progress.lost.iter().filter_map(|worker| self.roster.worker(*worker));
         let refused = server.refusals().into_iter().map(|(who, why)| (who.to_string(), why));
         TaskStatus {
             task: server.task().to_string(),
@@ -196,6 +239,11 @@ impl Network {
             cluster: cluster.collect(),
             replicas: replicas.collect(),
             is_training_over: server.training().is_over(),
+            global_step: progress.global_step,
+            steps_per_second: pace,
+            checkpoint_step: progress.saved.map(|(step, _)| step),
+            checkpoint_age_seconds: progress.saved.map(|(_, at)| now.since(at).as_secs_f64()),
+            lost_workers: lost.map(|task| task.to_string()).collect(),
             bytes_sent: self.sent.get().total,
             serves_sessions: server.serves_sessions(),
             sessions,

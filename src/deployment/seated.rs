@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::network::{Message, Network};
-use super::{DeploymentError, Member, Seat, observation, standstill};
+use super::{DeploymentError, Member, Seat, observation, pace, standstill};
 use crate::runtime::{ComputeModel, PeerMessage, Processor, Server, ServerDef, ServerWorld};
 use crate::transport::{Quic, Transport};
 
@@ -32,6 +32,9 @@ pub(super) async fn take_seat(member: &mut Member) -> Result<Seated, DeploymentE
     network.attach(&server);
     if let Some(board) = member.board.take() {
         observation::watch(&network, &server, board);
+    }
+    if member.tape.is_none() {
+        pace::watch(&network, &server); // a replay is to have what the run alone has
     }
     actix_rt::spawn(standstill::watch(Rc::downgrade(&server), member.clock));
     Ok(Seated { quic, server })

@@ -216,7 +216,19 @@ impl ParameterServer {
         self.served.push(Served { ticket, outcome });
     }
 
+    /// Notes for those who ask how far the training is, if this task has the global step, and who
+    /// is lost.
+    fn note_progress(&self) {
+        let training = &self.link.actors.training;
+        let value = |id| self.store.get(id).value()?.item::<i64>().ok();
+        if let Some(step) = self.trainings.coordinations.keys().copied().filter_map(value).max() {
+            training.note_step(step.max(0) as u64);
+        }
+        training.note_lost(self.trainings.members.all_that_departed().lost);
+    }
+
     fn inquire(&self, asked: &Asked<Waiting>) {
+        self.note_progress();
         asked.answer(self.steps_wait_for());
         asked.answer(self.trainings.joins_wait_for(&self.trainings.title()));
     }

@@ -375,6 +375,11 @@ impl Server {
         self.actors.remotes.inquire(inquiry);
     }
 
+    /// Has the parameter server note how far the training is.
+    pub(crate) fn look_at_progress(&self, inquiry: &Inquiry<Waiting>) {
+        tell(&self.actors.parameter_server, ParameterServerMail::Inquire(inquiry.ask()));
+    }
+
     /// Asks the master for its sessions.
     pub(crate) fn list_sessions(&self, inquiry: &Inquiry<SessionStatus>) {
         tell(&self.actors.master, MasterMail::ListSessions(inquiry.ask()));

@@ -13,7 +13,9 @@ use crate::transport::{PeerId, Peers};
 use crate::runtime::checkpoint_news::News;
 use crate::runtime::error::Error;
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
+use crate::runtime::progress::Progress;
 use crate::runtime::signal::Signal;
+use crate::units::Time;
 
 /// A task's knowledge of its training, which its actors and its program share.
 #[derive(Default)]
@@ -47,6 +49,8 @@ pub(crate) struct TrainingState {
     recovery: Cell<Option<Duration>>,
     /// Wakes the programs that wait for a checkpoint or for the training to end.
     pub(crate) news: Rc<News>,
+    /// How far the training is, as far as this task knows.
+    progress: RefCell<Progress>,
 }
 
 /// A message about the end of the training, which is sent again to a peer that was lost since.
@@ -72,6 +76,26 @@ impl TrainingState {
         self.parting.borrow_mut().clear();
         self.chief_left.set(None);
         self.is_over.set(false);
+    }
+
+    /// How far the training is, as far as this task knows.
+    pub(crate) fn progress(&self) -> Progress {
+        self.progress.borrow().clone()
+    }
+
+    /// The training is at `global_step`.
+    pub(crate) fn note_step(&self, global_step: u64) {
+        self.progress.borrow_mut().global_step = Some(global_step);
+    }
+
+    /// The checkpoint of a global step is the last that is saved, or was restored, at that time.
+    pub(crate) fn note_saved(&self, global_step: u64, at: Time) {
+        self.progress.borrow_mut().saved = Some((global_step, at));
+    }
+
+    /// These workers are lost.
+    pub(super) fn note_lost(&self, lost: impl IntoIterator<Item = u32>) {
+        self.progress.borrow_mut().lost = lost.into_iter().collect();
     }
 
     /// Whether the chief has announced the end of the training.

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
+/// The end of what a program waits for until the training is over, with all workers in it.
+pub(crate) const TO_LEAVE: &str = "workers to leave";
+
 /// Who waits, and for what: for the report of a hang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Waiting {

@@ -295,6 +295,13 @@ impl Task {
 
     /// Records `fact`.
     pub(super) fn record(&self, fact: Fact) {
+        let training = self.inner.parts.server.training();
+        match &fact {
+            Fact::Step(step) => training.note_step(step.global_step),
+            Fact::Restored(restore) => training.note_step(restore.global_step),
+            Fact::Saved { global_step, at } => training.note_saved(*global_step, *at),
+            _ => {}
+        }
         (self.inner.parts.recorder)(fact);
     }
 }

@@ -61,7 +61,12 @@ async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, handshake: Han
     if let Err(refusal) = admitted.await.unwrap_or(Err(Refusal::Silent)) {
         node.note_other_run(&refusal);
         let address = handshake.address();
-        node.note_refusal(address.to_string(), refusal.of_dialed(address));
+        let why = refusal.of_dialed(address);
+        match refusal.is_of_asker(&node.roster) {
+            // It hears of its mistake, which is none of the training's.
+            true => tracing::info!(task = %node.task, %address, why, "a question was refused"),
+            false => node.note_refusal(address.to_string(), why),
+        }
     }
     drop(handshake);
     begin_handshakes(&node);

@@ -8,11 +8,11 @@ use std::time::Duration;
 use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use serde::{Deserialize, Serialize};
 
-use super::super::Refused;
 use super::super::wire::{FrameDecoder, Kind, Outgoing, VERSION, WireError, WireLimits};
+use super::super::{ASKER, Refused};
 use super::RunId;
 use super::priorities::open_small;
-use crate::cluster::TaskName;
+use crate::cluster::{ClusterSpec, TaskName};
 
 /// The greatest length of an introduction \[bytes\].
 const MAX_HELLO: usize = 4 << 10;
@@ -161,6 +161,18 @@ impl Refusal {
             Self::Run(..) | Self::Setting(..) => Close::OtherRun,
             Self::Outlived(_) => Close::Outlived,
             _ => Close::Refused,
+        }
+    }
+
+    /// Whether it is of one who only asks for the status of a task of `roster`, and has made a
+    /// mistake in that.
+    pub(super) fn is_of_asker(&self, roster: &ClusterSpec) -> bool {
+        match self {
+            Self::OtherLook => true,
+            Self::Run(sender, ..) | Self::Setting(sender, ..) => {
+                sender.job() == ASKER && !roster.contains(sender)
+            }
+            _ => false,
         }
     }
 

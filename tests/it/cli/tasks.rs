@@ -171,6 +171,8 @@ fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
     let both = "asker:0 takes part in the training `another`, and ps:0 in `tasks`";
     assert!(said.err.contains(both), "{}", said.err);
     assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
+    let after = status("ps:0", "tasks").out;
+    assert!(!after.contains("`another`"), "it was the asker's mistake: {after}");
     let said = status("worker:0", "tasks");
     assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
     assert!(said.err.contains(&format!("{ps} is ps:0, not worker:0")), "{}", said.err);

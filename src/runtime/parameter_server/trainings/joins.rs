@@ -18,7 +18,7 @@ use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::patience::{NOTICE, Patience};
 use crate::runtime::reply::{Reply, answer};
-use crate::runtime::waiting::Waiting;
+use crate::runtime::waiting::{TO_LEAVE, Waiting};
 
 /// A program that waits until all workers have left.
 struct Join {
@@ -251,7 +251,7 @@ impl Trainings {
     /// What the joins wait for, for the report of a hang.
     pub(crate) fn joins_wait_for(&self, who: &str) -> impl Iterator<Item = Waiting> {
         self.joins.waiting.iter().map(move |Join { workers, .. }| {
-            let mut what = format!("{} of {workers} workers to leave", self.members.live(*workers));
+            let mut what = format!("{} of {workers} {TO_LEAVE}", self.members.live(*workers));
             let absent = self.never_came(*workers);
             if !absent.is_empty() {
                 what += &format!(", of which {} never came", absent.join(", "));

@@ -56,7 +56,7 @@ impl ThreeTasks {
     }
 
     /// What `status` says of the task; an error while it does not answer.
-    fn status(&self, job: &str, index: usize, more: &[&str]) -> Said {
+    pub(super) fn status(&self, job: &str, index: usize, more: &[&str]) -> Said {
         let (task, address) = (format!("{job}:{index}"), self.address(job, index));
         let run = ["--run-name", "tasks", "--certs", "certs"];
         let args = [&["status", address, "--task", &task][..], &run, more].concat();
@@ -89,6 +89,12 @@ impl ThreeTasks {
     #[track_caller]
     pub(super) fn until_both_train(&self) {
         (0..2).for_each(|worker| self.until_it_trains(worker));
+    }
+
+    /// Waits until `status` says `part` of the chief.
+    #[track_caller]
+    pub(super) fn until_the_chief_says(&self, part: &str) {
+        self.until("worker", 0, &[], |out| out.contains(part));
     }
 
     /// Waits until `status` says `part` of the parameter server.

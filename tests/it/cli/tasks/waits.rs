@@ -26,6 +26,22 @@ fn a_parameter_server_whose_workers_are_all_killed_names_them_and_is_to_be_start
 }
 
 #[test]
+fn the_status_tells_how_far_the_training_is_and_who_is_lost() {
+    let saving = "[checkpoint]\nevery_steps = 1000\ndirectory = 'saved'\n";
+    let tasks = ThreeTasks::new("waits_status", &(endless("1min") + saving));
+    let (_ps, [_chief, worker]) = (tasks.start("ps", 0), tasks.start_workers());
+    tasks.until_the_server_says("training at global step ");
+    tasks.until_the_server_says(" steps/s of late\n");
+    tasks.until_the_chief_says("checkpoint of global step ");
+    tasks.until_the_chief_says("training at global step ");
+    let said = |part: &str| tasks.status("ps", 0, &[]).out.contains(part);
+    assert!(!said("workers to leave"), "that it waits for the end says nothing");
+    assert!(!said("lost   "), "all are there");
+    drop(worker);
+    tasks.until_the_server_says("lost     worker:1\n");
+}
+
+#[test]
 fn a_task_that_has_stood_still_does_not_take_that_for_the_time_that_its_peers_need() {
     let tasks = ThreeTasks::new("waits_still", &endless("1s"));
     let (ps, worker) = (tasks.start("ps", 0), tasks.start("worker", 0));

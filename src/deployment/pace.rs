@@ -1,0 +1,86 @@
+//! How fast a training goes on: the global step of a task as it was some time ago.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use super::network::Network;
+use crate::runtime::Server;
+use crate::units::Time;
+
+/// The interval of the looks at the global step.
+const LOOK: Duration = Duration::from_secs(2);
+/// The time that a pace is of, if the training has gone on for so long.
+const SPAN: Duration = Duration::from_secs(30);
+/// The least time that a pace is of: that of one step would say little.
+const LEAST: Duration = Duration::from_millis(500);
+
+/// The global steps of the last [`SPAN`], each with its time, in order.
+#[derive(Debug, Default)]
+pub(super) struct Pace(RefCell<VecDeque<(Time, u64)>>);
+
+impl Pace {
+    /// The global step is `step` at `now`. After a return to an earlier one it counts anew.
+    fn look(&self, now: Time, step: u64) {
+        let mut seen = self.0.borrow_mut();
+        if seen.back().is_some_and(|(_, last)| *last > step) {
+            seen.clear();
+        }
+        while seen.front().is_some_and(|(then, _)| now.since(*then) > SPAN) {
+            seen.pop_front();
+        }
+        seen.push_back((now, step));
+    }
+
+    /// The global steps a second until `now`, at which the global step is `step`; none if that is
+    /// not known yet.
+    pub(super) fn steps_per_second(&self, now: Time, step: u64) -> Option<f64> {
+        let (then, before) = self.0.borrow().front().copied()?;
+        let (steps, span) = (step.checked_sub(before)?, now.since(then));
+        (span >= LEAST).then(|| steps as f64 / span.as_secs_f64())
+    }
+}
+
+/// Looks at the global step of `server` from now on, until it is gone.
+pub(super) fn watch(network: &Rc<Network>, server: &Rc<Server>) {
+    actix_rt::spawn(look(Rc::downgrade(network), Rc::downgrade(server)));
+}
+
+async fn look(network: Weak<Network>, server: Weak<Server>) {
+    loop {
+        {
+            let (Some(network), Some(server)) = (network.upgrade(), server.upgrade()) else {
+                return;
+            };
+            if let Some(step) = network.progress(&server).await.global_step {
+                network.pace().look(server.clock().now(), step);
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_pace_is_of_the_last_half_minute_and_counts_anew_after_a_return() {
+        let pace = Pace::default();
+        assert_eq!(pace.steps_per_second(at(9), 5), None);
+        for second in (0..=60).step_by(2) {
+            // One step a second, and ten from the 30th on.
+            let step = second + 9 * u64::saturating_sub(second, 30);
+            pace.look(at(second), step);
+        }
+        assert_eq!(pace.steps_per_second(at(60), 330), Some(10.0));
+        pace.look(at(62), 40);
+        assert_eq!(pace.steps_per_second(at(62), 40), None, "it is no time ago");
+        assert_eq!(pace.steps_per_second(at(66), 48), Some(2.0));
+    }
+}
