@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use csv::{Reader, StringRecord};
 
@@ -55,12 +55,68 @@ impl Row {
 impl Pipeline<Row> {
     /// The rows of `files`, gzipped or not, each with a header of its own: the column `label` has
     /// the class, every other one a number (TensorFlow: `make_csv_dataset`). An error names the
-    /// file, the line and the column.
+    /// file, the line and the column; files whose columns are not those of the first one, in the
+    /// same order, are an error.
     pub fn csv(files: impl IntoIterator<Item = PathBuf>, label: &str) -> Self {
+        Self::csv_files(files.into_iter().collect(), label, OnceLock::new())
+    }
+
+    /// The same, of files with the features `columns`.
+    pub(super) fn csv_with(files: Vec<PathBuf>, label: &str, columns: Columns) -> Self {
+        Self::csv_files(files.into(), label, OnceLock::from(columns))
+    }
+
+    /// The same, where `columns` has the features of all files once the first is open.
+    fn csv_files(files: Arc<[PathBuf]>, label: &str, columns: OnceLock<Columns>) -> Self {
         let label = label.to_owned();
-        Self::of_files(files.into_iter().collect(), move |files, index| {
-            Ok(Box::new(Rows::open(&files[index], &label)?) as Elements<_>)
+        Self::of_files(files, move |files, index| {
+            let rows = Rows::open(&files[index], &label)?;
+            let own = rows.columns();
+            own.check_like(columns.get_or_init(|| own.clone()))?;
+            Ok(Box::new(rows) as Elements<_>)
         })
+    }
+}
+
+/// The names of a file's features, in their order.
+#[derive(Clone, Debug)]
+pub(super) struct Columns {
+    file: Arc<Path>,
+    names: Vec<String>,
+}
+
+impl Columns {
+    /// The number of features.
+    pub(super) fn width(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The name of the feature at `index`.
+    pub(super) fn name(&self, index: usize) -> &str {
+        &self.names[index]
+    }
+
+    /// Checks that they are those of `first`, in the same order: a model knows a feature by its
+    /// place alone.
+    pub(super) fn check_like(&self, first: &Self) -> Result<(), DataError> {
+        let (own, wanted, other) = (&self.names, &first.names, first.file.display());
+        let place = own.iter().zip(wanted).position(|(own, wanted)| own != wanted);
+        let problem = if let Some(missing) = wanted.iter().find(|name| !own.contains(name)) {
+            format!("no column `{missing}`, which {other} has; it has {}", own.join(", "))
+        } else if let Some(added) = own.iter().find(|name| !wanted.contains(name)) {
+            format!("the column `{added}` is not in {other}: remove it from the one, or add it")
+        } else if let Some(at) = place {
+            format!(
+                "the column `{}` stands where {other} has `{}`: write the columns of both in one \
+                 order",
+                own[at], wanted[at]
+            )
+        } else if own.len() != wanted.len() {
+            format!("{} features, where {other} has {}", own.len(), wanted.len())
+        } else {
+            return Ok(());
+        };
+        Err(DataError::mistaken(&self.file, "the header", problem))
     }
 }
 
@@ -98,14 +154,11 @@ impl Rows {
         Ok(Self { file: path.into(), reader, header, column, row: StringRecord::new() })
     }
 
-    /// The number of features of a row.
-    pub(super) fn width(&self) -> usize {
-        self.header.len() - 1
-    }
-
-    /// The name of the column of a row's feature at `index`.
-    pub(super) fn feature(&self, index: usize) -> &str {
-        &self.header[index + usize::from(index >= self.column)]
+    /// The columns of a row's features.
+    pub(super) fn columns(&self) -> Columns {
+        let others = self.header.iter().enumerate().filter(|(at, _)| *at != self.column);
+        let names = others.map(|(_, name)| name.to_owned()).collect();
+        Columns { file: Arc::clone(&self.file), names }
     }
 
     /// Reads the next row that is not empty. Returns whether there is one.

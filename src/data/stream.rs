@@ -6,7 +6,7 @@ use super::example::Example;
 use super::file::MOST_VALUES;
 use super::image_folder::{self, ImageFile};
 use super::pipeline::Pipeline;
-use super::rows::{Row, Rows};
+use super::rows::{Columns, Row, Rows};
 use super::samples::Samples;
 use super::tfrecord::Record;
 use super::{Batch, DataError, Dataset, Sample, Split, glob};
@@ -96,14 +96,15 @@ impl Stream {
         batch: usize,
     ) -> Result<Pipeline<Batch>, DataError> {
         let share = Share { seed, shards: workers.into(), index: worker.into(), stream: self };
-        let (width, classes) = self.extent()?;
+        let (_, classes) = self.extent()?;
         let samples = match &self.format {
             Format::TfRecord { .. } => {
                 share.of(Pipeline::tfrecord(glob::files(&self.train)?)).map(self.of_record())
             }
             Format::Csv { label, .. } => {
-                let rows = share.of(Pipeline::csv(glob::files(&self.train)?, label));
-                rows.map(move |row| of_row(&row, width, classes))
+                let (files, columns) = (glob::files(&self.train)?, self.columns(label)?);
+                let rows = share.of(Pipeline::csv_with(files, label, columns));
+                rows.map(move |row| of_row(row, classes))
             }
             Format::Images { size } => {
                 let size = *size;
@@ -149,23 +150,28 @@ impl Stream {
     fn extent(&self) -> Result<(usize, usize), DataError> {
         Ok(match &self.format {
             Format::TfRecord { shape, classes, .. } => (shape.iter().product(), *classes),
-            Format::Csv { label, classes } => {
-                let files = glob::files(&self.train)?;
-                (Rows::open(&files[0], label)?.width(), *classes)
-            }
+            Format::Csv { label, classes } => (self.columns(label)?.width(), *classes),
             Format::Images { size } => (size.iter().product(), image_folder::classes(&self.train)?),
         })
     }
 
+    /// The features of the CSV files, which are those of the first one.
+    fn columns(&self, label: &str) -> Result<Columns, DataError> {
+        let files = glob::files(&self.train)?;
+        Ok(Rows::open(&files[0], label)?.columns())
+    }
+
     /// All samples of the files `pattern`, in their order.
     fn samples(&self, pattern: &Path) -> Result<Pipeline<Sample>, DataError> {
-        let (width, classes) = self.extent()?;
+        let (_, classes) = self.extent()?;
         Ok(match &self.format {
             Format::TfRecord { .. } => {
                 Pipeline::tfrecord(glob::files(pattern)?).map(self.of_record())
             }
-            Format::Csv { label, .. } => Pipeline::csv(glob::files(pattern)?, label)
-                .map(move |row| of_row(&row, width, classes)),
+            Format::Csv { label, .. } => {
+                let rows = Pipeline::csv_with(glob::files(pattern)?, label, self.columns(label)?);
+                rows.map(move |row| of_row(row, classes))
+            }
             Format::Images { size } => {
                 let size = *size;
                 let files = Pipeline::image_folder_like(pattern, &self.train)?;
@@ -222,13 +228,8 @@ impl Share<'_> {
     }
 }
 
-fn of_row(row: &Row, width: usize, classes: usize) -> Result<Sample, DataError> {
-    let label = row.class(classes)?;
-    if row.features.len() != width {
-        let problem = format!("{} features, where the first file has {width}", row.features.len());
-        return Err(row.malformed(problem));
-    }
-    Ok(Sample { features: row.features.clone(), label })
+fn of_row(row: Row, classes: usize) -> Result<Sample, DataError> {
+    Ok(Sample { label: row.class(classes)?, features: row.features })
 }
 
 fn of_image(file: &ImageFile, size: [usize; 3]) -> Result<Sample, DataError> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::file::MOST_VALUES;
 use super::pipeline::Source;
-use super::rows::Rows;
+use super::rows::{Columns, Rows};
 use super::samples::Samples;
 use super::{DataError, Dataset};
 
@@ -18,7 +18,7 @@ const LARGE: f32 = 100.0;
 
 /// A file as read: the features, and each label as it is written.
 struct Table {
-    width: usize,
+    columns: Columns,
     features: Vec<f32>,
     labels: Vec<String>,
     /// The error of the first label above [`GREATEST`], if labels are the classes' numbers.
@@ -59,7 +59,7 @@ pub(super) fn load(
             features: table.features,
         }),
     };
-    let width = train.width;
+    let width = train.columns.width();
     samples(train)?.into_dataset(test.map(samples).transpose()?, width, seed)
 }
 
@@ -69,11 +69,7 @@ fn check_alike(
     (of_test, test): (&Path, &Table),
     label: &str,
 ) -> Result<(), DataError> {
-    if test.width != train.width {
-        let problem =
-            format!("{} features, where the file for training has {}", test.width, train.width);
-        return Err(DataError::malformed(of_test, "the header", problem));
-    }
+    test.columns.check_like(&train.columns)?;
     let (Some(first), Some(trained)) = (test.labels.first(), train.labels.first()) else {
         return Ok(());
     };
@@ -103,11 +99,11 @@ fn check_are_classes(path: &Path, label: &str, names: &BTreeSet<String>) -> Resu
 }
 
 /// Warns, the first time, of a column whose values are so large that the training may diverge.
-fn warn_of_scale(path: &Path, rows: &Rows, features: &[f32]) {
+fn warn_of_scale(path: &Path, columns: &Columns, features: &[f32]) {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);
     let Some(at) = features.iter().position(|value| value.abs() > LARGE) else { return };
     if !IS_TOLD.swap(true, Ordering::Relaxed) {
-        let (file, column) = (path.display(), rows.feature(at % rows.width()));
+        let (file, column) = (path.display(), columns.name(at % columns.width()));
         let value = features[at];
         tracing::warn!(
             "{file}: column `{column}` has values such as {value}: scale it to about -1 to 1, or \
@@ -125,7 +121,7 @@ fn is_whole(label: &str) -> bool {
 fn read(path: &Path, label: &str) -> Result<Table, DataError> {
     let mut rows = Rows::open(path, label)?;
     let (features, labels) = (Vec::new(), Vec::new());
-    let mut table = Table { width: rows.width(), features, labels, too_great: None };
+    let mut table = Table { columns: rows.columns(), features, labels, too_great: None };
     while let Some(mut row) = rows.next()? {
         table.features.append(&mut row.features);
         // A label is a text of its own.
@@ -142,6 +138,6 @@ fn read(path: &Path, label: &str) -> Result<Table, DataError> {
         }
         table.labels.push(row.label);
     }
-    warn_of_scale(path, &rows, &table.features);
+    warn_of_scale(path, &table.columns, &table.features);
     Ok(table)
 }

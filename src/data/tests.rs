@@ -166,6 +166,26 @@ fn a_test_file_without_a_label_that_is_trained_on_is_refused() {
 }
 
 #[test]
+fn a_test_file_has_the_columns_of_the_file_to_train_on_in_the_same_order() {
+    let folder = Folder::new("csv-columns");
+    let train = folder.file("train.csv", b"a,b,y\n1,2,0\n3,4,1\n");
+    let of = |header: &str, row: &str| {
+        let test = folder.file("test.csv", format!("{header}\n{row}\n").as_bytes());
+        Dataset::csv(&train, "y", Some(&test), 0)
+    };
+    assert_eq!(features(&of("y,a,b", "0,5,6").unwrap().test), [5.0, 6.0], "of a label elsewhere");
+    for (header, row, said) in [
+        ("b,a,y", "6,5,0", "the header: the column `b` stands where"),
+        ("a,c,y", "5,6,0", "the header: no column `b`, which"),
+        ("a,y", "5,0", "it has a"),
+        ("a,b,c,y", "5,6,7,0", "the header: the column `c` is not in"),
+    ] {
+        let error = of(header, row).unwrap_err();
+        assert!(error.is_mistaken() && error.to_string().contains(said), "{header}: {error}");
+    }
+}
+
+#[test]
 fn a_libsvm_file_is_read_a_sample_at_a_time_or_made_dense() {
     let folder = Folder::new("libsvm");
     let file = folder.file("data", b"# a comment\n+1 1:0.5 4:2\n-1 # nothing\n\n-1 2:1e-1\n");

@@ -121,6 +121,23 @@ fn many_files_are_one_data_set_of_which_each_worker_has_a_share() {
 }
 
 #[test]
+fn csv_files_of_one_stream_have_the_columns_of_its_first_file_in_the_same_order() {
+    let folder = Folder::new("stream-columns");
+    let first = folder.file("part-1.csv", b"a,b,y\n1,2,0\n");
+    let second = folder.file("part-2.csv", b"b,a,y\n4,3,1\n");
+    let csv = || Format::Csv { label: "y".to_owned(), classes: 2 };
+    let mixed = stream(csv(), folder.0.join("part-*.csv"), first.clone());
+    let batches = mixed.batches(0, 0, 1, 1).unwrap();
+    let read: Vec<_> = batches.iter().unwrap().take(2).collect();
+    let said = read[1].as_ref().unwrap_err().to_string();
+    assert!(said.contains("part-2.csv, the header: the column `b` stands where"), "{said}");
+    let said = stream(csv(), first.clone(), second.clone()).load().unwrap_err().to_string();
+    assert!(said.contains("part-2.csv, the header: the column `b` stands where"), "{said}");
+    let rows: Result<Vec<_>, _> = Pipeline::csv([first, second], "y").iter().unwrap().collect();
+    assert!(rows.unwrap_err().is_mistaken(), "of a program's own pipeline, too");
+}
+
+#[test]
 fn a_label_that_is_no_class_and_a_row_of_another_width_are_refused_with_their_place() {
     let folder = Folder::new("stream-errors");
     let error = |bytes: &[u8], format: Format| {
