@@ -24,6 +24,7 @@ mod padded;
 mod pipeline;
 mod rows;
 mod samples;
+mod scale;
 mod skew;
 mod source;
 mod sparse;

@@ -70,7 +70,16 @@ impl Example {
         decode: impl Fn(&[u8]) -> Result<Vec<f32>, String>,
     ) -> Result<Vec<f32>, DataError> {
         match self.kind(name)? {
-            Kind::Floats(_) => self.floats(name, count).map(<[f32]>::to_vec),
+            Kind::Floats(_) => {
+                let floats = self.floats(name, count)?;
+                match floats.iter().find(|value| !value.is_finite()) {
+                    Some(value) => {
+                        let problem = format!("{value} is no number: leave the record out");
+                        Err(self.malformed(name, &problem))
+                    }
+                    None => Ok(floats.to_vec()),
+                }
+            }
             Kind::Ints(_) => {
                 Ok(self.ints(name, count)?.iter().map(|value| *value as f32).collect())
             }

@@ -11,7 +11,7 @@ use array::{Array, Values};
 use array_location::ArrayLocation;
 
 use super::samples::Samples;
-use super::{DataError, Dataset};
+use super::{DataError, Dataset, scale};
 
 /// The paths of the features and of the labels.
 pub(super) type Files<'a> = (&'a Path, &'a Path);
@@ -80,17 +80,36 @@ fn samples((features, labels): Pair<'_>) -> Result<(Samples, usize), DataError> 
     let Values::Integers(numbers) = of_labels.values else {
         return Err(labels.mistaken("the type", "labels are integers".to_owned()));
     };
-    let features = match of_features.values {
+    let values: Vec<f32> = match of_features.values {
         Values::Floats(floats) => floats,
         Values::Integers(integers) => integers.into_iter().map(|value| value as f32).collect(),
     };
+    check_finite(features, &values, width)?;
+    scale::warn(values.iter().copied().enumerate(), |at| {
+        features.place(&format!("feature {}", at % width))
+    });
     let label = |(index, number): (usize, i64)| {
         let problem =
             || labels.malformed(&format!("element {index}"), format!("{number} is no label"));
         i32::try_from(number).map_err(|_| problem())
     };
     let labels = numbers.into_iter().enumerate().map(label).collect::<Result<_, _>>()?;
-    Ok((Samples { features, labels }, width))
+    Ok((Samples { features: values, labels }, width))
+}
+
+/// Checks that the `values` of samples of `width` can be computed with; samples and features count
+/// from 0, as in NumPy.
+fn check_finite(array: ArrayLocation<'_>, values: &[f32], width: usize) -> Result<(), DataError> {
+    let Some(at) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
+    let problem = match values[at].is_nan() {
+        true => "NaN is no number: fill it in, or leave the sample out".to_owned(),
+        false => format!(
+            "it is too large for a float of 32 bits, which ends at {:e}: scale the feature, or \
+             leave the sample out",
+            f32::MAX
+        ),
+    };
+    Err(array.malformed(&format!("sample {}, feature {}", at / width, at % width), problem))
 }
 
 #[cfg(test)]

@@ -91,9 +91,9 @@ impl Columns {
         self.names.len()
     }
 
-    /// The name of the feature at `index`.
-    pub(super) fn name(&self, index: usize) -> &str {
-        &self.names[index]
+    /// The file and the column of the value at `index` of those of all rows.
+    pub(super) fn place(&self, index: usize) -> String {
+        format!("{}: column `{}`", self.file.display(), self.names[index % self.width()])
     }
 
     /// Checks that they are those of `first`, in the same order: a model knows a feature by its

@@ -9,6 +9,7 @@ use super::deal::Deal;
 use super::epochs::Epochs;
 use super::libsvm::{LibSvm, SparseSample};
 use super::samples::held_out;
+use super::scale;
 use crate::tensor::{Shape, Tensor};
 
 /// A data set of sparse samples in its two parts.
@@ -51,8 +52,14 @@ impl SparseDataset {
     /// # Errors
     /// If a file is missing or malformed.
     pub fn libsvm(file: &Path, test: Option<&Path>, seed: u64) -> Result<Self, DataError> {
-        let read =
-            |path: &Path| LibSvm::open(path)?.collect::<Result<Vec<SparseSample>, DataError>>();
+        let read = |path: &Path| -> Result<Vec<SparseSample>, DataError> {
+            let samples: Vec<SparseSample> = LibSvm::open(path)?.collect::<Result<_, _>>()?;
+            let all = samples.iter().flat_map(|of| of.indices.iter().zip(&of.values));
+            scale::warn(all.map(|(index, value)| (*index, *value)), |index| {
+                format!("{}: feature {}", path.display(), u64::from(index) + 1)
+            });
+            Ok(samples)
+        };
         let (mut train, mut test) = match test {
             Some(test) => (read(file)?, read(test)?),
             None => {

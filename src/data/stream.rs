@@ -9,7 +9,7 @@ use super::pipeline::Pipeline;
 use super::rows::{Columns, Row, Rows};
 use super::samples::Samples;
 use super::tfrecord::Record;
-use super::{Batch, DataError, Dataset, Sample, Split, glob};
+use super::{Batch, DataError, Dataset, Sample, Split, glob, scale};
 
 /// Samples in files, which are read as they are used. In a pattern `*` and `?` stand for any part
 /// of a name and for one character of it.
@@ -76,6 +76,8 @@ impl Stream {
                 return Err(DataError::malformed(&self.test, "the files", problem));
             }
         }
+        // Those to train on are read later, and are of the same scale.
+        scale::warn(samples.features.iter().copied().enumerate(), |at| self.place(at, width));
         let test = samples.into_split(width, classes)?;
         let train = Split::streamed(self.clone(), width, classes)?;
         Ok(match self.image_shape() {
@@ -102,7 +104,7 @@ impl Stream {
                 share.of(Pipeline::tfrecord(glob::files(&self.train)?)).map(self.of_record())
             }
             Format::Csv { label, .. } => {
-                let (files, columns) = (glob::files(&self.train)?, self.columns(label)?);
+                let (files, columns) = (glob::files(&self.train)?, columns(&self.train, label)?);
                 let rows = share.of(Pipeline::csv_with(files, label, columns));
                 rows.map(move |row| of_row(row, classes))
             }
@@ -150,15 +152,21 @@ impl Stream {
     fn extent(&self) -> Result<(usize, usize), DataError> {
         Ok(match &self.format {
             Format::TfRecord { shape, classes, .. } => (shape.iter().product(), *classes),
-            Format::Csv { label, classes } => (self.columns(label)?.width(), *classes),
+            Format::Csv { label, classes } => (columns(&self.train, label)?.width(), *classes),
             Format::Images { size } => (size.iter().product(), image_folder::classes(&self.train)?),
         })
     }
 
-    /// The features of the CSV files, which are those of the first one.
-    fn columns(&self, label: &str) -> Result<Columns, DataError> {
-        let files = glob::files(&self.train)?;
-        Ok(Rows::open(&files[0], label)?.columns())
+    /// The file and the feature of the value at `index` of those of samples of `width`.
+    fn place(&self, index: usize, width: usize) -> String {
+        let columns = match &self.format {
+            Format::Csv { label, .. } => columns(&self.test, label).ok(),
+            Format::TfRecord { .. } | Format::Images { .. } => None,
+        };
+        columns.map_or_else(
+            || format!("{}: feature {}", self.test.display(), index % width),
+            |columns| columns.place(index),
+        )
     }
 
     /// All samples of the files `pattern`, in their order.
@@ -169,7 +177,8 @@ impl Stream {
                 Pipeline::tfrecord(glob::files(pattern)?).map(self.of_record())
             }
             Format::Csv { label, .. } => {
-                let rows = Pipeline::csv_with(glob::files(pattern)?, label, self.columns(label)?);
+                let rows =
+                    Pipeline::csv_with(glob::files(pattern)?, label, columns(&self.train, label)?);
                 rows.map(move |row| of_row(row, classes))
             }
             Format::Images { size } => {
@@ -226,6 +235,12 @@ impl Share<'_> {
             None => own.repeat(),
         }
     }
+}
+
+/// The features of the CSV files `pattern`, which are those of the first one.
+fn columns(pattern: &Path, label: &str) -> Result<Columns, DataError> {
+    let files = glob::files(pattern)?;
+    Ok(Rows::open(&files[0], label)?.columns())
 }
 
 fn of_row(row: Row, classes: usize) -> Result<Sample, DataError> {

@@ -2,19 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::file::MOST_VALUES;
 use super::pipeline::Source;
 use super::rows::{Columns, Rows};
 use super::samples::Samples;
-use super::{DataError, Dataset};
+use super::{DataError, Dataset, scale};
 
 /// The greatest label that is a class's number: each class has weights of its own.
 const GREATEST: u16 = u16::MAX;
-
-/// A feature's size above which a training may diverge.
-const LARGE: f32 = 100.0;
 
 /// A file as read: the features, and each label as it is written.
 struct Table {
@@ -98,20 +94,6 @@ fn check_are_classes(path: &Path, label: &str, names: &BTreeSet<String>) -> Resu
     Err(DataError::mistaken(path, &format!("column `{label}`"), problem))
 }
 
-/// Warns, the first time, of a column whose values are so large that the training may diverge.
-fn warn_of_scale(path: &Path, columns: &Columns, features: &[f32]) {
-    static IS_TOLD: AtomicBool = AtomicBool::new(false);
-    let Some(at) = features.iter().position(|value| value.abs() > LARGE) else { return };
-    if !IS_TOLD.swap(true, Ordering::Relaxed) {
-        let (file, column) = (path.display(), columns.name(at % columns.width()));
-        let value = features[at];
-        tracing::warn!(
-            "{file}: column `{column}` has values such as {value}: scale it to about -1 to 1, or \
-             the training may diverge"
-        );
-    }
-}
-
 /// Whether `label` is a whole number from 0, however large.
 fn is_whole(label: &str) -> bool {
     let digits = label.strip_prefix('+').unwrap_or(label);
@@ -138,6 +120,6 @@ fn read(path: &Path, label: &str) -> Result<Table, DataError> {
         }
         table.labels.push(row.label);
     }
-    warn_of_scale(path, &table.columns, &table.features);
+    scale::warn(table.features.iter().copied().enumerate(), |at| table.columns.place(at));
     Ok(table)
 }

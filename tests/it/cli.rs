@@ -5,6 +5,7 @@ mod bad_inputs;
 mod check;
 mod checkpoint_command;
 mod commands;
+mod data_warnings;
 mod deploy_files;
 mod flags;
 mod graph_command;

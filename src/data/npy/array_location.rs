@@ -36,6 +36,11 @@ impl<'a> ArrayLocation<'a> {
         DataError::malformed(self.path, &self.within(place), problem)
     }
 
+    /// The file, and `place` in it.
+    pub(super) fn place(&self, place: &str) -> String {
+        format!("{}, {}", self.path.display(), self.within(place))
+    }
+
     /// `place` in the array, as a place in the file.
     fn within(&self, place: &str) -> String {
         match self.name {

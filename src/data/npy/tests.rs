@@ -127,6 +127,20 @@ fn an_array_that_cannot_be_used_is_refused_with_the_reason() {
 }
 
 #[test]
+fn features_that_are_no_finite_numbers_are_refused_with_the_sample() {
+    let labels = npy("|u1", "(2,)", &[0, 1]);
+    let error = |kind: &str, values: &[u8]| {
+        read(&npy(kind, "(2, 2)", values), &labels).unwrap_err().to_string()
+    };
+    let floats = |last: f32| [1.0, 2.0, last, 4.0].map(f32::to_le_bytes).concat();
+    let said = error("<f4", &floats(f32::NAN));
+    assert!(said.contains("x.npy, sample 1, feature 0: NaN is no number: fill it in"), "{said}");
+    assert!(error("<f4", &floats(f32::NEG_INFINITY)).contains("sample 1, feature 0: it is too"));
+    let wide = [1.0, 1e39, 2.0, 3.0].map(f64::to_le_bytes).concat();
+    assert!(error("<f8", &wide).contains("sample 0, feature 1: it is too large for a float of 32"));
+}
+
+#[test]
 fn a_header_that_claims_many_sides_costs_no_more_than_its_values() {
     let shape = format!("(2, {}3)", "1, ".repeat(10_000));
     let header = format!("{{'descr': '|u1', 'fortran_order': True, 'shape': {shape}, }}");

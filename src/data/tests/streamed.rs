@@ -157,6 +157,8 @@ fn a_label_that_is_no_class_and_a_row_of_another_width_are_refused_with_their_pl
     assert!(named.contains("`iris` is no class from 0 to 1; number the classes"), "{named}");
     let said = error(&example(&[1.0], 2), tfrecord(vec![1]));
     assert!(said.contains("record 1: feature `label`: 2 is no class from 0 to 1"), "{said}");
+    let said = error(&example(&[f32::NAN], 0), tfrecord(vec![1]));
+    assert!(said.contains("record 1: feature `x`: NaN is no number"), "{said}");
     let said = error(&example(&[1.0], 0), tfrecord(vec![3]));
     assert!(said.contains("record 1: feature `x`: 1 values, where 3 are asked for"), "{said}");
 }
