@@ -142,8 +142,9 @@ impl Dataset {
     }
 
     /// Reads NumPy arrays in `.npy` files: features `[n, …]` and labels `[n]`, of floats, integers,
-    /// uint8 (pixels, scaled to 0 to 1) or bool, in either order of bytes and of indices. The
-    /// samples of `test` are for testing; without it, a fifth of those of `train`, drawn by `seed`.
+    /// uint8 (pixels, scaled to 0 to 1) or bool, in either order of bytes and of indices. Samples
+    /// of features `[n, height, width]` and `[n, height, width, channels]` are images. The samples
+    /// of `test` are for testing; without it, a fifth of those of `train`, drawn by `seed`.
     ///
     /// # Errors
     /// If a file is missing or malformed, or they don't match each other.

@@ -47,10 +47,12 @@ pub(super) fn load_archive(
 }
 
 fn dataset(train: Pair<'_>, test: Option<Pair<'_>>, seed: u64) -> Result<Dataset, DataError> {
-    let (samples, width) = samples(train)?;
+    let (samples, shape) = samples(train)?;
+    let width = shape.iter().product();
     let test = match test {
         Some(pair) => {
-            let (test, test_width) = self::samples(pair)?;
+            let (test, of_test) = self::samples(pair)?;
+            let test_width: usize = of_test.iter().product();
             if test_width != width {
                 let problem = format!(
                     "{test_width} features a sample, where those for training have {width}"
@@ -61,18 +63,33 @@ fn dataset(train: Pair<'_>, test: Option<Pair<'_>>, seed: u64) -> Result<Dataset
         }
         None => None,
     };
-    samples.into_dataset(test, width, seed)
+    let dataset = samples.into_dataset(test, width, seed)?;
+    match image(&shape) {
+        Some(image) => dataset.of_images(image),
+        None => Ok(dataset),
+    }
 }
 
-fn samples((features, labels): Pair<'_>) -> Result<(Samples, usize), DataError> {
+/// The height, width and channels of samples of `shape` that may be images.
+fn image(shape: &[usize]) -> Option<[usize; 3]> {
+    match *shape {
+        [height, width] => Some([height, width, 1]),
+        [height, width, channels] => Some([height, width, channels]),
+        _ => None,
+    }
+}
+
+/// The samples, and the shape of one.
+fn samples((features, labels): Pair<'_>) -> Result<(Samples, Vec<usize>), DataError> {
     let (of_features, of_labels) = (Array::read(features, true)?, Array::read(labels, false)?);
-    let (rows, width) = match of_features.shape.as_slice() {
+    let (rows, sample) = match of_features.shape.as_slice() {
         [] => {
             let problem = "one number is no table of features".to_owned();
             return Err(features.malformed("the shape", problem));
         }
-        [rows, sample @ ..] => (*rows, sample.iter().product()),
+        [rows, sample @ ..] => (*rows, sample.to_vec()),
     };
+    let width = sample.iter().product();
     if of_labels.shape != [rows] {
         let problem = format!("{:?} is not one label for each of {rows} samples", of_labels.shape);
         return Err(labels.malformed("the shape", problem));
@@ -94,7 +111,7 @@ fn samples((features, labels): Pair<'_>) -> Result<(Samples, usize), DataError> 
         i32::try_from(number).map_err(|_| problem())
     };
     let labels = numbers.into_iter().enumerate().map(label).collect::<Result<_, _>>()?;
-    Ok((Samples { features: values, labels }, width))
+    Ok((Samples { features: values, labels }, sample))
 }
 
 /// Checks that the `values` of samples of `width` can be computed with; samples and features count

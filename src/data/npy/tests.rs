@@ -113,6 +113,19 @@ fn an_array_in_fortran_order_has_the_samples_of_the_same_array_in_c_order() {
 }
 
 #[test]
+fn arrays_of_three_and_four_dimensions_are_images() {
+    let shape = |dims: &str| {
+        let array = npy("|u1", dims, &[0; 12]);
+        let dataset = read(&array, &npy("|u1", "(2,)", &[0, 1])).unwrap();
+        assert_eq!(dataset.train.image_shape(), dataset.test.image_shape());
+        dataset.train.image_shape()
+    };
+    assert_eq!(shape("(2, 3, 2)"), Some([3, 2, 1]));
+    assert_eq!(shape("(2, 1, 2, 3)"), Some([1, 2, 3]));
+    assert_eq!((shape("(2, 6)"), shape("(2, 1, 1, 2, 3)")), (None, None));
+}
+
+#[test]
 fn an_array_that_cannot_be_used_is_refused_with_the_reason() {
     let error = |bytes: &[u8]| read(bytes, &npy("|u1", "(1,)", &[0])).unwrap_err().to_string();
     assert!(error(b"PK\x03\x04rest").contains("read it with `npz = "));

@@ -262,11 +262,13 @@ fn check_samples(model: &Model, dataset: &Source, found: &mut Mistakes) {
     let has_images = match dataset {
         Source::Digits | Source::Idx { .. } => true,
         Source::Streamed(stream) => stream.image_shape().is_some(),
+        Source::Npy { .. } | Source::Npz { .. } => true, // where their arrays have such a shape
         _ => false,
     };
     found.unless(*model != Model::Convnet || has_images, path, || {
         "the model `convnet` needs images: the embedded \"digits\", MNIST's files, a folder of \
-         images, or TFRecords with a shape [HEIGHT, WIDTH, CHANNELS]"
+         images, NumPy's arrays [N, HEIGHT, WIDTH] or [N, HEIGHT, WIDTH, CHANNELS], or TFRecords \
+         with a shape [HEIGHT, WIDTH, CHANNELS]"
             .to_owned()
     });
     let is_random = *dataset == Source::Synthetic;

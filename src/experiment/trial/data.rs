@@ -122,7 +122,24 @@ impl Trial {
         } else {
             self.dataset = Some(key.load().map_err(ExperimentError::Data)?);
         }
-        Ok(())
+        self.check_images()
+    }
+
+    /// Checks that a network of convolutions has images: what a NumPy array holds is known once it
+    /// is read.
+    fn check_images(&self) -> Result<(), ExperimentError> {
+        let rows = self.known_data().map(|data| &data.train);
+        let rows = rows.filter(|train| train.image_shape().is_none());
+        match rows.filter(|_| self.settings.model == Model::Convnet) {
+            Some(rows) => Err(ExperimentError::Impossible(format!(
+                "run `{}`: the model `convnet` needs images, and the data set has rows of {} \
+                 features: give `features` the shape [N, HEIGHT, WIDTH] or [N, HEIGHT, WIDTH, \
+                 CHANNELS] (`.reshape` in NumPy), or take the model `mlp`",
+                self.run,
+                rows.width()
+            ))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -278,3 +278,32 @@ fn runs_of_all_modes_are_looked_at_after_as_many_samples() {
         );
     }
 }
+
+#[test]
+fn a_convnet_learns_images_of_numpy_and_is_told_that_rows_are_none() {
+    let folder = TempDir::new().unwrap();
+    let npy = |name: &str, shape: &str, count: usize| {
+        let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let length = (header.len() as u16).to_le_bytes();
+        let data: Vec<u8> = (0..count).map(|i| (i % 2) as u8).collect();
+        let bytes = [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), &data].concat();
+        fs::write(folder.path().join(name), bytes).unwrap();
+    };
+    npy("images.npy", "(10, 8, 8)", 640);
+    npy("rows.npy", "(10, 64)", 640);
+    npy("y.npy", "(10,)", 10);
+    let of = |features: &str| {
+        let at = |name| folder.path().join(name).display().to_string();
+        let text = format!(
+            "[cluster]\nps = 1\nworker = 1\n[program]\nmodel = 'convnet'\nbatch = 2\n\
+             dataset = {{ npy = {{ features = '{}', labels = '{}' }} }}\n[stop]\nsteps = 2\n\
+             [[run]]\nname = 'a'\nmode = 'sync'\n",
+            at(features),
+            at("y.npy")
+        );
+        Experiment::parse(text).unwrap().simulate(train)
+    };
+    assert_eq!(of("images.npy").unwrap().runs[0].global_steps, 2);
+    let said = of("rows.npy").unwrap_err().to_string();
+    assert!(said.contains("needs images, and the data set has rows of 64 features"), "{said}");
+}
