@@ -89,7 +89,7 @@ fn samples((features, labels): Pair<'_>) -> Result<(Samples, Vec<usize>), DataEr
         }
         [rows, sample @ ..] => (*rows, sample.to_vec()),
     };
-    let width = sample.iter().product();
+    let width: usize = sample.iter().product();
     if of_labels.shape != [rows] {
         let problem = format!("{:?} is not one label for each of {rows} samples", of_labels.shape);
         return Err(labels.malformed("the shape", problem));

@@ -2,10 +2,11 @@
 
 mod typed;
 
+use super::error::most_like;
 use super::mistakes::Mistakes;
 use super::synonyms;
 use crate::graph::{LearningRate, Parameters, Schedule, UpdateRule};
-use crate::optimizer::{ClipGradients, Optimizer};
+use crate::optimizer::{ClipGradients, Optimizer, rule_named, rule_names};
 
 pub(super) use typed::OptimizerFile;
 use typed::{LearningRateFile, ScheduleFile, ScheduleName, ScheduleParameters};
@@ -14,6 +15,8 @@ use typed::{LearningRateFile, ScheduleFile, ScheduleName, ScheduleParameters};
 const PATH: &str = "program.optimizer";
 /// The path of its learning rate.
 const RATE: &str = "program.optimizer.learning_rate";
+/// The keys that it has whatever its rule is.
+const COMMON: [&str; 5] = ["rule", "learning_rate", "clip_value", "clip_norm", "clip_global_norm"];
 
 pub(super) fn optimizer(file: &OptimizerFile, found: &mut Mistakes) -> Optimizer {
     let learning_rate = learning_rate(file, found);
@@ -30,13 +33,56 @@ fn rule(file: &OptimizerFile, found: &mut Mistakes) -> UpdateRule {
         found.note(format!("{PATH}.{name}"), wanted.as_str());
     }
     for name in given.left() {
-        let path = format!("{PATH}.{name}");
-        let is_another = |meant: &&str| meant.starts_with(PATH) && *meant != path;
-        let meant = synonyms::meant(&name, &[]).filter(is_another);
-        let meant = meant.map(|key| format!("; did you mean `{key}`?")).unwrap_or_default();
-        found.note(path, format!("the optimizer's `rule` has no such parameter{meant}"));
+        let next = without_parameter(&rule, &name);
+        let text = format!("the optimizer's `rule` has no such parameter; {next}");
+        found.note(format!("{PATH}.{name}"), text);
     }
     rule
+}
+
+/// What to do about `name`, which is no parameter of `rule`: the key that was probably meant, the
+/// rules that have it, or what this rule has.
+fn without_parameter(rule: &UpdateRule, name: &str) -> String {
+    let own = names(rule);
+    let keys = || own.iter().copied().chain(COMMON);
+    let words = [synonyms::meant(name, &[]), synonyms::nearly_meant(name, &[])];
+    let mut words = words.into_iter().flatten();
+    let word = words.find_map(|path| path.strip_prefix(PATH)?.strip_prefix('.'));
+    let did_you_mean = |key: &str| format!("did you mean `{PATH}.{key}`?");
+    if let Some(key) = word.filter(|word| keys().any(|key| key == *word)) {
+        return did_you_mean(key);
+    }
+    for wanted in [name].into_iter().chain(word) {
+        let has = |rule: &&str| rule_named(rule).is_some_and(|rule| names(&rule).contains(&wanted));
+        let others: Vec<&str> = rule_names().into_iter().filter(has).collect();
+        if !others.is_empty() {
+            let have = if others.len() == 1 { "has" } else { "have" };
+            return format!("{} {have} `{wanted}`", listed(&others));
+        }
+    }
+    if let Some(key) = most_like(name, keys()) {
+        return did_you_mean(key);
+    }
+    match own.is_empty() {
+        true => format!("`{}` has none of its own", rule.name()),
+        false => format!("`{}` has {}", rule.name(), listed(&own)),
+    }
+}
+
+/// The names of the parameters of `rule`.
+fn names(rule: &UpdateRule) -> Vec<&'static str> {
+    rule.parameters().into_iter().map(|parameter| parameter.name).collect()
+}
+
+/// "`a`, `b` and `c`", of one or more.
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, [_, ..])) => {
+            format!("{} and {last}", quoted[..quoted.len() - 1].join(", "))
+        }
+        _ => quoted.concat(),
+    }
 }
 
 fn learning_rate(file: &OptimizerFile, found: &mut Mistakes) -> LearningRate {

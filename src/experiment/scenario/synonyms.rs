@@ -2,7 +2,7 @@
 
 /// Words, in lower case, and what to write instead: a name, where the same place has it; or else
 /// the path of a key.
-const WORDS: [(&str, &str); 82] = [
+const WORDS: [(&str, &str); 86] = [
     ("accuracy", "stop.accuracy"),
     ("adam_w", "adamw"),
     ("all_reduce", "program.all_reduce"),
@@ -18,6 +18,9 @@ const WORDS: [(&str, &str); 82] = [
     ("bsp", "sync"),
     ("bw", "network.bandwidth"),
     ("checkpoint_dir", "checkpoint.directory"),
+    ("clip_global_norm", "program.optimizer.clip_global_norm"),
+    ("clip_norm", "program.optimizer.clip_norm"),
+    ("clip_value", "program.optimizer.clip_value"),
     ("compression", "run.0.compression"),
     ("dataset", "program.dataset"),
     ("dc_asgd", "delay_compensated"),
@@ -45,6 +48,7 @@ const WORDS: [(&str, &str); 82] = [
     ("mode", "run.0.mode"),
     ("model", "program.model"),
     ("momentum", "program.optimizer.momentum"),
+    ("nesterov", "program.optimizer.use_nesterov"),
     ("num_epochs", "stop.epochs"),
     ("num_parameter_server", "cluster.ps"),
     ("num_parameter_servers", "cluster.ps"),

@@ -7,7 +7,7 @@ use crate::kernels::update::ElementUpdate;
 /// `m = μ·m + g; v -= lr·m`, with Nesterov `v -= lr·g + lr·μ·m`
 #[derive(Clone, Copy, Debug)]
 pub struct MomentumRule {
-    /// μ.
+    /// μ, below 1: what moves the variable never fades otherwise.
     pub momentum: f32,
     /// Whether to look ahead (Nesterov).
     pub use_nesterov: bool,
@@ -30,7 +30,7 @@ impl Rule for MomentumRule {
 
     fn parameters(&self, given: &mut Parameters) -> UpdateRule {
         Self {
-            momentum: given.number("momentum", self.momentum, Range::AtLeast0),
+            momentum: given.number("momentum", self.momentum, Range::Fraction),
             use_nesterov: given.flag("use_nesterov", self.use_nesterov),
         }
         .into()

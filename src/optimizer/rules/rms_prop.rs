@@ -9,7 +9,7 @@ use crate::kernels::update::ElementUpdate;
 pub struct RmsPropRule {
     /// ρ.
     pub decay: f32,
-    /// μ.
+    /// μ, below 1.
     pub momentum: f32,
     /// ε, inside the root.
     pub epsilon: f32,
@@ -38,7 +38,7 @@ impl Rule for RmsPropRule {
     fn parameters(&self, given: &mut Parameters) -> UpdateRule {
         Self {
             decay: given.number("decay", self.decay, Range::Fraction),
-            momentum: given.number("momentum", self.momentum, Range::AtLeast0),
+            momentum: given.number("momentum", self.momentum, Range::Fraction),
             epsilon: given.number("epsilon", self.epsilon, Range::AtLeast0),
             centered: given.flag("centered", self.centered),
         }

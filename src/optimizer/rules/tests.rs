@@ -126,9 +126,10 @@ fn a_rule_out_of_its_range_is_refused_by_a_training_step_however_it_was_made() {
     let [step, v] = [("step", 0i64.into()), ("v", Tensor::from(1.0f32))]
         .map(|(name, first): (&str, Tensor)| g.variable(name, &g.constant(first)).unwrap());
     let loss = v.read().square();
-    let refused: [(Optimizer, &str); 4] = [
+    let refused: [(Optimizer, &str); 5] = [
         (Adam::new(0.1).betas(1.0, 0.9).into(), "`beta1` of the update rule `adam` must be"),
         (RmsProp::new(0.1).decay(-0.5).into(), "`decay` of the update rule `rms_prop` must be"),
+        (Momentum::new(0.1, 1.0).into(), "`momentum` of the update rule `momentum` must be at"),
         (Momentum::new(0.1, f32::NAN).into(), "`momentum` of the update rule `momentum` must be"),
         (
             Optimizer::new(AdadeltaRule { rho: 2.0, epsilon: 0.1 }, 0.1),

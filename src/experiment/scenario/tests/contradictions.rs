@@ -163,7 +163,8 @@ fn each_contradiction_of_the_program_or_the_end_says_what_to_write_instead() {
         ),
         (
             "[program.optimizer]\nrule = \"adam\"\nmomentum = 0.9",
-            "3: program.optimizer.momentum: the optimizer's `rule` has no such parameter",
+            "3: program.optimizer.momentum: the optimizer's `rule` has no such parameter; \
+             `momentum` and `rms_prop` have `momentum`",
         ),
         (
             "[program.optimizer]\nlearning_rate = nan",

@@ -149,11 +149,21 @@ fn an_optimizer_that_makes_no_sense_says_why() {
         ),
         (
             "rule = \"adagrad\"\nl1 = 0.1",
-            "3: program.optimizer.l1: the optimizer's `rule` has no such parameter",
+            "3: program.optimizer.l1: the optimizer's `rule` has no such parameter; `adagrad_da`, \
+             `ftrl`, `proximal_adagrad` and `proximal_gradient_descent` have `l1`",
         ),
         (
             "rule = \"adamw\"\nlazy = true",
-            "3: program.optimizer.lazy: the optimizer's `rule` has no such parameter",
+            "3: program.optimizer.lazy: the optimizer's `rule` has no such parameter; `adam` has \
+             `lazy`",
+        ),
+        (
+            "rule = \"momentum\"\nmomentum = 9",
+            "3: program.optimizer.momentum: must be at least 0 and below 1",
+        ),
+        (
+            "rule = \"rms_prop\"\nmomentum = 1",
+            "3: program.optimizer.momentum: must be at least 0 and below 1",
         ),
         ("clip_norm = 0.0", "2: program.optimizer.clip_norm: must be finite and above 0"),
         (
@@ -189,6 +199,31 @@ fn an_optimizer_that_makes_no_sense_says_why() {
         let error = example(&format!("[program.optimizer]\n{text}")).unwrap_err().to_string();
         assert_eq!(error, format!("sims/example.toml:{expected}"));
     }
+}
+
+#[test]
+fn of_a_parameter_that_the_rule_has_not_is_said_what_was_meant_or_which_rules_have_it() {
+    let told =
+        |keys: &str| example(&format!("[program.optimizer]\n{keys}")).unwrap_err().to_string();
+    for (keys, said) in [
+        (
+            "rule = \"momentum\"\nlerning_rate = 0.1",
+            "did you mean `program.optimizer.learning_rate`?",
+        ),
+        (
+            "rule = \"momentum\"\nlearningrate = 0.1",
+            "did you mean `program.optimizer.learning_rate`?",
+        ),
+        ("rule = \"momentum\"\nnestrov = true", "did you mean `program.optimizer.use_nesterov`?"),
+        ("rule = \"momentum\"\nmomentun = 0.9", "did you mean `program.optimizer.momentum`?"),
+        ("rule = \"momentum\"\nweight_decay = 0.1", "; `adamw` and `lamb` have `weight_decay`"),
+        ("rule = \"momentum\"\nzzz = 1", "; `momentum` has `momentum` and `use_nesterov`"),
+        ("zzz = 1", "; `gradient_descent` has none of its own"),
+    ] {
+        assert!(told(keys).contains(said), "{keys}: {}", told(keys));
+    }
+    let elsewhere = example("[program]\nclip_norm = 5").unwrap_err().to_string();
+    assert!(elsewhere.contains("did you mean `program.optimizer.clip_norm`?"), "{elsewhere}");
 }
 
 #[test]
