@@ -1,5 +1,6 @@
 //! The source of a data set's samples, as a scenario gives it.
 
+mod overlap;
 mod streamed;
 
 use std::fmt;

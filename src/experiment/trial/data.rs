@@ -1,6 +1,8 @@
 //! The data of trials: those with the same key share them, and of many seeds only the data of the
 //! trials under way are in memory.
 
+mod cautions;
+
 use std::sync::{Arc, Mutex};
 
 use crate::data::{DataError, Dataset, Source};

@@ -65,3 +65,19 @@ fn large_features_are_warned_of_in_whatever_file_they_are() {
         assert!(said.contains(place) && said.contains("scale it to about -1 to 1"), "{said}");
     }
 }
+
+#[test]
+fn what_says_nothing_of_what_was_learnt_is_warned_of() {
+    let folder = folder("odd_data");
+    let rows: String = (0..20).map(|i| format!("{i},{}\n", u8::from(i == 7))).collect();
+    fs::write(folder.join("rows.csv"), format!("a,y\n{rows}")).unwrap();
+    let dataset = "program.dataset={ csv = \"rows.csv\", test = \"./rows.csv\", label = \"y\" }";
+    let said = said(&folder, &[dataset, "stop.accuracy=0.95", "program.batch=50"]);
+    for caution in [
+        "rows.csv is trained on and tested on",
+        "stop.accuracy: 95.0 % of the samples to test on are of the class 0",
+        "program.batch: a step has 100 samples, and there are 20 to train on",
+    ] {
+        assert!(said.contains(caution), "{said}");
+    }
+}
