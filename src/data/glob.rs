@@ -29,6 +29,11 @@ pub(super) fn files(pattern: &Path) -> Result<Vec<PathBuf>, DataError> {
     Ok(found)
 }
 
+/// Whether `path` has a `*` or a `?`, which may also be part of a file's own name.
+pub(super) fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains(['*', '?'])
+}
+
 /// What in `folders` has a name that fits `pattern`.
 fn matching(folders: &[PathBuf], pattern: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();

@@ -91,11 +91,21 @@ fn samples((features, labels): Pair<'_>) -> Result<(Samples, Vec<usize>), DataEr
     };
     let width: usize = sample.iter().product();
     if of_labels.shape != [rows] {
-        let problem = format!("{:?} is not one label for each of {rows} samples", of_labels.shape);
+        let next = match *of_labels.shape {
+            [labelled, 1] if labelled == rows => "; make them so with `.ravel()`",
+            [labelled, _] if labelled == rows => {
+                "; of a column for each class, `.argmax(axis=1)` makes the class's number"
+            }
+            _ => "",
+        };
+        let shape = &of_labels.shape;
+        let problem = format!("{shape:?} is not one label for each of {rows} samples{next}");
         return Err(labels.malformed("the shape", problem));
     }
     let Values::Integers(numbers) = of_labels.values else {
-        return Err(labels.mistaken("the type", "labels are integers".to_owned()));
+        let next = "labels are integers, the classes' numbers from 0; make them so with \
+                    `.astype(int)`";
+        return Err(labels.mistaken("the type", next.to_owned()));
     };
     let values: Vec<f32> = match of_features.values {
         Values::Floats(floats) => floats,

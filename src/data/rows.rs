@@ -148,7 +148,14 @@ impl Rows {
         check_distinct(path, &header)?;
         let Some(column) = header.iter().position(|name| name == label) else {
             let columns: Vec<&str> = header.iter().collect();
-            let problem = format!("no column `{label}`; it has {}", columns.join(", "));
+            let columns = columns.join(", ");
+            let next = match columns.as_str() {
+                one if header.len() == 1 && one.contains([';', '\t']) => {
+                    "; fields are separated by commas: write the file so"
+                }
+                _ => "",
+            };
+            let problem = format!("no column `{label}`; it has {columns}{next}");
             return Err(DataError::mistaken(path, "the header", problem));
         };
         Ok(Self { file: path.into(), reader, header, column, row: StringRecord::new() })

@@ -7,7 +7,7 @@ use super::file::MOST_VALUES;
 use super::pipeline::Source;
 use super::rows::{Columns, Rows};
 use super::samples::Samples;
-use super::{DataError, Dataset, scale};
+use super::{DataError, Dataset, glob, scale};
 
 /// The greatest label that is a class's number: each class has weights of its own.
 const GREATEST: u16 = u16::MAX;
@@ -101,6 +101,12 @@ fn is_whole(label: &str) -> bool {
 }
 
 fn read(path: &Path, label: &str) -> Result<Table, DataError> {
+    if glob::is_pattern(path) && !path.exists() {
+        let problem = "files by a pattern are read as they are used, which needs `classes = N`, \
+                       and `test = \"FILES\"`"
+            .to_owned();
+        return Err(DataError::mistaken(path, "the name", problem));
+    }
     let mut rows = Rows::open(path, label)?;
     let (features, labels) = (Vec::new(), Vec::new());
     let mut table = Table { columns: rows.columns(), features, labels, too_great: None };

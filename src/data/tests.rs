@@ -142,6 +142,11 @@ fn a_mistake_in_a_csv_file_is_told_with_line_and_column() {
     assert!(error("x,y\n1,0\n2,\n", "y").contains("line 3, column `y`: the label is missing"));
     assert!(error("x,y\n,0\n", "y").contains("column `x`: the field is empty: fill it in"));
     assert!(error("x,y\n1,0.5\n2,1\n", "y").contains("such as 0.5, are numbers, not classes"));
+    for text in ["x;y\n1;0\n", "x\ty\n1\t0\n"] {
+        let said = error(text, "y");
+        assert!(said.contains("; fields are separated by commas"), "{said}");
+    }
+    assert!(error("x,y\n1,0\n", "z").ends_with("it has x, y"));
     let great = error("x,y\n1,0\n2,1000000\n3,70000\n", "y");
     assert!(great.contains("line 3: the label 1000000 is too large"), "{great}");
     assert!(error("x,y\n1e39,0\n", "y").contains("line 2, column `x`: 1e39 is too large"));
@@ -163,6 +168,18 @@ fn a_test_file_without_a_label_that_is_trained_on_is_refused() {
     let said = error.to_string();
     assert!(said.contains("column `y`: none of the labels, such as `Iris`, is in"), "{said}");
     assert!(!error.is_corrupt(), "{said}");
+}
+
+#[test]
+fn a_pattern_of_csv_files_without_classes_is_told_what_it_needs() {
+    let folder = Folder::new("csv-pattern");
+    folder.file("part-1.csv", b"x,y\n1,0\n");
+    let file = folder.file("odd?.csv", b"x,y\n1,0\n2,1\n");
+    let error = Dataset::csv(&folder.0.join("part-*.csv"), "y", None, 0).unwrap_err();
+    let said = error.to_string();
+    assert!(error.is_mistaken() && said.contains("part-*.csv, the name: files by a"), "{said}");
+    assert!(said.contains("`classes = N`"), "{said}");
+    assert!(Dataset::csv(&file, "y", Some(&file), 0).is_ok(), "a file may have such a name");
 }
 
 #[test]

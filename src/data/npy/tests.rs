@@ -136,6 +136,13 @@ fn an_array_that_cannot_be_used_is_refused_with_the_reason() {
     assert!(error(&npy("<f4", "(1, 1)", &[0; 5])).contains("more follows"));
     assert!(error(&npy("<f4", "(99999999, 99999999)", &[])).contains("are more than"));
     assert!(error(&npy("<f4", "(2, 1)", &[0; 8])).contains("one label for each of 2 samples"));
+    let labels = |kind: &str, shape: &str, data: &[u8]| {
+        read(&npy("|u1", "(2, 1)", &[0, 1]), &npy(kind, shape, data)).unwrap_err().to_string()
+    };
+    assert!(labels("|u1", "(2, 1)", &[0, 1]).contains("2 samples; make them so with `.ravel()`"));
+    assert!(labels("|u1", "(2, 2)", &[1, 0, 0, 1]).contains("`.argmax(axis=1)` makes the class"));
+    assert!(labels("|u1", "(3,)", &[0, 1, 0]).ends_with("one label for each of 2 samples"));
+    assert!(labels("<f4", "(2,)", &[0; 8]).contains("make them so with `.astype(int)`"));
     assert!(error(&ordered("|u1", "None", "(1, 1)", &[0])).contains("neither True nor False"));
 }
 
