@@ -280,7 +280,8 @@ impl Experiment {
     /// As [`Self::trials`]; the first run that fails, with its root cause.
     pub fn simulate(&self, trainer: impl Trainer) -> Result<Report, ExperimentError> {
         let (tuned, is_tuned) = self.clone().tuned()?;
-        let trials = tuned.trials_in(World::Simulation)?;
+        let mut trials = tuned.trials_in(World::Simulation)?;
+        trials.iter_mut().for_each(|trial| trial.draws_graph = false);
         let mut report = self.report(&trials, World::Simulation)?;
         report.model = model_of(&trials, &trainer);
         let simulate = |trial: &Trial| trial.report(&trial.simulate(&trainer));

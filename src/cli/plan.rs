@@ -51,7 +51,8 @@ fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Pla
         }
     })?;
     let experiment = args.variants.of(args.scenario.experiment()?).planned()?;
-    let trials = experiment.trials_in(World::Simulation)?;
+    let mut trials = experiment.trials_in(World::Simulation)?;
+    trials.iter_mut().for_each(|trial| trial.draws_graph = false);
     let mut empty = experiment.plan(&trials)?;
     empty.command = command();
     let question = empty.question.clone();

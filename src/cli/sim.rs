@@ -41,6 +41,7 @@ pub(super) fn run(
     if !quiet && trials.iter().any(Trial::names_an_unused_folder) {
         say!("`checkpoint.directory`: a simulation leaves no checkpoints there; `launch` does");
     }
+    trials.iter_mut().for_each(|trial| trial.draws_graph = args.out.is_some());
     if let Some(folder) = &args.replay {
         for trial in &mut trials {
             trial.replay(folder)?;

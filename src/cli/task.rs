@@ -28,7 +28,8 @@ pub(super) fn run(
     let scenario = &experiment.scenarios()?[0].1;
     let config = require_role(&args.role.flags(Some(scenario)), scenario.addresses())?;
     super::cluster::warn(&config);
-    let trial = only(experiment.trials_of_task(config.task())?)?;
+    let mut trial = only(experiment.trials_of_task(config.task())?)?;
+    trial.draws_graph = args.launched || args.out.is_some(); // the launcher may write the files
     trial.memory_limit.into_iter().for_each(set_memory_limit);
     let (mut socket, mut control) = (None, None);
     let mut proof = args.certs.as_deref().map(Proof::Folder);

@@ -82,6 +82,7 @@ impl Trial {
         trainer: &impl Trainer,
     ) -> Result<Prediction, ExperimentError> {
         let mut trial = self.clone();
+        trial.draws_graph = false;
         match machine {
             Some(machine) => machine.apply(&mut trial.cluster),
             None => place_together(&mut trial.cluster, cores_here()),

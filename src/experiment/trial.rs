@@ -64,6 +64,8 @@ pub struct Trial {
     checkpoint: Option<Checkpoint>,
     /// The arguments of the program.
     pub(super) arguments: Vec<String>,
+    /// Whether its record has the graph that it trains, for event files.
+    pub(crate) draws_graph: bool,
     /// What its tasks and traffic cost.
     pub(super) price: Option<Price>,
     /// The run's name in the scenario.
@@ -146,6 +148,7 @@ impl Trial {
             checkpointing: None,
             checkpoint: own.checkpoint.clone(),
             arguments: Vec::new(),
+            draws_graph: true,
             price: own.plan.price.clone(),
             data_key: DataKey::of(own),
         })
@@ -271,7 +274,7 @@ impl Trial {
         recorder: Rc<dyn Fn(Fact)>,
         config: Option<RunConfig>,
     ) -> TaskResult<Task> {
-        Task::new(TaskParts {
+        let task = Task::new(TaskParts {
             server,
             mode: self.mode,
             seed: self.cluster.seed,
@@ -282,7 +285,8 @@ impl Trial {
             recorder,
             config,
             arguments: self.arguments.clone(),
-        })
+        })?;
+        Ok(if self.draws_graph { task } else { task.undrawn() })
     }
 
     /// The run's entry in the report. A run whose last checkpoint could not be written has one.

@@ -4,8 +4,8 @@ mod array;
 mod kinds;
 mod state;
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message;
 
@@ -53,7 +53,7 @@ pub fn to_graph_def(graph: &Graph, outputs: &[&Output]) -> Result<Vec<u8>, Expor
 /// The operations that those of `wanted` need; all if none is named.
 pub(crate) fn written(def: &GraphDef, wanted: &[OpId]) -> Result<Vec<u8>, ExportError> {
     let needed = needed(def, wanted);
-    let mut writer = Writer { def, nodes: Vec::new(), values: BTreeMap::new() };
+    let mut writer = Writer::new(def);
     for (id, operation) in def.iter().filter(|(id, _)| needed[id.0 as usize]) {
         writer.add(id, operation).ok_or_else(|| ExportError::NoCounterpart {
             operation: operation.name.to_string(),
@@ -70,7 +70,7 @@ pub(crate) fn written(def: &GraphDef, wanted: &[OpId]) -> Result<Vec<u8>, Export
 /// If the graph has a mistake.
 pub(crate) fn drawn(graph: &Graph) -> Result<Vec<u8>, GraphError> {
     let def = graph.snapshot()?;
-    let mut writer = Writer { def: &def, nodes: Vec::new(), values: BTreeMap::new() };
+    let mut writer = Writer::new(&def);
     def.iter().for_each(|(id, operation)| writer.draw(id, operation));
     Ok(Def { node: writer.nodes, library: None }.encode_to_vec())
 }
@@ -124,9 +124,16 @@ struct Writer<'a> {
     nodes: Vec<NodeDef>,
     /// By value: its name in TensorFlow.
     values: BTreeMap<Edge, String>,
+    /// The names of all operations, and of the nodes beside them.
+    taken: BTreeSet<String>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(def: &'a GraphDef) -> Self {
+        let taken = def.operations.iter().map(|operation| operation.name.to_string()).collect();
+        Self { def, nodes: Vec::new(), values: BTreeMap::new(), taken }
+    }
+
     fn add(&mut self, id: OpId, operation: &Operation) -> Written {
         let first = self.nodes.len();
         self.translate(id, operation)?;
@@ -137,7 +144,9 @@ impl Writer<'_> {
     fn draw(&mut self, id: OpId, operation: &Operation) {
         let first = self.nodes.len();
         if self.translate(id, operation).is_none() {
-            self.nodes.truncate(first);
+            for node in self.nodes.drain(first..).filter(|node| node.name != *operation.name) {
+                self.taken.remove(&node.name);
+            }
             let handles = operation.variables.iter();
             let handles = handles.map(|id| self.def.operation(*id).name.to_string());
             let inputs = handles.chain(self.inputs(operation)).collect();
@@ -234,12 +243,8 @@ impl Writer<'_> {
         inputs: Vec<String>,
         attributes: Attributes<'_>,
     ) -> String {
-        let taken = |name: &str, nodes: &[NodeDef]| {
-            nodes.iter().any(|node| node.name == name)
-                || self.def.operations.iter().any(|operation| *operation.name == *name)
-        };
         let mut name = format!("{}/{part}", operation.name);
-        while taken(&name, &self.nodes) {
+        while !self.taken.insert(name.clone()) {
             name.push('_');
         }
         self.node(&name, kind, inputs, attributes);

@@ -286,3 +286,23 @@ fn a_first_value_that_is_another_variables_value_needs_no_value_of_that_variable
     }
     assert!(needed.contains(&imported.target("first").unwrap().op_id()));
 }
+
+#[test]
+fn a_node_beside_an_operation_has_a_name_that_nothing_else_in_the_graph_has() {
+    let permuted = |name: &str| node("Transpose", name, &["x", "perm"]);
+    let imported = import(vec![
+        permuted("y"),
+        permuted("y/order_"),
+        placeholder("x", &[2, 3]),
+        placeholder("y/order", &[1]),
+        ints("perm", &[1, 0]),
+    ]);
+    let written = to_graph_def(imported.unwrap().graph(), &[]).unwrap();
+    let written = wire::GraphDef::decode(&*written).unwrap();
+    let mut names: Vec<String> = written.node.into_iter().map(|node| node.name).collect();
+    assert!(names.iter().any(|name| name == "y/order__"), "{names:?}");
+    names.sort_unstable();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all, "{names:?}");
+}

@@ -164,7 +164,8 @@ pub struct Evaluation {
 pub struct Beginning {
     /// The number of values in all trainable variables together.
     pub parameters: u64,
-    /// The graph, as TensorBoard draws it: a binary GraphDef without large constants.
+    /// The graph, as TensorBoard draws it: a binary GraphDef without large constants. Empty where
+    /// nobody writes it to a file.
     pub graph: Vec<u8>,
 }
 

@@ -43,6 +43,8 @@ struct Own {
     settings: RunSettings,
     target: Option<ServerTarget>,
     is_chief: Option<bool>,
+    /// Whether nobody is to see the graph.
+    is_undrawn: bool,
 }
 
 /// The parts of a task, put together in each world by the code that starts the program.
@@ -143,6 +145,17 @@ impl Task {
     /// The same task as the chief, or as another worker.
     pub(super) fn as_chief(&self, is_chief: bool) -> Self {
         self.with(|own| own.is_chief = Some(is_chief))
+    }
+
+    /// The same task, whose trainings record no graph: to draw a large one takes seconds.
+    #[must_use]
+    pub(crate) fn undrawn(&self) -> Self {
+        self.with(|own| own.is_undrawn = true)
+    }
+
+    /// Whether its trainings record their graph.
+    pub(super) fn has_its_graph_drawn(&self) -> bool {
+        !self.own.is_undrawn
     }
 
     fn with(&self, change: impl FnOnce(&mut Own)) -> Self {

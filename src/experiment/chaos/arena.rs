@@ -108,6 +108,7 @@ impl<T: Trainer> Arena for InSimulation<T> {
         }
         trial.cluster.faults.list = faults.to_vec();
         trial.keep_all_checkpoints(Arc::new(store.clone()));
+        trial.draws_graph = false;
         let Simulated { recording, outcome, .. } = trial.simulate(&self.0);
         let attempt = Attempt::new(recording, outcome.ended, outcome.result.map(drop));
         Some(Attempt { store: Some(Arc::new(store)), ..attempt })

@@ -307,3 +307,18 @@ fn a_convnet_learns_images_of_numpy_and_is_told_that_rows_are_none() {
     let said = of("rows.npy").unwrap_err().to_string();
     assert!(said.contains("needs images, and the data set has rows of 64 features"), "{said}");
 }
+
+#[test]
+fn a_graph_that_no_file_shows_is_not_drawn_and_the_run_is_the_same() {
+    let text = "[program]\nmodel = 'softmax'\nbatch = 8\n[stop]\nsteps = 2\n";
+    let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+    let [shown, unseen] = [true, false].map(|is_drawn| {
+        trial.draws_graph = is_drawn;
+        let simulated = trial.simulate(&train);
+        let run = trial.report(&simulated).unwrap();
+        let graph = simulated.recording.beginning.expect("it began").graph;
+        (graph.is_empty(), run.parameters, run.digest, run.weights_digest)
+    });
+    assert!(!shown.0 && unseen.0);
+    assert_eq!((shown.1, shown.2, shown.3), (unseen.1, unseen.2, unseen.3));
+}

@@ -305,7 +305,11 @@ impl Builder {
         if self.task.is_chief() {
             let variables = self.graph.trainable_variables();
             let sizes = variables.iter().map(|variable| variable.spec().shape.elements() as u64);
-            let beginning = Beginning { parameters: sizes.sum(), graph: drawn(&self.graph)? };
+            let graph = match self.task.has_its_graph_drawn() {
+                true => drawn(&self.graph)?,
+                false => self.graph.snapshot().map(|_| Vec::new())?, // a mistake is told even so
+            };
+            let beginning = Beginning { parameters: sizes.sum(), graph };
             self.task.record(Fact::Began(beginning));
         }
         Ok(())
