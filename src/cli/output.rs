@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::args::{Format, ScenarioArgs};
 use super::failure::Failure;
 use super::stdout::{fitted, stdout};
+use crate::cluster::TaskName;
 use crate::deployment::ExitCode;
 use crate::experiment::{Experiment, Files, ReportFolder, Trainer, Trial, cautions, is_built_in};
 use crate::report::{End, Report, Run, SkippedFaultText, World, json, summary, table};
@@ -238,14 +239,23 @@ fn notes(report: &Report) -> Vec<String> {
                 format!("{name}: went on from the checkpoint of step {step} of an earlier training")
             }
         }));
-        notes.extend(run.steps_without.iter().map(|(task, steps)| {
-            format!("{name}: {steps} steps without {task}: the others shared its part of the batch")
-        }));
+        notes.extend(absences(run));
         notes.extend(failed_checkpoints(name, &run.failed_checkpoints));
     }
     let skipped = report.runs.iter().map(|run| (&*run.name, &*run.skipped_faults));
     notes.extend(skipped_faults(&skipped.collect::<Vec<_>>()));
     notes
+}
+
+/// A line for each task that `run` took steps without.
+fn absences(run: &Run) -> impl Iterator<Item = String> {
+    let has_servers = run.bytes_sent.keys().any(TaskName::is_parameter_server);
+    let what = match has_servers {
+        true => "their rounds lack its gradients",
+        false => "the others shared its part of the batch",
+    };
+    let line = move |(task, steps)| format!("{}: {steps} steps without {task}: {what}", run.name);
+    run.steps_without.iter().map(line)
 }
 
 /// How many checkpoints that could not be written have a line each; a full disk has many.

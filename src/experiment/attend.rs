@@ -159,6 +159,9 @@ impl Trial {
         let observed = Observed::deployed(*ended, [(task.clone(), *sent)].into());
         let observed = observed.without(&self.cluster.faults.list);
         let mut run = self.summarise(recording, &observed, ended.since(Time::ZERO));
+        if self.settings.all_reduce.is_none() {
+            run.steps_without.clear(); // it knows its own gradients alone
+        }
         let is_cut_short = recording.ending.is_none() && (result.is_err() || stopped.is_some());
         if is_cut_short && run.end != End::Diverged {
             run.end = End::Unfinished;

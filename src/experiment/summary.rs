@@ -1,5 +1,6 @@
 //! The entry of a run in the report: sums up its training's record and its world's observations.
 
+mod absences;
 mod rates;
 
 use std::cmp::Reverse;
@@ -13,6 +14,7 @@ use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepSeconds};
 use crate::runtime::Traffic;
 use crate::training::{Evaluation, FailedCheckpoint, Recording, Settings, StepStats};
 use crate::units::Time;
+use absences::steps_without;
 use rates::Rates;
 
 impl Trial {
@@ -60,7 +62,7 @@ impl Trial {
             global_steps,
             resumed_from,
             samples: applied * batch - left_out(recording, batch),
-            steps_without: steps_without(recording),
+            steps_without: steps_without(self, recording),
             seconds,
             wall_seconds: wall.as_secs_f64(),
             start_seconds: start,
@@ -104,18 +106,6 @@ fn left_out(recording: &Recording, batch: u64) -> u64 {
     let applied = recording.steps().filter(|step| step.applied);
     let formations = applied.filter_map(|step| recording.formation_of(&step));
     formations.map(|formed| batch - formed.samples).sum()
-}
-
-/// The number of applied steps that an all-reduce took without each task that was lost meanwhile.
-fn steps_without(recording: &Recording) -> BTreeMap<TaskName, u64> {
-    let mut steps: BTreeMap<TaskName, u64> = BTreeMap::new();
-    for step in recording.steps().filter(|step| step.applied) {
-        let formed = recording.formation_of(&step);
-        for task in formed.into_iter().flat_map(|formed| &formed.without) {
-            *steps.entry(task.clone()).or_default() += 1;
-        }
-    }
-    steps
 }
 
 /// The numbers of gradients, `applied` of which are in updates.

@@ -184,7 +184,7 @@ impl ParameterServer {
 
     fn go_on_without_all(&mut self, workers: impl IntoIterator<Item = u32>) {
         for worker in workers {
-            tracing::info!(worker, "lost a worker; going on without it");
+            self.trainings.tell_of(worker, "lost a worker; going on without it");
             self.trainings.has_lost(worker);
             self.trainings.take_out(worker);
             self.go_on_without(worker);

@@ -170,9 +170,21 @@ impl Trainings {
 
     /// Has all trainings wait again for `worker`, which had departed.
     pub(super) fn welcome_back(&mut self, worker: u32) {
-        tracing::info!(worker, "a worker is back");
+        self.tell_of(worker, "a worker is back");
         for coordination in self.coordinations.values_mut() {
             coordination.rejoin(&self.members, worker);
+        }
+    }
+
+    /// Logs what has become of `worker`: as a warning at the first task with variables, which speaks
+    /// for the others.
+    pub(super) fn tell_of(&self, worker: u32, what: &str) {
+        let task = self.cluster.as_ref().and_then(|cluster| cluster.worker(worker));
+        let task = task.map_or_else(|| format!("worker {worker}"), |task| task.to_string());
+        if self.link.actors.training.holders().first() == Some(&self.link.local()) {
+            tracing::warn!(%task, "{what}");
+        } else {
+            tracing::info!(%task, "{what}");
         }
     }
 

@@ -94,6 +94,34 @@ fn a_worker_that_is_killed_for_good_is_missed_and_a_chief_that_is_leaves_no_resu
     assert!(without_chief.err.contains(waits), "{}", without_chief.err);
 }
 
+#[test]
+fn a_worker_that_is_lost_for_good_is_named_by_the_log_and_the_rounds_without_it_are_counted() {
+    let of = |test: &str, command: &str, faults: &str| {
+        let (path, out) = (training(test, "sync", faults), folder(&format!("{test}_out")));
+        let at = out.to_str().unwrap();
+        let end = ["--unset", "stop.steps", "--set", "stop.time=12s"];
+        let times = ["--set", "network.silence=2s", "--set", "network.recovery=3s"];
+        let said = trainyard(&[&[command, &path, "--out", at][..], &end, &times].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        let result = fs::read_to_string(out.join("result.json")).unwrap();
+        let result: Value = serde_json::from_str(&result).unwrap();
+        let log = fs::read_to_string(out.join("logs/ps-0.log")).unwrap_or_default();
+        (said, log, result["runs"][0]["steps_without"].clone())
+    };
+    let crash = "{ at = '300ms', crash = 'worker:1' }";
+    for (test, command) in [("lost_simulated", "sim"), ("lost_launched", "launch")] {
+        let (said, log, without) = of(test, command, crash);
+        let told = if command == "sim" { &said.err } else { &log };
+        let lost = |line: &str| line.contains("lost a worker") && line.contains("worker:1");
+        assert_eq!(told.lines().filter(|line| lost(line)).count(), 1, "{told}");
+        let steps = without["worker:1"].as_u64().unwrap_or_default();
+        assert!(steps > 1, "{command}: {without}");
+        assert!(said.out.contains(&format!("{steps} steps without worker:1")), "{}", said.out);
+    }
+    let (_, _, without) = of("lost_none", "sim", "");
+    assert_eq!(without.as_object().map(|tasks| tasks.len()), Some(0));
+}
+
 /// The steps in a report, by worker: the numbers of those that were applied, in their order, and of
 /// the attempts that were left out.
 fn steps(folder: &Path) -> BTreeMap<String, (Vec<u64>, Vec<u64>)> {
