@@ -162,11 +162,24 @@ impl Trial {
         if self.settings.all_reduce.is_none() {
             run.steps_without.clear(); // it knows its own gradients alone
         }
-        let is_cut_short = recording.ending.is_none() && (result.is_err() || stopped.is_some());
-        if is_cut_short && run.end != End::Diverged {
+        // A stop in good order records an ending, too.
+        let has_ended = recording.ending.is_some();
+        let is_stopped = stopped.is_some() && !(has_ended && self.meets_its_end(&run));
+        let is_cut_short = is_stopped || (result.is_err() && !has_ended);
+        if is_cut_short && matches!(run.end, End::Done | End::TargetNotReached) {
             run.end = End::Unfinished;
         }
         run
+    }
+}
+
+impl Trial {
+    /// Whether `run` has come as far as one of the conditions that end it.
+    fn meets_its_end(&self, run: &Run) -> bool {
+        let stop = &self.settings.stop;
+        stop.steps.is_some_and(|steps| run.global_steps >= steps)
+            || run.seconds_to_target.is_some()
+            || stop.time.is_some_and(|limit| run.seconds >= limit.as_secs_f64())
     }
 }
 

@@ -59,7 +59,7 @@ impl Report {
     /// Adds the next run of `total`.
     pub(crate) fn add(&mut self, run: Run, total: usize) {
         self.runs.push(run);
-        self.complete = self.runs.len() == total;
+        self.complete = self.runs.len() == total && !self.runs.iter().any(Run::is_unfinished);
     }
 
     /// The runs that were predicted, too: their names, and predicted beside measured.
@@ -209,6 +209,11 @@ impl Run {
     /// which others can be compared with.
     pub fn has_diverged(&self) -> bool {
         self.end == End::Diverged
+    }
+
+    /// Whether the run was stopped, or failed, before its training's end.
+    pub fn is_unfinished(&self) -> bool {
+        self.end == End::Unfinished
     }
 
     /// Whether the run was of a training that had ended before, so that it computed nothing.

@@ -39,7 +39,10 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
             .iter()
             .map(|task| format!("samples, gradients, waits and MB sent are those of {task} alone")),
     );
-    if !report.complete {
+    lines.extend(report.runs.iter().filter(|run| run.is_unfinished()).map(|run| {
+        format!("{} is not finished: it stopped at step {}", run.name, run.global_steps)
+    }));
+    if !report.complete && !matches!(&report.runs[..], [only] if only.is_unfinished()) {
         lines.push(format!(
             "not complete: {} runs are there, and others are not over, or have failed",
             report.runs.len()

@@ -16,7 +16,7 @@ pub(super) struct Series<'a> {
 }
 
 /// A series in numbers: each is the mean over its seeds, of which each is the mean of its launches;
-/// of one seed, over its launches. Only runs that did not diverge count.
+/// of one seed, over its launches. Only runs that have come to their end, and did not diverge, count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
@@ -128,9 +128,14 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// The runs that did not diverge.
+    /// The runs that have come to their end, and did not diverge.
     pub(super) fn sound(&self) -> impl Iterator<Item = &'a Run> + Clone {
-        self.runs.iter().copied().filter(|run| !run.has_diverged())
+        self.runs.iter().copied().filter(|run| !run.has_diverged() && !run.is_unfinished())
+    }
+
+    /// The number of runs that diverged.
+    pub(super) fn diverged(&self) -> usize {
+        self.runs.iter().filter(|run| run.has_diverged()).count()
     }
 
     pub(super) fn has_diverged(&self) -> bool {
@@ -156,7 +161,7 @@ impl<'a> Series<'a> {
             settings: self.settings().clone(),
             seeds: self.seeds() as u64,
             runs: self.runs.len() as u64,
-            diverged: (self.runs.len() - self.sound().count()) as u64,
+            diverged: self.diverged() as u64,
             seconds_to_target: self.estimate(|run| run.seconds_to_target),
             seconds: self.estimate(|run| Some(run.seconds)),
             steps_per_second: self.estimate(|run| Some(run.steps_per_second)),

@@ -115,12 +115,12 @@ impl Report {
 
 impl Group<'_> {
     /// The series that can be compared with the fastest: each run has a number, or a bound of it,
-    /// none diverged, and none found its training finished.
+    /// none diverged or is unfinished, and none found its training finished.
     fn comparable(&self) -> Vec<&Series<'_>> {
         let by = Measure::towards(self.target);
         let has_number = |series: &Series<'_>| {
-            let has = |run: &&Run| by.greatest_speed(run).is_some() && !run.had_nothing_to_do();
-            series.runs.iter().all(has)
+            let is_whole = |run: &Run| !run.had_nothing_to_do() && !run.is_unfinished();
+            series.runs.iter().all(|run| is_whole(run) && by.greatest_speed(run).is_some())
         };
         let sound = self.series.iter().filter(|series| !series.has_diverged());
         sound.filter(|series| has_number(series)).collect()
@@ -150,8 +150,7 @@ impl Group<'_> {
             return Vec::new();
         }
         let diverged = several.filter(|series| series.has_diverged()).map(|series| {
-            let (all, sound) = (series.runs.len(), series.sound().count());
-            let count = all - sound;
+            let (all, count) = (series.runs.len(), series.diverged());
             format!("{} is not compared: it diverged with {count} of {all} {over}", series.name())
         });
         let comparable = self.comparable();

@@ -120,11 +120,16 @@ fn a_chief_whose_terminal_closes_saves_and_may_go_on_later() {
     let folder = with_certificates("results_hangup");
     let saving = "[checkpoint]\nevery = '1h'\ndirectory = 'saved'\n";
     let path = scenario("results_hangup", &(endless("10s") + saving));
-    let mut chief = run(&folder, &path, &alone());
+    let mut chief = run_with(&folder, &path, &alone(), &["--out", "out"]);
     chief.line_with(" steps, ");
     chief.signal("HUP");
     let chief = chief.end();
     assert_eq!(chief.code, 143, "{}", chief.err);
+    assert!(chief.out.contains("is not finished: it stopped at step"), "{}", chief.out);
+    let result = fs::read_to_string(folder.join("out/result.json")).unwrap();
+    let result: Value = serde_json::from_str(&result).unwrap();
+    let end = (&result["complete"], &result["runs"][0]["end"]);
+    assert_eq!(end, (&json!(false), &json!("unfinished")));
     let saved = trainyard_in(&folder, &["checkpoint", "list", "saved/only"], &[]);
     assert!(saved.out.lines().count() > 2, "one of the beginning, one of the end: {}", saved.out);
 }
