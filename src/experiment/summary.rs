@@ -1,6 +1,7 @@
 //! The entry of a run in the report: sums up its training's record and its world's observations.
 
 mod absences;
+mod divergence;
 mod rates;
 
 use std::cmp::Reverse;
@@ -70,6 +71,7 @@ impl Trial {
             samples_per_second: rates.gradients * batch as f64,
             step_seconds: StepSeconds::of(&lengths(steps.clone(), rates.end)),
             final_loss,
+            diverged_at: divergence::since(recording),
             test_accuracy: last.map(|evaluation| evaluation.accuracy),
             seconds_to_target: reached.map(|(at, _)| at),
             seconds_to_target_resolution: reached.map(|(at, before)| at - before),

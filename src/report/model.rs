@@ -149,6 +149,10 @@ pub struct Run {
     /// The last loss on the test split. None if none was computed; not finite if the training
     /// diverged: then it is the loss of a step, where none is computed on the test split.
     pub final_loss: Option<f64>,
+    /// The global step from which on the loss was not finite, of a run that diverged, as far as it
+    /// is known.
+    #[serde(skip)]
+    pub diverged_at: Option<u64>,
     /// The share of the test split that the final model gets right; none if it was not evaluated.
     pub test_accuracy: Option<f64>,
     /// The time of the first evaluation that reached the target accuracy, in seconds since the run

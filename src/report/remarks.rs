@@ -31,7 +31,8 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     let are_by_time = verdicts.iter().any(|verdict| verdict.by == Measure::TimeToTarget);
     lines.extend(long_starts(&all).filter(|_| are_by_time));
     lines.extend(report.runs.iter().filter(|run| run.has_diverged()).map(|run| {
-        format!("{} diverged: its loss is not finite at step {}", run.name, run.global_steps)
+        let since = run.diverged_at.unwrap_or(run.global_steps);
+        format!("{} diverged: its loss is not finite from step {since} on", run.name)
     }));
     lines.extend(
         report

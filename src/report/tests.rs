@@ -32,6 +32,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         samples_per_second: 256.0 * steps_per_second,
         step_seconds: StepSeconds::of(&[0.25, 0.75]),
         final_loss: Some(0.125),
+        diverged_at: None,
         test_accuracy: Some(0.953),
         seconds_to_target,
         seconds_to_target_resolution: seconds_to_target.map(|_| 0.0),
@@ -226,13 +227,14 @@ fn a_diverged_loss_is_null_in_the_json_and_spelt_out_in_the_table() {
 #[test]
 fn a_run_that_diverged_is_last_and_no_other_is_compared_with_it() {
     for loss in [f64::NAN, f64::INFINITY] {
-        let fast =
-            Run { final_loss: Some(loss), end: End::Diverged, ..run("wild", Some(0.1), 9999.0) };
+        let (end, diverged_at) = (End::Diverged, Some(10));
+        let wild = run("wild", Some(0.1), 9999.0);
+        let fast = Run { final_loss: Some(loss), end, diverged_at, ..wild };
         let report = Report { runs: [vec![fast], report().runs].concat(), ..report() };
         for target in [None, Some(0.95)] {
             let text = table::render(&Report { target, ..report.clone() }, Layout::Plain);
             assert_eq!(text.matches("wild").count(), 2, "its row, and that it diverged: {text}");
-            assert!(text.contains("wild diverged: its loss is not finite at step 1200"));
+            assert!(text.contains("wild diverged: its loss is not finite from step 10 on"));
         }
     }
 }

@@ -347,7 +347,7 @@ fn in_memory_evaluator(
     data: &EstimatorSpec,
     accuracy: &Output,
 ) -> Result<InMemoryEvaluator> {
-    let mut evaluator = InMemoryEvaluator::new(&data.loss, accuracy);
+    let mut evaluator = InMemoryEvaluator::new(&data.loss, accuracy).stop_if_not_finite();
     if task.is_chief() {
         for (place, value) in data.feeds(task.dataset()?.test.whole()) {
             evaluator = evaluator.feed(&place, value);

@@ -39,10 +39,13 @@ pub struct InMemoryEvaluator {
     /// The distance from one evaluation to the next. `None`: only one, at the end.
     every: Option<Interval>,
     target: Option<f64>,
+    /// Whether a loss that is not finite ends the training.
+    stops_if_not_finite: bool,
     step: Option<Output>,
     /// The number of the last evaluated round; none before the first session.
     rounds: Option<u64>,
-    is_target_reached: bool,
+    /// Whether an evaluation has ended the training.
+    has_ended_it: bool,
 }
 
 shown!(InMemoryEvaluator, loss, accuracy, target);
@@ -64,9 +67,10 @@ impl InMemoryEvaluator {
             feeds: Feeds::new(),
             every: None,
             target: None,
+            stops_if_not_finite: false,
             step: None,
             rounds: None,
-            is_target_reached: false,
+            has_ended_it: false,
         }
     }
 
@@ -100,6 +104,14 @@ impl InMemoryEvaluator {
         self
     }
 
+    /// Ends the training of all workers once the loss is not finite: what follows would be computed
+    /// in vain (TensorFlow: `NanTensorHook`, which looks at each step's).
+    #[must_use]
+    pub fn stop_if_not_finite(mut self) -> Self {
+        self.stops_if_not_finite = true;
+        self
+    }
+
     /// The number of intervals that `global_step` has passed.
     fn round(&self, global_step: u64) -> u64 {
         let Some(Interval { every, of_a_step }) = self.every else { return 0 };
@@ -130,8 +142,9 @@ impl InMemoryEvaluator {
             return Err(Error::new(Code::InvalidArgument, message));
         }
         context.task.report_evaluation(evaluation);
-        if self.target.is_some_and(|target| evaluation.accuracy >= target) {
-            self.is_target_reached = true;
+        let has_diverged = self.stops_if_not_finite && !evaluation.loss.is_finite();
+        if has_diverged || self.target.is_some_and(|target| evaluation.accuracy >= target) {
+            self.has_ended_it = true;
             context.task.finish_training();
             context.request_stop();
         }
@@ -175,7 +188,7 @@ impl Hook for InMemoryEvaluator {
 
     fn end<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
         Box::pin(async move {
-            if context.task.is_chief() && !self.is_target_reached {
+            if context.task.is_chief() && !self.has_ended_it {
                 self.evaluate(context).await?;
             }
             Ok(())

@@ -1,0 +1,55 @@
+//! The step from which on a training's loss is not finite.
+
+use crate::training::Recording;
+
+/// The least global step of the looks and worker steps from which on all losses are not finite, as
+/// far as they are known and no return to a checkpoint has undone them; none if the last is finite.
+pub(super) fn since(recording: &Recording) -> Option<u64> {
+    let looks = recording.evaluations.iter();
+    let looks =
+        looks.filter(|look| !recording.restored.iter().any(|it| it.undoes_evaluation(look)));
+    let looks = last_stretch(looks.map(|look| (look.global_step, look.loss)));
+    let steps = recording.log.iter().filter(|step| !recording.has_undone(step));
+    let steps = steps.filter_map(|step| Some((step.global_step, step.loss?)));
+    looks.into_iter().chain(last_stretch(steps)).min()
+}
+
+/// The first step of the stretch at the end of `losses` that has no finite one.
+fn last_stretch(losses: impl Iterator<Item = (u64, f32)>) -> Option<u64> {
+    losses.fold(None, |first, (step, loss)| match loss.is_finite() {
+        true => None,
+        false => first.or(Some(step)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_stretch;
+    use crate::experiment::Experiment;
+    use crate::report::End;
+    use crate::training::train;
+
+    #[test]
+    fn the_last_stretch_of_losses_that_are_not_finite_begins_after_the_last_finite_one() {
+        let of = |losses: &[f32]| last_stretch((1..).zip(losses.iter().copied()));
+        assert_eq!(of(&[1.0, f32::NAN, 1.0, f32::INFINITY, f32::NAN]), Some(4));
+        assert_eq!((of(&[f32::NAN, 1.0]), of(&[])), (None, None));
+    }
+
+    #[test]
+    fn a_training_that_diverges_ends_at_the_next_look_and_says_when_it_diverged() {
+        let run = |rate: &str| {
+            let text = format!(
+                "[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'mlp'\nhidden = [8]\n\
+                 batch = 8\noptimizer = {{ rule = 'gradient_descent', learning_rate = {rate} }}\n\
+                 [stop]\nsteps = 60\nevaluate_every = 20\n[[run]]\nmode = 'sync'\n"
+            );
+            Experiment::parse(&text).unwrap().simulate(train).unwrap().runs.remove(0)
+        };
+        let wild = run("1e30");
+        assert_eq!((wild.end, wild.global_steps), (End::Diverged, 20));
+        assert!(wild.diverged_at.is_some_and(|step| step <= 20), "{:?}", wild.diverged_at);
+        let tame = run("0.01");
+        assert_eq!((tame.end, tame.global_steps, tame.diverged_at), (End::Done, 60, None));
+    }
+}
