@@ -208,7 +208,7 @@ where
         logs: PathBuf,
         stop: &mut StopRequest,
     ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
-        tell_of_earlier(trial, self.quiet);
+        tell_of_earlier(trial, false, self.quiet);
         let progress = Box::new(Progress::of(trial, self.quiet));
         self.launcher.launch(self.experiment, trial, logs, Some(progress), stop).await
     }

@@ -191,13 +191,20 @@ pub(super) fn caution(
 }
 
 /// Says which training of before a deployment of `trial` goes on with, whatever its settings were.
-pub(super) fn tell_of_earlier(trial: &Trial, quiet: bool) {
-    if let Some((step, folder)) = trial.newest_checkpoint().filter(|_| !quiet) {
+/// Servers that were started before this task may have their variables, and be further.
+pub(super) fn tell_of_earlier(trial: &Trial, servers_may_live: bool, quiet: bool) {
+    let Some((step, folder)) = trial.newest_checkpoint().filter(|_| !quiet) else { return };
+    let (name, folder) = (&trial.name, folder.display());
+    if servers_may_live {
         say!(
-            "{}: goes on from step {step} of the checkpoint in {}, with these settings; to begin \
-             anew, name another `checkpoint.directory`",
-            trial.name,
-            folder.display()
+            "{name}: the newest checkpoint in {folder} is of step {step}; the training goes on \
+             from it, with these settings, unless the parameter servers still have the variables; \
+             to begin anew, start all tasks anew with another `checkpoint.directory`"
+        );
+    } else {
+        say!(
+            "{name}: goes on from step {step} of the checkpoint in {folder}, with these settings; \
+             to begin anew, name another `checkpoint.directory`"
         );
     }
 }

@@ -114,7 +114,8 @@ impl<'a> Assignment<'a> {
         let stop = StopRequest::listen(launcher)?;
         let live = Live::start(self.args.metrics.address, self.args.dashboard.address)?;
         let listens = self.listens(&seat);
-        tell_of_earlier(self.trial, self.quiet || !self.reports || !seat.is_chief());
+        let is_told = !self.quiet && self.reports && seat.is_chief();
+        tell_of_earlier(self.trial, seat.cluster().has_parameter_servers(), !is_told);
         let instruments = self.prepare(&seat, live.as_ref())?;
         let trainer = |task: Task| {
             if let Some(listens) = &listens {

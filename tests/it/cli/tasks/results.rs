@@ -32,6 +32,7 @@ fn a_training_that_goes_on_keeps_its_earlier_results_and_one_with_nothing_to_do_
     assert_eq!((read("steps.csv"), read("result.json")), (rows.clone(), result.clone()));
     assert!(!folder.join("out/earlier-1").exists() && events() == 1);
     let said = train(&["--set", "stop.steps=20"]);
+    assert!(said.err.contains("goes on from step 10 of the checkpoint"), "{}", said.err);
     assert!(said.err.contains("out/earlier-1"), "{}", said.err);
     assert_eq!((read("earlier-1/steps.csv"), read("earlier-1/result.json")), (rows, result));
     assert!(read("steps.csv").contains(",20,") && events() == 2);
