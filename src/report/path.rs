@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Run;
+use super::{Run, TaskUsage};
+use crate::cluster::TaskName;
 
 /// A cause of a run's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -161,8 +162,32 @@ impl Run {
             cause.name(),
             part.unwrap_or_default(),
             percent / 2.0,
-            cause.advice()
+            self.advice(cause)
         ))
+    }
+
+    /// What makes `cause` less in this run: more servers don't where one has most of the bytes.
+    fn advice(&self, cause: TimeCause) -> String {
+        match self.crowded_server().filter(|_| cause == TimeCause::ServerCard) {
+            Some(server) => format!(
+                "{server}'s variables are most of it: cut them into parts (`program.partitioner`), \
+                 faster network cards, or compression"
+            ),
+            None => cause.advice().to_owned(),
+        }
+    }
+
+    /// The parameter server whose network card is busy for twice as long as those of the others on
+    /// average, if there is one.
+    fn crowded_server(&self) -> Option<&TaskName> {
+        let busy = |usage: &TaskUsage| usage.card_out.max(usage.card_in);
+        let servers = self.usage.iter().filter(|(task, _)| task.is_parameter_server());
+        let (count, all) =
+            servers.clone().fold((0.0, 0.0), |(count, all), it| (count + 1.0, all + busy(it.1)));
+        let (server, most) = servers
+            .map(|(task, usage)| (task, busy(usage)))
+            .max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
+        (count > 1.0 && most * (count - 1.0) > 2.0 * (all - most)).then_some(server)
     }
 }
 

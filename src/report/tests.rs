@@ -339,6 +339,19 @@ fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
     let expected = format!("{cards}, 60 % of the time (60 % ps:3's part); at twice the speed, ");
     assert!(one.starts_with(&expected), "{one}");
     assert!(one.contains("the run would be about 30 % shorter: more parameter servers"), "{one}");
+    let advised = |busy: &[f64]| {
+        let card = |(index, card_in): (u32, &f64)| {
+            let usage = TaskUsage { card_in: *card_in, ..TaskUsage::default() };
+            (TaskName::new("ps", index), usage)
+        };
+        let usage = (0..).zip(busy).map(card).collect();
+        Run { usage, ..limited(&causes, &[]) }.limit().unwrap()
+    };
+    let uneven = advised(&[0.08, 0.43]);
+    assert!(uneven.contains("shorter: ps:1's variables are most of it: cut them"), "{uneven}");
+    for even in [&[0.4, 0.43][..], &[0.43], &[0.3, 0.5, 0.3]] {
+        assert!(advised(even).contains("shorter: more parameter servers"), "{even:?}");
+    }
     let causes =
         [(TimeCause::ServerCard, 5.4), (TimeCause::Stragglers, 2.6), (TimeCause::Latency, 2.0)];
     let parts = [("ps:1's network card (sending)", 3.2), ("ps:1's network card (receiving)", 2.2)]
