@@ -17,7 +17,7 @@ use crate::experiment::{
     Experiment, ExperimentError, Launcher, Prediction, Predictor, Trainer, Trial, check_places,
     folder_of, model_of,
 };
-use crate::report::{Run, World};
+use crate::report::{Report, Run, World};
 use crate::say::say;
 use crate::training::Recording;
 
@@ -160,16 +160,11 @@ where
                 };
                 let (mut result, recording) = match launched {
                     Ended::Done(done) => done,
-                    Ended::Stopped(Stopped { code, failed }) => {
-                        for failed in &failed {
-                            say!("run `{}`: {failed}", trial.name);
-                        }
-                        if failed.is_empty() {
+                    Ended::Stopped(stopped) => {
+                        if stopped.failed.is_empty() {
                             logs.remove();
                         }
-                        self.tell_of_checkpoint(&trial);
-                        out.print_so_far(format, &report, all)?;
-                        return Ok(code);
+                        return self.report_stopped(&trial, stopped, (report, all), out);
                     }
                 };
                 let compare = |it: &Prediction| it.compare(&result, &recording);
@@ -189,6 +184,28 @@ where
         out.print(format, &report)?;
         let code = tell_of_tapes(&cut_tapes, exit_code(&report.runs));
         differing.map_or(Ok(code), Err)
+    }
+
+    /// Reports the runs of `all` that are over, and what the one of `trial` had come to when it was
+    /// stopped, if it had begun. Returns the exit code of the command.
+    fn report_stopped(
+        &self,
+        trial: &Trial,
+        stopped: Stopped<(Run, Recording)>,
+        (mut report, all): (Report, usize),
+        mut out: Out,
+    ) -> Result<ExitCode, Failure> {
+        let Stopped { code, failed, so_far: (run, recording) } = stopped;
+        for failed in &failed {
+            say!("run `{}`: {failed}", trial.name);
+        }
+        self.tell_of_checkpoint(trial);
+        if recording.log.iter().next().is_some() || !recording.evaluations.is_empty() {
+            report.add(run, all);
+            out.append(&report, trial, &recording);
+        }
+        out.print_so_far(self.args.format.format(), &report, all)?;
+        Ok(code)
     }
 
     /// Tells where a run that was stopped goes on from, if it has checkpoints that outlive it.

@@ -211,7 +211,8 @@ pub(super) fn tell_of_earlier(trial: &Trial, servers_may_live: bool, quiet: bool
 
 /// How many of `all` runs are over.
 fn so_far(report: &Report, all: usize) -> String {
-    let (over, runs) = (report.runs.len(), if all == 1 { "run is" } else { "runs are" });
+    let over = report.runs.iter().filter(|run| !run.is_unfinished()).count();
+    let runs = if all == 1 { "run is" } else { "runs are" };
     format!("{over} of {all} {runs} over")
 }
 

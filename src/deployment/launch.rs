@@ -100,15 +100,17 @@ pub(crate) enum Ended<T> {
     /// The run is over.
     Done(T),
     /// The run was asked to stop, and its tasks are stopped.
-    Stopped(Stopped),
+    Stopped(Stopped<T>),
 }
 
 /// A run that was asked to stop.
-pub(crate) struct Stopped {
+pub(crate) struct Stopped<T> {
     /// The exit code that the request asks for.
     pub(crate) code: ExitCode,
     /// The tasks that did not stop in good order.
     pub(crate) failed: Vec<FailedStop>,
+    /// What it had come to.
+    pub(crate) so_far: T,
 }
 
 /// A task that did not stop in good order.

@@ -162,24 +162,36 @@ impl Trial {
         if self.settings.all_reduce.is_none() {
             run.steps_without.clear(); // it knows its own gradients alone
         }
-        // A stop in good order records an ending, too.
-        let has_ended = recording.ending.is_some();
-        let is_stopped = stopped.is_some() && !(has_ended && self.meets_its_end(&run));
-        let is_cut_short = is_stopped || (result.is_err() && !has_ended);
-        if is_cut_short && matches!(run.end, End::Done | End::TargetNotReached) {
-            run.end = End::Unfinished;
+        if stopped.is_some() {
+            self.note_stop(&mut run, recording);
+        } else if result.is_err() && recording.ending.is_none() {
+            cut_short(&mut run);
         }
         run
     }
 }
 
 impl Trial {
+    /// Has `run`, which was asked to stop, say that it is not finished, unless it had met a
+    /// condition that ends it: a stop in good order records an ending, too.
+    pub(super) fn note_stop(&self, run: &mut Run, recording: &Recording) {
+        if recording.ending.is_none() || !self.meets_its_end(run) {
+            cut_short(run);
+        }
+    }
+
     /// Whether `run` has come as far as one of the conditions that end it.
     fn meets_its_end(&self, run: &Run) -> bool {
         let stop = &self.settings.stop;
         stop.steps.is_some_and(|steps| run.global_steps >= steps)
             || run.seconds_to_target.is_some()
             || stop.time.is_some_and(|limit| run.seconds >= limit.as_secs_f64())
+    }
+}
+
+fn cut_short(run: &mut Run) {
+    if matches!(run.end, End::Done | End::TargetNotReached) {
+        run.end = End::Unfinished;
     }
 }
 

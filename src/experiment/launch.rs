@@ -11,7 +11,7 @@ use super::observed::Observed;
 use super::trial::folder_of;
 use super::{Experiment, ExperimentError, Trial, check_places};
 use crate::deployment::{
-    DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, Tuning, launch,
+    DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, Stopped, Tuning, launch,
 };
 use crate::live::{Board, Boards};
 use crate::report::{Report, Run, World};
@@ -110,15 +110,18 @@ impl Launcher {
             board: self.boards.as_ref().map(|boards| board(boards, trial)),
             logs,
         };
-        let launched = match launch(&order, watch, stop).await? {
-            Ended::Done(launched) => launched,
-            Ended::Stopped(stopped) => return Ok(Ended::Stopped(stopped)),
+        let (launched, stopped) = match launch(&order, watch, stop).await? {
+            Ended::Done(launched) => (launched, None),
+            Ended::Stopped(Stopped { code, failed, so_far }) => (so_far, Some((code, failed))),
         };
         let (ended, sent) = (launched.ended, launched.sent);
         let skipped_faults = inflicted::skipped_faults(trial, &launched.skipped_faults);
         let observed = Observed { skipped_faults, ..Observed::deployed(ended, sent) };
-        let run = trial.summarise(&launched.recording, &observed, launched.took);
-        Ok(Ended::Done((run, launched.recording)))
+        let recording = launched.recording;
+        let mut run = trial.summarise(&recording, &observed, launched.took);
+        let Some((code, failed)) = stopped else { return Ok(Ended::Done((run, recording))) };
+        trial.note_stop(&mut run, &recording);
+        Ok(Ended::Stopped(Stopped { code, failed, so_far: (run, recording) }))
     }
 
     /// The arguments of each task's program. Paths are passed on as they are: not all are UTF-8.

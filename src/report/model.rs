@@ -258,7 +258,7 @@ pub enum End {
     Diverged,
     /// Its last checkpoint could not be written.
     Unsaved,
-    /// A task that reports for itself was stopped, or failed, before the training's end.
+    /// It was stopped, or a task that reports for itself failed, before the training's end.
     Unfinished,
 }
 

@@ -375,13 +375,14 @@ fn a_killed_launch_on_streamed_files_comes_to_the_weights_of_the_simulation() {
 }
 
 #[test]
-fn a_launch_that_is_asked_to_stop_saves_a_checkpoint_of_its_last_step() {
+fn a_launch_that_is_asked_to_stop_saves_its_last_step_and_reports_what_it_had_come_to() {
     let saved = folder("launch_stopped_checkpoints");
     let directory = saved.to_str().unwrap();
     let text =
         endless("'async'") + &format!("[checkpoint]\nevery = '1h'\ndirectory = '{directory}'\n");
     let path = scenario("launch_stopped", &text);
-    let mut launch = Launch::start(&path, &[]);
+    let out = folder("launch_stopped_results");
+    let mut launch = Launch::start(&path, &["--out", out.to_str().unwrap()]);
     launch.wait_for_tasks(5);
     wait_for_a_checkpoint(&saved);
     send("TERM", launch.child.id());
@@ -392,6 +393,15 @@ fn a_launch_that_is_asked_to_stop_saves_a_checkpoint_of_its_last_step() {
         steps.len() == 2 && steps[1] > steps[0],
         "one of the beginning, one of the end: {steps:?}"
     );
+    assert!(said.err.contains("stopped: 0 of 1 run is over"), "{}", said.err);
+    assert!(said.out.contains("only is not finished: it stopped at step "), "{}", said.out);
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
+    let result: Value = serde_json::from_str(&read("result.json")).unwrap();
+    assert_eq!(
+        (&result["complete"], result["runs"][0]["end"].as_str()),
+        (&false.into(), Some("unfinished"))
+    );
+    assert!(read("steps.csv").lines().count() > 10);
     let verified = trainyard(&["checkpoint", "verify", saved.join("only").to_str().unwrap()]);
     assert_eq!(verified.code, 0, "{}", verified.err);
 }

@@ -26,7 +26,8 @@ impl Followed {
     ) -> Result<Ended<Launched>, DeploymentError> {
         if let Some(code) = stopped {
             let exits = self.stop(GRACE + STOP).await;
-            return Ok(Ended::Stopped(Stopped { code, failed: self.failed_stops(order, exits) }));
+            let failed = self.failed_stops(order, exits);
+            return Ok(Ended::Stopped(Stopped { code, failed, so_far: self.launched() }));
         }
         self.miss_a_chief_that_was_killed();
         if self.has_failed() {
