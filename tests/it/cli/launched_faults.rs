@@ -92,6 +92,8 @@ fn a_worker_that_is_killed_for_good_is_missed_and_a_chief_that_is_leaves_no_resu
     assert!(without_chief.err.contains("it was killed by signal 9"), "{}", without_chief.err);
     let waits = "the chief was killed; still there: ps:0, ps:1";
     assert!(without_chief.err.contains(waits), "{}", without_chief.err);
+    let missed = "at most: parameter servers wait for worker:0, killed for good, to come back";
+    assert!(without_chief.err.contains(missed), "{}", without_chief.err);
 }
 
 #[test]

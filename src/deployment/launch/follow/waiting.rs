@@ -140,6 +140,27 @@ impl Followed {
 
     fn tell_who_lingers(&self, left: Duration) {
         let (names, chief_is_gone) = (self.who_lingers(), self.chief_is_gone());
-        (self.tell)(&format!("{chief_is_gone}; still there: {names}, for {left:.0?} at most"));
+        let dead = self.whom_servers_miss().map_or_else(String::new, |dead| {
+            format!(": parameter servers wait for {dead}, killed for good, to come back")
+        });
+        (self.tell)(&format!(
+            "{chief_is_gone}; still there: {names}, for {left:.0?} at most{dead}"
+        ));
+    }
+
+    /// The names of the workers that faults have killed for good, if parameter servers, which can't
+    /// know that, still wait for them.
+    fn whom_servers_miss(&self) -> Option<String> {
+        let is_left = |followee: &Followee| !followee.has_ended;
+        let serves = |followee: &Followee| followee.task.is_parameter_server();
+        if !self.tasks.iter().any(|followee| serves(followee) && is_left(followee)) {
+            return None;
+        }
+        let is_dead = |followee: &&Followee| {
+            followee.is_down && followee.has_ended && followee.task.is_of_workers()
+        };
+        let dead = self.tasks.iter().filter(is_dead).map(|followee| followee.task.to_string());
+        let dead: Vec<String> = dead.collect();
+        (!dead.is_empty()).then(|| dead.join(", "))
     }
 }
