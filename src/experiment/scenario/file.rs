@@ -23,6 +23,7 @@ use super::run::{RunFile, runs};
 use super::synonyms;
 use super::{Calibration, Checkpoint, Scenario, Tasks, Tune, all_reduce};
 use crate::cluster::{Endpoint, TaskName, parse_address};
+use crate::kernels::Numerics;
 use crate::report::plan::Price;
 use crate::runtime::Patience;
 use crate::simulation::{Gpus, Hardware, Hosts, MessageThread, NetworkSpec};
