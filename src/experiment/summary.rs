@@ -16,6 +16,7 @@ use crate::runtime::Traffic;
 use crate::training::{Evaluation, FailedCheckpoint, Recording, Settings, StepStats};
 use crate::units::Time;
 use absences::steps_without;
+use divergence::final_loss;
 use rates::Rates;
 
 impl Trial {
@@ -37,11 +38,7 @@ impl Trial {
         let counted = steps.clone().filter(|step| step.applied).count() as u64;
         let applied = counted - self.mode.left_over(counted, updates.end - updates.start);
         let batch = settings.batch as u64;
-        let known = steps.clone().map(|step| match recording.has_undone(&step) {
-            true => StepStats { global_step: updates.start, ..step },
-            false => step,
-        });
-        let rates = Rates::of(known, updates.clone(), applied);
+        let rates = Rates::of(known(recording, updates.start), updates.clone(), applied);
         let start = rates.start.unwrap_or(ended).as_secs_f64();
         let seconds = ended.as_secs_f64();
         let by_task = |bytes: fn(&Traffic) -> u64| {
@@ -51,13 +48,15 @@ impl Trial {
         let failed = |failed: &FailedCheckpoint| (failed.global_step, failed.why.clone());
         let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
         let (final_loss, reached) = (final_loss(recording), reached(settings, recording));
+        let misses_target = settings.stop.accuracy.is_some() && reached.is_none();
+        let reached = reached.filter(|_| is_of_its_own(recording, resumed_from));
         Run {
             name: self.name.clone(),
             run: self.run_name().to_owned(),
             seed: self.cluster.seed,
             repeat: self.repeat,
             settings: self.swept(),
-            end: end(recording, final_loss, settings.stop.accuracy.is_some() && reached.is_none()),
+            end: end(recording, final_loss, misses_target),
             mode: self.how.clone(),
             parameters: recording.beginning.as_ref().map(|beginning| beginning.parameters),
             global_steps,
@@ -95,6 +94,19 @@ impl Trial {
     }
 }
 
+/// The steps, where those that were undone are at the global step `begun`, from which it began.
+fn known(recording: &Recording, begun: u64) -> impl Iterator<Item = StepStats> + Clone + '_ {
+    recording.steps().map(move |step| match recording.has_undone(&step) {
+        true => StepStats { global_step: begun, ..step },
+        false => step,
+    })
+}
+
+/// Whether the training has a time to the target of its own: not if it had ended before.
+fn is_of_its_own(recording: &Recording, resumed_from: Option<u64>) -> bool {
+    resumed_from.is_none() || recording.log.iter().next().is_some()
+}
+
 /// How long each of `steps` took \[s\] that began before the training was over, at `until`.
 fn lengths(steps: impl Iterator<Item = StepStats>, until: Option<Time>) -> Vec<f64> {
     let until = until.unwrap_or_default();
@@ -122,16 +134,6 @@ fn resumed_from(recording: &Recording) -> Option<u64> {
     let first = recording.restored.iter().min_by_key(|restore| restore.at)?;
     let is_before = |step: StepStats| first.at <= step.started;
     (first.global_step > 0 && recording.steps().all(is_before)).then_some(first.global_step)
-}
-
-/// The loss that was measured last. A program that measures nothing has diverged if the last loss
-/// of its steps is not finite: then it is that one.
-fn final_loss(recording: &Recording) -> Option<f64> {
-    if let Some(last) = recording.evaluations.last() {
-        return Some(f64::from(last.loss));
-    }
-    let steps = recording.log.iter().filter(|step| !recording.has_undone(step));
-    steps.filter_map(|step| step.loss).last().filter(|loss| !loss.is_finite()).map(f64::from)
 }
 
 /// How a run ended. A loss that is not finite is worse than anything else.
@@ -244,7 +246,7 @@ mod tests {
     }
 
     /// A run of `k_batch_async` by five gradients that went on from the 300th global step.
-    fn resumed(steps: impl Iterator<Item = StepStats>) -> Run {
+    pub(super) fn resumed(steps: impl Iterator<Item = StepStats>) -> Run {
         let scenario = "[cluster]\nps = 1\nworker = 2\n\
                         [[run]]\nmode = { k_batch_async = { k = 5 } }\n";
         let trial = Experiment::parse(scenario).unwrap().trials().unwrap().remove(0);
@@ -341,20 +343,6 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_measures_nothing_has_diverged_if_the_last_loss_of_its_steps_is_not_finite() {
-        let end = |losses: [f32; 2]| {
-            let losses = losses.into_iter().zip(0..);
-            let run = resumed(losses.map(|(loss, n)| StepStats {
-                loss: Some(loss),
-                ..step(0, n, 301 + n, 1_000 * (n + 1))
-            }));
-            (run.end, run.final_loss.is_some())
-        };
-        assert_eq!(end([1.0, f32::NAN]), (End::Diverged, true));
-        assert_eq!(end([f32::INFINITY, 1.0]), (End::Done, false), "it has found back");
-    }
-
-    #[test]
     fn the_time_to_the_target_is_as_exact_as_the_look_before_is_near() {
         let trial = Experiment::parse("[stop]\nsteps = 9\naccuracy = 0.5\n").unwrap();
         let trial = trial.trials().unwrap().remove(0);
@@ -372,6 +360,21 @@ mod tests {
         assert_eq!(reached_at(&[0.1, 0.2, 0.6, 0.7]), (Some(3.0), Some(1.0)));
         assert_eq!(reached_at(&[0.6, 0.2]), (Some(1.0), Some(1.0)), "since the run's beginning");
         assert_eq!(reached_at(&[0.1]), (None, None));
+    }
+
+    #[test]
+    fn a_training_that_had_reached_its_target_before_has_no_time_to_it_and_is_done() {
+        let trial = Experiment::parse("[stop]\nsteps = 9\naccuracy = 0.5\n").unwrap();
+        let trial = trial.trials().unwrap().remove(0);
+        let shared = SharedRecording::default();
+        shared.record(Fact::Restored(Restore { global_step: 9, at: Time(1) }));
+        let (at, accuracy) = (Time(348_000_000), 0.9);
+        let evaluation = Evaluation { global_step: 9, at, loss: 1.0, accuracy };
+        shared.record(Fact::Evaluated(evaluation));
+        let observed = Observed::deployed(Time(400_000_000), BTreeMap::new());
+        let run = trial.summarise(&shared.finish(), &observed, Duration::from_millis(400));
+        assert!(run.had_nothing_to_do());
+        assert_eq!((run.end, run.seconds_to_target), (End::Done, None));
     }
 
     #[test]

@@ -153,12 +153,16 @@ impl Run {
     /// What limits the run, and what to do about it: the cause that took most of its time. None
     /// where no step was taken.
     pub fn limit(&self) -> Option<String> {
-        let Bottleneck { cause, share, part } = self.critical_path.as_ref()?.bottleneck()?;
+        let path = self.critical_path.as_ref()?;
+        let Bottleneck { cause, share, part } = path.bottleneck()?;
+        // The list of causes has the two apart.
+        let has_both = cause == TimeCause::Latency && path.share(TimeCause::Coordination) > 0.0;
+        let with = if has_both { " and that of coordination together" } else { "" };
         let percent = 100.0 * share;
         let part = part.map(|(name, own)| format!(" ({:.0} % {name})", 100.0 * own));
         Some(format!(
-            "limited by {}, {percent:.0} % of the time{}; at twice the speed, the run would be \
-             about {:.0} % shorter: {}",
+            "limited by {}{with}, {percent:.0} % of the time{}; at twice the speed, the run would \
+             be about {:.0} % shorter: {}",
             cause.name(),
             part.unwrap_or_default(),
             percent / 2.0,

@@ -16,7 +16,7 @@ pub(super) struct Series<'a> {
 }
 
 /// A series in numbers: each is the mean over its seeds, of which each is the mean of its launches;
-/// of one seed, over its launches. Only runs that have come to their end, and did not diverge, count.
+/// of one seed, over its launches. Only runs that came to their end, and did not diverge, count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {

@@ -1,6 +1,16 @@
-//! The step from which on a training's loss is not finite.
+//! The last loss of a training, and the step from which on it is not finite.
 
 use crate::training::Recording;
+
+/// The loss that was measured last. A program that measures nothing has diverged if the last loss
+/// of its steps is not finite: then it is that one.
+pub(super) fn final_loss(recording: &Recording) -> Option<f64> {
+    if let Some(last) = recording.evaluations.last() {
+        return Some(f64::from(last.loss));
+    }
+    let steps = recording.log.iter().filter(|step| !recording.has_undone(step));
+    steps.filter_map(|step| step.loss).last().filter(|loss| !loss.is_finite()).map(f64::from)
+}
 
 /// The least global step of the looks and worker steps from which on all losses are not finite, as
 /// far as they are known and no return to a checkpoint has undone them; none if the last is finite.
@@ -26,14 +36,29 @@ fn last_stretch(losses: impl Iterator<Item = (u64, f32)>) -> Option<u64> {
 mod tests {
     use super::last_stretch;
     use crate::experiment::Experiment;
+    use crate::experiment::summary::tests::{resumed, step};
     use crate::report::End;
-    use crate::training::train;
+    use crate::training::{StepStats, train};
 
     #[test]
     fn the_last_stretch_of_losses_that_are_not_finite_begins_after_the_last_finite_one() {
         let of = |losses: &[f32]| last_stretch((1..).zip(losses.iter().copied()));
         assert_eq!(of(&[1.0, f32::NAN, 1.0, f32::INFINITY, f32::NAN]), Some(4));
         assert_eq!((of(&[f32::NAN, 1.0]), of(&[])), (None, None));
+    }
+
+    #[test]
+    fn a_program_that_measures_nothing_has_diverged_if_the_last_loss_of_its_steps_is_not_finite() {
+        let end = |losses: [f32; 2]| {
+            let losses = losses.into_iter().zip(0..);
+            let run = resumed(losses.map(|(loss, n)| StepStats {
+                loss: Some(loss),
+                ..step(0, n, 301 + n, 1_000 * (n + 1))
+            }));
+            (run.end, run.final_loss.is_some())
+        };
+        assert_eq!(end([1.0, f32::NAN]), (End::Diverged, true));
+        assert_eq!(end([f32::INFINITY, 1.0]), (End::Done, false), "it has found back");
     }
 
     #[test]

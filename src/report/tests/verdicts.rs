@@ -350,3 +350,18 @@ fn the_number_of_seeds_is_a_column_where_runs_have_different_ones() {
     let seeds: Vec<&str> = rows.iter().map(|row| &*row[1]).collect();
     assert_eq!(seeds, ["seeds", "2", "3"]);
 }
+
+#[test]
+fn a_run_that_was_stopped_says_so_and_is_neither_complete_nor_compared() {
+    let stopped = Run { end: End::Unfinished, ..run("cut", Some(0.1), 9999.0) };
+    let mut alone = Report { runs: Vec::new(), ..report() };
+    alone.add(stopped.clone(), 1);
+    assert!(!alone.complete);
+    let text = table::render(&alone, Layout::Plain);
+    assert!(text.contains("\ncut is not finished: it stopped at step 1200\n"), "{text}");
+    assert!(!text.contains("not complete"), "{text}");
+    let others = Report { runs: [vec![stopped], report().runs].concat(), ..report() };
+    for verdict in others.verdicts() {
+        assert!(verdict.faster != "cut" && verdict.slower != "cut", "{verdict:?}");
+    }
+}

@@ -176,8 +176,8 @@ impl Trainings {
         }
     }
 
-    /// Logs what has become of `worker`: as a warning at the first task with variables, which speaks
-    /// for the others.
+    /// Logs what has become of `worker`: as a warning at the first task with variables, which
+    /// speaks for the others.
     pub(super) fn tell_of(&self, worker: u32, what: &str) {
         let task = self.cluster.as_ref().and_then(|cluster| cluster.worker(worker));
         let task = task.map_or_else(|| format!("worker {worker}"), |task| task.to_string());
