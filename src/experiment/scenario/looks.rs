@@ -9,8 +9,8 @@ use crate::kernels::Numerics;
 use crate::training::Stop;
 
 /// Checks that a training which stops at an accuracy has one, and that one which is looked at
-/// `measures` any: without numbers a look still takes its time. An evaluator, if there is one, looks
-/// at checkpoints.
+/// `measures` any: without numbers a look still takes its time. An evaluator, if there is one,
+/// looks at checkpoints.
 pub(super) fn check_accuracy(
     stop: &Stop,
     measures: bool,

@@ -3,8 +3,8 @@
 use super::{Change, Sweep};
 
 impl Change {
-    /// The key that it sets, if no deployment reads that. One that inflicts faults reads how fast the
-    /// network is.
+    /// The key that it sets, if no deployment reads that. One that inflicts faults reads how fast
+    /// the network is.
     pub(in crate::experiment) fn key_of_simulations(&self, has_faults: bool) -> Option<String> {
         self.is_of_simulations(has_faults).then(|| self.path.to_string())
     }

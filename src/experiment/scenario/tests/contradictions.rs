@@ -117,8 +117,8 @@ fn an_evaluator_without_anything_to_measure_is_told_what_to_add() {
              `master` to `chief`",
         ),
         (
-            "[cluster]\nworker = 2\nevaluator = 1\n[checkpoint]\ndirectory = \"a\"\n[stop]\nsteps = 9\n\
-             evaluate_every = 3",
+            "[cluster]\nworker = 2\nevaluator = 1\n[checkpoint]\ndirectory = \"a\"\n[stop]\n\
+             steps = 9\nevaluate_every = 3",
             "8: stop.evaluate_every: with an evaluator, looks are at checkpoints; set \
              `checkpoint.every_steps` instead",
         ),
