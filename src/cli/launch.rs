@@ -37,7 +37,7 @@ pub(super) fn run(
     check_places(&trials, args.repeat.get())?;
     caution(&experiment, (&trials, World::Deployment), trainer, quiet)?;
     if !quiet && !args.compare {
-        for wish in experiment.wishes_for_simulations(&trials) {
+        for wish in experiment.flags_without_effect(&trials) {
             say!("warning: {wish}");
         }
     }

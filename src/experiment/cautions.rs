@@ -93,7 +93,7 @@ fn look_beyond(trial: &Trial) -> Option<String> {
         };
         format!(
             "`stop.{key} = {every}` has no effect: the run has {limit} global steps{samples} at \
-             most, so the test split is looked at at the end alone"
+             most, so the test split is looked at only at the end"
         )
     })
 }

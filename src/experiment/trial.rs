@@ -286,7 +286,7 @@ impl Trial {
             config,
             arguments: self.arguments.clone(),
         })?;
-        Ok(if self.draws_graph { task } else { task.undrawn() })
+        Ok(if self.draws_graph { task } else { task.without_drawn_graph() })
     }
 
     /// The run's entry in the report. A run whose last checkpoint could not be written has one.

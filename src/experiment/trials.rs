@@ -125,7 +125,7 @@ impl Experiment {
     /// For each value of the command line that `trials`, its own, don't have when they are
     /// deployed, since it is of a key for simulations: what to say of it. In the scenario's file
     /// such a key describes what a simulation has; here it is a wish.
-    pub(crate) fn wishes_for_simulations(&self, trials: &[Trial]) -> Vec<String> {
+    pub(crate) fn flags_without_effect(&self, trials: &[Trial]) -> Vec<String> {
         let has_faults = trials.iter().any(|trial| !trial.cluster.faults.list.is_empty());
         let set = self.set.iter().map(|change| ("--set", change.key_of_simulations(has_faults)));
         let sweeps = self.sweeps.iter();

@@ -174,8 +174,8 @@ impl Run {
     fn advice(&self, cause: TimeCause) -> String {
         match self.crowded_server().filter(|_| cause == TimeCause::ServerCard) {
             Some(server) => format!(
-                "{server}'s variables are most of it: cut them into parts (`program.partitioner`), \
-                 faster network cards, or compression"
+                "{server} has most of the bytes; cut its variables into parts \
+                 (`program.partitioner`), or take faster network cards or compression"
             ),
             None => cause.advice().to_owned(),
         }

@@ -333,7 +333,7 @@ fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
         Run { usage, ..limited(&causes, &[]) }.limit().unwrap()
     };
     let uneven = advised(&[0.08, 0.43]);
-    assert!(uneven.contains("shorter: ps:1's variables are most of it: cut them"), "{uneven}");
+    assert!(uneven.contains("shorter: ps:1 has most of the bytes; cut its variables"), "{uneven}");
     for even in [&[0.4, 0.43][..], &[0.43], &[0.3, 0.5, 0.3]] {
         assert!(advised(even).contains("shorter: more parameter servers"), "{even:?}");
     }

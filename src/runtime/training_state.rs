@@ -76,6 +76,7 @@ impl TrainingState {
         self.parting.borrow_mut().clear();
         self.chief_left.set(None);
         self.is_over.set(false);
+        self.progress.take();
     }
 
     /// How far the training is, as far as this task knows.

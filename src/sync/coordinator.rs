@@ -180,7 +180,9 @@ impl Coordinator {
     /// Lifts `worker`'s fence; `None` if it has no fence, or no longer has one.
     pub fn lift_fence(&mut self, worker: u32) -> Option<Vec<Effect>> {
         let fence = self.fence.take_if(|fence| fence.owner == worker)?;
-        Some([fence.lift(), self.policy.lift()].concat())
+        // Only behind a fence that is up does its owner wait for what others have learnt.
+        let let_go = if fence.is_up() { self.policy.lift() } else { Vec::new() };
+        Some([fence.lift(), let_go].concat())
     }
 
     /// The worker that has a fence, up or still to go up.
@@ -231,7 +233,7 @@ impl Coordinator {
         self.policy.rejoin(worker);
     }
 
-    /// Ends the training: all waiting workers are let go. A fence stays until it is lifted: its
+    /// Ends the training: who waits for others is let go, behind a fence when it is lifted: its
     /// owner may be reading the variables.
     pub fn finish(&mut self, members: &Membership) -> Vec<Effect> {
         let let_go = self.policy.finish();

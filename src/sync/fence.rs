@@ -57,6 +57,10 @@ impl Fence {
         (!was_up).then_some(Effect::Fenced { worker: self.owner })
     }
 
+    pub(super) fn is_up(&self) -> bool {
+        self.is_up
+    }
+
     /// Lifts the fence and returns the withheld answers.
     pub(super) fn lift(self) -> Vec<Effect> {
         self.withheld

@@ -9,10 +9,10 @@ use super::{Effect, Membership};
 
 /// Decides which gradients count and which workers wait, in one training.
 ///
-/// The [`Coordinator`](super::Coordinator) asks it. It never passes on a contribution of another
-/// epoch or of a departed worker, nor any once the training is over. Each decision has a default:
-/// nobody votes, a step counts by itself when its updates are applied, and its worker goes on at
-/// once.
+/// The [`Coordinator`](super::Coordinator) asks it. It passes on no beginning and no vote of
+/// another epoch, of a departed worker, or after the end of the training; steps whose updates are
+/// applied still count then. Each decision has a default: nobody votes, a step counts by itself when its
+/// updates are applied, and its worker goes on at once.
 pub(crate) trait Policy: fmt::Debug {
     /// Notes the beginning of a worker's step, if workers vote: others may be late by it.
     fn begin(&mut self, one: Contribution) -> Vec<Effect> {

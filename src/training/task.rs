@@ -149,12 +149,12 @@ impl Task {
 
     /// The same task, whose trainings record no graph: to draw a large one takes seconds.
     #[must_use]
-    pub(crate) fn undrawn(&self) -> Self {
+    pub(crate) fn without_drawn_graph(&self) -> Self {
         self.with(|own| own.is_undrawn = true)
     }
 
     /// Whether its trainings record their graph.
-    pub(super) fn has_its_graph_drawn(&self) -> bool {
+    pub(super) fn draws_graph(&self) -> bool {
         !self.own.is_undrawn
     }
 

@@ -124,7 +124,7 @@ fn a_partitioner_that_can_cut_nothing_is_warned_of() {
     let of = |cut: &str| said_of("'sync'", "", &format!("program.partitioner = {{ {cut} }}"));
     let whole = of("min_max = { max_partitions = 4 }");
     assert_says(&whole, "all variables together have 2600 bytes");
-    assert_eq!(of("min_max = { max_partitions = 4, min_slice = '1KB' }"), NOTHING);
+    assert_eq!(of("min_max = { max_partitions = 4, min_slice = '1kB' }"), NOTHING);
     assert_says(&of("variable_axis_size = { max_shard = '1MB' }"), "`program.partitioner`");
     assert_eq!(of("fixed_size = 4"), NOTHING);
 }

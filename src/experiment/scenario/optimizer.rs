@@ -57,7 +57,7 @@ fn without_parameter(rule: &UpdateRule, name: &str) -> String {
         let others: Vec<&str> = rule_names().into_iter().filter(has).collect();
         if !others.is_empty() {
             let have = if others.len() == 1 { "has" } else { "have" };
-            return format!("{} {have} `{wanted}`", listed(&others));
+            return format!("{} {have} `{wanted}`", in_words(&others));
         }
     }
     if let Some(key) = most_like(name, keys()) {
@@ -65,7 +65,7 @@ fn without_parameter(rule: &UpdateRule, name: &str) -> String {
     }
     match own.is_empty() {
         true => format!("`{}` has none of its own", rule.name()),
-        false => format!("`{}` has {}", rule.name(), listed(&own)),
+        false => format!("`{}` has {}", rule.name(), in_words(&own)),
     }
 }
 
@@ -75,7 +75,7 @@ fn names(rule: &UpdateRule) -> Vec<&'static str> {
 }
 
 /// "`a`, `b` and `c`", of one or more.
-fn listed(names: &[&str]) -> String {
+fn in_words(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
         Some((last, [_, ..])) => {

@@ -236,7 +236,7 @@ fn what_only_a_simulation_has_is_told_of_if_it_is_set_for_a_launch() {
         if let Some(sweep) = sweep {
             experiment = experiment.sweep(sweep).unwrap();
         }
-        experiment.wishes_for_simulations(&experiment.trials().unwrap())
+        experiment.flags_without_effect(&experiment.trials().unwrap())
     };
     for change in [
         "compute.slow.\"worker:0\"=4",

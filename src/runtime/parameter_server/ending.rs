@@ -33,9 +33,9 @@ impl ParameterServer {
         }
     }
 
-    /// Drops a gradient that comes behind a barrier once the training is over.
+    /// Answers a gradient of the round that the end has cut off, without applying it.
     pub(super) fn leave_out(&mut self, ticket: Ticket) {
-        self.trainings.tell_counter_of_the_end();
+        self.trainings.tell_step_counter_of_the_end();
         self.answer(ticket, Ok(StateValues::new()));
     }
 }

@@ -184,7 +184,7 @@ impl ParameterServer {
 
     fn go_on_without_all(&mut self, workers: impl IntoIterator<Item = u32>) {
         for worker in workers {
-            self.trainings.tell_of(worker, "lost a worker; going on without it");
+            self.trainings.log_worker(worker, "lost a worker; going on without it");
             self.trainings.has_lost(worker);
             self.trainings.take_out(worker);
             self.go_on_without(worker);
@@ -228,7 +228,7 @@ impl ParameterServer {
         tracing::debug!(epoch = %self.trainings.members.epoch(), "another training begins");
         self.link.actors.training.is_over.set(false);
         self.trainings.participation.begin_anew();
-        self.trainings.has_told_counter = false;
+        self.trainings.has_told_step_counter = false;
         self.trainings.views.iter_mut().for_each(Views::begin_anew);
         self.snapshots.finish();
         for (_, before) in std::mem::take(&mut self.trainings.coordinations) {

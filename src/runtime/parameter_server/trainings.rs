@@ -47,9 +47,9 @@ pub(super) struct Trainings {
     /// Whether the shards of that training are its barrier.
     has_barrier: bool,
     /// The task that counts the steps of the training, if that is another one.
-    counter: Option<PeerId>,
+    step_counter: Option<PeerId>,
     /// Whether that task was told of the end of the training.
-    pub(super) has_told_counter: bool,
+    pub(super) has_told_step_counter: bool,
     /// Partitions held off because a fence was up, or because their worker's last training was not
     /// over here.
     pub(super) held_off: Vec<Binding>,
@@ -69,8 +69,8 @@ impl Trainings {
             participation: Participation::default(),
             views: None,
             has_barrier: false,
-            counter: None,
-            has_told_counter: false,
+            step_counter: None,
+            has_told_step_counter: false,
             held_off: Vec::new(),
             joins: Joins::default(),
             notices: Notices::default(),
@@ -170,7 +170,7 @@ impl Trainings {
 
     /// Has all trainings wait again for `worker`, which had departed.
     pub(super) fn welcome_back(&mut self, worker: u32) {
-        self.tell_of(worker, "a worker is back");
+        self.log_worker(worker, "a worker is back");
         for coordination in self.coordinations.values_mut() {
             coordination.rejoin(&self.members, worker);
         }
@@ -178,7 +178,7 @@ impl Trainings {
 
     /// Logs what has become of `worker`: as a warning at the first task with variables, which
     /// speaks for the others.
-    pub(super) fn tell_of(&self, worker: u32, what: &str) {
+    pub(super) fn log_worker(&self, worker: u32, what: &str) {
         let task = self.cluster.as_ref().and_then(|cluster| cluster.worker(worker));
         let task = task.map_or_else(|| format!("worker {worker}"), |task| task.to_string());
         if self.link.actors.training.holders().first() == Some(&self.link.local()) {

@@ -301,6 +301,8 @@ fn with_bounded_staleness_the_lift_of_a_fence_lets_all_who_wait_take_one_step_mo
     let release = |worker| Effect::Release { worker };
     assert_eq!((bounded.commit(1), bounded.commit(1)), (vec![release(1)], vec![]));
     assert_eq!(bounded.put_up_fence(0), Ok(vec![]));
+    assert_eq!(bounded.lift_fence(0), Some(vec![]), "it was not up");
+    assert_eq!(bounded.put_up_fence(0), Ok(vec![]));
     assert_eq!(bounded.commit(2), [FENCED]);
     assert_eq!(bounded.lift_fence(0), Some(vec![release(2), release(1)]));
     assert_eq!(bounded.commit(1), [], "one step, and no more");

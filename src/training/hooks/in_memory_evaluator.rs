@@ -165,9 +165,10 @@ impl Hook for InMemoryEvaluator {
     }
 
     fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
-        // A training that goes on from a checkpoint has been measured up to there.
+        // A training that goes on from a checkpoint has been measured up to there; what its return
+        // has undone is measured again.
         let round = self.round(context.global_step);
-        self.rounds.get_or_insert(round);
+        self.rounds = Some(self.rounds.map_or(round, |measured| measured.min(round)));
         Box::pin(ready(Ok(())))
     }
 

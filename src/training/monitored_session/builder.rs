@@ -305,7 +305,7 @@ impl Builder {
         if self.task.is_chief() {
             let variables = self.graph.trainable_variables();
             let sizes = variables.iter().map(|variable| variable.spec().shape.elements() as u64);
-            let graph = match self.task.has_its_graph_drawn() {
+            let graph = match self.task.draws_graph() {
                 true => drawn(&self.graph)?,
                 false => self.graph.snapshot().map(|_| Vec::new())?, // a mistake is told even so
             };

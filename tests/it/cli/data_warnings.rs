@@ -27,7 +27,7 @@ fn said(folder: &Path, set: &[&str]) -> String {
     let set = set.iter().flat_map(|set| ["--set", set]);
     let said =
         trainyard(&["sim", path.to_str().unwrap()].into_iter().chain(set).collect::<Vec<_>>());
-    assert_eq!(said.code, 0, "{}", said.err);
+    assert!([0, 3].contains(&said.code), "a target may be missed: {}", said.err);
     said.err
 }
 

@@ -110,7 +110,7 @@ fn a_worker_that_is_lost_for_good_is_named_by_the_log_and_the_rounds_without_it_
         let log = fs::read_to_string(out.join("logs/ps-0.log")).unwrap_or_default();
         (said, log, result["runs"][0]["steps_without"].clone())
     };
-    let crash = "{ at = '300ms', crash = 'worker:1' }";
+    let crash = "{ at = '2s', crash = 'worker:1' }";
     for (test, command) in [("lost_simulated", "sim"), ("lost_launched", "launch")] {
         let (said, log, without) = of(test, command, crash);
         let told = if command == "sim" { &said.err } else { &log };

@@ -67,14 +67,15 @@ fn a_plan_says_how_many_parameter_servers_pay_as_hand_arithmetic_does() {
         .map(|candidate| candidate["seconds"]["mean"].as_f64().unwrap())
         .collect();
     // 4000 steps of 10 Mbit, in each direction, through the servers' cards of 1 Gbit/s together,
-    // until there are as many servers as workers: then the workers' cards are as busy. Workers that
-    // are in step use the two directions in turn, which takes twice as long, but for the start and
-    // the small messages; with two servers they fall out of step for a part of the time.
+    // until there are as many servers as workers: then the workers' cards are as busy. The update
+    // of a variable leaves while the next ones are on their way: both directions are in use.
+    // With eight servers a worker has all eight variables at the same moment: it uses the two
+    // directions in turn, which takes twice as long.
     let of_wire = |at: usize, cards: f64| times[at] / (4000.0 * 0.01 / cards);
-    for (at, cards) in [(0, 1.0), (2, 4.0), (3, 4.0)] {
-        assert!((of_wire(at, cards) / 2.0 - 1.0).abs() < 0.01, "{times:?}");
+    for (at, cards) in [(0, 1.0), (1, 2.0), (2, 4.0)] {
+        assert!((1.0..1.6).contains(&of_wire(at, cards)), "{times:?}");
     }
-    assert!((1.0..2.0).contains(&of_wire(1, 2.0)), "{times:?}");
+    assert!((of_wire(3, 4.0) / 2.0 - 1.0).abs() < 0.01, "{times:?}");
     assert!(said.out.contains("async, cluster.ps: beyond 4 "), "{}", said.out);
     assert!(said.out.contains("cheapest: async (cluster.ps="), "{}", said.out);
     assert!(said.out.contains(" EUR"), "{}", said.out);

@@ -123,6 +123,7 @@ fn no_worker_takes_a_second_step_in_vain_after_an_announced_end() {
         for step in ended_by_time(mode).into_iter().filter(|step| !step.applied) {
             *dropped.entry(step.worker).or_default() += 1;
         }
+        assert!(!dropped.is_empty(), "{mode}: the end meets no step");
         assert!(dropped.values().all(|count| *count == 1), "{mode}: {dropped:?}");
     }
 }

@@ -295,8 +295,8 @@ fn a_mistake_that_a_runs_own_settings_make_of_the_scenarios_key_is_told_of_that_
                 [[run]]\nmode = 'sync'\nset = { program.optimizer.rule = 'adam' }\n";
     let error = example(text).unwrap_err().to_string();
     let expected = "example.toml:2: program.optimizer.momentum: the optimizer's `rule` has no such \
-                    parameter; this is so in run[0], whose `set` changes only the keys that it \
-                    names: its `unset` removes others";
+                    parameter; `momentum` and `rms_prop` have `momentum`; this is so in run[0], \
+                    whose `set` changes only the keys that it names: its `unset` removes others";
     assert!(error.contains(expected), "{error}");
 }
 

@@ -24,8 +24,7 @@ pub(super) struct Vote {
     /// Whether the step has failed or its worker was lost: the gradient may not have come to every
     /// variable.
     pub(super) has_failed: bool,
-    /// The round under way when its worker was lost, if that was before the answer: a fence
-    /// withholds it.
+    /// The round under way when its worker left or was lost, if a fence withheld the answer.
     pub(super) lost_in: Option<u64>,
 }
 
@@ -153,7 +152,7 @@ impl Coordination {
         let staleness = place.round.saturating_sub(vote.version.updates) as i64;
         let global_step = self.global_step;
         let counted = Counted { global_step, staleness, applied: true, is_ahead: false };
-        // The place of a lost worker in the round that was under way has gone to another.
+        // In a K-batch round that was under way, a lost worker's place is another's.
         if vote.lost_in != Some(place.round) {
             let is_lost = vote.lost_in.is_some();
             self.told.insert(worker, CountedVote { vote, place, counted, is_lost });

@@ -27,11 +27,11 @@ impl Trainings {
 
     /// Tells the task that counts the steps, before it hears of one whose gradient is dropped here:
     /// the chief's word may come there later than that.
-    pub(crate) fn tell_counter_of_the_end(&mut self) {
-        if let Some(counter) = self.counter
-            && !std::mem::replace(&mut self.has_told_counter, true)
+    pub(crate) fn tell_step_counter_of_the_end(&mut self) {
+        if let Some(step_counter) = self.step_counter
+            && !std::mem::replace(&mut self.has_told_step_counter, true)
         {
-            self.link.send(counter, ParameterServerMessage::TrainingOver);
+            self.link.send(step_counter, ParameterServerMessage::TrainingOver);
         }
     }
 }

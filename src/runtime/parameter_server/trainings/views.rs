@@ -38,7 +38,7 @@ impl Trainings {
         let holder =
             self.link.resolve(task).filter(|peer| self.link.actors.training.is_holder(*peer));
         let Some(peer) = holder else { return };
-        self.counter = Some(peer).filter(|peer| *peer != self.link.local());
+        self.step_counter = Some(peer).filter(|peer| *peer != self.link.local());
         if self.participation.forget_earlier_life(peer.0, *incarnation) {
             self.link.has_restarted(task, *incarnation);
         }
