@@ -244,8 +244,8 @@ impl SentValue {
     /// Its length on the wire, in whatever encoding it has \[bytes\].
     pub(super) fn size(&self) -> u64 {
         match self {
-            SentValue::Exact(value) => tensor_size(value),
-            SentValue::Packed(packed) => match &**packed {
+            Self::Exact(value) => tensor_size(value),
+            Self::Packed(packed) => match &**packed {
                 Packed::Refused(why) => STRING_HEADER + why.len() as u64,
                 packed => packed.parts().map(tensor_size).sum(),
             },
