@@ -11,8 +11,8 @@ use super::{Effect, Membership};
 ///
 /// The [`Coordinator`](super::Coordinator) asks it. It passes on no beginning and no vote of
 /// another epoch, of a departed worker, or after the end of the training; steps whose updates are
-/// applied still count then. Each decision has a default: nobody votes, a step counts by itself when its
-/// updates are applied, and its worker goes on at once.
+/// applied still count then. Each decision has a default: nobody votes, a step counts by itself
+/// when its updates are applied, and its worker goes on at once.
 pub(crate) trait Policy: fmt::Debug {
     /// Notes the beginning of a worker's step, if workers vote: others may be late by it.
     fn begin(&mut self, one: Contribution) -> Vec<Effect> {
