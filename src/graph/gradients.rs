@@ -55,12 +55,11 @@ pub fn variable_gradients(
     for variable in by {
         loss.graph().check_own_variable("gradients", variable)?;
     }
-    let reads = |def: &GraphDef| {
-        by.iter()
-            .flat_map(|variable| variables::reads(def, variable.op_id()).map(|(id, _)| id))
-            .collect()
-    };
-    backward(loss, reads, |pass| by.iter().map(|variable| pass.of_variable(variable)).collect())
+    let reads = |def: &GraphDef| variables::reads(def, by).into_values().flatten().collect();
+    backward(loss, reads, |pass| {
+        let reads = variables::reads(pass.def, by);
+        by.iter().map(|variable| pass.of_variable(variable, &reads[&variable.op_id()])).collect()
+    })
 }
 
 /// Takes the gradients of `loss` back to the operations that `sources` finds in the graph;

@@ -1,26 +1,31 @@
 //! The gradients of variables that may have had rows gathered.
 
+use std::collections::BTreeMap;
+
 use smallvec::SmallVec;
 
 use super::Backward;
 use crate::graph::error::GraphError;
 use crate::graph::op::Op;
-use crate::graph::{Edge, Gradient, IndexedSlices, OpId, Operation, Output, Variable};
+use crate::graph::{Edge, Gradient, GraphDef, IndexedSlices, OpId, Output, Variable};
 use crate::tensor::{DType, PartialShape};
 
 impl Backward<'_> {
-    /// The gradient of `variable`: of some of its rows, unless the whole variable was read.
+    /// The gradient of `variable`, which `reads` read: of some of its rows, unless the whole
+    /// variable was read.
     ///
     /// Operations on ids alone run on the variable's device. That device has the ids, so they
     /// travel once.
     pub(super) fn of_variable(
         &mut self,
         variable: &Variable,
+        reads: &[OpId],
     ) -> Result<Option<Gradient>, GraphError> {
         let (mut dense, mut slices) = (Vec::new(), Vec::new());
-        for (id, operation) in reads(self.def, variable.op_id()) {
-            match (self.total(Edge { op: id, output: 0 })?, operation.inputs.first()) {
-                (Some(rows), Some(ids)) => slices.push(self.flat(id, rows, *ids, variable)?),
+        for id in reads {
+            let inputs = &self.def.operation(*id).inputs;
+            match (self.total(Edge { op: *id, output: 0 })?, inputs.first()) {
+                (Some(rows), Some(ids)) => slices.push(self.flat(*id, rows, *ids, variable)?),
                 (Some(whole), None) => dense.push(whole),
                 (None, _) => {}
             }
@@ -92,13 +97,17 @@ impl Backward<'_> {
     }
 }
 
-/// The operations that read `variable`, the whole of it or some rows.
-pub(super) fn reads(
-    def: &crate::graph::GraphDef,
-    variable: OpId,
-) -> impl Iterator<Item = (OpId, &Operation)> {
-    def.iter().filter(move |(_, operation)| {
-        matches!(operation.op, Op::ReadVariable | Op::ResourceGather)
-            && operation.variables.first() == Some(&variable)
-    })
+/// By variable: the operations that read it, the whole of it or some rows, in order.
+pub(super) fn reads(def: &GraphDef, variables: &[Variable]) -> BTreeMap<OpId, Vec<OpId>> {
+    let mut reads: BTreeMap<OpId, Vec<OpId>> =
+        variables.iter().map(|variable| (variable.op_id(), Vec::new())).collect();
+    for (id, operation) in def.iter() {
+        if matches!(operation.op, Op::ReadVariable | Op::ResourceGather)
+            && let Some(variable) = operation.variables.first()
+            && let Some(of_variable) = reads.get_mut(variable)
+        {
+            of_variable.push(id);
+        }
+    }
+    reads
 }
