@@ -70,7 +70,7 @@ fn dataset(train: Pair<'_>, test: Option<Pair<'_>>, seed: u64) -> Result<Dataset
     }
 }
 
-/// The height, width and channels of samples of `shape` that may be images.
+/// The height, width and channels of the samples of an array of `shape`, if they may be images.
 fn image(shape: &[usize]) -> Option<[usize; 3]> {
     match *shape {
         [height, width] => Some([height, width, 1]),

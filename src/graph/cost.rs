@@ -14,8 +14,8 @@ listed! {
         Matmul,
         /// Convolutions and their gradients.
         Convolution,
-        /// Functions of single elements, and all kernels that are of no other kind, such as those
-        /// of operations that a program defines.
+        /// Functions of single elements, and whatever is of no other kind, such as a program's own
+        /// operations.
         Elementwise,
         /// Reductions, pools, normalisation and losses.
         Reduction,

@@ -55,8 +55,8 @@ pub fn variable_gradients(
     for variable in by {
         loss.graph().check_own_variable("gradients", variable)?;
     }
-    let reads = |def: &GraphDef| variables::reads(def, by).into_values().flatten().collect();
-    backward(loss, reads, |pass| {
+    let sources = |def: &GraphDef| variables::reads(def, by).into_values().flatten().collect();
+    backward(loss, sources, |pass| {
         let reads = variables::reads(pass.def, by);
         by.iter().map(|variable| pass.of_variable(variable, &reads[&variable.op_id()])).collect()
     })

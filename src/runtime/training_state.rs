@@ -89,7 +89,7 @@ impl TrainingState {
         self.progress.borrow_mut().global_step = Some(global_step);
     }
 
-    /// The checkpoint of a global step is the last that is saved, or was restored, at that time.
+    /// At `at` the checkpoint of `global_step` was saved, or restored; it is the last one.
     pub(crate) fn note_saved(&self, global_step: u64, at: Time) {
         self.progress.borrow_mut().saved = Some((global_step, at));
     }

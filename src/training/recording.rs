@@ -33,7 +33,7 @@ pub trait Watch {
     /// The training has gone back to a checkpoint.
     fn restored(&mut self, _: &Restore) {}
 
-    /// The checkpoint of a global step is the last that is saved, or was restored, at that time.
+    /// At `_at` the checkpoint of `_global_step` was saved, or restored; it is the last one.
     fn saved(&mut self, _global_step: u64, _at: Time) {}
 
     /// A checkpoint could not be written.

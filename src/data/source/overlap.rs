@@ -25,7 +25,7 @@ impl Source {
     }
 }
 
-/// The file at `test`, if it is also that at `train`, by whatever path.
+/// The path `test`, if `train` leads to the same file.
 fn same(train: &Path, test: &Path) -> Option<PathBuf> {
     let is_same = fs::canonicalize(train).ok()? == fs::canonicalize(test).ok()?;
     is_same.then(|| test.to_owned())

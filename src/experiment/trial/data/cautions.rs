@@ -52,7 +52,7 @@ impl Trial {
     }
 }
 
-/// The number of samples in memory of each class; none of data without numbers.
+/// How many samples of each class are in memory; empty if the data have only shapes.
 fn counts(split: &Split) -> Vec<usize> {
     let whole = split.whole();
     let mut counts = vec![0; split.classes()];

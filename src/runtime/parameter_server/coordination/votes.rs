@@ -264,8 +264,8 @@ mod tests {
         (ticket, Commit { replica, taken, ..vote(mode, worker, 7) })
     }
 
-    /// A training of three, in which a fence of worker 0 withholds the answers to the `voters`, and
-    /// worker 1 is lost before it is lifted. After that it is back.
+    /// A training of three workers. A fence of worker 0 withholds the answers to the `voters`;
+    /// worker 1 is lost, the fence is lifted, and worker 1 comes back.
     fn lost_behind_a_fence(mode: Mode, voters: &[u32]) -> (Coordination, Membership) {
         let mut members = Membership::default();
         let (owner, Commit { replica, .. }) = vote_of_three(mode, 0, 0);

@@ -1,4 +1,5 @@
-//! Who is told by a parameter server that the training is over, beside those whom the chief tells.
+//! A parameter server passes on that the training is over: to workers that wait for it, and to the
+//! task that counts the steps. The chief tells all others.
 
 use std::collections::BTreeSet;
 
