@@ -76,14 +76,15 @@ struct Write<'a> {
 impl WithSimd for Write<'_> {
     type Output = ();
 
-    /// Takes as many rows at a time as the registers can hold the sums of.
+    /// Takes as many rows and vectors of a panel at a time as the registers can hold the sums of,
+    /// with those vectors and an element of a row: of 32 registers, or of 16.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match S::F32_LANES {
             16 => self.tiles::<S, 12, 2>(simd),
-            8 => self.tiles::<S, 3, 4>(simd),
-            4 => self.tiles::<S, 2, 8>(simd),
-            _ => self.tiles::<S, 1, PANEL>(simd),
+            8 => self.tiles::<S, 6, 2>(simd),
+            4 => self.tiles::<S, 2, 4>(simd),
+            _ => self.tiles::<S, 1, 8>(simd),
         }
     }
 }
@@ -110,11 +111,16 @@ impl Write<'_> {
         simd: S,
         rows: &[Row; ROWS],
     ) {
-        assert_eq!(VECTORS * S::F32_LANES, PANEL, "so many vectors make a panel");
-        // SAFETY: `Panel::write` has checked every row, run and row of `b`, and a panel is as wide
-        // as they are.
-        #[expect(unsafe_code, reason = "the loop of a convolution, its bounds are checked once")]
-        let sums = unsafe { sums::<S, ROWS, VECTORS>(simd, self.panel, rows) };
+        assert_eq!(PANEL % (VECTORS * S::F32_LANES), 0, "so many vectors divide a panel");
+        let mut sums = [[0.0; PANEL]; ROWS];
+        for from in (0..PANEL).step_by(VECTORS * S::F32_LANES) {
+            // SAFETY: `Panel::write` has checked every row, run and row of `b`, and what is left of
+            // a panel at `from` is as wide as the vectors.
+            #[expect(unsafe_code, reason = "the loop of a convolution, its bounds checked once")]
+            unsafe {
+                add_up::<S, ROWS, VECTORS>(simd, self.panel, rows, from, &mut sums);
+            }
+        }
         for i in 0..ROWS {
             let out = &mut self.out[rows[i].out..][..self.panel.columns];
             // Why not one case: a copy of any length is a call, which is a fifth of the work where
@@ -139,11 +145,13 @@ fn put(out: &mut [f32], sums: &[f32; PANEL], adds: bool) {
     }
 }
 
-/// The sums of `rows`, in registers until they are done.
+/// Sets `VECTORS` vectors of the `stored` sums of `rows`, from the column `from` on. Sums are in
+/// registers until they are done.
 ///
 /// # Safety
 /// `panel.a` must hold every element of every run of the rows, and `panel.b` as many rows of
-/// `VECTORS * S::F32_LANES` elements as the runs are long together.
+/// `from + VECTORS * S::F32_LANES` elements as the runs are long together; that many elements are
+/// at most [`PANEL`].
 #[inline(always)]
 #[expect(
     unsafe_code,
@@ -153,13 +161,15 @@ fn put(out: &mut [f32], sums: &[f32; PANEL], adds: bool) {
     clippy::needless_range_loop,
     reason = "an iterator's own functions would be compiled without wide vectors"
 )]
-unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
+unsafe fn add_up<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     panel: &Panel<'_>,
     rows: &[Row; ROWS],
-) -> [[f32; PANEL]; ROWS] {
+    from: usize,
+    stored: &mut [[f32; PANEL]; ROWS],
+) {
     let mut sums = [[simd.splat_f32s(0.0); VECTORS]; ROWS];
-    let mut b = panel.b.as_ptr();
+    let mut b = panel.b.as_ptr().wrapping_add(from);
     for run in panel.runs {
         let mut a = [panel.a.as_ptr(); ROWS];
         for i in 0..ROWS {
@@ -186,20 +196,18 @@ unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
     }
     // By constant indices, so that the sums need no place in memory before: one that is read
     // elsewhere by an index that varies would be written to at each step of the loop.
-    let mut stored = [[0.0; PANEL]; ROWS];
     for i in 0..ROWS {
         for v in 0..VECTORS {
-            // SAFETY: a row has room for so many vectors.
+            // SAFETY: a row has room for so many vectors from `from` on.
             unsafe {
                 stored[i]
                     .as_mut_ptr()
-                    .add(v * S::F32_LANES)
+                    .add(from + v * S::F32_LANES)
                     .cast::<S::f32s>()
                     .write_unaligned(sums[i][v])
             };
         }
     }
-    stored
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
