@@ -80,6 +80,11 @@ pub(crate) trait Protocol: fmt::Display {
 /// A parameter of a mode, and the problem with it.
 pub(crate) type Problem = (&'static str, String);
 
+/// Checks that the `parameter` of a mode, which counts something, is not 0.
+pub(super) fn at_least_1(parameter: &'static str, value: u32) -> Result<(), Problem> {
+    if value == 0 { Err((parameter, "0 must be at least 1".to_owned())) } else { Ok(()) }
+}
+
 /// A mode's needs of a training step. The graph builder, the executor's request and the shard read
 /// these, and nothing else of the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

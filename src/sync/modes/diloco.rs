@@ -5,11 +5,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::local_sgd::{check_every, fmt_averaging};
-use super::synchronous::Sync;
-use crate::sync::gradients::{Arrived, Treatment};
-use crate::sync::policy::Policy;
-use crate::sync::protocol::{Copies, Exchange, Needs, Problem, Protocol};
+use super::local_sgd::{Averaging, fmt_averaging};
+use crate::sync::protocol::{Copies, Exchange, Problem};
 
 /// Workers train copies of their own, and an outer optimizer applies their mean move every `every`
 /// steps.
@@ -38,15 +35,23 @@ impl DiLoCo {
     pub(super) const NAME: &str = "diloco";
     /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ diloco = { every = 16 } }";
-
-    fn average(&self) -> Sync {
-        Sync { backups: self.backups, cancel: false }
-    }
 }
 
-impl Protocol for DiLoCo {
-    fn check(&self, workers: u32) -> Result<(), Problem> {
-        check_every(self.every)?;
+impl Averaging for DiLoCo {
+    fn averaged(&self) -> Copies {
+        Copies {
+            every: self.every,
+            exchange: Exchange::Begin,
+            learning_rate: self.outer_learning_rate,
+            momentum: Some(self.outer_momentum),
+        }
+    }
+
+    fn backups(&self) -> u32 {
+        self.backups
+    }
+
+    fn check_center(&self) -> Result<(), Problem> {
         let rates = [
             ("outer_learning_rate", self.outer_learning_rate),
             ("outer_momentum", self.outer_momentum),
@@ -64,48 +69,20 @@ impl Protocol for DiLoCo {
             );
             return Err(("outer_momentum", problem));
         }
-        self.average().check(workers)
-    }
-
-    fn needs(&self) -> Needs {
-        self.average().needs()
-    }
-
-    fn copies(&self) -> Option<Copies> {
-        Some(Copies {
-            every: self.every,
-            exchange: Exchange::Begin,
-            learning_rate: self.outer_learning_rate,
-            momentum: Some(self.outer_momentum),
-        })
-    }
-
-    fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
-        self.average().on_gradient(arrived)
-    }
-
-    fn policy(&self, workers: u32) -> Box<dyn Policy> {
-        self.average().policy(workers)
-    }
-
-    fn steps_of_a_worker(&self, global_step: u64, _workers: u32) -> u64 {
-        global_step * u64::from(self.every)
-    }
-
-    fn gradients_of_a_step(&self, workers: u32) -> u64 {
-        self.average().gradients_of_a_step(workers) * u64::from(self.every)
+        Ok(())
     }
 }
 
 impl fmt::Display for DiLoCo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt_averaging(f, "DiLoCo", self.every, &self.average())
+        fmt_averaging(f, "DiLoCo", self)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::protocol::Protocol;
 
     #[test]
     fn an_outer_momentum_of_1_or_more_is_refused() {

@@ -10,8 +10,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::local_sgd::check_every;
-use crate::sync::protocol::{Copies, Exchange, Problem, Protocol};
+use crate::sync::protocol::{Copies, Exchange, Problem, Protocol, at_least_1};
 
 /// Every `every` steps a worker's copy and the center move `alpha` of the way to each other.
 #[derive(Deserialize)]
@@ -30,7 +29,7 @@ impl ElasticAveraging {
 
 impl Protocol for ElasticAveraging {
     fn check(&self, _workers: u32) -> Result<(), Problem> {
-        check_every(self.every)?;
+        at_least_1("every", self.every)?;
         let alpha = self.alpha;
         if alpha > 0.0 && alpha <= 1.0 {
             return Ok(());

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::protocol::{Problem, Protocol};
+use crate::sync::protocol::{Problem, Protocol, at_least_1};
 use crate::sync::rounds::{RoundRule, Versions, Voters};
 
 /// One update from the first `k` gradients, of as many workers, of any version.
@@ -24,15 +24,12 @@ impl KAsync {
 
 impl Protocol for KAsync {
     fn check(&self, workers: u32) -> Result<(), Problem> {
-        match self.k {
-            0 => Err(("k", "0 must be at least 1".to_owned())),
-            k if k > workers => {
-                let problem =
-                    format!("{k} workers are to be in each update, but there are {workers}");
-                Err(("k", problem))
-            }
-            _ => Ok(()),
+        at_least_1("k", self.k)?;
+        let k = self.k;
+        if k <= workers {
+            return Ok(());
         }
+        Err(("k", format!("{k} workers are to be in each update, but there are {workers}")))
     }
 
     fn rule(&self) -> Option<RoundRule> {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::protocol::{Problem, Protocol};
+use crate::sync::protocol::{Problem, Protocol, at_least_1};
 use crate::sync::rounds::{RoundRule, Versions, Voters};
 
 /// One update from the first `k` gradients of the same version. Nobody waits.
@@ -28,7 +28,7 @@ impl KBatchSync {
 
 impl Protocol for KBatchSync {
     fn check(&self, _workers: u32) -> Result<(), Problem> {
-        if self.k == 0 { Err(("k", "0 must be at least 1".to_owned())) } else { Ok(()) }
+        at_least_1("k", self.k)
     }
 
     fn rule(&self) -> Option<RoundRule> {
