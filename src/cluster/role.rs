@@ -57,9 +57,20 @@ impl ClusterSpec {
     /// The tasks that hold variables: the parameter servers or, if there are none, those that
     /// train.
     pub(crate) fn holders(&self) -> Vec<TaskName> {
+        let holding = self.role_of_holders();
+        let tasks = self.tasks_of_jobs(|job| role_of(job) == holding);
+        tasks.filter(|task| self.role(task) == holding).collect()
+    }
+
+    /// Whether `task` is one of [`Self::holders`].
+    pub(crate) fn holds_variables(&self, task: &TaskName) -> bool {
+        self.contains(task) && self.role(task) == self.role_of_holders()
+    }
+
+    fn role_of_holders(&self) -> Role {
         match self.has_parameter_servers() {
-            true => self.tasks_of_jobs(|job| role_of(job) == Role::ParameterServer).collect(),
-            false => self.workers().collect(),
+            true => Role::ParameterServer,
+            false => Role::Worker,
         }
     }
 
@@ -199,11 +210,13 @@ mod tests {
                 true => Role::ParameterServer,
                 false => Role::Worker,
             };
-            prop_assert_eq!(cluster.holders(), of_role(holding));
+            let holders = cluster.holders();
+            prop_assert_eq!(&holders, &of_role(holding));
             let workers: Vec<TaskName> = cluster.workers().collect();
             prop_assert_eq!(&workers, &of_role(Role::Worker));
             prop_assert_eq!(cluster.num_workers() as usize, workers.len());
             for task in cluster.tasks().chain([TaskName::new("worker", 99)]) {
+                prop_assert_eq!(cluster.holds_variables(&task), holders.contains(&task));
                 let place = workers.iter().position(|worker| *worker == task);
                 prop_assert_eq!(cluster.worker_index(&task), place.map(|place| place as u32));
             }

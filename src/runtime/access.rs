@@ -36,7 +36,6 @@ pub(crate) struct Access {
     cluster: ClusterSpec,
     /// The number of tasks that train.
     workers: u32,
-    has_servers: bool,
     /// Names the peers; weak, since the transport holds the actors.
     transport: Option<Weak<dyn Transport<PeerMessage>>>,
     /// How long sessions outlive the connection of their client, if clients may have any.
@@ -114,7 +113,6 @@ impl Access {
     fn of(cluster: ClusterSpec) -> Self {
         Self {
             workers: cluster.num_workers(),
-            has_servers: cluster.has_parameter_servers(),
             cluster,
             transport: None,
             serves_sessions: Cell::new(None),
@@ -310,7 +308,9 @@ impl Access {
             Flush { .. } | Install(_) if !self.may_count_steps(peer) => {
                 return Err(Refusal::NoRounds);
             }
-            Flushed { .. } if !self.holds_variables(peer) => return Err(Refusal::NoHolder),
+            Flushed { .. } if !self.cluster.holds_variables(&peer.name) => {
+                return Err(Refusal::NoHolder);
+            }
             Leave { worker, .. } => (*worker, false),
             ChiefFailed(_) => (0, false),
             Back { worker } if self.may_count_steps(peer) && *worker < self.workers => {
@@ -330,18 +330,11 @@ impl Access {
         if may_say { Ok(()) } else { Err(Refusal::Worker) }
     }
 
-    /// Whether `peer` is one of the tasks that hold variables.
-    fn holds_variables(&self, peer: &Peer) -> bool {
-        match self.has_servers {
-            true => peer.name.is_parameter_server(),
-            false => matches!(peer.role, Role::Task(Some(_))),
-        }
-    }
-
     /// Whether `peer` may have the global step: it holds variables, or is a helper, on which a
     /// program can place it.
     fn may_count_steps(&self, peer: &Peer) -> bool {
-        self.holds_variables(peer) || self.cluster.role(&peer.name) == JobRole::Helper
+        self.cluster.holds_variables(&peer.name)
+            || self.cluster.role(&peer.name) == JobRole::Helper
     }
 }
 
