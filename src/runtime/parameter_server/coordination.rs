@@ -5,6 +5,7 @@
 
 mod end;
 mod fences;
+mod refusals;
 mod resting;
 mod votes;
 
@@ -16,11 +17,12 @@ use crate::graph::Replica;
 use crate::sync::{Contributors, Coordinator, Counted, Effect, Ended, Membership, Version, Views};
 use crate::tensor::Tensor;
 
-use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::error::Result;
 use crate::runtime::messages::StepId;
 use crate::runtime::parameter_server::done::Done;
 use crate::runtime::state::{Commit, Served, StateValues, Ticket};
 
+pub(super) use refusals::{check_round, taken_over, two_operations};
 use resting::Resting;
 use votes::{CountedVote, Sets, Vote, late};
 
@@ -233,20 +235,8 @@ impl Coordination {
 
     /// Checks that `replica` is of this training, and `version` a version of its variables.
     fn check(&self, replica: Replica, version: Version) -> Result<()> {
-        replica
-            .check_trains_with(&self.training)
-            .map_err(|problem| Error::new(Code::InvalidArgument, problem))?;
-        let updates = version.updates;
-        let round = self.coordinator.round().unwrap_or(u64::MAX);
-        if !self.coordinator.is_current(version) || updates <= round {
-            return Ok(());
-        }
-        let message = format!(
-            "the variables have had {updates} updates, but the rounds of the training are at \
-             {round}: they were updated from outside of it; reset their container and initialize \
-             them"
-        );
-        Err(Error::new(Code::FailedPrecondition, message))
+        let round = self.coordinator.round().filter(|_| self.coordinator.is_current(version));
+        check_round((replica, &self.training), (version.updates, round), "the variables")
     }
 
     /// The answer to an operation of a worker that has restarted, or has given up that step.
@@ -314,26 +304,6 @@ impl Coordination {
         }
         served
     }
-}
-
-/// The error of `older`, which gives way to the `newer` request of `replica`.
-pub(super) fn taken_over(replica: Replica, newer: Ticket, older: Ticket) -> Error {
-    if newer.step == older.step {
-        return two_operations(replica);
-    }
-    let worker = replica.worker;
-    let message = format!("worker {worker} has begun another step, which takes its place");
-    Error::new(Code::Aborted, message)
-}
-
-/// The error of a worker's second part in one round.
-pub(super) fn two_operations(replica: Replica) -> Error {
-    let Replica { worker, mode, .. } = replica;
-    let message = format!(
-        "worker {worker} runs two training operations in one step, but in the mode {mode} it has \
-         one part in a round; run them in steps of their own"
-    );
-    Error::new(Code::InvalidArgument, message)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::sync::{
 };
 
 use super::ParameterServer;
-use super::coordination::{taken_over, two_operations};
+use super::coordination::{check_round, taken_over, two_operations};
 use super::views::taken_out;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::Origin;
@@ -324,19 +324,8 @@ fn check_training(
     verdict: Option<&Verdict>,
 ) -> Result<()> {
     let rounds = stored.rounds.as_ref().expect("a gradient is offered to rounds that have begun");
-    replica
-        .check_trains_with(&rounds.training)
-        .map_err(|problem| Error::new(Code::InvalidArgument, problem))?;
     let is_earlier = verdict.is_some() && version.epoch < rounds.epoch;
-    let (updates, round) = (version.updates, rounds.gradients.round());
-    if is_earlier || updates <= round {
-        return Ok(());
-    }
-    let message = format!(
-        "the gradient is of update {updates} of `{}`, but the synchronous training here is at \
-         {round}: the variable was reset or updated from outside of the training; reset its \
-         container and initialize it",
-        stored.spec.shared_name
-    );
-    Err(Error::new(Code::FailedPrecondition, message))
+    let round = (!is_earlier).then(|| rounds.gradients.round());
+    let (of, name) = ((replica, &rounds.training), &stored.spec.shared_name);
+    check_round(of, (version.updates, round), format_args!("`{name}`"))
 }
