@@ -63,8 +63,8 @@ pub(crate) use mailbox::{messages_sent, panic_text, tell};
 pub(crate) use master::step_plan::partitions;
 pub(crate) use messages::About;
 pub use messages::{
-    Arrival, Arrivals, ClientMessage, GraphHandle, Life, MasterMessage, OperationTime, Origin,
-    Packed, ParameterServerMessage, PeerMessage, Places, Placing, ProgramMessage, Scope,
+    Arrival, Arrivals, ClientMessage, GraphHandle, GraphOrder, Life, MasterMessage, OperationTime,
+    Origin, Packed, ParameterServerMessage, PeerMessage, Places, Placing, ProgramMessage, Scope,
     SentOperation, SentValue, SessionAction, SessionAnswer, SessionCall, SessionId, StepId,
     StepOrder, Traffic, Values, WorkerMessage,
 };

@@ -29,7 +29,7 @@ use trainyard::experiment::Experiment;
 use trainyard::partition::{CrossingId, Partition, Receive, ValueSlot};
 use trainyard::prelude::*;
 use trainyard::runtime::{
-    ComputeModel, Encoding, GraphHandle, MasterMessage, OwnValuesAnswer, Packed,
+    ComputeModel, Encoding, GraphHandle, GraphOrder, MasterMessage, OwnValuesAnswer, Packed,
     ParameterServerMessage, PeerMessage, Processor, ProgramMessage, ServerDef, ServerWorld, StepId,
     StepOrder, WorkerMessage,
 };
@@ -266,8 +266,9 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
     let register = |master| {
         let partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
         let (graph, partition) = (graph(master), Arc::new(partition));
-        let (isolated, is_again, functions, counted_by) = (None, false, None, None);
-        WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions, counted_by }
+        let (scope, is_again, functions, counted_by) = (None, false, None, None);
+        let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
+        WorkerMessage::RegisterGraph(order)
     };
     let run = |master| {
         WorkerMessage::RunGraph(StepOrder {
@@ -291,7 +292,7 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         run(master).into(),
         tensors(master).into(),
         WorkerMessage::AbortStep(step(master)).into(),
-        WorkerMessage::DeregisterGraphs { graphs: vec![graph(master)], isolated: None }.into(),
+        WorkerMessage::DeregisterGraphs { graphs: vec![graph(master)], scope: None }.into(),
         register(unknown).into(),
         run(unknown).into(),
         tensors(unknown).into(),
@@ -411,16 +412,10 @@ async fn fails_the_step_of_a_packed_value_that_asks_for_too_much() -> Result<()>
         ..Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0))
     };
     let graph = GraphHandle { master: 7, number: 0 };
-    let (partition, isolated, is_again, functions) = (Arc::new(partition), None, false, None);
+    let (partition, scope, is_again, functions) = (Arc::new(partition), None, false, None);
     let counted_by = None;
-    let register = WorkerMessage::RegisterGraph {
-        graph,
-        partition,
-        isolated,
-        is_again,
-        functions,
-        counted_by,
-    };
+    let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
+    let register = WorkerMessage::RegisterGraph(order);
     let step = |number| StepId { master: 7, number, trains: false };
     let run = |number| {
         WorkerMessage::RunGraph(StepOrder {

@@ -207,8 +207,8 @@ impl Access {
             PeerMessage::Master(MasterMessage::Called(call)) => {
                 ClientMessage { number: call.number, outcome: Err(error) }.into()
             }
-            PeerMessage::Worker(WorkerMessage::RegisterGraph { graph, .. }) => {
-                MasterMessage::GraphRegistered { graph: *graph, outcome: Err(error) }.into()
+            PeerMessage::Worker(WorkerMessage::RegisterGraph(order)) => {
+                MasterMessage::GraphRegistered { graph: order.graph, outcome: Err(error) }.into()
             }
             _ => return,
         };
@@ -259,15 +259,16 @@ impl Access {
         let is_own =
             |master: u64| self.masters.borrow().peers.get(&master).is_none_or(|of| *of == from);
         let are_own = match message {
-            WorkerMessage::RegisterGraph { graph, isolated, .. } => {
-                let is_one = of(isolated).is_none_or(|master| master == graph.master);
-                if !is_one || !is_own(graph.master) {
+            WorkerMessage::RegisterGraph(order) => {
+                let master = order.graph.master;
+                let is_one = of(&order.scope).is_none_or(|of| of == master);
+                if !is_one || !is_own(master) {
                     return Err(Refusal::Master);
                 }
-                return self.claim(graph.master, from);
+                return self.claim(master, from);
             }
-            WorkerMessage::DeregisterGraphs { graphs, isolated } => {
-                graphs.iter().map(|graph| graph.master).chain(of(isolated)).all(is_own)
+            WorkerMessage::DeregisterGraphs { graphs, scope } => {
+                graphs.iter().map(|graph| graph.master).chain(of(scope)).all(is_own)
             }
             WorkerMessage::AskForMaster { master } => is_own(*master),
             // Whose values a step waits for is in its partition.

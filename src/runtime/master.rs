@@ -172,8 +172,7 @@ impl Master {
     }
 
     fn close_session(&mut self, session: SessionId, error: &Error) {
-        let isolated =
-            self.sessions.contains_key(&session).then(|| self.scope_of(session)).flatten();
+        let scope = self.sessions.contains_key(&session).then(|| self.scope_of(session)).flatten();
         let Some(closed) = self.sessions.remove(&session) else { return };
         if let Some(client) = closed.client {
             self.forget_session(client, session);
@@ -185,7 +184,7 @@ impl Master {
             waiting.into_iter().for_each(|accepted| refuse(accepted, error.clone()));
             all_parts.extend(parts);
         }
-        self.deregister(all_parts, isolated.map(|scope| (scope, closed.holders)));
+        self.deregister(all_parts, scope.map(|scope| (scope, closed.holders)));
     }
 
     /// The server stops: everything that runs is cancelled.

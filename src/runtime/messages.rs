@@ -186,28 +186,16 @@ pub enum MasterMessage {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum WorkerMessage {
     /// Master: keep this partition ready. Answered by [`MasterMessage::GraphRegistered`].
-    RegisterGraph {
-        /// The handle by which the master refers to the partition.
-        graph: GraphHandle,
-        /// The operations to run.
-        partition: Arc<Partition>,
-        /// The session, if its variables are its own.
-        isolated: Option<Scope>,
-        /// Whether a training step waits for it of which an earlier attempt was given up.
-        is_again: bool,
-        /// The devices that the functions of its conditions and loops may be on, if it has any.
-        functions: Option<Box<Placing>>,
-        /// The task that counts the steps of the partition's training, if it is of one, and the
-        /// incarnation of it that the master has met: what an earlier one has told of who takes
-        /// part holds no longer.
-        counted_by: Option<Box<Life>>,
-    },
+    RegisterGraph(
+        /// What to keep ready.
+        GraphOrder,
+    ),
     /// Master: the session is closed, forget these partitions.
     DeregisterGraphs {
         /// The partitions.
         graphs: Vec<GraphHandle>,
         /// The session, if its variables are its own: they go with it.
-        isolated: Option<Scope>,
+        scope: Option<Scope>,
     },
     /// Master: run a partition. Answered by [`MasterMessage::GraphDone`].
     RunGraph(
@@ -242,6 +230,25 @@ pub enum WorkerMessage {
         /// The partition.
         graph: GraphHandle,
     },
+}
+
+/// A master's order to keep a partition ready.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GraphOrder {
+    /// The handle by which the master refers to the partition.
+    pub graph: GraphHandle,
+    /// The operations to run.
+    pub partition: Arc<Partition>,
+    /// The session, if its variables are its own.
+    pub scope: Option<Scope>,
+    /// Whether a training step waits for it of which an earlier attempt was given up.
+    pub is_again: bool,
+    /// The devices that the functions of its conditions and loops may be on, if it has any.
+    pub functions: Option<Box<Placing>>,
+    /// The task that counts the steps of the partition's training, if it is of one, and the
+    /// incarnation of it that the master has met: what an earlier one has told of who takes part
+    /// holds no longer.
+    pub counted_by: Option<Box<Life>>,
 }
 
 /// A master's order to run a partition.

@@ -46,7 +46,7 @@ use crate::runtime::worker::memory::DeviceMemory;
 use crate::runtime::worker::plan::Plan;
 use crate::runtime::worker::read_ahead::Ahead;
 use crate::runtime::worker::receivers::{Outgoing, Receivers};
-use crate::runtime::worker::registration::{Binding, Registration};
+use crate::runtime::worker::registration::PendingPartition;
 use crate::runtime::worker::rendezvous::Rendezvous;
 use crate::runtime::worker::room::{Room, Rooms};
 use crate::runtime::worker::steps::RunningPartition;
@@ -58,8 +58,7 @@ pub(crate) struct Worker {
     devices: Devices,
     /// The memories of the devices that have a limit.
     memories: BTreeMap<LocalDevice, Rc<DeviceMemory>>,
-    /// Partitions whose variables the parameter server is looking up.
-    binding: BTreeMap<GraphHandle, Binding>,
+    pending: BTreeMap<GraphHandle, PendingPartition>,
     graphs: Ordered<GraphHandle, Graph>,
     /// What masters have registered.
     rooms: Rooms,
@@ -122,7 +121,7 @@ impl Worker {
             link,
             clock,
             devices,
-            binding: BTreeMap::new(),
+            pending: BTreeMap::new(),
             graphs: Ordered::default(),
             rooms: Rooms::default(),
             steps: Ordered::default(),
@@ -138,25 +137,8 @@ impl Worker {
     /// Takes a message whose values are in the memory of the device that they are for.
     fn take(&mut self, from: PeerId, message: WorkerMessage) {
         match message {
-            WorkerMessage::RegisterGraph {
-                graph,
-                partition,
-                isolated,
-                is_again,
-                functions,
-                counted_by,
-            } => self.register(Registration {
-                from,
-                graph,
-                partition,
-                scope: isolated,
-                is_again,
-                functions,
-                counted_by,
-            }),
-            WorkerMessage::DeregisterGraphs { graphs, isolated } => {
-                self.deregister(&graphs, isolated)
-            }
+            WorkerMessage::RegisterGraph(order) => self.register(from, order),
+            WorkerMessage::DeregisterGraphs { graphs, scope } => self.deregister(&graphs, scope),
             WorkerMessage::RunGraph(order) => self.run_graph(from, order),
             WorkerMessage::Tensors { step, devices, arrivals } => {
                 if let Some(arrivals) = self.unpack(from, (step, &devices), arrivals) {

@@ -121,7 +121,7 @@ impl Masters {
         let name = Name { kind: kind(message), author, number, items };
         let PeerMessage::Worker(message) = message else { return name };
         match message {
-            WorkerMessage::RegisterGraph { .. } if author == Author::Own => {
+            WorkerMessage::RegisterGraph(_) if author == Author::Own => {
                 Name { author: Author::Other(from, self.count(from)), ..name }
             }
             WorkerMessage::DeregisterGraphs { graphs, .. } => {
@@ -140,10 +140,10 @@ impl Masters {
 
     /// Meets the master of the task `from`, if `message` is the first that tells its id.
     pub fn meet(&mut self, from: u32, message: &PeerMessage) {
-        if let PeerMessage::Worker(WorkerMessage::RegisterGraph { graph, .. }) = message
-            && !self.met.contains_key(&graph.master)
+        if let PeerMessage::Worker(WorkerMessage::RegisterGraph(order)) = message
+            && !self.met.contains_key(&order.graph.master)
         {
-            self.met.insert(graph.master, (from, self.count(from)));
+            self.met.insert(order.graph.master, (from, self.count(from)));
         }
     }
 
@@ -183,7 +183,7 @@ fn kind_for_master(message: &MasterMessage) -> Kind {
 fn kind_for_worker(message: &WorkerMessage) -> Kind {
     use WorkerMessage as Message;
     match message {
-        Message::RegisterGraph { .. } => Kind::RegisterGraph,
+        Message::RegisterGraph(_) => Kind::RegisterGraph,
         Message::DeregisterGraphs { .. } => Kind::DeregisterGraphs,
         Message::RunGraph(_) => Kind::RunGraph,
         Message::Tensors { .. } => Kind::Tensors,

@@ -6,7 +6,9 @@ use smallvec::smallvec;
 
 use super::*;
 use crate::partition::Partition;
-use crate::runtime::messages::{GraphHandle, ProgramMessage, SessionId, StepId, StepOrder};
+use crate::runtime::messages::{
+    GraphHandle, GraphOrder, ProgramMessage, SessionId, StepId, StepOrder,
+};
 use crate::sync::{Leaving, View};
 
 const STEP: StepId = StepId { master: 7, number: 0, trains: true };
@@ -37,12 +39,12 @@ const EVALUATOR: PeerId = PeerId(4);
 const CLIENT_3: PeerId = PeerId(5);
 const STRANGER: PeerId = PeerId(6);
 
-fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
+fn register(graph: GraphHandle, scope: Option<Scope>) -> PeerMessage {
     let partition = Partition::empty(TaskName::new("ps", 0), crate::cluster::LocalDevice::cpu(0));
     let (partition, is_again) = (Arc::new(partition), false);
     let (functions, counted_by) = (None, None);
-    WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions, counted_by }
-        .into()
+    let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
+    WorkerMessage::RegisterGraph(order).into()
 }
 
 fn run(step: StepId, graph: GraphHandle) -> PeerMessage {
@@ -63,8 +65,8 @@ fn a_masters_id_is_its_peers_until_that_peer_is_lost() {
         register(GraphHandle { number: 1, ..GRAPH }, None),
         run(STEP, GRAPH),
         WorkerMessage::AbortStep(STEP).into(),
-        WorkerMessage::DeregisterGraphs { graphs: vec![GRAPH], isolated: None }.into(),
-        WorkerMessage::DeregisterGraphs { graphs: Vec::new(), isolated: Some((7, SessionId(0))) }
+        WorkerMessage::DeregisterGraphs { graphs: vec![GRAPH], scope: None }.into(),
+        WorkerMessage::DeregisterGraphs { graphs: Vec::new(), scope: Some((7, SessionId(0))) }
             .into(),
     ];
     for order in &orders {

@@ -15,7 +15,9 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::master::step_plan::{
     Accepted, Part, Progress, Ready, StepPlan, log_placement, plan,
 };
-use crate::runtime::messages::{GraphHandle, Life, Placing, Scope, SessionId, WorkerMessage};
+use crate::runtime::messages::{
+    GraphHandle, GraphOrder, Life, Placing, Scope, SessionId, WorkerMessage,
+};
 
 /// A partition that a task is making ready, by the session and request that it is for.
 pub(super) struct Registration {
@@ -37,7 +39,7 @@ impl Master {
             Ok(planned) => planned,
             Err(error) => return refuse(accepted, error),
         };
-        let (isolated, placing) = (self.scope_of(id), self.placing_of(id));
+        let (scope, placing) = (self.scope_of(id), self.placing_of(id));
         let is_again = accepted.run.origin.is_some_and(|origin| origin.is_again);
         let counted_by = self.counted_by(&partitions);
         let mut ready = Ready { parts: Vec::new(), fed_fetches };
@@ -53,18 +55,11 @@ impl Master {
             let has_functions = partition.nodes.iter().any(|node| Flow::of(&node.op).is_some());
             let functions = has_functions.then(|| Box::new(placing.clone()));
             let (partition, counted_by) = (Arc::new(partition), counted_by.clone());
-            let order = WorkerMessage::RegisterGraph {
-                graph,
-                partition,
-                isolated,
-                is_again,
-                functions,
-                counted_by,
-            };
-            self.link.send(peer, order);
+            let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
+            self.link.send(peer, WorkerMessage::RegisterGraph(order));
         }
         let session = self.sessions.get_mut(&id).expect("it was just there");
-        if isolated.is_some() {
+        if scope.is_some() {
             session.holders.extend(ready.parts.iter().map(|part| part.peer));
         }
         let plans = &mut session.plans;
@@ -183,9 +178,9 @@ impl Master {
     pub(super) fn deregister(
         &mut self,
         parts: Vec<Part>,
-        isolated: Option<(Scope, BTreeSet<PeerId>)>,
+        held: Option<(Scope, BTreeSet<PeerId>)>,
     ) {
-        let (isolated, holders) = isolated.unzip();
+        let (scope, holders) = held.unzip();
         let new = |holder| (holder, Vec::new());
         let mut graphs: BTreeMap<PeerId, Vec<GraphHandle>> =
             holders.unwrap_or_default().into_iter().map(new).collect();
@@ -194,7 +189,7 @@ impl Master {
             graphs.entry(part.peer).or_default().push(part.graph);
         }
         for (peer, graphs) in graphs {
-            self.link.send(peer, WorkerMessage::DeregisterGraphs { graphs, isolated });
+            self.link.send(peer, WorkerMessage::DeregisterGraphs { graphs, scope });
         }
     }
 }

@@ -49,7 +49,7 @@ impl WorkerMessage {
     /// What the message is about.
     pub(crate) fn about(&self) -> About {
         match self {
-            Self::RegisterGraph { graph, .. } => About::Graph(*graph),
+            Self::RegisterGraph(order) => About::Graph(order.graph),
             Self::RunGraph(order) => About::Step(order.step, Some(order.graph)),
             Self::AskForWays { step, graph } => About::Step(*step, Some(*graph)),
             Self::Tensors { step, .. } | Self::AbortStep(step) => About::Step(*step, None),

@@ -47,7 +47,7 @@ impl Payload for PeerMessage {
     fn check(&self) -> Result<(), String> {
         match self {
             Self::Master(MasterMessage::Called(call)) => call.check(),
-            Self::Worker(WorkerMessage::RegisterGraph { partition, .. }) => partition.check(),
+            Self::Worker(WorkerMessage::RegisterGraph(order)) => order.partition.check(),
             Self::Worker(WorkerMessage::Tensors { devices, arrivals, .. }) => {
                 check_devices(devices)?;
                 values(arrivals).try_for_each(SentValue::check)
@@ -165,9 +165,9 @@ fn texts(texts: &[String]) -> u64 {
 impl WorkerMessage {
     fn content_size(&self) -> u64 {
         match self {
-            Self::RegisterGraph { partition, functions, .. } => {
-                let filters = functions.iter().map(|placing| texts(&placing.device_filters));
-                let nodes = partition.nodes.iter().map(|node| operation_size(&node.op));
+            Self::RegisterGraph(order) => {
+                let filters = order.functions.iter().map(|placing| texts(&placing.device_filters));
+                let nodes = order.partition.nodes.iter().map(|node| operation_size(&node.op));
                 nodes.sum::<u64>() + filters.sum::<u64>()
             }
             Self::DeregisterGraphs { graphs, .. } => HANDLE_SIZE * graphs.len() as u64,

@@ -121,7 +121,7 @@ fn messages() -> Vec<PeerMessage> {
     let error = || {
         Error::new(Code::Aborted, "a long story").on(&TaskName::new("ps", 1)).in_operation("w/read")
     };
-    let (isolated, is_again) = (Some((3, SessionId(9))), true);
+    let (scope, is_again) = (Some((3, SessionId(9))), true);
     let departed = some_departed();
     let to_masters = [
         MasterMessage::GraphRegistered { graph, outcome: Ok(()) },
@@ -151,11 +151,12 @@ fn messages() -> Vec<PeerMessage> {
     let register = |partition| {
         let (partition, functions) = (Arc::new(partition), Some(Box::new(placing())));
         let counted_by = Some(Box::new((TaskName::new("ps", 1), 7)));
-        WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions, counted_by }
+        let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
+        WorkerMessage::RegisterGraph(order)
     };
     let registered = some_partitions().into_iter().map(register);
     let to_workers = [
-        WorkerMessage::DeregisterGraphs { graphs: vec![graph; 3], isolated: None },
+        WorkerMessage::DeregisterGraphs { graphs: vec![graph; 3], scope: None },
         WorkerMessage::RunGraph(StepOrder {
             step,
             graph,
@@ -328,14 +329,14 @@ fn a_graph_is_as_long_as_its_large_constants_where_it_is_extended_and_registered
         variables: smallvec![],
     });
     let graph = GraphHandle { master: 3, number: 300 };
-    let register = WorkerMessage::RegisterGraph {
+    let register = WorkerMessage::RegisterGraph(GraphOrder {
         graph,
         partition: Arc::new(partition),
-        isolated: None,
+        scope: None,
         is_again: false,
         functions: None,
         counted_by: None,
-    };
+    });
     for message in [PeerMessage::from(called(extend)), PeerMessage::from(register)] {
         let counted = message.wire_size().0 as f64;
         let encoded = encode_envelope(&vec![message], WireLimits::default()).unwrap().len() as f64;
@@ -373,10 +374,10 @@ fn make_ready(message: &PeerMessage) {
     if let PeerMessage::Worker(WorkerMessage::Tensors { arrivals, .. }) = message {
         let _values = unpacked(arrivals.clone());
     }
-    if let PeerMessage::Worker(WorkerMessage::RegisterGraph { partition, .. }) = message {
-        let variables = (0..partition.variables.len() as u32).map(VariableId).collect();
+    if let PeerMessage::Worker(WorkerMessage::RegisterGraph(order)) = message {
+        let variables = (0..order.partition.variables.len() as u32).map(VariableId).collect();
         let variables = Bound { variables, epoch: Epoch(1) };
-        let _ready = Plan::new(Arc::clone(partition), variables, None);
+        let _ready = Plan::new(Arc::clone(&order.partition), variables, None);
     }
 }
 

@@ -13,8 +13,8 @@ use crate::partition::{Node, Partition, Request, ValueSlot};
 use crate::runtime::checkpoint_news::Watched;
 use crate::runtime::mail::{RunStep, StepDone};
 use crate::runtime::messages::{
-    GraphHandle, MasterMessage, ParameterServerMessage, ProgramMessage, SessionAction, SessionCall,
-    SessionId, Values, WorkerMessage,
+    GraphHandle, GraphOrder, MasterMessage, ParameterServerMessage, ProgramMessage, SessionAction,
+    SessionCall, SessionId, Values, WorkerMessage,
 };
 use crate::runtime::reply::Answer;
 use crate::runtime::session_options::SessionOptions;
@@ -42,9 +42,10 @@ fn register(number: u64) -> WorkerMessage {
     };
     let partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
     let partition = Arc::new(Partition { nodes: Arc::new(vec![commit]), slots: 3, ..partition });
-    let (graph, isolated, is_again, functions) = (graph(number), None, false, None);
-    let counted_by = None;
-    WorkerMessage::RegisterGraph { graph, partition, isolated, is_again, functions, counted_by }
+    let (graph, scope, is_again) = (graph(number), None, false);
+    let (functions, counted_by) = (None, None);
+    let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
+    WorkerMessage::RegisterGraph(order)
 }
 
 /// Has `server` hear of `message`, and of what follows from it.
@@ -81,7 +82,7 @@ fn a_partition_that_is_given_up_while_it_is_held_off_brings_back_no_worker_that_
         // Worker 0 is early for another training: worker 1 has not left this one.
         hear(ps, register(1)).await;
         let graphs = vec![graph(1)];
-        hear(ps, WorkerMessage::DeregisterGraphs { graphs, isolated: None }).await;
+        hear(ps, WorkerMessage::DeregisterGraphs { graphs, scope: None }).await;
         hear(ps, ParameterServerMessage::Leave { worker: 1, why: Leaving::Done }).await;
         let joined = ps.join(2, Patience::default());
         let joined = tokio::time::timeout(Duration::from_secs(5), joined).await;

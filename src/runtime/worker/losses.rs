@@ -36,7 +36,7 @@ impl Worker {
             .map(|(part, _)| part.step)
             .collect();
         began.into_iter().for_each(|step| self.abort(step));
-        self.binding.retain(|_, binding| binding.master != peer);
+        self.pending.retain(|_, pending| pending.master != peer);
         let lost: Vec<GraphHandle> = self
             .graphs
             .iter()

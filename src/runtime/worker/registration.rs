@@ -10,9 +10,9 @@ use crate::partition::Partition;
 use crate::transport::PeerId;
 
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::mail::{self, ParameterServerMail};
+use crate::runtime::mail::{Binding, ParameterServerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, Life, MasterMessage, Placing, Scope, StepId};
+use crate::runtime::messages::{GraphHandle, GraphOrder, MasterMessage, Scope, StepId};
 use crate::runtime::state::Bound;
 use crate::runtime::worker::flows::FlowSessions;
 use crate::runtime::worker::plan::Plan;
@@ -22,23 +22,8 @@ use crate::runtime::worker::room::Room;
 use super::steps::all_of;
 use super::{Graph, Worker};
 
-/// A partition that a master wants kept ready.
-pub(super) struct Registration {
-    pub(super) from: PeerId,
-    pub(super) graph: GraphHandle,
-    pub(super) partition: Arc<Partition>,
-    /// The session, if its variables are its own.
-    pub(super) scope: Option<Scope>,
-    /// Whether a training step waits for it of which an earlier attempt was given up.
-    pub(super) is_again: bool,
-    /// The devices that its functions may be on, if it has any.
-    pub(super) functions: Option<Box<Placing>>,
-    /// The task that counts the steps of its training, if it is of one.
-    pub(super) counted_by: Option<Box<Life>>,
-}
-
-/// A partition whose variables are being looked up.
-pub(super) struct Binding {
+/// A partition whose variables the parameter server is looking up.
+pub(super) struct PendingPartition {
     /// The number of the registration: the lookup of an earlier one of the same name does not
     /// answer it.
     attempt: u64,
@@ -52,9 +37,8 @@ pub(super) struct Binding {
 impl Worker {
     /// First half of a registration: the parameter server looks up the variables; [`Worker::bound`]
     /// is the second.
-    pub(super) fn register(&mut self, registration: Registration) {
-        let Registration { from, graph, partition, scope, is_again, functions, counted_by } =
-            registration;
+    pub(super) fn register(&mut self, from: PeerId, order: GraphOrder) {
+        let GraphOrder { graph, partition, scope, is_again, functions, counted_by } = order;
         let room = self.room(graph, &partition);
         let taken = room.and_then(|room| Ok((room, FlowSessions::new(functions.as_deref())?)));
         let (room, flow_sessions) = match taken {
@@ -68,7 +52,7 @@ impl Worker {
         let attempt = self.registrations;
         self.registrations += 1;
         self.rendezvous.regain(graph.master);
-        let bind = ParameterServerMail::Bind(Box::new(mail::Binding {
+        let bind = ParameterServerMail::Bind(Box::new(Binding {
             from,
             graph,
             attempt,
@@ -79,15 +63,16 @@ impl Worker {
             counted_by,
             is_again,
         }));
-        let binding = Binding { attempt, master: from, partition, scope, flow_sessions, room };
-        self.binding.insert(graph, binding);
+        let pending =
+            PendingPartition { attempt, master: from, partition, scope, flow_sessions, room };
+        self.pending.insert(graph, pending);
         self.scopes.extend(scope.map(|scope| (scope, from)));
         tell(&self.link.actors.parameter_server, bind);
     }
 
     /// Takes room for `partition`, if there is no other under the same name.
     fn room(&mut self, graph: GraphHandle, partition: &Partition) -> Result<Room> {
-        if self.graphs.get(&graph).is_some() || self.binding.contains_key(&graph) {
+        if self.graphs.get(&graph).is_some() || self.pending.contains_key(&graph) {
             let message = format!("graph {} of the master is registered already", graph.number);
             return Err(Error::new(Code::InvalidArgument, message));
         }
@@ -95,11 +80,12 @@ impl Worker {
     }
 
     pub(super) fn bound(&mut self, graph: GraphHandle, attempt: u64, outcome: Result<Bound>) {
-        let Entry::Occupied(binding) = self.binding.entry(graph) else { return };
-        if binding.get().attempt != attempt {
+        let Entry::Occupied(pending) = self.pending.entry(graph) else { return };
+        if pending.get().attempt != attempt {
             return;
         }
-        let Binding { master, partition, scope, flow_sessions, room, .. } = binding.remove();
+        let PendingPartition { master, partition, scope, flow_sessions, room, .. } =
+            pending.remove();
         let outcome = outcome.and_then(|bound| {
             self.check_device(&partition)?;
             let receivers = Receivers::of(&partition, &self.link)?;
@@ -130,7 +116,7 @@ impl Worker {
         self.link.send(master, MasterMessage::GraphRegistered { graph, outcome });
     }
 
-    pub(super) fn deregister(&mut self, graphs: &[GraphHandle], isolated: Option<Scope>) {
+    pub(super) fn deregister(&mut self, graphs: &[GraphHandle], scope: Option<Scope>) {
         // An order to abort a step can still be on its way.
         let masters: BTreeSet<u64> = graphs.iter().map(|graph| graph.master).collect();
         let steps = masters.into_iter().flat_map(|master| self.steps_within(all_of(master)));
@@ -139,14 +125,14 @@ impl Worker {
         orphans.into_iter().for_each(|step| self.abort(step));
         let mut given_up = Vec::new();
         for graph in graphs {
-            given_up.extend(self.binding.remove(graph).map(|_| *graph));
+            given_up.extend(self.pending.remove(graph).map(|_| *graph));
             let expected = self.graphs.remove(graph).and_then(|graph| graph.expected);
             expected.into_iter().for_each(|step| self.rendezvous.abort(step));
         }
         if !given_up.is_empty() {
             tell(&self.link.actors.parameter_server, ParameterServerMail::GiveUp(given_up));
         }
-        isolated.into_iter().for_each(|scope| self.close_scope(scope));
+        scope.into_iter().for_each(|scope| self.close_scope(scope));
     }
 
     /// A session has ended: its own variables go with it.

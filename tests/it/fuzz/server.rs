@@ -242,8 +242,8 @@ pub(crate) fn spoilt(bytes: &[u8], how: [u8; 3]) -> Vec<u8> {
         return bytes.to_vec();
     };
     for message in &mut messages {
-        if let PeerMessage::Worker(WorkerMessage::RegisterGraph { partition, .. }) = message {
-            spoil(Arc::make_mut(partition), how.map(usize::from));
+        if let PeerMessage::Worker(WorkerMessage::RegisterGraph(order)) = message {
+            spoil(Arc::make_mut(&mut order.partition), how.map(usize::from));
         }
     }
     encode_envelope(&messages, LIMITS).unwrap_or_else(|_| bytes.to_vec())
@@ -325,8 +325,8 @@ fn with_action(op: &Op, which: usize) -> Op {
 /// Whether a graph asks for more memory than this test has: those who may run graphs may do that.
 fn is_large(message: &PeerMessage) -> bool {
     let text = match message {
-        PeerMessage::Worker(WorkerMessage::RegisterGraph { partition, .. }) => {
-            format!("{:?} {:?}", partition.nodes, partition.variables)
+        PeerMessage::Worker(WorkerMessage::RegisterGraph(order)) => {
+            format!("{:?} {:?}", order.partition.nodes, order.partition.variables)
         }
         PeerMessage::Master(MasterMessage::Called(call)) => match &call.action {
             SessionAction::Extend { operations, .. } => format!("{operations:?}"),

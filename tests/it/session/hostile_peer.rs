@@ -47,12 +47,11 @@ fn spoilt(spoil: impl Fn(&mut Partition) -> Option<()>) -> (GraphHandle, Vec<Pee
         all.extend(decode_envelope::<PeerMessage>(&bytes, LIMITS).unwrap());
     }
     for message in &mut all {
-        let PeerMessage::Worker(WorkerMessage::RegisterGraph { graph, partition, .. }) = message
-        else {
+        let PeerMessage::Worker(WorkerMessage::RegisterGraph(order)) = message else {
             continue;
         };
-        if changed.is_none() && spoil(Arc::make_mut(partition)).is_some() {
-            changed = Some(*graph);
+        if changed.is_none() && spoil(Arc::make_mut(&mut order.partition)).is_some() {
+            changed = Some(order.graph);
         }
     }
     (changed.expect("one of the graphs is of this kind"), all)

@@ -33,7 +33,7 @@ pub(crate) fn of_a_chief(number: u64) -> Vec<PeerMessage> {
         MasterMessage::BlockedWays { step, graph, to: vec![(task(), "no answer".to_owned())] },
     ];
     let to_worker = [
-        WorkerMessage::DeregisterGraphs { graphs: vec![graph], isolated: None },
+        WorkerMessage::DeregisterGraphs { graphs: vec![graph], scope: None },
         WorkerMessage::AbortStep(StepId { master, ..step }),
         WorkerMessage::AskForMaster { master: unknown },
         WorkerMessage::AskForWays { step, graph },

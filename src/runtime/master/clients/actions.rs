@@ -1,7 +1,6 @@
 //! What clients ask of their sessions: each action checked, carried out, and answered.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix::fut::ActorFutureExt;
 use actix::{AsyncContext, Context, WrapFuture};
@@ -16,7 +15,7 @@ use crate::runtime::error::{CLOSED, Code, Error, Result, no_session, stopped};
 use crate::runtime::mail::{ResetContainers, RunStep, StepDone};
 use crate::runtime::master::{Master, Session};
 use crate::runtime::messages::{
-    self, Origin, Scope, SentOperation, SessionAction, SessionAnswer, SessionId, Values,
+    self, Origin, Scope, SentOperation, SessionAction, SessionAnswer, SessionId,
 };
 use crate::runtime::reply::Answer;
 use crate::runtime::session_options::SessionOptions;
@@ -25,15 +24,6 @@ use crate::runtime::session_options::SessionOptions;
 const SESSIONS: usize = 64;
 /// The most steps of one session with different feeds, fetches and targets.
 const REQUESTS: usize = 1 << 12;
-
-/// A step as a client asks for it.
-struct ClientStep {
-    request: Request,
-    feeds: Values,
-    timeout: Option<Duration>,
-    origin: Option<Origin>,
-    is_traced: bool,
-}
 
 impl Master {
     /// Carries out the action of a call, and answers it: now or, if it takes time, once it is done.
@@ -66,8 +56,20 @@ impl Master {
             }
             SessionAction::Run { session, request, feeds, timeout, origin, is_traced } => {
                 let session = self.check_step(caller.peer, session, &request, feeds.len())?;
-                let step = ClientStep { request, feeds, timeout, origin, is_traced };
-                self.run_for(caller, session, step, context);
+                let answer = Answer::new();
+                let run = RunStep {
+                    session,
+                    request: Arc::new(request),
+                    feeds,
+                    deadline: timeout.map(|timeout| self.clock.now().after(timeout)),
+                    origin: origin.map(|origin| of_client(caller.client, origin)),
+                    is_traced,
+                    reads_ahead: false,
+                    reply: answer.reply(),
+                };
+                self.run_step(run, context);
+                let fetched = |done: StepDone| SessionAnswer::Fetched(done.fetches, done.times);
+                self.answer_later(caller, answer, fetched, context);
                 return Ok(None);
             }
             SessionAction::Close { session } => {
@@ -77,22 +79,16 @@ impl Master {
                 SessionAnswer::Done
             }
             SessionAction::Reset { containers, within_training, device_filters, timeout } => {
-                let device_filters = messages::device_filters(&device_filters)?;
-                let deadline = timeout.map(|timeout| self.clock.now().after(timeout));
                 let answer = Answer::new();
-                let reply = answer.reply();
                 let reset = ResetContainers {
                     containers,
                     within_training,
-                    device_filters,
-                    deadline,
-                    reply,
+                    device_filters: messages::device_filters(&device_filters)?,
+                    deadline: timeout.map(|timeout| self.clock.now().after(timeout)),
+                    reply: answer.reply(),
                 };
                 self.reset(reset, Some(caller.peer), context);
-                let done = async move {
-                    answer.await.unwrap_or_else(|| Err(stopped())).map(SessionAnswer::Reset)
-                };
-                self.answer_later(caller, done, context);
+                self.answer_later(caller, answer, SessionAnswer::Reset, context);
                 return Ok(None);
             }
             SessionAction::Return => SessionAnswer::Done,
@@ -100,15 +96,17 @@ impl Master {
         Ok(Some(answer))
     }
 
-    /// Answers `caller` with `outcome` once that is there.
-    pub(super) fn answer_later(
+    /// Answers `caller` once `answer` has come, with what `told` makes of it.
+    fn answer_later<T: 'static>(
         &self,
         caller: Caller,
-        outcome: impl Future<Output = Result<SessionAnswer>> + 'static,
+        answer: Answer<Result<T>>,
+        told: fn(T) -> SessionAnswer,
         context: &mut Context<Self>,
     ) {
-        context.spawn(outcome.into_actor(self).map(move |outcome, master: &mut Self, _| {
-            master.answer_call(caller, outcome);
+        context.spawn(answer.into_actor(self).map(move |outcome, master: &mut Self, _| {
+            let outcome = outcome.unwrap_or_else(|| Err(stopped()));
+            master.answer_call(caller, outcome.map(told));
             master.link.flush();
         }));
     }
@@ -177,40 +175,12 @@ impl Master {
         }
         Ok(id)
     }
+}
 
-    fn run_for(
-        &mut self,
-        caller: Caller,
-        session: SessionId,
-        step: ClientStep,
-        context: &mut Context<Self>,
-    ) {
-        let ClientStep { request, feeds, timeout, origin, is_traced } = step;
-        let answer = Answer::<Result<StepDone>>::new();
-        let deadline = timeout.map(|timeout| self.clock.now().after(timeout));
-        // Clients count their trainings each by itself.
-        let training = |origin: Origin| {
-            let text = format!("{} {}", caller.client, origin.training);
-            let (owner, training) = (Some(caller.client), xxh3_64(text.as_bytes()));
-            Origin { owner, training, ..origin }
-        };
-        let (request, origin) = (Arc::new(request), origin.map(training));
-        let reply = answer.reply();
-        let run = RunStep {
-            session,
-            request,
-            feeds,
-            deadline,
-            origin,
-            is_traced,
-            reads_ahead: false,
-            reply,
-        };
-        self.run_step(run, context);
-        let fetched = |done: StepDone| SessionAnswer::Fetched(done.fetches, done.times);
-        let done = async move { answer.await.unwrap_or_else(|| Err(stopped())).map(fetched) };
-        self.answer_later(caller, done, context);
-    }
+/// The `origin` of a step of `client`: clients count their trainings each by itself.
+fn of_client(client: u64, origin: Origin) -> Origin {
+    let training = xxh3_64(format!("{client} {}", origin.training).as_bytes());
+    Origin { owner: Some(client), training, ..origin }
 }
 
 /// Checks that `graph` has all that `request` names, and that it has a value for each feed.
