@@ -74,7 +74,7 @@ pub(crate) use patience::NOTICE;
 pub use patience::Patience;
 pub use processor::Processor;
 pub(crate) use processor::{Gate, attempt, is_computing};
-pub(crate) use progress::Progress;
+pub(crate) use progress::TrainingProgress;
 pub(crate) use remote::ClientEnd;
 pub(crate) use reply::Answer;
 pub use server::{Server, ServerDef, ServerWorld};

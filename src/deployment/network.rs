@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::pace::Pace;
 use crate::cluster::ClusterSpec;
 use crate::live::TaskActivity;
-use crate::runtime::{Inquiry, PeerMessage, Progress, Server, SessionStatus, TO_LEAVE, Traffic};
+use crate::runtime::{
+    Inquiry, PeerMessage, Server, SessionStatus, TO_LEAVE, Traffic, TrainingProgress,
+};
 use crate::transport::{
     Inbox, Loss, Messages, Payload, PeerId, Peers, Quic, Transport, envelope_size,
 };
@@ -199,7 +201,7 @@ impl Network {
     }
 
     /// How far the training of `server` is.
-    pub(super) async fn progress(&self, server: &Server) -> Progress {
+    pub(super) async fn progress(&self, server: &Server) -> TrainingProgress {
         let inquiry = Inquiry::new();
         server.look_at_progress(&inquiry);
         for _ in 0..LOOKS {

@@ -114,22 +114,22 @@ impl Trial {
     ) -> Result<Attended, ExperimentError> {
         let Instruments { clock, busy_poll, recording, tape, board, control } = instruments;
         let (task, sent) = (seat.task().clone(), Rc::default());
-        let launcher = control.map(|control| Launcher {
+        let launched = control.map(|control| LaunchedTask {
             control,
             task: task.clone(),
             recording: recording.clone().telling(),
             board: board.clone(),
             sent: Rc::clone(&sent),
         });
-        if let Some(launcher) = &launcher {
-            launcher.tell_of_the_start(clock);
+        if let Some(launched) = &launched {
+            launched.tell_of_the_start(clock);
         }
         let (encoding, devices) = (self.cluster.encoding, self.cluster.hardware.devices);
         let member =
             Member { seat, encoding, devices, busy_poll, clock, tape: tape.clone(), board, sent };
         let program = |server: Rc<Server>| {
-            if let Some(launcher) = &launcher {
-                launcher.keep_telling();
+            if let Some(launched) = &launched {
+                launched.keep_telling();
             }
             let task = self.deployed_checkpoints().and_then(|checkpoints| {
                 self.task(server, checkpoints, Stores::Lasting, recording.recorder(), Some(config))
@@ -144,8 +144,8 @@ impl Trial {
             tape.end(recording.weights(), error.map(ToString::to_string));
             tape.cut().into_iter().for_each(|which| recording.record(Fact::TapeCut(which)));
         }
-        if let Some(launcher) = launcher {
-            launcher.tell_of_the_end(ended, sent, error.cloned());
+        if let Some(launched) = launched {
+            launched.tell_of_the_end(ended, sent, error.cloned());
         }
         let recording = recording.finish();
         Ok(Attended { task, recording, result: result.map(drop), stopped, lost, ended, sent })
@@ -195,8 +195,8 @@ fn cut_short(run: &mut Run) {
     }
 }
 
-/// The launcher that has started this process, and what it is told of the task.
-struct Launcher {
+/// A task whose process a launcher has started, and which tells it of itself.
+struct LaunchedTask {
     control: Control,
     task: TaskName,
     recording: SharedRecording,
@@ -205,7 +205,7 @@ struct Launcher {
     sent: Rc<Cell<Traffic>>,
 }
 
-impl Launcher {
+impl LaunchedTask {
     /// Tells when the task has started, by its `clock`.
     fn tell_of_the_start(&self, clock: WallClock) {
         let (now, date) = (clock.now().0, clock.date().as_nanos() as u64);

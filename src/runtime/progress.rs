@@ -4,7 +4,7 @@ use crate::units::Time;
 
 /// How far a training is, as one of its tasks knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct TrainingProgress {
     /// The global step: the task has it, or has heard of it with its last step.
     pub(crate) global_step: Option<u64>,
     /// The last checkpoint that is saved, or that the training went on from, if the task saves

@@ -13,7 +13,7 @@ use crate::transport::{PeerId, Peers};
 use crate::runtime::checkpoint_news::News;
 use crate::runtime::error::Error;
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
-use crate::runtime::progress::Progress;
+use crate::runtime::progress::TrainingProgress;
 use crate::runtime::signal::Signal;
 use crate::units::Time;
 
@@ -50,7 +50,7 @@ pub(crate) struct TrainingState {
     /// Wakes the programs that wait for a checkpoint or for the training to end.
     pub(crate) news: Rc<News>,
     /// How far the training is, as far as this task knows.
-    progress: RefCell<Progress>,
+    progress: RefCell<TrainingProgress>,
 }
 
 /// A message about the end of the training, which is sent again to a peer that was lost since.
@@ -80,7 +80,7 @@ impl TrainingState {
     }
 
     /// How far the training is, as far as this task knows.
-    pub(crate) fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> TrainingProgress {
         self.progress.borrow().clone()
     }
 

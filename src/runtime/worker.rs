@@ -59,7 +59,7 @@ pub(crate) struct Worker {
     /// The memories of the devices that have a limit.
     memories: BTreeMap<LocalDevice, Rc<DeviceMemory>>,
     pending: BTreeMap<GraphHandle, PendingPartition>,
-    graphs: Ordered<GraphHandle, Graph>,
+    registered: Ordered<GraphHandle, RegisteredPartition>,
     /// What masters have registered.
     rooms: Rooms,
     steps: Ordered<StepPart, RunningPartition>,
@@ -76,7 +76,7 @@ pub(crate) struct Worker {
 }
 
 /// A partition that is ready to run.
-struct Graph {
+struct RegisteredPartition {
     master: PeerId,
     plan: Arc<Plan>,
     receivers: Receivers,
@@ -96,13 +96,13 @@ struct Graph {
     ahead: Option<Ahead>,
 }
 
-impl Graph {
+impl RegisteredPartition {
     /// Whether the value of `crossing` comes from `peer`.
     fn receives(&self, crossing: CrossingId, peer: PeerId, link: &Link) -> bool {
         let Some(receive) = self.plan.tables.receive_of(crossing) else { return false };
         match self.senders[receive as usize] {
             Some(sender) => sender == peer,
-            // It had no address when the graph was registered, and has connected since.
+            // It had no address when the partition was registered, and has connected since.
             None => self.plan.partition.receives[receive as usize].from == link.name(peer),
         }
     }
@@ -122,7 +122,7 @@ impl Worker {
             clock,
             devices,
             pending: BTreeMap::new(),
-            graphs: Ordered::default(),
+            registered: Ordered::default(),
             rooms: Rooms::default(),
             steps: Ordered::default(),
             ready: Ready::default(),

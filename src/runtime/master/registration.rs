@@ -13,7 +13,7 @@ use crate::transport::PeerId;
 use super::{Master, refuse};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::master::step_plan::{
-    Accepted, Part, Progress, Ready, StepPlan, log_placement, plan,
+    Accepted, Part, Ready, Registered, StepPlan, log_placement, plan,
 };
 use crate::runtime::messages::{
     GraphHandle, GraphOrder, Life, Placing, Scope, SessionId, WorkerMessage,
@@ -150,13 +150,13 @@ impl Master {
         let Some(session) = self.sessions.get_mut(&session_id) else { return };
         let Some(plan) = session.plans.get_mut(&request) else { return };
         match plan.registered(graph, outcome) {
-            Progress::Waiting => {}
-            Progress::Ready(ready, waiting) => {
+            Registered::Waiting => {}
+            Registered::Ready(ready, waiting) => {
                 for accepted in waiting {
                     self.start(accepted, Arc::clone(&ready));
                 }
             }
-            Progress::Failed(error, waiting) => {
+            Registered::Failed(error, waiting) => {
                 self.forget_plan(session_id, &request);
                 waiting.into_iter().for_each(|accepted| refuse(accepted, error.clone()));
             }

@@ -59,7 +59,7 @@ pub(super) struct Part {
 pub(super) type Planned = (Vec<Partition>, Vec<(u32, u32)>);
 
 /// The state of a registration after an answer.
-pub(super) enum Progress {
+pub(super) enum Registered {
     Waiting,
     Ready(Arc<Ready>, Vec<Accepted>),
     Failed(Error, Vec<Accepted>),
@@ -67,16 +67,16 @@ pub(super) enum Progress {
 
 impl StepPlan {
     /// Notes that one more partition is registered, or could not be.
-    pub(super) fn registered(&mut self, graph: GraphHandle, outcome: Result<()>) -> Progress {
+    pub(super) fn registered(&mut self, graph: GraphHandle, outcome: Result<()>) -> Registered {
         let Self::Registering { ready, outstanding, waiting } = self else {
-            return Progress::Waiting;
+            return Registered::Waiting;
         };
         if let Err(error) = outcome {
-            return Progress::Failed(error, std::mem::take(waiting));
+            return Registered::Failed(error, std::mem::take(waiting));
         }
         outstanding.retain(|awaited| *awaited != graph);
         if !outstanding.is_empty() {
-            return Progress::Waiting;
+            return Registered::Waiting;
         }
         let ready = Ready {
             parts: std::mem::take(&mut ready.parts),
@@ -84,7 +84,7 @@ impl StepPlan {
         };
         let (ready, waiting) = (Arc::new(ready), std::mem::take(waiting));
         *self = Self::Ready(Arc::clone(&ready));
-        Progress::Ready(ready, waiting)
+        Registered::Ready(ready, waiting)
     }
 
     /// Whether `step` waits for the registration.

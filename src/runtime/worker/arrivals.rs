@@ -12,7 +12,7 @@ use crate::runtime::messages::{
 use crate::tensor::within_memory;
 use crate::transport::PeerId;
 
-use super::{Graph, Worker};
+use super::{RegisteredPartition, Worker};
 
 impl Worker {
     /// Hop 6 of a step: brings values from other devices to the steps that wait for them.
@@ -32,9 +32,10 @@ impl Worker {
                 self.keep(from, part, arrivals);
                 continue;
             };
-            let graph = self.graphs.get(&running.graph).expect("a graph outlives its steps");
+            let registered =
+                self.registered.get(&running.graph).expect("a partition outlives its steps");
             for arrival in arrivals {
-                let is_due = graph.receives(arrival.0, from, &self.link);
+                let is_due = registered.receives(arrival.0, from, &self.link);
                 if !is_due || !running.executor.receive(arrival.clone()) {
                     in_vain += 1;
                 }
@@ -71,13 +72,14 @@ impl Worker {
         };
         for device in devices {
             let part = StepPart { step, device: *device };
-            let is_due =
-                |graph: &Graph| crossings.iter().any(|one| graph.receives(*one, from, &self.link));
+            let is_due = |registered: &RegisteredPartition| {
+                crossings.iter().any(|one| registered.receives(*one, from, &self.link))
+            };
             match self.steps.get(&part).map(|running| running.graph) {
-                Some(graph) if self.graphs.get(&graph).is_some_and(is_due) => {
+                Some(graph) if self.registered.get(&graph).is_some_and(is_due) => {
                     self.fail(part, refused.clone());
                 }
-                None if self.graphs_with_room(part, crossings.len()).any(is_due) => {
+                None if self.partitions_with_room(part, crossings.len()).any(is_due) => {
                     self.refuse_early(from, part, crossings.len(), refused.clone());
                 }
                 _ => {} // nobody waits for them
@@ -100,21 +102,22 @@ impl Worker {
         }
     }
 
-    /// Keeps values of `from` for a step whose order to run is still on its way: those that a graph
-    /// registered here receives. A step's graphs are registered on all tasks before it begins.
+    /// Keeps values of `from` for a step whose order to run is still on its way: those that a
+    /// partition registered here receives. A step's partitions are registered on all tasks before
+    /// it begins.
     fn keep(&mut self, from: PeerId, part: StepPart, arrivals: &AllReceived) {
-        let graphs = || self.graphs_with_room(part, arrivals.len());
-        if graphs().next().is_none() {
+        let partitions = || self.partitions_with_room(part, arrivals.len());
+        if partitions().next().is_none() {
             return tracing::debug!(
                 step = part.step.number, from = %self.link.name(from),
-                "values for a device without a graph that could take them; dropped"
+                "values for a device without a partition that could take them; dropped"
             );
         }
         let is_due = |(crossing, _): &&Received| {
-            graphs().any(|graph| graph.receives(*crossing, from, &self.link))
+            partitions().any(|one| one.receives(*crossing, from, &self.link))
         };
         let due: AllReceived = arrivals.iter().filter(is_due).cloned().collect();
-        let room = graphs().map(|graph| graph.senders.len()).max().unwrap_or(0);
+        let room = partitions().map(|one| one.senders.len()).max().unwrap_or(0);
         let are_all_due = due.len() == arrivals.len();
         if !self.rendezvous.offer(part, due, room) || !are_all_due {
             tracing::debug!(
@@ -124,14 +127,18 @@ impl Worker {
         }
     }
 
-    /// The graphs of the master of `part` on its device that receive so many values or more. A
+    /// The partitions of the master of `part` on its device that receive so many values or more. A
     /// message has values for one of them, so that others need no look at each value.
-    fn graphs_with_room(&self, part: StepPart, values: usize) -> impl Iterator<Item = &Graph> {
+    fn partitions_with_room(
+        &self,
+        part: StepPart,
+        values: usize,
+    ) -> impl Iterator<Item = &RegisteredPartition> {
         let first = GraphHandle { master: part.step.master, number: 0 };
         let last = GraphHandle { number: u64::MAX, ..first };
-        let graphs = self.graphs.range(first..=last).map(|(_, graph)| graph);
-        graphs.filter(move |graph| {
-            graph.plan.partition.device == part.device && graph.senders.len() >= values
+        let partitions = self.registered.range(first..=last).map(|(_, partition)| partition);
+        partitions.filter(move |one| {
+            one.plan.partition.device == part.device && one.senders.len() >= values
         })
     }
 }

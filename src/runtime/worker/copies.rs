@@ -107,8 +107,8 @@ impl Worker {
                     self.spread(from, step, &devices, &arrivals);
                 }
             }
-            message => match message.fed().and_then(|graph| self.graphs.get(&graph)) {
-                Some(graph) => self.copy_in(from, graph.plan.partition.device, message),
+            message => match message.fed().and_then(|graph| self.registered.get(&graph)) {
+                Some(registered) => self.copy_in(from, registered.plan.partition.device, message),
                 None => self.take(from, message),
             },
         }

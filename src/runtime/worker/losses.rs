@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::transport::{Loss, PeerId};
 
-use super::Worker;
+use super::{RegisteredPartition, Worker};
 use super::steps::RunningPartition;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::ParameterServerMail;
@@ -38,13 +38,13 @@ impl Worker {
         began.into_iter().for_each(|step| self.abort(step));
         self.pending.retain(|_, pending| pending.master != peer);
         let lost: Vec<GraphHandle> = self
-            .graphs
+            .registered
             .iter()
-            .filter(|(_, graph)| graph.master == peer)
+            .filter(|(_, registered)| registered.master == peer)
             .map(|(handle, _)| *handle)
             .collect();
-        lost.iter().for_each(|handle| drop(self.graphs.remove(handle)));
-        // A session's own variables may outlast its graphs, or come before any is ready.
+        lost.iter().for_each(|handle| drop(self.registered.remove(handle)));
+        // A session's own variables may outlast its partitions, or come before any is ready.
         let own = self.scopes.iter().filter(|(_, master)| **master == peer);
         let own: Vec<Scope> = own.map(|(scope, _)| *scope).collect();
         own.into_iter().for_each(|scope| self.close_scope(scope));
@@ -60,11 +60,11 @@ impl Worker {
         };
         let hit: SmallVec<[StepPart; 4]> =
             self.steps.iter().filter(|(_, step)| uses(step)).map(|(part, _)| *part).collect();
-        let uses_cleared = |graph: &&mut super::Graph| {
-            let variables = &graph.plan.partition.variables;
+        let uses_cleared = |registered: &&mut RegisteredPartition| {
+            let variables = &registered.plan.partition.variables;
             variables.iter().any(|variable| is_cleared(&variable.container))
         };
-        self.graphs.values_mut().filter(uses_cleared).for_each(super::Graph::void_ahead);
+        self.registered.values_mut().filter(uses_cleared).for_each(RegisteredPartition::void_ahead);
         for part in hit {
             let here = self.link.name(self.link.local());
             let message =
@@ -73,11 +73,11 @@ impl Worker {
         }
     }
 
-    /// Tells the masters of the graphs that send values to `peer` that these may be lost: a part
-    /// there can wait for them without having lost this task since it began.
+    /// Tells the masters of the partitions that send values to `peer` that these may be lost: a
+    /// part there can wait for them without having lost this task since it began.
     fn tell_masters_of_the_way_to(&self, peer: PeerId) {
-        let senders = self.graphs.values().filter(|graph| graph.receivers.include(peer));
-        let masters: BTreeSet<PeerId> = senders.map(|graph| graph.master).collect();
+        let senders = self.registered.values().filter(|one| one.receivers.include(peer));
+        let masters: BTreeSet<PeerId> = senders.map(|one| one.master).collect();
         for master in masters {
             self.link.send(master, MasterMessage::WayLost { to: self.link.name(peer) });
         }
@@ -86,7 +86,7 @@ impl Worker {
     /// Tells a `master` which receivers of its `graph` are not reached: what was sent to them waits
     /// here, though the graph's part of the `step` may have ended.
     pub(super) fn tell_ways(&self, master: PeerId, step: StepId, graph: GraphHandle) {
-        let receivers = self.graphs.get(&graph).map(|graph| graph.receivers.peers());
+        let receivers = self.registered.get(&graph).map(|registered| registered.receivers.peers());
         let others = receivers.into_iter().flatten().filter(|peer| *peer != self.link.local());
         let blocked = |peer| Some((self.link.name(peer), self.link.obstacle(peer)?.why));
         let to = others.filter_map(blocked).collect();

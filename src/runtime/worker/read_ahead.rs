@@ -35,12 +35,12 @@ impl Worker {
         handle: GraphHandle,
         next: Option<StepId>,
     ) {
-        let graph = self.graphs.get(&handle).expect("a graph outlives its steps");
-        let from = graph.plan.partition.device;
-        // It is another one if the master has run the graph again meanwhile. What a GPU sends
+        let registered = self.registered.get(&handle).expect("a partition outlives its steps");
+        let from = registered.plan.partition.device;
+        // It is another one if the master has run the partition again meanwhile. What a GPU sends
         // leaves it over a link, in an order of its own.
-        let next = next.filter(|next| graph.expected == Some(*next) && !from.is_gpu());
-        let Some(step) = next.filter(|_| !graph.plan.tables.read_first.is_empty()) else {
+        let next = next.filter(|next| registered.expected == Some(*next) && !from.is_gpu());
+        let Some(step) = next.filter(|_| !registered.plan.tables.read_first.is_empty()) else {
             let outlet = Outlet { link: &self.link, devices: &self.devices, from };
             return outlet.fetch(master, answer);
         };
@@ -53,25 +53,25 @@ impl Worker {
         let read = ParameterServerMail::ReadAhead { graph: handle, step, reads };
         tell(&self.link.actors.parameter_server, read);
         let before = Some((master, answer));
-        let graph = self.graphs.get_mut(&handle).expect("a graph outlives its steps");
-        graph.ahead = Some(Ahead { step, executor, before, is_void: false });
+        let registered = self.registered.get_mut(&handle).expect("a partition outlives its steps");
+        registered.ahead = Some(Ahead { step, executor, before, is_void: false });
     }
 
     /// Takes what has been read for `step`, sends it, and answers for the step before.
     pub(super) fn read_ahead(&mut self, handle: GraphHandle, step: StepId, served: Vec<Served>) {
-        let Some(graph) = self.graphs.get_mut(&handle) else { return };
-        let Some(mut ahead) = graph.ahead.take_if(|ahead| ahead.step == step) else { return };
+        let Some(registered) = self.registered.get_mut(&handle) else { return };
+        let Some(mut ahead) = registered.ahead.take_if(|ahead| ahead.step == step) else { return };
         let before = ahead.before.take();
         if !served.is_empty() {
             for Served { ticket, outcome } in served {
                 let outputs = outcome.expect("what could not be read at once was not read");
                 ahead.executor.served(ticket.node, outputs);
             }
-            let from = graph.plan.partition.device;
+            let from = registered.plan.partition.device;
             let outlet = Outlet { link: &self.link, devices: &self.devices, from };
             let sends = ahead.executor.sends();
-            graph.receivers.send(sends, step, &outlet, &mut self.outgoing);
-            graph.ahead = Some(ahead);
+            registered.receivers.send(sends, step, &outlet, &mut self.outgoing);
+            registered.ahead = Some(ahead);
         }
         before.into_iter().for_each(|(master, answer)| self.link.send(master, answer));
     }
@@ -85,8 +85,8 @@ impl Worker {
         handle: GraphHandle,
         step: StepId,
     ) -> Result<Option<Executor>> {
-        let graph = self.graphs.get_mut(&handle).expect("it was just there");
-        let Some(Ahead { step: begun, executor, before, is_void }) = graph.ahead.take() else {
+        let registered = self.registered.get_mut(&handle).expect("it was just there");
+        let Some(Ahead { step: begun, executor, before, is_void }) = registered.ahead.take() else {
             return Ok(None);
         };
         if let Some((master, answer)) = before {
@@ -103,11 +103,11 @@ impl Worker {
         Ok(Some(executor))
     }
 
-    /// `step` of a graph begins, and `next` is expected to follow. What has come for another step
-    /// that was expected is dropped.
+    /// `step` of a partition begins, and `next` is expected to follow. What has come for another
+    /// step that was expected is dropped.
     pub(super) fn expect(&mut self, handle: GraphHandle, step: StepId, next: Option<StepId>) {
-        let graph = self.graphs.get_mut(&handle).expect("it was just there");
-        let expected = std::mem::replace(&mut graph.expected, next);
+        let registered = self.registered.get_mut(&handle).expect("it was just there");
+        let expected = std::mem::replace(&mut registered.expected, next);
         if let Some(expected) = expected.filter(|expected| *expected != step) {
             self.rendezvous.abort(expected);
         }
@@ -115,11 +115,11 @@ impl Worker {
 
     /// Whether `step` is expected, so that values wait for it that were read ahead.
     pub(super) fn is_expected(&self, step: &StepId) -> bool {
-        self.graphs.values().any(|graph| graph.expected == Some(*step))
+        self.registered.values().any(|one| one.expected == Some(*step))
     }
 }
 
-impl super::Graph {
+impl super::RegisteredPartition {
     /// Its variables have been reset: the step that was begun ahead can't be taken.
     pub(super) fn void_ahead(&mut self) {
         self.ahead.iter_mut().for_each(|ahead| ahead.is_void = true);

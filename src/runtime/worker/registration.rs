@@ -20,7 +20,7 @@ use crate::runtime::worker::receivers::Receivers;
 use crate::runtime::worker::room::Room;
 
 use super::steps::all_of;
-use super::{Graph, Worker};
+use super::{RegisteredPartition, Worker};
 
 /// A partition whose variables the parameter server is looking up.
 pub(super) struct PendingPartition {
@@ -72,7 +72,7 @@ impl Worker {
 
     /// Takes room for `partition`, if there is no other under the same name.
     fn room(&mut self, graph: GraphHandle, partition: &Partition) -> Result<Room> {
-        if self.graphs.get(&graph).is_some() || self.pending.contains_key(&graph) {
+        if self.registered.get(&graph).is_some() || self.pending.contains_key(&graph) {
             let message = format!("graph {} of the master is registered already", graph.number);
             return Err(Error::new(Code::InvalidArgument, message));
         }
@@ -98,7 +98,7 @@ impl Worker {
                 memory.hold(&partition, &bound.variables, scope)?;
             }
             let senders = partition.receives.iter().map(|one| self.link.resolve(&one.from));
-            let new = Graph {
+            let new = RegisteredPartition {
                 master,
                 receivers,
                 senders: senders.collect(),
@@ -110,7 +110,7 @@ impl Worker {
                 expected: None,
                 ahead: None,
             };
-            self.graphs.insert(graph, new);
+            self.registered.insert(graph, new);
             Ok(())
         });
         self.link.send(master, MasterMessage::GraphRegistered { graph, outcome });
@@ -126,7 +126,7 @@ impl Worker {
         let mut given_up = Vec::new();
         for graph in graphs {
             given_up.extend(self.pending.remove(graph).map(|_| *graph));
-            let expected = self.graphs.remove(graph).and_then(|graph| graph.expected);
+            let expected = self.registered.remove(graph).and_then(|registered| registered.expected);
             expected.into_iter().for_each(|step| self.rendezvous.abort(step));
         }
         if !given_up.is_empty() {

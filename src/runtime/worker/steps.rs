@@ -118,8 +118,8 @@ impl Worker {
                 "the graph is not registered here; this task may have restarted",
             )
         };
-        let graph = self.graphs.get(&handle).ok_or_else(gone)?;
-        let Partition { device, feeds: wanted, .. } = &graph.plan.partition;
+        let registered = self.registered.get(&handle).ok_or_else(gone)?;
+        let Partition { device, feeds: wanted, .. } = &registered.plan.partition;
         let refused = |message: String| Err(Error::new(Code::InvalidArgument, message));
         if step.master != handle.master {
             return refused("its graph is another master's".to_owned());
@@ -147,9 +147,9 @@ impl Worker {
 
     /// An executor of `graph`, at the beginning of `step`.
     pub(super) fn begin(&mut self, graph: GraphHandle, step: StepId) -> Executor {
-        let graph = self.graphs.get_mut(&graph).expect("it was just there");
-        let Some(mut idle) = graph.idle.pop() else {
-            return Executor::new(step, &graph.plan, graph.memory.as_ref());
+        let registered = self.registered.get_mut(&graph).expect("it was just there");
+        let Some(mut idle) = registered.idle.pop() else {
+            return Executor::new(step, &registered.plan, registered.memory.as_ref());
         };
         idle.begin(step);
         idle
@@ -196,9 +196,9 @@ impl Worker {
 
     /// Carries out everything that is ready, and tells the master if that finished the step.
     pub(super) fn run_ready(&mut self, part: StepPart) {
-        let Self { steps, graphs, link, clock, devices, ready, outgoing, .. } = self;
+        let Self { steps, registered, link, clock, devices, ready, outgoing, .. } = self;
         let Some(running) = steps.get_mut(&part) else { return };
-        let graph = graphs.get_mut(&running.graph).expect("a graph outlives its steps");
+        let partition = registered.get_mut(&running.graph).expect("a partition outlives its steps");
         let outlet = Outlet { link, devices, from: part.device };
         let device = devices.get(part.device);
         let whole = running.origin.is_some() && device.takes_steps_whole();
@@ -207,7 +207,7 @@ impl Worker {
             *ready = Ready::default(); // what the step had ready goes with it
             return self.fail(part, error);
         }
-        graph.receivers.send(&mut ready.sends, part.step, &outlet, outgoing);
+        partition.receivers.send(&mut ready.sends, part.step, &outlet, outgoing);
         if let Some(trace) = &mut running.trace {
             trace.begin(ready, clock.now());
         }
@@ -220,7 +220,7 @@ impl Worker {
         for (node, inputs) in ready.flows.drain(..) {
             let ticket = Ticket { step: part.step, device: part.device, node };
             let plan = Arc::clone(running.executor.plan());
-            let flow = graph.flow_sessions.run(plan, ticket, inputs, &link.actors);
+            let flow = partition.flow_sessions.run(plan, ticket, inputs, &link.actors);
             running.flows.push(flow);
         }
         device.operate(operations);
@@ -244,7 +244,8 @@ impl Worker {
         }
         let computed = done.computed;
         let answer = MasterMessage::GraphDone { step, graph, outcome, computed };
-        self.graphs.get_mut(&graph).expect("a graph outlives its steps").idle.push(done.executor);
+        let registered = self.registered.get_mut(&graph).expect("a partition outlives its steps");
+        registered.idle.push(done.executor);
         self.answer(done.master, answer, graph, done.next);
     }
 
