@@ -110,7 +110,7 @@ impl Worker {
         if partitions().next().is_none() {
             return tracing::debug!(
                 step = part.step.number, from = %self.link.name(from),
-                "values for a device without a partition that could take them; dropped"
+                "values for a device without a graph that could take them; dropped"
             );
         }
         let is_due = |(crossing, _): &&Received| {
