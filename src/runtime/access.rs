@@ -334,8 +334,7 @@ impl Access {
     /// Whether `peer` may have the global step: it holds variables, or is a helper, on which a
     /// program can place it.
     fn may_count_steps(&self, peer: &Peer) -> bool {
-        self.cluster.holds_variables(&peer.name)
-            || self.cluster.role(&peer.name) == JobRole::Helper
+        self.cluster.holds_variables(&peer.name) || self.cluster.role(&peer.name) == JobRole::Helper
     }
 }
 

@@ -175,11 +175,7 @@ impl Master {
     /// Makes workers forget partitions and, if a session ends that has variables of its own, those
     /// at their holders. These include tasks that have no partition any more: a plan that was never
     /// ready can have left variables there.
-    pub(super) fn deregister(
-        &mut self,
-        parts: Vec<Part>,
-        held: Option<(Scope, BTreeSet<PeerId>)>,
-    ) {
+    pub(super) fn deregister(&mut self, parts: Vec<Part>, held: Option<(Scope, BTreeSet<PeerId>)>) {
         let (scope, holders) = held.unzip();
         let new = |holder| (holder, Vec::new());
         let mut graphs: BTreeMap<PeerId, Vec<GraphHandle>> =

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use crate::transport::{Loss, PeerId};
 
-use super::{RegisteredPartition, Worker};
 use super::steps::RunningPartition;
+use super::{RegisteredPartition, Worker};
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
