@@ -83,13 +83,13 @@ pub(crate) fn end_step(task: &TaskName, global_step: u64, started: Time, counts:
 
 /// Whether the disk is full in the simulation that this thread runs.
 pub(crate) fn is_disk_full() -> bool {
-    with_world(|world| world.is_disk_full())
+    with_world(|world| world.faults.is_disk_full())
 }
 
 /// Takes the damage to checkpoints since the last call, in the simulation that this thread runs. It
 /// is skipped unless there `is_checkpoint` to damage.
 pub(crate) fn take_damage(is_checkpoint: bool) -> Vec<Damage> {
-    with_world(|world| world.take_damage(is_checkpoint))
+    with_world(|world| world.faults.take_damage(is_checkpoint))
 }
 
 fn with_world<T>(ask: impl FnOnce(&mut World) -> T) -> T {

@@ -133,7 +133,7 @@ impl Peers for SimulatedTransport {
     }
 
     fn silence(&self) -> Duration {
-        self.driver.world.borrow().silence()
+        self.driver.world.borrow().faults.silence()
     }
 
     fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {

@@ -63,7 +63,8 @@ pub(super) struct World {
     /// By task: the number of operations that its message thread has carried out and not paid for.
     unpaid: Vec<u32>,
     links: Links,
-    faults: FaultInjector,
+    /// The driver and the endpoints ask it, too.
+    pub(super) faults: FaultInjector,
     /// Envelopes that have arrived and can't be delivered yet.
     held: Vec<Delivery<Envelope>>,
     /// By sender and receiver: when the last of the late small envelopes arrives. Those after it

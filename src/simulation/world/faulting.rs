@@ -4,32 +4,15 @@ use std::time::Duration;
 
 use crate::simulation::events::Event;
 use crate::simulation::fault_injector::{FaultEffect, FaultEvent};
-use crate::simulation::faults::Damage;
 use crate::transport::Obstacle;
 
 use super::processing::message_cost;
 use super::{Action, World};
 
 impl World {
-    /// How long a connected peer may be silent before it is lost.
-    pub(in crate::simulation) fn silence(&self) -> Duration {
-        self.faults.silence()
-    }
-
     /// Whether the run has any faults.
     pub(in crate::simulation) fn expects_faults(&self) -> bool {
         self.faults.are_expected() || self.replay.is_some()
-    }
-
-    /// Whether nothing can be written to the disk.
-    pub(in crate::simulation) fn is_disk_full(&self) -> bool {
-        self.faults.is_disk_full()
-    }
-
-    /// Takes the damage that has been done to checkpoints since the last call. It is skipped unless
-    /// there `is_checkpoint` to damage.
-    pub(in crate::simulation) fn take_damage(&mut self, is_checkpoint: bool) -> Vec<Damage> {
-        self.faults.take_damage(is_checkpoint)
     }
 
     pub(super) fn apply_fault(&mut self, event: FaultEvent, actions: &mut Vec<Action>) {
