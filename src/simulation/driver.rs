@@ -24,7 +24,7 @@ use crate::units::Time;
 use super::background::Background;
 use super::cluster::{Cluster, Outcome};
 use super::faults::Damage;
-use super::world::{Action, World};
+use super::world::{Action, RunCommand, World};
 
 /// A world, and the inboxes of the actors in it.
 pub(super) struct Driver {
@@ -39,21 +39,6 @@ pub(super) struct Driver {
     commands: UnboundedSender<RunCommand>,
     /// Whether a command or a program's result was sent to the run since it last looked.
     pub(super) has_news: Cell<bool>,
-}
-
-/// A command to the run about a task's program and its server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RunCommand {
-    /// Stop them, for good unless the task `restarts`.
-    Kill { task: usize, restarts: bool },
-    /// Start them.
-    Start { task: usize },
-    /// No event is left: unless an actor has something to do, end the run.
-    EndStalled,
-    /// A replay departs from its tapes: end the run.
-    EndDeparted,
-    /// The next event is beyond the end of the clock: end the run.
-    EndOfTime,
 }
 
 thread_local! {
@@ -190,10 +175,7 @@ impl Driver {
                 drop((missed, undone));
                 self.command(RunCommand::Kill { task, restarts })
             }
-            Action::Start { task } => self.command(RunCommand::Start { task }),
-            Action::ReportStall => self.command(RunCommand::EndStalled),
-            Action::ReportDeparture => self.command(RunCommand::EndDeparted),
-            Action::ReportEndOfTime => self.command(RunCommand::EndOfTime),
+            Action::Command(command) => self.command(command),
         }
     }
 

@@ -17,9 +17,10 @@ use crate::runtime::{
 
 use super::cluster::Cluster;
 use super::device::DeviceOf;
-use super::driver::{Driver, RunCommand};
+use super::driver::Driver;
 use super::endpoints::{SimulatedClock, SimulatedDevice, SimulatedTransport};
 use super::stall::Stall;
+use super::world::RunCommand;
 
 /// All programs of a run.
 pub(super) struct Programs<'a, P, T> {

@@ -38,7 +38,7 @@ use super::processor::Processors;
 use super::replay::Replay;
 use super::timeline::Timeline;
 
-pub(super) use action::Action;
+pub(super) use action::{Action, RunCommand};
 use books::Books;
 use freezes::Freezes;
 
@@ -179,11 +179,11 @@ impl World {
         let others = processed.into_iter().chain(self.network.next_event()).chain(played);
         let next = queued.into_iter().chain(others).min();
         if self.has_departed(next) {
-            return actions.push(Action::ReportDeparture);
+            return actions.push(Action::Command(RunCommand::EndDeparted));
         }
-        let Some(next) = next else { return actions.push(Action::ReportStall) };
+        let Some(next) = next else { return actions.push(Action::Command(RunCommand::EndStalled)) };
         if next > END_OF_TIME {
-            return actions.push(Action::ReportEndOfTime);
+            return actions.push(Action::Command(RunCommand::EndOfTime));
         }
         self.now = next;
         if queued == Some(next) {

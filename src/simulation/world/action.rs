@@ -20,12 +20,21 @@ pub(in crate::simulation) enum Action {
     /// Stop the program and the actors of a task, and drop the events that it has missed and the
     /// work that it has not done.
     Kill { task: usize, restarts: bool, missed: Vec<Missed>, undone: Vec<Errand> },
-    /// Start the server and the program of a task.
+    /// Give the run a command other than `Kill`.
+    Command(RunCommand),
+}
+
+/// A command to the run about a task's program and its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::simulation) enum RunCommand {
+    /// Stop them, for good unless the task `restarts`.
+    Kill { task: usize, restarts: bool },
+    /// Start them.
     Start { task: usize },
-    /// Report a stall: no event is left.
-    ReportStall,
-    /// Report that a replay departs from its tapes.
-    ReportDeparture,
-    /// Report that the next event is beyond the end of the clock.
-    ReportEndOfTime,
+    /// No event is left: unless an actor has something to do, end the run.
+    EndStalled,
+    /// A replay departs from its tapes: end the run.
+    EndDeparted,
+    /// The next event is beyond the end of the clock: end the run.
+    EndOfTime,
 }

@@ -7,7 +7,7 @@ use crate::simulation::fault_injector::{FaultEffect, FaultEvent};
 use crate::transport::Obstacle;
 
 use super::processing::message_cost;
-use super::{Action, World};
+use super::{Action, RunCommand, World};
 
 impl World {
     /// Whether the run has any faults.
@@ -43,7 +43,9 @@ impl World {
                 self.history.retire(task);
                 actions.push(Action::Kill { task, restarts, missed, undone });
             }
-            FaultEffect::Start { task } => actions.push(Action::Start { task }),
+            FaultEffect::Start { task } => {
+                actions.push(Action::Command(RunCommand::Start { task }));
+            }
             FaultEffect::TellLost { observer, peer, loss } => {
                 self.tell_lost(observer, peer, loss, actions);
             }

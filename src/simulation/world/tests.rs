@@ -140,10 +140,9 @@ fn next(world: &mut World) -> (Duration, Vec<String>) {
         Action::Deliver { from, to, messages } => format!("{} from {from} to {to}", messages.len()),
         Action::TellLost { observer, peer, loss } => format!("{observer} loses {peer}: {loss}"),
         Action::Kill { task, missed, .. } => format!("kill {task}, which missed {}", missed.len()),
-        Action::Start { task } => format!("start {task}"),
-        Action::ReportStall => "stall".to_owned(),
-        Action::ReportDeparture => "departure".to_owned(),
-        Action::ReportEndOfTime => "end of time".to_owned(),
+        Action::Command(RunCommand::Start { task }) => format!("start {task}"),
+        Action::Command(RunCommand::EndStalled) => "stall".to_owned(),
+        Action::Command(command) => format!("{command:?}"),
     });
     (world.now().since(Time::ZERO), told.collect())
 }
