@@ -26,27 +26,29 @@ listed! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum SpanKind {
         /// The task's kernels, as long as they take without straggling.
-        Kernels,
+        Kernels as "kernels",
         /// The time by which its kernels took longer than on average, by the law of straggling, the
         /// scenario's `slow` or a fault.
-        Straggling,
+        Straggling as "straggling",
         /// Its message thread: sending, receiving, operations, and waiting in its line.
-        MessageThread,
+        MessageThread as "message thread",
         /// The network card of its host, as it sends, and waiting for it.
-        CardOut,
+        CardOut as "card, sending",
         /// The network card of its host, as it receives, and waiting for it.
-        CardIn,
+        CardIn as "card, receiving",
         /// A link that is no card's: the uplink of a rack, a loopback, the own link of two tasks,
         /// one between the memories of a task's devices.
-        Link,
+        Link as "link",
         /// The latency of envelopes to it that carry parameters, gradients or other numbers.
-        Latency,
+        Latency as "latency",
         /// The latency of the other envelopes to it: orders, votes, acknowledgements.
-        Coordination,
+        Coordination as "latency of coordination",
         /// Its sleeps, and what faults delay.
-        Other,
+        Other as "sleep or fault",
     }
     const ALL;
+    /// What it is called on a timeline.
+    pub(super) fn name;
 }
 
 /// The critical paths of the training steps whose gradients were applied.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::cluster::TaskName;
 use crate::units::{Bytes, Time};
 
-use super::critical_path::{SpanKind, Waited};
+use super::critical_path::Waited;
 use super::network::MessageTimes;
 use super::processor;
 
@@ -185,7 +185,7 @@ impl Timeline {
         if self.is_on() && self.began.is_some_and(|began| began <= started) {
             self.slice(task, Track::Steps, &format!("step {global_step}"), started, now);
             for Waited { from, until, task: whom, part } in waited.iter().rev() {
-                let name = format!("{}: {}", self.tasks[*whom], part_name(*part));
+                let name = format!("{}: {}", self.tasks[*whom], part.name());
                 self.slice(task, Track::Waits, &name, *from, *until);
             }
         }
@@ -275,21 +275,6 @@ impl Timeline {
 impl Drop for Timeline {
     fn drop(&mut self) {
         self.finish();
-    }
-}
-
-/// What a part is called on a timeline.
-fn part_name(part: SpanKind) -> &'static str {
-    match part {
-        SpanKind::Kernels => "kernels",
-        SpanKind::Straggling => "straggling",
-        SpanKind::MessageThread => "message thread",
-        SpanKind::CardOut => "card, sending",
-        SpanKind::CardIn => "card, receiving",
-        SpanKind::Link => "link",
-        SpanKind::Latency => "latency",
-        SpanKind::Coordination => "latency of coordination",
-        SpanKind::Other => "sleep or fault",
     }
 }
 
