@@ -67,7 +67,7 @@ impl Stream {
         let (width, classes) = self.extent()?;
         self.batches(0, 0, 1, 1)?; // the files to train on are there
         let mut samples = Samples::default();
-        for sample in self.samples(&self.test)?.iter()? {
+        for sample in self.samples(&self.test, None)?.iter()? {
             let Sample { features, label } = sample?;
             samples.features.extend(features);
             samples.labels.push(label);
@@ -97,24 +97,9 @@ impl Stream {
         workers: u32,
         batch: usize,
     ) -> Result<Pipeline<Batch>, DataError> {
-        let share = Share { seed, shards: workers.into(), index: worker.into(), stream: self };
-        let (_, classes) = self.extent()?;
-        let samples = match &self.format {
-            Format::TfRecord { .. } => {
-                share.of(Pipeline::tfrecord(glob::files(&self.train)?)).map(self.of_record())
-            }
-            Format::Csv { label, .. } => {
-                let (files, columns) = (glob::files(&self.train)?, columns(&self.train, label)?);
-                let rows = share.of(Pipeline::csv_with(files, label, columns));
-                rows.map(move |row| of_row(row, classes))
-            }
-            Format::Images { size } => {
-                let size = *size;
-                share
-                    .of(Pipeline::image_folder(&self.train)?)
-                    .map(move |file| of_image(&file, size))
-            }
-        };
+        let (shards, index) = (workers.into(), worker.into());
+        let share = Share { shards, index, shuffle: self.shuffle, seed };
+        let samples = self.samples(&self.train, Some(share))?;
         Ok(samples.batch(batch).prefetch(self.prefetch))
     }
 
@@ -169,22 +154,22 @@ impl Stream {
         )
     }
 
-    /// All samples of the files `pattern`, in their order.
-    fn samples(&self, pattern: &Path) -> Result<Pipeline<Sample>, DataError> {
+    /// The samples of the files `pattern`: those of `share`, or all in their order.
+    fn samples(&self, pattern: &Path, share: Option<Share>) -> Result<Pipeline<Sample>, DataError> {
         let (_, classes) = self.extent()?;
         Ok(match &self.format {
             Format::TfRecord { .. } => {
-                Pipeline::tfrecord(glob::files(pattern)?).map(self.of_record())
+                Share::of(share, Pipeline::tfrecord(glob::files(pattern)?)).map(self.of_record())
             }
             Format::Csv { label, .. } => {
-                let rows =
-                    Pipeline::csv_with(glob::files(pattern)?, label, columns(&self.train, label)?);
+                let (files, columns) = (glob::files(pattern)?, columns(&self.train, label)?);
+                let rows = Share::of(share, Pipeline::csv_with(files, label, columns));
                 rows.map(move |row| of_row(row, classes))
             }
             Format::Images { size } => {
                 let size = *size;
                 let files = Pipeline::image_folder_like(pattern, &self.train)?;
-                files.map(move |file| of_image(&file, size))
+                Share::of(share, files).map(move |file| of_image(&file, size))
             }
         })
     }
@@ -218,20 +203,22 @@ impl Stream {
 }
 
 /// A worker's share of a stream.
-struct Share<'a> {
-    stream: &'a Stream,
-    seed: u64,
+struct Share {
     shards: u64,
     index: u64,
+    shuffle: Option<usize>,
+    seed: u64,
 }
 
-impl Share<'_> {
+impl Share {
     /// The worker's elements of `all`, in a new order each epoch if they are shuffled, without an
-    /// end. What is shuffled is not decoded yet, so that passing over elements costs little.
-    fn of<T: Send + 'static>(&self, all: Pipeline<T>) -> Pipeline<T> {
-        let own = all.shard(self.shards, self.index);
-        match self.stream.shuffle {
-            Some(buffer) => own.shuffle(buffer, self.seed).repeat(),
+    /// end; `all` itself if there is no `share`. What is shuffled is not decoded yet, so that
+    /// passing over elements costs little.
+    fn of<T: Send + 'static>(share: Option<Self>, all: Pipeline<T>) -> Pipeline<T> {
+        let Some(Self { shards, index, shuffle, seed }) = share else { return all };
+        let own = all.shard(shards, index);
+        match shuffle {
+            Some(buffer) => own.shuffle(buffer, seed).repeat(),
             None => own.repeat(),
         }
     }
