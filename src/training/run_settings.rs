@@ -1,7 +1,6 @@
 //! `RunSettings`: what a program's sessions do where nothing else says so.
 
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 use crate::checkpoint::{Retention, Store};
 use crate::cluster::DeviceSpec;
@@ -33,7 +32,8 @@ pub struct RunSettings {
     pub(super) tf_random_seed: Option<u64>,
     pub(super) num_cores: Option<NonZeroU32>,
     pub(super) save_summary_steps: Option<u64>,
-    pub(super) save_checkpoints: SecondOrStepTimer,
+    /// When checkpoints are written, if the program says so.
+    save_checkpoints: Option<SecondOrStepTimer>,
     pub(super) retention: Retention,
     pub(super) log_step_count_steps: Option<u64>,
     /// The options of sessions, if they are the program's.
@@ -59,7 +59,7 @@ impl RunSettings {
             tf_random_seed: None,
             num_cores: None,
             save_summary_steps: Some(100),
-            save_checkpoints: SecondOrStepTimer::every_time(Duration::from_secs(600)),
+            save_checkpoints: None,
             retention: Retention::default(),
             log_step_count_steps: Some(100),
             session: None,
@@ -95,7 +95,7 @@ impl RunSettings {
     /// Writes a checkpoint every `steps` global steps; 0 writes none at all.
     #[must_use]
     pub fn save_checkpoints_steps(mut self, steps: u64) -> Self {
-        self.save_checkpoints = SecondOrStepTimer::every_steps_but_0(steps);
+        self.save_checkpoints = Some(SecondOrStepTimer::every_steps_but_0(steps));
         self
     }
 
@@ -103,7 +103,7 @@ impl RunSettings {
     /// call counts; TensorFlow refuses both.
     #[must_use]
     pub fn save_checkpoints_secs(mut self, seconds: u64) -> Self {
-        self.save_checkpoints = SecondOrStepTimer::every_seconds_but_0(seconds);
+        self.save_checkpoints = Some(SecondOrStepTimer::every_seconds_but_0(seconds));
         self
     }
 
@@ -189,14 +189,15 @@ impl RunSettings {
 
     /// Checkpoints in `store`, as often and for as long as these settings say.
     pub(super) fn checkpointing(&self, store: std::sync::Arc<dyn Store>) -> Checkpointing {
-        let (every, retention) = (self.save_checkpoints, self.retention);
-        Checkpointing { every, retention, ..Checkpointing::new(store) }
+        let (usual, retention) = (Checkpointing::new(store), self.retention);
+        Checkpointing { every: self.save_checkpoints.unwrap_or(usual.every), retention, ..usual }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use super::*;
     use crate::checkpoint::Memory;

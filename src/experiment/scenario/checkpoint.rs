@@ -43,7 +43,7 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     fn keep() -> usize {
-        5
+        Retention::default().max_to_keep.unwrap_or(0)
     }
 
     pub(super) fn check(&self, numerics: Numerics, found: &mut Mistakes) {
@@ -65,15 +65,14 @@ impl Checkpoint {
 
     /// The same settings, in `store`.
     pub(crate) fn in_store(&self, store: Arc<dyn Store>) -> Checkpointing {
+        let usual = Checkpointing::new(store);
         let every = match (self.every_steps, self.every) {
             (Some(steps), _) => SecondOrStepTimer::every_steps(steps),
-            (None, every) => {
-                SecondOrStepTimer::every_time(every.unwrap_or(Duration::from_secs(600)))
-            }
+            (None, every) => every.map_or(usual.every, SecondOrStepTimer::every_time),
         };
         let retention = Retention { max_to_keep: Some(self.keep), keep_every: self.keep_every };
         let consistency = if self.fuzzy { Consistency::Fuzzy } else { Consistency::Consistent };
         let (write_rate, read_rate) = (self.write_rate, self.read_rate);
-        Checkpointing { store, every, retention, consistency, write_rate, read_rate }
+        Checkpointing { every, retention, consistency, write_rate, read_rate, ..usual }
     }
 }
