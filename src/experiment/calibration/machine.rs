@@ -57,60 +57,47 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The parameters that the fit may change, with how far they are to be trusted. The cost of a
-    /// byte is measured well by itself, and the rate of matrix products fairly well. All else
-    /// differs in a training, where threads share cores and caches.
-    pub(super) fn guesses(&self) -> Vec<Guess> {
+    /// The parameters that the fit may change, each with its prior and its greatest value, as
+    /// [`Guess`] has them. The cost of a byte is measured well by itself, and the rate of matrix
+    /// products fairly well. All else differs in a training, where threads share cores and caches.
+    fn parameters(&mut self) -> impl Iterator<Item = (&mut f64, f64, f64)> {
         const LOOSE: f64 = 0.01;
         const FAIR: f64 = 0.03;
         const FIRM: f64 = 1.0;
         const ANY: f64 = f64::INFINITY;
-        let guesses = [
-            (self.rate, FAIR, ANY),
-            (self.memory, LOOSE, ANY),
-            (self.convolution, LOOSE, 1.0),
-            (self.reduction, LOOSE, 1.0),
-            (self.send.0, LOOSE, ANY),
-            (self.send.1, FIRM, ANY),
-            (self.receive.0, LOOSE, ANY),
-            (self.receive.1, FIRM, ANY),
-            (self.wake, LOOSE, ANY),
-            (self.polling, LOOSE, ANY),
-            (self.crowded, LOOSE, 1.0),
-            (self.operation, LOOSE, ANY),
-            (self.hand_over, LOOSE, ANY),
-            (self.latency, LOOSE, ANY),
-            (self.bandwidth, LOOSE, ANY),
-        ];
-        guesses.map(|(value, prior, most)| Guess { value, prior, most }).to_vec()
+        [
+            (&mut self.rate, FAIR, ANY),
+            (&mut self.memory, LOOSE, ANY),
+            (&mut self.convolution, LOOSE, 1.0),
+            (&mut self.reduction, LOOSE, 1.0),
+            (&mut self.send.0, LOOSE, ANY),
+            (&mut self.send.1, FIRM, ANY),
+            (&mut self.receive.0, LOOSE, ANY),
+            (&mut self.receive.1, FIRM, ANY),
+            (&mut self.wake, LOOSE, ANY),
+            (&mut self.polling, LOOSE, ANY),
+            (&mut self.crowded, LOOSE, 1.0),
+            (&mut self.operation, LOOSE, ANY),
+            (&mut self.hand_over, LOOSE, ANY),
+            (&mut self.latency, LOOSE, ANY),
+            (&mut self.bandwidth, LOOSE, ANY),
+        ]
+        .into_iter()
     }
 
-    /// The machine with these parameters.
-    pub(super) fn with(&self, parameters: &[f64]) -> Self {
-        let &[
-            rate,
-            memory,
-            convolution,
-            reduction,
-            s0,
-            s1,
-            r0,
-            r1,
-            wake,
-            polling,
-            crowded,
-            operation,
-            hand_over,
-            latency,
-            bandwidth,
-        ] = parameters
-        else {
-            unreachable!("the parameters are those of `guesses`")
-        };
-        let of_threads =
-            Self { send: (s0, s1), receive: (r0, r1), wake, operation, hand_over, ..self.clone() };
-        let of_cores = Self { rate, memory, polling, crowded, ..of_threads };
-        Self { convolution, reduction, latency, bandwidth, ..of_cores }
+    /// What the fit begins with.
+    pub(super) fn guesses(&self) -> Vec<Guess> {
+        let guess = |(value, prior, most): (&mut f64, _, _)| Guess { value: *value, prior, most };
+        self.clone().parameters().map(guess).collect()
+    }
+
+    /// The machine whose parameters have these values, in the order of the guesses.
+    pub(super) fn with(&self, values: &[f64]) -> Self {
+        let mut machine = self.clone();
+        for ((parameter, ..), value) in machine.parameters().zip(values) {
+            *parameter = *value;
+        }
+        machine
     }
 
     /// Puts all tasks of `cluster` on this machine.
@@ -255,7 +242,11 @@ pub(super) mod tests {
     #[test]
     fn the_parameters_of_a_fit_are_those_of_the_machine() {
         let machine = machine();
-        let values: Vec<f64> = machine.guesses().iter().map(|guess| guess.value).collect();
-        assert_eq!(machine.with(&values), machine);
+        let values = |of: &Machine| Vec::from_iter(of.guesses().iter().map(|guess| guess.value));
+        let measured = values(&machine);
+        let found: Vec<f64> = (1u8..).map(f64::from).take(measured.len()).collect();
+        let other = machine.with(&found);
+        assert_eq!(values(&other), found);
+        assert_eq!(other.with(&measured), machine);
     }
 }
