@@ -70,6 +70,27 @@ fn asynchronous_training_has_mean_staleness_n_minus_1_and_throughput_n_over_the_
     }
 }
 
+/// Every second worker takes four times as long. While one of those takes a step, the three fast
+/// ones take twelve and the two slow ones two.
+#[test]
+fn asynchronous_training_has_mean_staleness_n_minus_1_where_half_of_the_workers_are_slow() {
+    const WORKERS: u32 = 6;
+    const WARM_UP: u64 = 100;
+    const STEPS: u64 = 40_000;
+    for law in [Law::Constant { value: MEAN }, EXPONENTIAL] {
+        let what = format!("{law:?}");
+        let equal = Simulated::new(1, WORKERS, Mode::Async).step_time(law).steps(STEPS);
+        let training = [1, 3, 5].into_iter().fold(equal, |rest, worker| rest.slow(worker, 4.0));
+        let trained = training.run_staggered(Duration::from_secs_f64(MEAN));
+        check(&training, &trained);
+        let all = mean(staleness(&trained, WARM_UP, STEPS));
+        assert_near(&what, all, f64::from(WORKERS - 1), 0.001);
+        let slow = trained.applied(WARM_UP, STEPS).filter(|step| step.worker.index() % 2 == 1);
+        let of_slow = mean(slow.map(|step| step.staleness as f64));
+        assert_near(&format!("{what}, of the slow ones"), of_slow, 14.0, 0.06);
+    }
+}
+
 #[test]
 fn steps_of_one_constant_length_all_have_staleness_n_minus_1() {
     for mode in [Mode::Async, Mode::StalenessAware, Mode::DelayCompensated { lambda: 0.04 }] {
