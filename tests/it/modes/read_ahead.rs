@@ -28,6 +28,24 @@ fn a_synchronous_step_takes_one_round_trip_and_any_other_two() {
     }
 }
 
+/// The envelopes of a synchronous step that the guide to the architecture lists.
+fn listed() -> u64 {
+    let guide = include_str!("../../../docs/architecture.md");
+    let (_, rows) = guide.split_once("| envelope | content |\n|---|---|\n").unwrap();
+    rows.lines().take_while(|line| line.starts_with('|')).count() as u64
+}
+
+#[test]
+fn a_synchronous_step_sends_the_listed_envelopes_and_one_more_where_it_reads_for_itself() {
+    let of_steps = |read_ahead, steps| {
+        Simulated::new(1, 1, SYNC).read_ahead(read_ahead).steps(steps).run().outcome.deliveries
+    };
+    for (read_ahead, envelopes) in [(true, listed()), (false, listed() + 1)] {
+        let of_ten = of_steps(read_ahead, 50) - of_steps(read_ahead, 40);
+        assert_eq!(of_ten, 10 * envelopes, "ten steps, read ahead: {read_ahead}");
+    }
+}
+
 #[test]
 fn reading_ahead_changes_no_weight_whatever_the_chief_does_between_its_steps() {
     let digits = || Simulated::new(2, 3, SYNC).digits().steps(60);
