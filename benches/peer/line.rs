@@ -1,4 +1,4 @@
-//! A result as one line of JSON, with the fields that the peer's script prints.
+//! A result as one line of JSON, with the fields that the peers' scripts print.
 
 use serde::Serialize;
 

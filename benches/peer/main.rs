@@ -1,5 +1,6 @@
-//! The work by which trainyard is compared with TensorFlow. Prints one JSON line for each result,
-//! with the fields of the peer's script, and adds it to `target/figures.jsonl`.
+//! The work by which trainyard is compared with TensorFlow and PyTorch. Prints one JSON line for
+//! each result, with the fields of `tensorflow_peer.py` and `pytorch_peer.py` beside this file, and
+//! adds it to `target/figures.jsonl`.
 //!
 //!     cargo bench --bench peer                                   # what `ALL` lists
 //!     cargo bench --bench peer -- local-step                     # one process, no cluster
@@ -34,16 +35,20 @@ use serde::{Deserialize, Serialize};
 static FIGURES: LazyLock<Figures> = LazyLock::new(|| Figures::of("peer"));
 
 /// What is measured where no case is named.
-const ALL: [&str; 6] = [
+const ALL: [&str; 10] = [
     "local-step",
     "null-step",
+    "null-step --workers 4",
     "null-step --kind dense --steps 10",
     "train --mode async --workers 2 --steps 10000",
     "train --mode sync --workers 2 --steps 10000",
+    "train --mode async --workers 2 --layers 784,512,512,10 --batch 128 --steps 400",
+    "train --mode sync --workers 2 --layers 784,512,512,10 --batch 128 --steps 250",
     "all-reduce --workers 2 --steps 20",
+    "all-reduce --workers 4 --steps 20",
 ];
 
-/// What is measured; the peer's script takes the same.
+/// What is measured; `tensorflow_peer.py` takes the same.
 #[derive(Clone, Debug, Parser, Serialize, Deserialize)]
 struct Arguments {
     case: Case,
