@@ -1,8 +1,12 @@
 //! The figures of all benches, in one file: `target/figures.jsonl`, a JSON line each, with the
-//! bench and the machine. A bench that runs again replaces its own.
+//! bench, the machine and the date. Nothing is taken out, so that the figures of several rounds
+//! stand beside each other.
 
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::PathBuf;
-use std::{env, fs};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use mimalloc::MiMalloc;
 use serde_json::Value;
@@ -20,30 +24,25 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// The figures of `bench`, of which there are none yet.
+    /// What `bench` adds its figures to.
     pub(crate) fn of(bench: &'static str) -> Self {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target");
-        let figures = Self { bench, machine: machine(), file: folder.join("figures.jsonl") };
-        let before = fs::read_to_string(&figures.file).unwrap_or_default();
-        let is_of_another = |line: &&str| {
-            serde_json::from_str::<Value>(line).is_ok_and(|figure| figure["bench"] != bench)
-        };
-        let kept: String =
-            before.lines().filter(is_of_another).map(|line| format!("{line}\n")).collect();
-        fs::create_dir_all(folder).expect("the target folder can be written");
-        fs::write(&figures.file, kept).expect("the target folder can be written");
-        figures
+        fs::create_dir_all(&folder).expect("the target folder can be written");
+        Self { bench, machine: machine(), file: folder.join("figures.jsonl") }
     }
 
     /// Prints `figure`, a JSON object, and adds it to the file.
     pub(crate) fn note(&self, figure: &Value) {
         println!("{figure}");
-        let mut line = serde_json::json!({ "bench": self.bench, "machine": self.machine });
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
+        let mut line = serde_json::json!({
+            "bench": self.bench, "machine": self.machine, "at": now.as_secs(),
+        });
         let fields = figure.as_object().expect("a figure is an object").clone();
         line.as_object_mut().expect("it was just made").extend(fields);
-        let mut all = fs::read_to_string(&self.file).unwrap_or_default();
-        all.push_str(&format!("{line}\n"));
-        fs::write(&self.file, all).expect("the target folder can be written");
+        let all = OpenOptions::new().create(true).append(true).open(&self.file);
+        let added = all.and_then(|mut all| writeln!(all, "{line}"));
+        added.expect("the target folder can be written");
     }
 }
 

@@ -14,11 +14,14 @@ mod events;
 #[path = "../figures/mod.rs"]
 mod figures;
 mod plot;
+#[path = "../figures/resident.rs"]
+mod resident;
 mod rounds;
+mod scale;
 
 use figures::Figures;
 
-const CASES: [&str; 4] = ["heap", "events", "flows", "rounds"];
+const CASES: [&str; 5] = ["heap", "events", "flows", "rounds", "scale"];
 
 fn main() {
     let given: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
@@ -40,5 +43,8 @@ fn main() {
     if let Some(file) = plot {
         let svg = plot::of_rounds(&rounds, &figures.machine);
         std::fs::write(file, svg).expect("the plot can be written");
+    }
+    if wanted("scale") {
+        scale::measure(&figures);
     }
 }

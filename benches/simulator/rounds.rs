@@ -27,7 +27,7 @@ pub(crate) struct Round {
 }
 
 /// A training of the digits by `workers` workers and 16 parameter servers.
-fn scenario(mode: &str, workers: u32, steps: u32) -> String {
+pub(crate) fn scenario(mode: &str, workers: u32, steps: u32) -> String {
     format!(
         "seed = 7\n[cluster]\nps = 16\nworker = {workers}\n\
          [network]\nlatency = \"50us\"\nbandwidth = \"10Gbps\"\nmessage_cost = \"5us\"\n\

@@ -20,6 +20,7 @@ use trainyard::training::TaskParts;
 use trainyard::transport::{Authority, RunId};
 
 use super::FIGURES;
+use super::resident::resident;
 
 /// The scalars that a step reads and updates.
 const VARIABLES: usize = 16;
@@ -114,10 +115,7 @@ impl ServerProcess {
 
     /// Its resident memory \[kB\].
     fn resident(&self) -> u64 {
-        let status = format!("/proc/{}/status", self.0.id());
-        let status = fs::read_to_string(status).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
+        resident(self.0.id())
     }
 }
 

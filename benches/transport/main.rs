@@ -14,6 +14,8 @@ mod figures;
 
 mod connections;
 mod messages;
+#[path = "../figures/resident.rs"]
+mod resident;
 
 use std::sync::LazyLock;
 
