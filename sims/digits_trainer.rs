@@ -35,12 +35,13 @@ pub(crate) async fn trainer(task: Task) -> Result<()> {
         .hook(StopAtStep::last_step(task.settings().stop.steps.unwrap_or(1000)))
         .open()
         .await?;
-    while !session.should_stop() {
+    let mut trained = Ok(());
+    while trained.is_ok() && !session.should_stop() {
         let batch = task.next_batch()?;
         let step = session.run().feed(&model.x, batch.features).feed(&model.y, batch.labels);
-        step.target(&model.train_op).fetch(&model.loss).await?;
+        trained = step.target(&model.train_op).fetch(&model.loss).await.map(drop);
     }
-    session.close().await
+    session.close_after(trained).await // the end of the input is a clean end, too
 }
 
 /// The ends of a graph: the outputs and operations that a step feeds, fetches and runs.

@@ -44,15 +44,16 @@ pub(crate) async fn trainer(task: Task) -> Result<()> {
         .hook(StopAtStep::last_step(task.settings().stop.steps.unwrap_or(1000)))
         .open()
         .await?;
-    while !session.should_stop() {
+    let mut trained = Ok(());
+    while trained.is_ok() && !session.should_stop() {
         let batch = task.next_batch()?;
         let mut step = session.run().target(&train_op).fetch(&towers[0].loss);
         for (tower, share) in towers.iter().zip(batch.shares(towers.len())?) {
             step = step.feed(&tower.x, share.features).feed(&tower.y, share.labels);
         }
-        step.await?;
+        trained = step.await.map(drop);
     }
-    session.close().await
+    session.close_after(trained).await
 }
 
 /// A copy of the model, with its share of each batch.

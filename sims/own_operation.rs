@@ -140,10 +140,11 @@ pub(crate) async fn trainer(task: Task) -> Result<()> {
         .hook(StopAtStep::last_step(task.settings().stop.steps.unwrap_or(600)))
         .open()
         .await?;
-    while !session.should_stop() {
+    let mut trained = Ok(());
+    while trained.is_ok() && !session.should_stop() {
         let batch = task.next_batch()?;
         let step = session.run().feed(&x, batch.features).feed(&y, batch.labels);
-        step.target(&train_op).fetch(&loss).await?;
+        trained = step.target(&train_op).fetch(&loss).await.map(drop);
     }
-    session.close().await
+    session.close_after(trained).await
 }

@@ -27,12 +27,13 @@
 //!     })?;
 //!     let mut session =
 //!         MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(100)).open().await?;
-//!     while !session.should_stop() {
+//!     let mut trained = Ok(());
+//!     while trained.is_ok() && !session.should_stop() {
 //!         let batch = task.next_batch()?;
 //!         let run = session.run().feed(&x, batch.features).feed(&y, batch.labels);
-//!         run.target(&train_op).fetch(&loss).await?;
+//!         trained = run.target(&train_op).fetch(&loss).await.map(drop);
 //!     }
-//!     session.close().await
+//!     session.close_after(trained).await
 //! }
 //!
 //! fn main() -> std::process::ExitCode {

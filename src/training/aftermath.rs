@@ -1,5 +1,5 @@
-//! A task that waits for others in vain: whether the training is over, nobody has ever been there,
-//! or the task has to be started again.
+//! A task whose program ends with an error: whether the training is over, nobody has ever been
+//! there, or the task has to be started again.
 
 use crate::cluster::Role;
 use crate::runtime::{Code, Error, Result};
@@ -12,13 +12,35 @@ use super::task::Task;
 /// Runs a task's program, which has begun, to its end.
 ///
 /// # Errors
-/// If it could not begin; else as [`after_a_loss`].
+/// If it could not begin; else as [`at_the_end`] and [`after_a_loss`].
 pub(crate) async fn run_to_end<F>(begun: Result<(Task, F)>) -> Result<()>
 where
     F: Future<Output = Result<()>>,
 {
     let (task, program) = begun?;
-    after_a_loss(&task, program.await).await
+    match program.await {
+        Err(error) if error.code == Code::OutOfRange => at_the_end(&task, error),
+        ended => after_a_loss(&task, ended).await,
+    }
+}
+
+/// The result of a program that has ended by `error`, the end of its input or of the training,
+/// which `MonitoredSession::close_after` would have taken. A worker has nothing left to do.
+///
+/// # Errors
+/// `error`, of the chief, who has saved no last checkpoint, and of a task that does not train.
+fn at_the_end(task: &Task, error: Error) -> Result<()> {
+    const NEXT: &str = "a program that ends by `session.close_after(…)` takes this for its end";
+    if task.is_chief() {
+        let message = format!("{}; {NEXT}, and saves the last checkpoint", error.message);
+        return Err(Error { message, ..error });
+    }
+    if task.replica().is_none() {
+        return Err(error);
+    }
+    tracing::warn!("{error}; {} has ended; {NEXT}, and calls its hooks' `end`", task.name());
+    task.leave(task.leaving(false));
+    Ok(())
 }
 
 /// The result of the program of `task` that has `ended` so. A task that comes back after the end

@@ -90,7 +90,8 @@ impl<T: ByteLen> Input<T> {
     ///
     /// # Errors
     /// If it can't be read, or a function of the pipeline panics; [`Code::OutOfRange`] after the
-    /// last one, which ends a training cleanly.
+    /// last one, by which [`MonitoredSession::close_after`](super::MonitoredSession::close_after)
+    /// ends a training cleanly.
     pub async fn next(&self) -> Result<T> {
         self.state.ready().await?;
         self.state.take()

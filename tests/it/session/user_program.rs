@@ -5,11 +5,13 @@ pub(crate) mod digits_trainer;
 
 use std::time::Duration;
 
+use trainyard::data::Pipeline;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 use trainyard::units::Time;
 
 use crate::support::checkers::check;
+use crate::support::fixture::assert_error;
 use crate::support::simulated::{Simulated, mean};
 
 #[test]
@@ -121,4 +123,46 @@ fn a_plain_optimizer_is_refused_before_the_first_step_of_any_other_run() {
             assert!(error.message.contains(part), "{mode}: {part} is not in: {error}");
         }
     }
+}
+
+/// A trainer that the end of its input leaves by `?`. The inputs have `lengths` elements, one for
+/// each worker.
+async fn unclosed_trainer(task: Task, lengths: [usize; 2]) -> Result<()> {
+    let Some(replica) = task.replica() else { return task.join().await };
+    let elements = vec![Tensor::full([4], 1f32); lengths[replica.worker as usize]];
+    let input = task.input("elements", Pipeline::from_elements(elements));
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let (x, train_op) = g.with_device_fn(setter, |g| {
+        let x = g.placeholder("x", DType::F32, [Some(4)])?;
+        let loss = g.variable("w", &g.zeros([4]))?.read().mul(&x)?.sum();
+        Ok((x, task.minimize(GradientDescent::new(0.1), &loss)?))
+    })?;
+    let hook = StopAtStep::last_step(200);
+    let mut session = MonitoredSession::builder(&task, g).hook(hook).open().await?;
+    while !session.should_stop() {
+        let run = session.run().feed_from(&input, |element| vec![(x.clone(), element)]);
+        run.target(&train_op).await?;
+    }
+    session.close().await
+}
+
+#[test]
+fn a_worker_that_the_end_of_its_input_leaves_by_the_question_mark_has_left_in_good_order() {
+    for mode in [Mode::Async, Mode::Sync { backups: 0, cancel: false }] {
+        let training = Simulated::new(1, 2, mode);
+        let trained = training.run_program(|task| unclosed_trainer(task, [1000, 5]));
+        assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+        let of_second = trained.steps.iter().filter(|step| step.worker.index() == 1).count();
+        let last = trained.steps.iter().map(|step| step.global_step).max();
+        assert_eq!((of_second, last), (5, Some(200)), "{mode}");
+    }
+}
+
+#[test]
+fn a_chief_that_the_end_of_its_input_leaves_is_told_how_to_save_its_last_checkpoint() {
+    let training = Simulated::new(1, 2, Mode::Async);
+    let trained = training.run_program(|task| unclosed_trainer(task, [5, 1000]));
+    let says = ["the input `elements` has ended", "close_after", "saves the last checkpoint"];
+    assert_error(trained.outcome.result, Code::OutOfRange, &says);
 }
