@@ -105,8 +105,7 @@ impl<'a> MonitoredRun<'a> {
 
     async fn run(mut self) -> Result<Fetched> {
         if self.monitored.should_stop() {
-            let message = "run called even after should_stop requested a stop";
-            return Err(Error::new(Code::FailedPrecondition, message));
+            return Err(self.monitored.begun_too_late());
         }
         let mut fed = None;
         loop {
@@ -238,6 +237,23 @@ impl<'a> MonitoredRun<'a> {
 }
 
 impl MonitoredSession {
+    /// The error of a run that is begun when the session is to stop. It is a mistake where the
+    /// session itself has stopped. Another task can end the training while the program waits for
+    /// something between `should_stop` and the run.
+    fn begun_too_late(&self) -> Error {
+        if self.stop_requested.get() {
+            let message = "run called even after should_stop requested a stop";
+            return Error::new(Code::FailedPrecondition, message);
+        }
+        let (worker, step) = (self.task.name(), self.global_step);
+        let message = format!(
+            "{worker} has begun a run after the end of the training, at step {step}, which was \
+             announced since the program last asked; ask `should_stop` after each wait, and end by \
+             `session.close_after(…)`"
+        );
+        Error::new(Code::OutOfRange, message)
+    }
+
     /// The end of the training step that `step` takes, as far as the program has asked for it. If
     /// the worker trains a copy of its own and is to exchange it in this step, it is asked for that
     /// as well.

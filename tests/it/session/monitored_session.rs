@@ -11,7 +11,7 @@ use trainyard::training::{
     TraceLevel,
 };
 
-use crate::support::alone::{Counting, Noting, Seen, alone, every_steps};
+use crate::support::alone::{Counting, Noting, Seen, alone, at, every_steps, workers};
 use crate::support::fixture::assert_error;
 
 /// Trains with checkpoints in `store` until `stop` says so; gives the global steps of the beginning
@@ -272,6 +272,26 @@ fn a_run_after_a_stop_was_requested_is_an_error() {
             Code::FailedPrecondition,
             &["after should_stop"],
         );
+        session.close().await
+    });
+}
+
+/// Such as while it awaits the next element of its input.
+#[test]
+fn a_run_after_another_task_has_ended_the_training_is_an_orderly_end() {
+    workers(2, |server, task| async move {
+        let model = Counting::new(&task)?;
+        let mut session = model.builder(&task).open().await?;
+        if task.is_chief() {
+            at(&server, 1.0).await;
+            task.finish_training();
+        } else {
+            model.step(&mut session).await?;
+            assert!(!session.should_stop());
+            at(&server, 2.0).await;
+            let says = ["worker:1", "at step 1", "`should_stop`", "`session.close_after(…)`"];
+            assert_error(model.step(&mut session).await, Code::OutOfRange, &says);
+        }
         session.close().await
     });
 }
