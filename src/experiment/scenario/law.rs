@@ -77,9 +77,10 @@ impl<Q: Into<f64>> LawFile<Q> {
                 Law::Uniform { low, high }
             }
             LawName::Exponential => Law::Exponential { mean: given.mean(default_mean) },
-            LawName::ShiftedExponential => {
-                Law::ShiftedExponential { shift: given.at_least_0("shift"), mean: given.mean(None) }
-            }
+            LawName::ShiftedExponential => Law::ShiftedExponential {
+                shift: given.at_least_0("shift"),
+                mean: given.mean(default_mean),
+            },
             LawName::Lognormal => {
                 Law::Lognormal { mean: given.mean(default_mean), sigma: given.at_least_0("sigma") }
             }
