@@ -105,8 +105,12 @@ pub(crate) fn with_task(config: RunConfig) -> Result<RunConfig, DeploymentError>
 
 /// The role of the task that the flags name, in `cluster`.
 fn of_task(cluster: ClusterSpec, args: &Flags) -> Result<RunConfig, DeploymentError> {
-    let (Some(job), index) = args.job_and_index() else {
-        let missing = "--task: missing; with a cluster, every task must be told which it is";
+    let (job, index) = args.job_and_index();
+    let Some(job) = job else {
+        let missing = match index {
+            Some(_) => "--job-name: missing; it and --task-index together name the task",
+            None => "--task: missing; with a cluster, every task must be told which it is",
+        };
         return Err(mistaken("the flags", missing));
     };
     let task = TaskName::new(job, index.unwrap_or(0));
@@ -151,4 +155,18 @@ fn variable(name: &'static str) -> Result<Option<String>, DeploymentError> {
 
 fn mistaken(origin: impl Into<String>, mistakes: impl ToString) -> DeploymentError {
     DeploymentError::Cluster { origin: origin.into(), mistakes: mistakes.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_without_its_job_is_told_what_is_missing() {
+        let listed = ClusterSpec::simulated([("ps", 1), ("worker", 2)]);
+        let flags = Flags { task_index: Some(1), ..Flags::default() };
+        let args = RoleFlags { flags, ..RoleFlags::default() };
+        let text = find_role(&args, Some(listed)).unwrap_err().to_string();
+        assert!(text.contains("--job-name: missing"), "{text}");
+    }
 }

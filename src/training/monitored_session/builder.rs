@@ -154,6 +154,7 @@ impl Builder {
     }
 
     /// Tells the steps a second every `steps` global steps, 100 by default; 0 or `None` does not.
+    /// Nothing is told without a folder for summaries or checkpoints, as in TensorFlow.
     pub fn log_step_count_steps(mut self, steps: impl Into<Option<u64>>) -> Self {
         self.log_step_count = every_so_many(steps.into());
         self
