@@ -5,6 +5,7 @@ mod changes;
 mod contradictions;
 mod errors;
 mod gpus;
+mod guide;
 mod hosts;
 mod network;
 mod null;
@@ -299,11 +300,11 @@ fn every_law_is_written_with_its_own_parameters() {
             "law = \"shifted_exponential\", shift = 1, mean = 0.2",
             Law::ShiftedExponential { shift: 1.0, mean: 0.2 },
         ),
-        ("law = \"lognormal\", mean = 1.5, sigma = 0.3", Law::Lognormal { mean: 1.5, sigma: 0.3 }),
         (
             "law = \"shifted_exponential\", shift = 0.5",
             Law::ShiftedExponential { shift: 0.5, mean: 1.0 },
         ),
+        ("law = \"lognormal\", mean = 1.5, sigma = 0.3", Law::Lognormal { mean: 1.5, sigma: 0.3 }),
         ("law = \"pareto\", scale = 1, shape = 2.5", Law::Pareto { scale: 1.0, shape: 2.5 }),
         (
             "law = \"pareto\", scale = 1, shape = 2.5, shift = 0.5",

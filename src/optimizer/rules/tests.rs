@@ -1,7 +1,7 @@
 //! Properties of every rule of the table.
 
 use super::*;
-use crate::graph::{Graph, ParameterValue, RuleState};
+use crate::graph::{Graph, Parameter, ParameterValue, RuleState};
 use crate::tensor::Tensor;
 use crate::transport::wire::{decode, encode};
 
@@ -154,4 +154,27 @@ fn a_rule_out_of_its_range_is_refused_in_a_message() {
 #[should_panic(expected = "the parameter `initial_accumulator_value` of the update rule `adagrad`")]
 fn a_parameter_outside_of_its_range_is_refused_at_once() {
     let _ = Adagrad::new(0.1).initial_accumulator_value(0.0);
+}
+
+/// The row of `rule` in the guide's table.
+fn row(rule: &UpdateRule) -> String {
+    let number = |number: f32| format!("{number:?}").trim_end_matches(".0").to_owned();
+    let parameters = rule.parameters().into_iter().map(|Parameter { name, value }| match value {
+        ParameterValue::Number(value) => format!("`{name}` {}", number(value)),
+        ParameterValue::Flag(value) => format!("`{name}` {value}"),
+    });
+    let parameters = match parameters.collect::<Vec<String>>() {
+        none if none.is_empty() => "none".to_owned(),
+        parameters => parameters.join(", "),
+    };
+    format!("| `{}` | {} | {parameters} |", rule.name(), number(rule.default_learning_rate()))
+}
+
+#[test]
+fn the_guide_to_scenarios_has_the_parameters_and_the_defaults_of_each_rule() {
+    let guide = include_str!("../../../docs/scenarios.md");
+    let (_, section) = guide.split_once("\n## Optimizers\n").expect("there is such a section");
+    let section = section.split("\n## ").next().unwrap();
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+    assert_eq!(rows, built_in().iter().map(row).collect::<Vec<String>>());
 }
