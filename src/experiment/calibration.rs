@@ -19,6 +19,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::ExperimentError;
+use super::parallel::joined;
 use crate::deployment::{DeploymentError, ExitCode, StopRequest};
 
 pub use cluster::{ClusterSpeed, MeasuredLink, TaskSpeed, calibrate_cluster};
@@ -110,10 +111,7 @@ fn residuals(runs: &[Measured], machine: &Machine) -> Vec<f64> {
                 })
             })
             .collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, Vec<f64>>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        threads.into_iter().flat_map(join).collect()
+        threads.into_iter().flat_map(|thread| joined(thread.join())).collect()
     })
 }
 

@@ -16,10 +16,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
+use super::parallel::share;
 use super::scenario::written_faults;
 use super::{Experiment, ExperimentError, Trainer, Trial};
 use crate::deployment::Folder;
@@ -146,30 +146,19 @@ fn try_runs(
 fn try_all(judge: &Judge<'_>, seeds: u64, progress: &(impl Fn(&ChaosRun, u64) + Sync)) -> ChaosRun {
     let (own, arena) = (&judge.trial().cluster.faults.list, judge.arena());
     let first = u64::from(own.is_empty()); // number 0 is the scenario's own timeline
-    let (next, done) = (AtomicU64::new(first), AtomicU64::new(0));
     let all = Mutex::new(ChaosRun { run: judge.trial().name.clone(), ..ChaosRun::default() });
     #[cfg(test)]
     let planted = crate::planted::planted();
-    let try_some = || {
+    share(arena.jobs(), first..=seeds, |number: u64| {
         #[cfg(test)]
         crate::planted::plant(planted);
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number > seeds {
-                return;
-            }
-            let seed = number.checked_sub(1).map(|seed| arena.first_seed(judge.trial()) + seed);
-            let faults = seed.map_or_else(|| own.clone(), |seed| draw::faults(judge, seed));
-            let Some(tried) = try_one(judge, seed, &faults) else { return };
-            let mut all = all.lock().expect("nothing panics while it holds the tally");
-            all.add(tried);
-            progress(&all, done.fetch_add(1, Ordering::Relaxed) + 1);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..arena.jobs() {
-            scope.spawn(try_some);
-        }
+        let seed = number.checked_sub(1).map(|seed| arena.first_seed(judge.trial()) + seed);
+        let faults = seed.map_or_else(|| own.clone(), |seed| draw::faults(judge, seed));
+        let tried = try_one(judge, seed, &faults)?;
+        let mut all = all.lock().expect("nothing panics while it holds the tally");
+        all.add(tried);
+        progress(&all, all.tried);
+        Some(())
     });
     let mut all = all.into_inner().expect("nothing panics while it holds the tally");
     all.broken.sort_by_key(|broken| broken.seed);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::calibration::{Machine, cores_here, place_together};
+use super::parallel::joined;
 use super::{Experiment, ExperimentError, Trainer, Trial};
 use crate::report::{Comparison, Figure, PhaseComparison, Run, TimeSpent};
 use crate::simulation::{Activity, Outcome};
@@ -88,10 +89,8 @@ impl Trial {
             None => place_together(&mut trial.cluster, cores_here()),
         }
         // On a thread of its own: the caller may be within a runtime, and a simulation makes one.
-        let simulated = std::thread::scope(|scope| {
-            let simulated = scope.spawn(|| trial.simulate(trainer)).join();
-            simulated.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let simulated =
+            std::thread::scope(|scope| joined(scope.spawn(|| trial.simulate(trainer)).join()));
         let run = trial.report(&simulated)?;
         let latency = trial.cluster.hardware.network.loopback.latency;
         let causes = causes(&simulated.outcome, latency, &simulated.recording);

@@ -1,12 +1,33 @@
-//! Simulates several trials at once, as many as the machine has cores and memory for.
+//! Work on several threads: simulates several trials at once, as many as the machine has cores and
+//! memory for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread::ScopedJoinHandle;
+use std::sync::{Mutex, mpsc};
+use std::thread;
 
 use super::{Trial, memory};
 use crate::deployment::cores;
+
+/// What a thread that has `ended` gives; if it has panicked, this thread panics as it did.
+pub(super) fn joined<T>(ended: thread::Result<T>) -> T {
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Has so many `threads` do the `work` on all `items`: each takes the next one, until there is none
+/// or `work` gives `None`. A panic of one is passed on once all have ended.
+pub(super) fn share<T>(
+    threads: usize,
+    items: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) -> Option<()> + Sync,
+) {
+    let items = Mutex::new(items);
+    let next = || items.lock().expect("nothing panics while it holds this").next();
+    let work_on_some = || while next().and_then(&work).is_some() {};
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work_on_some)).collect();
+        threads.into_iter().for_each(|thread| joined(thread.join()));
+    });
+}
 
 /// Has `simulate` simulate each of `trials`, on threads of their own, and gives what comes of them
 /// to `done`, in the order of the trials. A simulation is one thread, beside its kernels.
@@ -18,44 +39,28 @@ pub(crate) fn simulate_all<T: Send, E>(
     simulate: impl Fn(&Trial) -> T + Sync,
     mut done: impl FnMut(&Trial, T) -> Result<(), E>,
 ) -> Result<(), E> {
-    let next = AtomicUsize::new(0);
-    let simulate_some = |send: mpsc::Sender<(usize, T)>| {
-        while let at = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(trial) = trials.get(at)
-            && send.send((at, simulate(trial))).is_ok()
-        {}
-    };
-    std::thread::scope(|scope| {
-        // Nobody receives after an error, so that no thread begins another simulation.
+    let simulate = &simulate;
+    thread::scope(|scope| {
         let (send, receive) = mpsc::channel();
-        let begin = |_| {
-            let send = send.clone();
-            scope.spawn(|| simulate_some(send))
-        };
-        let mut threads: Vec<_> = (0..at_once(trials)).map(begin).collect();
-        drop(send);
+        let simulating = scope.spawn(move || {
+            share(at_once(trials), trials.iter().enumerate(), |(at, trial)| {
+                // Nobody receives after an error, so that no thread begins another simulation.
+                send.send((at, simulate(trial))).ok()
+            });
+        });
         let mut early = BTreeMap::new();
         for (at, trial) in trials.iter().enumerate() {
             while !early.contains_key(&at) {
-                match receive.recv() {
-                    Ok((at, result)) => drop(early.insert(at, result)),
-                    Err(_) => pass_on_panic(threads.drain(..)),
-                }
+                let Ok((at, result)) = receive.recv() else {
+                    joined(simulating.join());
+                    unreachable!("all threads have ended well, before their trials were done");
+                };
+                early.insert(at, result);
             }
             done(trial, early.remove(&at).expect("it has come"))?;
         }
         Ok(())
     })
-}
-
-/// Panics as one of `threads` has, of which all have ended.
-fn pass_on_panic<'a>(threads: impl Iterator<Item = ScopedJoinHandle<'a, ()>>) {
-    for thread in threads {
-        if let Err(panic) = thread.join() {
-            std::panic::resume_unwind(panic);
-        }
-    }
-    unreachable!("all threads have ended well, before their trials were done");
 }
 
 /// The number of simulations at a time: one a core, but no more than fit the limit of memory
@@ -72,7 +77,7 @@ fn at_once(trials: &[Trial]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
     use crate::experiment::Experiment;
@@ -107,6 +112,14 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "the second panics")]
+    fn a_panic_is_passed_on_as_it_is() {
+        let simulate = |trial: &Trial| assert_ne!(trial.name, "b", "the second panics");
+        let done = |_: &Trial, ()| Ok::<_, ()>(());
+        simulate_all(&trials(&["a", "b", "c"]), simulate, done).unwrap();
+    }
+
+    #[test]
     fn an_error_ends_it_before_all_have_begun() {
         let names: Vec<String> = (0..50).map(|number| format!("run {number}")).collect();
         let trials = trials(&names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -115,7 +128,7 @@ mod tests {
             begun.fetch_add(1, Ordering::Relaxed);
             // All others are under way when the first one is done.
             while trial.name != "run 0" && !has_failed.load(Ordering::Relaxed) {
-                std::thread::yield_now();
+                thread::yield_now();
             }
             work(5_000_000);
         };

@@ -2,9 +2,9 @@
 
 use std::process::{ExitCode, Termination};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, thread};
 
+use super::parallel::share;
 use crate::deployment::cores;
 
 /// The environment variable with the one seed of all tests over seeds.
@@ -50,23 +50,17 @@ fn chosen(one: Option<String>, how_many: Option<String>, seeds: u64) -> Result<V
 /// The seeds with which `body` panics or gives an error, in order. A panic's message has the name
 /// of its thread, and with it the seed.
 fn failing<R: Termination>(name: &str, seeds: &[u64], body: impl Fn(u64) -> R + Sync) -> Vec<u64> {
-    let (next, failing) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let run_some = || {
-        while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let holds = thread::scope(|scope| {
-                let builder = thread::Builder::new().name(format!("{name}, seed {seed}"));
-                let run = builder.spawn_scoped(scope, || body(seed).report() == ExitCode::SUCCESS);
-                run.expect("a thread can be started").join().unwrap_or(false)
-            });
-            if !holds {
-                failing.lock().expect("nothing panics while it holds this").push(seed);
-            }
+    let failing = Mutex::new(Vec::new());
+    share(cores().get().min(seeds.len()), seeds.iter(), |&seed| {
+        let holds = thread::scope(|scope| {
+            let builder = thread::Builder::new().name(format!("{name}, seed {seed}"));
+            let run = builder.spawn_scoped(scope, || body(seed).report() == ExitCode::SUCCESS);
+            run.expect("a thread can be started").join().unwrap_or(false)
+        });
+        if !holds {
+            failing.lock().expect("nothing panics while it holds this").push(seed);
         }
-    };
-    thread::scope(|scope| {
-        for _ in 0..cores().get().min(seeds.len()) {
-            scope.spawn(run_some);
-        }
+        Some(())
     });
     let mut failing = failing.into_inner().expect("nothing panics while it holds this");
     failing.sort_unstable();

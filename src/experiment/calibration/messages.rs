@@ -15,6 +15,7 @@ use super::median;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::deployment::{DeploymentError, block_on};
+use crate::experiment::parallel::joined;
 use crate::tensor::{DType, Tensor};
 use crate::transport::{
     Authority, Inbox, Loss, Messages, Payload, PeerId, Polling, Quic, QuicConfig, RunId, Transport,
@@ -165,9 +166,9 @@ fn trips(
         end.shut_down(Duration::from_secs(1)).await;
         Ok(trips)
     })?;
-    let trips = join(asking);
+    let trips = joined(asking.join());
     drop(stop);
-    join(answering)?;
+    joined(answering.join())?;
     trips
 }
 
@@ -248,10 +249,6 @@ where
     let run = move || block_on(patience, program());
     let named = thread::Builder::new().name(name.to_owned());
     named.spawn(run).map_err(DeploymentError::system("start a thread"))
-}
-
-fn join<T>(thread: Ended<T>) -> Result<T, DeploymentError> {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn lost() -> DeploymentError {

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::clock::{Clock, WallClock};
+use crate::experiment::parallel::joined;
 use crate::simulation::Noise;
 
 /// The least time between two readings that is an interruption.
@@ -30,8 +31,7 @@ impl Listened {
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..cores.get()).map(|_| scope.spawn(|| heard(lasts))).collect();
             for thread in threads {
-                let spans = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                self.add(lasts, &spans);
+                self.add(lasts, &joined(thread.join()));
             }
         });
     }

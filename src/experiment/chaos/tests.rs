@@ -4,6 +4,7 @@ mod dates;
 mod mended;
 mod own_values;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::arena::Attempt;
