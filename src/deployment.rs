@@ -42,7 +42,7 @@ pub(crate) use error::of_certificate;
 pub use exit_code::ExitCode;
 pub(crate) use launch::folder::{self, Folder};
 pub(crate) use launch::{
-    Ended, Launch, Stopped, Tuning, VARIABLES, last_words, launch, log_of, refusal,
+    Ended, Launch, Stopped, Tuning, VARIABLES, event_loop, last_words, launch, log_of, refusal,
 };
 pub(crate) use machine::cores;
 pub use machine::{Finding, examine_machine};

@@ -2,11 +2,8 @@
 //! promise.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
-use tokio::runtime;
+use std::sync::{Arc, mpsc};
 
 use super::args::{Format, LaunchArgs, ScenarioArgs, SimArgs};
 use super::failure::Failure;
@@ -66,19 +63,14 @@ pub(super) fn launch(
 }
 
 /// Whether the user has asked to stop, and then with which exit code.
-fn listen() -> Result<(Arc<AtomicBool>, std::sync::mpsc::Receiver<ExitCode>), Failure> {
-    let failed = || Failure::system("listen for signals");
-    let request = StopRequest::on_signals()?;
-    let runtime = runtime::Builder::new_current_thread().build().map_err(failed())?;
-    let (stop, (sender, stopped)) = (Arc::new(AtomicBool::new(false)), std::sync::mpsc::channel());
+fn listen() -> Result<(Arc<AtomicBool>, mpsc::Receiver<ExitCode>), Failure> {
+    let (stop, (sender, stopped)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
     let flag = Arc::clone(&stop);
-    let wait = move || {
-        let code = runtime.block_on(request);
+    StopRequest::on_signals()?.then(move |code| {
         if sender.send(code).is_ok() {
             flag.store(true, Ordering::Relaxed);
         }
-    };
-    thread::Builder::new().name("stopped".into()).spawn(wait).map_err(failed())?;
+    })?;
     Ok((stop, stopped))
 }
 

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::runtime;
-
 use super::args::LaunchArgs;
 use super::failure::Failure;
 use super::live::Live;
@@ -12,7 +10,9 @@ use super::output::{Out, caution, command, digests, exit_code, tell_of_earlier, 
 use super::progress::Progress;
 use super::{calibrate, chaos};
 use crate::clock::{Clock, WallClock};
-use crate::deployment::{Ended, ExitCode, Folder, StopRequest, Stopped, Tuning, folder};
+use crate::deployment::{
+    Ended, ExitCode, Folder, StopRequest, Stopped, Tuning, event_loop, folder,
+};
 use crate::experiment::{
     Experiment, ExperimentError, Launcher, Prediction, Predictor, Trainer, Trial, check_places,
     folder_of, model_of,
@@ -55,8 +55,7 @@ pub(super) fn run(
     let mut launcher = launcher(args, quiet, flags, &experiment)?;
     let live = Live::start(args.metrics.address, args.dashboard.address)?;
     launcher.boards = live.as_ref().map(|live| Arc::clone(&live.boards));
-    let runtime = runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(Failure::system("run an event loop"))?;
+    let runtime = event_loop()?;
     let predict = |at: usize| {
         let prediction = predictor.as_ref().map(|predictor| predictor.predict(at, trainer));
         Ok(prediction.transpose()?)

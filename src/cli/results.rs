@@ -4,8 +4,6 @@
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use tokio::runtime;
-
 use super::failure::Failure;
 use crate::deployment::StopRequest;
 
@@ -53,15 +51,10 @@ pub(super) fn on_stop<R: Send + 'static>(
     results: &Results<R>,
     show: impl FnOnce(R) -> Result<(), Failure> + Send + 'static,
 ) -> Result<(), Failure> {
-    let (stop, results) = (StopRequest::on_signals()?, Arc::clone(&results.0));
-    let failed = || Failure::system("listen for signals");
-    let runtime = runtime::Builder::new_current_thread().build().map_err(failed())?;
-    let wait = move || {
-        let code = runtime.block_on(stop);
+    let results = Arc::clone(&results.0);
+    Ok(StopRequest::on_signals()?.then(move |code| {
         let Some(results) = taken(&results) else { return };
         let code = show(results).map_or_else(|failure| failure.report(), |()| code);
         std::process::exit(code as i32);
-    };
-    thread::Builder::new().name("stopped".into()).spawn(wait).map_err(failed())?;
-    Ok(())
+    })?)
 }

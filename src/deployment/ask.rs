@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::DeploymentError;
-use super::client::{bind, check_client};
+use super::client::{bind, check_client, run_client};
 use super::network::{Message, TaskStatus};
 use crate::cluster::{ClusterSpec, ConfigErrors, TaskName};
 use crate::transport::{
@@ -48,11 +48,7 @@ pub struct Question<'a> {
 /// If it does not answer within some seconds, with the reason as far as it is known; if the
 /// question itself is wrong.
 pub fn ask(question: &Question<'_>) -> Result<TaskStatus, DeploymentError> {
-    let runtime = || {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.enable_all().build().expect("the system has what a runtime needs")
-    };
-    actix_rt::System::with_tokio_rt(runtime).block_on(answer(question))
+    run_client(answer(question))
 }
 
 async fn answer(args: &Question<'_>) -> Result<TaskStatus, DeploymentError> {

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
+
 pub(crate) use faults::refusal;
 pub(crate) use follow::last_words;
 
@@ -146,4 +148,10 @@ pub(crate) async fn launch(
     stop: &mut StopRequest,
 ) -> Result<Ended<Launched>, DeploymentError> {
     follow::follow(members::start(order)?, order, watch, stop).await
+}
+
+/// An event loop to await launches on, unless the system refuses it.
+pub(crate) fn event_loop() -> Result<Runtime, DeploymentError> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(DeploymentError::system("run an event loop"))
 }

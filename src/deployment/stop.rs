@@ -53,6 +53,23 @@ impl StopRequest {
         Some(code)
     }
 
+    /// Calls `act` with the exit code of the request, on a thread of its own, once that has come.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(crate) fn then(
+        self,
+        act: impl FnOnce(ExitCode) + Send + 'static,
+    ) -> Result<(), DeploymentError> {
+        let wait = || {
+            if let Some(Ok(code)) = self.0.map(oneshot::Receiver::blocking_recv) {
+                act(code);
+            }
+        };
+        let started = thread::Builder::new().name("stopped".into()).spawn(wait);
+        started.map(drop).map_err(DeploymentError::system("listen for signals"))
+    }
+
     /// Begins to listen for requests to stop: for signals and, with `launcher`, for the end of that
     /// stream.
     ///

@@ -20,7 +20,7 @@ use std::path::Path;
 
 use super::ExperimentError;
 use super::parallel::joined;
-use crate::deployment::{DeploymentError, ExitCode, StopRequest};
+use crate::deployment::{DeploymentError, ExitCode, StopRequest, event_loop};
 
 pub use cluster::{ClusterSpeed, MeasuredLink, TaskSpeed, calibrate_cluster};
 pub use laws::{LawsError, StepLaw, laws_to_toml, step_laws};
@@ -73,9 +73,7 @@ pub fn calibrate(
 ) -> Result<CalibratedMachine, ExperimentError> {
     says("messages, hand-overs and kernels");
     let mut guess = guess::machine()?;
-    let failed = DeploymentError::system("run an event loop");
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let runtime = event_loop()?;
     let measuring = runs::measure(program, guess.cores, |run| says(run), stop);
     let (measured, noise) = runtime.block_on(measuring)?;
     guess.noise = noise;

@@ -11,7 +11,8 @@ use super::observed::Observed;
 use super::trial::folder_of;
 use super::{Experiment, ExperimentError, Trial, check_places};
 use crate::deployment::{
-    DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, Stopped, Tuning, launch,
+    DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, Stopped, Tuning, event_loop,
+    launch,
 };
 use crate::live::{Board, Boards};
 use crate::report::{Report, Run, World};
@@ -159,9 +160,7 @@ impl Experiment {
         check_places(&trials, 1)?;
         let launcher = Launcher::new(self, program.as_ref().to_owned())?;
         let logs = Folder::private("trainyard-logs")?;
-        let failed = DeploymentError::system("run an event loop");
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let runtime = event_loop()?;
         let mut report = self.report(&trials, World::Deployment)?;
         let mut stop = StopRequest::never();
         for trial in &trials {

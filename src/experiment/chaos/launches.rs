@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::runtime;
 use tokio::time::timeout;
 
 use super::super::launch::{Launcher, can_inflict};
@@ -17,7 +16,7 @@ use crate::checkpoint::open_store;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
 use crate::deployment::{
-    DeploymentError, Ended, ExitCode, Folder, StopRequest, last_words, log_of,
+    DeploymentError, Ended, ExitCode, Folder, StopRequest, event_loop, last_words, log_of,
 };
 use crate::report::Run;
 use crate::runtime::{Code, Error};
@@ -119,10 +118,7 @@ impl Launches<'_> {
         let logs = folder.join("logs");
         let prepared = fs::create_dir(&logs)
             .map_err(DeploymentError::writing(logs.display().to_string()))
-            .and_then(|()| {
-                let runtime = runtime::Builder::new_current_thread().enable_all().build();
-                runtime.map_err(DeploymentError::system("run an event loop"))
-            });
+            .and_then(|()| event_loop());
         let runtime = match prepared {
             Ok(runtime) => runtime,
             Err(error) => return Some(Err(error.into())),
