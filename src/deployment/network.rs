@@ -204,12 +204,7 @@ impl Network {
     pub(super) async fn progress(&self, server: &Server) -> TrainingProgress {
         let inquiry = Inquiry::new();
         server.look_at_progress(&inquiry);
-        for _ in 0..LOOKS {
-            if inquiry.is_over() {
-                break;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        until(|| inquiry.is_over()).await;
         server.training().progress()
     }
 
@@ -218,12 +213,7 @@ impl Network {
         let (waiting, sessions) = (Inquiry::new(), Inquiry::new());
         server.inquire(&waiting);
         server.list_sessions(&sessions);
-        for _ in 0..LOOKS {
-            if waiting.is_over() && sessions.is_over() {
-                break;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        until(|| waiting.is_over() && sessions.is_over()).await;
         let (waiting, sessions) = (waiting.take(), sessions.take());
         let cluster = self.roster.tasks().map(|task| {
             let address = self.known.task_address(&task).ok().map(str::to_owned);
@@ -258,6 +248,16 @@ impl Network {
                 .collect(),
             refused: self.quic.refusals().into_iter().chain(refused).collect(),
         }
+    }
+}
+
+/// Looks now and then until `is_over`, but not for ever.
+async fn until(is_over: impl Fn() -> bool) {
+    for _ in 0..LOOKS {
+        if is_over() {
+            break;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
