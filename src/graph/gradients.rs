@@ -33,8 +33,8 @@ pub fn gradients(loss: &Output, by: &[Output]) -> Result<Vec<Option<Output>>, Gr
     for x in by {
         loss.graph().check_own("gradients", x)?;
     }
-    let sources = |_: &GraphDef| by.iter().map(|x| x.edge().op).collect();
-    backward(loss, sources, |pass| {
+    let (def, sources) = (loss.graph().snapshot()?, by.iter().map(|x| x.edge().op).collect());
+    backward(loss, &def, &sources, |pass| {
         let output = |edge| Output::new(pass.graph.clone(), edge);
         by.iter().map(|x| Ok(pass.total(x.edge())?.map(output))).collect()
     })
@@ -55,19 +55,21 @@ pub fn variable_gradients(
     for variable in by {
         loss.graph().check_own_variable("gradients", variable)?;
     }
-    let sources = |def: &GraphDef| variables::reads(def, by).into_values().flatten().collect();
-    backward(loss, sources, |pass| {
-        let reads = variables::reads(pass.def, by);
+    let def = loss.graph().snapshot()?;
+    let reads = variables::reads(&def, by);
+    let sources = reads.values().flatten().copied().collect();
+    backward(loss, &def, &sources, |pass| {
         by.iter().map(|variable| pass.of_variable(variable, &reads[&variable.op_id()])).collect()
     })
 }
 
-/// Takes the gradients of `loss` back to the operations that `sources` finds in the graph;
-/// `collect` takes the gradients that have arrived there.
+/// Takes the gradients of `loss` back to the operations `sources` of its graph `def`; `collect`
+/// takes the gradients that have arrived there.
 #[track_caller]
 fn backward<T>(
     loss: &Output,
-    sources: impl FnOnce(&GraphDef) -> BTreeSet<OpId>,
+    def: &GraphDef,
+    sources: &BTreeSet<OpId>,
     collect: impl FnOnce(&mut Backward<'_>) -> Result<T, GraphError>,
 ) -> Result<T, GraphError> {
     let (graph, given) = (loss.graph(), loss.tensor_type());
@@ -78,9 +80,8 @@ fn backward<T>(
             GraphProblem::Inputs { needs, inputs: vec![given] },
         ));
     }
-    let def = graph.snapshot()?;
-    let (depends, arrived) = (depends_on(&def, &sources(&def)), BTreeMap::new());
-    let mut pass = Backward { graph, def: &def, depends, arrived, at: Location::caller() };
+    let (depends, arrived) = (depends_on(def, sources), BTreeMap::new());
+    let mut pass = Backward { graph, def, depends, arrived, at: Location::caller() };
     graph.enter_name_scope("gradients")?;
     let built = pass.run(loss.edge()).and_then(|()| collect(&mut pass));
     graph.leave_name_scope();
