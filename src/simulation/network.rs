@@ -124,10 +124,6 @@ pub(crate) struct Network<T> {
     ended: Vec<ConnectionId>,
     /// Kept between calls for its storage.
     rescheduled: Vec<LinkId>,
-    bytes_accepted: u64,
-    bytes_delivered: u64,
-    /// The bytes of messages of crashed tasks, which will not arrive.
-    bytes_taken_back: u64,
     /// By link: what has crossed it \[bytes\].
     carried: Vec<u64>,
 }
@@ -171,9 +167,6 @@ impl<T> Network<T> {
             now: Time::ZERO,
             ended: Vec::new(),
             rescheduled: Vec::new(),
-            bytes_accepted: 0,
-            bytes_delivered: 0,
-            bytes_taken_back: 0,
             carried: vec![0; capacities.len()],
         }
     }
@@ -191,7 +184,6 @@ impl<T> Network<T> {
             "no event of the network was passed over by {now}"
         );
         self.now = now;
-        self.bytes_accepted += size.0;
         let connection = self.connections.between(from, to, &self.wiring);
         let handled = self.sender_free[from].max(now).after(self.message_cost[from]);
         self.sender_free[from] = handled;
@@ -250,7 +242,6 @@ impl<T> Network<T> {
                 let connection = message.connection;
                 message.delivery.take().inspect(|delivery| {
                     self.free.push(id);
-                    self.bytes_delivered += delivery.size.0;
                     let Delivery { from, to, size, .. } = *delivery;
                     let Bytes(crossed) = self.wiring.on_the_wire(from, to, size);
                     for link in &*self.connections.get(connection).route {
@@ -283,21 +274,6 @@ impl<T> Network<T> {
     pub(crate) fn bytes_in_flight(&self) -> Bytes {
         let under_way = self.messages.iter().filter_map(|message| message.delivery.as_ref());
         Bytes(under_way.map(|delivery| delivery.size.0).sum())
-    }
-
-    /// The bytes of all messages that were ever sent.
-    pub(crate) fn bytes_accepted(&self) -> Bytes {
-        Bytes(self.bytes_accepted)
-    }
-
-    /// The bytes of all messages that have arrived.
-    pub(crate) fn bytes_delivered(&self) -> Bytes {
-        Bytes(self.bytes_delivered)
-    }
-
-    /// The bytes of all messages that crashed tasks had not sent.
-    pub(crate) fn bytes_taken_back(&self) -> Bytes {
-        Bytes(self.bytes_taken_back)
     }
 
     /// Takes the next event off the heap if it is due now. If none is, the rates are to be settled:

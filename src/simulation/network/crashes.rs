@@ -56,7 +56,6 @@ impl<T> Network<T> {
         message.event = u64::MAX;
         let delivery = message.delivery.take().expect("a message under way is not delivered");
         self.free.push(id);
-        self.bytes_taken_back += delivery.size.0;
         delivery
     }
 }
