@@ -175,10 +175,7 @@ impl Recording {
     /// The greatest global step, without what a return to a checkpoint has undone.
     pub fn global_step(&self) -> u64 {
         let steps = self.log.iter().filter(|step| !self.has_undone(step));
-        let undone = |evaluation: &&Evaluation| {
-            self.restored.iter().any(|restore| restore.undoes_evaluation(evaluation))
-        };
-        let evaluations = self.evaluations.iter().filter(|evaluation| !undone(evaluation));
+        let evaluations = self.evaluations.iter().filter(|look| !self.has_undone_look(look));
         let restored = self.restored.last().map(|restore| restore.global_step);
         let known = steps.map(|step| step.global_step);
         let known = known.chain(evaluations.map(|evaluation| evaluation.global_step));
@@ -188,6 +185,11 @@ impl Recording {
     /// Whether the training has gone back to a checkpoint before `step`.
     pub(crate) fn has_undone(&self, step: &StepStats) -> bool {
         self.restored.iter().any(|restore| restore.undoes(step))
+    }
+
+    /// Whether the training has gone back to a checkpoint before `evaluation`.
+    pub(crate) fn has_undone_look(&self, evaluation: &Evaluation) -> bool {
+        self.restored.iter().any(|restore| restore.undoes_evaluation(evaluation))
     }
 
     /// The formation of an all-reduce that took `step`.

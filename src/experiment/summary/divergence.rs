@@ -15,9 +15,7 @@ pub(super) fn final_loss(recording: &Recording) -> Option<f64> {
 /// The least global step of the looks and worker steps from which on all losses are not finite, as
 /// far as they are known and no return to a checkpoint has undone them; none if the last is finite.
 pub(super) fn since(recording: &Recording) -> Option<u64> {
-    let looks = recording.evaluations.iter();
-    let looks =
-        looks.filter(|look| !recording.restored.iter().any(|it| it.undoes_evaluation(look)));
+    let looks = recording.evaluations.iter().filter(|look| !recording.has_undone_look(look));
     let looks = last_stretch(looks.map(|look| (look.global_step, look.loss)));
     let steps = recording.log.iter().filter(|step| !recording.has_undone(step));
     let steps = steps.filter_map(|step| Some((step.global_step, step.loss?)));

@@ -173,19 +173,18 @@ impl Executor {
         progress.ledger.as_mut().map_or(Ok(()), |ledger| ledger.check())?;
         ready.sends.append(&mut progress.sends);
         if let Some(batch) = &mut progress.batch {
-            for node in progress.stateful.drain(..) {
+            let mut take = |node| -> Result<StateValues> {
                 let inputs = state_inputs(plan, &mut batch.frame, node, &mut inferred.memos)?;
                 if let Some(ledger) = &mut progress.ledger {
                     plan.node(node).inputs.iter().for_each(|slot| ledger.used(*slot));
                 }
-                ready.state_requests.push(state_request(plan, self.step, node, inputs)?);
+                Ok(inputs)
+            };
+            for node in progress.stateful.drain(..) {
+                ready.state_requests.push(state_request(plan, self.step, node, take(node)?)?);
             }
             for node in progress.flows.drain(..) {
-                let inputs = state_inputs(plan, &mut batch.frame, node, &mut inferred.memos)?;
-                if let Some(ledger) = &mut progress.ledger {
-                    plan.node(node).inputs.iter().for_each(|slot| ledger.used(*slot));
-                }
-                ready.flows.push((node, inputs.into_vec()));
+                ready.flows.push((node, take(node)?.into_vec()));
             }
             if !at_once.whole || progress.to_fetch == 0 {
                 ready.kernels = progress.batch(plan, self.step, at_once.singly, inferred)?;

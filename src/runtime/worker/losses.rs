@@ -7,13 +7,11 @@ use smallvec::SmallVec;
 
 use crate::transport::{Loss, PeerId};
 
-use super::steps::RunningPartition;
 use super::{RegisteredPartition, Worker};
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{GraphHandle, MasterMessage, Scope, StepId, StepPart};
-use crate::runtime::state::is_among;
 
 impl Worker {
     /// The way to `peer` has broken.
@@ -53,18 +51,11 @@ impl Worker {
     /// Fails the steps that use variables in `containers` (the default one if none is named), which
     /// have lost their values: so values read before the clearing never mix with later ones.
     pub(super) fn cleared(&mut self, containers: &[String]) {
-        let is_cleared = |container: &str| is_among(container, containers);
-        let uses = |step: &RunningPartition| {
-            let variables = &step.executor.plan().partition.variables;
-            variables.iter().any(|variable| is_cleared(&variable.container))
-        };
-        let hit: SmallVec<[StepPart; 4]> =
-            self.steps.iter().filter(|(_, step)| uses(step)).map(|(part, _)| *part).collect();
-        let uses_cleared = |registered: &&mut RegisteredPartition| {
-            let variables = &registered.plan.partition.variables;
-            variables.iter().any(|variable| is_cleared(&variable.container))
-        };
-        self.registered.values_mut().filter(uses_cleared).for_each(RegisteredPartition::void_ahead);
+        let hit = self.steps.iter().filter(|(_, step)| step.executor.plan().uses(containers));
+        let hit: SmallVec<[StepPart; 4]> = hit.map(|(part, _)| *part).collect();
+        let used =
+            self.registered.values_mut().filter(|registered| registered.plan.uses(containers));
+        used.for_each(RegisteredPartition::void_ahead);
         for part in hit {
             let here = self.link.name(self.link.local());
             let message =

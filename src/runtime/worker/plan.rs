@@ -11,7 +11,7 @@ use crate::partition::{Node, Partition, ValueSlot};
 use crate::sync::Epoch;
 
 use crate::runtime::messages::Scope;
-use crate::runtime::state::{Bound, VariableId};
+use crate::runtime::state::{Bound, VariableId, is_among};
 
 pub(crate) use tables::{Inferred, Memo, Runs, Tables};
 
@@ -62,6 +62,12 @@ impl Plan {
     /// Whether anything in the step needs the value in `slot`.
     pub(crate) fn is_used(&self, slot: ValueSlot) -> bool {
         self.tables.uses[slot.0 as usize] > 0
+    }
+
+    /// Whether it has variables in `containers`; if none is named, the default one is meant.
+    pub(crate) fn uses(&self, containers: &[String]) -> bool {
+        let variables = &self.partition.variables;
+        variables.iter().any(|variable| is_among(&variable.container, containers))
     }
 
     /// The replica of a training operation of the plan; `replica` is what its node says.
