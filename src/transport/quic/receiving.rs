@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
-use quinn::{ConnectionError, RecvStream};
+use quinn::{Connection, ConnectionError, RecvStream};
 use tokio::sync::mpsc;
 
 use super::super::wire::{Frame, FrameDecoder, Kind, WireError};
@@ -48,6 +48,18 @@ pub(super) fn read_lanes<M: Payload>(
 ) {
     let receiver = Receiver { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link) };
     node.spawn(receiver.take_carried(carried));
+}
+
+/// Loses the peer once `lane` ends before `link` does: what was written to it may be lost, and the
+/// reader knows of it only if some of it had come.
+pub(super) fn watch_lane<M: Payload>(
+    node: &Rc<Node<M>>,
+    peer: &Rc<Peer<M>>,
+    link: &Rc<PeerConnection>,
+    lane: Connection,
+) {
+    let receiver = Receiver { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link) };
+    node.spawn(async move { receiver.lane_has_ended(&lane.closed().await) });
 }
 
 struct Receiver<M> {

@@ -8,12 +8,13 @@ use quinn::{ClientConfig, Connection, Endpoint};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+use super::super::super::Payload;
 use super::super::super::certificates::task_domain;
-use super::super::super::{Loss, Payload};
 use super::super::hello::{Close, Hello, LanePlace, Refusal, introduce, listen};
 use super::super::node::Node;
 use super::super::peer::Peer;
 use super::super::peer_connection::{PeerConnection, Side};
+use super::super::receiving::watch_lane;
 use super::super::settings::is_loopback;
 use super::of_link::Outbound;
 use super::{ATTEMPTS, MOST};
@@ -36,7 +37,7 @@ pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &R
         match open(&on, &peer, &link, (count, epoch)).await {
             Ok(lanes) if link.is_alive.get() => {
                 tracing::debug!(task = %on.task, peer = %peer.name, count, "lanes are open");
-                lanes.0.iter().for_each(|(lane, _)| watch(&on, &peer, &link, lane.clone()));
+                lanes.0.iter().for_each(|(lane, _)| watch_lane(&on, &peer, &link, lane.clone()));
                 let _is_the_only_one_that_opens = link.lanes.outbound.set(lanes);
             }
             Ok(lanes) => lanes.0.iter().for_each(|(lane, _)| close(lane)),
@@ -128,24 +129,6 @@ pub(super) async fn dial(
             Err(refusal)
         }
     }
-}
-
-/// Loses the peer once `lane` ends before its link does: what was written to it may be lost, and
-/// the reader knows of it only if some of it had come.
-fn watch<M: Payload>(
-    node: &Rc<Node<M>>,
-    peer: &Rc<Peer<M>>,
-    link: &Rc<PeerConnection>,
-    lane: Connection,
-) {
-    let (on, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
-    node.spawn(async move {
-        let error = lane.closed().await;
-        if link.is_alive.get() {
-            tracing::debug!(peer = %peer.name, %error, "a lane has ended");
-            peer.lose(&on, Loss::Silent, Close::Lost);
-        }
-    });
 }
 
 /// Gives up a lane that is not in use. A connection that is only dropped says that its task stops.
