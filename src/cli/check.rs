@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::args::CheckArgs;
 use super::failure::Failure;
+use super::output::caution;
 use super::progress::Several;
 use super::sim::simulate;
 use super::stdout::stdout;
@@ -47,6 +48,7 @@ fn read(path: &Path) -> Result<Expectations, Failure> {
 fn simulated(args: &CheckArgs, quiet: bool, trainer: &impl Trainer) -> Result<Report, Failure> {
     let (experiment, is_tuned) = args.variants.of(args.scenario.experiment()?).tuned()?;
     let trials = experiment.trials_in(World::Simulation)?;
+    caution(&experiment, (&trials, World::Simulation), trainer, quiet)?;
     let mut report = experiment.report(&trials, World::Simulation)?;
     let progress = Several::new(trials.len(), quiet);
     simulate_all(

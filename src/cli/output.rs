@@ -169,8 +169,9 @@ fn to_write<T>(directory: &Path, made: io::Result<T>) -> Result<T, Failure> {
     made.map_err(Failure::writing(directory.display().to_string()))
 }
 
-/// Says once which changes of `experiment` change nothing in a run, and which settings of `trials`,
-/// its own in `world`, do nothing or cost what their author may not know, if `trainer` runs them.
+/// Says once which changes of `experiment` change nothing in a run, which settings of `trials`, its
+/// own in `world`, do nothing or cost what their author may not know, if `trainer` runs them, and
+/// what is odd about their data.
 ///
 /// # Errors
 /// Every mistake in the scenario.

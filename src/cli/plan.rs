@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::{Format, PlanArgs, Shard};
 use super::failure::Failure;
-use super::output::command;
+use super::output::{caution, command};
 use super::progress::Several;
 use super::results::{Results, on_stop};
 use super::stdout::{fitted, stdout};
@@ -52,6 +52,7 @@ fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Pla
     })?;
     let experiment = args.variants.of(args.scenario.experiment()?).planned()?;
     let mut trials = experiment.trials_in(World::Simulation)?;
+    caution(&experiment, (&trials, World::Simulation), trainer, quiet)?;
     trials.iter_mut().for_each(|trial| trial.draws_graph = false);
     let mut empty = experiment.plan(&trials)?;
     empty.command = command();

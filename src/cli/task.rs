@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::args::TaskArgs;
 use super::failure::Failure;
 use super::live::Live;
-use super::output::{Out, command, exit_code, tell_of_earlier, tell_of_tapes};
+use super::output::{Out, caution, command, exit_code, tell_of_earlier, tell_of_tapes};
 use super::progress::Progress;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{Role, RunConfig, TaskName};
@@ -24,6 +24,14 @@ pub(super) fn run(
     quiet: bool,
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
+    match args.built_in {
+        true => run_as(args, quiet, &train),
+        false => run_as(args, quiet, trainer),
+    }
+}
+
+/// Runs the task with the program `trainer`.
+fn run_as(args: &TaskArgs, quiet: bool, trainer: &impl Trainer) -> Result<ExitCode, Failure> {
     let experiment = args.scenario.experiment()?;
     let scenario = &experiment.scenarios()?[0].1;
     let config = require_role(&args.role.flags(Some(scenario)), scenario.addresses())?;
@@ -41,14 +49,11 @@ pub(super) fn run(
     (seat.socket, seat.lanes) = (socket, args.lanes.threads.map(usize::from));
     let mut report = experiment.report(std::slice::from_ref(&trial), World::Deployment)?;
     report.command = command();
-    report.model = match args.built_in {
-        true => model_of(std::slice::from_ref(&trial), &train),
-        false => model_of(std::slice::from_ref(&trial), trainer),
-    };
+    report.model = model_of(std::slice::from_ref(&trial), trainer);
     let assignment = Assignment::new(args, quiet, &trial, &seat, control);
-    if args.built_in {
-        return assignment.attend(seat, config, report, &train);
-    }
+    let mut own = trial.clone();
+    own.cluster.spec = seat.cluster().clone(); // the scenario may count other tasks
+    caution(&experiment, (&[own], World::Deployment), trainer, !assignment.tells)?;
     assignment.attend(seat, config, report, trainer)
 }
 
@@ -73,6 +78,9 @@ struct Assignment<'a> {
     control: Option<Control>,
     /// Whether this process reports the result.
     reports: bool,
+    /// Whether this process, and no other of the cluster, tells what is odd about the settings and
+    /// what the training goes on from.
+    tells: bool,
     /// Whether an evaluator decides if the target is reached, and not this task.
     is_measured_elsewhere: bool,
 }
@@ -93,6 +101,7 @@ impl<'a> Assignment<'a> {
             task: seat.task().clone(),
             began: WallClock::new().date(),
             reports: has_results && control.is_none(), // a launcher does it for its tasks
+            tells: !quiet && control.is_none() && seat.is_chief(),
             is_measured_elsewhere: seat.cluster().evaluator().is_some() && seat.is_chief(),
             control,
         }
@@ -114,8 +123,7 @@ impl<'a> Assignment<'a> {
         let stop = StopRequest::listen(launcher)?;
         let live = Live::start(self.args.metrics.address, self.args.dashboard.address)?;
         let listens = self.listens(&seat);
-        let is_told = !self.quiet && self.reports && seat.is_chief();
-        tell_of_earlier(self.trial, seat.cluster().has_parameter_servers(), !is_told);
+        tell_of_earlier(self.trial, seat.cluster().has_parameter_servers(), !self.tells);
         let instruments = self.prepare(&seat, live.as_ref())?;
         let trainer = |task: Task| {
             if let Some(listens) = &listens {

@@ -1,5 +1,6 @@
 //! Cautions: settings that do nothing in the runs that have them, or cost what their author may not
-//! know. What is not certain is not said: a false alarm would hide the true ones.
+//! know, and data that are odd. What is not certain is not said: a false alarm would hide the true
+//! ones.
 
 mod hardware;
 mod rates;
@@ -43,7 +44,7 @@ pub(crate) fn cautions(trials: &[Trial], world: World, is_built_in: bool) -> BTr
             of_all.extend(OF_HARDWARE);
         }
     }
-    let mut said = BTreeSet::new();
+    let mut said: BTreeSet<String> = trials.iter().flat_map(Trial::cautions_of_data).collect();
     for trial in trials {
         let of_it = of_a_run.iter().filter_map(|caution| caution(trial));
         said.extend(of_it.map(|what| format!("run `{}`: {what}", trial.run_name())));

@@ -30,12 +30,6 @@ pub(crate) fn check_places(trials: &[Trial], repeats: u32) -> Result<(), Experim
     Ok(())
 }
 
-/// Warns of what is odd about the data of `trials`, once of each.
-fn warn_of_data(trials: &[Trial]) {
-    let cautions: BTreeSet<String> = trials.iter().flat_map(Trial::cautions_of_data).collect();
-    cautions.iter().for_each(|caution| tracing::warn!("{caution}"));
-}
-
 impl Experiment {
     /// The runs, ready for a world, in the scenario's order: at least one.
     ///
@@ -90,7 +84,6 @@ impl Experiment {
             trials.iter().try_for_each(Trial::check_deployable)?;
         }
         trials.iter().try_for_each(|trial| memory::check(trial, world))?;
-        warn_of_data(&trials);
         Ok(trials)
     }
 
@@ -105,7 +98,6 @@ impl Experiment {
         let trials = self.trials_of(anything_fits, !task.is_parameter_server())?;
         trials.iter().try_for_each(Trial::check_deployable)?;
         trials.iter().try_for_each(memory::check_task)?;
-        warn_of_data(&trials);
         Ok(trials)
     }
 

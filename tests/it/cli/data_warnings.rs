@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::binary::{folder, trainyard};
+use crate::support::binary::{folder, trainyard, trainyard_in};
 
 const SMALL: &str = r#"
 [cluster]
@@ -79,5 +79,32 @@ fn what_says_nothing_of_what_was_learnt_is_warned_of() {
         "program.batch: a step has 100 samples, and there are 20 to train on",
     ] {
         assert!(said.contains(caution), "{said}");
+    }
+}
+
+#[test]
+fn what_is_odd_is_said_once_by_each_command_and_not_by_each_process_of_a_launch() {
+    let folder = folder("odd_data_once");
+    let rows: String = (0..20).map(|i| format!("{i},{}\n", i % 2)).collect();
+    fs::write(folder.join("rows.csv"), format!("a,y\n{rows}")).unwrap();
+    fs::write(folder.join("scenario.toml"), SMALL).unwrap();
+    let dataset = "program.dataset={ csv = \"rows.csv\", test = \"rows.csv\", label = \"y\" }";
+    let odd = ["scenario.toml", "--set", dataset, "--set", "stop.evaluate_every=1000"];
+    let alone = [("TF_CONFIG", r#"{"task": {"type": "worker", "index": 0}}"#)];
+    for (command, variables) in [
+        (&["sim"][..], &[][..]),
+        (&["launch", "--out", "out"][..], &[][..]),
+        (&["check", "--expect", "expected.toml", "--update"][..], &[][..]),
+        (&["task"][..], &alone[..]),
+    ] {
+        let said = trainyard_in(&folder, &[command, &odd].concat(), variables);
+        assert_eq!(said.code, 0, "{command:?}: {}", said.err);
+        for caution in ["rows.csv is trained on", "`stop.evaluate_every = 1000` has no"] {
+            assert_eq!(said.err.matches(caution).count(), 1, "{command:?}: {}", said.err);
+        }
+    }
+    for log in fs::read_dir(folder.join("out/logs")).unwrap() {
+        let log = fs::read_to_string(log.unwrap().path()).unwrap();
+        assert!(!log.contains("is trained on"), "{log}");
     }
 }
