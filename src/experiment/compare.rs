@@ -1,12 +1,13 @@
 //! Holds the prediction of a run against the run: what was simulated and what was deployed.
 
+use std::mem;
 use std::time::Duration;
 
 use super::calibration::{Machine, cores_here, place_together};
 use super::parallel::joined;
 use super::{Experiment, ExperimentError, Trainer, Trial};
 use crate::report::{Comparison, Figure, PhaseComparison, Run, TimeSpent};
-use crate::simulation::{Activity, Outcome};
+use crate::simulation::{Activity, ConnectionSpec, Hardware, Outcome};
 use crate::training::Recording;
 
 /// The causes of a step's time, each with its activities.
@@ -26,6 +27,8 @@ pub(crate) struct Prediction {
     recording: Recording,
     /// Where a worker step's time goes, the greatest cause first.
     causes: Vec<TimeSpent>,
+    /// The keys of the scenario that it leaves out.
+    left_out: Vec<&'static str>,
 }
 
 /// Predicts the runs of an experiment as launched on this machine.
@@ -84,6 +87,7 @@ impl Trial {
     ) -> Result<Prediction, ExperimentError> {
         let mut trial = self.clone();
         trial.draws_graph = false;
+        let left_out = leave_out_simulated(&mut trial.cluster.hardware);
         match machine {
             Some(machine) => machine.apply(&mut trial.cluster),
             None => place_together(&mut trial.cluster, cores_here()),
@@ -94,8 +98,24 @@ impl Trial {
         let run = trial.report(&simulated)?;
         let latency = trial.cluster.hardware.network.loopback.latency;
         let causes = causes(&simulated.outcome, latency, &simulated.recording);
-        Ok(Prediction { run, recording: simulated.recording, causes })
+        Ok(Prediction { run, recording: simulated.recording, causes, left_out })
     }
+}
+
+/// Takes from `hardware` what the tasks of a launch don't have, which are on one machine. Returns
+/// the keys of the scenario that had given it to them.
+fn leave_out_simulated(hardware: &mut Hardware) -> Vec<&'static str> {
+    let Hardware { compute, own_compute, slow, gpus, network, .. } = hardware;
+    let left_out = [
+        ("compute.straggler", compute.straggler.take().is_some()),
+        ("compute.step_time", compute.step_time.take().is_some()),
+        ("compute.slow", !mem::take(slow).is_empty()),
+        ("compute.tasks", !mem::take(own_compute).is_empty()),
+        ("gpus", !mem::take(gpus).is_empty()),
+        ("network.link", !mem::take(&mut network.links).is_empty()),
+        ("network.connection", mem::take(&mut network.connection) != ConnectionSpec::default()),
+    ];
+    left_out.into_iter().filter_map(|(key, was_there)| was_there.then_some(key)).collect()
 }
 
 impl Prediction {
@@ -103,10 +123,11 @@ impl Prediction {
     /// compared: it took no step.
     pub(crate) fn compare(&self, measured: &Run, recording: &Recording) -> Comparison {
         if measured.had_nothing_to_do() {
-            return Comparison { figures: Vec::new(), causes: Vec::new(), differs_most: None };
+            return Comparison::of_nothing();
         }
         Comparison {
             figures: figures(&self.run, measured),
+            left_out: self.left_out.clone(),
             causes: self.causes.clone(),
             differs_most: differs_most(&self.recording, recording),
         }
@@ -192,17 +213,64 @@ mod tests {
         Experiment::parse(text).unwrap().simulate(train).unwrap().runs.remove(0)
     }
 
+    const SOFTMAX: &str = "model = 'softmax'\nbatch = 8";
+
+    /// The prediction of 20 asynchronous steps of two workers on a calibrated machine, by a
+    /// scenario with `more` sections.
+    fn predicted(program: &str, more: &str) -> Prediction {
+        let text = format!(
+            "[cluster]\nps = 1\nworker = 2\n[program]\n{program}\n[stop]\nsteps = 20\n\
+             [calibration]\nsend = {{ fixed = '10us' }}\nreceive = {{ fixed = '10us' }}\n\
+             wake = '20us'\npatience = '100us'\npolling = 0.5\n\
+             loopback = {{ latency = '20us', bandwidth = '1Gbps' }}\n{more}"
+        );
+        let experiment = Experiment::parse(text).unwrap();
+        let measure = || unreachable!("the machine is calibrated");
+        let predictor = Predictor::new::<ExperimentError>(&experiment, true, measure).unwrap();
+        predictor.predict(0, &train).unwrap()
+    }
+
     #[test]
     fn nothing_is_compared_of_a_launch_that_found_its_training_finished() {
         let (run, recording) = (run(), Recording::default());
         let causes = vec![TimeSpent { name: "compute", seconds: 1.0 }];
-        let prediction = Prediction { run: run.clone(), recording, causes };
+        let left_out = vec!["compute.slow"];
+        let prediction = Prediction { run: run.clone(), recording, causes, left_out };
         let compare = |measured: &Run| prediction.compare(measured, &Recording::default());
         let finished =
             Run { resumed_from: Some(20), gradients: Gradients::default(), ..run.clone() };
-        let expected = Comparison { figures: Vec::new(), causes: Vec::new(), differs_most: None };
-        assert_eq!(compare(&finished), expected);
+        assert_eq!(compare(&finished), Comparison::of_nothing());
         assert!(!compare(&run).figures.is_empty());
+        assert_eq!(compare(&run).left_out, ["compute.slow"]);
+    }
+
+    #[test]
+    fn what_no_launch_has_is_not_in_its_prediction_which_names_the_keys() {
+        let predicted = |more: &str| predicted(SOFTMAX, more);
+        let plain = predicted("");
+        let nothing: [&str; 0] = [];
+        assert_eq!(plain.left_out, nothing);
+        let drawn = predicted(
+            "[compute]\nstraggler = { law = 'exponential' }\nslow = { 'worker:1' = 50.0 }\n\
+             [compute.tasks.'worker:0']\nstep_time = { law = 'constant', value = '1s' }\n\
+             [compute.tasks.ps]\nrate = '1MFLOP/s'\n[gpus.worker]\npreset = 'a100-80gb'\n\
+             [network]\nconnection = { start = '1s' }\n\
+             [[network.link]]\nbetween = ['ps:0', 'worker:0']\nlatency = '1s'\n",
+        );
+        let keys = [
+            "compute.straggler",
+            "compute.slow",
+            "compute.tasks",
+            "gpus",
+            "network.link",
+            "network.connection",
+        ];
+        assert_eq!(drawn.left_out, keys);
+        let whole = predicted("[compute]\nstep_time = { law = 'constant', value = '1s' }\n");
+        assert_eq!(whole.left_out, ["compute.step_time"]);
+        for other in [drawn, whole] {
+            assert_eq!(other.run.digest, plain.run.digest, "without {:?}", other.left_out);
+        }
     }
 
     #[test]

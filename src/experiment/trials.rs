@@ -125,7 +125,7 @@ impl Experiment {
         let said = set.chain(swept).filter_map(|(flag, key)| {
             Some(format!(
                 "`{flag} {}=...` changes nothing here: a deployment takes what its machines and \
-                 its network take; `sim` simulates it, and `launch --compare` predicts with it",
+                 its network take; `sim` simulates it",
                 key?
             ))
         });

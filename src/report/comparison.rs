@@ -9,6 +9,8 @@ use super::{Layout, TextTable};
 pub struct Comparison {
     /// The figures that both worlds have; none of a run that had nothing left to do.
     pub figures: Vec<Figure>,
+    /// The keys of the scenario that the prediction leaves out, since no launch has what they say.
+    pub left_out: Vec<&'static str>,
     /// Where a worker step's time goes, by the prediction: each cause with its seconds, the
     /// greatest first.
     pub causes: Vec<TimeSpent>,
@@ -63,6 +65,12 @@ impl Comparison {
     /// The first figure of every comparison, which a prediction is judged by.
     pub const STEP: &str = "step, median [ms]";
 
+    /// That of a run that had nothing left to do.
+    pub(crate) fn of_nothing() -> Self {
+        let (figures, left_out, causes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { figures, left_out, causes, differs_most: None }
+    }
+
     /// The error of the median step \[%\].
     pub fn step_error(&self) -> Option<f64> {
         self.figures.iter().find(|figure| figure.name == Self::STEP)?.error_percent
@@ -82,6 +90,10 @@ impl Comparison {
         };
         let rows = std::iter::once(titles).chain(self.figures.iter().map(row)).collect();
         let mut lines = Vec::new();
+        if !self.left_out.is_empty() {
+            let keys = self.left_out.join("`, `");
+            lines.push(format!("left out of the prediction, as no launch has it: `{keys}`"));
+        }
         let sum: f64 = self.causes.iter().map(|cause| cause.seconds).sum();
         if let Some(TimeSpent { name, seconds }) = self.causes.first() {
             lines.push(format!(
@@ -125,6 +137,7 @@ mod tests {
             .into_iter()
             .flatten()
             .collect(),
+            left_out: vec!["compute.straggler", "gpus"],
             causes: vec![
                 TimeSpent { name: "message costs", seconds: 3e-3 },
                 TimeSpent { name: "compute", seconds: 1e-3 },
@@ -144,6 +157,7 @@ async                predicted  measured    error
   step, median [ms]     1.5000    2.0000  -25.0 %
   staleness, mean       0.0000    0.0000        -
 
+left out of the prediction, as no launch has it: `compute.straggler`, `gpus`
 the largest cause of a step's time: message costs, 75 %
 of a step's phases (waiting for parameters, kernels, coordination after them) kernels differs \
 most: 1.0000 ms predicted, 2.0000 ms measured
@@ -153,8 +167,7 @@ most: 1.0000 ms predicted, 2.0000 ms measured
 
     #[test]
     fn a_comparison_without_figures_says_that_there_was_nothing_to_do() {
-        let nothing = Comparison { figures: Vec::new(), causes: Vec::new(), differs_most: None };
-        let text = nothing.render("async", Layout::Plain);
+        let text = Comparison::of_nothing().render("async", Layout::Plain);
         assert_eq!(text.trim(), "async had nothing left to do, so nothing is compared with it");
     }
 
