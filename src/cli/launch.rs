@@ -79,9 +79,13 @@ fn launcher(
     launcher.record = args.record.clone();
     launcher.max_restarts = args.max_restarts;
     launcher.tells_of_status = !quiet && args.chaos.is_none();
-    launcher.tuning =
-        Tuning { busy_poll: args.busy_poll.map(Into::into), lanes: args.lanes.threads };
+    launcher.tuning = tuning(args);
     Ok(launcher)
+}
+
+/// How each task uses its cores.
+fn tuning(args: &LaunchArgs) -> Tuning {
+    Tuning { busy_poll: args.busy_poll.map(Into::into), lanes: args.lanes.threads }
 }
 
 /// A predictor of the runs of `experiment`, as they are launched.
@@ -111,8 +115,7 @@ fn predictor(
         };
         experiment = experiment.set(&format!("calibration={name:?}"))?;
     }
-    let has_lanes = args.lanes.threads != Some(0);
-    Predictor::new(&experiment, has_lanes, || Ok(calibrate::measure(stop)?.machine))
+    Predictor::new(&experiment, tuning(args), || Ok(calibrate::measure(stop)?.machine))
 }
 
 /// The launch of an experiment's runs.

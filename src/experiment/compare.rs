@@ -6,8 +6,9 @@ use std::time::Duration;
 use super::calibration::{Machine, cores_here, place_together};
 use super::parallel::joined;
 use super::{Experiment, ExperimentError, Trainer, Trial};
+use crate::deployment::Tuning;
 use crate::report::{Comparison, Figure, PhaseComparison, Run, TimeSpent};
-use crate::simulation::{Activity, ConnectionSpec, Hardware, Outcome};
+use crate::simulation::{Activity, ConnectionSpec, Hardware, MessageThread, Outcome};
 use crate::training::Recording;
 
 /// The causes of a step's time, each with its activities.
@@ -36,29 +37,24 @@ pub(crate) struct Predictor {
     trials: Vec<Trial>,
     /// The machine, if it was measured now.
     machine: Option<Machine>,
+    tuning: Tuning,
 }
 
 impl Predictor {
-    /// A predictor of the runs of `experiment`. Its tasks have no lanes unless `have_lanes`.
-    /// If it has no calibration, `measure` measures this machine.
+    /// A predictor of the runs of `experiment`, whose tasks are launched with `tuning`. If it has
+    /// no calibration, `measure` measures this machine.
     ///
     /// # Errors
     /// As [`Experiment::trials`]; if `measure` fails.
     pub(crate) fn new<E: From<ExperimentError>>(
         experiment: &Experiment,
-        have_lanes: bool,
+        tuning: Tuning,
         measure: impl FnOnce() -> Result<Machine, E>,
     ) -> Result<Self, E> {
-        let mut trials = experiment.trials()?;
+        let trials = experiment.trials()?;
         let is_known = trials.iter().all(|trial| trial.cluster.hardware.message_thread.is_some());
-        let mut machine = if is_known { None } else { Some(measure()?) };
-        if !have_lanes {
-            let threads =
-                trials.iter_mut().filter_map(|it| it.cluster.hardware.message_thread.as_mut());
-            threads.for_each(|thread| thread.lanes = None);
-            machine.iter_mut().for_each(|machine| machine.lanes = None);
-        }
-        Ok(Self { trials, machine })
+        let machine = if is_known { None } else { Some(measure()?) };
+        Ok(Self { trials, machine, tuning })
     }
 
     /// Predicts the run number `at`.
@@ -70,19 +66,20 @@ impl Predictor {
         at: usize,
         trainer: &impl Trainer,
     ) -> Result<Prediction, ExperimentError> {
-        self.trials[at].predict(self.machine.as_ref(), trainer)
+        self.trials[at].predict(self.machine.as_ref(), self.tuning, trainer)
     }
 }
 
 impl Trial {
-    /// Predicts this run as launched on this machine. `machine` is its model; without one it is the
-    /// scenario's calibration.
+    /// Predicts this run as launched on this machine with `tuning`. `machine` is its model; without
+    /// one it is the scenario's calibration.
     ///
     /// # Errors
     /// If the simulation fails.
     fn predict(
         &self,
         machine: Option<&Machine>,
+        tuning: Tuning,
         trainer: &impl Trainer,
     ) -> Result<Prediction, ExperimentError> {
         let mut trial = self.clone();
@@ -92,6 +89,7 @@ impl Trial {
             Some(machine) => machine.apply(&mut trial.cluster),
             None => place_together(&mut trial.cluster, cores_here()),
         }
+        trial.cluster.hardware.message_thread.iter_mut().for_each(|thread| tune(thread, tuning));
         // On a thread of its own: the caller may be within a runtime, and a simulation makes one.
         let simulated =
             std::thread::scope(|scope| joined(scope.spawn(|| trial.simulate(trainer)).join()));
@@ -116,6 +114,14 @@ fn leave_out_simulated(hardware: &mut Hardware) -> Vec<&'static str> {
         ("network.connection", mem::take(&mut network.connection) != ConnectionSpec::default()),
     ];
     left_out.into_iter().filter_map(|(key, was_there)| was_there.then_some(key)).collect()
+}
+
+/// Has a message thread do what the user says of those of a launch.
+fn tune(thread: &mut MessageThread, tuning: Tuning) {
+    thread.patience = tuning.busy_poll.unwrap_or(thread.patience);
+    if let Some(count) = tuning.lanes {
+        thread.lanes = thread.lanes.and_then(|lanes| lanes.at_most(count.into()));
+    }
 }
 
 impl Prediction {
@@ -202,8 +208,11 @@ fn differs_most(predicted: &Recording, measured: &Recording) -> Option<PhaseComp
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
     use crate::report::Gradients;
+    use crate::simulation::Lanes;
     use crate::training::train;
 
     /// A simulated run of a few steps.
@@ -217,16 +226,16 @@ mod tests {
 
     /// The prediction of 20 asynchronous steps of two workers on a calibrated machine, by a
     /// scenario with `more` sections.
-    fn predicted(program: &str, more: &str) -> Prediction {
+    fn predicted(program: &str, more: &str, tuning: Tuning) -> Prediction {
         let text = format!(
             "[cluster]\nps = 1\nworker = 2\n[program]\n{program}\n[stop]\nsteps = 20\n\
              [calibration]\nsend = {{ fixed = '10us' }}\nreceive = {{ fixed = '10us' }}\n\
-             wake = '20us'\npatience = '100us'\npolling = 0.5\n\
+             wake = '20us'\npatience = '100us'\n\
              loopback = {{ latency = '20us', bandwidth = '1Gbps' }}\n{more}"
         );
         let experiment = Experiment::parse(text).unwrap();
         let measure = || unreachable!("the machine is calibrated");
-        let predictor = Predictor::new::<ExperimentError>(&experiment, true, measure).unwrap();
+        let predictor = Predictor::new::<ExperimentError>(&experiment, tuning, measure).unwrap();
         predictor.predict(0, &train).unwrap()
     }
 
@@ -246,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_no_launch_has_is_not_in_its_prediction_which_names_the_keys() {
-        let predicted = |more: &str| predicted(SOFTMAX, more);
+        let predicted = |more: &str| predicted(SOFTMAX, more, Tuning::default());
         let plain = predicted("");
         let nothing: [&str; 0] = [];
         assert_eq!(plain.left_out, nothing);
@@ -271,6 +280,28 @@ mod tests {
         for other in [drawn, whole] {
             assert_eq!(other.run.digest, plain.run.digest, "without {:?}", other.left_out);
         }
+    }
+
+    #[test]
+    fn a_run_is_predicted_with_the_polling_and_the_lanes_that_it_is_launched_with() {
+        let step = |busy_poll| {
+            let tuning = Tuning { busy_poll, lanes: None };
+            predicted(SOFTMAX, "", tuning).run.step_seconds.unwrap().p50
+        };
+        let (sleeping, polling) = (step(Some(Duration::ZERO)), step(Some(Duration::from_secs(1))));
+        assert!(sleeping > 1.1 * polling, "{sleeping} s with wake-ups, {polling} s without");
+        let calibrated = step(Some(Duration::from_micros(100)));
+        assert_eq!(step(None), calibrated, "as the calibration says");
+
+        let four = Lanes { threads: NonZeroU32::new(4).unwrap(), speed_up: 3.0 };
+        let tuned = |lanes| {
+            let none = MessageThread::sending_costs(Duration::ZERO);
+            let mut thread = MessageThread { lanes: Some(four), ..none };
+            tune(&mut thread, Tuning { busy_poll: None, lanes });
+            thread.lanes
+        };
+        let counts = [None, Some(0), Some(2)].map(|lanes| tuned(lanes).map(|it| it.threads.get()));
+        assert_eq!(counts, [Some(4), None, Some(2)]);
     }
 
     #[test]

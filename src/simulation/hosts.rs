@@ -87,8 +87,12 @@ impl MessageThread {
 impl Lanes {
     /// The lanes of a task whose kernels have so many threads; none if these are few.
     pub(super) fn of_threads(self, threads: u32) -> Option<Self> {
-        let count = (lanes_of(threads as usize) as u32).min(self.threads.get());
-        let count = NonZeroU32::new(count)?;
+        self.at_most(lanes_of(threads as usize) as u32)
+    }
+
+    /// So many of them, or all if they are fewer; none of 0.
+    pub(crate) fn at_most(self, count: u32) -> Option<Self> {
+        let count = NonZeroU32::new(count.min(self.threads.get()))?;
         // Each adds the same to the message thread's speed.
         let share = f64::from(count.get()) / f64::from(self.threads.get());
         Some(Self { threads: count, speed_up: 1.0 + (self.speed_up - 1.0) * share })
@@ -143,6 +147,14 @@ mod tests {
         let cores = NonZeroU32::MIN;
         let hosts = Hosts { tasks: vec![group(&[4, 1]), group(&[2, 3])], cores };
         assert_eq!(hosts.numbered(&tasks), [0, 1, 2, 2, 1]);
+    }
+
+    #[test]
+    fn fewer_lanes_are_as_much_slower_as_each_of_them_adds_the_same() {
+        let four = Lanes { threads: NonZeroU32::new(4).unwrap(), speed_up: 3.0 };
+        let two = Lanes { threads: NonZeroU32::new(2).unwrap(), speed_up: 2.0 };
+        let of = [0, 2, 4, 8].map(|count| four.at_most(count));
+        assert_eq!(of, [None, Some(two), Some(four), Some(four)]);
     }
 
     #[test]
