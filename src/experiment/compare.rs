@@ -1,32 +1,20 @@
 //! Holds the prediction of a run against the run: what was simulated and what was deployed.
 
 use std::mem;
-use std::time::Duration;
 
 use super::calibration::{Machine, cores_here, place_together};
 use super::parallel::joined;
-use super::{Experiment, ExperimentError, Trainer, Trial};
+use super::{Experiment, ExperimentError, Simulated, Trainer, Trial, critical_path};
 use crate::deployment::Tuning;
-use crate::report::{Comparison, Figure, PhaseComparison, Run, TimeSpent};
-use crate::simulation::{Activity, ConnectionSpec, Hardware, MessageThread, Outcome};
+use crate::report::{Comparison, Figure, PhaseComparison, Run, TimeCause, TimeSpent};
+use crate::simulation::{ConnectionSpec, Hardware, MessageThread};
 use crate::training::Recording;
-
-/// The causes of a step's time, each with its activities.
-const CAUSES: [(&str, &[Activity]); 4] = [
-    ("compute", &[Activity::Kernels, Activity::SmallKernels]),
-    (
-        "message costs",
-        &[Activity::Sending, Activity::Receiving, Activity::Operations, Activity::HandingOver],
-    ),
-    ("waking", &[Activity::Waking]),
-    ("waiting for cores", &[Activity::Queueing]),
-];
 
 /// What a simulation says of a run, before it is launched.
 pub(crate) struct Prediction {
     run: Run,
     recording: Recording,
-    /// Where a worker step's time goes, the greatest cause first.
+    /// What its mean step waited for, the greatest cause first.
     causes: Vec<TimeSpent>,
     /// The keys of the scenario that it leaves out.
     left_out: Vec<&'static str>,
@@ -94,8 +82,7 @@ impl Trial {
         let simulated =
             std::thread::scope(|scope| joined(scope.spawn(|| trial.simulate(trainer)).join()));
         let run = trial.report(&simulated)?;
-        let latency = trial.cluster.hardware.network.loopback.latency;
-        let causes = causes(&simulated.outcome, latency, &simulated.recording);
+        let causes = causes(&simulated);
         Ok(Prediction { run, recording: simulated.recording, causes, left_out })
     }
 }
@@ -159,27 +146,14 @@ fn figures(predicted: &Run, measured: &Run) -> Vec<Figure> {
     .collect()
 }
 
-/// Where the tasks' time goes, for each worker step, the greatest cause first.
-fn causes(outcome: &Outcome<()>, latency: Duration, recording: &Recording) -> Vec<TimeSpent> {
-    let steps = recording.log.len().max(1) as f64;
-    let spent = |activities: &[Activity]| -> f64 {
-        let of_task = |activity: &Activity| {
-            outcome.usage.values().map(|usage| usage.of(*activity).as_secs_f64()).sum::<f64>()
-        };
-        activities.iter().map(of_task).sum::<f64>() / steps
+/// What the prediction's mean step waited for, the greatest cause first.
+fn causes(simulated: &Simulated) -> Vec<TimeSpent> {
+    let name = |cause: TimeCause| match cause {
+        TimeCause::Links => "the loopback", // all tasks are on one host
+        other => other.name(),
     };
-    let mut causes: Vec<TimeSpent> = CAUSES
-        .iter()
-        .map(|(name, activities)| TimeSpent { name, seconds: spent(activities) })
-        .collect();
-    let network = outcome.deliveries as f64 * latency.as_secs_f64() / steps;
-    causes.push(TimeSpent { name: "network", seconds: network });
-    let all: f64 = causes.iter().map(|cause| cause.seconds).sum();
-    let taken =
-        recording.steps().map(|step| step.ended.since(step.started).as_secs_f64()).sum::<f64>();
-    causes.push(TimeSpent { name: "waiting for others", seconds: (taken / steps - all).max(0.0) });
-    causes.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    causes
+    let causes = critical_path::of_a_step(&simulated.outcome.path, simulated.recording.steps());
+    causes.into_iter().map(|(cause, seconds)| TimeSpent { name: name(cause), seconds }).collect()
 }
 
 /// The mean lengths of the phases of worker steps \[s\].
@@ -209,6 +183,7 @@ fn differs_most(predicted: &Recording, measured: &Recording) -> Option<PhaseComp
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
+    use std::time::Duration;
 
     use super::*;
     use crate::report::Gradients;
@@ -279,6 +254,21 @@ mod tests {
         assert_eq!(whole.left_out, ["compute.step_time"]);
         for other in [drawn, whole] {
             assert_eq!(other.run.digest, plain.run.digest, "without {:?}", other.left_out);
+        }
+    }
+
+    #[test]
+    fn the_causes_of_a_step_are_all_that_it_waited_for_and_bytes_under_way_are_among_them() {
+        let of = |program: &str| predicted(program, "", Tuning::default());
+        let large = of("model = 'null'\nvariables = 1\nbytes = '4MB'\ngradient = 'scalar'");
+        assert_eq!(large.causes[0].name, "the loopback", "{:?}", large.causes);
+        for prediction in [large, of(SOFTMAX)] {
+            let steps = prediction.recording.steps().filter(|step| step.applied);
+            let lengths: Vec<f64> =
+                steps.map(|step| step.ended.since(step.started).as_secs_f64()).collect();
+            let mean = lengths.iter().sum::<f64>() / lengths.len() as f64;
+            let all: f64 = prediction.causes.iter().map(|cause| cause.seconds).sum();
+            assert!((all / mean - 1.0).abs() < 1e-6, "{all} s of {mean} s");
         }
     }
 

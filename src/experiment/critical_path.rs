@@ -64,6 +64,26 @@ pub(super) fn waited(path: &simulation::CriticalPathShares) -> Vec<(String, f64)
     shares
 }
 
+/// What the mean applied step of a simulation waited for: each cause with its time \[s\], the
+/// greatest first.
+pub(super) fn of_a_step(
+    path: &simulation::CriticalPathShares,
+    steps: impl Iterator<Item = StepStats>,
+) -> Vec<(TimeCause, f64)> {
+    let applied = steps.filter(|step| step.applied);
+    let (count, all) = applied.fold((0.0, 0.0), |(count, all), step| {
+        (count + 1.0, all + step.ended.since(step.started).as_secs_f64())
+    });
+    let mean = all / f64::max(count, 1.0);
+    let mut causes: BTreeMap<TimeCause, f64> = BTreeMap::new();
+    for ((task, part), share) in &path.shares {
+        *causes.entry(named(task, *part).0).or_default() += share * mean;
+    }
+    let mut causes = Vec::from_iter(causes);
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    causes
+}
+
 /// What a step's time is spent on, as [`StepStats::phases`] has it.
 const PHASES: [TimeCause; 3] = [TimeCause::Parameters, TimeCause::Compute, TimeCause::Update];
 

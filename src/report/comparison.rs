@@ -11,8 +11,8 @@ pub struct Comparison {
     pub figures: Vec<Figure>,
     /// The keys of the scenario that the prediction leaves out, since no launch has what they say.
     pub left_out: Vec<&'static str>,
-    /// Where a worker step's time goes, by the prediction: each cause with its seconds, the
-    /// greatest first.
+    /// What a worker step waits for, by the prediction: each cause with its seconds in the mean
+    /// step, the greatest first.
     pub causes: Vec<TimeSpent>,
     /// The phase of a worker step in which prediction and measurement differ most.
     pub differs_most: Option<PhaseComparison>,
@@ -139,8 +139,8 @@ mod tests {
             .collect(),
             left_out: vec!["compute.straggler", "gpus"],
             causes: vec![
-                TimeSpent { name: "message costs", seconds: 3e-3 },
-                TimeSpent { name: "compute", seconds: 1e-3 },
+                TimeSpent { name: "the loopback", seconds: 3e-3 },
+                TimeSpent { name: "the workers' kernels", seconds: 1e-3 },
             ],
             differs_most: Some(PhaseComparison {
                 name: "kernels",
@@ -158,7 +158,7 @@ async                predicted  measured    error
   staleness, mean       0.0000    0.0000        -
 
 left out of the prediction, as no launch has it: `compute.straggler`, `gpus`
-the largest cause of a step's time: message costs, 75 %
+the largest cause of a step's time: the loopback, 75 %
 of a step's phases (waiting for parameters, kernels, coordination after them) kernels differs \
 most: 1.0000 ms predicted, 2.0000 ms measured
 ";
