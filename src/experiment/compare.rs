@@ -134,7 +134,7 @@ fn figures(predicted: &Run, measured: &Run) -> Vec<Figure> {
         both("step, 99 % [ms]", |run| Some(run.step_seconds?.p99 * 1e3)),
         both("global steps/s", |run| Some(run.steps_per_second)),
         both("MB sent per 1000 steps", |run| {
-            let sent = run.bytes_sent.values().sum::<u64>() as f64;
+            let sent = run.step_bytes() as f64;
             let own = run.global_steps.saturating_sub(run.resumed_from.unwrap_or(0));
             (own > 0).then(|| sent / 1e3 / own as f64)
         }),
@@ -292,6 +292,18 @@ mod tests {
         };
         let counts = [None, Some(0), Some(2)].map(|lanes| tuned(lanes).map(|it| it.threads.get()));
         assert_eq!(counts, [Some(4), None, Some(2)]);
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_steps_as_in_the_table_of_the_runs() {
+        let run = run();
+        let all: u64 = run.bytes_sent.values().sum();
+        assert!(run.step_bytes() < all, "variables have got their values besides");
+        let figures = figures(&run, &run);
+        let figure = figures.iter().find(|figure| figure.name == "MB sent per 1000 steps").unwrap();
+        let expected = run.step_bytes() as f64 / 1e6 / run.global_steps as f64 * 1000.0;
+        assert!((figure.predicted / expected - 1.0).abs() < 1e-9, "{figure:?}");
+        assert_eq!(figure.predicted, figure.measured);
     }
 
     #[test]

@@ -226,7 +226,7 @@ impl Run {
     }
 
     /// The bytes that all tasks together sent in the training's steps.
-    pub(super) fn step_bytes(&self) -> u64 {
+    pub(crate) fn step_bytes(&self) -> u64 {
         self.step_bytes_sent.values().sum()
     }
 }
