@@ -17,10 +17,11 @@ mod time_text;
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Mutex;
 
 use super::ExperimentError;
-use super::parallel::joined;
-use crate::deployment::{DeploymentError, ExitCode, StopRequest, event_loop};
+use super::parallel::share;
+use crate::deployment::{DeploymentError, ExitCode, StopRequest, cores, event_loop};
 
 pub use cluster::{ClusterSpeed, MeasuredLink, TaskSpeed, calibrate_cluster};
 pub use laws::{LawsError, StepLaw, laws_to_toml, step_laws};
@@ -99,18 +100,13 @@ pub fn calibrate(
 
 /// The residual of each run, on all cores.
 fn residuals(runs: &[Measured], machine: &Machine) -> Vec<f64> {
-    let half = runs.len().div_ceil(2);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = runs
-            .chunks(half.max(1))
-            .map(|runs| {
-                scope.spawn(move || {
-                    runs.iter().map(|run| run.residual(machine)).collect::<Vec<f64>>()
-                })
-            })
-            .collect();
-        threads.into_iter().flat_map(|thread| joined(thread.join())).collect()
-    })
+    let residuals = Mutex::new(vec![0.0; runs.len()]);
+    share(cores().get(), runs.iter().enumerate(), |(at, run)| {
+        let residual = run.residual(machine);
+        residuals.lock().expect("nothing panics while it holds this")[at] = residual;
+        Some(())
+    });
+    residuals.into_inner().expect("nothing panics while it holds this")
 }
 
 impl CalibratedMachine {

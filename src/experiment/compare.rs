@@ -298,7 +298,7 @@ mod tests {
     fn bytes_are_those_of_the_steps_as_in_the_table_of_the_runs() {
         let run = run();
         let all: u64 = run.bytes_sent.values().sum();
-        assert!(run.step_bytes() < all, "variables have got their values besides");
+        assert!(run.step_bytes() < all, "the sessions were set up besides");
         let figures = figures(&run, &run);
         let figure = figures.iter().find(|figure| figure.name == "MB sent per 1000 steps").unwrap();
         let expected = run.step_bytes() as f64 / 1e6 / run.global_steps as f64 * 1000.0;
