@@ -87,8 +87,8 @@ impl Trial {
     }
 }
 
-/// Takes from `hardware` what the tasks of a launch don't have, which are on one machine. Returns
-/// the keys of the scenario that had given it to them.
+/// Takes from `hardware` what the tasks of a launch don't have: they run on this machine as it is.
+/// Returns the keys of the scenario by which they had it.
 fn leave_out_simulated(hardware: &mut Hardware) -> Vec<&'static str> {
     let Hardware { compute, own_compute, slow, gpus, network, .. } = hardware;
     let left_out = [
@@ -103,7 +103,7 @@ fn leave_out_simulated(hardware: &mut Hardware) -> Vec<&'static str> {
     left_out.into_iter().filter_map(|(key, was_there)| was_there.then_some(key)).collect()
 }
 
-/// Has a message thread do what the user says of those of a launch.
+/// Has a message thread poll, and use lanes, as the user says of a launch.
 fn tune(thread: &mut MessageThread, tuning: Tuning) {
     thread.patience = tuning.busy_poll.unwrap_or(thread.patience);
     if let Some(count) = tuning.lanes {

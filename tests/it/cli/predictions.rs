@@ -30,7 +30,7 @@ compute = { rate = \"20GFLOP/s\", memory = \"10GB/s\" }
 #[test]
 fn launch_compares_what_it_measures_with_what_a_calibration_predicts() {
     let text = "name = 'compared'\n[cluster]\nps = 1\nworker = 2\n[program]\nbatch = 8\n\
-                [stop]\nsteps = 60\n\
+                [compute]\nstraggler = { law = 'exponential' }\n[stop]\nsteps = 60\n\
                 [[run]]\nmode = 'async'\n[[run]]\nmode = 'sync'\n";
     let path = scenario("compared", text);
     let out = folder("compared_out");
@@ -40,14 +40,19 @@ fn launch_compares_what_it_measures_with_what_a_calibration_predicts() {
     let said =
         trainyard(&["launch", &path, "--compare", "--calibration", machine, "--out", out_name]);
     assert_eq!(said.code, 0, "{}", said.err);
-    for line in ["step, median [ms]", "the largest cause of a step's time", "median step: an error"]
-    {
+    for line in [
+        "step, median [ms]",
+        "left out of the prediction, as no launch has it: `compute.straggler`",
+        "the largest cause of a step's time",
+        "median step: an error",
+    ] {
         assert!(said.out.contains(line), "no `{line}` in\n{}", said.out);
     }
     let text = fs::read_to_string(out.join("result.json")).unwrap();
     let result: Value = serde_json::from_str(&text).unwrap();
     assert_valid("result", &result);
     for run in result["runs"].as_array().unwrap() {
+        assert_eq!(run["comparison"]["left_out"], serde_json::json!(["compute.straggler"]));
         let step = &run["comparison"]["figures"][0];
         let (predicted, measured) =
             (step["predicted"].as_f64().unwrap(), step["measured"].as_f64().unwrap());
