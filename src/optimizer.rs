@@ -45,6 +45,7 @@ pub use rules::{
     register_rule,
 };
 pub(crate) use rules::{rule_named, rule_names};
+pub(crate) use sync_replicas::tokens_of_an_update;
 pub use sync_replicas::{SyncReplicas, SyncReplicasOp};
 pub use train_op::TrainOp;
 use train_op::{When, mirrored_train_op, train_op};

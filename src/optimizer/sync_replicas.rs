@@ -215,7 +215,7 @@ impl SyncReplicas {
 }
 
 /// A token for each gradient of an update, and for each worker.
-fn tokens_of_an_update(replicas_to_aggregate: u32, total_num_replicas: u32) -> u32 {
+pub(crate) fn tokens_of_an_update(replicas_to_aggregate: u32, total_num_replicas: u32) -> u32 {
     replicas_to_aggregate.max(total_num_replicas)
 }
 

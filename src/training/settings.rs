@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::graph::{AllReduce, Partitioner};
 use crate::models::Model;
-use crate::optimizer::Optimizer;
+use crate::optimizer::{Optimizer, tokens_of_an_update};
 use crate::runtime::Patience;
 use crate::sync::Mode;
 use crate::units::{BytesPerSecond, Span};
@@ -127,6 +127,12 @@ impl SyncReplicasSettings {
         (self.replicas_to_aggregate.unwrap_or(total), total)
     }
 
+    /// The steps that an update lets `workers` workers take: one for each of its tokens.
+    pub(crate) fn tokens_of_an_update(&self, workers: u32) -> u32 {
+        let (aggregated, total) = self.replicas(workers);
+        tokens_of_an_update(aggregated, total)
+    }
+
     /// The mistakes in it: for each a key and a message.
     pub(crate) fn mistakes(&self, workers: u32) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
@@ -138,12 +144,12 @@ impl SyncReplicasSettings {
             found.push((key, "0 must be at least 1".to_owned()));
         }
         let (aggregated, total) = self.replicas(workers);
+        let tokens = self.tokens_of_an_update(workers);
         // TensorFlow runs it, and waits for ever at its end.
-        if total > 0 && aggregated.max(total) < workers {
+        if total > 0 && tokens < workers {
             let why = format!(
-                "an update has tokens for {} of {workers} workers, so some would wait for ever \
-                 after the last one; make it at least {workers}, or remove the key",
-                aggregated.max(total)
+                "an update has tokens for {tokens} of {workers} workers, so some would wait for \
+                 ever after the last one; make it at least {workers}, or remove the key"
             );
             found.push(("total_num_replicas", why));
         }

@@ -110,8 +110,8 @@ impl Task {
     pub(in crate::training) fn steps_of_this_worker(&self, global_step: u64) -> u64 {
         let steps = |Replica { mode, workers, .. }: Replica| match self.settings().sync_replicas {
             Some(by_tokens) => {
-                let (aggregated, _) = by_tokens.replicas(workers);
-                global_step * u64::from(aggregated) / u64::from(workers.max(1))
+                let tokens = u64::from(by_tokens.tokens_of_an_update(workers));
+                global_step * tokens / u64::from(workers.max(1))
             }
             None => mode.steps_of_a_worker(global_step, workers),
         };

@@ -474,11 +474,12 @@ fn a_scenario_trains_by_tokens() {
 }
 
 #[test]
-fn a_worker_goes_on_at_the_batch_that_follows_from_the_gradients_of_so_many_updates() {
-    // By step 20, each of two workers has given so many gradients.
+fn a_worker_goes_on_at_the_batch_that_follows_from_the_tokens_of_so_many_updates() {
+    // By step 20, each of two workers has taken so many steps.
     for (program, steps) in [
         ("", 10),
         ("sync_replicas = {}", 20),
+        ("sync_replicas = { replicas_to_aggregate = 1 }", 20), // half of them too late
         ("sync_replicas = { replicas_to_aggregate = 3 }", 30),
     ] {
         let text = format!(
