@@ -226,9 +226,8 @@ impl ParameterServer {
     /// Begins another training, in an epoch of its own: leftovers of the one before are dropped.
     pub(super) fn begin_anew(&mut self) {
         tracing::debug!(epoch = %self.trainings.members.epoch(), "another training begins");
-        self.link.actors.training.is_over.set(false);
+        self.trainings.forget_the_end();
         self.trainings.participation.begin_anew();
-        self.trainings.has_told_step_counter = false;
         self.trainings.views.iter_mut().for_each(Views::begin_anew);
         self.snapshots.finish();
         for (_, before) in std::mem::take(&mut self.trainings.coordinations) {

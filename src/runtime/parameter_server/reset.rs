@@ -53,7 +53,7 @@ impl ParameterServer {
         } else if variables > 0 {
             // Trainings in other containers go on.
             self.trainings.members.expect_all();
-            self.link.actors.training.is_over.set(false);
+            self.trainings.forget_the_end();
         }
     }
 

@@ -49,7 +49,7 @@ pub(super) struct Trainings {
     /// The task that counts the steps of the training, if that is another one.
     step_counter: Option<PeerId>,
     /// Whether that task was told of the end of the training.
-    pub(super) has_told_step_counter: bool,
+    has_told_step_counter: bool,
     /// Partitions held off because a fence was up, or because their worker's last training was not
     /// over here.
     pub(super) held_off: Vec<Binding>,

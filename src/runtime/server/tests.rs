@@ -1,5 +1,7 @@
 //! What the actors of a started server tell one another.
 
+mod ending;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -35,4 +35,10 @@ impl Trainings {
             self.link.send(step_counter, ParameterServerMessage::TrainingOver);
         }
     }
+
+    /// What was told and heard of an end is of an earlier training.
+    pub(crate) fn forget_the_end(&mut self) {
+        self.link.actors.training.is_over.set(false);
+        self.has_told_step_counter = false;
+    }
 }
