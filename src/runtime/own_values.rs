@@ -2,7 +2,7 @@
 //! task keeps of its own, and what it has asked others for.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,9 @@ pub(crate) struct KnownOwnValues {
     restored: RefCell<BTreeMap<PeerId, OwnValues>>,
     /// By task: its last answer; none if it has been asked, and has not answered.
     answers: RefCell<BTreeMap<PeerId, Option<OwnValuesAnswer>>>,
+    /// The tasks that have come back to train since they told their last values: these are taken
+    /// for a checkpoint that is being gathered, and asked for anew for the next one.
+    are_back: RefCell<BTreeSet<PeerId>>,
     came: Signal,
 }
 
@@ -98,11 +101,10 @@ impl KnownOwnValues {
     }
 
     /// The answer to `from`, which asks for its values in the checkpoint that was restored. It has
-    /// come back to train: what it had told as its last values is not the last.
+    /// come back to train: what it had told as its last values is not the last any more.
     pub(super) fn restored_for(&self, from: PeerId) -> OwnValuesAnswer {
-        let mut answers = self.answers.borrow_mut();
-        if let Some(Some(OwnValuesAnswer::Last(_))) = answers.get(&from) {
-            answers.remove(&from);
+        if let Some(Some(OwnValuesAnswer::Last(_))) = self.answers.borrow().get(&from) {
+            self.are_back.borrow_mut().insert(from);
         }
         let restored = self.restored.borrow();
         let own = restored.get(&from).filter(|_| !planted::is_in(Bug::ForgetsOwnValues)).cloned();
@@ -114,7 +116,9 @@ impl KnownOwnValues {
     pub(super) fn ask(&self, task: PeerId, count: u64) -> bool {
         let mut answers = self.answers.borrow_mut();
         let told = answers.get(&task).and_then(Option::as_ref);
-        let has_told = matches!(told, Some(OwnValuesAnswer::Last(own)) if own.count >= count);
+        let is_back = self.are_back.borrow_mut().remove(&task);
+        let is_last = matches!(told, Some(OwnValuesAnswer::Last(own)) if own.count >= count);
+        let has_told = is_last && !is_back;
         if !has_told {
             answers.insert(task, None);
         }
@@ -127,6 +131,9 @@ impl KnownOwnValues {
         let is_last = is_chief && matches!(answer, OwnValuesAnswer::Last(_));
         if !is_last && !answers.contains_key(&from) {
             return tracing::debug!(?from, "own values that nobody asked for; dropped");
+        }
+        if is_last {
+            self.are_back.borrow_mut().remove(&from);
         }
         answers.insert(from, Some(answer));
         self.came.raise();
@@ -171,6 +178,8 @@ impl KnownOwnValues {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     fn own(count: u64) -> OwnValues {
@@ -214,5 +223,20 @@ mod tests {
         known.hear(worker, last(), true);
         known.restored_for(worker);
         assert!(known.ask(worker, 1), "it trains again");
+    }
+
+    #[test]
+    fn last_values_that_are_being_gathered_are_taken_though_their_worker_comes_back_meanwhile() {
+        let (known, worker) = (KnownOwnValues::default(), PeerId(1));
+        known.hear(worker, OwnValuesAnswer::Last(own(2)), true);
+        assert!(!known.ask(worker, 2));
+        known.restored_for(worker);
+        assert_eq!(known.told(worker).now_or_never(), Some(Some(own(2))));
+        assert!(known.ask(worker, 2), "the next checkpoint asks it anew");
+        assert_eq!(known.told(worker).now_or_never(), None);
+        known.hear(worker, OwnValuesAnswer::Last(own(3)), true);
+        known.restored_for(worker);
+        known.hear(worker, OwnValuesAnswer::Last(own(4)), true);
+        assert!(!known.ask(worker, 4), "it has ended again");
     }
 }
