@@ -19,9 +19,7 @@ use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
 use crate::live::Board;
-use crate::runtime::{
-    self, Code, Encoding, Error, ParameterServerMessage, Server, Traffic, program_panicked,
-};
+use crate::runtime::{self, Code, Encoding, Error, Server, Traffic, program_panicked};
 use crate::say::say;
 use crate::tape::TapeWriter;
 use crate::transport::Refused;
@@ -181,7 +179,7 @@ fn ended_by(peer: &TaskName, task: &TaskName) -> ExitCode {
 /// Passes the end of the training on to tasks that the chief may not know.
 async fn pass_on_the_end(server: Rc<Server>) {
     server.training().ended().await;
-    server.broadcast(&ParameterServerMessage::TrainingOver);
+    server.pass_on_the_end();
 }
 
 /// The error of a program that panicked.

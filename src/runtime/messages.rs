@@ -321,7 +321,8 @@ pub enum ParameterServerMessage {
     },
     /// Task of the global step: all have answered; go on with these workers.
     Install(View),
-    /// Chief: the training is over; stop waiting for it.
+    /// Worker, most often the chief, or who passes it on: the training is over; stop waiting for
+    /// it. Between two parameter servers: gradients behind a barrier are dropped.
     TrainingOver,
     /// Chief: it can't give the variables their values, and would end so again if it was started
     /// again. Who waits for them ends with its error.

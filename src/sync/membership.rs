@@ -30,6 +30,8 @@ impl fmt::Display for Epoch {
 pub struct Membership {
     epoch: Epoch,
     is_over: bool,
+    /// Whether gradients behind a barrier are dropped from now on.
+    is_cut_off: bool,
     members: Members,
     /// The number of workers of the present or last training. Unknown until a worker has joined.
     size: Option<u32>,
@@ -54,6 +56,7 @@ impl Default for Membership {
         Self {
             epoch: Epoch(1),
             is_over: false,
+            is_cut_off: false,
             members: Members::default(),
             size: None,
             silences: 0,
@@ -70,6 +73,11 @@ impl Membership {
     /// Whether the training is over for everybody.
     pub fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Whether the end has cut off the round behind a barrier.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.is_cut_off
     }
 
     /// Has `worker` of `workers` make ready to train, by order of `master`.
@@ -198,6 +206,11 @@ impl Membership {
         self.is_over = true;
     }
 
+    /// Has the end cut off the round behind a barrier that is under way: it is not made.
+    pub(crate) fn cut_off(&mut self) {
+        self.is_cut_off = true;
+    }
+
     /// Begins a new epoch because the variables lose their values; a training under way goes on
     /// with others.
     pub fn restore(&mut self) {
@@ -212,7 +225,7 @@ impl Membership {
 
     /// Waits for all workers again.
     pub fn expect_all(&mut self) {
-        (self.is_over, self.size) = (false, None);
+        (self.is_over, self.is_cut_off, self.size) = (false, false, None);
         self.members.forget_all();
     }
 

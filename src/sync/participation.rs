@@ -45,6 +45,11 @@ impl Participation {
         !self.left.contains(&worker) && self.told.values().all(takes_part)
     }
 
+    /// Whether rounds behind a barrier wait for `worker` from now on.
+    pub(crate) fn awaits(&self, worker: u32) -> bool {
+        self.has(worker, u64::MAX) && !self.is_leaving(worker)
+    }
+
     /// Whether `worker` has been taken out.
     pub(super) fn is_out(&self, worker: u32) -> bool {
         self.told.values().any(|told| told.view.out.contains_key(&worker))

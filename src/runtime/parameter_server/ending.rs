@@ -2,29 +2,52 @@
 //! rest is dropped.
 
 use super::ParameterServer;
-use crate::cluster::Role;
 use crate::runtime::state::{StateValues, Ticket};
 use crate::transport::PeerId;
 
 impl ParameterServer {
-    /// `from` says that the training is over. An evaluator's word is for the program of the chief,
-    /// which announces the end between two of its steps: here it could come amid one.
+    /// `from` says that the training is over. A worker announces it between two of its steps.
+    /// Another task with variables says so when it drops gradients behind a barrier. The word of
+    /// an evaluator or a helper is for the program of the chief: here it could come amid a step.
     pub(super) fn hear_of_the_end(&mut self, from: PeerId) {
-        if self.link.name(from).role() != Role::Evaluator {
-            self.finish();
+        let (name, local) = (self.link.name(from), self.link.local());
+        let worker = self.link.actors.access.worker_at(&name);
+        if worker.is_none() && from != local && !name.is_parameter_server() {
+            return;
         }
+        self.trainings.announcers.extend(worker);
+        self.finish();
+        let training = &self.link.actors.training;
+        if worker.is_none() && training.is_holder(from) && training.is_holder(local) {
+            self.cut_off();
+        }
+        self.cut_off_what_lacks_an_announcer();
     }
 
     /// Ends the training. Steps under way run to their end: gradients that are applied one by one
-    /// still are, and so are those of rounds that are closed, whenever they come. Dropped are open
-    /// votes and, behind a barrier, the gradients of the round that lacks the worker that has
-    /// announced the end: it was between two steps, so no variable has had that round.
+    /// still are, and so are those of rounds that are closed, whenever they come. Open votes are
+    /// dropped.
     fn finish(&mut self) {
         self.trainings.members.finish();
         self.trainings.tell_those_who_wait_of_the_end();
         for coordination in self.trainings.coordinations.values_mut() {
             self.served.extend(coordination.finish(&self.trainings.members));
         }
+    }
+
+    /// Drops the round behind a barrier that waits for a worker that has announced the end: it was
+    /// between two steps, so no variable has had that round. One that takes no part in rounds, for
+    /// it was away, cuts none off: others are amid a round without it, which some variables may
+    /// have had. Once it is let in, no round is made without it any more.
+    pub(super) fn cut_off_what_lacks_an_announcer(&mut self) {
+        let part = &self.trainings.participation;
+        if self.trainings.announcers.iter().any(|worker| part.awaits(*worker)) {
+            self.cut_off();
+        }
+    }
+
+    fn cut_off(&mut self) {
+        self.trainings.members.cut_off();
         for id in self.store.ids() {
             let Some(rounds) = &mut self.store.get_mut(id).rounds else { continue };
             let is_cut_off = rounds.gradients.is_barrier();

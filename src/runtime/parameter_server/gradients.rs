@@ -30,7 +30,7 @@ impl ParameterServer {
         if let Err(error) = stored.check_gradient(&apply.gradient) {
             return self.answer(ticket, Err(error));
         }
-        if self.trainings.members.is_over() && is_behind_a_barrier(&apply) {
+        if self.trainings.members.is_cut_off() && is_behind_a_barrier(&apply) {
             return self.leave_out(ticket);
         }
         match treatment(stored, &apply) {

@@ -5,7 +5,7 @@ mod ending;
 mod joins;
 mod views;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -48,7 +48,9 @@ pub(super) struct Trainings {
     has_barrier: bool,
     /// The task that counts the steps of the training, if that is another one.
     step_counter: Option<PeerId>,
-    /// Whether that task was told of the end of the training.
+    /// The workers that have announced the end of the training.
+    pub(super) announcers: BTreeSet<u32>,
+    /// Whether the task that counts the steps was told of the end.
     has_told_step_counter: bool,
     /// Partitions held off because a fence was up, or because their worker's last training was not
     /// over here.
@@ -70,6 +72,7 @@ impl Trainings {
             views: None,
             has_barrier: false,
             step_counter: None,
+            announcers: BTreeSet::new(),
             has_told_step_counter: false,
             held_off: Vec::new(),
             joins: Joins::default(),

@@ -100,6 +100,7 @@ impl ParameterServer {
 
     pub(super) fn on_flush(&mut self, from: PeerId, number: u32, out: Vec<u32>) {
         let progress = self.flush(from, number, out);
+        self.trainings.tell_what_is_cut_off(from);
         self.link.send(from, ParameterServerMessage::Flushed { number, progress });
     }
 
@@ -135,6 +136,7 @@ impl ParameterServer {
         }
         let view = views.view().clone();
         for holder in self.trainings.other_holders() {
+            self.trainings.tell_what_is_cut_off(holder);
             self.link.send(holder, ParameterServerMessage::Install(view.clone()));
         }
         self.install(self.link.local(), view);
@@ -145,6 +147,7 @@ impl ParameterServer {
     pub(super) fn install(&mut self, from: PeerId, view: View) {
         let out = self.trainings.participation.install(self.trainings.decider(from), view);
         self.settle(&out);
+        self.cut_off_what_lacks_an_announcer();
         self.trainings.answer_joins();
         self.apply_all_rounds();
     }

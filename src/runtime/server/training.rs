@@ -87,6 +87,17 @@ impl Server {
         self.actors.training.keep(Parting { message: message.clone(), to });
     }
 
+    /// Tells the tasks without variables that the training is over. The others hear of it from who
+    /// announces it: the word of a task with variables tells them that it has dropped gradients.
+    pub(crate) fn pass_on_the_end(&self) {
+        let message = ParameterServerMessage::TrainingOver;
+        let tasks = self.def.cluster.tasks().filter_map(|task| self.link.resolve(&task));
+        let to: BTreeSet<PeerId> = tasks.filter(|peer| !self.training().is_holder(*peer)).collect();
+        to.iter().for_each(|peer| self.link.send(*peer, message.clone()));
+        self.link.flush();
+        self.actors.training.keep(Parting { message, to: Some(to) });
+    }
+
     /// Asks the program of `chief` to announce the end of the training.
     pub(crate) fn ask_for_the_end(&self, chief: &TaskName) {
         let Some(chief) = self.link.resolve(chief) else { return };

@@ -364,9 +364,23 @@ fn behind_a_barrier_a_step_of_the_last_round_counts_after_the_end_and_one_of_the
     assert_eq!(coordinator.count(0, 4, 4), (5, true));
     assert_eq!(coordinator.count(1, 5, 4), (5, true));
     coordinator.finish();
+    coordinator.members.cut_off();
     assert_eq!(coordinator.count(1, 5, 5), (5, false), "the first worker has ended the training");
     assert_eq!(coordinator.count(2, 5, 4), (5, true), "its gradient is in the round");
     assert_eq!(coordinator.count(2, 5, 5), (5, false));
+}
+
+#[test]
+fn behind_a_barrier_steps_count_after_an_end_that_has_cut_off_no_round() {
+    let mut coordinator = Tried::training(Mode::Sync { backups: 0, cancel: false }, 3);
+    coordinator.lose(0);
+    assert_eq!(coordinator.count(1, 4, 4), (5, true));
+    coordinator.finish();
+    assert_eq!(coordinator.count(2, 5, 4), (5, true));
+    assert_eq!(coordinator.count(1, 5, 5), (6, true), "the round is made without worker 0");
+    assert_eq!(coordinator.count(2, 6, 5), (6, true));
+    coordinator.members.cut_off();
+    assert_eq!(coordinator.count(1, 6, 6), (6, false), "worker 0 is let in, and gives nothing");
 }
 
 #[test]

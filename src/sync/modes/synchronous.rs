@@ -143,7 +143,7 @@ impl Policy for Barrier {
             self.ended.clear();
         }
         let is_of_others = self.is_of_others(members, step);
-        if members.is_over() && *now == step.read && !is_of_others {
+        if members.is_cut_off() && *now == step.read && !is_of_others {
             return Counted::dropped(*now, step.read); // the end has cut off its round
         }
         let is_ahead = *now == step.read && is_of_others && step.is_again;

@@ -51,13 +51,13 @@ impl Task {
     }
 
     /// Ends the training of all workers: each session stops after the step that is under way, and
-    /// the waits for other workers end. Call it between two steps of this task. An evaluator, which
-    /// takes none, asks the chief, who ends the training between two of its own.
+    /// the waits for other workers end. Call it between two steps of this task. A task that takes
+    /// none, such as an evaluator, asks the chief, who ends the training between two of its own.
     pub fn finish_training(&self) {
         let server = &self.inner.parts.server;
         let has_left = server.training().chief_left().is_some();
         match self.cluster().chief().filter(|_| !has_left) {
-            Some(chief) if self.role() == Role::Evaluator => server.ask_for_the_end(&chief),
+            Some(chief) if self.role() != Role::Worker => server.ask_for_the_end(&chief),
             _ => server.broadcast(&ParameterServerMessage::TrainingOver),
         }
     }

@@ -1,15 +1,19 @@
 //! An end that is announced while others are inside their steps: it leaves whole steps.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use trainyard::checkpoint::{Memory, Retention, Saver};
 use trainyard::cluster::TaskName;
 use trainyard::experiment::{Experiment, Trial};
-use trainyard::simulation::Law;
+use trainyard::prelude::*;
+use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::{StepStats, train};
+use trainyard::units::Time;
 
-use crate::support::simulated::Simulated;
+use crate::support::simulated::{Simulated, Trained};
 
 const SYNC: Mode = Mode::Sync { backups: 0, cancel: false };
 const WORKERS: u32 = 6;
@@ -148,5 +152,83 @@ fn an_end_by_an_evaluator_comes_between_two_steps_of_the_chief_and_leaves_whole_
         let (applied, last) = applied(&steps);
         assert!((1..2000).contains(&last), "{mode}: the target ends it, at {last}");
         assert_eq!(applied, last * of_a_step, "{mode}");
+    }
+}
+
+/// A synchronous training that counts its updates, on each of two parameter servers. The chief is
+/// cut off from both for five seconds, so that the others go on without it. It looks at a variable
+/// once it is back, and ends the training at `announced`, before it is let in again.
+fn ended_from_outside(store: &Memory, announced: Time) -> Trained {
+    let (chief, ps) = (TaskName::new("worker", 0), |index| TaskName::new("ps", index));
+    let mut training = Simulated::new(2, 3, SYNC)
+        .step_time(Law::Constant { value: 0.05 })
+        .latency(Duration::from_micros(500))
+        .checkpoints(store, 100_000);
+    for tasks in [[chief.clone(), ps(0)], [chief, ps(1)]] {
+        let cut = FaultKind::Partition { tasks: tasks.into(), lasts: Duration::from_secs(5) };
+        training = training.fault(Trigger::Time(at(1.5)), cut);
+    }
+    // A round is made there later than at the other parameter server.
+    let tasks = vec![TaskName::new("worker", 1), ps(1)];
+    let slow = FaultKind::SlowLink { tasks, factor: 40.0, lasts: Duration::from_secs(100) };
+    training.fault(Trigger::Time(Time::ZERO), slow).run_on_servers(|server, task| async move {
+        if task.job() == "ps" {
+            return task.join().await;
+        }
+        let g = Graph::new();
+        g.with_device("/job:ps/task:0", |g| g.global_step())?;
+        let (mut pairs, mut reads) = (Vec::new(), Vec::new());
+        for index in 0..2 {
+            let (name, place) = (format!("v{index}"), format!("/job:ps/task:{index}"));
+            let v = g.with_device(&place, |g| g.variable(&name, &g.constant(0f32)))?;
+            reads.push(v.read());
+            pairs.push((v.clone(), v.read().zeros_like() - g.constant(1f32)));
+        }
+        let train = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;
+        let checkpointing = task.checkpointing().expect("the training keeps checkpoints").clone();
+        let builder = MonitoredSession::builder(&task, g).checkpointing(checkpointing);
+        let mut session = builder.open().await?;
+        for step in 0.. {
+            if session.should_stop() {
+                break;
+            }
+            if task.is_chief() && step == 3 {
+                server.clock().sleep_until(at(BACK)).await;
+                session.run().fetch(&reads[1]).await?;
+                server.clock().sleep_until(announced).await;
+                task.finish_training();
+                break;
+            }
+            session.run().target(&train).await?;
+        }
+        session.close().await
+    })
+}
+
+/// When the chief is back \[s\].
+const BACK: f64 = 8.0;
+
+fn at(seconds: f64) -> Time {
+    Time::ZERO.after(Duration::from_secs_f64(seconds))
+}
+
+#[test]
+fn an_end_that_is_announced_by_who_takes_no_part_in_rounds_cuts_off_none_of_them() {
+    for phase in 0..12 {
+        let (store, phase) = (Memory::default(), 10 * phase);
+        let trained = ended_from_outside(&store, at(9.0 + f64::from(phase) * 1e-3));
+        assert!(trained.outcome.result.is_ok(), "{phase} ms: {:?}", trained.outcome.result);
+        let own = |worker| {
+            let steps = trained.steps.iter().filter(move |step| step.worker.index() == worker);
+            steps.map(|step| step.global_step).max().unwrap_or(0)
+        };
+        assert!(own(1) > own(0) + 10, "{phase} ms: the others go on without the chief");
+        let since = trained.steps.iter().filter(|step| step.ended > at(BACK));
+        assert!(since.clone().all(|step| step.applied), "{phase} ms: one is dropped");
+        let told = since.map(|step| step.global_step).max().unwrap_or(0);
+        let mut saver = Saver::new(Arc::new(store), Retention::default());
+        let last = saver.latest().unwrap().checkpoint.unwrap();
+        let value = |name: &str| last.variables[name].item::<f32>().unwrap() as u64;
+        assert_eq!((last.global_step, value("v0"), value("v1")), (told, told, told), "{phase} ms");
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::Trainings;
 use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::parameter_server::coordination::Coordination;
+use crate::transport::PeerId;
 
 impl Trainings {
     /// Tells the task of `worker`, whose step ends here, before it has its answer: so it takes no
@@ -36,9 +37,19 @@ impl Trainings {
         }
     }
 
+    /// Tells `other`, which holds variables too, that the end has cut off a round, before the view
+    /// changes: the new one may lack the worker that has announced the end, whose word may not have
+    /// come there.
+    pub(crate) fn tell_what_is_cut_off(&self, other: PeerId) {
+        if self.members.is_cut_off() {
+            self.link.send(other, ParameterServerMessage::TrainingOver);
+        }
+    }
+
     /// What was told and heard of an end is of an earlier training.
     pub(crate) fn forget_the_end(&mut self) {
         self.link.actors.training.is_over.set(false);
+        self.announcers.clear();
         self.has_told_step_counter = false;
     }
 }

@@ -85,9 +85,13 @@ impl Trainings {
         views.is_out(worker)
     }
 
-    /// Whether the training of `replica` is over: it begins another one.
+    /// Whether the training of `replica` is over: it begins another one. Behind a barrier, workers
+    /// are let in after the end, too, until it has cut off a round.
     fn is_past(&self, replica: Replica) -> bool {
-        self.members.is_over() || self.members.all_departed(replica.workers)
+        let makes_rounds = replica.mode.needs().is_barrier() && !self.members.is_cut_off();
+        self.members.is_over() && !makes_rounds
+            || self.members.is_done_with_what_is_over(replica.worker)
+            || self.members.all_departed(replica.workers)
     }
 
     /// Whether all workers that take part are between two steps. Always true in a training whose
@@ -124,6 +128,7 @@ impl Trainings {
         if !self.other_holders().contains(&peer) || views.is_whole() && views.view().number == 0 {
             return;
         }
+        self.tell_what_is_cut_off(peer);
         if views.view().number > 0 {
             self.link.send(peer, ParameterServerMessage::Install(views.view().clone()));
         }

@@ -1,22 +1,26 @@
 //! What parameter servers tell one another of the end of a training.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::graph::VariableSpec;
 use crate::optimizer::{Delta, GradientDescent, Optimizer};
-use crate::runtime::messages::StepId;
+use crate::runtime::messages::{GraphOrder, StepId};
 use crate::runtime::state::{Action, ApplyGradient, StateRequest, Ticket, VariableId};
-use crate::sync::{Epoch, Version};
+use crate::sync::{Epoch, Fate, Return, Version, View};
 use crate::tensor::{DType, Shape, Tensor};
 
-/// The task of worker 0, beside two parameter servers.
+/// The parameter server that counts the steps, and the tasks of workers 0 and 1.
+const COUNTER: PeerId = PeerId(0);
 const CHIEF: PeerId = PeerId(2);
+const OTHER: PeerId = PeerId(3);
 
-/// Two parameter servers and two workers. The second server has a variable, and the first counts
+/// Two parameter servers and three workers. The second server has a variable, and the first counts
 /// the steps that train it.
 async fn servers() -> Vec<Server> {
-    let cluster = ClusterSpec::simulated([("ps", 2), ("worker", 2)]).unwrap();
+    let cluster = ClusterSpec::simulated([("ps", 2), ("worker", 3)]).unwrap();
     let servers = Server::create_cluster(&cluster);
-    servers[1].know_cluster();
+    servers.iter().for_each(Server::know_cluster);
     let spec = VariableSpec {
         shared_name: "v".into(),
         container: "weights".into(),
@@ -27,16 +31,14 @@ async fn servers() -> Vec<Server> {
     };
     let empty = Partition::empty(TaskName::new("ps", 1), LocalDevice::cpu(0));
     let partition = Arc::new(Partition { variables: vec![spec], ..empty });
-    let (graph, isolated, is_again, functions) = (graph(0), None, false, None);
-    let counted_by = Some(Box::new((TaskName::new("ps", 0), 1)));
-    let message = WorkerMessage::RegisterGraph {
-        graph,
+    let message = WorkerMessage::RegisterGraph(GraphOrder {
+        graph: graph(0),
         partition,
-        isolated,
-        is_again,
-        functions,
-        counted_by,
-    };
+        scope: None,
+        is_again: false,
+        functions: None,
+        counted_by: Some(Box::new((TaskName::new("ps", 0), 1))),
+    });
     tell(&servers[1].actors.worker, WorkerMail::FromPeer { from: CHIEF, message });
     settle().await;
     servers
@@ -57,7 +59,7 @@ async fn gradient(server: &Server) {
         rule: Optimizer::from(GradientDescent::new(1.0)).rule,
         learning_rate: 1.0,
         gradient: Delta::Dense(Tensor::scalar(1f32)),
-        of: Some((Replica { worker: 1, workers: 2, mode }, Version::default())),
+        of: Some((Replica { worker: 1, workers: 3, mode }, Version::default())),
         verdict: None,
         taken: None,
     };
@@ -86,5 +88,62 @@ fn who_counts_the_steps_hears_of_a_dropped_gradient_in_the_training_after_a_rese
             };
             hear_from(shard, CHIEF, reset).await;
         }
+    });
+}
+
+#[test]
+fn an_end_cuts_off_no_round_that_is_made_without_its_announcer_until_that_is_let_in() {
+    on_actix(async {
+        let servers = servers().await;
+        let (counter, shard) = (servers[0].training(), &servers[1]);
+        let out = BTreeMap::from([(0, Fate::Dropped)]);
+        let without = View { number: 1, out, ..View::default() };
+        hear_from(shard, COUNTER, ParameterServerMessage::Install(without)).await;
+        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver).await;
+        gradient(shard).await;
+        assert!(!counter.is_over(), "the gradient is kept for its round");
+        let back = BTreeMap::from([(0, Return { view: 2, round: 0 })]);
+        let with = View { number: 2, back, ..View::default() };
+        hear_from(shard, COUNTER, ParameterServerMessage::Install(with)).await;
+        assert!(counter.is_over(), "it is dropped: the round would wait for worker 0");
+    });
+}
+
+#[test]
+fn an_announcer_that_is_being_taken_out_of_the_view_cuts_off_no_round() {
+    on_actix(async {
+        let servers = servers().await;
+        let (counter, shard) = (servers[0].training(), &servers[1]);
+        let flush = ParameterServerMessage::Flush { number: 1, out: vec![0] };
+        hear_from(shard, COUNTER, flush).await;
+        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver).await;
+        gradient(shard).await;
+        assert!(!counter.is_over());
+    });
+}
+
+#[test]
+fn a_round_that_is_cut_off_is_told_before_the_view_changes() {
+    on_actix(async {
+        let servers = servers().await;
+        let [counter, shard, ..] = &servers[..] else { panic!("there are five tasks") };
+        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver).await;
+        let flush = ParameterServerMessage::Flush { number: 1, out: vec![0] };
+        hear_from(shard, COUNTER, flush).await;
+        assert!(counter.training().is_over(), "by who answers");
+    });
+    on_actix(async {
+        let servers = servers().await;
+        let [counter, shard, ..] = &servers[..] else { panic!("there are five tasks") };
+        tell(&counter.actors.worker, WorkerMail::FromPeer { from: CHIEF, message: register(0) });
+        settle().await;
+        hear_from(counter, CHIEF, ParameterServerMessage::TrainingOver).await;
+        assert!(!shard.training().is_over());
+        let (masters, loss) = (Vec::new(), Loss::Stopped);
+        let lost = ParameterServerMail::Lost { peer: OTHER, masters, loss };
+        tell(&counter.actors.parameter_server, lost);
+        settle().await;
+        settle().await;
+        assert!(shard.training().is_over(), "by who changes the view");
     });
 }
