@@ -27,8 +27,9 @@ impl Trainings {
         waiting.into_iter().for_each(|worker| self.tell_of_the_end(worker));
     }
 
-    /// Tells the task that counts the steps, before it hears of one whose gradient is dropped here:
-    /// the chief's word may come there later than that.
+    /// Tells the task that counts the steps that gradients are dropped here: the chief's word may
+    /// come there later than the ends of their steps. *It ends* where this word takes longer, too,
+    /// than those by way of their workers: such a step is counted.
     pub(crate) fn tell_step_counter_of_the_end(&mut self) {
         if let Some(step_counter) = self.step_counter
             && !std::mem::replace(&mut self.has_told_step_counter, true)
