@@ -78,7 +78,7 @@ struct Assignment<'a> {
     control: Option<Control>,
     /// Whether this process reports the result.
     reports: bool,
-    /// Whether this process, and no other of the cluster, tells what is odd about the settings and
+    /// Whether this process, and no other of the cluster, tells the cautions about the settings and
     /// what the training goes on from.
     tells: bool,
     /// Whether an evaluator decides if the target is reached, and not this task.

@@ -1,5 +1,5 @@
-//! Work on several threads: simulates several trials at once, as many as the machine has cores and
-//! memory for.
+//! Work that threads share: a queue of items, and trials that are simulated as many at once as
+//! cores and memory allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, mpsc};

@@ -32,7 +32,8 @@ pub enum Code {
     /// An operation asks for more memory than there is. Make its shapes smaller, or raise
     /// the limit.
     ResourceExhausted,
-    /// The input is at its end, or the training is over. An orderly end, if the program ends by
+    /// The input is at its end, or the training is over. An orderly end of a
+    /// worker; of the chief, too, if its program ends by
     /// [`close_after`](crate::training::MonitoredSession::close_after).
     OutOfRange,
     /// A task can't be reached. Try again later.

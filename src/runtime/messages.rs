@@ -321,8 +321,9 @@ pub enum ParameterServerMessage {
     },
     /// Task of the global step: all have answered; go on with these workers.
     Install(View),
-    /// Worker, most often the chief, or who passes it on: the training is over; stop waiting for
-    /// it. Between two parameter servers: gradients behind a barrier are dropped.
+    /// The training is over; stop waiting for it. From a worker, most often the chief: it announces
+    /// the end. From a parameter server: it passes that on; to another one, that it drops the
+    /// gradients behind a barrier.
     TrainingOver,
     /// Chief: it can't give the variables their values, and would end so again if it was started
     /// again. Who waits for them ends with its error.

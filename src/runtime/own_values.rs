@@ -49,8 +49,8 @@ pub(crate) struct KnownOwnValues {
     restored: RefCell<BTreeMap<PeerId, OwnValues>>,
     /// By task: its last answer; none if it has been asked, and has not answered.
     answers: RefCell<BTreeMap<PeerId, Option<OwnValuesAnswer>>>,
-    /// The tasks that have come back to train since they told their last values: these are taken
-    /// for a checkpoint that is being gathered, and asked for anew for the next one.
+    /// The tasks that train again since they told their last values. A checkpoint that is being
+    /// gathered still takes those; the next one asks anew.
     are_back: RefCell<BTreeSet<PeerId>>,
     came: Signal,
 }
@@ -101,7 +101,7 @@ impl KnownOwnValues {
     }
 
     /// The answer to `from`, which asks for its values in the checkpoint that was restored. It has
-    /// come back to train: what it had told as its last values is not the last any more.
+    /// come back to train: its last values are out of date for the next checkpoint.
     pub(super) fn restored_for(&self, from: PeerId) -> OwnValuesAnswer {
         if let Some(Some(OwnValuesAnswer::Last(_))) = self.answers.borrow().get(&from) {
             self.are_back.borrow_mut().insert(from);

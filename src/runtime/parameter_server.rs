@@ -207,6 +207,7 @@ impl ParameterServer {
             }
             ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {
                 self.trainings.note_incarnations(&incarnations);
+                self.cut_off_what_lacks_an_announcer();
                 self.reset(from, number, containers, within_training);
             }
         }

@@ -90,7 +90,7 @@ impl Lanes {
         self.at_most(lanes_of(threads as usize) as u32)
     }
 
-    /// So many of them, or all if they are fewer; none of 0.
+    /// At most `count` of them; none if that is 0.
     pub(crate) fn at_most(self, count: u32) -> Option<Self> {
         let count = NonZeroU32::new(count.min(self.threads.get()))?;
         // Each adds the same to the message thread's speed.

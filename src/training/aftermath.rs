@@ -30,7 +30,8 @@ where
 /// # Errors
 /// `error`, of the chief, who has saved no last checkpoint, and of a task that does not train.
 fn at_the_end(task: &Task, error: Error) -> Result<()> {
-    const NEXT: &str = "a program that ends by `session.close_after(…)` takes this for its end";
+    const NEXT: &str =
+        "a program that hands this error to `session.close_after(…)` takes it for its end";
     if task.is_chief() {
         let message = format!("{}; {NEXT}, and saves the last checkpoint", error.message);
         return Err(Error { message, ..error });
@@ -39,6 +40,8 @@ fn at_the_end(task: &Task, error: Error) -> Result<()> {
         return Err(error);
     }
     tracing::warn!("{error}; {} has ended; {NEXT}, and calls its hooks' `end`", task.name());
+    // Checkpoints that are still to come have what it alone had learnt.
+    task.server().tell_last_own_values(&task.chief());
     task.leave(task.leaving(false));
     Ok(())
 }

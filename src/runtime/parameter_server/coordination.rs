@@ -236,7 +236,7 @@ impl Coordination {
     /// Checks that `replica` is of this training, and `version` a version of its variables.
     fn check(&self, replica: Replica, version: Version) -> Result<()> {
         let round = self.coordinator.round().filter(|_| self.coordinator.is_current(version));
-        check_round((replica, &self.training), (version.updates, round), "the variables")
+        check_round(replica, &self.training, version.updates, round, "the variables")
     }
 
     /// The answer to an operation of a worker that has restarted, or has given up that step.

@@ -18,6 +18,7 @@ impl ParameterServer {
         self.trainings.announcers.extend(worker);
         self.finish();
         let training = &self.link.actors.training;
+        // A helper is told by dynamic servers without a cut: see `Server::pass_on_the_end`.
         if worker.is_none() && training.is_holder(from) && training.is_holder(local) {
             self.cut_off();
         }
@@ -36,9 +37,9 @@ impl ParameterServer {
     }
 
     /// Drops the round behind a barrier that waits for a worker that has announced the end: it was
-    /// between two steps, so no variable has had that round. One that takes no part in rounds, for
-    /// it was away, cuts none off: others are amid a round without it, which some variables may
-    /// have had. Once it is let in, no round is made without it any more.
+    /// between two steps, so no variable has had that round. An announcer that was away takes no
+    /// part in rounds, and cuts none off: some variables may have had the round that the others
+    /// are in. Once it is let in, all rounds wait for it.
     pub(super) fn cut_off_what_lacks_an_announcer(&mut self) {
         let part = &self.trainings.participation;
         if self.trainings.announcers.iter().any(|worker| part.awaits(*worker)) {

@@ -326,6 +326,6 @@ fn check_training(
     let rounds = stored.rounds.as_ref().expect("a gradient is offered to rounds that have begun");
     let is_earlier = verdict.is_some() && version.epoch < rounds.epoch;
     let round = (!is_earlier).then(|| rounds.gradients.round());
-    let (of, name) = ((replica, &rounds.training), &stored.spec.shared_name);
-    check_round(of, (version.updates, round), format_args!("`{name}`"))
+    let name = &stored.spec.shared_name;
+    check_round(replica, &rounds.training, version.updates, round, format_args!("`{name}`"))
 }

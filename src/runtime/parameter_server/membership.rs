@@ -25,6 +25,7 @@ impl ParameterServer {
     /// lifted, and until all workers have left a training that its own worker has left already.
     pub(super) fn make_ready(&mut self, binding: Binding) {
         self.trainings.forget_earlier_deciders(&binding);
+        self.cut_off_what_lacks_an_announcer();
         self.trainings.begin_views(&binding);
         self.has_come(binding.from, binding.graph.master);
         self.bind_or_hold_off(binding);

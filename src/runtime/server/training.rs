@@ -87,8 +87,8 @@ impl Server {
         self.actors.training.keep(Parting { message: message.clone(), to });
     }
 
-    /// Tells the tasks without variables that the training is over. The others hear of it from who
-    /// announces it: the word of a task with variables tells them that it has dropped gradients.
+    /// Tells the tasks without variables that the training is over. Those with variables hear of it
+    /// from the announcer; from this task they would take it for a round that is cut off.
     pub(crate) fn pass_on_the_end(&self) {
         let message = ParameterServerMessage::TrainingOver;
         let tasks = self.def.cluster.tasks().filter_map(|task| self.link.resolve(&task));

@@ -238,18 +238,21 @@ impl<'a> MonitoredRun<'a> {
 
 impl MonitoredSession {
     /// The error of a run that is begun when the session is to stop. It is a mistake where the
-    /// session itself has stopped. Another task can end the training while the program waits for
-    /// something between `should_stop` and the run.
+    /// session itself has stopped. Another task can end the training, or be asked to stop, while
+    /// the program waits for something between `should_stop` and the run.
     fn begun_too_late(&self) -> Error {
         if self.stop_requested.get() {
             let message = "run called even after should_stop requested a stop";
             return Error::new(Code::FailedPrecondition, message);
         }
         let (worker, step) = (self.task.name(), self.global_step);
+        let what = match self.task.is_asked_to_stop() {
+            true => "a task was asked to stop",
+            false => "the end of the training was announced",
+        };
         let message = format!(
-            "{worker} has begun a run after the end of the training, at step {step}, which was \
-             announced since the program last asked; ask `should_stop` after each wait, and end by \
-             `session.close_after(…)`"
+            "{worker} has begun a run at step {step}, but {what} since the program last asked; ask \
+             `should_stop` after each wait, and end by `session.close_after(…)`"
         );
         Error::new(Code::OutOfRange, message)
     }

@@ -96,17 +96,17 @@ impl Master {
         Ok(Some(answer))
     }
 
-    /// Answers `caller` once `answer` has come, with what `told` makes of it.
+    /// Answers `caller` once `answer` has come, as what `to_answer` makes of it.
     fn answer_later<T: 'static>(
         &self,
         caller: Caller,
         answer: Answer<Result<T>>,
-        told: fn(T) -> SessionAnswer,
+        to_answer: fn(T) -> SessionAnswer,
         context: &mut Context<Self>,
     ) {
         context.spawn(answer.into_actor(self).map(move |outcome, master: &mut Self, _| {
             let outcome = outcome.unwrap_or_else(|| Err(stopped()));
-            master.answer_call(caller, outcome.map(told));
+            master.answer_call(caller, outcome.map(to_answer));
             master.link.flush();
         }));
     }

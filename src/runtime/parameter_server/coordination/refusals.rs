@@ -10,8 +10,10 @@ use crate::runtime::state::Ticket;
 /// Checks that `replica` is of `training`, and has not read `what` after more `updates` than its
 /// rounds have made, if those are at a `round`.
 pub(crate) fn check_round(
-    (replica, training): (Replica, &Replica),
-    (updates, round): (u64, Option<u64>),
+    replica: Replica,
+    training: &Replica,
+    updates: u64,
+    round: Option<u64>,
     what: impl fmt::Display,
 ) -> Result<()> {
     replica
@@ -55,7 +57,7 @@ mod tests {
     #[test]
     fn who_has_read_more_updates_than_rounds_were_made_is_told_of_both_and_what_to_do() {
         let replica = Replica { worker: 1, workers: 2, mode: Mode::KAsync { k: 2 } };
-        let check = |updates, round| check_round((replica, &replica), (updates, round), "`w`");
+        let check = |updates, round| check_round(replica, &replica, updates, round, "`w`");
         assert!(check(4, Some(4)).is_ok() && check(5, None).is_ok());
         let error = check(5, Some(4)).unwrap_err();
         assert_eq!(error.code, Code::FailedPrecondition);

@@ -1,5 +1,6 @@
-//! A parameter server passes on that the training is over: to workers that wait for it, and to the
-//! task that counts the steps. The chief tells all others.
+//! A parameter server passes on that the training is over: to workers that wait for it, to the task
+//! that counts the steps and, if a round is cut off, to the other tasks with variables. The
+//! announcer tells all.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +29,8 @@ impl Trainings {
     }
 
     /// Tells the task that counts the steps that gradients are dropped here: the chief's word may
-    /// come there later than the ends of their steps. *It ends* where this word takes longer, too,
-    /// than those by way of their workers: such a step is counted.
+    /// come there later than the ends of their steps. A step whose end comes before this word, too,
+    /// is counted.
     pub(crate) fn tell_step_counter_of_the_end(&mut self) {
         if let Some(step_counter) = self.step_counter
             && !std::mem::replace(&mut self.has_told_step_counter, true)
@@ -38,16 +39,15 @@ impl Trainings {
         }
     }
 
-    /// Tells `other`, which holds variables too, that the end has cut off a round, before the view
-    /// changes: the new one may lack the worker that has announced the end, whose word may not have
-    /// come there.
+    /// Tells `other`, which holds variables too, that a round is cut off. It is told before the
+    /// view changes: the new view may lack the announcer, whose own word may not have come there.
     pub(crate) fn tell_what_is_cut_off(&self, other: PeerId) {
         if self.members.is_cut_off() {
             self.link.send(other, ParameterServerMessage::TrainingOver);
         }
     }
 
-    /// What was told and heard of an end is of an earlier training.
+    /// Forgets the announced end: it was of an earlier training.
     pub(crate) fn forget_the_end(&mut self) {
         self.link.actors.training.is_over.set(false);
         self.announcers.clear();
