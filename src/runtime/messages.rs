@@ -322,8 +322,8 @@ pub enum ParameterServerMessage {
     /// Task of the global step: all have answered; go on with these workers.
     Install(View),
     /// The training is over; stop waiting for it. From a worker, most often the chief: it announces
-    /// the end. From a parameter server: it passes that on; to another one, that it drops the
-    /// gradients behind a barrier.
+    /// the end. From a parameter server to a worker: it passes that on. Between parameter servers:
+    /// the gradients behind a barrier are dropped.
     TrainingOver,
     /// Chief: it can't give the variables their values, and would end so again if it was started
     /// again. Who waits for them ends with its error.

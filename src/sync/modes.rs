@@ -3,8 +3,9 @@
 //! A mode is one file here and one line in the table. The file has a struct of the mode's
 //! parameters, as a scenario has them; `NAME` and `EXAMPLE`, as they are typed there; `Display`, as
 //! a report shows it; and [`Protocol`], which has everything else, and a default for each decision
-//! (`Averaging`, where workers average copies of their own, makes one). `elastic_averaging` is a
-//! good file to begin from. The mode's decisions at the task of the global step are its [`Policy`]:
+//! (`Averaging` implements it for modes whose workers average copies of their own).
+//! `elastic_averaging` is a good file to begin from. The mode's decisions at the task of the global
+//! step are its [`Policy`]:
 //! by default `Free` (each step counts by itself), or `Rounds` (made of votes) if the mode has a
 //! rule for these.
 

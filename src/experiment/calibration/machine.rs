@@ -59,7 +59,8 @@ pub struct Machine {
 impl Machine {
     /// The parameters that the fit may change, each with its prior and its greatest value, as
     /// [`Guess`] has them. The cost of a byte is measured well by itself, and the rate of matrix
-    /// products fairly well. All else differs in a training, where threads share cores and caches.
+    /// products fairly well, so the fit keeps them near that. All else differs in a training, where
+    /// threads share cores and caches.
     fn parameters(&mut self) -> impl Iterator<Item = (&mut f64, f64, f64)> {
         const LOOSE: f64 = 0.01;
         const FAIR: f64 = 0.03;

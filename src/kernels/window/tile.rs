@@ -76,8 +76,8 @@ struct Write<'a> {
 impl WithSimd for Write<'_> {
     type Output = ();
 
-    /// Takes as many rows and vectors of a panel at a time as the registers can hold the sums of,
-    /// with those vectors and an element of a row: of 32 registers, or of 16.
+    /// Takes as many rows and vectors of a panel at a time as fit the registers, of which AVX-512
+    /// has 32 and other sets have 16: all sums, the vectors of `b`, and an element of `a`.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match S::F32_LANES {
@@ -149,9 +149,9 @@ fn put(out: &mut [f32], sums: &[f32; PANEL], adds: bool) {
 /// registers until they are done.
 ///
 /// # Safety
-/// `panel.a` must hold every element of every run of the rows, and `panel.b` as many rows of
-/// `from + VECTORS * S::F32_LANES` elements as the runs are long together; that many elements are
-/// at most [`PANEL`].
+/// `panel.a` must hold every element of every run of the rows, and `panel.b` as many rows
+/// as the runs are long together, each of at least `from + VECTORS * S::F32_LANES` elements, which
+/// must be no more than [`PANEL`].
 #[inline(always)]
 #[expect(
     unsafe_code,

@@ -64,7 +64,7 @@ impl Plan {
         self.tables.uses[slot.0 as usize] > 0
     }
 
-    /// Whether it has variables in `containers`; if none is named, the default one is meant.
+    /// Whether it has variables in one of `containers`; if none is named, in the default one.
     pub(crate) fn uses(&self, containers: &[String]) -> bool {
         let variables = &self.partition.variables;
         variables.iter().any(|variable| is_among(&variable.container, containers))

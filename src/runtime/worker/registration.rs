@@ -22,7 +22,7 @@ use crate::runtime::worker::room::Room;
 use super::steps::all_of;
 use super::{RegisteredPartition, Worker};
 
-/// A partition whose variables the parameter server is looking up.
+/// A partition that is registered once the parameter server has looked its variables up.
 pub(super) struct PendingPartition {
     /// The number of the registration: the lookup of an earlier one of the same name does not
     /// answer it.

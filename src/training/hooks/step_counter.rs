@@ -24,7 +24,7 @@ pub struct StepCounter {
 
 shown!(StepCounter, timer, tag);
 
-/// Tracks whether the global step grows from one run to the next, of those that train nothing.
+/// Tracks whether the global step grows between runs that take no training step.
 #[derive(Default)]
 struct Growth {
     last: Option<u64>,

@@ -52,7 +52,8 @@ impl Task {
 
     /// Ends the training of all workers: each session stops after the step that is under way, and
     /// the waits for other workers end. Call it between two steps of this task. A task that takes
-    /// none, such as an evaluator, asks the chief, who ends the training between two of its own.
+    /// no steps, such as an evaluator, asks the chief, which ends the training between two of its
+    /// own steps.
     pub fn finish_training(&self) {
         let server = &self.inner.parts.server;
         let has_left = server.training().chief_left().is_some();

@@ -50,8 +50,8 @@ pub(super) fn read_lanes<M: Payload>(
     node.spawn(receiver.take_carried(carried));
 }
 
-/// Loses the peer once `lane` ends before `link` does: what was written to it may be lost, and the
-/// reader knows of it only if some of it had come.
+/// Loses the peer if `lane` ends before `link` does: what was written to the lane may be lost, and
+/// its reader notices that only if a part had come.
 pub(super) fn watch_lane<M: Payload>(
     node: &Rc<Node<M>>,
     peer: &Rc<Peer<M>>,

@@ -85,8 +85,8 @@ impl Trainings {
         views.is_out(worker)
     }
 
-    /// Whether the training of `replica` is over: it begins another one. Behind a barrier a
-    /// training goes on after its announced end, until that cuts off a round.
+    /// Whether the training of `replica` is over: it begins another one. Behind a barrier
+    /// it is not over before its announced end has cut off a round.
     fn is_past(&self, replica: Replica) -> bool {
         let makes_rounds = replica.mode.needs().is_barrier() && !self.members.is_cut_off();
         self.members.is_over() && !makes_rounds
