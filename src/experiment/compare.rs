@@ -40,7 +40,7 @@ impl Predictor {
         measure: impl FnOnce() -> Result<Machine, E>,
     ) -> Result<Self, E> {
         let trials = experiment.trials()?;
-        let is_known = trials.iter().all(|trial| trial.cluster.hardware.message_thread.is_some());
+        let is_known = trials.iter().all(|trial| trial.cluster.hardware.is_calibrated());
         let machine = if is_known { None } else { Some(measure()?) };
         Ok(Self { trials, machine, tuning })
     }
@@ -72,7 +72,7 @@ impl Trial {
     ) -> Result<Prediction, ExperimentError> {
         let mut trial = self.clone();
         trial.draws_graph = false;
-        let left_out = leave_out_simulated(&mut trial.cluster.hardware);
+        let left_out = trial.leave_out_simulated();
         match machine {
             Some(machine) => machine.apply(&mut trial.cluster),
             None => place_together(&mut trial.cluster, cores_here()),
@@ -85,23 +85,30 @@ impl Trial {
         let causes = causes(&simulated);
         Ok(Prediction { run, recording: simulated.recording, causes, left_out })
     }
+
+    /// Takes from it what the tasks of a launch don't have: they run on this machine as it is.
+    /// Returns the keys of the scenario by which it had that.
+    fn leave_out_simulated(&mut self) -> Vec<&'static str> {
+        let Hardware { compute, own_compute, slow, gpus, network, .. } = &mut self.cluster.hardware;
+        let rates = self.checkpoint.as_mut();
+        let [write_rate, read_rate] =
+            rates.map_or([None; 2], |it| [it.write_rate.take(), it.read_rate.take()]);
+        let left_out = [
+            ("compute.straggler", compute.straggler.take().is_some()),
+            ("compute.step_time", compute.step_time.take().is_some()),
+            ("compute.slow", !mem::take(slow).is_empty()),
+            ("compute.tasks", !mem::take(own_compute).is_empty()),
+            ("gpus", !mem::take(gpus).is_empty()),
+            ("network.link", !mem::take(&mut network.links).is_empty()),
+            ("network.connection", mem::take(&mut network.connection) != ConnectionSpec::default()),
+            ("program.read_rate", self.settings.read_rate.take().is_some()),
+            ("checkpoint.write_rate", write_rate.is_some()),
+            ("checkpoint.read_rate", read_rate.is_some()),
+        ];
+        left_out.into_iter().filter_map(|(key, was_there)| was_there.then_some(key)).collect()
+    }
 }
 
-/// Takes from `hardware` what the tasks of a launch don't have: they run on this machine as it is.
-/// Returns the keys of the scenario by which they had it.
-fn leave_out_simulated(hardware: &mut Hardware) -> Vec<&'static str> {
-    let Hardware { compute, own_compute, slow, gpus, network, .. } = hardware;
-    let left_out = [
-        ("compute.straggler", compute.straggler.take().is_some()),
-        ("compute.step_time", compute.step_time.take().is_some()),
-        ("compute.slow", !mem::take(slow).is_empty()),
-        ("compute.tasks", !mem::take(own_compute).is_empty()),
-        ("gpus", !mem::take(gpus).is_empty()),
-        ("network.link", !mem::take(&mut network.links).is_empty()),
-        ("network.connection", mem::take(&mut network.connection) != ConnectionSpec::default()),
-    ];
-    left_out.into_iter().filter_map(|(key, was_there)| was_there.then_some(key)).collect()
-}
 
 /// Has a message thread poll, and use lanes, as the user says of a launch.
 fn tune(thread: &mut MessageThread, tuning: Tuning) {
@@ -252,9 +259,21 @@ mod tests {
         assert_eq!(drawn.left_out, keys);
         let whole = predicted("[compute]\nstep_time = { law = 'constant', value = '1s' }\n");
         assert_eq!(whole.left_out, ["compute.step_time"]);
+        let saved = "[checkpoint]\nevery_steps = 5\n";
+        let slow_disk = predicted(&format!("{saved}write_rate = '1kB/s'\nread_rate = '1kB/s'\n"));
+        assert_eq!(slow_disk.left_out, ["checkpoint.write_rate", "checkpoint.read_rate"]);
+        assert_eq!(slow_disk.run.digest, predicted(saved).run.digest);
         for other in [drawn, whole] {
             assert_eq!(other.run.digest, plain.run.digest, "without {:?}", other.left_out);
         }
+    }
+
+    #[test]
+    fn hosts_alone_say_nothing_of_what_messages_cost_and_the_machine_is_measured() {
+        let experiment = Experiment::parse("[hosts]\ntasks_per_host = 3\ncores = 2\n").unwrap();
+        let measure = || Err(ExperimentError::Impossible("measured".to_owned()));
+        let refused = Predictor::new(&experiment, Tuning::default(), measure).err();
+        assert!(matches!(refused, Some(ExperimentError::Impossible(_))), "{refused:?}");
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub struct Trial {
     pub(super) late: Option<LateData>,
     /// Its checkpoints, if they are not those of the scenario.
     pub checkpointing: Option<Checkpointing>,
-    checkpoint: Option<Checkpoint>,
+    pub(super) checkpoint: Option<Checkpoint>,
     /// The arguments of the program.
     pub(super) arguments: Vec<String>,
     /// Whether its record has the graph that it trains, for event files.

@@ -50,6 +50,11 @@ impl Hardware {
         self.gpus.get(task).map_or(0, |gpus| gpus.count.get())
     }
 
+    /// Whether what its message threads cost was measured: others gather no envelopes.
+    pub(crate) fn is_calibrated(&self) -> bool {
+        self.message_thread.as_ref().is_some_and(|thread| thread.gathers)
+    }
+
     /// The number of devices that the kernels of `task` run on unless they ask for others: its
     /// accelerators, or its processors if it has none.
     pub(crate) fn main_devices(&self, task: &TaskName) -> NonZeroU32 {
