@@ -37,6 +37,7 @@ mod policy;
 mod protocol;
 mod rounds;
 mod sparse_sum;
+mod version;
 mod view;
 
 pub use accumulator::{Accumulator, Offer, Round};
@@ -48,12 +49,13 @@ pub use departed::{Departed, Leaving};
 pub use effect::Effect;
 pub use fifo_queue::{Answer, QueueState};
 pub(crate) use gradients::{Arrived, Correction, Treatment};
-pub use gradients::{Contribution, RoundPosition, Verdict, Version};
-pub use membership::{Epoch, Joined, Membership};
+pub use gradients::{Contribution, RoundPosition, Verdict};
+pub use membership::{Joined, Membership};
 pub use modes::Mode;
 pub use participation::{Decider, Participation};
 pub use protocol::{Copies, Exchange};
 pub use sparse_sum::SparseSum;
+pub use version::{Epoch, Version};
 pub(crate) use view::Views;
 pub use view::{Fate, Progress, Return, View};
 

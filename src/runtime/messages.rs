@@ -318,6 +318,8 @@ pub enum ParameterServerMessage {
         number: u32,
         /// How far the gradients of the workers that are out have come, if it has such rounds.
         progress: Vec<(u32, Progress)>,
+        /// Whether the announced end has cut off the round under way: it is not made.
+        is_cut_off: bool,
     },
     /// Task of the global step: all have answered; go on with these workers.
     Install(View),

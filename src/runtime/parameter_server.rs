@@ -196,8 +196,8 @@ impl ParameterServer {
             ParameterServerMessage::Lost { worker } => self.hear_of_loss(worker),
             ParameterServerMessage::Back { worker } => self.trainings.hear_of_return(worker),
             ParameterServerMessage::Flush { number, out } => self.on_flush(from, number, out),
-            ParameterServerMessage::Flushed { number, progress } => {
-                self.trainings.flushed(from, number, &progress);
+            ParameterServerMessage::Flushed { number, progress, is_cut_off } => {
+                self.hear_of_flush(from, number, &progress, is_cut_off);
             }
             ParameterServerMessage::Install(view) => self.install(from, view),
             ParameterServerMessage::TrainingOver => self.hear_of_the_end(from),

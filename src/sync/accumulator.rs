@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Contributors, Participation, Progress, RoundPosition};
+use super::{Contributors, Epoch, Participation, Progress, RoundPosition, Version};
 
 /// Collects the gradients of one variable until a round is complete.
 ///
@@ -15,6 +15,8 @@ use super::{Contributors, Participation, Progress, RoundPosition};
 #[derive(Debug)]
 pub struct Accumulator<G> {
     replicas: u32,
+    /// The epoch of its rounds; 0 behind a barrier.
+    epoch: Epoch,
     /// The round that it began with.
     first: u64,
     /// The round under way, and so the variable's version.
@@ -86,6 +88,7 @@ impl<G> Accumulator<G> {
     pub fn of_all(replicas: u32, round: u64) -> Self {
         Self {
             replicas,
+            epoch: Epoch(0),
             first: round,
             round,
             offered: BTreeMap::new(),
@@ -94,10 +97,11 @@ impl<G> Accumulator<G> {
         }
     }
 
-    /// Creates an accumulator for workers `0..replicas` that vote: a round is complete only after
-    /// [`Accumulator::close_on`] has named its contributors.
-    pub fn of_voters(replicas: u32) -> Self {
-        Self { contributors: Expected::Named(BTreeMap::new()), ..Self::of_all(replicas, 0) }
+    /// Creates an accumulator for workers `0..replicas` that vote, in this `epoch` of the votes: a
+    /// round is complete only after [`Accumulator::close_on`] has named its contributors.
+    pub fn of_voters(replicas: u32, epoch: Epoch) -> Self {
+        let contributors = Expected::Named(BTreeMap::new());
+        Self { epoch, contributors, ..Self::of_all(replicas, 0) }
     }
 
     /// Whether all workers that take part contribute to every round.
@@ -105,9 +109,19 @@ impl<G> Accumulator<G> {
         matches!(self.contributors, Expected::Everyone)
     }
 
+    /// The epoch of its rounds; 0 behind a barrier.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     /// The round under way, and so the variable's version.
     pub fn round(&self) -> u64 {
         self.round
+    }
+
+    /// Whether `worker` takes part in `round`.
+    fn has(&self, part: &Participation, worker: u32, round: u64) -> bool {
+        part.has(worker, Version { epoch: self.epoch, updates: round })
     }
 
     /// Offers `worker`'s gradient for `place`. Behind a barrier of all workers the round is the
@@ -131,7 +145,7 @@ impl<G> Accumulator<G> {
             "a gradient comes of a version that exists: {}, not {}",
             place.round, self.round
         );
-        if is_barrier && (!part.has(worker, place.round) || part.is_leaving(worker)) {
+        if is_barrier && (!self.has(part, worker, place.round) || part.is_leaving(worker)) {
             Offer::Departed
         } else if place.round < self.round {
             Offer::Stale
@@ -258,7 +272,7 @@ impl<G> Accumulator<G> {
         };
         let place = RoundPosition { round: self.round, index: index as u32 };
         let is_here = self.offered.contains_key(&(place, worker));
-        (part.has(worker, self.round) && !is_here).then_some(worker)
+        (self.has(part, worker, self.round) && !is_here).then_some(worker)
     }
 
     fn is_ready(&mut self, part: &Participation) -> bool {

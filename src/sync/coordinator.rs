@@ -3,9 +3,9 @@
 use super::counting::{Counted, Ended};
 use super::effect::Effect;
 use super::fence::Fence;
-use super::gradients::{Contribution, Version};
+use super::gradients::Contribution;
 use super::policy::Policy;
-use super::{Epoch, Membership, Mode};
+use super::{Epoch, Membership, Mode, Version};
 
 /// Decides, at the task that holds the global step, when a worker's step counts.
 ///
@@ -66,8 +66,8 @@ impl Coordinator {
     }
 
     /// The round under way if workers vote, which is also the next version of the variables.
-    pub fn round(&self) -> Option<u64> {
-        self.policy.round()
+    pub fn round(&self) -> Option<Version> {
+        self.policy.round().map(|updates| Version { epoch: self.epoch, updates })
     }
 
     /// Notes the beginning of a worker's step, in a mode that stops late workers: the variables

@@ -1,15 +1,6 @@
 //! A gradient on its way: computed from a version, announced, given its place, and treated.
 
-use super::{Contributors, Epoch};
-
-/// A variable's version: the number of its updates. Older versions compare as less.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
-    /// The epoch of the rounds that updated the variable; 0 if there were none.
-    pub epoch: Epoch,
-    /// The number of updates.
-    pub updates: u64,
-}
+use super::{Contributors, Epoch, Version};
 
 /// A worker's announcement of a gradient, at the task of the global step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,22 +8,9 @@
 mod tests;
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use super::members::{Member, Members, State};
-use super::{Departed, Leaving, Participation};
-
-/// The number of a training on the same servers, from its beginning or restore to the next one. A
-/// message of an older epoch is dropped on arrival, so that nobody has to track what else was under
-/// way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Epoch(pub u32);
-
-impl fmt::Display for Epoch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "epoch {}", self.0)
-    }
-}
+use super::{Departed, Epoch, Leaving, Participation};
 
 /// The workers of a task's trainings: joined, live, left, lost, back.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Fate, Return, View};
+use super::{Fate, Return, Version, View};
 
 /// The workers in the rounds of a task's variables: all but those who have left, and those whom the
 /// task of the global step has taken out. A shard decides nothing by itself.
@@ -10,8 +10,8 @@ use super::{Fate, Return, View};
 pub struct Participation {
     /// The workers that have left in good order, unless they have been let in since.
     left: BTreeSet<u32>,
-    /// By the task that decides: what it has told. Empty while nobody has ever been taken out.
-    told: BTreeMap<u32, Told>,
+    /// By the task that decides: what it has told here. Empty while nobody has ever been taken out.
+    decisions: BTreeMap<u32, Decision>,
     /// A counter that rises whenever somebody may take part who did not, or the reverse.
     revision: u64,
 }
@@ -25,9 +25,9 @@ pub struct Decider {
     pub incarnation: Option<u64>,
 }
 
-/// What one task has told.
+/// What one task has decided, as it was told here.
 #[derive(Debug, Default)]
-struct Told {
+struct Decision {
     /// The incarnation of the task, if that is known.
     incarnation: Option<u64>,
     view: View,
@@ -36,40 +36,41 @@ struct Told {
 }
 
 impl Participation {
-    /// Whether `worker` takes part in `round` of the votes; behind a barrier, in any round to come.
-    pub fn has(&self, worker: u32, round: u64) -> bool {
-        let takes_part = |told: &Told| {
-            let back = told.view.back.get(&worker);
-            !told.view.out.contains_key(&worker) && back.is_none_or(|back| back.round <= round)
+    /// Whether `worker` takes part in `round`.
+    pub fn has(&self, worker: u32, round: Version) -> bool {
+        let takes_part = |decision: &Decision| {
+            let back = decision.view.back.get(&worker);
+            !decision.view.out.contains_key(&worker) && back.is_none_or(|back| back.round <= round)
         };
-        !self.left.contains(&worker) && self.told.values().all(takes_part)
+        !self.left.contains(&worker) && self.decisions.values().all(takes_part)
     }
 
     /// Whether rounds behind a barrier wait for `worker` from now on.
     pub(crate) fn awaits(&self, worker: u32) -> bool {
-        self.has(worker, u64::MAX) && !self.is_leaving(worker)
+        self.has(worker, Version::LAST) && !self.is_leaving(worker)
     }
 
     /// Whether `worker` has been taken out.
     pub(super) fn is_out(&self, worker: u32) -> bool {
-        self.told.values().any(|told| told.view.out.contains_key(&worker))
+        self.decisions.values().any(|decision| decision.view.out.contains_key(&worker))
     }
 
     /// Whether a view has let `worker` in again.
     pub(crate) fn lets_in(&self, worker: u32) -> bool {
-        self.told.values().any(|told| told.view.back.contains_key(&worker))
+        self.decisions.values().any(|decision| decision.view.back.contains_key(&worker))
     }
 
     /// Whether no round may be made, since a change of the view is under way.
     pub fn is_held(&self) -> bool {
-        self.told.values().any(|told| told.change.is_some())
+        self.decisions.values().any(|decision| decision.change.is_some())
     }
 
     /// Whether `worker` is being taken out.
     pub fn is_leaving(&self, worker: u32) -> bool {
-        let takes_out =
-            |told: &Told| told.change.as_ref().is_some_and(|(_, out)| out.contains(&worker));
-        self.told.values().any(takes_out)
+        let takes_out = |decision: &Decision| {
+            decision.change.as_ref().is_some_and(|(_, out)| out.contains(&worker))
+        };
+        self.decisions.values().any(takes_out)
     }
 
     pub(super) fn revision(&self) -> u64 {
@@ -82,39 +83,42 @@ impl Participation {
         self.revision += 1;
     }
 
-    fn of(&mut self, Decider { task, incarnation }: Decider) -> &mut Told {
-        let told = self.told.entry(task).or_default();
-        if told.incarnation.is_some() && incarnation.is_some() && told.incarnation != incarnation {
-            *told = Told::default();
+    fn of(&mut self, Decider { task, incarnation }: Decider) -> &mut Decision {
+        let decision = self.decisions.entry(task).or_default();
+        if decision.incarnation.is_some()
+            && incarnation.is_some()
+            && decision.incarnation != incarnation
+        {
+            *decision = Decision::default();
             self.revision += 1;
         }
-        told.incarnation = incarnation.or(told.incarnation);
-        told
+        decision.incarnation = incarnation.or(decision.incarnation);
+        decision
     }
 
     /// Begins the change of that number, told by `decider`; returns whether it is to be answered.
     pub fn flush(&mut self, decider: Decider, number: u32, out: Vec<u32>) -> bool {
-        let told = self.of(decider);
-        let newest = told.change.as_ref().map_or(told.view.number, |(number, _)| *number);
-        if number < newest || number == told.view.number {
+        let decision = self.of(decider);
+        let newest = decision.change.as_ref().map_or(decision.view.number, |(number, _)| *number);
+        if number < newest || number == decision.view.number {
             return false;
         }
-        told.change = Some((number, out));
+        decision.change = Some((number, out));
         true
     }
 
     /// Takes over a view; returns the workers that are out, unless it is old.
     pub fn install(&mut self, decider: Decider, view: View) -> BTreeMap<u32, Fate> {
-        let told = self.of(decider);
-        if view.number <= told.view.number {
+        let decision = self.of(decider);
+        if view.number <= decision.view.number {
             return BTreeMap::new();
         }
-        told.change.take_if(|(number, _)| *number <= view.number);
+        decision.change.take_if(|(number, _)| *number <= view.number);
         let out = view.out.clone();
-        let before = std::mem::replace(&mut told.view, view);
+        let before = std::mem::replace(&mut decision.view, view);
         let is_new = |(_, back): &(&u32, &Return)| back.view > before.number;
         let back: Vec<u32> =
-            told.view.back.iter().filter(is_new).map(|(worker, _)| *worker).collect();
+            decision.view.back.iter().filter(is_new).map(|(worker, _)| *worker).collect();
         for worker in back {
             self.left.remove(&worker);
         }
@@ -125,10 +129,11 @@ impl Participation {
     /// `decider` has restarted as `incarnation`, and knows nothing of what it has told before.
     /// Returns whether it had told something.
     pub fn forget_earlier_life(&mut self, decider: u32, incarnation: u64) -> bool {
-        let is_earlier = |told: &Told| told.incarnation.is_some_and(|own| own < incarnation);
-        let has_told = self.told.get(&decider).is_some_and(is_earlier);
+        let is_earlier =
+            |decision: &Decision| decision.incarnation.is_some_and(|own| own < incarnation);
+        let has_told = self.decisions.get(&decider).is_some_and(is_earlier);
         if has_told {
-            self.told.remove(&decider);
+            self.decisions.remove(&decider);
             self.revision += 1;
         }
         has_told
@@ -137,9 +142,10 @@ impl Participation {
     /// Begins another training, in which all take part.
     pub fn begin_anew(&mut self) {
         self.left.clear();
-        for told in self.told.values_mut() {
-            told.view.out.clear();
-            told.change = None;
+        for decision in self.decisions.values_mut() {
+            decision.view.out.clear();
+            decision.view.back.clear();
+            decision.change = None;
         }
         self.revision += 1;
     }
@@ -148,10 +154,16 @@ impl Participation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::Epoch;
 
     /// The task 0, in its life of that number; in any of them without one.
     fn decider(incarnation: impl Into<Option<u64>>) -> Decider {
         Decider { task: 0, incarnation: incarnation.into() }
+    }
+
+    /// A round of the first epoch.
+    fn round(updates: u64) -> Version {
+        Version { epoch: Epoch(1), updates }
     }
 
     fn view<const N: usize>(number: u32, out: [u32; N]) -> View {
@@ -164,32 +176,46 @@ mod tests {
         let mut part = Participation::default();
         let decider = decider(1);
         assert!(part.flush(decider, 2, vec![1]) && part.is_held() && part.is_leaving(1));
-        assert!(part.has(1, 9), "until the view is told");
+        assert!(part.has(1, round(9)), "until the view is decision");
         assert!(!part.flush(decider, 1, vec![]));
         assert_eq!(part.install(decider, view(2, [1])).len(), 1);
-        assert!(!part.has(1, 9) && !part.is_held());
+        assert!(!part.has(1, round(9)) && !part.is_held());
         assert!(!part.flush(decider, 2, vec![1]) && part.install(decider, view(1, [])).is_empty());
-        assert!(!part.has(1, 9) && part.has(0, 9));
+        assert!(!part.has(1, round(9)) && part.has(0, round(9)));
     }
 
     #[test]
     fn who_has_left_takes_part_again_once_it_is_let_in() {
         let mut part = Participation::default();
         part.leave(1);
-        assert!(!part.has(1, 9));
+        assert!(!part.has(1, round(9)));
         part.install(decider(None), view(1, []));
-        assert!(!part.has(1, 9));
+        assert!(!part.has(1, round(9)));
         part.install(
             decider(None),
-            View { back: [(1, Return { view: 2, round: 8 })].into(), ..view(2, []) },
+            View { back: [(1, Return { view: 2, round: round(8) })].into(), ..view(2, []) },
         );
-        assert!(part.has(1, 9) && !part.has(1, 7), "its earlier life had a place in round 7");
+        assert!(
+            part.has(1, round(9)) && !part.has(1, round(7)),
+            "its earlier life had a place in round 7"
+        );
         part.leave(1);
         part.install(
             decider(None),
-            View { back: [(1, Return { view: 2, round: 8 })].into(), ..view(3, []) },
+            View { back: [(1, Return { view: 2, round: round(8) })].into(), ..view(3, []) },
         );
-        assert!(!part.has(1, 9), "it has left since");
+        assert!(!part.has(1, round(9)), "it has left since");
+    }
+
+    #[test]
+    fn who_was_let_in_takes_part_in_all_rounds_of_a_later_epoch() {
+        let mut part = Participation::default();
+        let back = View { back: [(1, Return { view: 2, round: round(8) })].into(), ..view(2, []) };
+        part.install(decider(None), back);
+        let first_after_a_restore = Version { epoch: Epoch(2), updates: 0 };
+        assert!(part.has(1, first_after_a_restore) && !part.has(1, round(7)));
+        part.begin_anew();
+        assert!(!part.lets_in(1), "nobody is let in again in another training");
     }
 
     #[test]
@@ -197,9 +223,9 @@ mod tests {
         let mut part = Participation::default();
         part.install(decider(1), view(7, [1, 2]));
         part.install(decider(2), view(1, [1]));
-        assert!(!part.has(1, 9) && part.has(2, 9));
-        assert!(!part.forget_earlier_life(0, 2) && !part.has(1, 9));
-        assert!(part.forget_earlier_life(0, 3) && part.has(1, 9));
+        assert!(!part.has(1, round(9)) && part.has(2, round(9)));
+        assert!(!part.forget_earlier_life(0, 2) && !part.has(1, round(9)));
+        assert!(part.forget_earlier_life(0, 3) && part.has(1, round(9)));
         part.flush(decider(3), 2, vec![1]);
         assert!(!part.forget_earlier_life(0, 3) && part.is_held());
         assert!(part.forget_earlier_life(0, 4) && !part.is_held() && !part.is_leaving(1));

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::Version;
+
 /// Who takes no part in the rounds of a training.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
@@ -26,8 +28,8 @@ pub struct View {
 pub struct Return {
     /// The number of the view that has let it in.
     pub view: u32,
-    /// In a mode with votes: the first round that its gradients are waited for in again.
-    pub round: u64,
+    /// The first round that its gradients are waited for in again; the default without votes.
+    pub round: Version,
 }
 
 /// The fate of the last gradients of a worker that is taken out of the view.
@@ -194,18 +196,19 @@ impl Views {
         &self.view
     }
 
-    /// Takes the answer of `task` to the change of that number.
-    pub(crate) fn answer(&mut self, task: u32, number: u32, progress: &[(u32, Progress)]) {
+    /// Takes the answer of `task` to the change of that number; returns whether it is under way.
+    pub(crate) fn answer(&mut self, task: u32, number: u32, progress: &[(u32, Progress)]) -> bool {
         let Some(change) = self.change.as_mut().filter(|change| change.number == number) else {
-            return;
+            return false;
         };
         if !change.answered.insert(task) {
-            return;
+            return true;
         }
         for (worker, of_task) in progress {
             let all = change.progress.entry(*worker).or_insert(*of_task);
             *all = all.and(*of_task);
         }
+        true
     }
 
     /// Whether `task` has not answered the change under way.
@@ -215,7 +218,7 @@ impl Views {
 
     /// Ends the change under way, in `round` of the votes: all tasks have answered. Returns the
     /// workers whose last step is in some variables and not in others.
-    pub(crate) fn install(&mut self, round: u64) -> Vec<u32> {
+    pub(crate) fn install(&mut self, round: Version) -> Vec<u32> {
         let Some(change) = self.change.take() else { return Vec::new() };
         let mut torn = Vec::new();
         let fate = |worker: &u32| {
@@ -249,6 +252,11 @@ impl Views {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::Epoch;
+
+    fn round(updates: u64) -> Version {
+        Version { epoch: Epoch(1), updates }
+    }
 
     fn at(least: u64, most: u64, made: u64) -> Progress {
         Progress { least, most, made }
@@ -264,7 +272,7 @@ mod tests {
             views.answer(task, 1, &[(1, progress)]);
             assert!(!views.waits_for(task));
         }
-        let torn = views.install(0);
+        let torn = views.install(Version::default());
         (views.view().clone(), torn)
     }
 
@@ -284,16 +292,16 @@ mod tests {
         let mut views = Views::default();
         views.lose(1);
         views.begin(true);
-        views.install(0);
+        views.install(Version::default());
         assert!(views.is_out(1) && !views.needs_rest());
         views.seek(BTreeSet::from([1]));
         assert!(views.needs_rest() && !views.begin(false));
         assert!(views.begin(true) && views.proposed() == Some((2, vec![])));
         assert!(views.is_out(1) && views.needs_rest(), "until it is installed");
         views.seek(BTreeSet::from([1]));
-        views.install(7);
+        views.install(round(7));
         assert!(!views.is_out(1) && views.is_whole() && !views.needs_rest());
-        assert_eq!(views.view().back, BTreeMap::from([(1, Return { view: 2, round: 7 })]));
+        assert_eq!(views.view().back, BTreeMap::from([(1, Return { view: 2, round: round(7) })]));
         views.leave(1);
         assert!(views.view().back.is_empty());
     }
@@ -308,7 +316,7 @@ mod tests {
         views.answer(0, 1, &[]);
         assert!(views.waits_for(0));
         views.answer(0, 2, &[(1, at(3, 3, 3)), (2, at(3, 4, 3))]);
-        views.install(0);
+        views.install(Version::default());
         assert_eq!(views.view().out, BTreeMap::from([(1, Fate::Counts), (2, Fate::Dropped)]));
     }
 
@@ -317,7 +325,7 @@ mod tests {
         let mut views = Views::default();
         views.lose(1);
         views.begin(true);
-        views.install(0);
+        views.install(Version::default());
         views.seek(BTreeSet::from([1]));
         views.begin(true);
         views
@@ -329,7 +337,7 @@ mod tests {
         assert!(views.lets_in(1));
         views.leave(1);
         assert!(views.begin(true) && views.proposed() == Some((3, vec![1])));
-        views.install(0);
+        views.install(Version::default());
         assert!(views.is_out(1) && !views.lets_in(1));
     }
 
@@ -338,7 +346,7 @@ mod tests {
         let mut views = letting_in();
         views.lose(1);
         assert!(views.begin(true) && views.proposed() == Some((3, vec![1])));
-        views.install(0);
+        views.install(Version::default());
         assert!(views.is_out(1));
     }
 }

@@ -125,7 +125,8 @@ fn a_parameter_server_and_the_chief_say_whom_they_have_lost() {
 fn of_rounds() -> ([PeerMessage; 2], PeerMessage) {
     let flush = ParameterServerMessage::Flush { number: 1, out: vec![0, 1] };
     let install = ParameterServerMessage::Install(View::default());
-    let flushed = ParameterServerMessage::Flushed { number: 1, progress: Vec::new() };
+    let flushed =
+        ParameterServerMessage::Flushed { number: 1, progress: Vec::new(), is_cut_off: true };
     ([flush.into(), install.into()], flushed.into())
 }
 

@@ -21,7 +21,7 @@ use crate::runtime::master::step_plan::partitions;
 use crate::runtime::own_values::{OwnValues, OwnValuesAnswer};
 use crate::runtime::state::{Bound, VariableId};
 use crate::runtime::worker::plan::Plan;
-use crate::sync::{Departed, Epoch, Fate, Leaving, Mode, Progress, Return, View};
+use crate::sync::{Departed, Epoch, Fate, Leaving, Mode, Progress, Return, Version, View};
 use crate::tape::{Kind, Masters};
 use crate::tensor::DType;
 use crate::transport::Payload;
@@ -278,11 +278,12 @@ fn to_parameter_servers() -> [ParameterServerMessage; 11] {
         ParameterServerMessage::Flushed {
             number: 2,
             progress: vec![(3, Progress { least: 1, most: 2, made: 1 })],
+            is_cut_off: true,
         },
         ParameterServerMessage::Install(View {
             number: 2,
             out: [(3, Fate::Dropped)].into(),
-            back: [(4, Return { view: 1, round: 9 })].into(),
+            back: [(4, Return { view: 1, round: Version { epoch: Epoch(2), updates: 9 } })].into(),
         }),
         ParameterServerMessage::TrainingOver,
         ParameterServerMessage::ChiefFailed(Box::new(Error::new(Code::NotFound, "no `v`"))),

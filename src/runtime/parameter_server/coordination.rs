@@ -181,7 +181,7 @@ impl Coordination {
     }
 
     /// The round under way, if workers vote.
-    pub(super) fn round(&self) -> Option<u64> {
+    pub(super) fn round(&self) -> Option<Version> {
         self.coordinator.round()
     }
 
@@ -236,6 +236,7 @@ impl Coordination {
     /// Checks that `replica` is of this training, and `version` a version of its variables.
     fn check(&self, replica: Replica, version: Version) -> Result<()> {
         let round = self.coordinator.round().filter(|_| self.coordinator.is_current(version));
+        let round = round.map(|round| round.updates);
         check_round(replica, &self.training, version.updates, round, "the variables")
     }
 

@@ -112,7 +112,7 @@ impl ParameterServer {
             return self.answer(ticket, Ok(StateValues::new()));
         }
         if let Some(verdict) = &apply.verdict {
-            if verdict.epoch < rounds.epoch {
+            if verdict.epoch < rounds.gradients.epoch() {
                 return self.answer(ticket, Ok(StateValues::new()));
             }
             for (round, contributors) in &verdict.closed {
@@ -141,7 +141,7 @@ impl ParameterServer {
         let mut past = Vec::new();
         if let Some(before) = &mut stored.rounds {
             let is_other = before.is_past && replica.check_trains_with(&before.training).is_err();
-            if before.epoch < epoch || is_other {
+            if before.gradients.epoch() < epoch || is_other {
                 past = before.gradients.finish();
                 stored.rounds = None;
                 if epoch > Epoch(0) {
@@ -155,11 +155,10 @@ impl ParameterServer {
             let gradients = match replica.mode.needs().is_barrier() {
                 true => Accumulator::of_all(replica.workers, stored.version),
                 // The coordinator counts these rounds, from 0.
-                false => Accumulator::of_voters(replica.workers),
+                false => Accumulator::of_voters(replica.workers, epoch),
             };
             let applied = Done::default();
-            stored.rounds =
-                Some(Rounds { training: replica, epoch, is_past: false, gradients, applied });
+            stored.rounds = Some(Rounds { training: replica, is_past: false, gradients, applied });
         }
         past
     }
@@ -324,7 +323,7 @@ fn check_training(
     verdict: Option<&Verdict>,
 ) -> Result<()> {
     let rounds = stored.rounds.as_ref().expect("a gradient is offered to rounds that have begun");
-    let is_earlier = verdict.is_some() && version.epoch < rounds.epoch;
+    let is_earlier = verdict.is_some() && version.epoch < rounds.gradients.epoch();
     let round = (!is_earlier).then(|| rounds.gradients.round());
     let name = &stored.spec.shared_name;
     check_round(replica, &rounds.training, version.updates, round, format_args!("`{name}`"))

@@ -7,7 +7,7 @@ use actix::Context;
 
 use crate::cluster::ClusterSpec;
 use crate::graph::Replica;
-use crate::sync::{Joined, Leaving, Views};
+use crate::sync::{Joined, Leaving};
 use crate::transport::{Loss, PeerId};
 
 use super::ParameterServer;
@@ -66,12 +66,14 @@ impl ParameterServer {
 
     fn bind(&mut self, binding: Binding) {
         let Binding { from, graph, attempt, scope, variables, replicas, counts, .. } = binding;
+        let has_barrier = replicas.iter().any(|replica| replica.mode.needs().is_barrier());
         for replica in replicas {
             let is_back = self.take_part(from, graph.master, replica);
             if is_back && counts {
                 self.trainings.tell_of_return(replica.worker);
             }
         }
+        self.trainings.has_barrier |= counts && has_barrier;
         let epoch = self.trainings.members.epoch();
         let outcome = self.store.bind(scope, variables).map(|variables| Bound { variables, epoch });
         let own = self.link.name(self.link.local());
@@ -227,9 +229,7 @@ impl ParameterServer {
     /// Begins another training, in an epoch of its own: leftovers of the one before are dropped.
     pub(super) fn begin_anew(&mut self) {
         tracing::debug!(epoch = %self.trainings.members.epoch(), "another training begins");
-        self.trainings.forget_the_end();
-        self.trainings.participation.begin_anew();
-        self.trainings.views.iter_mut().for_each(Views::begin_anew);
+        self.trainings.begin_anew();
         self.snapshots.finish();
         for (_, before) in std::mem::take(&mut self.trainings.coordinations) {
             self.refuse_waiting(before.waiting().collect());

@@ -45,7 +45,7 @@ pub(super) struct Trainings {
     /// The views of the training whose global step is here, if it has rounds.
     pub(super) views: Option<Views>,
     /// Whether the shards of that training are its barrier.
-    has_barrier: bool,
+    pub(super) has_barrier: bool,
     /// The task that counts the steps of the training, if that is another one.
     step_counter: Option<PeerId>,
     /// The workers that have announced the end of the training.
@@ -78,6 +78,14 @@ impl Trainings {
             joins: Joins::default(),
             notices: Notices::default(),
         }
+    }
+
+    /// Another training begins, in which all workers take part.
+    pub(super) fn begin_anew(&mut self) {
+        self.forget_the_end();
+        self.participation.begin_anew();
+        self.views.iter_mut().for_each(Views::begin_anew);
+        self.has_barrier = false;
     }
 
     /// The members of the training of `replica`, and its coordination.

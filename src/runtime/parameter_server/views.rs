@@ -86,6 +86,21 @@ impl ParameterServer {
         self.trainings.flushed(own, number, &progress);
     }
 
+    /// `from` makes no more rounds, for the change of that number. If the end has cut off a round
+    /// there, and its announcer is taken out, its own word may not come here. An answer in an
+    /// earlier training says nothing of this one.
+    pub(super) fn hear_of_flush(
+        &mut self,
+        from: PeerId,
+        number: u32,
+        progress: &[(u32, Progress)],
+        is_cut_off: bool,
+    ) {
+        if self.trainings.flushed(from, number, progress) && is_cut_off {
+            self.hear_of_the_end(from);
+        }
+    }
+
     /// Makes no more rounds until the view of that number comes. Returns how far the gradients of
     /// the workers that are `out` have come.
     fn flush(&mut self, from: PeerId, number: u32, out: Vec<u32>) -> Vec<(u32, Progress)> {
@@ -100,8 +115,9 @@ impl ParameterServer {
 
     pub(super) fn on_flush(&mut self, from: PeerId, number: u32, out: Vec<u32>) {
         let progress = self.flush(from, number, out);
-        self.trainings.tell_what_is_cut_off(from);
-        self.link.send(from, ParameterServerMessage::Flushed { number, progress });
+        let is_cut_off = self.trainings.members.is_cut_off();
+        let flushed = ParameterServerMessage::Flushed { number, progress, is_cut_off };
+        self.link.send(from, flushed);
     }
 
     /// Installs the new view here and everywhere, once all tasks have answered; returns whether it
@@ -127,7 +143,7 @@ impl ParameterServer {
         }
         let round = self.trainings.coordinations.values().filter_map(Coordination::round).max();
         let views = self.trainings.views.as_mut().expect("it was just there");
-        for worker in views.install(round.unwrap_or(0)) {
+        for worker in views.install(round.unwrap_or_default()) {
             tracing::warn!(
                 worker,
                 "a worker was lost in the midst of a step: its gradient counts for some variables \

@@ -6,6 +6,9 @@ use crate::sync::{Decider, Fate, View};
 /// The task of the global step, which lives once.
 const DECIDER: Decider = Decider { task: 0, incarnation: None };
 
+/// The epoch of all votes.
+const EPOCH: Epoch = Epoch(1);
+
 std::thread_local! {
     /// The number of looks at a contributor so far.
     pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
@@ -43,7 +46,7 @@ impl<G> Tried<G> {
     }
 
     fn of_voters(replicas: u32) -> Self {
-        Self { accumulator: Accumulator::of_voters(replicas), ..Self::of_all(replicas) }
+        Self { accumulator: Accumulator::of_voters(replicas, EPOCH), ..Self::of_all(replicas) }
     }
 
     fn offer(&mut self, worker: u32, place: RoundPosition, gradient: G) -> Offer<G> {
@@ -87,7 +90,7 @@ fn offered<const N: usize>(
 #[test]
 fn a_round_can_be_closed_on_workers_that_there_are_and_on_the_same_ones_again() {
     let named = |workers: &[u32]| workers.iter().copied().collect::<Contributors>();
-    let mut accumulator = Accumulator::<()>::of_voters(2);
+    let mut accumulator = Accumulator::<()>::of_voters(2, EPOCH);
     let can_close_on = |accumulator: &Accumulator<()>, workers: &[u32]| {
         accumulator.can_close_on(0, &named(workers))
     };

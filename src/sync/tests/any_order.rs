@@ -76,7 +76,7 @@ struct Training {
 impl Training {
     fn new(mode: Mode, workers: u32, variables: usize) -> Self {
         let accumulator = || match mode.needs().has_votes() {
-            true => Accumulator::of_voters(workers),
+            true => Accumulator::of_voters(workers, Membership::default().epoch()),
             false => Accumulator::of_all(workers, 0),
         };
         Self {
@@ -173,7 +173,7 @@ impl Training {
     fn end_change(&mut self) {
         let mut variables = 0..self.versions.len();
         if self.views.is_changing() && !variables.any(|task| self.views.waits_for(task as u32)) {
-            self.torn.extend(self.views.install(self.coordinator.round().unwrap_or(0)));
+            self.torn.extend(self.views.install(self.coordinator.round().unwrap_or_default()));
             let view = self.views.view();
             let install = |variable| Message::Install { variable, view: view.clone() };
             self.in_flight.extend((0..self.versions.len()).map(install));
@@ -327,8 +327,8 @@ impl Training {
         if let Some(closed) = self.coordinator.round()
             && !self.workers.contains(&Worker::Dead)
         {
-            let are_made = self.versions.iter().all(|made| *made == closed);
-            assert!(are_made, "{closed} rounds are closed, and {:?} made", self.versions);
+            let are_made = self.versions.iter().all(|made| *made == closed.updates);
+            assert!(are_made, "rounds up to {closed:?} are closed, and {:?} made", self.versions);
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use crate::sync::{Contribution, Coordinator, Effect, Leaving, Membership, Mode, Version};
+use crate::sync::{Contribution, Coordinator, Effect, Epoch, Leaving, Membership, Mode, Version};
 
 #[derive(Clone, Copy, Debug)]
 enum Move {
@@ -83,8 +83,8 @@ impl Seen {
             }
             Move::Step(worker) => {
                 self.up.take_if(|owner| *owner == worker);
-                let updates = self.coordinator.round().unwrap_or(0);
-                let version = Version { updates, ..Version::default() };
+                let round = self.coordinator.round().unwrap_or_default();
+                let version = Version { epoch: Epoch(0), ..round };
                 if self.votes {
                     self.coordinator.vote(&self.members, Contribution { worker, version })
                 } else {

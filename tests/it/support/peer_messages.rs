@@ -7,7 +7,7 @@ use trainyard::runtime::{
     ClientMessage, Code, Error, GraphHandle, MasterMessage, ParameterServerMessage, PeerMessage,
     SessionAction, SessionAnswer, SessionCall, SessionId, StepId, WorkerMessage,
 };
-use trainyard::sync::{Departed, Fate, Progress, Return, View};
+use trainyard::sync::{Departed, Epoch, Fate, Progress, Return, Version, View};
 use trainyard::tape::{Kind, Masters};
 use trainyard::tensor::Tensor;
 
@@ -56,15 +56,16 @@ pub(crate) fn of_a_chief(number: u64) -> Vec<PeerMessage> {
 
 /// What only a parameter server sends to another, about the view of that number.
 pub(crate) fn of_a_parameter_server(number: u32) -> [PeerMessage; 4] {
+    let round = Version { epoch: Epoch(number), updates: 9 };
     let view = View {
         number,
         out: BTreeMap::from([(number, Fate::Dropped)]),
-        back: BTreeMap::from([(0, Return { view: number, round: 9 })]),
+        back: BTreeMap::from([(0, Return { view: number, round })]),
     };
     let progress = vec![(number, Progress { least: 1, most: 2, made: 1 })];
     let all = [
         ParameterServerMessage::Flush { number, out: vec![number, 5] },
-        ParameterServerMessage::Flushed { number, progress },
+        ParameterServerMessage::Flushed { number, progress, is_cut_off: true },
         ParameterServerMessage::Install(view),
         ParameterServerMessage::Stopping,
     ];

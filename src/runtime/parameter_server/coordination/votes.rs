@@ -162,7 +162,7 @@ impl Coordination {
 
     /// Notes that `worker` has left or is lost.
     pub(super) fn note_departure(&mut self, members: &Membership, worker: u32) {
-        let open = self.coordinator.round();
+        let open = self.coordinator.round().map(|round| round.updates);
         if let Some(vote) = self.votes.get_mut(&worker) {
             vote.lost_in = open;
         }

@@ -18,8 +18,6 @@ impl Trainings {
         if !binding.counts || !has_rounds {
             return;
         }
-        self.has_barrier |=
-            binding.replicas.iter().any(|replica| replica.mode.needs().is_barrier());
         if self.views.is_some() {
             return;
         }
@@ -116,10 +114,14 @@ impl Trainings {
         Decider { task: peer.0, incarnation }
     }
 
-    pub(crate) fn flushed(&mut self, from: PeerId, number: u32, progress: &[(u32, Progress)]) {
-        if let Some(views) = &mut self.views {
-            views.answer(from.0, number, progress);
-        }
+    /// Takes the answer of `from` to the change of that number; returns whether it is under way.
+    pub(crate) fn flushed(
+        &mut self,
+        from: PeerId,
+        number: u32,
+        progress: &[(u32, Progress)],
+    ) -> bool {
+        self.views.as_mut().is_some_and(|views| views.answer(from.0, number, progress))
     }
 
     /// Tells `peer`, which was lost, again what it may not have heard.

@@ -70,8 +70,6 @@ pub(super) enum Declaration {
 pub(in crate::runtime::parameter_server) struct Rounds {
     /// One of the replicas that train the variable.
     pub(in crate::runtime::parameter_server) training: Replica,
-    /// The coordinator's epoch, if workers vote.
-    pub(in crate::runtime::parameter_server) epoch: Epoch,
     /// Whether the task is in a later training by now.
     pub(in crate::runtime::parameter_server) is_past: bool,
     /// The gradients of the round under way, and of later ones.
@@ -148,7 +146,7 @@ impl Stored {
 
     /// The number of updates it has had, with the epoch of its rounds.
     pub(in crate::runtime::parameter_server) fn version(&self) -> Version {
-        let epoch = self.rounds.as_ref().map_or(Epoch(0), |rounds| rounds.epoch);
+        let epoch = self.rounds.as_ref().map_or(Epoch(0), |rounds| rounds.gradients.epoch());
         Version { epoch, updates: self.version }
     }
 

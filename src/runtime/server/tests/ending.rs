@@ -10,8 +10,9 @@ use crate::runtime::state::{Action, ApplyGradient, StateRequest, Ticket, Variabl
 use crate::sync::{Epoch, Fate, Return, Version, View};
 use crate::tensor::{DType, Shape, Tensor};
 
-/// The parameter server that counts the steps, and the tasks of workers 0 and 1.
+/// The parameter server that counts the steps, the other one, and the tasks of workers 0 and 1.
 const COUNTER: PeerId = PeerId(0);
+const SHARD: PeerId = PeerId(1);
 const CHIEF: PeerId = PeerId(2);
 const OTHER: PeerId = PeerId(3);
 
@@ -102,7 +103,7 @@ fn an_end_cuts_off_no_round_that_is_made_without_its_announcer_until_that_is_let
         hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver).await;
         gradient(shard).await;
         assert!(!counter.is_over(), "the gradient is kept for its round");
-        let back = BTreeMap::from([(0, Return { view: 2, round: 0 })]);
+        let back = BTreeMap::from([(0, Return { view: 2, round: Version::default() })]);
         let with = View { number: 2, back, ..View::default() };
         hear_from(shard, COUNTER, ParameterServerMessage::Install(with)).await;
         assert!(counter.is_over(), "it is dropped: the round would wait for worker 0");
@@ -122,28 +123,49 @@ fn an_announcer_that_is_being_taken_out_of_the_view_cuts_off_no_round() {
     });
 }
 
+/// Two parameter servers of which the first counts the steps of a training with rounds.
+async fn counter_and_shard() -> (Server, Server) {
+    let mut servers = servers().await.into_iter();
+    let (counter, shard) = servers.next().zip(servers.next()).expect("there are five tasks");
+    tell(&counter.actors.worker, WorkerMail::FromPeer { from: CHIEF, message: register(0) });
+    settle().await;
+    (counter, shard)
+}
+
+/// The task that counts the steps loses worker 1, and the view changes.
+async fn lose_other(counter: &Server) {
+    let (masters, loss) = (Vec::new(), Loss::Stopped);
+    let lost = ParameterServerMail::Lost { peer: OTHER, masters, loss };
+    tell(&counter.actors.parameter_server, lost);
+    settle().await;
+    settle().await;
+}
+
 #[test]
-fn a_round_that_is_cut_off_is_told_before_the_view_changes() {
+fn a_round_that_is_cut_off_is_told_with_a_change_of_the_view() {
     on_actix(async {
-        let servers = servers().await;
-        let [counter, shard, ..] = &servers[..] else { panic!("there are five tasks") };
-        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver).await;
-        let flush = ParameterServerMessage::Flush { number: 1, out: vec![0] };
-        hear_from(shard, COUNTER, flush).await;
+        let (counter, shard) = counter_and_shard().await;
+        hear_from(&shard, CHIEF, ParameterServerMessage::TrainingOver).await;
+        assert!(!counter.training().is_over());
+        lose_other(&counter).await;
         assert!(counter.training().is_over(), "by who answers");
     });
     on_actix(async {
-        let servers = servers().await;
-        let [counter, shard, ..] = &servers[..] else { panic!("there are five tasks") };
-        tell(&counter.actors.worker, WorkerMail::FromPeer { from: CHIEF, message: register(0) });
-        settle().await;
-        hear_from(counter, CHIEF, ParameterServerMessage::TrainingOver).await;
+        let (counter, shard) = counter_and_shard().await;
+        hear_from(&counter, CHIEF, ParameterServerMessage::TrainingOver).await;
         assert!(!shard.training().is_over());
-        let (masters, loss) = (Vec::new(), Loss::Stopped);
-        let lost = ParameterServerMail::Lost { peer: OTHER, masters, loss };
-        tell(&counter.actors.parameter_server, lost);
-        settle().await;
-        settle().await;
+        lose_other(&counter).await;
         assert!(shard.training().is_over(), "by who changes the view");
+    });
+}
+
+#[test]
+fn who_answers_a_change_of_an_earlier_training_says_nothing_of_this_one() {
+    on_actix(async {
+        let (counter, _shard) = counter_and_shard().await;
+        let flushed =
+            ParameterServerMessage::Flushed { number: 1, progress: Vec::new(), is_cut_off: true };
+        hear_from(&counter, SHARD, flushed).await;
+        assert!(!counter.training().is_over());
     });
 }
