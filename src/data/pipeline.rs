@@ -2,19 +2,19 @@
 //! (TensorFlow: `tf.data`).
 
 mod adapters;
-mod files;
+mod nested;
+mod origins;
+mod pairs;
 mod shuffle;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::DataError;
 use super::stack::Stack;
-use adapters::{Batched, Filtered, Mapped, Repeated, Rest, Sharded, Taken, Zipped};
-use files::Chained;
+use adapters::{Batched, Filtered, Mapped, Repeated, Rest, Sharded, Taken, TakenWhile};
 use shuffle::Shuffled;
 
 /// A recipe for a sequence of elements (TensorFlow: `tf.data.Dataset`). Cheap to clone; nothing is
@@ -48,7 +48,7 @@ pub(crate) type Elements<T> = Box<dyn Source<T>>;
 
 /// A sequence that is read once.
 pub(crate) trait Source<T>: Send {
-    /// The next element; none at the end.
+    /// The next element; none at the end, and from then on.
     fn next(&mut self) -> Result<Option<T>, DataError>;
 
     /// Passes over the next `count` elements. Returns how many there were.
@@ -70,24 +70,6 @@ impl<T: Send + 'static> Pipeline<T> {
         Self { open: Arc::new(open), ahead: 1, is_even: true }
     }
 
-    /// The elements of `values` (TensorFlow: `from_tensor_slices`).
-    pub fn from_elements(values: impl IntoIterator<Item = T>) -> Self
-    where
-        T: Clone + Sync,
-    {
-        let values: Arc<[T]> = values.into_iter().collect();
-        Self::new(move |_| Ok(Box::new(adapters::Listed::new(Arc::clone(&values)))))
-    }
-
-    /// The elements of `files`, which `open` reads, one file after the other.
-    pub(super) fn of_files(
-        files: Arc<[PathBuf]>,
-        open: impl Fn(&Arc<[PathBuf]>, usize) -> Opened<T> + Send + Sync + 'static,
-    ) -> Self {
-        let open = Arc::new(open);
-        Self::new(move |_| Ok(Box::new(Chained::new(Arc::clone(&files), Arc::clone(&open)))))
-    }
-
     /// What `change` makes of each element (TensorFlow: `map`). Where a reader passes over
     /// elements, it is not called. [`DataError::program`] makes an error of any.
     #[must_use]
@@ -95,11 +77,8 @@ impl<T: Send + 'static> Pipeline<T> {
         self,
         change: impl Fn(T) -> Result<U, DataError> + Send + Sync + 'static,
     ) -> Pipeline<U> {
-        let (open, change) = (self.open, Arc::new(change));
-        let mapped = move |epoch| -> Result<Elements<U>, DataError> {
-            Ok(Box::new(Mapped::new(open(epoch)?, Arc::clone(&change))))
-        };
-        Pipeline { open: Arc::new(mapped), ahead: self.ahead, is_even: self.is_even }
+        let change = Arc::new(change);
+        self.then(move |inner, _| Box::new(Mapped::new(inner, Arc::clone(&change))))
     }
 
     /// The elements that `keeps` chooses (TensorFlow: `filter`). It is called of an element that a
@@ -109,13 +88,24 @@ impl<T: Send + 'static> Pipeline<T> {
         let keeps = Arc::new(keeps);
         let kept = self.then(move |inner, _| Box::new(Filtered::new(inner, Arc::clone(&keeps))));
         // What is shuffled and then cut has other elements in each epoch, and may keep fewer.
-        Self { is_even: false, ..kept }
+        kept.uneven()
     }
 
     /// The first `count` elements (TensorFlow: `take`).
     #[must_use]
     pub fn take(self, count: u64) -> Self {
         self.then(move |inner, _| Box::new(Taken::new(inner, count)))
+    }
+
+    /// The elements before the first one that `goes_on` refuses (TensorFlow: `take_while`). It is
+    /// called as the function of [`Self::filter`] is.
+    #[must_use]
+    pub fn take_while(self, goes_on: impl Fn(&T) -> bool + Send + Sync + 'static) -> Self {
+        let goes_on = Arc::new(goes_on);
+        let taken =
+            self.then(move |inner, _| Box::new(TakenWhile::new(inner, Arc::clone(&goes_on))));
+        // In another order another element is the first one that is refused.
+        taken.uneven()
     }
 
     /// The elements after the first `count` (TensorFlow: `skip`).
@@ -150,6 +140,10 @@ impl<T: Send + 'static> Pipeline<T> {
 
     /// The elements again and again, without an end (TensorFlow: `repeat`). Of a sequence without
     /// elements, the repeated one has none.
+    ///
+    /// A training that goes on in a later epoch passes over one of the earlier ones, for its
+    /// length; after [`Self::filter`], [`Self::take_while`], [`Self::flat_map`] and
+    /// [`Self::interleave`] over all of them, since these may not be equally long.
     #[must_use]
     pub fn repeat(self) -> Self {
         self.repeat_times(u64::MAX)
@@ -199,23 +193,7 @@ impl<T: Send + 'static> Pipeline<T> {
         T: Stack,
     {
         assert!(size > 0, "a batch has at least one element");
-        let open = self.open;
-        let batched = move |epoch| -> Result<Elements<T::Batch>, DataError> {
-            Ok(Box::new(Batched::new(open(epoch)?, size, keeps_rest)))
-        };
-        Pipeline { open: Arc::new(batched), ahead: self.ahead, is_even: self.is_even }
-    }
-
-    /// What `join` makes of the next elements of `all`, in their order, until one has no more
-    /// (TensorFlow: `zip`).
-    pub(crate) fn zipped(all: Vec<Self>, join: fn(Vec<T>) -> T) -> Self {
-        let ahead = all.iter().map(Self::ahead).max().unwrap_or(1);
-        let is_even = all.iter().all(|one| one.is_even);
-        let zipped = move |epoch| -> Result<Elements<T>, DataError> {
-            let opened = all.iter().map(|one| (one.open)(epoch)).collect::<Result<_, _>>()?;
-            Ok(Box::new(Zipped::new(opened, join)))
-        };
-        Self { open: Arc::new(zipped), ahead, is_even }
+        self.then(move |inner, _| Box::new(Batched::new(inner, size, keeps_rest)))
     }
 
     /// Lets a training's reader be up to `elements` ahead of it (TensorFlow: `prefetch`): deployed
@@ -251,9 +229,18 @@ impl<T: Send + 'static> Pipeline<T> {
         (self.open)(0)
     }
 
-    fn then(self, wrap: impl Fn(Elements<T>, u64) -> Elements<T> + Send + Sync + 'static) -> Self {
+    /// What `wrap` makes of the elements of each epoch, of which it is given the number.
+    fn then<U: 'static>(
+        self,
+        wrap: impl Fn(Elements<T>, u64) -> Elements<U> + Send + Sync + 'static,
+    ) -> Pipeline<U> {
         let Self { open, ahead, is_even } = self;
-        Self { open: Arc::new(move |epoch| Ok(wrap(open(epoch)?, epoch))), ahead, is_even }
+        Pipeline { open: Arc::new(move |epoch| Ok(wrap(open(epoch)?, epoch))), ahead, is_even }
+    }
+
+    /// The same, where epochs may not be equally long.
+    fn uneven(self) -> Self {
+        Self { is_even: false, ..self }
     }
 }
 

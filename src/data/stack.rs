@@ -61,3 +61,10 @@ impl ByteLen for Tensor {
         Self::byte_len(self) as u64
     }
 }
+
+/// The elements of a [`Pipeline::zip`](super::Pipeline::zip).
+impl<A: ByteLen, B: ByteLen> ByteLen for (A, B) {
+    fn byte_len(&self) -> u64 {
+        self.0.byte_len() + self.1.byte_len()
+    }
+}

@@ -1,38 +1,11 @@
 //! What changes a sequence of elements without reordering it: map, filter, take, skip, shard,
-//! repeat, batch, zip.
+//! repeat, batch.
 
 use std::sync::Arc;
 
 use super::super::DataError;
 use super::super::stack::Stack;
 use super::{Elements, Open, Source};
-
-/// Elements that are in memory.
-pub(super) struct Listed<T> {
-    values: Arc<[T]>,
-    next: usize,
-}
-
-impl<T> Listed<T> {
-    pub(super) fn new(values: Arc<[T]>) -> Self {
-        Self { values, next: 0 }
-    }
-}
-
-impl<T: Clone + Send + Sync> Source<T> for Listed<T> {
-    fn next(&mut self) -> Result<Option<T>, DataError> {
-        let value = self.values.get(self.next).cloned();
-        self.next += usize::from(value.is_some());
-        Ok(value)
-    }
-
-    fn skip(&mut self, count: u64) -> Result<u64, DataError> {
-        let left = self.values.len() - self.next;
-        let passed = left.min(usize::try_from(count).unwrap_or(left));
-        self.next += passed;
-        Ok(passed as u64)
-    }
-}
 
 pub(super) struct Mapped<T, F> {
     inner: Elements<T>,
@@ -255,30 +228,26 @@ impl<T, F: Fn(&T) -> bool + Send + Sync> Source<T> for Filtered<T, F> {
     }
 }
 
-/// What a function makes of an element of each of several sequences.
-pub(super) struct Zipped<T> {
-    all: Vec<Elements<T>>,
-    join: fn(Vec<T>) -> T,
+/// The elements before the first one that a function refuses.
+pub(super) struct TakenWhile<T, F> {
+    /// None after the first one that is refused.
+    inner: Option<Elements<T>>,
+    goes_on: Arc<F>,
 }
 
-impl<T> Zipped<T> {
-    pub(super) fn new(all: Vec<Elements<T>>, join: fn(Vec<T>) -> T) -> Self {
-        Self { all, join }
+impl<T, F> TakenWhile<T, F> {
+    pub(super) fn new(inner: Elements<T>, goes_on: Arc<F>) -> Self {
+        Self { inner: Some(inner), goes_on }
     }
 }
 
-impl<T> Source<T> for Zipped<T> {
+impl<T, F: Fn(&T) -> bool + Send + Sync> Source<T> for TakenWhile<T, F> {
     fn next(&mut self) -> Result<Option<T>, DataError> {
-        let next: Option<Vec<T>> =
-            self.all.iter_mut().map(|one| one.next()).collect::<Result<_, _>>()?;
-        Ok(next.map(self.join))
-    }
-
-    fn skip(&mut self, count: u64) -> Result<u64, DataError> {
-        let mut least = count;
-        for one in &mut self.all {
-            least = least.min(one.skip(count)?);
+        let Some(inner) = &mut self.inner else { return Ok(None) };
+        let element = inner.next()?.filter(|element| (self.goes_on)(element));
+        if element.is_none() {
+            self.inner = None;
         }
-        Ok(least)
+        Ok(element)
     }
 }

@@ -1,6 +1,8 @@
 //! A pipeline's elements are those of `tf.data`, and a reader that passes over some comes to the
 //! same next one.
 
+mod composed;
+
 use proptest::prelude::*;
 
 use super::*;
