@@ -29,6 +29,7 @@ mod status;
 mod stdout;
 mod tape;
 mod task;
+mod weights;
 
 use std::io::Write;
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::CheckpointError;
-use super::slices::{Slice, Table, gather};
+use super::slices::{self, Slice, Table, gather};
+use super::{CheckpointError, SavedVariable};
 use crate::tensor::{DType, Shape, Tensor};
 
 /// The number of names that a message lists.
@@ -27,6 +27,25 @@ pub struct Restored {
 }
 
 impl Restored {
+    /// The contents of a checkpoint called `name`, of `global_step`, that has `variables` alone.
+    ///
+    /// # Errors
+    /// If two have one name, or parts don't make up a whole.
+    pub(crate) fn of(
+        name: &str,
+        global_step: u64,
+        variables: Vec<SavedVariable>,
+    ) -> Result<Self, CheckpointError> {
+        let tables = slices::tables(variables.iter().map(SavedVariable::layout));
+        let tables = tables
+            .map_err(|(variable, problem)| CheckpointError::NotSavable { variable, problem })?;
+        let of_model = variables.iter().filter(|variable| variable.is_of_model);
+        let of_model = of_model.map(|variable| variable.whole().to_owned()).collect();
+        let variables =
+            variables.into_iter().map(|variable| (variable.name, variable.value)).collect();
+        Ok(Self { global_step, name: name.to_owned(), variables, tables, of_model })
+    }
+
     /// The value of a variable, or of its part `slice`, if it has the given type and shape.
     ///
     /// The slice need not be one that was saved: any rows of a variable can be read, and all of

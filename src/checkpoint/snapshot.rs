@@ -50,11 +50,11 @@ impl SavedVariable {
     }
 
     /// The name of the variable that it is, or is a part of.
-    fn whole(&self) -> &str {
+    pub(super) fn whole(&self) -> &str {
         self.slice.as_ref().map_or(&self.name, |slice| &slice.full_name)
     }
 
-    fn layout(&self) -> Layout<'_> {
+    pub(super) fn layout(&self) -> Layout<'_> {
         let (dtype, shape) = (self.value.dtype(), self.value.shape());
         Layout { name: &self.name, dtype, shape, slice: self.slice.as_ref() }
     }

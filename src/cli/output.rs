@@ -71,6 +71,11 @@ impl Out {
         }
     }
 
+    /// Has [`Self::print`] end with `failure`, unless something else could not be written before.
+    pub(super) fn fail_with(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+    }
+
     /// Begins the files of a deployment in `folder`.
     fn begin(&mut self, folder: ReportFolder, began: Duration) {
         let what = folder.directory().display().to_string();

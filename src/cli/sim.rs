@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::args::{Format, SimArgs, Steps};
-use super::chaos;
 use super::failure::Failure;
 use super::live::Live;
 use super::output::{Out, caution, command, digests, exit_code};
 use super::progress::Several;
 use super::results::{Results, on_stop};
+use super::{chaos, weights};
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, model_of, simulate_all, timeline_file};
 use crate::live::Meter;
@@ -41,11 +41,14 @@ pub(super) fn run(
     if !quiet && trials.iter().any(Trial::names_an_unused_folder) {
         say!("`checkpoint.directory`: a simulation leaves no checkpoints there; `launch` does");
     }
-    trials.iter_mut().for_each(|trial| trial.draws_graph = args.out.is_some());
-    if let Some(folder) = &args.replay {
-        for trial in &mut trials {
+    for trial in &mut trials {
+        (trial.draws_graph, trial.keeps_weights) = (args.out.is_some(), args.weights.is_some());
+        if let Some(folder) = &args.replay {
             trial.replay(folder)?;
         }
+    }
+    if let Some(folder) = &args.weights {
+        weights::prepare(folder, &trials)?;
     }
     let mut report = experiment.report(&trials, World::Simulation)?;
     (report.command, report.model) = (command(), model_of(&trials, trainer));
@@ -109,8 +112,11 @@ fn simulate_each(
         trials,
         |trial| repeat(args, trial, progress, live, trainer),
         |trial, result| {
-            let (mut run, recording) = match result {
+            let Over { mut run, recording, unwritten } = match result {
                 Err(failure) if failure.is_of_one_run() => {
+                    if args.weights.is_some() {
+                        say!("{}: no weights are written, since it failed", trial.name);
+                    }
                     failed.push(failure);
                     return Ok(());
                 }
@@ -125,6 +131,9 @@ fn simulate_each(
                 let SoFar { report, out, all } = so_far.as_mut().expect(BEGUN);
                 report.add(run, *all);
                 out.append(report, trial, &recording);
+                if let Some(failure) = unwritten {
+                    out.fail_with(failure);
+                }
             });
             Ok::<_, Failure>(())
         },
@@ -178,23 +187,34 @@ fn tell_of_no_timeline(asked: Option<Steps>, run: &Run) {
     }
 }
 
-/// Runs a run as many times as was asked, and compares each repeat with the first.
+/// A run that is over.
+struct Over {
+    run: Run,
+    recording: Recording,
+    /// Why its weights could not be written.
+    unwritten: Option<Failure>,
+}
+
+/// Runs a run as many times as was asked, compares each repeat with the first, and writes the
+/// weights of that, if they are wanted.
 fn repeat(
     args: &SimArgs,
     trial: &Trial,
     progress: &Several,
     live: Option<&Live>,
     trainer: &impl Trainer,
-) -> Result<(Run, Recording), Failure> {
-    let first = simulate(trial, progress, live, trainer)?;
+) -> Result<Over, Failure> {
+    let (run, mut recording) = simulate(trial, progress, live, trainer)?;
     for _ in 1..args.repeat.get() {
         let (again, _) = simulate(trial, progress, live, trainer)?;
-        let (was, is) = (digests(&first.0), digests(&again));
+        let (was, is) = (digests(&run), digests(&again));
         if was != is {
             return Err(Failure::RepeatDiffered { run: trial.name.clone(), was, is });
         }
     }
-    Ok(first)
+    // Why not when its result is added: many runs may wait for their turn, each with its weights.
+    let written = args.weights.as_ref().map(|to| weights::write(to, &run, &mut recording));
+    Ok(Over { run, recording, unwritten: written.and_then(Result::err) })
 }
 
 /// Runs a run once; `live` shows it.

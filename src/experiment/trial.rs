@@ -66,6 +66,8 @@ pub struct Trial {
     pub(super) arguments: Vec<String>,
     /// Whether its record has the graph that it trains, for event files.
     pub(crate) draws_graph: bool,
+    /// Whether the recording of its simulation keeps the weights at the end.
+    pub(crate) keeps_weights: bool,
     /// What its tasks and traffic cost.
     pub(super) price: Option<Price>,
     /// The run's name in the scenario.
@@ -149,6 +151,7 @@ impl Trial {
             checkpoint: own.checkpoint.clone(),
             arguments: Vec::new(),
             draws_graph: true,
+            keeps_weights: false,
             price: own.plan.price.clone(),
             data_key: DataKey::of(own),
         })
@@ -258,6 +261,10 @@ impl Trial {
             let task = own.and_then(|own| {
                 own.task(Rc::clone(&server), saved, stores.clone(), recorder, None)
             });
+            let task = match self.keeps_weights {
+                true => task.map(|task| task.keeping_weights_in(&recording)),
+                false => task,
+            };
             run_to_end(task.map(|task| (task.clone(), program(server, task))))
         };
         let outcome = simulation::run(&self.cluster, start);

@@ -6,6 +6,7 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::checkpoint::SavedVariable;
 use crate::cluster::TaskName;
 use crate::units::Time;
 
@@ -80,6 +81,8 @@ pub struct Recording {
     pub cut_tapes: Vec<String>,
     /// The end of the training. None if the chief did not get there.
     pub ending: Option<Ending>,
+    /// The trained variables at that end. None if nobody wants them, or only shapes are computed.
+    pub(crate) weights: Option<Vec<SavedVariable>>,
 }
 
 shown!(Recording);
@@ -115,7 +118,7 @@ impl Recording {
         }
     }
 
-    /// The facts that it was made of, kind by kind, but for the steps.
+    /// The facts that it was made of, kind by kind, but for the steps. The weights are no fact.
     pub(crate) fn into_facts(self) -> impl Iterator<Item = Fact> {
         let Self {
             beginning,
@@ -130,6 +133,7 @@ impl Recording {
             is_after_the_end,
             cut_tapes,
             ending,
+            weights: _,
         } = self;
         let facts = beginning.map(Fact::Began).into_iter();
         let facts = facts.chain(restored.into_iter().map(Fact::Restored));

@@ -10,7 +10,7 @@ use std::fmt;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use crate::checkpoint::Stores;
+use crate::checkpoint::{SavedVariable, Stores};
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, Role, RunConfig, TaskName};
 use crate::graph::Replica;
 use crate::runtime::{Code, Error, Patience, Result, Server, ServerTarget, SessionOptions};
@@ -19,6 +19,7 @@ use crate::sync::Mode;
 use super::checkpointing::Checkpointing;
 use super::input::Position;
 use super::record::Fact;
+use super::recording::SharedRecording;
 use super::run_settings::RunSettings;
 use super::settings::Settings;
 use crate::data::Dataset;
@@ -45,6 +46,8 @@ struct Own {
     is_chief: Option<bool>,
     /// Whether nobody is to see the graph.
     is_undrawn: bool,
+    /// Keeps the weights at the end, if somebody wants them.
+    keeper: Option<SharedRecording>,
 }
 
 /// The parts of a task, put together in each world by the code that starts the program.
@@ -156,6 +159,19 @@ impl Task {
     /// Whether its trainings record their graph.
     pub(super) fn draws_graph(&self) -> bool {
         !self.own.is_undrawn
+    }
+
+    /// The same task, whose trainings leave their weights in `keeper` when they end.
+    #[must_use]
+    pub(crate) fn keeping_weights_in(&self, keeper: &SharedRecording) -> Self {
+        self.with(|own| own.keeper = Some(keeper.clone()))
+    }
+
+    /// Keeps `weights`, with which the training has ended, if somebody wants them.
+    pub(super) fn keep_weights(&self, weights: impl FnOnce() -> Vec<SavedVariable>) {
+        if let Some(keeper) = &self.own.keeper {
+            keeper.keep_weights(weights());
+        }
     }
 
     fn with(&self, change: impl FnOnce(&mut Own)) -> Self {

@@ -1,36 +1,60 @@
-//! A digest of a training's weights: two trainings with equal digests have learnt the same.
+//! The weights at the end of a training, and their digest: two trainings with equal digests have
+//! learnt the same.
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::checkpoint::SavedVariable;
 use crate::graph::Variable;
 use crate::runtime::Result;
+use crate::tensor::Tensor;
 
+use super::checkpoints::part_as_slice;
 use super::session::Session;
 
-/// A hash of all trainable variables, by name. It is the same whether a variable is whole or in
-/// shards. None if only shapes are computed.
-pub(super) async fn weights_digest(session: &Session) -> Result<Option<u64>> {
-    let place = |variable: Variable| match variable.part() {
-        Some(part) => (part.whole, part.begin, variable),
-        None => (variable.name(), 0, variable),
-    };
-    let mut variables: Vec<_> =
-        session.graph().trainable_variables().into_iter().map(place).collect();
-    variables.sort_by(|(a, begin_a, _), (b, begin_b, _)| (a, begin_a).cmp(&(b, begin_b)));
-    let mut run = session.run();
-    for (_, _, variable) in &variables {
-        run = run.fetch(&variable.read());
-    }
-    let values = run.await?;
-    let mut hash = Xxh3::new();
-    for (index, (whole, begin, _)) in variables.iter().enumerate() {
-        if *begin == 0 {
-            hash.update(whole.as_bytes());
+/// The trainable variables with their values, by name; the parts of one are in their order.
+pub(super) struct Weights(Vec<(Variable, Tensor)>);
+
+impl Weights {
+    /// Reads those of `session`. None if only shapes are computed.
+    pub(super) async fn read(session: &Session) -> Result<Option<Self>> {
+        let mut variables = session.graph().trainable_variables();
+        variables.sort_by_cached_key(place);
+        let mut run = session.run();
+        for variable in &variables {
+            run = run.fetch(&variable.read());
         }
-        if values[index].is_hollow() {
-            return Ok(None);
-        }
-        hash.update(values[index].bytes());
+        let fetched = run.await?;
+        let values = (0..variables.len()).map(|index| fetched[index].clone());
+        let read: Vec<(Variable, Tensor)> = variables.into_iter().zip(values).collect();
+        Ok((!read.iter().any(|(_, value)| value.is_hollow())).then_some(Self(read)))
     }
-    Ok(Some(hash.digest()))
+
+    /// A hash of all, by name. It is the same whether a variable is whole or in shards.
+    pub(super) fn digest(&self) -> u64 {
+        let mut hash = Xxh3::new();
+        for (variable, value) in &self.0 {
+            let (whole, begin) = place(variable);
+            if begin == 0 {
+                hash.update(whole.as_bytes());
+            }
+            hash.update(value.bytes());
+        }
+        hash.digest()
+    }
+
+    /// The variables as a checkpoint has them.
+    pub(super) fn into_saved(self) -> Vec<SavedVariable> {
+        let saved = |(variable, value): (Variable, Tensor)| SavedVariable {
+            slice: variable.part().as_ref().and_then(part_as_slice),
+            is_of_model: true,
+            ..SavedVariable::new(variable.name(), value)
+        };
+        self.0.into_iter().map(saved).collect()
+    }
+}
+
+/// The name of the whole that `variable` is, or is a part of, and its first row there.
+fn place(variable: &Variable) -> (String, usize) {
+    let part = variable.part();
+    part.map_or_else(|| (variable.name(), 0), |part| (part.whole, part.begin))
 }

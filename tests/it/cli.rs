@@ -28,3 +28,4 @@ mod schemas;
 #[cfg(unix)]
 mod tasks;
 mod unwritable;
+mod weights;

@@ -23,7 +23,8 @@ pub(crate) struct SimArgs {
 
     /// Run each run under faults drawn from N seeds, after those of the scenario, and check what is
     /// promised of every training. With 0, only those of the scenario.
-    #[arg(long, value_name = "N", conflicts_with_all = ["repeat", "seeds", "out", "dashboard"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["repeat", "seeds", "out", "weights",
+          "dashboard"])]
     pub(crate) chaos: Option<u64>,
 
     /// Deliver messages in the order that a deployment of the same scenario had, as its tasks wrote
@@ -34,6 +35,11 @@ pub(crate) struct SimArgs {
     /// Write the report's files into this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// Write what each run has learnt by its end, its trained variables, as `RUN.safetensors` into
+    /// this directory. `launch` keeps checkpoints instead, of which `checkpoint merge` makes one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) weights: Option<PathBuf>,
 
     /// Write what happens from one global step to another as `timeline.json` into the directory,
     /// for Perfetto; of several runs, one file each.

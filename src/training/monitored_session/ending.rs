@@ -1,11 +1,11 @@
-//! The end of a monitored session: its last changes, its hooks, its digest.
+//! The end of a monitored session: its last changes, its hooks, its weights.
 
 use crate::runtime::{Code, Error, Result};
 use crate::sync::Leaving;
 
 use super::super::record::{Ending, Fact};
 use super::super::recovery::{ended_behind, is_end, is_mendable};
-use super::super::weights::weights_digest;
+use super::super::weights::Weights;
 use super::MonitoredSession;
 
 impl MonitoredSession {
@@ -32,12 +32,16 @@ impl MonitoredSession {
     async fn end(&mut self, reached: u64) -> Result<()> {
         self.settle().await?;
         let unsaved = self.end_hooks_in_time().await?;
-        let digest = self.weights_digest().await?;
+        let weights = self.weights().await?;
         if self.global_step < reached {
             return Err(ended_behind(self.went_back_after.take(), reached, self.global_step));
         }
         if self.task.is_chief() {
-            self.task.record(Fact::Ended(Ending { weights_digest: digest }));
+            let weights_digest = weights.as_ref().map(Weights::digest);
+            if let Some(weights) = weights {
+                self.task.keep_weights(|| weights.into_saved());
+            }
+            self.task.record(Fact::Ended(Ending { weights_digest }));
         }
         unsaved.map_or(Ok(()), Err)
     }
@@ -97,12 +101,12 @@ impl MonitoredSession {
         Ok(unsaved)
     }
 
-    /// The hash of the weights, which the chief reports. None on other workers.
-    async fn weights_digest(&mut self) -> Result<Option<u64>> {
+    /// The weights, which the chief reports. None on other workers.
+    async fn weights(&mut self) -> Result<Option<Weights>> {
         while self.task.is_chief() {
-            match weights_digest(&self.session).await {
+            match Weights::read(&self.session).await {
                 Err(error) => self.go_on_after(error).await?,
-                Ok(digest) => return Ok(digest),
+                Ok(weights) => return Ok(weights),
             }
         }
         Ok(None)

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{Recording, Watch};
+use crate::checkpoint::SavedVariable;
 use crate::training::record::{Fact, FailedCheckpoint};
 
 /// A recording that all tasks of a run share.
@@ -65,6 +66,11 @@ impl SharedRecording {
         if *is_of_progress && untold.is_none() && recording.log.len() > MOST_UNWANTED {
             recording.forget_steps();
         }
+    }
+
+    /// Keeps `weights`, with which the training ends, in the recording.
+    pub(crate) fn keep_weights(&self, weights: Vec<SavedVariable>) {
+        self.lock().recording.weights = Some(weights);
     }
 
     /// Records what it is called with, as the recorder of a task's

@@ -141,3 +141,23 @@ fn a_training_whose_tapes_a_full_disk_does_not_take_goes_on_and_says_which_tapes
         assert!(said.err.contains(&told), "{}", said.err);
     }
 }
+
+#[test]
+fn weights_that_a_full_disk_does_not_take_are_exit_code_9_after_the_result() {
+    let (path, folder) = (scenario("full_weights", SCENARIO), folder("full_weights_files"));
+    let weights = folder.to_str().unwrap();
+    let said = said_in_little_room(2, &["sim", &path, "--weights", weights]);
+    assert_eq!(said.code, 9, "{}", said.err);
+    assert!(said.out.contains("weights="), "the result is printed: {}", said.out);
+    assert!(said.err.contains("cannot write the weights of run"), "{}", said.err);
+    let mut left = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    assert!(!left.any(|path| path.extension().is_some_and(|last| last == "safetensors")));
+}
+
+#[test]
+fn a_place_where_no_weights_can_be_written_is_told_before_the_training() {
+    let path = scenario("no_place_for_weights", SCENARIO);
+    let said = trainyard(&["sim", &path, "--weights", &path]);
+    assert_eq!((said.code, said.out.as_str()), (9, ""), "{}", said.err);
+    assert!(said.err.contains("cannot write"), "{}", said.err);
+}
