@@ -30,7 +30,7 @@ pub(super) fn prepare(folder: &Path, trials: &[Trial]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the weights of `run`, which is over, into `folder`, and takes them out of its `recording`.
+/// Writes the weights of `run`, which is over, into `folder`, and takes them from its `recording`.
 /// Says why, if it has none.
 ///
 /// # Errors

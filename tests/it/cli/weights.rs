@@ -105,6 +105,7 @@ fn each_seed_and_swept_value_has_a_file_of_its_own() {
 fn a_run_that_fails_has_no_file_not_even_one_from_before() {
     let fault = "[[fault]]\nat = \"50ms\"\ncrash = \"ps:0\"\n";
     let text = SCENARIO
+        .replace("ps = 2", "ps = 1")
         .replace("steps = 20", "steps = 5")
         .replace("mode = \"async\"", "mode = \"async\"\nset = { stop.steps = 100_000 }");
     let path = scenario("weights_fail", &format!("{text}{fault}"));
