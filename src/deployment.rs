@@ -5,10 +5,10 @@
 //! a simulated cluster. A launcher starts a process for each task of a cluster on this machine,
 //! follows the processes to their end and merges their records
 //! ([`Experiment::launch`](crate::experiment::Experiment::launch)). [`ask()`] asks a running task
-//! for its status, and [`examine_machine`] finds settings of this machine that harm a training.
-//! Processes exchange [`Message`]s, whoever started them: a server made by
-//! [`Server::quic`](crate::runtime::Server::quic) is one of them. A [`Client`] is no task: it has
-//! sessions on servers in other processes, such as one that [`serve()`] runs.
+//! for its status, [`ask_cluster`] all tasks of a cluster, and [`examine_machine`] finds settings
+//! of this machine that harm a training. Processes exchange [`Message`]s, whoever started them: a
+//! server made by [`Server::quic`](crate::runtime::Server::quic) is one of them. A [`Client`] is no
+//! task: it has sessions on servers in other processes, such as one that [`serve()`] runs.
 
 mod ask;
 mod busy_poll;
@@ -32,13 +32,13 @@ mod standstill;
 mod stop;
 mod task;
 
-pub use ask::{Question, ask};
+pub use ask::{Answers, Question, ask, ask_cluster};
 pub(crate) use busy_poll::block_on;
 pub use certificates::Certificates;
 pub use client::{Client, run_client};
 pub(crate) use control::{Control, Event};
 pub use error::DeploymentError;
-pub(crate) use error::of_certificate;
+pub(crate) use error::{of_certificate, of_unanswered};
 pub use exit_code::ExitCode;
 pub(crate) use launch::folder::{self, Folder};
 pub(crate) use launch::{

@@ -13,6 +13,7 @@ mod plan;
 mod reading;
 mod scenario;
 mod sim;
+mod status;
 mod steps;
 mod tape;
 
@@ -29,7 +30,7 @@ pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
 };
 pub(crate) use dashboard::{DashboardArgs, MetricsArgs};
-pub(crate) use deployment::{ClusterArgs, DoctorArgs, LaunchArgs, ServeArgs, StatusArgs, TaskArgs};
+pub(crate) use deployment::{ClusterArgs, DoctorArgs, LaunchArgs, ServeArgs, TaskArgs};
 pub(crate) use format::{Format, FormatArgs};
 pub(crate) use graph::{ExportArgs, GraphArgs, GraphCommand, ImportArgs, ShowArgs};
 pub(crate) use mistakes::said;
@@ -37,6 +38,7 @@ pub(crate) use plan::{PlanArgs, Shard};
 pub(crate) use reading::{read, understood};
 pub(crate) use scenario::{ScenarioArgs, VariantArgs};
 pub(crate) use sim::SimArgs;
+pub(crate) use status::StatusArgs;
 pub(crate) use steps::Steps;
 pub(crate) use tape::{ShowTapeArgs, TapeArgs, TapeCommand};
 
@@ -86,7 +88,7 @@ pub(crate) enum Command {
     /// cluster and role come from the flags, a file, TF_CONFIG or SLURM.
     Serve(ServeArgs),
     /// Show a running task's status: its cluster and devices, the sessions on it, who waits for
-    /// what, which peers it can't reach.
+    /// what, which peers it can't reach; or how all tasks of a cluster are.
     Status(StatusArgs),
     /// Make the certificates by which the tasks of a run recognise each other.
     Certs(CertsArgs),

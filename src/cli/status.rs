@@ -1,7 +1,12 @@
-//! `status`: prints the status of a running task: how far its training is, its cluster, its
-//! devices, its sessions, its waiting actors, the peers that it can't reach.
+//! `status`: prints the status of a running task (how far its training is, its cluster, its
+//! devices, its sessions, its waiting actors, the peers that it can't reach), or of all tasks of a
+//! cluster.
+
+mod table;
 
 use std::io::{self, Write};
+
+use serde::Serialize;
 
 use super::args::StatusArgs;
 use super::cluster::write_replicas;
@@ -12,9 +17,14 @@ use crate::runtime::SessionStatus;
 
 /// Runs the command.
 pub(super) fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
+    if let Some(file) = &args.cluster {
+        return table::run(args, file);
+    }
+    let one = args.address.as_deref().zip(args.task.as_ref());
+    let (address, task) = one.expect("both are required without --cluster");
     let status = ask(&Question {
-        task: &args.task,
-        address: &args.address,
+        task,
+        address,
         run: &args.run_name,
         certificates: &args.certs,
         client: &args.client,
@@ -25,19 +35,14 @@ pub(super) fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-fn write_json(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut out, status)?;
+fn write_json(answer: &impl Serialize, mut out: impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, answer)?;
     writeln!(out)
 }
 
 fn write_text(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
-    let state = match status {
-        TaskStatus { serves_sessions: true, .. } => "it serves sessions",
-        TaskStatus { is_training_over: true, .. } => "its training is over",
-        _ => "it trains",
-    };
     let sent = status.bytes_sent as f64 / 1e6;
-    writeln!(out, "{}: {state}, {sent:.1} MB sent", status.task)?;
+    writeln!(out, "{}: {}, {sent:.1} MB sent", status.task, state(status))?;
     write_progress(status, &mut out)?;
     for device in &status.devices {
         writeln!(out, "device   {device}")?;
@@ -67,6 +72,15 @@ fn write_text(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
         writeln!(out, "{who} waits for {what}")?;
     }
     Ok(())
+}
+
+/// What the task does.
+fn state(status: &TaskStatus) -> &'static str {
+    match status {
+        TaskStatus { serves_sessions: true, .. } => "it serves sessions",
+        TaskStatus { is_training_over: true, .. } => "its training is over",
+        _ => "it trains",
+    }
 }
 
 /// Writes how far the training is, if the task knows.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::DeploymentError;
 use crate::cluster::TaskName;
 use crate::transport::{CLIENT, RunId};
 
@@ -27,6 +28,21 @@ impl Certificates {
     #[must_use]
     pub fn of_client(self, number: u32) -> Self {
         Self { client: TaskName::new(CLIENT, number), ..self }
+    }
+
+    /// The same, for the client that a user has named by `--as`.
+    ///
+    /// # Errors
+    /// If `name` is a task's, whose certificate only the task may use.
+    pub(crate) fn named(self, name: &TaskName) -> Result<Self, DeploymentError> {
+        if name.job() == CLIENT {
+            return Ok(self.of_client(name.index()));
+        }
+        let mistakes = format!(
+            "--as {name}: who asks is no task of the cluster: use the certificate of a client, \
+             which `trainyard certs issue DIR --task client:0` makes"
+        );
+        Err(DeploymentError::Cluster { origin: "the flags".to_owned(), mistakes })
     }
 
     pub(super) fn folder(&self) -> &Path {

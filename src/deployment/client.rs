@@ -13,7 +13,7 @@ use crate::cluster::{ClusterSpec, TaskName};
 use crate::graph::Graph;
 use crate::runtime::{self, ClientEnd, Code, Error, Patience, ServerTarget, SessionOptions};
 use crate::training::Session;
-use crate::transport::{CLIENT, Identity, Quic, QuicConfig, QuicError, RunId};
+use crate::transport::{Identity, Quic, QuicConfig, QuicError, RunId};
 
 /// The time limit for telling the servers that the client goes.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -128,18 +128,6 @@ fn parse(url: &str) -> Result<(String, TaskName), String> {
     let cluster = ClusterSpec::sparse([(task.job(), [(task.index(), address.to_owned())])]);
     cluster.map_err(|error| error.to_string())?;
     Ok((address.to_owned(), task))
-}
-
-/// Checks that `name` is a client's, whose certificate a process may use that is no task.
-pub(super) fn check_client(name: &TaskName) -> Result<(), DeploymentError> {
-    if name.job() == CLIENT {
-        return Ok(());
-    }
-    let mistakes = format!(
-        "--as {name}: who asks is no task of the cluster: use the certificate of a client, \
-         which `trainyard certs issue DIR --task client:0` makes"
-    );
-    Err(DeploymentError::Cluster { origin: "the flags".to_owned(), mistakes })
 }
 
 /// An end of the network for `name`, a client or an asker, to which nobody connects.

@@ -99,12 +99,17 @@ impl DeploymentError {
             Self::System { .. } => ExitCode::Internal,
             Self::Write { .. } => ExitCode::Unwritable,
             Self::Task { code, .. } | Self::Stopped { code, .. } => *code,
-            Self::Unanswered { refused, .. } => match refused {
-                Some(Refused::Certificate) => ExitCode::CertificateRefused,
-                Some(Refused::Run) => ExitCode::Usage,
-                None => ExitCode::Unanswered,
-            },
+            Self::Unanswered { refused, .. } => of_unanswered(*refused),
         }
+    }
+}
+
+/// The exit code of a command that a task does not answer, or that one of the two refuses.
+pub(crate) fn of_unanswered(refused: Option<Refused>) -> ExitCode {
+    match refused {
+        Some(Refused::Certificate) => ExitCode::CertificateRefused,
+        Some(Refused::Run) => ExitCode::Usage,
+        None => ExitCode::Unanswered,
     }
 }
 

@@ -300,34 +300,6 @@ pub(crate) struct LaunchArgs {
     pub(crate) format: FormatArgs,
 }
 
-/// The arguments of `status`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct StatusArgs {
-    /// The address of the task, `host:port`.
-    pub(crate) address: String,
-
-    /// The task's name, which it has to prove.
-    #[arg(long, value_name = "TASK")]
-    pub(crate) task: TaskName,
-
-    /// The name that the task has: what its --run-name says; else the scenario's name of a `task`,
-    /// and that which is the default here of a `serve`.
-    #[arg(long, alias = "run_name", value_name = "NAME", default_value = "trainyard")]
-    pub(crate) run_name: String,
-
-    /// The folder of a certificate of the same authority: `certs issue DIR --task client:0`.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) certs: PathBuf,
-
-    /// The name in the certificate in that folder.
-    #[arg(long = "as", value_name = "TASK", default_value = "client:0")]
-    pub(crate) client: TaskName,
-
-    /// Print the answer as JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// The arguments of `doctor`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {

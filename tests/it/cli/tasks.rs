@@ -6,6 +6,7 @@ mod ends;
 mod own_values;
 mod results;
 mod session_master;
+mod statuses;
 mod stops;
 mod three;
 mod waits;
