@@ -206,7 +206,8 @@ pub(crate) struct ResetContainers {
 pub(crate) struct StepDone {
     /// The values, in the order of the request's fetches.
     pub(crate) fetches: Values,
-    /// When kernels of the master's own task began and ended.
+    /// The time of the kernels on the master's own task: from the earliest beginning to the latest
+    /// end of its devices' `computed` in [`MasterMessage::GraphDone`].
     pub(crate) computed: Option<(Time, Time)>,
     /// When its operations ran, if that was asked for.
     pub(crate) times: Vec<OperationTime>,

@@ -208,7 +208,7 @@ pub struct RunValues<'a> {
     pub options: RunOptions,
     /// The time when the run was asked for, and the time when it was done.
     pub span: (Time, Time),
-    /// The start of the first and the end of the last kernel of the run on this task, if any ran.
+    /// The time of its kernels on this task, if any ran; as [`StepStats::computed`] has it.
     pub computed: Option<(Time, Time)>,
     /// When each operation ran, if the options asked for a trace.
     pub metadata: &'a RunMetadata,

@@ -80,7 +80,8 @@ pub struct StepStats {
     /// The time when it was done.
     pub ended: Time,
     /// The time of its kernels on the worker, if any ran: it ends with the last of them, and is as
-    /// long as all of them took together.
+    /// long as all of them took together. Of several devices of the worker, each with such a time,
+    /// it is from the earliest beginning to the latest end.
     pub computed: Option<(Time, Time)>,
     /// The loss: the value that an optimizer minimizes, if the step fetched it, or else the first
     /// f32 scalar that it fetched. None if it fetched none, or if only shapes are computed.
@@ -99,7 +100,7 @@ pub struct StepStats {
 }
 
 impl StepStats {
-    /// How long its kernels on the worker took together; none if none ran, or it was stopped.
+    /// The length of [`StepStats::computed`]; none if no kernel ran, or it was stopped.
     pub fn compute_time(&self) -> Option<Duration> {
         self.computed.map(|(from, until)| until.since(from))
     }
