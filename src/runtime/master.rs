@@ -205,10 +205,10 @@ impl Master {
             asked.answer([Waiting { who, what: self.unanswered(*step) }]);
         }
         for plan in self.sessions.values().flat_map(|session| session.plans.values()) {
-            let StepPlan::Registering { ready, outstanding, waiting } = plan else { continue };
+            let Some((waiting, peers)) = plan.awaiting() else { continue };
             for accepted in waiting {
                 let who = format!("master of {who}, step {}", accepted.step.number);
-                let what = format!("{} to make it ready", self.names(&ready.peers(outstanding)));
+                let what = format!("{} to make it ready", self.names(&peers));
                 asked.answer([Waiting { who, what }]);
             }
         }
