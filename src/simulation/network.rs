@@ -55,8 +55,6 @@ pub(crate) struct Delivery<T> {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) size: Bytes,
-    /// When it was handed to [`Network::send`].
-    pub(crate) sent_at: Time,
     pub(crate) times: MessageTimes,
     pub(crate) payload: T,
 }
@@ -192,7 +190,7 @@ impl<T> Network<T> {
         let start = if is_large { handled.after(self.connection.start) } else { handled };
         let bottleneck = LimitingLink::Between;
         let times = MessageTimes { paid: handled, began: start, left: start, bottleneck };
-        let delivery = Some(Delivery { from, to, size, sent_at: now, times, payload });
+        let delivery = Some(Delivery { from, to, size, times, payload });
         let message = Message { delivery, connection, start, event: u64::MAX };
         let id = if let Some(id) = self.free.pop() {
             self.messages[id as usize] = message;
