@@ -203,13 +203,15 @@ impl TrainingState {
     /// Notes that this task sends `to` something for a step, unless `messages` are only about the
     /// end of the training.
     pub(super) fn note_partner(&self, to: PeerId, messages: &[PeerMessage]) {
-        use ParameterServerMessage::{Back, Leave, Lost, Stopping, TrainingOver};
-        if let [
-            PeerMessage::ParameterServer(
-                Leave { .. } | Lost { .. } | Back { .. } | TrainingOver | Stopping,
-            ),
-        ] = messages
-        {
+        use ParameterServerMessage::{Back, ChiefFailed, Leave, Lost, Stopping, TrainingOver};
+        let is_of_the_end = |message: &PeerMessage| {
+            let PeerMessage::ParameterServer(message) = message else { return false };
+            matches!(
+                message,
+                Leave { .. } | Lost { .. } | Back { .. } | TrainingOver | ChiefFailed(_) | Stopping
+            )
+        };
+        if messages.iter().all(is_of_the_end) {
             return;
         }
         let mut partners = self.partners.borrow_mut();
@@ -251,5 +253,24 @@ impl TrainingState {
             | ParameterServerMessage::Flushed { .. }
             | ParameterServerMessage::Install(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::messages::WorkerMessage;
+
+    #[test]
+    fn messages_about_the_end_make_no_partner_however_many_travel_together() {
+        let (own, other) = (PeerId(1), PeerId(3));
+        let training = TrainingState::default();
+        let leave = ParameterServerMessage::Leave { worker: 1, why: Leaving::Done };
+        let over = PeerMessage::from(ParameterServerMessage::TrainingOver);
+        training.note_partner(other, &[over.clone(), leave.into()]);
+        assert_eq!(training.who_misses_a_worker(own), [own].into());
+        let of_a_step = WorkerMessage::AskForMaster { master: 0 };
+        training.note_partner(other, &[over, of_a_step.into()]);
+        assert_eq!(training.who_misses_a_worker(own), [own, other].into());
     }
 }
