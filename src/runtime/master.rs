@@ -24,10 +24,10 @@ use crate::graph::{GraphDef, Names};
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
-use crate::runtime::dropped::Dropped;
 use crate::runtime::error::{CLOSED, Code, Error, no_session};
 use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
+use crate::runtime::log_limit::LogLimit;
 use crate::runtime::mail::{MasterMail, RunStep};
 use crate::runtime::mailbox::Receive;
 use crate::runtime::master::step_plan::{Accepted, StepPlan};
@@ -71,9 +71,9 @@ pub(crate) struct Master {
     stopped: BTreeMap<PeerId, Option<u64>>,
     clients: BTreeMap<PeerId, Client>,
     /// Answers that nobody waits for.
-    dropped: Dropped,
+    dropped: LogLimit,
     /// Losses of clients.
-    losses: Dropped,
+    losses: LogLimit,
 }
 
 struct Session {
@@ -119,8 +119,8 @@ impl Master {
             next_reset: 0,
             stopped: BTreeMap::new(),
             clients: BTreeMap::new(),
-            dropped: Dropped::default(),
-            losses: Dropped::default(),
+            dropped: LogLimit::default(),
+            losses: LogLimit::default(),
         }
     }
 

@@ -30,9 +30,9 @@ use crate::partition::CrossingId;
 use crate::transport::PeerId;
 
 use crate::runtime::devices::Devices;
-use crate::runtime::dropped::Dropped;
 use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
+use crate::runtime::log_limit::LogLimit;
 use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{
@@ -68,7 +68,7 @@ pub(crate) struct Worker {
     outgoing: Outgoing,
     rendezvous: Rendezvous,
     /// Values that nobody waits for.
-    dropped: Dropped,
+    dropped: LogLimit,
     /// The sessions that may have variables of their own here, each with its master.
     scopes: BTreeMap<Scope, PeerId>,
     /// Counts the registrations.
@@ -128,7 +128,7 @@ impl Worker {
             ready: Ready::default(),
             outgoing: Outgoing::default(),
             rendezvous: Rendezvous::default(),
-            dropped: Dropped::default(),
+            dropped: LogLimit::default(),
             scopes: BTreeMap::new(),
             registrations: 0,
         }

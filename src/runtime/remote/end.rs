@@ -11,8 +11,8 @@ use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
 use super::RemoteMaster;
-use crate::runtime::dropped::Dropped;
 use crate::runtime::inquiry::Inquiry;
+use crate::runtime::log_limit::LogLimit;
 use crate::runtime::mail::MasterMail;
 use crate::runtime::mailbox::{Address, Panics, tell};
 use crate::runtime::messages::{ClientMessage, PeerMessage};
@@ -97,7 +97,7 @@ pub(crate) struct ClientEnd {
 struct Answers {
     masters: Rc<RemoteMasters>,
     clock: Rc<dyn Clock>,
-    orders: RefCell<Dropped>,
+    orders: RefCell<LogLimit>,
 }
 
 impl ClientEnd {

@@ -1,5 +1,4 @@
-//! Counts the dropped messages of each peer, and says when a line of the log is due: a peer that
-//! sends many does not fill the log.
+//! Limits the lines of the log about each peer: one that causes many does not fill the log.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,30 +9,29 @@ use crate::units::Time;
 /// The time between two lines about one peer.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// What is dropped, by peer.
+/// Counts what is to be logged, by peer, and says when a line is due.
 #[derive(Debug, Default)]
-pub(crate) struct Dropped(BTreeMap<PeerId, Untold>);
+pub(crate) struct LogLimit(BTreeMap<PeerId, Unlogged>);
 
-/// What has been dropped of a peer since the last line about it.
+/// What there was of a peer since the last line about it.
 #[derive(Debug)]
-struct Untold {
+struct Unlogged {
     count: u64,
-    told_at: Time,
+    logged_at: Time,
 }
 
-impl Dropped {
-    /// Counts `more` that are dropped of `from`. If a line is due, it returns how many there were
-    /// since the last one.
+impl LogLimit {
+    /// Counts `more` of `from`. If a line is due, it returns how many there were since the last.
     pub(crate) fn count(&mut self, from: PeerId, more: u64, now: Time) -> Option<u64> {
         let Some(of) = self.0.get_mut(&from) else {
-            self.0.insert(from, Untold { count: 0, told_at: now });
+            self.0.insert(from, Unlogged { count: 0, logged_at: now });
             return Some(more);
         };
         of.count += more;
-        if now.since(of.told_at) < PERIOD {
+        if now.since(of.logged_at) < PERIOD {
             return None;
         }
-        of.told_at = now;
+        of.logged_at = now;
         Some(std::mem::take(&mut of.count))
     }
 }
@@ -44,9 +42,9 @@ mod tests {
 
     #[test]
     fn a_peer_that_sends_much_in_vain_has_a_line_at_once_and_one_a_period() {
-        let mut dropped = Dropped::default();
+        let mut limit = LogLimit::default();
         let mut at = |peer: u32, seconds: u64| {
-            dropped.count(PeerId(peer), 2, Time(0).after(Duration::from_secs(seconds)))
+            limit.count(PeerId(peer), 2, Time(0).after(Duration::from_secs(seconds)))
         };
         assert_eq!([at(0, 5), at(0, 6), at(0, 14)], [Some(2), None, None]);
         assert_eq!(at(1, 14), Some(2), "another peer has a line of its own");
