@@ -32,6 +32,7 @@ mod master;
 mod messages;
 mod ordered;
 mod own_values;
+mod panics;
 mod parameter_server;
 mod patience;
 mod places;
@@ -44,6 +45,7 @@ mod server;
 mod session_options;
 mod session_status;
 mod signal;
+mod spare;
 mod state;
 mod target;
 mod training_state;
@@ -59,7 +61,7 @@ pub(crate) use error::{CLOSED, program_panicked, stopped};
 pub use error::{Code, Error, Result};
 pub(crate) use inquiry::Inquiry;
 pub(crate) use mail::{MasterMail, ResetContainers, RunStep, StepDone};
-pub(crate) use mailbox::{messages_sent, panic_text, tell};
+pub(crate) use mailbox::{messages_sent, tell};
 pub(crate) use master::step_plan::partitions;
 pub(crate) use messages::About;
 pub use messages::{
@@ -69,6 +71,7 @@ pub use messages::{
     StepOrder, Traffic, Values, WorkerMessage,
 };
 pub use own_values::{OwnValues, OwnValuesAnswer};
+pub(crate) use panics::panic_text;
 pub(crate) use parameter_server::GRACE;
 pub(crate) use patience::NOTICE;
 pub use patience::Patience;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::mailbox::panic_text;
+use super::panics::panic_text;
 use crate::cluster::{ClusterError, ConfigErrors, DeviceNameError, TaskName};
 use crate::graph::{GraphError, GraphProblem};
 use crate::placement::PlacementError;

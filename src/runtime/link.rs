@@ -15,10 +15,12 @@ use crate::runtime::access::Access;
 use crate::runtime::compression::Encoding;
 use crate::runtime::gathered::Gathered;
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
-use crate::runtime::mailbox::{Address, Panics, Spare, tell};
+use crate::runtime::mailbox::{Address, tell};
 use crate::runtime::messages::{PeerMessage, second_large};
+use crate::runtime::panics::Panics;
 use crate::runtime::program_state::ProgramState;
 use crate::runtime::remote::RemoteMasters;
+use crate::runtime::spare::Spare;
 use crate::runtime::state::{Served, StateRequest};
 use crate::runtime::training_state::TrainingState;
 

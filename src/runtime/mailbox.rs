@@ -8,7 +8,6 @@
 //! All actors of a task live on one thread, so a mailbox is a queue without a lock; it allocates
 //! nothing once it has grown.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +20,7 @@ use actix::{Actor, ActorContext, ActorState, AsyncContext, Context, SpawnHandle}
 
 use crate::clock::Sleep;
 
-use super::signal::Signal;
+use super::panics::Panics;
 
 /// An actor that takes messages.
 pub(crate) trait Receive: Actor<Context = Context<Self>> {
@@ -50,39 +49,6 @@ struct Mailbox<M> {
 
 /// An actor's end of its mailbox, which closes when the actor stops.
 struct Inlet<M>(Rc<Mailbox<M>>, Rc<Panics>);
-
-/// The first panic of a task's actors and kernels. An actor that has panicked has stopped, and its
-/// task is of no use any more.
-#[derive(Default)]
-pub(crate) struct Panics {
-    first: RefCell<Option<String>>,
-    noted: Signal,
-}
-
-impl Panics {
-    /// Notes that `role`, an actor or a kernel, has panicked.
-    pub(crate) fn note(&self, role: &str, panic: &(dyn Any + Send)) {
-        let text = format!("{role} panicked: {}", panic_text(panic));
-        self.first.borrow_mut().get_or_insert(text);
-        self.noted.raise();
-    }
-
-    /// What has panicked, and the panic's text.
-    pub(crate) fn first(&self) -> Option<String> {
-        self.first.borrow().clone()
-    }
-
-    /// Waits for the first panic.
-    pub(crate) async fn noted(&self) -> String {
-        self.noted.until(|| self.first()).await
-    }
-}
-
-/// The text that a panic was given.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or(panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
-}
 
 impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
@@ -228,54 +194,4 @@ thread_local! {
 /// something to do.
 pub(crate) fn messages_sent() -> u64 {
     SENT.get()
-}
-
-/// The most messages that a list kept by [`Spare::give_if_few`] has room for.
-const KEPT_CAPACITY: usize = 8;
-/// The most lists that it keeps: a worker sends to several parameter servers in one turn.
-const KEPT_LISTS: usize = 8;
-
-/// Lists that travel in messages and are used again once they are empty.
-pub(crate) struct Spare<T>(RefCell<Vec<Vec<T>>>);
-
-impl<T> Default for Spare<T> {
-    fn default() -> Self {
-        Self(RefCell::default())
-    }
-}
-
-impl<T> Spare<T> {
-    /// An empty list.
-    pub(crate) fn take(&self) -> Vec<T> {
-        self.0.borrow_mut().pop().unwrap_or_default()
-    }
-
-    /// Empties `list` and keeps it for the next [`Spare::take`].
-    pub(crate) fn give(&self, mut list: Vec<T>) {
-        list.clear();
-        self.0.borrow_mut().push(list);
-    }
-
-    /// As [`Spare::give`], but drops a list that is long, and any beyond the first
-    /// [`KEPT_LISTS`]: of these lists, more can come in than go out.
-    pub(crate) fn give_if_few(&self, list: Vec<T>) {
-        if list.capacity() <= KEPT_CAPACITY && self.0.borrow().len() < KEPT_LISTS {
-            self.give(list);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_lists_that_more_come_in_than_go_out_a_few_short_ones_are_kept() {
-        let spare = Spare::<u8>::default();
-        spare.give_if_few(Vec::with_capacity(KEPT_CAPACITY + 1));
-        assert_eq!(spare.take().capacity(), 0, "a long one is dropped");
-        (0..=KEPT_LISTS).for_each(|_| spare.give_if_few(Vec::with_capacity(KEPT_CAPACITY)));
-        let kept = std::iter::from_fn(|| Some(spare.take()).filter(|list| list.capacity() > 0));
-        assert_eq!(kept.count(), KEPT_LISTS);
-    }
 }

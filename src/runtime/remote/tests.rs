@@ -8,8 +8,9 @@ use crate::clock::WallClock;
 use crate::cluster::TaskName;
 use crate::on_actix::on_actix;
 use crate::runtime::inquiry::Inquiry;
-use crate::runtime::mailbox::{Panics, tell};
+use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{ClientMessage, MasterMessage, SessionAnswer, SessionCall};
+use crate::runtime::panics::Panics;
 use crate::runtime::reply::Answer;
 use crate::transport::{Inbox, Messages, Obstacle, Peers};
 
