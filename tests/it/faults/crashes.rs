@@ -13,12 +13,8 @@ use trainyard::units::Time;
 use crate::support::simulated::{Simulated, Trained};
 
 const SYNC: Mode = Mode::Sync { backups: 0, cancel: false };
-const MODES: [Mode; 4] = [
-    Mode::Async,
-    SYNC,
-    Mode::Sync { backups: 1, cancel: false },
-    Mode::BoundedStaleness { slack: 1 },
-];
+const BACKUP: Mode = Mode::Sync { backups: 1, cancel: false };
+const MODES: [Mode; 4] = [Mode::Async, SYNC, BACKUP, Mode::BoundedStaleness { slack: 1 }];
 /// A training takes `STEPS` steps of 0.1 s.
 const STEPS: u64 = 60;
 
@@ -82,11 +78,7 @@ fn a_worker_that_dies_and_comes_back_takes_part_again() {
         let back: Vec<&StepStats> = trained.steps.iter().filter(is_back).collect();
         assert!(back.len() > 5 && back[0].local_step == 0, "{mode}: {back:?}");
         // Of steps that all take the same time, it is always the same one that is left out.
-        assert!(
-            mode == (Mode::Sync { backups: 1, cancel: false })
-                || back.iter().all(|step| step.applied),
-            "{mode}"
-        );
+        assert!(mode == BACKUP || back.iter().all(|step| step.applied), "{mode}");
         assert!(reached(&trained).0 >= STEPS, "{mode}");
     }
 }
@@ -165,34 +157,56 @@ fn a_parameter_server_that_dies_ends_the_training_and_is_named_whether_it_comes_
     }
 }
 
-#[test]
-fn a_task_that_stands_still_for_less_than_silence_delays_the_training_and_loses_nothing() {
+/// Has `check` look at trainings of `steps` global steps, in each of which a task stands still for
+/// `seconds` from 1.05 s on.
+fn each_beside_a_freeze(steps: u64, seconds: f64, check: impl Fn(Mode, &TaskName, &Trained)) {
     for mode in MODES {
         for (job, index) in [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 2)] {
-            let trained = run(&training(mode).fault(at(1.05), freeze(job, index, 0.9)));
+            let training = training(mode).steps(steps);
+            let trained = run(&training.fault(at(1.05), freeze(job, index, seconds)));
             assert!(
                 trained.outcome.result.is_ok(),
                 "{mode} {job}:{index}: {:?}",
                 trained.outcome.result
             );
-            assert!(reached(&trained).0 >= STEPS, "{mode} {job}:{index}");
+            assert!(reached(&trained).0 >= steps, "{mode} {job}:{index}");
+            check(mode, &task(job, index), &trained);
         }
     }
 }
 
 #[test]
-fn a_task_that_stands_still_until_it_is_lost_is_taken_back() {
-    for mode in MODES {
-        for (job, index) in [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 2)] {
-            let trained = run(&training(mode).fault(at(1.05), freeze(job, index, 2.5)));
-            assert!(
-                trained.outcome.result.is_ok(),
-                "{mode} {job}:{index}: {:?}",
-                trained.outcome.result
-            );
-            assert!(reached(&trained).0 >= STEPS, "{mode} {job}:{index}");
+fn a_task_that_stands_still_for_less_than_silence_delays_the_training_and_loses_nothing() {
+    each_beside_a_freeze(STEPS, 0.9, |mode, frozen, trained| {
+        // Nobody waits for a worker that has a backup.
+        if mode != BACKUP || frozen.job() == "ps" {
+            let (plain, ended) = (run(&training(mode)).outcome.ended, trained.outcome.ended);
+            assert!(ended > plain, "{mode} {frozen}: {ended}, {plain} without");
         }
-    }
+        for worker in 0..3 {
+            let own = |step: &&StepStats| step.worker == task("worker", worker);
+            let own: Vec<&StepStats> = trained.steps.iter().filter(own).collect();
+            // A step that is taken again has a row for each attempt.
+            let are_taken_once = own.iter().map(|step| step.local_step).eq(0..own.len() as u64);
+            assert!(are_taken_once, "{mode} {frozen}: {own:?}");
+            let (_, before_the_end) = own.split_last().expect("each worker takes steps");
+            let are_applied = before_the_end.iter().all(|step| step.applied);
+            assert!(mode == BACKUP || are_applied, "{mode} {frozen}: {own:?}");
+        }
+    });
+}
+
+#[test]
+fn a_task_that_stands_still_until_it_is_lost_is_taken_back() {
+    // Asynchronous workers take 50 steps while the third stands still.
+    each_beside_a_freeze(3 * STEPS, 2.5, |mode, frozen, trained| {
+        let is_back = |step: &StepStats| {
+            let is_its = frozen.job() == "ps" || step.worker == *frozen;
+            // Of steps that all take the same time, it may always be the same one that is dropped.
+            is_its && step.started.as_secs_f64() > 3.6 && (step.applied || mode == BACKUP)
+        };
+        assert!(trained.steps.iter().any(is_back), "{mode} {frozen}");
+    });
 }
 
 #[test]
