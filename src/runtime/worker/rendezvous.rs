@@ -1,4 +1,4 @@
-//! The rendezvous of values from other tasks with the steps that wait for them.
+//! The rendezvous of values from other devices with the steps that wait for them.
 //!
 //! Values are pushed, so they can arrive before the order to run their step. They are kept for it.
 //! Values of a step that has been aborted are dropped: the last such steps are remembered for that
