@@ -17,7 +17,7 @@ use crate::transport::Loss;
 
 /// The connections of all pairs, and the state of each task.
 pub(super) struct Links {
-    tasks: Vec<TaskState>,
+    tasks: Vec<TaskLife>,
     /// By observer and peer: the number of the observer's present connection; 0 without an entry.
     at: BTreeMap<(usize, usize), u32>,
     /// By observer and peer: the incarnation of the peer that has died without the observer having
@@ -32,9 +32,9 @@ pub(super) struct Links {
     cuts: BTreeMap<(usize, usize), u32>,
 }
 
-/// The state of a task.
+/// The present life of a task, or the last one of a task that is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TaskState {
+struct TaskLife {
     /// Counts its starts, from 0.
     incarnation: u32,
     is_up: bool,
@@ -68,7 +68,7 @@ pub(super) enum Arrival {
 
 impl Links {
     pub(super) fn new(tasks: usize) -> Self {
-        let well = TaskState { incarnation: 0, is_up: true, is_frozen: false };
+        let well = TaskLife { incarnation: 0, is_up: true, is_frozen: false };
         Self {
             tasks: vec![well; tasks],
             at: BTreeMap::new(),
@@ -207,7 +207,7 @@ impl Links {
 
     /// Takes a task down. Returns the tasks that can notice its silence: those connected to it.
     pub(super) fn crash(&mut self, task: usize) -> Vec<usize> {
-        self.tasks[task] = TaskState { is_up: false, is_frozen: false, ..self.tasks[task] };
+        self.tasks[task] = TaskLife { is_up: false, is_frozen: false, ..self.tasks[task] };
         self.unaware.retain(|(observer, _), _| *observer != task);
         let is_hit =
             |other: &usize| *other != task && self.is_up(*other) && self.is_connected(*other, task);

@@ -29,7 +29,7 @@ pub(super) struct NetworkFile {
     racks: Option<RacksFile>,
     connection: ConnectionFile,
     incast: Option<f64>,
-    tasks: BTreeMap<String, SpeedFile>,
+    tasks: BTreeMap<String, LinkSpeedFile>,
     link: Vec<LinkFile>,
     pub(super) silence: Option<Span>,
     pub(super) recovery: Option<Span>,
@@ -55,7 +55,7 @@ struct ConnectionFile {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SpeedFile {
+struct LinkSpeedFile {
     preset: Option<&'static Network>,
     latency: Option<Span>,
     bandwidth: Option<BytesPerSecond>,
@@ -139,7 +139,7 @@ struct Named<'a> {
 impl Named<'_> {
     /// The cards of the tasks that have their own. What is given of a job is of all its tasks; what
     /// is given of a task comes before that.
-    fn cards(&mut self, file: BTreeMap<String, SpeedFile>) -> BTreeMap<usize, LinkSpeed> {
+    fn cards(&mut self, file: BTreeMap<String, LinkSpeedFile>) -> BTreeMap<usize, LinkSpeed> {
         let mut cards: BTreeMap<usize, LinkSpeed> = BTreeMap::new();
         // A job's name comes before those of its tasks.
         for (name, own) in file {
@@ -162,7 +162,7 @@ impl Named<'_> {
             file.into_iter().enumerate()
         {
             let path = format!("network.link[{index}]");
-            let own = self.speed(&SpeedFile { preset: None, latency, bandwidth }, &path);
+            let own = self.speed(&LinkSpeedFile { preset: None, latency, bandwidth }, &path);
             let between = format!("{path}.between");
             let (ones, others) = (self.numbers(&one, &between), self.numbers(&other, &between));
             pairs += ones.len() as u64 * others.len() as u64;
@@ -184,7 +184,7 @@ impl Named<'_> {
         links
     }
 
-    fn speed(&mut self, file: &SpeedFile, path: &str) -> LinkSpeed {
+    fn speed(&mut self, file: &LinkSpeedFile, path: &str) -> LinkSpeed {
         if let Some(bandwidth) = file.bandwidth {
             self.found.above_0(bandwidth.0, &format!("{path}.bandwidth"));
         }

@@ -10,11 +10,11 @@ use crate::runtime::messages::GraphHandle;
 
 /// The ways that are blocked: by the part that sends, and the task that it sends to.
 #[derive(Debug, Default)]
-pub(super) struct Blocked(BTreeMap<(GraphHandle, PeerId), BlockedRoute>);
+pub(super) struct Blocked(BTreeMap<(GraphHandle, PeerId), BlockedWay>);
 
 /// A way that is blocked.
 #[derive(Debug)]
-pub(super) struct BlockedRoute {
+pub(super) struct BlockedWay {
     pub(super) from: PeerId,
     /// Why, as the sender says.
     pub(super) why: String,
@@ -37,7 +37,7 @@ impl Blocked {
             match self.0.entry((graph, to)) {
                 Entry::Occupied(mut known) => known.get_mut().why = why,
                 Entry::Vacant(place) => {
-                    place.insert(BlockedRoute { from, why, since: now });
+                    place.insert(BlockedWay { from, why, since: now });
                     is_new = true;
                 }
             }
@@ -46,13 +46,13 @@ impl Blocked {
     }
 
     /// All of them, each with the task that it leads to.
-    pub(super) fn all(&self) -> impl Iterator<Item = (PeerId, &BlockedRoute)> {
-        self.0.iter().map(|((_, to), route)| (*to, route))
+    pub(super) fn all(&self) -> impl Iterator<Item = (PeerId, &BlockedWay)> {
+        self.0.iter().map(|((_, to), way)| (*to, way))
     }
 
     /// When the first of them was first heard of.
     pub(super) fn since(&self) -> Option<Time> {
-        self.0.values().map(|route| route.since).min()
+        self.0.values().map(|way| way.since).min()
     }
 }
 

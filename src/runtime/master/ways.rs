@@ -15,7 +15,7 @@ use crate::transport::PeerId;
 use crate::units::Time;
 
 use super::Master;
-use super::blocked::BlockedRoute;
+use super::blocked::BlockedWay;
 use super::step_plan::Part;
 use super::steps::{Limit, RunningStep};
 use crate::runtime::error::{Code, Error};
@@ -92,9 +92,9 @@ impl Master {
 
     /// The ways of `step` that are blocked, as the end of a sentence; nothing if none is.
     pub(super) fn blocked_ways(&self, step: &RunningStep) -> String {
-        let told = |(to, route): (PeerId, &BlockedRoute)| {
-            let (from, to) = (self.link.name(route.from), self.link.name(to));
-            format!("; {from} can't reach {to} ({})", route.why)
+        let told = |(to, way): (PeerId, &BlockedWay)| {
+            let (from, to) = (self.link.name(way.from), self.link.name(to));
+            format!("; {from} can't reach {to} ({})", way.why)
         };
         step.blocked.all().map(told).collect()
     }

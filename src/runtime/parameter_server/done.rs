@@ -35,11 +35,11 @@ type Owner = (u64, Option<u64>);
 
 /// The owners of one task's steps, in their order. Mostly there is one: a map for it would take
 /// eight times the memory, and there is one of these for each variable and worker.
-type Owners<T> = Vec<(Owner, Trainings<T>)>;
+type Owners<T> = Vec<(Owner, LastSteps<T>)>;
 
-/// The trainings of one owner.
+/// The last steps of one owner, one for each of its trainings.
 #[derive(Debug)]
-struct Trainings<T> {
+struct LastSteps<T> {
     /// The number of its last note.
     noted: u64,
     /// The training that was noted last is at the end.
@@ -61,7 +61,7 @@ impl<T> Default for Done<T> {
     }
 }
 
-impl<T> Trainings<T> {
+impl<T> LastSteps<T> {
     /// The last step of `training`, put at the end; one of which nothing has been done if the
     /// training is not known.
     fn latest(&mut self, training: u64) -> &mut Last<T> {
@@ -130,17 +130,17 @@ impl<T: Copy> Done<T> {
         last.operations.push((operation, came));
     }
 
-    /// The trainings of `owner`, which are noted now.
-    fn of_owner(&mut self, task: PeerId, owner: Owner) -> &mut Trainings<T> {
+    /// The last steps of `owner`, which are noted now.
+    fn of_owner(&mut self, task: PeerId, owner: Owner) -> &mut LastSteps<T> {
         self.notes += 1;
         let owners = self.tasks.entry(task).or_insert_with(|| Vec::with_capacity(1));
         if owners.len() == OWNERS && place(owners, owner).is_err() {
             let all = owners.iter().enumerate();
-            let oldest = all.min_by_key(|(_, (_, trainings))| trainings.noted);
+            let oldest = all.min_by_key(|(_, (_, steps))| steps.noted);
             owners.remove(oldest.expect("there are owners").0);
         }
         let at = place(owners, owner).unwrap_or_else(|at| {
-            owners.insert(at, (owner, Trainings { noted: 0, last: SmallVec::new() }));
+            owners.insert(at, (owner, LastSteps { noted: 0, last: SmallVec::new() }));
             at
         });
         let own = &mut owners[at].1;
