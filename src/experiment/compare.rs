@@ -109,7 +109,6 @@ impl Trial {
     }
 }
 
-
 /// Has a message thread poll, and use lanes, as the user says of a launch.
 fn tune(thread: &mut MessageThread, tuning: Tuning) {
     thread.patience = tuning.busy_poll.unwrap_or(thread.patience);

@@ -13,7 +13,7 @@ use super::{Contributors, Epoch, Participation, Progress, RoundPosition, Version
 /// has a place in its round, which also fixes the order in which they are summed. `G` is the type
 /// of a gradient.
 #[derive(Debug)]
-pub struct Accumulator<G> {
+pub(crate) struct Accumulator<G> {
     replicas: u32,
     /// The epoch of its rounds; 0 behind a barrier.
     epoch: Epoch,
@@ -50,7 +50,7 @@ enum Expected {
 
 /// The result of offering a gradient to an [`Accumulator`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer<G> {
+pub(crate) enum Offer<G> {
     /// The gradient is held for its round.
     Held,
     /// The gradient's round is over; the gradient is dropped.
@@ -64,12 +64,12 @@ pub enum Offer<G> {
 
 /// A complete round: the gradients of one update of the variable.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Round<G> {
+pub(crate) struct Round<G> {
     /// The round's number, from 0: the version of the variable that it updates.
-    pub number: u64,
+    pub(crate) number: u64,
     /// The gradients with their workers, by place. Empty only if every contributor of a closed
     /// round left before its gradient came: the variable then keeps its value.
-    pub gradients: Vec<(u32, G)>,
+    pub(crate) gradients: Vec<(u32, G)>,
 }
 
 impl Expected {
@@ -85,7 +85,7 @@ impl Expected {
 impl<G> Accumulator<G> {
     /// Creates an accumulator for a variable that has had `round` updates before. All workers
     /// `0..replicas` contribute to every round that they take part in.
-    pub fn of_all(replicas: u32, round: u64) -> Self {
+    pub(crate) fn of_all(replicas: u32, round: u64) -> Self {
         Self {
             replicas,
             epoch: Epoch(0),
@@ -99,7 +99,7 @@ impl<G> Accumulator<G> {
 
     /// Creates an accumulator for workers `0..replicas` that vote, in this `epoch` of the votes: a
     /// round is complete only after [`Accumulator::close_on`] has named its contributors.
-    pub fn of_voters(replicas: u32, epoch: Epoch) -> Self {
+    pub(crate) fn of_voters(replicas: u32, epoch: Epoch) -> Self {
         let contributors = Expected::Named(BTreeMap::new());
         Self { epoch, contributors, ..Self::of_all(replicas, 0) }
     }
@@ -115,7 +115,7 @@ impl<G> Accumulator<G> {
     }
 
     /// The round under way, and so the variable's version.
-    pub fn round(&self) -> u64 {
+    pub(crate) fn round(&self) -> u64 {
         self.round
     }
 
@@ -130,7 +130,7 @@ impl<G> Accumulator<G> {
     ///
     /// # Panics
     /// If the worker does not exist or, behind a barrier, the version does not exist yet.
-    pub fn offer(
+    pub(crate) fn offer(
         &mut self,
         part: &Participation,
         worker: u32,
@@ -156,13 +156,13 @@ impl<G> Accumulator<G> {
     }
 
     /// Whether the coordinator has closed a round that is not made here yet.
-    pub fn lags_behind(&self) -> bool {
+    pub(crate) fn lags_behind(&self) -> bool {
         matches!(&self.contributors, Expected::Named(closed) if !closed.is_empty())
     }
 
     /// Whether `contributors` can be those of `round`: they are all workers, and the same ones as
     /// were named before, if any were.
-    pub fn can_close_on(&self, round: u64, contributors: &Contributors) -> bool {
+    pub(crate) fn can_close_on(&self, round: u64, contributors: &Contributors) -> bool {
         let Expected::Named(closed) = &self.contributors else { return false };
         let is_same = closed.get(&round).is_none_or(|named| named == contributors);
         is_same && contributors.are_among(self.replicas)
@@ -173,7 +173,7 @@ impl<G> Accumulator<G> {
     ///
     /// # Panics
     /// If the round was closed with other contributors, or if nobody votes.
-    pub fn close_on(&mut self, round: u64, contributors: &Contributors) {
+    pub(crate) fn close_on(&mut self, round: u64, contributors: &Contributors) {
         let replicas = self.replicas;
         assert!(
             contributors.are_among(replicas),
@@ -189,7 +189,7 @@ impl<G> Accumulator<G> {
     }
 
     /// Ends the training and returns the held gradients, which will not be applied.
-    pub fn finish(&mut self) -> Vec<G> {
+    pub(crate) fn finish(&mut self) -> Vec<G> {
         self.complete = Complete::default();
         std::mem::take(&mut self.offered).into_values().collect()
     }
@@ -207,7 +207,7 @@ impl<G> Accumulator<G> {
     /// Takes the round under way if all its gradients are here, and begins the next one.
     ///
     /// Call it until it returns `None`: the next round can be complete too.
-    pub fn take_ready(&mut self, part: &Participation) -> Option<Round<G>> {
+    pub(crate) fn take_ready(&mut self, part: &Participation) -> Option<Round<G>> {
         if part.is_held() || !self.is_ready(part) {
             return None;
         }
@@ -226,13 +226,13 @@ impl<G> Accumulator<G> {
     }
 
     /// Removes the held gradients that `is_void` marks as not counting.
-    pub fn withdraw(&mut self, mut is_void: impl FnMut(&G) -> bool) {
+    pub(crate) fn withdraw(&mut self, mut is_void: impl FnMut(&G) -> bool) {
         self.complete = Complete::default();
         self.offered.retain(|_, gradient| !is_void(gradient));
     }
 
     /// Removes and returns the gradients of `worker` that are held behind a barrier.
-    pub fn withdraw_of(&mut self, worker: u32) -> Vec<G> {
+    pub(crate) fn withdraw_of(&mut self, worker: u32) -> Vec<G> {
         self.complete = Complete::default();
         if !self.is_barrier() {
             return Vec::new();
@@ -244,7 +244,7 @@ impl<G> Accumulator<G> {
 
     /// Behind a barrier: how many rounds have been made here and, with the one under way, how many
     /// of these have the gradient of `worker`, if it has taken part in all.
-    pub fn progress(&self, worker: u32) -> Option<Progress> {
+    pub(crate) fn progress(&self, worker: u32) -> Option<Progress> {
         if !self.is_barrier() {
             return None;
         }
@@ -256,7 +256,7 @@ impl<G> Accumulator<G> {
 
     /// The workers whose gradients the round under way lacks, by ascending index; empty if it waits
     /// for the coordinator to close it.
-    pub fn waiting_for(&self, part: &Participation) -> Vec<u32> {
+    pub(crate) fn waiting_for(&self, part: &Participation) -> Vec<u32> {
         let all = 0..self.contributors.of(self.round, self.replicas);
         let missing = all.filter_map(|index| self.missing(part, index));
         missing.collect::<BTreeSet<u32>>().into_iter().collect()

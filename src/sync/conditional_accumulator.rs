@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// return the taker that now has as many gradients as it requires, with all the gradients there
 /// were. An optimizer's synchronous mode uses [`Accumulator`](super::Accumulator) instead.
 #[derive(Debug)]
-pub struct AccumulatorState<W, G> {
+pub(crate) struct AccumulatorState<W, G> {
     step: i64,
     gradients: Vec<G>,
     takers: VecDeque<(W, usize)>,
@@ -22,24 +22,24 @@ impl<W, G> Default for AccumulatorState<W, G> {
 
 impl<W, G> AccumulatorState<W, G> {
     /// The number of gradients held.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.gradients.len()
     }
 
     /// The number of steps that the accumulator is past `local_step`; at 0 a gradient of that step
     /// counts.
-    pub fn staleness(&self, local_step: i64) -> i64 {
+    pub(crate) fn staleness(&self, local_step: i64) -> i64 {
         self.step.saturating_sub(local_step).max(0)
     }
 
     /// The gradients held, in the order of their arrival.
-    pub fn gradients(&self) -> &[G] {
+    pub(crate) fn gradients(&self) -> &[G] {
         &self.gradients
     }
 
     /// Adds a gradient of the worker's step `local_step`, or drops it if that step is before the
     /// accumulator's.
-    pub fn apply(&mut self, local_step: i64, gradient: G) -> Option<(W, Vec<G>)> {
+    pub(crate) fn apply(&mut self, local_step: i64, gradient: G) -> Option<(W, Vec<G>)> {
         if local_step >= self.step {
             self.gradients.push(gradient);
         }
@@ -47,29 +47,29 @@ impl<W, G> AccumulatorState<W, G> {
     }
 
     /// Takes all gradients as soon as there are `required` of them, and ends the step.
-    pub fn take(&mut self, who: W, required: usize) -> Option<(W, Vec<G>)> {
+    pub(crate) fn take(&mut self, who: W, required: usize) -> Option<(W, Vec<G>)> {
         self.takers.push_back((who, required));
         self.settle()
     }
 
     /// Sets the accumulator's step: from now on gradients of earlier steps are dropped.
-    pub fn set_global_step(&mut self, step: i64) {
+    pub(crate) fn set_global_step(&mut self, step: i64) {
         self.step = step;
     }
 
     /// Removes the takers that `is_gone` marks.
-    pub fn forget(&mut self, is_gone: impl Fn(&W) -> bool) -> Option<(W, Vec<G>)> {
+    pub(crate) fn forget(&mut self, is_gone: impl Fn(&W) -> bool) -> Option<(W, Vec<G>)> {
         self.takers.retain(|(who, _)| !is_gone(who));
         self.settle()
     }
 
     /// The waiting takers, each with the number of gradients that it requires.
-    pub fn waiting(&self) -> impl Iterator<Item = &(W, usize)> {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &(W, usize)> {
         self.takers.iter()
     }
 
     /// Removes and returns all takers, and drops all gradients.
-    pub fn clear(&mut self) -> Vec<W> {
+    pub(crate) fn clear(&mut self) -> Vec<W> {
         (self.step, self.gradients) = (0, Vec::new());
         self.takers.drain(..).map(|(who, _)| who).collect()
     }

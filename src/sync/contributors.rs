@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 /// Each vote's answer and each variable holds them. Behind backups almost all workers contribute,
 /// in order, so that the size here does not grow with their number.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Contributors {
+pub(crate) struct Contributors {
     runs: SmallVec<[Run; 2]>,
 }
 
@@ -24,17 +24,12 @@ struct Run {
 
 impl Contributors {
     /// The number of contributors.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.runs.last().map_or(0, |last| (last.place + last.count) as usize)
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-    }
-
     /// The worker in `place`; none if there are not as many.
-    pub fn get(&self, place: usize) -> Option<u32> {
+    pub(crate) fn get(&self, place: usize) -> Option<u32> {
         let after = self.runs.partition_point(|run| run.place as usize <= place);
         let run = self.runs.get(after.checked_sub(1)?)?;
         let within = place as u32 - run.place;
@@ -42,12 +37,12 @@ impl Contributors {
     }
 
     /// Whether all are among the first `workers`.
-    pub fn are_among(&self, workers: u32) -> bool {
+    pub(crate) fn are_among(&self, workers: u32) -> bool {
         self.runs.iter().all(|run| run.worker.saturating_add(run.count) <= workers)
     }
 
     /// The workers, by place.
-    pub fn iter(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.runs.iter().flat_map(|run| (0..run.count).map(|within| run.worker + within))
     }
 }

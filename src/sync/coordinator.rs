@@ -24,7 +24,7 @@ use super::{Epoch, Membership, Mode, Version};
 /// The coordinator reads from the task's [`Membership`] who takes part and whether the training is
 /// over.
 #[derive(Debug)]
-pub struct Coordinator {
+pub(crate) struct Coordinator {
     policy: Box<dyn Policy>,
     /// Whether the shards hold all workers.
     is_barrier: bool,
@@ -36,7 +36,7 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// Creates the coordinator of a training, in the epoch of `members`.
-    pub fn new(mode: Mode, workers: u32, members: &Membership) -> Self {
+    pub(crate) fn new(mode: Mode, workers: u32, members: &Membership) -> Self {
         let mut policy = mode.policy(workers);
         for worker in members.departed(workers) {
             let effects = policy.leave(members, worker);
@@ -55,24 +55,24 @@ impl Coordinator {
     }
 
     /// The epoch of its decisions.
-    pub fn epoch(&self) -> Epoch {
+    pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
     }
 
     /// Whether a gradient of `version` is of this epoch: its variables have had rounds of no other
     /// epoch.
-    pub fn is_current(&self, version: Version) -> bool {
+    pub(crate) fn is_current(&self, version: Version) -> bool {
         version.epoch == Epoch(0) || version.epoch == self.epoch
     }
 
     /// The round under way if workers vote, which is also the next version of the variables.
-    pub fn round(&self) -> Option<Version> {
+    pub(crate) fn round(&self) -> Option<Version> {
         self.policy.round().map(|updates| Version { epoch: self.epoch, updates })
     }
 
     /// Notes the beginning of a worker's step, in a mode that stops late workers: the variables
     /// that it computes from are of this version.
-    pub fn begin(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
+    pub(crate) fn begin(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         let counts =
             self.is_current(one.version) && members.is_live(one.worker) && !members.is_over();
         let begun = if counts { self.policy.begin(one) } else { Vec::new() };
@@ -84,7 +84,7 @@ impl Coordinator {
     ///
     /// # Panics
     /// If the version does not exist yet.
-    pub fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
+    pub(crate) fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         let worker = one.worker;
         let mut effects = self.lift_own(worker);
         if self.fence.as_ref().is_some_and(|fence| fence.has_answer_for(worker)) {
@@ -99,7 +99,7 @@ impl Coordinator {
 
     /// Takes the end of `worker`'s step in a mode without votes: its updates are applied. Releases
     /// the worker, with bounded staleness perhaps later, and perhaps others with it.
-    pub fn commit(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+    pub(crate) fn commit(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         let mut effects = self.lift_own(worker);
         let released = if members.is_over() {
             vec![Effect::Release { worker }]
@@ -118,7 +118,7 @@ impl Coordinator {
     }
 
     /// Whether every commit at once releases its worker and nobody else.
-    pub fn releases_at_once(&self, members: &Membership) -> bool {
+    pub(crate) fn releases_at_once(&self, members: &Membership) -> bool {
         self.fence.is_none() && (members.is_over() || !self.policy.holds_commits())
     }
 
@@ -133,14 +133,14 @@ impl Coordinator {
     }
 
     /// The number of gradients that make a round now, if the mode has rounds.
-    pub fn round_size(&self, members: &Membership) -> Option<usize> {
+    pub(crate) fn round_size(&self, members: &Membership) -> Option<usize> {
         self.policy.round_size(members)
     }
 
     /// Takes the departure of `worker`, finished or failed: nobody waits for it from now on, and
     /// its fence is lifted. Its open vote or commit is answered, so that a worker that only seemed
     /// to have failed goes on.
-    pub fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+    pub(crate) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         let mut effects = self.lift_own(worker);
         let left = self.policy.leave(members, worker);
         effects.extend(self.pass(members, None, left));
@@ -153,7 +153,11 @@ impl Coordinator {
     ///
     /// # Errors
     /// The worker that has another fence.
-    pub fn put_up_fence(&mut self, members: &Membership, worker: u32) -> Result<Vec<Effect>, u32> {
+    pub(crate) fn put_up_fence(
+        &mut self,
+        members: &Membership,
+        worker: u32,
+    ) -> Result<Vec<Effect>, u32> {
         match &self.fence {
             Some(fence) if fence.owner != worker => return Err(fence.owner),
             _ => {}
@@ -166,19 +170,19 @@ impl Coordinator {
     /// Whether `worker`, which makes ready for other steps, must wait until the fence is lifted.
     /// One that takes a step again may do so before the fence goes up: some variables may wait for
     /// its gradient.
-    pub fn holds_off(&self, worker: u32, is_again: bool) -> bool {
+    pub(crate) fn holds_off(&self, worker: u32, is_again: bool) -> bool {
         self.fence.as_ref().is_some_and(|fence| {
             fence.owner != worker && !(is_again && fence.is_held_up_by(worker))
         })
     }
 
     /// Notes that `worker` is between two steps and takes none until the fence is lifted.
-    pub fn rest(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+    pub(crate) fn rest(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         self.pass(members, Some(worker), Vec::new())
     }
 
     /// Lifts `worker`'s fence; `None` if it has no fence, or no longer has one.
-    pub fn lift_fence(&mut self, worker: u32) -> Option<Vec<Effect>> {
+    pub(crate) fn lift_fence(&mut self, worker: u32) -> Option<Vec<Effect>> {
         let fence = self.fence.take_if(|fence| fence.owner == worker)?;
         // Only behind a fence that is up does its owner wait for what others have learnt.
         let let_go = if fence.is_up() { self.policy.lift() } else { Vec::new() };
@@ -186,12 +190,12 @@ impl Coordinator {
     }
 
     /// The worker that has a fence, up or still to go up.
-    pub fn fence_owner(&self) -> Option<u32> {
+    pub(crate) fn fence_owner(&self) -> Option<u32> {
         self.fence.as_ref().map(|fence| fence.owner)
     }
 
     /// The workers that must end a step before the fence is up, by ascending index.
-    pub fn fence_waits_for(&self, members: &Membership) -> Vec<u32> {
+    pub(crate) fn fence_waits_for(&self, members: &Membership) -> Vec<u32> {
         match &self.fence {
             // The barrier holds them all: no round is complete without the owner's gradient.
             Some(fence) if !self.is_barrier => {
@@ -229,19 +233,19 @@ impl Coordinator {
     }
 
     /// Waits again for `worker`, which had left and is back.
-    pub fn rejoin(&mut self, worker: u32) {
+    pub(crate) fn rejoin(&mut self, worker: u32) {
         self.policy.rejoin(worker);
     }
 
     /// Ends the training: who waits for others is let go, behind a fence when it is lifted: its
     /// owner may be reading the variables.
-    pub fn finish(&mut self, members: &Membership) -> Vec<Effect> {
+    pub(crate) fn finish(&mut self, members: &Membership) -> Vec<Effect> {
         let let_go = self.policy.finish();
         self.pass(members, None, let_go)
     }
 
     /// The workers that others wait for here, by ascending index; empty if nobody waits.
-    pub fn waiting_for(&self, members: &Membership) -> Vec<u32> {
+    pub(crate) fn waiting_for(&self, members: &Membership) -> Vec<u32> {
         self.policy.waiting_for(members)
     }
 }

@@ -5,7 +5,7 @@ use super::gradients::RoundPosition;
 /// An action that the runtime carries out for a [`Coordinator`](super::Coordinator), in the order
 /// given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub(crate) enum Effect {
     /// Tell every accumulator that the gradients of these workers make `round`.
     Close {
         /// The round, consecutive from 0.

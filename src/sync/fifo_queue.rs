@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Elements that are enqueued or dequeued together go one by one, as room and elements allow, so
 /// that a request can be for more than fit at a time. Methods return the answers that are now due.
 #[derive(Debug)]
-pub struct QueueState<W, T> {
+pub(crate) struct QueueState<W, T> {
     /// The most elements that it holds; unbounded if `None`.
     capacity: Option<usize>,
     elements: VecDeque<T>,
@@ -34,7 +34,7 @@ struct Dequeuer<W, T> {
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer<W, T> {
+pub(crate) enum Answer<W, T> {
     /// The elements are in the queue or the queue is closed, as requested.
     Done(W),
     /// The elements.
@@ -56,36 +56,36 @@ type Answers<W, T> = Vec<Answer<W, T>>;
 
 impl<W, T> QueueState<W, T> {
     /// Creates an empty queue of at most `capacity` elements.
-    pub fn new(capacity: Option<usize>) -> Self {
+    pub(crate) fn new(capacity: Option<usize>) -> Self {
         let (elements, enqueuers, dequeuers) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
         Self { capacity, elements, enqueuers, dequeuers, is_closed: false }
     }
 
     /// The number of elements in the queue.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.elements.len()
     }
 
     /// Whether the queue takes no more elements.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
     /// Puts `elements` into the queue, as soon as there is room.
-    pub fn enqueue(&mut self, who: W, elements: Vec<T>) -> Answers<W, T> {
+    pub(crate) fn enqueue(&mut self, who: W, elements: Vec<T>) -> Answers<W, T> {
         self.enqueuers.push_back(Enqueuer::Elements(who, elements.into()));
         self.settle()
     }
 
     /// Takes `wants` elements, as soon as there are as many. With `or_less`, takes the rest of a
     /// closed queue if any is left.
-    pub fn dequeue(&mut self, who: W, wants: usize, or_less: bool) -> Answers<W, T> {
+    pub(crate) fn dequeue(&mut self, who: W, wants: usize, or_less: bool) -> Answers<W, T> {
         self.dequeuers.push_back(Dequeuer { who, wants, or_less, taken: Vec::new() });
         self.settle()
     }
 
     /// Closes the queue: after the waiting enqueuers are served, or at once and refusing them.
-    pub fn close(&mut self, who: W, cancel_pending_enqueues: bool) -> Answers<W, T> {
+    pub(crate) fn close(&mut self, who: W, cancel_pending_enqueues: bool) -> Answers<W, T> {
         let mut answers = Vec::new();
         if cancel_pending_enqueues {
             self.is_closed = true;
@@ -98,7 +98,7 @@ impl<W, T> QueueState<W, T> {
 
     /// Removes the waiting requesters that `is_gone` marks; the elements that they had taken go
     /// back.
-    pub fn forget(&mut self, is_gone: impl Fn(&W) -> bool) -> Answers<W, T> {
+    pub(crate) fn forget(&mut self, is_gone: impl Fn(&W) -> bool) -> Answers<W, T> {
         self.enqueuers.retain(|enqueuer| !is_gone(enqueuer.who()));
         for mut dequeuer in std::mem::take(&mut self.dequeuers) {
             if is_gone(&dequeuer.who) {
@@ -111,7 +111,7 @@ impl<W, T> QueueState<W, T> {
     }
 
     /// The waiting enqueuers, and the waiting dequeuers.
-    pub fn waiting(&self) -> (impl Iterator<Item = &W>, impl Iterator<Item = &W>) {
+    pub(crate) fn waiting(&self) -> (impl Iterator<Item = &W>, impl Iterator<Item = &W>) {
         (
             self.enqueuers.iter().map(Enqueuer::who),
             self.dequeuers.iter().map(|dequeuer| &dequeuer.who),
@@ -119,7 +119,7 @@ impl<W, T> QueueState<W, T> {
     }
 
     /// Empties the queue and returns all waiting requesters.
-    pub fn clear(&mut self) -> Vec<W> {
+    pub(crate) fn clear(&mut self) -> Vec<W> {
         self.elements.clear();
         let enqueuers = self.enqueuers.drain(..).map(|enqueuer| match enqueuer {
             Enqueuer::Elements(who, _) | Enqueuer::Close(who) => who,

@@ -4,32 +4,32 @@ use super::{Contributors, Epoch, Version};
 
 /// A worker's announcement of a gradient, at the task of the global step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Contribution {
+pub(crate) struct Contribution {
     /// The worker that computed the gradient.
-    pub worker: u32,
+    pub(crate) worker: u32,
     /// The version of the variables that the gradient was computed from, the least if they differ.
-    pub version: Version,
+    pub(crate) version: Version,
 }
 
 /// The place where a gradient counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RoundPosition {
+pub(crate) struct RoundPosition {
     /// The round.
-    pub round: u64,
+    pub(crate) round: u64,
     /// The index in that round's sum, from 0: behind a barrier of all workers the worker's index.
-    pub index: u32,
+    pub(crate) index: u32,
 }
 
 /// The decision on a vote by the task of the global step, for the shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// The epoch of the decision. Rounds are counted from 0 in each epoch.
-    pub epoch: Epoch,
+    pub(crate) epoch: Epoch,
     /// The place where the gradient counts, if it does.
-    pub place: Option<RoundPosition>,
+    pub(crate) place: Option<RoundPosition>,
     /// The rounds that some variable may still wait for, with their contributors by place. So a
     /// variable learns of its rounds even if their contributors are lost.
-    pub closed: Vec<(u64, Contributors)>,
+    pub(crate) closed: Vec<(u64, Contributors)>,
 }
 
 /// A gradient at a shard.

@@ -14,7 +14,7 @@ use super::{Departed, Epoch, Leaving, Participation};
 
 /// The workers of a task's trainings: joined, live, left, lost, back.
 #[derive(Debug)]
-pub struct Membership {
+pub(crate) struct Membership {
     epoch: Epoch,
     is_over: bool,
     /// Whether gradients behind a barrier are dropped from now on.
@@ -28,7 +28,7 @@ pub struct Membership {
 
 /// The state of a worker that makes ready to train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
+pub(crate) enum Joined {
     /// The worker is waited for.
     Expected,
     /// The worker had departed, and is waited for again.
@@ -53,12 +53,12 @@ impl Default for Membership {
 
 impl Membership {
     /// The current epoch.
-    pub fn epoch(&self) -> Epoch {
+    pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
     }
 
     /// Whether the training is over for everybody.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
@@ -68,7 +68,7 @@ impl Membership {
     }
 
     /// Has `worker` of `workers` make ready to train, by order of `master`.
-    pub fn join(&mut self, worker: u32, workers: u32, master: u64) -> Joined {
+    pub(crate) fn join(&mut self, worker: u32, workers: u32, master: u64) -> Joined {
         let begins_anew = self.all_departed(workers) && self.is_done(worker);
         if begins_anew {
             self.begin_anew();
@@ -88,17 +88,17 @@ impl Membership {
 
     /// Whether `worker` has left a training that is over but that others have not left yet: it is
     /// early for the next training.
-    pub fn is_early(&self, worker: u32, workers: u32) -> bool {
+    pub(crate) fn is_early(&self, worker: u32, workers: u32) -> bool {
         self.is_done_with_what_is_over(worker) && !self.all_departed(workers)
     }
 
     /// Whether the training is over, and `worker` has ended it in good order.
-    pub fn is_done_with_what_is_over(&self, worker: u32) -> bool {
+    pub(crate) fn is_done_with_what_is_over(&self, worker: u32) -> bool {
         self.is_over && self.is_done(worker)
     }
 
     /// Has `worker` leave: it takes no more steps. Returns whether that changes who is waited for.
-    pub fn leave(&mut self, worker: u32, why: Leaving) -> bool {
+    pub(crate) fn leave(&mut self, worker: u32, why: Leaving) -> bool {
         self.depart(
             worker,
             match why {
@@ -119,14 +119,14 @@ impl Membership {
 
     /// Loses a task, with the `worker` that runs there and its `masters`; returns the workers that
     /// are no longer waited for, perhaps for a while.
-    pub fn lose(&mut self, worker: Option<u32>, masters: &[u64]) -> Vec<u32> {
+    pub(crate) fn lose(&mut self, worker: Option<u32>, masters: &[u64]) -> Vec<u32> {
         let hit = self.of(worker, masters);
         hit.into_iter().filter(|worker| self.depart(*worker, State::Lost)).collect()
     }
 
     /// Misses a task, with the `worker` that runs there and its `masters`: its workers are still
     /// waited for, for a while. Returns the number of this silence, and the workers.
-    pub fn miss(&mut self, worker: Option<u32>, masters: &[u64]) -> (u64, Vec<u32>) {
+    pub(crate) fn miss(&mut self, worker: Option<u32>, masters: &[u64]) -> (u64, Vec<u32>) {
         let all = self.of(worker, masters).into_iter();
         let missed: Vec<u32> = all.filter(|worker| self.is_live(*worker)).collect();
         self.silences += 1;
@@ -137,7 +137,7 @@ impl Membership {
     }
 
     /// Loses the workers that are missed since the silence of that number; returns them.
-    pub fn lose_missed(&mut self, silence: u64) -> Vec<u32> {
+    pub(crate) fn lose_missed(&mut self, silence: u64) -> Vec<u32> {
         let hit: Vec<u32> =
             self.members.known(|member| member.missed_in == Some(silence)).collect();
         hit.into_iter().filter(|worker| self.depart(*worker, State::Lost)).collect()
@@ -145,7 +145,7 @@ impl Membership {
 
     /// Loses `worker` if it is missed and `master`, which is heard of at its task, is no master of
     /// it: the task has restarted. Returns whether it is no longer waited for.
-    pub fn lose_earlier_life(&mut self, worker: u32, master: u64) -> bool {
+    pub(crate) fn lose_earlier_life(&mut self, worker: u32, master: u64) -> bool {
         let is_missed_of_another = |member: &Member| {
             member.missed_in.is_some()
                 && !member.masters.is_empty()
@@ -164,7 +164,7 @@ impl Membership {
     /// Waits again for `worker` if it is lost, since its task is heard of, by its `master`; returns
     /// whether it was lost. Of some trainings a task has no part that names its workers: none of
     /// them will join here.
-    pub fn find_again(&mut self, worker: u32, master: u64) -> bool {
+    pub(crate) fn find_again(&mut self, worker: u32, master: u64) -> bool {
         if let Some(member) = self.members.get_mut(worker)
             && (member.masters.is_empty() || member.masters.contains(&master))
         {
@@ -189,7 +189,7 @@ impl Membership {
     }
 
     /// Ends the training for everybody.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.is_over = true;
     }
 
@@ -200,18 +200,18 @@ impl Membership {
 
     /// Begins a new epoch because the variables lose their values; a training under way goes on
     /// with others.
-    pub fn restore(&mut self) {
+    pub(crate) fn restore(&mut self) {
         self.epoch.0 += 1;
     }
 
     /// Begins a new epoch in which all workers are waited for again.
-    pub fn begin_anew(&mut self) {
+    pub(crate) fn begin_anew(&mut self) {
         self.epoch.0 += 1;
         self.expect_all();
     }
 
     /// Waits for all workers again.
-    pub fn expect_all(&mut self) {
+    pub(crate) fn expect_all(&mut self) {
         (self.is_over, self.is_cut_off, self.size) = (false, false, None);
         self.members.forget_all();
     }
@@ -222,22 +222,22 @@ impl Membership {
     }
 
     /// Whether `worker` is waited for: it has not departed.
-    pub fn is_live(&self, worker: u32) -> bool {
+    pub(crate) fn is_live(&self, worker: u32) -> bool {
         self.members.state(worker).is_waited_for()
     }
 
     /// The number of live workers among `workers`.
-    pub fn live(&self, workers: u32) -> u32 {
+    pub(crate) fn live(&self, workers: u32) -> u32 {
         workers - self.departed(workers).count() as u32
     }
 
     /// The workers among `workers` that have made ready to train and have not departed.
-    pub fn training(&self, workers: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn training(&self, workers: u32) -> impl Iterator<Item = u32> {
         self.members.in_state(State::Training, workers)
     }
 
     /// All workers that have left or are lost.
-    pub fn all_that_departed(&self) -> Departed {
+    pub(crate) fn all_that_departed(&self) -> Departed {
         let in_state = |state| self.members.in_state(state, u32::MAX).collect();
         Departed {
             done: in_state(State::Done),
@@ -247,7 +247,7 @@ impl Membership {
     }
 
     /// The workers among `workers` that have left or are lost.
-    pub fn departed(&self, workers: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn departed(&self, workers: u32) -> impl Iterator<Item = u32> {
         self.members.departed().range(..workers).copied()
     }
 
@@ -264,7 +264,7 @@ impl Membership {
     /// Whether no worker is live and at least one ended in good order. (If all are lost or stopped,
     /// one may come back.) `workers` is used only if this training's size is unknown; it may be the
     /// size of the next training.
-    pub fn all_departed(&self, workers: u32) -> bool {
+    pub(crate) fn all_departed(&self, workers: u32) -> bool {
         let workers = self.size.unwrap_or(workers);
         self.live(workers) == 0 && self.are_some_done(workers)
     }

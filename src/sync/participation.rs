@@ -7,7 +7,7 @@ use super::{Fate, Return, Version, View};
 /// The workers in the rounds of a task's variables: all but those who have left, and those whom the
 /// task of the global step has taken out. A shard decides nothing by itself.
 #[derive(Debug, Default)]
-pub struct Participation {
+pub(crate) struct Participation {
     /// The workers that have left in good order, unless they have been let in since.
     left: BTreeSet<u32>,
     /// By the task that decides: what it has told here. Empty while nobody has ever been taken out.
@@ -18,11 +18,11 @@ pub struct Participation {
 
 /// The task that decides who takes part, in one of its lives.
 #[derive(Clone, Copy, Debug)]
-pub struct Decider {
+pub(crate) struct Decider {
     /// The task.
-    pub task: u32,
+    pub(crate) task: u32,
     /// The incarnation of the task, if that is known.
-    pub incarnation: Option<u64>,
+    pub(crate) incarnation: Option<u64>,
 }
 
 /// What one task has decided, as it was told here.
@@ -37,7 +37,7 @@ struct Decision {
 
 impl Participation {
     /// Whether `worker` takes part in `round`.
-    pub fn has(&self, worker: u32, round: Version) -> bool {
+    pub(crate) fn has(&self, worker: u32, round: Version) -> bool {
         let takes_part = |decision: &Decision| {
             let back = decision.view.back.get(&worker);
             !decision.view.out.contains_key(&worker) && back.is_none_or(|back| back.round <= round)
@@ -61,12 +61,12 @@ impl Participation {
     }
 
     /// Whether no round may be made, since a change of the view is under way.
-    pub fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         self.decisions.values().any(|decision| decision.change.is_some())
     }
 
     /// Whether `worker` is being taken out.
-    pub fn is_leaving(&self, worker: u32) -> bool {
+    pub(crate) fn is_leaving(&self, worker: u32) -> bool {
         let takes_out = |decision: &Decision| {
             decision.change.as_ref().is_some_and(|(_, out)| out.contains(&worker))
         };
@@ -78,7 +78,7 @@ impl Participation {
     }
 
     /// `worker` has left in good order.
-    pub fn leave(&mut self, worker: u32) {
+    pub(crate) fn leave(&mut self, worker: u32) {
         self.left.insert(worker);
         self.revision += 1;
     }
@@ -97,7 +97,7 @@ impl Participation {
     }
 
     /// Begins the change of that number, told by `decider`; returns whether it is to be answered.
-    pub fn flush(&mut self, decider: Decider, number: u32, out: Vec<u32>) -> bool {
+    pub(crate) fn flush(&mut self, decider: Decider, number: u32, out: Vec<u32>) -> bool {
         let decision = self.of(decider);
         let newest = decision.change.as_ref().map_or(decision.view.number, |(number, _)| *number);
         if number < newest || number == decision.view.number {
@@ -108,7 +108,7 @@ impl Participation {
     }
 
     /// Takes over a view; returns the workers that are out, unless it is old.
-    pub fn install(&mut self, decider: Decider, view: View) -> BTreeMap<u32, Fate> {
+    pub(crate) fn install(&mut self, decider: Decider, view: View) -> BTreeMap<u32, Fate> {
         let decision = self.of(decider);
         if view.number <= decision.view.number {
             return BTreeMap::new();
@@ -128,7 +128,7 @@ impl Participation {
 
     /// `decider` has restarted as `incarnation`, and knows nothing of what it has told before.
     /// Returns whether it had told something.
-    pub fn forget_earlier_life(&mut self, decider: u32, incarnation: u64) -> bool {
+    pub(crate) fn forget_earlier_life(&mut self, decider: u32, incarnation: u64) -> bool {
         let is_earlier =
             |decision: &Decision| decision.incarnation.is_some_and(|own| own < incarnation);
         let has_told = self.decisions.get(&decider).is_some_and(is_earlier);
@@ -140,7 +140,7 @@ impl Participation {
     }
 
     /// Begins another training, in which all take part.
-    pub fn begin_anew(&mut self) {
+    pub(crate) fn begin_anew(&mut self) {
         self.left.clear();
         for decision in self.decisions.values_mut() {
             decision.view.out.clear();

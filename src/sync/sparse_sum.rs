@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 /// list is not sorted, rows of one number can stay apart. The code that applies the result sums
 /// such rows anyway.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SparseSum {
+pub(crate) struct SparseSum {
     indices: Vec<i64>,
     /// The number of gradients that had each row.
     counts: Vec<u32>,
@@ -31,7 +31,7 @@ impl SparseSum {
     ///
     /// # Panics
     /// If the rows are not as many as the numbers.
-    pub fn new(indices: &[i64], values: &[f32], width: usize) -> Self {
+    pub(crate) fn new(indices: &[i64], values: &[f32], width: usize) -> Self {
         assert_eq!(values.len(), indices.len() * width, "every number has a row");
         Self {
             indices: indices.to_vec(),
@@ -45,7 +45,7 @@ impl SparseSum {
     ///
     /// # Panics
     /// If the rows are not as many as the numbers.
-    pub fn add(&mut self, indices: &[i64], values: &[f32]) {
+    pub(crate) fn add(&mut self, indices: &[i64], values: &[f32]) {
         assert_eq!(values.len(), indices.len() * self.width, "every number has a row");
         let rows = merged(&self.indices, indices);
         let mut sum =
@@ -72,12 +72,12 @@ impl SparseSum {
     }
 
     /// Returns the numbers of the rows, and the sum of each row.
-    pub fn into_sum(self) -> (Vec<i64>, Vec<f32>) {
+    pub(crate) fn into_sum(self) -> (Vec<i64>, Vec<f32>) {
         (self.indices, self.values)
     }
 
     /// Returns the numbers of the rows, and of each row the mean over the gradients that had it.
-    pub fn into_mean(mut self) -> (Vec<i64>, Vec<f32>) {
+    pub(crate) fn into_mean(mut self) -> (Vec<i64>, Vec<f32>) {
         if self.width > 0 {
             for (row, count) in self.values.chunks_exact_mut(self.width).zip(&self.counts) {
                 row.iter_mut().for_each(|value| *value /= *count as f32);

@@ -22,7 +22,7 @@ pub struct ConditionalAccumulator {
 ///
 /// The mean of a row is over the gradients that have the row, not over all, so that it differs from
 /// the mean of the dense gradients. Row numbers are expected to be sorted and to occur once each;
-/// [`SparseSum`](crate::sync::SparseSum) says what happens to others.
+/// as in TensorFlow, the result of others can have several rows of one number.
 #[derive(Clone, Debug)]
 pub struct SparseConditionalAccumulator {
     resource: Resource,

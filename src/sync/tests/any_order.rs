@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use crate::sync::accumulator::Round;
 use crate::sync::gradients::{Arrived, Treatment};
 use crate::sync::{
     Accumulator, Contribution, Coordinator, Decider, Effect, Epoch, Fate, Leaving, Membership,
-    Mode, Offer, Participation, Progress, Round, RoundPosition, Verdict, Version, View, Views,
+    Mode, Offer, Participation, Progress, RoundPosition, Verdict, Version, View, Views,
 };
 
 /// The number of rounds after which a modelled training is over.
