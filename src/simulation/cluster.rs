@@ -82,3 +82,21 @@ pub struct Outcome<T> {
     /// The faults that did not happen, in the order in which they were skipped.
     pub skipped_faults: Vec<SkippedFault>,
 }
+
+impl<T> Outcome<T> {
+    /// The outcome of a run of which nothing is known but its `error`.
+    pub(super) fn unknown(error: Error) -> Self {
+        Self {
+            result: Err(error),
+            ended: Time::ZERO,
+            events: 0,
+            deliveries: 0,
+            digest: Digest(0),
+            sent: BTreeMap::new(),
+            usage: BTreeMap::new(),
+            cards: BTreeMap::new(),
+            path: CriticalPathShares::default(),
+            skipped_faults: Vec::new(),
+        }
+    }
+}

@@ -262,10 +262,13 @@ impl<T> Processors<T> {
         }
     }
 
+    /// The message thread of `task` no longer polls, if it did: what runs on its host may end
+    /// earlier.
     fn end_polling(&mut self, now: Time, task: usize) {
-        if self.polling[task].patience().is_some() {
-            let queue = self.queue(task, ProcessorUnit::MessageThread);
-            self.hosts[self.layouts[task].host].end_polling(now, queue);
+        let queue = self.queue(task, ProcessorUnit::MessageThread);
+        let host = self.layouts[task].host;
+        if self.hosts[host].end_polling(now, queue) {
+            self.reschedule(host);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::rc::Rc;
 
-use crate::runtime::{Error, Server};
+use crate::runtime::{Error, Server, program_panicked};
 
 use super::cluster::{Cluster, Outcome};
 use super::driver::Driver;
@@ -15,7 +15,8 @@ use super::programs::Programs;
 /// good, when one has failed, or when nothing can happen any more; the last is an error of code
 /// [`Stalled`](crate::runtime::Code::Stalled) that lists who waits for what. Without parameter
 /// servers a helper that fails because it is cut off from the chief ends nothing but its own
-/// process. Each run has a thread of its own, so that several can go on side by side.
+/// process. Each run has a thread of its own, so that several can go on side by side; a panic of it
+/// is the run's error, of which the outcome then has nothing else.
 pub fn run<T, F>(cluster: &Cluster, program: impl Fn(Rc<Server>) -> F + Sync) -> Outcome<T>
 where
     T: Send + 'static,
@@ -29,7 +30,8 @@ where
             crate::planted::plant(planted);
             run_here(cluster, &program)
         });
-        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        // A defect of the simulation ends this run, and not those beside it.
+        running.join().unwrap_or_else(|panic| Outcome::unknown(program_panicked(&*panic)))
     })
 }
 

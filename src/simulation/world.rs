@@ -185,6 +185,7 @@ impl World {
         if next > END_OF_TIME {
             return actions.push(Action::Command(RunCommand::EndOfTime));
         }
+        assert!(self.now <= next, "the clock is not set back, from {} to {next}", self.now);
         self.now = next;
         if queued == Some(next) {
             self.happen(actions);

@@ -72,13 +72,15 @@ impl Cores {
         }
     }
 
-    /// The message thread of `queue` no longer polls, if it did.
-    pub(super) fn end_polling(&mut self, now: Time, queue: usize) {
-        if self.pollers.iter().any(|(_, other)| *other == queue) {
+    /// The message thread of `queue` no longer polls. Returns whether it did.
+    pub(super) fn end_polling(&mut self, now: Time, queue: usize) -> bool {
+        let polls = self.pollers.iter().any(|(_, other)| *other == queue);
+        if polls {
             self.serve(now);
             self.pollers.retain(|(_, other)| *other != queue);
             self.find_next();
         }
+        polls
     }
 
     /// The time at which the next piece ends, and its number.

@@ -255,6 +255,18 @@ fn a_message_thread_sleeps_once_it_has_had_nothing_to_do_for_longer_than_its_pat
 }
 
 #[test]
+fn a_thread_that_gives_work_to_an_accelerator_and_polls_no_more_lets_others_end_earlier() {
+    let layout = Layout { host: 0, cpus: 1, gpus: 1, has_lanes: false };
+    let mut processors = Processors::new(vec![layout; 2], &[1]).that_poll(ns(1_000), 1.0);
+    processors.give(Time(0), 0, MessageThread, piece("a", 0));
+    assert_eq!(processors.advance(Time(0)).then, "a");
+    processors.give(Time(0), 1, Device(0), piece("b", 100));
+    assert_eq!(processors.next_event(), Some(Time(200)), "it shares the core with the poll");
+    processors.give(Time(60), 0, Device(1), piece("gpu", 500));
+    assert_eq!(rest(&mut processors), [(130, "b"), (560, "gpu")]);
+}
+
+#[test]
 fn a_piece_that_takes_no_time_ends_at_once_and_in_its_turn() {
     let mut processors = together(1);
     processors.give(Time(7), 0, MessageThread, piece("a", 0));

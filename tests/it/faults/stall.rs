@@ -1,5 +1,6 @@
 //! Programs that can't go on: a run ends all the same, and says why.
 
+use std::future::Ready;
 use std::time::Duration;
 
 use trainyard::cluster::TaskName;
@@ -117,6 +118,16 @@ fn a_program_that_panics_ends_the_run_and_says_where() {
     assert_eq!(error.code, Code::Internal);
     assert!(error.message.contains("worker 1 is confused"), "{error}");
     assert_eq!(error.task.unwrap().to_string(), "worker:1");
+}
+
+#[test]
+fn a_panic_outside_of_all_tasks_is_the_error_of_its_run() {
+    let trained = Simulated::new(1, 1, Mode::Async).run_program(|task| -> Ready<Result<()>> {
+        panic!("there is no future for {}", task.name());
+    });
+    let error = trained.outcome.result.expect_err("no task has begun");
+    assert_eq!(error.code, Code::Internal);
+    assert!(error.message.contains("there is no future for ps:0"), "{error}");
 }
 
 #[test]
