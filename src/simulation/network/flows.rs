@@ -26,6 +26,8 @@ const NO_FLOW: FlowId = FlowId::MAX;
 pub(super) const NOWHERE: LinkId = LinkId::MAX;
 /// The next end of a link that holds back no flow.
 const NEVER: Time = Time(u64::MAX);
+/// The latest end of a flow.
+const LAST: Time = Time(u64::MAX - 1);
 
 /// All flows on all links.
 pub(super) struct Flows {

@@ -113,6 +113,7 @@ fn values_by_which_time_would_stand_still_or_run_out_are_refused() {
         ("compute.rate=1e-300FLOP/s", "is no rate from 0.001"),
         ("network.bandwidth=1e-300bps", "is no rate from 0.001"),
         ("compute.slow={ \"worker:1\" = 1e300 }", "200 years of virtual time"),
+        ("network.incast=1e18", "200 years of virtual time"),
         ("compute.step_time={ law = \"exponential\", mean = \"90_000_000_000s\" }", "100 years"),
     ] {
         let said = trainyard(&["sim", &path, "--set", set]);

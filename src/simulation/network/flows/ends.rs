@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 
 use super::super::connections::ConnectionId;
 use super::super::route::LinkId;
-use super::{FlowId, Flows, NEVER};
+use super::{FlowId, Flows, LAST, NEVER};
 use crate::units::Time;
 
 /// The end of a flow at its bottleneck; the first to end is the least.
@@ -63,8 +63,9 @@ impl Flows {
             (state.served, state.level, state.next_end) = (0.0, 0.0, NEVER);
             return false;
         };
-        let at =
-            Time(state.served_at.0.saturating_add(span(next.finish - state.served, state.level)));
+        let left = span(next.finish - state.served, state.level);
+        // However slow, it ends: else a run that has no other event would be taken for a stall.
+        let at = Time(state.served_at.0.saturating_add(left)).min(LAST);
         std::mem::replace(&mut state.next_end, at) != at
     }
 
