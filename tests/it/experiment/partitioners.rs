@@ -36,7 +36,11 @@ fn weights(text: &str, partitioner: &str) -> Result<String> {
 fn a_synchronous_training_learns_the_same_to_the_last_bit_whatever_the_partitioner() -> Result<()> {
     let convnet = SYNCHRONOUS.replace("\"mlp\"", "\"convnet\"").replace("hidden = [16]", "");
     let local = SYNCHRONOUS.replace("\"sync\"", "{ local_sgd = { every = 4 } }");
-    for text in [SYNCHRONOUS, &convnet, &local] {
+    let without_servers = SYNCHRONOUS.replace("ps = 3", "").replace("worker = 2", "worker = 3");
+    let [tree, shuffle] = ["tree", "shuffle"].map(|way| {
+        without_servers.replace("batch = 8", &format!("batch = 9\n    all_reduce = \"{way}\""))
+    });
+    for text in [SYNCHRONOUS, &convnet, &local, &tree, &shuffle] {
         let whole = Experiment::parse(text)?.simulate(train)?;
         let whole = whole.run("r")?.weights_digest.clone().unwrap();
         for partitioner in [
