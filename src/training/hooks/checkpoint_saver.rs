@@ -39,6 +39,8 @@ pub struct CheckpointSaver {
     consistency: Consistency,
     names: SavedNames,
     last_saved: Option<u64>,
+    /// The step of the checkpoint that was begun last, whether it could be saved or not.
+    begun: u64,
     /// When it was last told that no checkpoint is begun, since the store does not answer.
     told_of_hang: Option<Time>,
 }
@@ -96,6 +98,7 @@ impl CheckpointSaver {
             lift_fence: None,
             consistency: checkpointing.consistency,
             last_saved: None,
+            begun: 0,
             told_of_hang: None,
         }
     }
@@ -111,6 +114,7 @@ impl CheckpointSaver {
     /// variables are read.
     async fn save(&mut self, context: &HookContext<'_>) -> Result<()> {
         let (known, began) = (context.global_step, context.now());
+        self.begun = known;
         self.listeners.iter_mut().for_each(|listener| listener.before_save(known));
         let read = self.read_whole_steps(context).await;
         if read.as_ref().err().is_none_or(|error| !is_mendable(error)) {
@@ -118,6 +122,7 @@ impl CheckpointSaver {
         }
         let snapshot = read?;
         let step = snapshot.global_step;
+        self.begun = step;
         let saved = self.checkpoints.save(context.task, snapshot).await?;
         if saved.is_new {
             tracing::info!(global_step = step, bytes = saved.bytes, "saved {}", saved.name);
@@ -204,7 +209,7 @@ impl CheckpointSaver {
         }
         match self.save(context).await {
             Err(error) if is_of_store(&error) || error.code == Code::DeadlineExceeded => {
-                go_on_without(context, &error);
+                go_on_without(context, self.begun, &error);
                 Ok(())
             }
             saved => saved,
@@ -216,7 +221,7 @@ impl CheckpointSaver {
         let now = context.now();
         if self.told_of_hang.is_none_or(|told| now.since(told) >= NOTICE) {
             self.told_of_hang = Some(now);
-            go_on_without(context, error);
+            go_on_without(context, context.global_step, error);
         }
     }
 
@@ -229,7 +234,7 @@ impl CheckpointSaver {
                 if hangs || !self.checkpoints.has_any(context.task).await? {
                     return Err(error);
                 }
-                go_on_without(context, &error);
+                go_on_without(context, self.begun, &error);
                 Ok(())
             }
             saved => saved,
@@ -242,17 +247,15 @@ fn is_of_store(error: &Error) -> bool {
     error.code.is_of_storage()
 }
 
-/// A checkpoint can't be written, for `error`, and the training goes on.
-fn go_on_without(context: &HookContext<'_>, error: &Error) {
-    let step = context.global_step;
-    tracing::error!(%error, "the checkpoint of step {step} can't be written; going on");
-    note(context, error, false);
+/// The checkpoint of step `global_step` can't be written, for `error`, and the training goes on.
+fn go_on_without(context: &HookContext<'_>, global_step: u64, error: &Error) {
+    tracing::error!(%error, "the checkpoint of step {global_step} can't be written; going on");
+    note(context, global_step, error, false);
 }
 
 /// Notes in the training's record that a checkpoint could not be written.
-fn note(context: &HookContext<'_>, error: &Error, is_last: bool) {
-    let (global_step, why) = (context.global_step, error.message.clone());
-    let failed = FailedCheckpoint { global_step, why, is_last };
+fn note(context: &HookContext<'_>, global_step: u64, error: &Error, is_last: bool) {
+    let failed = FailedCheckpoint { global_step, why: error.message.clone(), is_last };
     context.task.record(Fact::NotSaved(failed));
 }
 
@@ -330,7 +333,7 @@ impl Hook for CheckpointSaver {
                     && is_of_store(error)
                 // after any other one the end is tried again
                 {
-                    note(context, error, true);
+                    note(context, self.begun, error, true);
                 }
                 saved?;
             }

@@ -159,6 +159,20 @@ fn a_full_disk_loses_no_result_and_the_report_names_what_could_not_be_saved() {
 }
 
 #[test]
+fn a_checkpoint_that_could_not_be_saved_is_told_with_its_own_step_not_the_chiefs() -> Result<()> {
+    let text = "[cluster]\nps = 1\nworker = 3\n[checkpoint]\nevery_steps = 5\n[stop]\n\
+                steps = 30\n[[run]]\nname = 'a'\nmode = 'async'\n\
+                [[fault]]\nat = '3ms'\nfull_disk = true\nfor = '1h'\n";
+    let report = Experiment::parse(text)?.simulate(train)?;
+    let failed = &report.run("a")?.failed_checkpoints;
+    assert!(failed.len() > 1, "{failed:?}");
+    for (step, why) in failed {
+        assert!(why.contains(&format!("model.ckpt-{step}-")), "step {step}: {why}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_disk_that_is_full_as_the_training_begins_ends_it_as_one_that_cannot_be_written() {
     let text = "[stop]\nsteps = 4\n[[run]]\nname = 'a'\nmode = 'sync'\n";
     for room in [0, 1, 2] {
