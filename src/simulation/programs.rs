@@ -125,18 +125,23 @@ where
     }
 
     /// Whether the run goes on though the program of `task` has failed with `error`, as the other
-    /// processes of a deployment do: it is a helper that nobody has come back to, as it is cut off
-    /// from the chief, who trains on. Where there are parameter servers, the chief's steps fail.
+    /// processes of a deployment do: nobody has come back to it, as it is cut off from the chief,
+    /// who trains on. It is an evaluator, or a helper: where there are parameter servers, the steps
+    /// of a helper's worker fail.
     fn goes_on_without(&self, task: usize, error: &Error) -> bool {
         let Cluster { spec, replay, .. } = self.cluster;
-        let is_helper = spec.role(&self.tasks[task].name) == Role::Helper;
+        let is_dispensable = match spec.role(&self.tasks[task].name) {
+            Role::Evaluator => true,
+            Role::Helper => !spec.has_parameter_servers(),
+            Role::ParameterServer | Role::Worker => false,
+        };
         let chief = spec.chief();
         let chief = self.tasks.iter().find(|task| Some(&task.name) == chief.as_ref());
         let has_chief = chief.is_some_and(|chief| {
             matches!(chief.program, Program::Running(_) | Program::Returned(_))
         });
-        let is_cut_off = is_helper && error.code == Code::Unavailable && has_chief;
-        is_cut_off && !spec.has_parameter_servers() && replay.is_none()
+        let is_cut_off = error.code == Code::Unavailable && has_chief;
+        is_dispensable && is_cut_off && replay.is_none()
     }
 
     /// The error of a run in which the program of `task` failed with `error`.
