@@ -12,7 +12,8 @@ use crate::units::Time;
 
 /// The most faults of a timeline.
 const MOST: usize = 4;
-/// The longest that a fault lasts: a training waits longer than that for a lost task.
+/// The longest that a fault lasts: a training waits longer than that for a lost task, unless
+/// `network.recovery` is shorter.
 const LONGEST: f64 = 5.0;
 /// The chances that a message is late.
 const RATES: std::ops::Range<f64> = 0.05..0.95;

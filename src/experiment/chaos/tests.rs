@@ -165,6 +165,20 @@ fn a_restore_that_lets_an_old_step_go_on_is_found_and_shrunk_to_two_faults() {
 }
 
 #[test]
+fn a_fuzzy_checkpoint_need_not_hold_whole_steps() {
+    let fault =
+        "fault = [{ at = \"1us\", slow_task = \"worker:0\", factor = 1.001, for = \"1us\" }]";
+    let text = format!(
+        "{fault}\nseed = 1\n[cluster]\nworker = 4\nps = 3\n[network.tasks]\n\
+         \"ps:1\" = {{ latency = \"2ms\" }}\n[checkpoint]\nevery_steps = 1\nfuzzy = true\n\
+         [compute]\nstep_time = {{ law = \"exponential\", mean = \"2ms\" }}\n\
+         [program]\nmodel = \"count\"\n[stop]\nsteps = 4\n[[run]]\nmode = \"async\"\n"
+    );
+    let report = Experiment::parse(text).unwrap().chaos(train, 0, |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.runs);
+}
+
+#[test]
 fn a_vote_that_is_lost_is_found_and_shrunk_to_two_faults() {
     let mode = "{ sync = { backups = 1 } }";
     assert_is_found(Bug::LosesVotes, mode, 120, &[Promise::Ends, Promise::Explains]);

@@ -83,6 +83,11 @@ impl Trial {
         self.checkpointing.is_some() || self.checkpoint.is_some()
     }
 
+    /// Whether the scenario's checkpoints hold whole steps.
+    pub(in crate::experiment) fn saves_whole_steps(&self) -> bool {
+        self.checkpoint.as_ref().is_none_or(|checkpoint| !checkpoint.fuzzy)
+    }
+
     /// Keeps its checkpoints, all of them, in `store`, if it has any.
     pub(in crate::experiment) fn keep_all_checkpoints(&mut self, store: Arc<dyn Store>) {
         let Some(settings) = &self.checkpoint else { return };

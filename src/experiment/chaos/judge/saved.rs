@@ -33,7 +33,8 @@ impl Saved {
         self.0.as_ref().is_ok_and(BTreeMap::is_empty)
     }
 
-    /// Every checkpoint holds whole steps: of the model `count`, as many updates as its step says.
+    /// Every checkpoint holds whole steps, unless it may be fuzzy: of the model `count`, as many
+    /// updates as its step says.
     pub(super) fn check(&self, trial: &Trial, timeline: &Timeline<'_>, found: &mut Breaches) {
         let saved = match &self.0 {
             Ok(saved) => saved,
@@ -44,7 +45,8 @@ impl Saved {
         let needs = trial.mode.needs();
         // A stale gradient may count in part.
         let is_weighted = needs.has_version() && !needs.has_rounds();
-        if trial.settings.model != Model::Count || trial.mode.copies().is_some() || is_weighted {
+        let is_counted = trial.settings.model == Model::Count && !is_weighted;
+        if !is_counted || trial.mode.copies().is_some() || !trial.saves_whole_steps() {
             return;
         }
         for (step, variables) in saved {

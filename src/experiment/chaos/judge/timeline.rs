@@ -18,10 +18,7 @@ pub(super) struct Timeline<'a> {
 impl Timeline<'_> {
     /// The time at which the last fault has passed.
     pub(super) fn end(&self) -> Time {
-        let end = |fault: &Fault| {
-            let Trigger::Time(at) = fault.at else { return Time::ZERO };
-            at.after(lasts(&fault.kind))
-        };
+        let end = |fault: &Fault| begins(fault).after(lasts(&fault.kind));
         self.faults.iter().map(end).max().unwrap_or_default()
     }
 
@@ -50,32 +47,41 @@ impl Timeline<'_> {
         self.trial.cluster.spec.workers().map(losses).collect()
     }
 
-    /// The times for which `worker` stood still, or was cut off from a parameter server. Faults
-    /// count as one if they overlap, or follow each other within the time that a connection takes.
+    /// The times for which `worker` stood still, or was cut off from a parameter server.
     fn absences(&self, worker: &TaskName) -> Vec<Duration> {
-        const CONNECTING: Duration = Duration::from_millis(200);
-        let is_cut = |tasks: &mut dyn Iterator<Item = &TaskName>| {
-            let tasks: Vec<&TaskName> = tasks.collect();
-            tasks.contains(&worker) && tasks.iter().any(|task| task.is_parameter_server())
-        };
-        let absence = |fault: &Fault| {
-            let Trigger::Time(from) = fault.at else { return None };
+        let servers: Vec<TaskName> =
+            self.trial.cluster.spec.tasks().filter(TaskName::is_parameter_server).collect();
+        self.spans(|kind| match kind {
+            FaultKind::Freeze { task, lasts } if task == worker => Some(*lasts),
+            kind => servers.iter().find_map(|server| self.cut(kind, worker, server)),
+        })
+    }
+
+    /// For how long a fault of `kind` cuts the way between `one` and `other`, if it does.
+    fn cut(&self, kind: &FaultKind, one: &TaskName, other: &TaskName) -> Option<Duration> {
+        let are_in = |tasks: &[TaskName]| tasks.contains(one) && tasks.contains(other);
+        match kind {
             // A connection that breaks by losses is noticed, and made anew, after their end.
-            let after_losses = 2 * self.trial.cluster.faults.silence;
-            let lasts = match &fault.kind {
-                FaultKind::Loss { tasks, lasts, .. } if is_cut(&mut tasks.iter()) => {
-                    *lasts + after_losses
-                }
-                FaultKind::Freeze { task, lasts } if task == worker => *lasts,
-                FaultKind::Partition { tasks, lasts } if is_cut(&mut tasks.iter()) => *lasts,
-                FaultKind::OneWay { from, to, lasts } if is_cut(&mut [from, to].into_iter()) => {
-                    *lasts
-                }
-                _ => return None,
-            };
-            Some((from, from.after(lasts).after(CONNECTING)))
+            FaultKind::Loss { tasks, lasts, .. } if are_in(tasks) => {
+                Some(*lasts + 2 * self.trial.cluster.faults.silence)
+            }
+            FaultKind::Partition { tasks, lasts } if are_in(tasks) => Some(*lasts),
+            FaultKind::OneWay { from, to, lasts } => {
+                ([from, to] == [one, other] || [to, from] == [one, other]).then_some(*lasts)
+            }
+            _ => None,
+        }
+    }
+
+    /// How long those of the faults last that have a length by `lasts`. They count as one if they
+    /// overlap, or follow each other within the time that a connection takes.
+    fn spans(&self, lasts: impl Fn(&FaultKind) -> Option<Duration>) -> Vec<Duration> {
+        const CONNECTING: Duration = Duration::from_millis(200);
+        let span = |fault: &Fault| {
+            let from = begins(fault);
+            Some((from, from.after(lasts(&fault.kind)?).after(CONNECTING)))
         };
-        let mut all: Vec<(Time, Time)> = self.faults.iter().filter_map(absence).collect();
+        let mut all: Vec<(Time, Time)> = self.faults.iter().filter_map(span).collect();
         all.sort();
         let mut merged: Vec<(Time, Time)> = Vec::new();
         for (from, to) in all {
@@ -132,11 +138,58 @@ impl Timeline<'_> {
     }
 
     /// Whether an all-reduce may end: its chief dies for good, or is started again and waits for a
-    /// helper that is not. Without any helper the others form anew.
+    /// helper that is not there; or two helpers can't reach each other for long. Without any helper
+    /// the others form anew.
     fn may_end_an_all_reduce(&self) -> bool {
         let chief = self.trial.cluster.spec.chief();
-        let chief_dies = self.crashes().any(|(task, _)| Some(task) == chief.as_ref());
-        chief_dies && self.crashes().any(|(_, restart_after)| restart_after.is_none())
+        let is_chief = |task: &TaskName| Some(task) == chief.as_ref();
+        let chief_dies = self.crashes().any(|(task, _)| is_chief(task));
+        let one_is_gone = || self.crashes().any(|(_, restart_after)| restart_after.is_none());
+        let helpers_part = || {
+            self.outlasts_recovery(|kind, one, other| {
+                self.cut(kind, one, other).filter(|_| !is_chief(one) && !is_chief(other))
+            })
+        };
+        chief_dies && (one_is_gone() || self.parts_for_long()) || helpers_part()
+    }
+
+    /// Whether two tasks, of which one needs the other, are apart for longer than a lost task is
+    /// waited for.
+    fn parts_for_long(&self) -> bool {
+        self.outlasts_recovery(|kind, one, other| match kind {
+            FaultKind::Crash { task, restart_after } if task == one || task == other => {
+                *restart_after
+            }
+            FaultKind::Freeze { task, lasts } if task == one || task == other => Some(*lasts),
+            kind => self.cut(kind, one, other),
+        })
+    }
+
+    /// Whether faults that have a length by `apart`, of two tasks of which one needs the other, last
+    /// longer than a lost task is waited for.
+    fn outlasts_recovery(
+        &self,
+        apart: impl Fn(&FaultKind, &TaskName, &TaskName) -> Option<Duration>,
+    ) -> bool {
+        let tasks: Vec<TaskName> = self.trial.cluster.spec.tasks().collect();
+        let recovery = self.trial.settings.patience.recovery;
+        let is_long = |one, other| {
+            let spans = || self.spans(|kind| apart(kind, one, other));
+            self.need_each_other(one, other) && spans().iter().any(|span| *span >= recovery)
+        };
+        let mut pairs = tasks.iter().enumerate();
+        pairs.any(|(at, one)| tasks[..at].iter().any(|other| is_long(one, other)))
+    }
+
+    /// Whether `one` or `other` may wait for the other: two workers don't, unless one is the chief,
+    /// and an evaluator ends alone.
+    fn need_each_other(&self, one: &TaskName, other: &TaskName) -> bool {
+        let cluster = &self.trial.cluster.spec;
+        let chief = cluster.chief();
+        let roles = [one, other].map(|task| cluster.role(task));
+        let are_workers = roles == [Role::Worker; 2];
+        let has_chief = [one, other].into_iter().any(|task| Some(task) == chief.as_ref());
+        !roles.contains(&Role::Evaluator) && (has_chief || !are_workers)
     }
 
     /// Whether the training can't go on without `task`: it holds variables, restores them, or
@@ -155,20 +208,16 @@ impl Timeline<'_> {
             return false;
         }
         let limit = self.trial.cluster.faults.silence + GRACE;
-        let at = |fault: &Fault| match fault.at {
-            Trigger::Time(at) => at,
-            Trigger::Delivery(_) | Trigger::Event(_) => Time::ZERO,
-        };
         let dies_by = |server: &TaskName, by: Time| {
             let is_it =
                 |kind: &FaultKind| matches!(kind, FaultKind::Crash { task, .. } if task == server);
-            self.faults.iter().any(|fault| is_it(&fault.kind) && at(fault) <= by)
+            self.faults.iter().any(|fault| is_it(&fault.kind) && begins(fault) <= by)
         };
         self.faults.iter().any(|fault| {
             let FaultKind::Crash { task, restart_after: None } = &fault.kind else { return false };
             let tasks = self.trial.cluster.spec.tasks();
             let mut servers = tasks.filter(TaskName::is_parameter_server);
-            let given_up = at(fault).after(limit);
+            let given_up = begins(fault).after(limit);
             !task.is_parameter_server() && servers.all(|server| dies_by(&server, given_up))
         })
     }
@@ -184,7 +233,10 @@ impl Timeline<'_> {
         // The round in which all workers die at once counts though nobody has its answer.
         let may_all_die = cluster.workers().all(dies);
         let has_barrier = self.trial.mode.needs().is_barrier();
-        has_barrier && all_come_back && !ends_in_time && !may_all_die && !self.may_end_it()
+        // An all-reduce goes on without who is away for long.
+        let leaves_out = self.trial.settings.all_reduce.is_some() && self.parts_for_long();
+        let ends_alike = !ends_in_time && !may_all_die && !self.may_end_it() && !leaves_out;
+        has_barrier && all_come_back && ends_alike
     }
 
     /// Whether the weights have to be those of the undisturbed run in any case: no worker dies.
@@ -192,7 +244,8 @@ impl Timeline<'_> {
         self.keeps_weights() && !self.separates() && self.worker_crashes().next().is_none()
     }
 
-    /// A training ends early only where it has lost what it can't go on without, and says whom.
+    /// A training ends early only where it has lost what it can't go on without, for good or for
+    /// longer than it waits, and says whom.
     pub(super) fn check_error(&self, error: &Error, saved: &Saved, found: &mut Breaches) {
         let how = || error.to_string();
         let is_mutual = matches!(error.code, Code::Stalled | Code::Internal);
@@ -203,11 +256,13 @@ impl Timeline<'_> {
         let text = error.to_string();
         let names_one = self.victims().any(|task| text.contains(&task.to_string()));
         let has_torn_all = self.has(is_tear) && saved.is_empty();
+        let waits_in_vain = self.trial.settings.all_reduce.is_none() && self.parts_for_long();
         let is_excused = match error.code {
             Code::DeadlineExceeded if self.forgets_a_worker() => true,
             Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => {
-                self.may_end_it() || has_torn_all
+                self.may_end_it() || waits_in_vain || has_torn_all
             }
+            Code::Unanswered => self.parts_for_long(),
             Code::VariablesLost => self.may_end_it() || saved.is_empty(),
             Code::WorkersLeft => true,
             Code::DataLoss => has_torn_all,
@@ -231,6 +286,14 @@ impl Timeline<'_> {
             | FaultKind::Loss { tasks, .. }
             | FaultKind::SlowLink { tasks, .. } => tasks.iter().collect(),
         })
+    }
+}
+
+/// When a fault begins, as far as its trigger says.
+fn begins(fault: &Fault) -> Time {
+    match fault.at {
+        Trigger::Time(at) => at,
+        Trigger::Delivery(_) | Trigger::Event(_) => Time::ZERO,
     }
 }
 
@@ -266,28 +329,65 @@ mod tests {
     use super::*;
     use crate::experiment::Experiment;
 
+    fn worker(index: u32) -> TaskName {
+        TaskName::new("worker", index)
+    }
+
+    fn crash(task: TaskName, back: Option<u64>) -> Fault {
+        let restart_after = back.map(Duration::from_millis);
+        Fault { at: Trigger::Time(Time(1)), kind: FaultKind::Crash { task, restart_after } }
+    }
+
+    /// From `at` on, the two can't reach each other for so many milliseconds.
+    fn cut(at: u64, one: TaskName, other: TaskName, millis: u64) -> Fault {
+        let at = Trigger::Time(Time::ZERO.after(Duration::from_millis(at)));
+        let (tasks, lasts) = (vec![one, other], Duration::from_millis(millis));
+        Fault { at, kind: FaultKind::Partition { tasks, lasts } }
+    }
+
+    /// Whether a training that ends under `faults`, as `lost` does not answer, breaks a promise.
+    fn breaks(trial: &Trial, lost: &TaskName, faults: &[Fault]) -> bool {
+        let (timeline, mut found) = (Timeline { faults, trial }, Breaches::default());
+        let error = Error::new(Code::DeadlineExceeded, "no answer").on(lost);
+        timeline.check_error(&error, &Saved::read(None, false), &mut found);
+        !found.0.is_empty()
+    }
+
     #[test]
-    fn an_all_reduce_ends_with_its_chief_alone() {
+    fn an_all_reduce_ends_with_its_chief_or_where_two_helpers_are_cut_off_for_long() {
         let text =
             "[cluster]\nworker = 3\n[program]\nall_reduce = \"ring\"\n[[run]]\nmode = \"sync\"";
         let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
-        let worker = |index| TaskName::new("worker", index);
-        let crash = |index, back: Option<u64>| Fault {
-            at: Trigger::Time(Time(1)),
-            kind: FaultKind::Crash {
-                task: worker(index),
-                restart_after: back.map(Duration::from_millis),
-            },
-        };
-        let breaks = |faults: &[Fault]| {
-            let (timeline, mut found) = (Timeline { faults, trial: &trial }, Breaches::default());
-            let error = Error::new(Code::DeadlineExceeded, "no answer").on(&worker(1));
-            timeline.check_error(&error, &Saved::read(None, false), &mut found);
-            !found.0.is_empty()
-        };
+        let crash = |index, back: Option<u64>| crash(worker(index), back);
+        let breaks = |faults: &[Fault]| breaks(&trial, &worker(1), faults);
         assert!(breaks(&[crash(1, None), crash(2, None)]), "the others form anew");
         assert!(breaks(&[crash(0, Some(5)), crash(1, Some(5))]), "all come back");
         assert!(!breaks(&[crash(0, Some(5)), crash(1, None)]), "the chief begins with all or none");
         assert!(!breaks(&[crash(0, None), crash(1, Some(5))]));
+        // `network.recovery` is a minute where the scenario does not say.
+        assert!(!breaks(&[crash(0, Some(5)), crash(1, Some(70_000))]), "nor is it there in time");
+        assert!(!breaks(&[cut(0, worker(1), worker(2), 70_000)]), "no step reaches its end");
+        for (millis, keeps_weights) in [(700, true), (70_000, false)] {
+            let faults = &[cut(0, worker(0), worker(1), millis)];
+            assert!(breaks(faults), "the others go on without it");
+            assert_eq!(Timeline { faults, trial: &trial }.keeps_weights(), keeps_weights);
+        }
+    }
+
+    #[test]
+    fn a_training_ends_where_a_task_that_it_needs_is_away_for_longer_than_it_waits() {
+        let text = "[cluster]\nps = 1\nworker = 3\nevaluator = 1\n[checkpoint]\n\
+                    every_steps = 10\ndirectory = \"saved\"\n[network]\nrecovery = \"2s\"\n\
+                    [[run]]\nmode = \"sync\"";
+        let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+        let (server, evaluator) = (TaskName::new("ps", 0), TaskName::new("evaluator", 0));
+        let cut_off = |at, index, millis| cut(at, server.clone(), worker(index), millis);
+        let breaks = |faults: &[Fault]| breaks(&trial, &server, faults);
+        assert!(!breaks(&[cut_off(0, 1, 3_000)]));
+        assert!(!breaks(&[crash(server.clone(), Some(3_000))]));
+        assert!(!breaks(&[cut_off(0, 1, 1_500), cut_off(1_600, 1, 1_500)]), "one after the other");
+        assert!(breaks(&[cut_off(0, 1, 1_500), cut_off(1_600, 2, 1_500)]), "each is back in time");
+        assert!(breaks(&[cut(0, worker(1), worker(2), 3_000)]), "neither needs the other");
+        assert!(breaks(&[cut(0, evaluator, worker(0), 3_000)]), "it ends alone");
     }
 }
