@@ -50,6 +50,7 @@ pub struct MonitoredSession {
     training: u64,
     /// The number of training steps that have begun, failed ones included.
     begun: u64,
+    /// The number of the worker's next step.
     local_step: u64,
     /// The training steps since the session began, or went back to a checkpoint.
     steps_in_session: u64,
@@ -88,6 +89,12 @@ impl MonitoredSession {
     /// The last global step that was seen.
     pub fn global_step(&self) -> u64 {
         self.global_step
+    }
+
+    /// The number of training steps that the worker has taken, in earlier sessions of the training,
+    /// too.
+    pub(in crate::training) fn steps_taken(&self) -> u64 {
+        self.local_step
     }
 
     /// A step in the making: add feeds, fetches and targets, then await it. A step that runs a

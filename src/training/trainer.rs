@@ -45,9 +45,9 @@ pub async fn train(task: Task) -> Result<()> {
         Role::Worker => {}
     }
     check_that_somebody_holds_variables(&task)?;
-    let mut absent = Absent::default();
+    let (mut absent, mut taken) = (Absent::default(), 0);
     loop {
-        match train_without(&task, &mut absent).await {
+        match train_without(&task, &mut absent, &mut taken).await {
             Ok(Formation::Done) => return Ok(()),
             Ok(Formation::Grows) => {}
             Err(error) => absent.go_on_without(&task, error)?,
@@ -64,10 +64,10 @@ enum Formation {
 }
 
 /// Trains with all of the replica's tasks but those that are `absent`, until the end, or until one
-/// of those is back.
-async fn train_without(task: &Task, absent: &mut Absent) -> Result<Formation> {
+/// of those is back. Adds the steps to those `taken` by earlier formations.
+async fn train_without(task: &Task, absent: &mut Absent, taken: &mut u64) -> Result<Formation> {
     let (g, model) = build_graph(task, absent)?;
-    let mut builder = MonitoredSession::builder(task, g);
+    let mut builder = MonitoredSession::builder(task, g).after_steps(*taken);
     let stop = &task.settings().stop;
     if let Some(steps) = stop.steps {
         builder = builder.hook(StopAtStep::last_step(steps));
@@ -88,6 +88,7 @@ async fn train_without(task: &Task, absent: &mut Absent) -> Result<Formation> {
         task.record(Fact::Formed(absent.formed(task, data.towers.len())));
     }
     let trained = train_until_the_end(task, &mut session, &model, absent).await;
+    *taken = session.steps_taken();
     match trained {
         Ok(Formation::Grows) => Ok(Formation::Grows),
         ended => session.close_after(ended.map(drop)).await.map(|()| Formation::Done),

@@ -52,6 +52,8 @@ pub struct Builder {
     session: SessionOptions,
     max_wait: Duration,
     stop_grace_period: Option<Duration>,
+    /// The number of training steps that earlier sessions of the training have taken.
+    steps_before: u64,
 }
 
 shown!(Builder, graph);
@@ -74,7 +76,14 @@ impl Builder {
             hooks: Vec::new(),
             chief_only: Vec::new(),
             max_wait: task.patience().first,
+            steps_before: 0,
         }
+    }
+
+    /// Numbers the worker's steps after those of an earlier session, which this one goes on from.
+    pub(in crate::training) fn after_steps(mut self, steps_before: u64) -> Self {
+        self.steps_before = steps_before;
+        self
     }
 
     /// Adds a hook; hooks run in the order in which they were added.
@@ -266,7 +275,7 @@ impl Builder {
             positions,
             own_variables,
             begun: 0,
-            local_step: 0,
+            local_step: self.steps_before,
             steps_in_session: 0,
             other_runs: 0,
             global_step,

@@ -55,6 +55,15 @@ fn a_worker_that_is_cut_off_from_the_chief_alone_ends_and_the_others_go_on() {
 }
 
 #[test]
+fn a_worker_that_forms_anew_goes_on_with_the_numbers_of_its_steps() {
+    let hit = trained("ring", "[[fault]]\nat = \"300ms\"\ncrash = \"worker:2\"\n");
+    assert_eq!(formations(&hit), [vec![], vec![2]]);
+    let applied = hit.recording.steps().filter(|step| step.applied);
+    let numbers: Vec<u64> = applied.map(|step| step.local_step).collect();
+    assert_eq!(numbers, Vec::from_iter(0..STEPS));
+}
+
+#[test]
 fn towers_that_form_anew_are_looked_at_where_they_would_have_been() {
     let hit = trained("ring", "[[fault]]\nat = \"300ms\"\ncrash = \"worker:2\"\n");
     assert_eq!(formations(&hit), [vec![], vec![2]]);
