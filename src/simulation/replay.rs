@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::runtime::{Code, Error, PeerMessage};
+use crate::runtime::{Code, Error, PeerMessage, ProgramMessage, WorkerMessage};
 use crate::tape::{Entry, Event, Masters, Name, Tapes, joined, parts};
 use crate::transport::{Loss, Messages};
 use crate::units::Time;
@@ -252,7 +252,8 @@ impl Replay {
         let is_overtaken = |one: &&Waiting| {
             player.delivered.get(&one.from).is_some_and(|delivered| one.number < *delivered)
         };
-        let found = player.waiting.iter().find(is_overtaken)?;
+        let is_missed = |one: &&Waiting| is_overtaken(one) && !is_asked_by_time(&one.message);
+        let found = player.waiting.iter().find(is_missed)?;
         Some(self.departed(task, "the end", &format!("{} was sent, too", self.words(task, found))))
     }
 
@@ -322,6 +323,17 @@ impl Player {
         }
         messages
     }
+}
+
+/// Whether it is a question that a task asks after a long wait, and that changes nothing but by its
+/// answer. A replayed task may ask it where the recorded one had not waited for long enough:
+/// building a graph takes no virtual time, so the wait begins earlier.
+fn is_asked_by_time(message: &PeerMessage) -> bool {
+    matches!(
+        message,
+        PeerMessage::Program(ProgramMessage::AskForPlaces)
+            | PeerMessage::Worker(WorkerMessage::AskForWays { .. })
+    )
 }
 
 /// The names of the parts of a message that may travel by themselves.

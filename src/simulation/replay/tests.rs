@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::cluster::TaskName;
 use crate::partition::CrossingId;
-use crate::runtime::{ParameterServerMessage, StepId, WorkerMessage};
+use crate::runtime::{GraphHandle, ParameterServerMessage, ProgramMessage, StepId, WorkerMessage};
 use crate::sync::Leaving;
 use crate::tape::{Author, Kind, Life};
 
@@ -132,6 +132,36 @@ fn a_message_that_the_tape_does_not_have_is_named_at_the_end() {
     next(&mut replay).unwrap();
     let error = replay.departure_at_end().unwrap();
     assert!(error.message.contains("Leave worker 1 from worker:1 was sent, too"), "{error}");
+}
+
+#[test]
+fn a_question_after_a_wait_that_the_tape_does_not_have_is_no_departure() {
+    let step = StepId { master: 99, number: 4, trains: true };
+    let ways = WorkerMessage::AskForWays { step, graph: GraphHandle { master: 99, number: 1 } };
+    let questions: [PeerMessage; 2] = [ProgramMessage::AskForPlaces.into(), ways.into()];
+    for question in questions {
+        let mut replay = replay(vec![received(10, B, vec![leave_name(1)]), ended(20)]);
+        replay.send(B, A, vec![question]);
+        replay.send(B, A, vec![leave(1)]);
+        assert_eq!(next(&mut replay), Some((10, "1: Leave worker 1".to_owned())));
+        assert_eq!(replay.departure_at_end(), None);
+    }
+}
+
+#[test]
+fn a_question_for_places_that_the_tape_has_is_delivered_though_it_was_asked_earlier() {
+    let question =
+        Name { kind: Kind::AskForPlaces, author: Author::Own, number: 0, items: smallvec![] };
+    let mut replay = replay(vec![
+        received(10, B, vec![leave_name(1)]),
+        received(20, B, vec![question]),
+        ended(30),
+    ]);
+    replay.send(B, A, vec![ProgramMessage::AskForPlaces.into()]);
+    replay.send(B, A, vec![leave(1)]);
+    assert_eq!(next(&mut replay), Some((10, "1: Leave worker 1".to_owned())));
+    assert_eq!(next(&mut replay), Some((20, "1: AskForPlaces number 0".to_owned())));
+    assert_eq!(replay.departure_at_end(), None);
 }
 
 #[test]
