@@ -11,9 +11,10 @@ use super::progress::Progress;
 use super::stdout::stdout;
 use crate::deployment::{ExitCode, StopRequest, cores};
 use crate::experiment::chaos::{Broken, ChaosReport, ChaosRun, Launches};
-use crate::experiment::{Experiment, Launcher, Trainer};
-use crate::report::{Layout, TextTable};
+use crate::experiment::{Experiment, Launcher, Trainer, Trial};
+use crate::report::{Layout, TextTable, World};
 use crate::say::say;
+use crate::simulation::FaultKind;
 
 /// The number of timelines on processes that a core tries at a time, where the user does not say.
 const A_CORE: usize = 3;
@@ -26,8 +27,9 @@ pub(super) fn run(
     quiet: bool,
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
-    let counter = Progress::counter("timelines", seeds, quiet);
-    let report = experiment.chaos(trainer, seeds, |run, done| counter.show(run, done))?;
+    let counter = Progress::counter("timelines", quiet);
+    let report =
+        experiment.chaos(trainer, seeds, |run, total| counter.show(&run.run, run.tried, total))?;
     counter.finish();
     check_tried(&report)?;
     print("sim", &args.scenario, args.format.format(), &report)?;
@@ -47,12 +49,14 @@ pub(super) fn launch(
     let jobs = args.jobs.map_or(A_CORE * cores().get(), |jobs| jobs.get() as usize);
     let (stop, stopped) = listen()?;
     let launches = Launches { experiment, launcher, jobs, stop };
-    if !quiet {
+    let trials = experiment.trials_in(World::Deployment)?;
+    if !quiet && has_full_disk(&trials, timelines) {
         say!("left out, since `launch` can't inflict it: a full disk");
     }
-    let counter = Progress::counter("timelines", timelines, quiet);
-    let report = experiment
-        .launched_chaos(&launches, timelines, |run, done| counter.show(&run.run, done))?;
+    let counter = Progress::counter("timelines", quiet);
+    let report = launches.chaos(trials, timelines, |run, total| {
+        counter.show(&run.run, run.tried, total);
+    })?;
     counter.finish();
     let stopped = stopped.try_recv();
     if stopped.is_err() {
@@ -60,6 +64,12 @@ pub(super) fn launch(
     }
     print("launch", &args.scenario, args.format.format(), &report)?;
     Ok(stopped.unwrap_or(exit_code(&report)))
+}
+
+/// Whether a full disk may be among the faults: of `trials`, or of `timelines` that are drawn.
+fn has_full_disk(trials: &[Trial], timelines: u64) -> bool {
+    let mut own = trials.iter().flat_map(|trial| &trial.cluster.faults.list);
+    timelines > 0 || own.any(|fault| matches!(fault.kind, FaultKind::FullDisk { .. }))
 }
 
 /// Whether the user has asked to stop, and then with which exit code.
@@ -189,6 +199,20 @@ mod tests {
         let expected = "trainyard sim a.toml --seed 7 --unset 'fault' --set 'stop.steps=3' \
                         --run 'sync' --set 'fault=[]' --chaos 0";
         assert_eq!(replay("sim", &line.scenario, "sync", "[]"), expected);
+    }
+
+    #[test]
+    fn a_full_disk_is_left_out_where_faults_are_drawn_or_the_scenario_has_one() {
+        let left_out = |kind: &str, timelines| {
+            let text = format!(
+                "fault = [{{ at = \"1s\", {kind}, for = \"1s\" }}]\n[cluster]\nps = 1\n\
+                 worker = 1\n[program]\nmodel = \"count\"\n[checkpoint]\nevery_steps = 5\n\
+                 [stop]\nsteps = 9\n[[run]]\nmode = \"sync\"\n"
+            );
+            has_full_disk(&Experiment::parse(text).unwrap().trials().unwrap(), timelines)
+        };
+        let (other, full) = ("freeze = \"ps:0\"", "full_disk = true");
+        assert!(!left_out(other, 0) && left_out(other, 1) && left_out(full, 0));
     }
 
     #[test]

@@ -49,24 +49,23 @@ struct Sample {
     now: Time,
 }
 
-/// Counts what is done of several runs, one after the other, each of the same length.
+/// Counts what is done of several runs, one after the other.
 pub(crate) struct Counter {
     what: &'static str,
-    total: u64,
     next: Mutex<Instant>,
     line: Line,
 }
 
 impl Counter {
     /// `sync: 120/1000 timelines`, now and then.
-    pub(crate) fn show(&self, run: &str, done: u64) {
+    pub(crate) fn show(&self, run: &str, done: u64, total: u64) {
         let mut next = self.next.lock().expect("nothing panics while it holds the time");
         let now = Instant::now();
         if now < *next {
             return;
         }
         *next = now + self.line.interval();
-        self.line.show(format!("{run}: {done}/{} {}", self.total, self.what));
+        self.line.show(format!("{run}: {done}/{total} {}", self.what));
     }
 
     /// Removes the line.
@@ -163,11 +162,11 @@ impl Progress {
         Self::new(&*trial.name, &trial.settings.stop, quiet)
     }
 
-    /// A counter of what is done of each of several runs, `total` times `what`.
-    pub(crate) fn counter(what: &'static str, total: u64, quiet: bool) -> Counter {
+    /// A counter of how many `what` of each run are done.
+    pub(crate) fn counter(what: &'static str, quiet: bool) -> Counter {
         let line = Line::new(quiet);
         let next = Mutex::new(Instant::now() + line.interval());
-        Counter { what, total, next, line }
+        Counter { what, next, line }
     }
 
     /// The progress of the run called `run`, which ends by `stop`.

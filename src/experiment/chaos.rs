@@ -23,7 +23,6 @@ use super::parallel::share;
 use super::scenario::written_faults;
 use super::{Experiment, ExperimentError, Trainer, Trial};
 use crate::deployment::Folder;
-use crate::report::World;
 use crate::simulation::Fault;
 
 use arena::{Arena, InSimulation};
@@ -96,7 +95,8 @@ impl ChaosReport {
 impl Experiment {
     /// Simulates every run under the faults of the scenario, if it has any, and under those that
     /// are drawn from the seeds 0 to `seeds`, and judges how each training ended. Several are
-    /// simulated at once. `progress` is told after each one how many of the run are done.
+    /// simulated at once. `progress` is told after each one what came of the run so far, and how
+    /// many timelines it has in all.
     ///
     /// # Errors
     /// As [`Self::trials`]; a run that fails undisturbed.
@@ -104,27 +104,26 @@ impl Experiment {
         &self,
         trainer: impl Trainer,
         seeds: u64,
-        progress: impl Fn(&str, u64) + Sync,
+        progress: impl Fn(&ChaosRun, u64) + Sync,
     ) -> Result<ChaosReport, ExperimentError> {
-        let tell = |run: &ChaosRun, done| progress(&run.run, done);
-        try_runs(&self.trials()?, &InSimulation(trainer), seeds, tell)
+        try_runs(&self.trials()?, &InSimulation(trainer), seeds, progress)
     }
+}
 
-    /// As [`Self::chaos`], on real processes: `launches` says how. The seeds begin with the run's.
-    /// `progress` is told after each timeline what came of the run so far. A user who asks to stop
-    /// gets the report of the timelines that were over.
+impl Launches<'_> {
+    /// As [`Experiment::chaos`], of `trials` on real processes. The seeds begin with the run's. A
+    /// user who asks to stop gets the report of the timelines that were over.
     ///
     /// # Errors
-    /// As [`Self::trials`]; a run that fails undisturbed.
-    pub(crate) fn launched_chaos(
+    /// A run that fails undisturbed.
+    pub(crate) fn chaos(
         &self,
-        launches: &Launches<'_>,
+        mut trials: Vec<Trial>,
         timelines: u64,
         progress: impl Fn(&ChaosRun, u64) + Sync,
     ) -> Result<ChaosReport, ExperimentError> {
-        let mut trials = self.trials_in(World::Deployment)?;
         trials.iter_mut().for_each(launches::judged_as_deployed);
-        try_runs(&trials, launches, timelines, progress)
+        try_runs(&trials, self, timelines, progress)
     }
 }
 
@@ -146,6 +145,7 @@ fn try_runs(
 fn try_all(judge: &Judge<'_>, seeds: u64, progress: &(impl Fn(&ChaosRun, u64) + Sync)) -> ChaosRun {
     let (own, arena) = (&judge.trial().cluster.faults.list, judge.arena());
     let first = u64::from(own.is_empty()); // number 0 is the scenario's own timeline
+    let total = seeds + 1 - first;
     let all = Mutex::new(ChaosRun { run: judge.trial().name.clone(), ..ChaosRun::default() });
     #[cfg(test)]
     let planted = crate::planted::planted();
@@ -157,7 +157,7 @@ fn try_all(judge: &Judge<'_>, seeds: u64, progress: &(impl Fn(&ChaosRun, u64) + 
         let tried = try_one(judge, seed, &faults)?;
         let mut all = all.lock().expect("nothing panics while it holds the tally");
         all.add(tried);
-        progress(&all, all.tried);
+        progress(&all, total);
         Some(())
     });
     let mut all = all.into_inner().expect("nothing panics while it holds the tally");

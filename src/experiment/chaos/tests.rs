@@ -128,6 +128,19 @@ fn a_gradient_that_is_applied_twice_after_a_retry_is_found_and_shrunk_to_two_fau
     assert_is_found(Bug::AppliesTwice, "async", 150, &[Promise::Checkpoints]);
 }
 
+#[test]
+fn the_progress_counts_the_scenarios_own_faults_as_a_timeline() {
+    let own = "fault = [{ at = \"1ms\", freeze = \"ps:0\", for = \"1ms\" }]\n";
+    for (own, seeds, expected) in [("", 2, 2), (own, 2, 3), (own, 0, 1)] {
+        let told = Mutex::new(Vec::new());
+        let progress = |run: &ChaosRun, total| told.lock().unwrap().push((run.tried, total));
+        let experiment = Experiment::parse(format!("{own}{SHORT}")).unwrap();
+        experiment.chaos(train, seeds, progress).unwrap();
+        let expected: Vec<(u64, u64)> = (1..=expected).map(|done| (done, expected)).collect();
+        assert_eq!(told.into_inner().unwrap(), expected);
+    }
+}
+
 /// A parameter server dies and is back, so that the training is restored, while what a worker has
 /// sent to the other one is still on its way; a slow task and a slow link have no part in it.
 fn restore_while_a_gradient_is_under_way(millis: u64) -> String {
