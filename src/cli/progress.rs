@@ -187,15 +187,17 @@ impl Progress {
     /// clock, the time is the run's own.
     fn describe(&self, sample: Sample, loss: Option<f32>) -> String {
         let Sample { global_step, now, .. } = sample;
-        let rate = self.rate(sample);
         let of = self.total_steps.map(|total| format!("/{total}")).unwrap_or_default();
         let loss = loss.map(|loss| format!(", loss {loss:.4}")).unwrap_or_default();
-        let of_steps = self.total_steps.filter(|_| self.taken(sample) >= ENOUGH);
-        let of_steps = of_steps.map(|total| total.saturating_sub(global_step) as f64 / rate);
+        let speed = self.speed(sample);
+        let rate = speed.map(|(_, rate)| format!(", {rate:.1}/s")).unwrap_or_default();
+        let of_steps = self.total_steps.zip(speed).filter(|(_, (taken, _))| *taken >= ENOUGH);
+        let of_steps =
+            of_steps.map(|(total, (_, rate))| total.saturating_sub(global_step) as f64 / rate);
         let left = of_steps.into_iter().chain(self.left_of_limit(sample)).reduce(f64::min);
         let left = left.map(|left| format!(", {left:.0}s left")).unwrap_or_default();
         format!(
-            "{}: {global_step}{of} steps, {rate:.1}/s{loss}, time {:.3}s{left}",
+            "{}: {global_step}{of} steps{rate}{loss}, time {:.3}s{left}",
             self.run,
             now.as_secs_f64()
         )
@@ -210,38 +212,29 @@ impl Progress {
         }
     }
 
-    /// The number of global steps of which the speed is known.
-    fn taken(&self, sample: Sample) -> u64 {
-        sample.global_step.saturating_sub(self.origin(sample).global_step)
-    }
-
-    /// Their number a second of the wall clock.
-    fn rate(&self, sample: Sample) -> f64 {
-        let seconds = sample.elapsed.saturating_sub(self.origin(sample).elapsed).as_secs_f64();
-        self.taken(sample) as f64 / seconds.max(1e-9)
+    /// The number of global steps of which the speed is known, and their number a second of the
+    /// wall clock.
+    fn speed(&self, sample: Sample) -> Option<(u64, f64)> {
+        let origin = self.origin(sample)?;
+        let taken = sample.global_step - origin.global_step;
+        let seconds = sample.elapsed.saturating_sub(origin.elapsed).as_secs_f64();
+        Some((taken, taken as f64 / seconds.max(1e-9)))
     }
 
     /// What is left of the run's time limit \[s of the wall clock\]: a simulation's clock goes at
     /// another speed.
     fn left_of_limit(&self, sample: Sample) -> Option<f64> {
-        let origin = self.origin(sample);
+        let origin = self.origin(sample)?;
         let left = self.limit?.saturating_sub(sample.now.since(Time::ZERO)).as_secs_f64();
         let gone = sample.now.since(origin.now).as_secs_f64();
         let took = sample.elapsed.saturating_sub(origin.elapsed).as_secs_f64();
         (gone > 0.0 && took > 0.0).then(|| left * took / gone)
     }
 
-    /// The origin of the speed's measurement: the first step that was seen or, while there is no
-    /// other, the beginning.
-    fn origin(&self, sample: Sample) -> Sample {
-        match self.first {
-            Some(first) if first.global_step < sample.global_step => first,
-            first => Sample {
-                elapsed: Duration::ZERO,
-                global_step: first.map_or(0, |first| first.global_step.saturating_sub(1)),
-                now: Time::ZERO,
-            },
-        }
+    /// The origin of the speed's measurement, the first step that was seen; none while there is no
+    /// other. Nothing is known of the time before: an earlier life may have taken it.
+    fn origin(&self, sample: Sample) -> Option<Sample> {
+        self.first.filter(|first| first.global_step < sample.global_step)
     }
 }
 
@@ -289,9 +282,10 @@ mod tests {
         Sample { elapsed: Duration::from_secs(2), global_step, now: Time(1_203_400_000) }
     }
 
-    /// The progress of a run of `steps`, without a line.
+    /// The progress of a run of `steps`, without a line, which has begun with step 0.
     fn of(steps: Option<u64>) -> Progress {
-        Progress::new("sync", &Stop { steps, ..Stop::default() }, true)
+        let first = Some(Sample { elapsed: Duration::ZERO, global_step: 0, now: Time::ZERO });
+        Progress { first, ..Progress::new("sync", &Stop { steps, ..Stop::default() }, true) }
     }
 
     #[test]
@@ -311,7 +305,7 @@ mod tests {
         let line = of(None).describe(at(500), None);
         assert_eq!(line, "sync: 500 steps, 250.0/s, time 1.203s");
         let line = of(Some(9)).describe(Sample { now: Time::ZERO, ..at(0) }, None);
-        assert_eq!(line, "sync: 0/9 steps, 0.0/s, time 0.000s");
+        assert_eq!(line, "sync: 0/9 steps, time 0.000s");
     }
 
     #[test]
@@ -319,11 +313,23 @@ mod tests {
         let first = Sample { elapsed: Duration::from_secs(1), global_step: 1000, now: Time(9) };
         let of_another = Sample { elapsed: Duration::ZERO, global_step: 40, now: Time(99) };
         for earlier in [None, Some(of_another)] {
-            let mut progress = of(Some(2000));
-            earlier.into_iter().chain([first, at(1250)]).for_each(|sample| progress.note(sample));
+            let mut progress = Progress { first: None, ..of(Some(2000)) };
+            earlier.into_iter().chain([first]).for_each(|sample| progress.note(sample));
+            let line = progress.describe(first, None);
+            assert_eq!(line, "sync: 1000/2000 steps, time 0.000s", "no speed yet");
+            progress.note(at(1250));
             let line = progress.describe(at(1250), None);
             assert_eq!(line, "sync: 1250/2000 steps, 250.0/s, time 1.203s, 3s left");
         }
+    }
+
+    #[test]
+    fn the_first_step_after_a_restore_does_not_tell_the_speed() {
+        let mut progress = of(Some(2000));
+        progress.note(at(500));
+        progress.restored(&Restore { global_step: 400, at: Time::ZERO });
+        progress.note(at(401));
+        assert_eq!(progress.describe(at(401), None), "sync: 401/2000 steps, time 1.203s");
     }
 
     #[test]
