@@ -119,6 +119,7 @@ pub(crate) fn of_certificate(error: &CertificateError) -> ExitCode {
         CertificateError::Read { .. }
         | CertificateError::Malformed { .. }
         | CertificateError::NotValid { .. }
+        | CertificateError::OtherAuthority(_)
         | CertificateError::Exposed(_) => ExitCode::CertificateRefused,
         CertificateError::Write { .. } => ExitCode::Unwritable,
         CertificateError::Crypto(_) => ExitCode::Internal,

@@ -114,6 +114,12 @@ pub enum CertificateError {
         /// Until or from when it is valid, and the present time.
         validity: String,
     },
+    /// Another authority has signed a task's certificate than the one whose certificate is there.
+    #[error(
+        "{0} is not signed by the authority.pem beside it, so no peer takes it: copy both from the \
+         folder that one `trainyard certs issue` has written"
+    )]
+    OtherAuthority(PathBuf),
     /// The task has a certificate already.
     #[error(
         "there is {0} already, which a task may run with: `trainyard certs renew`, with the same \

@@ -87,6 +87,24 @@ fn mistakes_name_the_file_and_what_to_do() {
 }
 
 #[test]
+fn a_certificate_beside_another_authority_is_refused_whether_its_name_is_the_same_or_not() {
+    let task = TaskName::new("ps", 0);
+    for other in ["run", "another"] {
+        let folder = folder(&format!("mixed-{other}"));
+        let authority = Authority::new("run").unwrap();
+        authority.issue(&task, &[]).unwrap().save(&folder, &task).unwrap();
+        Identity::load(&folder, &task).unwrap();
+        std::fs::write(folder.join("authority.pem"), Authority::new(other).unwrap().certificate)
+            .unwrap();
+        let error = Identity::load(&folder, &task).unwrap_err();
+        assert!(matches!(error, CertificateError::OtherAuthority(_)), "{error}");
+        let told = error.to_string();
+        assert!(told.contains("ps-0.pem is not signed by the authority.pem beside it"), "{told}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
 fn no_two_tasks_have_one_name() {
     let name =
         |job: &str, index| task_domain(&TaskName::new(job, index)).unwrap().as_ref().to_owned();

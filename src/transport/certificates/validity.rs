@@ -1,4 +1,5 @@
-//! The time in which a task's certificate is valid, at this machine's clock.
+//! Whether a task's certificate is signed by the authority beside it, and valid at this machine's
+//! clock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,16 +16,20 @@ use crate::cluster::TaskName;
 /// A certificate that ends sooner is to be renewed.
 const SOON: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Checks that the certificate of `identity`, which is that of `task` in the file `path`, is valid
-/// at the time `now`; warns if it soon is no longer.
+/// Checks that the certificate of `identity`, which is that of `task` in the file `path`, is signed
+/// by the identity's authority and valid at the time `now`; warns if it soon is no longer.
 ///
 /// # Errors
-/// If it has expired, or is not valid yet.
+/// If another authority has signed it; if it has expired, or is not valid yet.
 pub(super) fn check(
     identity: &Identity,
     (path, task): (&Path, &TaskName),
     now: SystemTime,
 ) -> Result<(), CertificateError> {
+    use rustls::CertificateError::{BadSignature, UnknownIssuer};
+    if let Some(BadSignature | UnknownIssuer) = problem(identity, now) {
+        return Err(CertificateError::OtherAuthority(path.to_owned()));
+    }
     if let Some(validity) = invalid(identity, now) {
         let validity = format!("{validity}, and it is {} now", written(now));
         return Err(CertificateError::NotValid {
@@ -42,26 +47,31 @@ pub(super) fn check(
     Ok(())
 }
 
-/// From or until when the certificate is valid, if it is not at the time `at`. A certificate that
-/// is of no use otherwise, such as one of another authority, is refused where it is used.
+/// From or until when the certificate is valid, if it is not at the time `at`.
 fn invalid(identity: &Identity, at: SystemTime) -> Option<String> {
+    let time = |time: UnixTime| written(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
+    match problem(identity, at)? {
+        rustls::CertificateError::ExpiredContext { not_after, .. } => {
+            Some(format!("until {}", time(not_after)))
+        }
+        rustls::CertificateError::NotValidYetContext { not_before, .. } => {
+            Some(format!("from {} on", time(not_before)))
+        }
+        _ => None,
+    }
+}
+
+/// Why a peer would refuse the certificate at the time `at`, if it would. Files that hold no
+/// certificate are refused where they are used.
+fn problem(identity: &Identity, at: SystemTime) -> Option<rustls::CertificateError> {
     let mut roots = RootCertStore::empty();
     roots.add(identity.authority()).ok()?;
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
     let at = UnixTime::since_unix_epoch(at.duration_since(UNIX_EPOCH).unwrap_or_default());
     let verified = verifier.build().ok()?.verify_client_cert(&identity.certificate(), &[], at);
-    let time = |time: UnixTime| written(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     match verified.err()? {
-        rustls::Error::InvalidCertificate(error) => match error {
-            rustls::CertificateError::ExpiredContext { not_after, .. } => {
-                Some(format!("until {}", time(not_after)))
-            }
-            rustls::CertificateError::NotValidYetContext { not_before, .. } => {
-                Some(format!("from {} on", time(not_before)))
-            }
-            _ => None,
-        },
+        rustls::Error::InvalidCertificate(error) => Some(error),
         _ => None,
     }
 }
