@@ -116,6 +116,20 @@ impl Error {
         Self { code, message: message.into(), task: None, operation: None }
     }
 
+    /// An error of a program's own, such as of a file that it reads, with [`Code::Internal`]; a
+    /// text is one, too.
+    ///
+    /// ```
+    /// # use trainyard::runtime::{Error, Result};
+    /// fn rate(argument: &str) -> Result<f32> {
+    ///     argument.parse().map_err(Error::program)
+    /// }
+    /// assert_eq!(rate("fast").unwrap_err().to_string(), "Internal: invalid float literal");
+    /// ```
+    pub fn program(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::new(Code::Internal, error.into().to_string())
+    }
+
     /// The same error, having happened on `task`.
     #[must_use]
     pub fn on(mut self, task: &TaskName) -> Self {
