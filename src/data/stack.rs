@@ -12,7 +12,43 @@ pub struct Sample {
     pub label: i32,
 }
 
-/// Elements of which some can be stacked into a batch.
+/// Elements of which some can be stacked into a batch: [`Sample`], or a type of your own.
+///
+/// ```
+/// # use trainyard::data::{Batch, DataError, Pipeline, Stack};
+/// # use trainyard::tensor::Tensor;
+/// #[derive(Clone)]
+/// struct House {
+///     features: Vec<f32>,
+///     price: f32,
+/// }
+///
+/// impl Stack for House {
+///     type Batch = Batch;
+///
+///     fn stack(houses: Vec<Self>) -> Result<Batch, DataError> {
+///         let (count, width) = (houses.len(), houses[0].features.len());
+///         let prices: Vec<f32> = houses.iter().map(|house| house.price).collect();
+///         let features: Vec<f32> = houses.into_iter().flat_map(|house| house.features).collect();
+///         Ok(Batch {
+///             features: Tensor::new([count, width], &features)?,
+///             ids: None,
+///             labels: Tensor::new([count, 1], &prices)?,
+///         })
+///     }
+/// }
+///
+/// let house = House { features: vec![3.0, 120.0], price: 3.2 };
+/// let batches = Pipeline::from_elements([house.clone(), house]).batch(2);
+/// let batch = batches.iter()?.next().expect("there are two houses")?;
+/// assert_eq!(batch.labels, Tensor::new([2, 1], &[3.2f32, 3.2])?);
+/// # Ok::<(), DataError>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "elements of the type `{Self}` can't be stacked into a batch",
+    note = "`map` each to a `Sample`, or to a type of your own that implements `Stack`: the \
+            trait's documentation has an example"
+)]
 pub trait Stack: Send + Sized + 'static {
     /// The batch.
     type Batch: Send + 'static;

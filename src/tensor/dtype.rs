@@ -98,6 +98,11 @@ impl fmt::Display for DType {
 }
 
 /// A Rust type that a tensor can hold.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither a tensor nor an element of one",
+    note = "an element is `f32`, `f64`, `bf16`, `i32`, `i64`, `i8` or `bool`; several are a tensor \
+            by their shape: `Tensor::new([2], &[1.0f32, 2.0])?`"
+)]
 pub trait Element:
     bytemuck::NoUninit + bytemuck::CheckedBitPattern + fmt::Debug + PartialEq + Send + Sync
 {
