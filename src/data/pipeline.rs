@@ -71,7 +71,8 @@ impl<T: Send + 'static> Pipeline<T> {
     }
 
     /// What `change` makes of each element (TensorFlow: `map`). Where a reader passes over
-    /// elements, it is not called. [`DataError::program`] makes an error of any.
+    /// elements, it is not called. [`DataError::program`] makes an error of any, and
+    /// [`Row::mistaken`](super::Row::mistaken) one that names the row's place.
     #[must_use]
     pub fn map<U: Send + 'static>(
         self,

@@ -41,9 +41,16 @@ impl Row {
         })
     }
 
-    /// The error that the row's file is sound, but not what is asked for.
-    pub(super) fn mistaken(&self, problem: String) -> DataError {
-        DataError::mistaken(&self.file, &format!("line {}", self.line), problem)
+    /// The error that the row is not what a program asks for. It names the row's file and line.
+    ///
+    /// ```no_run
+    /// # use trainyard::data::Pipeline;
+    /// let prices = Pipeline::csv(["houses.csv".into()], "price").map(|row| {
+    ///     row.label.parse::<f32>().map_err(|_| row.mistaken("the price is no number"))
+    /// });
+    /// ```
+    pub fn mistaken(&self, problem: impl Into<String>) -> DataError {
+        DataError::mistaken(&self.file, &format!("line {}", self.line), problem.into())
     }
 
     /// The error that the row has a `problem`.

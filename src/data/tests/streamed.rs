@@ -138,6 +138,19 @@ fn csv_files_of_one_stream_have_the_columns_of_its_first_file_in_the_same_order(
 }
 
 #[test]
+fn a_programs_error_of_a_row_names_its_file_and_line() {
+    let folder = Folder::new("stream-own-error");
+    let file = folder.file("houses.csv", b"rooms,price\n3,2.5\n4,dear\n");
+    let prices = Pipeline::csv([file], "price")
+        .map(|row| row.label.parse::<f32>().map_err(|_| row.mistaken("the price is no number")));
+    let read: Result<Vec<f32>, DataError> = prices.iter().unwrap().collect();
+    let error = read.unwrap_err();
+    let said = error.to_string();
+    assert!(said.ends_with("houses.csv, line 3: the price is no number"), "{said}");
+    assert!(error.is_mistaken(), "its file is sound");
+}
+
+#[test]
 fn a_label_that_is_no_class_and_a_row_of_another_width_are_refused_with_their_place() {
     let folder = Folder::new("stream-errors");
     let error = |bytes: &[u8], format: Format| {
