@@ -1,5 +1,6 @@
 //! Files of events, which TensorBoard shows: records of TFRecord, each an `Event` of `event.proto`.
 
+mod growing;
 #[cfg(test)]
 pub(crate) mod reading;
 
@@ -8,6 +9,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use prost::Message;
+
+pub(crate) use growing::GrowingFile;
 
 /// The content of a file's first event.
 const VERSION: &str = "brain.Event:2";
@@ -74,6 +77,11 @@ impl<W: Write> EventWriter<W> {
     /// Flushes the appended events.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+
+    /// The place that the events were written to.
+    pub(crate) fn into_out(self) -> W {
+        self.out
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {

@@ -14,8 +14,8 @@ use crate::deployment::{
     Ended, ExitCode, Folder, StopRequest, Stopped, Tuning, event_loop, folder,
 };
 use crate::experiment::{
-    Experiment, ExperimentError, Launcher, Prediction, Predictor, Trainer, Trial, check_places,
-    folder_of, model_of,
+    EventLog, Experiment, ExperimentError, Launcher, Prediction, Predictor, Trainer, Trial,
+    check_places, folder_of, model_of,
 };
 use crate::report::{Report, Run, World};
 use crate::say::say;
@@ -152,8 +152,10 @@ where
             for repeat in 1..=repeats {
                 let trial = if repeats > 1 { trial.repeated(repeat) } else { trial.clone() };
                 let place = logs.of_run(&trial.name, all)?;
-                // If this fails, the logs are kept.
-                let launched = match self.launch(&trial, place, &mut stop).await {
+                let events = args.out.as_ref();
+                let events = events.map(|out| EventLog::new(out, &trial.name, began));
+                // If this fails, the logs are kept, and the events so far.
+                let launched = match self.launch(&trial, place, events.as_ref(), &mut stop).await {
                     Ok(launched) => launched,
                     Err(error) => {
                         out.print_before_error(format, &report, all)?;
@@ -166,7 +168,7 @@ where
                         if stopped.failed.is_empty() {
                             logs.remove();
                         }
-                        return self.report_stopped(&trial, stopped, (report, all), out);
+                        return self.report_stopped(&trial, stopped, (report, all), out, events);
                     }
                 };
                 let compare = |it: &Prediction| it.compare(&result, &recording);
@@ -174,7 +176,7 @@ where
                 launches.add(&result);
                 cut_tapes.extend_from_slice(&recording.cut_tapes);
                 report.add(result, all);
-                out.append(&report, &trial, &recording);
+                out.append(&report, &trial, &recording, events);
                 out.finish(&report);
             }
             if repeats > 1 {
@@ -196,6 +198,7 @@ where
         stopped: Stopped<(Run, Recording)>,
         (mut report, all): (Report, usize),
         mut out: Out,
+        events: Option<EventLog>,
     ) -> Result<ExitCode, Failure> {
         let Stopped { code, failed, so_far: (run, recording) } = stopped;
         for failed in &failed {
@@ -204,7 +207,7 @@ where
         self.tell_of_checkpoint(trial);
         if recording.log.iter().next().is_some() || !recording.evaluations.is_empty() {
             report.add(run, all);
-            out.append(&report, trial, &recording);
+            out.append(&report, trial, &recording, events);
         }
         out.print_so_far(self.args.format.format(), &report, all)?;
         Ok(code)
@@ -225,11 +228,12 @@ where
         &self,
         trial: &Trial,
         logs: PathBuf,
+        events: Option<&EventLog>,
         stop: &mut StopRequest,
     ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
         tell_of_earlier(trial, false, self.quiet);
         let progress = Box::new(Progress::of(trial, self.quiet));
-        self.launcher.launch(self.experiment, trial, logs, Some(progress), stop).await
+        self.launcher.launch(self.experiment, trial, logs, Some(progress), events, stop).await
     }
 }
 

@@ -9,7 +9,9 @@ use super::failure::Failure;
 use super::stdout::{fitted, stdout};
 use crate::cluster::TaskName;
 use crate::deployment::ExitCode;
-use crate::experiment::{Experiment, Files, ReportFolder, Trainer, Trial, cautions, is_built_in};
+use crate::experiment::{
+    EventLog, Experiment, Files, ReportFolder, Trainer, Trial, cautions, is_built_in,
+};
 use crate::report::{End, Report, Run, SkippedFaultText, World, json, summary, table};
 use crate::say::say;
 use crate::training::Recording;
@@ -52,18 +54,27 @@ impl Out {
         Ok(Self { folder, files: None, failure: None, quiet })
     }
 
-    /// Appends the last run of `report`, which is `trial`'s. A deployed one that had nothing to do
-    /// leaves the folder as it is.
-    pub(super) fn append(&mut self, report: &Report, trial: &Trial, recording: &Recording) {
+    /// Appends the last run of `report`, which is `trial`'s, and has written `events` if it was
+    /// deployed. A deployed one that had nothing to do leaves the folder as it is.
+    pub(super) fn append(
+        &mut self,
+        report: &Report,
+        trial: &Trial,
+        recording: &Recording,
+        events: Option<EventLog>,
+    ) {
         if let Some((folder, began)) = self.folder.take() {
             if report.runs.last().is_some_and(Run::had_nothing_to_do) {
                 self.folder = Some((folder, began));
+                if let Some(events) = events {
+                    events.discard();
+                }
                 return;
             }
             self.begin(folder, began);
         }
         let Some(files) = &mut self.files else { return };
-        if let Err(error) = files.append(report, trial, recording) {
+        if let Err(error) = files.append_beside(events, report, trial, recording) {
             let what =
                 format!("the files of run `{}` in {}", trial.name, files.directory().display());
             tracing::error!(%error, "{what} can't be written");

@@ -130,7 +130,7 @@ fn simulate_each(
             results.with(|so_far| {
                 let SoFar { report, out, all } = so_far.as_mut().expect(BEGUN);
                 report.add(run, *all);
-                out.append(report, trial, &recording);
+                out.append(report, trial, &recording, None);
                 if let Some(failure) = unwritten {
                     out.fail_with(failure);
                 }
@@ -224,16 +224,13 @@ pub(super) fn simulate(
     live: Option<&Live>,
     trainer: &impl Trainer,
 ) -> Result<(Run, Recording), Failure> {
-    let progress = progress.next(trial);
+    let mut recording = SharedRecording::showing(progress.next(trial));
     let mut trial = trial.clone();
-    let recording = match live {
-        None => SharedRecording::showing(progress),
-        Some(live) => {
-            let board = trial.open_board();
-            live.boards.add(Arc::clone(&board));
-            SharedRecording::showing(Meter::new(board, trial.settings.batch, Some(progress.into())))
-        }
-    };
+    if let Some(live) = live {
+        let board = trial.open_board();
+        live.boards.add(Arc::clone(&board));
+        recording = recording.also_showing(Meter::new(board, trial.settings.batch));
+    }
     let simulated = trial.simulate_on_servers(recording, |_, task| trainer(task));
     Ok((trial.report(&simulated)?, simulated.recording))
 }

@@ -11,12 +11,14 @@ use super::progress::Progress;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{Role, RunConfig, TaskName};
 use crate::deployment::{Control, ExitCode, Proof, Seat, StopRequest, require_role};
-use crate::experiment::{Attended, ExperimentError, Instruments, Trainer, Trial, model_of};
+use crate::experiment::{
+    Attended, EventLog, ExperimentError, Instruments, Trainer, Trial, model_of,
+};
 use crate::live::{Board, Meter};
 use crate::report::{Report, World};
 use crate::say::say;
 use crate::tensor::set_memory_limit;
-use crate::training::{SharedRecording, Task, train};
+use crate::training::{SharedRecording, Task, Watch, train};
 
 /// Runs the command.
 pub(super) fn run(
@@ -78,6 +80,8 @@ struct Assignment<'a> {
     control: Option<Control>,
     /// Whether this process reports the result.
     reports: bool,
+    /// The event file of the result.
+    events: Option<EventLog>,
     /// Whether this process, and no other of the cluster, tells the cautions about the settings and
     /// what the training goes on from.
     tells: bool,
@@ -94,13 +98,16 @@ impl<'a> Assignment<'a> {
         control: Option<Control>,
     ) -> Self {
         let has_results = seat.is_chief() || seat.task().role() == Role::Evaluator;
+        let reports = has_results && control.is_none(); // a launcher does it for its tasks
+        let (out, began) = (args.out.as_ref().filter(|_| reports), WallClock::new().date());
         Self {
             args,
             quiet,
             trial,
             task: seat.task().clone(),
-            began: WallClock::new().date(),
-            reports: has_results && control.is_none(), // a launcher does it for its tasks
+            began,
+            reports,
+            events: out.map(|out| EventLog::new(out, &trial.name, began)),
             tells: !quiet && control.is_none() && seat.is_chief(),
             is_measured_elsewhere: seat.cluster().evaluator().is_some() && seat.is_chief(),
             control,
@@ -167,7 +174,9 @@ impl<'a> Assignment<'a> {
         };
         let (clock, control) = (WallClock::new(), self.control.take());
         let (busy_poll, record) = (args.busy_poll.0, args.record.as_ref());
-        let mut recording = recording(trial, &self.task, progress, board.clone());
+        let meter = board.clone().map(|board| Meter::new(board, trial.settings.batch));
+        let meter = meter.map(|meter| meter.of_task(self.task.clone()));
+        let mut recording = recording(meter, progress, self.events.clone());
         if !self.reports {
             recording = recording.of_progress();
         }
@@ -235,7 +244,7 @@ impl<'a> Assignment<'a> {
             // The table is printed even so.
             Err(failure) => (Out::create(None, self.quiet)?, Some(failure)),
         };
-        out.append(&report, trial, &attended.recording);
+        out.append(&report, trial, &attended.recording, self.events.clone());
         out.print(args.format.format(), &report)?;
         failure.map_or_else(|| Ok(exit_code(&report.runs)), Err)
     }
@@ -260,20 +269,14 @@ fn board(live: Option<&Live>, args: &TaskArgs, trial: &Trial, seat: &Seat) -> Op
     Some(board)
 }
 
-/// The recording of the task: it shows its steps as `progress`, and on `board`.
+/// A recording that shows its progress to those of the three that there are.
 fn recording(
-    trial: &Trial,
-    task: &TaskName,
+    meter: Option<Meter>,
     progress: Option<Progress>,
-    board: Option<Arc<Board>>,
+    events: Option<EventLog>,
 ) -> SharedRecording {
-    match (board, progress) {
-        (None, None) => SharedRecording::default(),
-        (None, Some(progress)) => SharedRecording::showing(progress),
-        (Some(board), progress) => {
-            let watch = progress.map(Into::into);
-            let meter = Meter::new(board, trial.settings.batch, watch);
-            SharedRecording::showing(meter.of_task(task.clone()))
-        }
-    }
+    let watches: [Option<Box<dyn Watch + Send>>; 3] =
+        [meter.map(Into::into), progress.map(Into::into), events.map(Into::into)];
+    let show = |recording: SharedRecording, watch| recording.also_showing(watch);
+    watches.into_iter().flatten().fold(SharedRecording::default(), show)
 }

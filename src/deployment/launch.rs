@@ -14,6 +14,7 @@ mod relay;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use crate::cluster::TaskName;
 use crate::faults::{Fault, SkippedFault};
 use crate::live::Board;
 use crate::runtime::{Patience, Traffic};
-use crate::training::{Recording, Watch};
+use crate::training::{Fact, Recording, Watch};
 use crate::units::{BytesPerSecond, Time};
 
 /// The prefix of environment variables that stand for flags.
@@ -81,6 +82,8 @@ pub(crate) struct Launch {
     pub(crate) tell: fn(&str),
     /// Shows the tasks' numbers, if somebody is to see them.
     pub(crate) board: Option<Arc<Board>>,
+    /// Hears what the tasks record, at times on the clock of the chief's first process.
+    pub(crate) recorder: Option<Rc<dyn Fn(Fact)>>,
     /// The folder of the tasks' logs.
     pub(crate) logs: PathBuf,
 }

@@ -1,6 +1,7 @@
 //! The files of a report in a folder. They are written run by run, so that a later failure loses
 //! nothing.
 
+mod event_log;
 mod folder;
 
 use std::fs::{self, File};
@@ -11,11 +12,11 @@ use std::time::Duration;
 use super::trial::folder_of;
 use super::{Trial, summary};
 use crate::clock::{Clock, WallClock};
-use crate::event_file;
-use crate::report::{Report, Timeline, csv, events, html, json};
+use crate::report::{Report, Timeline, csv, html, json};
 use crate::training::Recording;
 use crate::units::Time;
 
+pub(crate) use event_log::EventLog;
 pub(crate) use folder::ReportFolder;
 use folder::{ROWS, WHOLE, remove_earlier};
 
@@ -137,16 +138,39 @@ impl Files {
         trial: &Trial,
         recording: &Recording,
     ) -> io::Result<()> {
+        self.append_beside(None, report, trial, recording)
+    }
+
+    /// As [`Self::append`]; `events` is the run's event file, if it has one by now. Where that can't
+    /// be written, the others are all the same.
+    ///
+    /// # Errors
+    /// If they can't be written, or the event file could not.
+    pub(crate) fn append_beside(
+        &mut self,
+        events: Option<EventLog>,
+        report: &Report,
+        trial: &Trial,
+        recording: &Recording,
+    ) -> io::Result<()> {
+        let written = match events {
+            Some(events) => events.finish(recording),
+            None => event_log::write(&self.directory, &trial.name, self.began, recording),
+        };
+        self.append_rows(report, trial, recording).and(written)
+    }
+
+    /// Appends to all files but those of events.
+    fn append_rows(
+        &mut self,
+        report: &Report,
+        trial: &Trial,
+        recording: &Recording,
+    ) -> io::Result<()> {
         let steps = recording.steps();
         let evaluations = summary::evaluations(trial, recording);
         self.steps.append(&trial.name, steps.clone())?;
         self.evaluations.append(&trial.name, &evaluations)?;
-        let folder = self.directory.join("events").join(folder_of(&trial.name));
-        fs::create_dir_all(&folder)?;
-        let (file, _) = event_file::create_new(&folder, &events::file_name(self.began.as_secs()))?;
-        let graph = recording.beginning.as_ref().map(|beginning| &*beginning.graph);
-        let began = self.began.as_secs_f64();
-        events::write(graph, steps.clone(), &evaluations, began, BufWriter::new(file))?;
         // One seed and one launch are enough to look at; the numbers are of all.
         if trial.cluster.seed == report.seed && trial.repeat == 1 {
             let course = html::Course::new(&trial.name, steps, &evaluations);

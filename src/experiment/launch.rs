@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::observed::Observed;
 use super::trial::folder_of;
-use super::{Experiment, ExperimentError, Trial, check_places};
+use super::{EventLog, Experiment, ExperimentError, Trial, check_places};
 use crate::deployment::{
     DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, Stopped, Tuning, event_loop,
     launch,
@@ -77,7 +77,7 @@ impl Launcher {
     }
 
     /// Launches `trial`, one run of `experiment`, and follows it to its end. The tasks' logs go to
-    /// the folder `logs`.
+    /// the folder `logs`, what they record to `events`.
     ///
     /// # Errors
     /// If the system refuses, or a task fails; the error names the task and its last words.
@@ -87,6 +87,7 @@ impl Launcher {
         trial: &Trial,
         logs: PathBuf,
         watch: Option<Box<dyn Watch>>,
+        events: Option<&EventLog>,
         stop: &mut StopRequest,
     ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
         let record = self.record.as_ref().map(|folder| folder.join(folder_of(&trial.name)));
@@ -109,6 +110,7 @@ impl Launcher {
             checkpoints: trial.checkpoint_folder(),
             tell: self.tell,
             board: self.boards.as_ref().map(|boards| board(boards, trial)),
+            recorder: events.map(EventLog::recorder),
             logs,
         };
         let (launched, stopped) = match launch(&order, watch, stop).await? {
@@ -165,7 +167,7 @@ impl Experiment {
         let mut stop = StopRequest::never();
         for trial in &trials {
             let place = logs.path().to_owned();
-            let launched = launcher.launch(self, trial, place, None, &mut stop);
+            let launched = launcher.launch(self, trial, place, None, None, &mut stop);
             match runtime.block_on(launched)? {
                 Ended::Done((run, _)) => report.add(run, trials.len()),
                 Ended::Stopped(asked) => return Err(stopped(trial, asked.code)),

@@ -7,23 +7,18 @@ use crate::cluster::TaskName;
 use crate::training::{Evaluation, FailedCheckpoint, Restore, StepStats, Watch};
 use crate::units::Time;
 
-/// Writes each step of a run to a board, and shows the run's progress to another watch.
+/// Writes each step of a run to a board.
 pub(crate) struct Meter {
     board: Arc<Board>,
     batch: u64,
     /// The task whose steps these are, if it is the only one in this process.
     task: Option<TaskName>,
-    then: Option<Box<dyn Watch + Send>>,
 }
 
 impl Meter {
     /// A meter of a run whose batches are of `batch` samples.
-    pub(crate) fn new(
-        board: Arc<Board>,
-        batch: usize,
-        then: Option<Box<dyn Watch + Send>>,
-    ) -> Self {
-        Self { board, batch: batch as u64, task: None, then }
+    pub(crate) fn new(board: Arc<Board>, batch: usize) -> Self {
+        Self { board, batch: batch as u64, task: None }
     }
 
     /// The same, of the steps of `task` alone.
@@ -33,54 +28,27 @@ impl Meter {
 }
 
 impl Watch for Meter {
-    fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time) {
-        if let Some(then) = &mut self.then {
-            then.update(global_step, loss, now);
-        }
-    }
-
     fn step(&mut self, step: &StepStats) {
         self.board.count(step, self.batch);
-        if let Some(then) = &mut self.then {
-            then.step(step);
-        }
     }
 
     fn evaluation(&mut self, evaluation: &Evaluation) {
         self.board.evaluate(evaluation, self.task.as_ref());
-        if let Some(then) = &mut self.then {
-            then.evaluation(evaluation);
-        }
     }
 
     fn restored(&mut self, restore: &Restore) {
         self.board.restore(restore.global_step, self.task.as_ref());
-        if let Some(then) = &mut self.then {
-            then.restored(restore);
-        }
     }
 
     fn saved(&mut self, global_step: u64, at: Time) {
         if let Some(task) = &self.task {
             self.board.save(task, (global_step, at));
         }
-        if let Some(then) = &mut self.then {
-            then.saved(global_step, at);
-        }
     }
 
-    fn not_saved(&mut self, failed: &FailedCheckpoint) {
+    fn not_saved(&mut self, _: &FailedCheckpoint) {
         if let Some(task) = &self.task {
             self.board.count_failed_save(task);
-        }
-        if let Some(then) = &mut self.then {
-            then.not_saved(failed);
-        }
-    }
-
-    fn finish(self: Box<Self>) {
-        if let Some(then) = self.then {
-            then.finish();
         }
     }
 }

@@ -18,6 +18,18 @@ pub use shared::SharedRecording;
 
 /// Shows how far a run is.
 pub trait Watch {
+    /// A task of the run has recorded `fact`. Calls the method below that is for such a one.
+    fn fact(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Step(step) => self.step(step),
+            Fact::Restored(restore) => self.restored(restore),
+            Fact::Evaluated(evaluation) => self.evaluation(evaluation),
+            Fact::Saved { global_step, at } => self.saved(*global_step, *at),
+            Fact::NotSaved(failed) => self.not_saved(failed),
+            _ => {}
+        }
+    }
+
     /// The run is at `global_step`; `loss` is that of the last worker step, and `now` is the time
     /// on the run's clock. It must be cheap enough for every step.
     #[expect(unused_variables, reason = "their names say what they are")]

@@ -13,6 +13,7 @@ mod verdict;
 mod waiting;
 
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +74,8 @@ struct Followed {
     skipped: Vec<SkippedFault>,
     /// Shows the tasks' numbers, if somebody is to see them.
     board: Option<Arc<Board>>,
+    /// Hears what the tasks record.
+    recorder: Option<Rc<dyn Fn(Fact)>>,
     /// Carries what the tasks send each other, if a fault is to disturb that.
     relay: Option<Relay>,
     /// Tells what is done and waited for.
@@ -141,6 +144,7 @@ impl Followed {
             agenda,
             skipped: Vec::new(),
             board: order.board.clone(),
+            recorder: order.recorder.clone(),
             relay,
             tell: order.tell,
             starter,
@@ -245,7 +249,14 @@ impl Followed {
         if let Some(restore) = last_restore {
             self.restored(index, restore);
         }
+        let origin = self.tasks[self.chief].record.origin();
         let followee = &mut self.tasks[index];
+        if let Some(recorder) = &self.recorder {
+            let ahead = followee.record.at(Time::ZERO) - origin;
+            for fact in &facts {
+                recorder(fact.clone().later(ahead));
+            }
+        }
         followee.record.add(facts, sent);
         let Some((global_step, loss, now)) = last_step else { return Noted::Other };
         if followee.quiet.steps(global_step) {

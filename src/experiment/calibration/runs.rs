@@ -151,7 +151,7 @@ async fn deploy(
     launcher.flags.push("--built-in".to_owned());
     let logs = Folder::private("trainyard-calibration")?;
     let place = logs.path().to_owned();
-    let launched = launcher.launch(experiment, trial, place, None, stop);
+    let launched = launcher.launch(experiment, trial, place, None, None, stop);
     match launched.await? {
         Ended::Done((_, recording)) => Ok(median_step(&recording).unwrap_or(f64::NAN)),
         Ended::Stopped(stopped) => {

@@ -130,8 +130,9 @@ impl Launches<'_> {
         runtime.block_on(async {
             let mut never = StopRequest::never();
             let watch = Box::new(Listening(Arc::clone(silent)));
-            let mut launching =
-                pin!(self.launcher.launch(&experiment, trial, logs, Some(watch), &mut never));
+            let launching =
+                self.launcher.launch(&experiment, trial, logs, Some(watch), None, &mut never);
+            let mut launching = pin!(launching);
             loop {
                 if let Ok(launched) = timeout(LOOK_EVERY, &mut launching).await {
                     return Some(launched);

@@ -16,7 +16,7 @@ shown!(SharedRecording);
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) recording: Recording,
-    watch: Option<Box<dyn Watch + Send>>,
+    watches: Vec<Box<dyn Watch + Send>>,
     /// The facts that the launcher of the task has yet to be told, but for the steps, which are
     /// those in the log. None if nobody is told.
     untold: Option<Vec<Fact>>,
@@ -30,7 +30,13 @@ const MOST_UNWANTED: usize = 1024;
 impl SharedRecording {
     /// A recording that shows its progress to `watch`.
     pub fn showing(watch: impl Into<Box<dyn Watch + Send>>) -> Self {
-        Self(Arc::new(Mutex::new(Shared { watch: Some(watch.into()), ..Shared::default() })))
+        Self::default().also_showing(watch)
+    }
+
+    /// The same, which shows its progress to `watch`, too.
+    pub(crate) fn also_showing(self, watch: impl Into<Box<dyn Watch + Send>>) -> Self {
+        self.lock().watches.push(watch.into());
+        self
     }
 
     /// Keeps for [`take_untold`](Self::take_untold) what is recorded from now on.
@@ -48,16 +54,9 @@ impl SharedRecording {
 
     /// Records `fact`.
     pub fn record(&self, fact: Fact) {
-        let Shared { recording, watch, untold, is_of_progress } = &mut *self.lock();
-        if let Some(watch) = watch {
-            match &fact {
-                Fact::Step(step) => watch.step(step),
-                Fact::Restored(restore) => watch.restored(restore),
-                Fact::Evaluated(evaluation) => watch.evaluation(evaluation),
-                Fact::Saved { global_step, at } => watch.saved(*global_step, *at),
-                Fact::NotSaved(failed) => watch.not_saved(failed),
-                _ => {}
-            }
+        let Shared { recording, watches, untold, is_of_progress } = &mut *self.lock();
+        for watch in watches {
+            watch.fact(&fact);
         }
         if let (Some(untold), false) = (&mut *untold, matches!(fact, Fact::Step(_))) {
             untold.push(fact.clone());
@@ -107,8 +106,8 @@ impl SharedRecording {
 
     /// Ends the recording.
     pub fn finish(self) -> Recording {
-        let Shared { mut recording, watch, .. } = std::mem::take(&mut *self.lock());
-        if let Some(watch) = watch {
+        let Shared { mut recording, watches, .. } = std::mem::take(&mut *self.lock());
+        for watch in watches {
             watch.finish();
         }
         recording.leave_out_beginnings();

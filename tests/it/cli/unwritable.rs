@@ -161,3 +161,17 @@ fn a_place_where_no_weights_can_be_written_is_told_before_the_training() {
     assert_eq!((said.code, said.out.as_str()), (9, ""), "{}", said.err);
     assert!(said.err.contains("cannot write"), "{}", said.err);
 }
+
+#[test]
+fn a_training_whose_event_file_a_full_disk_does_not_take_goes_on_to_its_end() {
+    let path = scenario("full_events", SCENARIO);
+    let out = folder("full_events_folder");
+    let launch = ["launch", &path, "--set", "stop.steps=3000", "--out", out.to_str().unwrap()];
+    let said = said_in_little_room(32, &launch);
+    assert_eq!(said.code, 9, "{}", said.err);
+    assert!(said.out.contains("3000"), "the training has come to its end: {}", said.out);
+    assert!(said.err.contains("cannot write the files of run `"), "{}", said.err);
+    let folder = fs::read_dir(out.join("events")).unwrap().next().unwrap().unwrap().path();
+    let file = fs::read_dir(folder).unwrap().next().unwrap().unwrap();
+    assert!(file.metadata().unwrap().len() >= 32 * 512, "it has what there was room for");
+}

@@ -123,6 +123,19 @@ pub(crate) fn free_addresses<const N: usize>() -> [String; N] {
     sockets.map(|socket| socket.local_addr().unwrap().to_string())
 }
 
+/// Waits until an event file in `folder` has the loss of a step.
+pub(crate) fn wait_for_a_loss(folder: &Path) {
+    let began = Instant::now();
+    let has_loss = |file: fs::DirEntry| {
+        let events = fs::read(file.path()).unwrap();
+        events.windows(12).any(|tag| tag == b"loss/worker:")
+    };
+    while !fs::read_dir(folder).into_iter().flatten().flatten().any(has_loss) {
+        assert!(began.elapsed() < Duration::from_secs(60), "no loss is written");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// An empty folder for the test called `test`.
 pub(crate) fn folder(test: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);

@@ -74,6 +74,12 @@ impl TaskRecord {
         Some(format!("its last checkpoint, of step {global_step}, can't be written: {why}"))
     }
 
+    /// The launcher's time at which the clock of the first process showed 0 \[ns\]; 0 before that
+    /// has started.
+    pub(super) fn origin(&self) -> i64 {
+        self.0.first().map_or(0, |life| life.began)
+    }
+
     /// A time on the running process's clock, on the launcher's \[ns\].
     pub(super) fn at(&self, time: Time) -> i64 {
         time.0 as i64 + self.0.last().map_or(0, |life| life.began)
@@ -115,7 +121,7 @@ pub(super) fn merged(
     took: Duration,
 ) -> Launched {
     let of_chief = tasks.iter().find(|(task, _)| task == chief);
-    let origin = of_chief.and_then(|(_, record)| record.0.first()).map_or(0, |life| life.began);
+    let origin = of_chief.map_or(0, |(_, record)| record.origin());
     let lives = tasks.iter().flat_map(|(_, record)| &record.0);
     let steps = lives.map(|life| {
         let ahead = life.began - origin;

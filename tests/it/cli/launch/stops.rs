@@ -1,7 +1,8 @@
-//! `launch` that is asked to stop when not all of its tasks can do so in good order.
+//! `launch` that is asked to stop when not all of its tasks can do so in good order, and what one
+//! that fails has written.
 
 use super::*;
-use crate::support::binary::Running;
+use crate::support::binary::{Running, wait_for_a_loss};
 
 /// A scenario that goes on until it is stopped, with checkpoints in `saved` of its beginning and
 /// end, and `more`.
@@ -44,6 +45,20 @@ fn a_launch_that_is_asked_to_stop_says_which_task_did_not_in_good_order_and_keep
     assert_eq!(said.err.matches("in good order").count(), 1, "{}", said.err);
     let log = said.err.split("its log: ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
     assert!(log.ends_with("worker-0.log") && Path::new(log).exists(), "{log}");
+}
+
+#[test]
+fn a_launch_writes_events_while_it_trains_and_keeps_them_when_a_task_fails() {
+    let path = scenario("launch_events", &endless("'async'"));
+    let out = folder("launch_events_results");
+    let mut launch = Launch::start(&path, &["--out", out.to_str().unwrap()]);
+    wait_for_a_loss(&out.join("events/only"));
+    let (victim, _) = tasks(&path).into_iter().find(|(_, role)| role == "worker:1").unwrap();
+    send("KILL", victim);
+    let said = launch.end();
+    assert_eq!(said.code, 138, "{}", said.err);
+    wait_for_a_loss(&out.join("events/only"));
+    assert!(!out.join("steps.csv").exists(), "it has no result");
 }
 
 #[test]

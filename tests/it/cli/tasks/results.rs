@@ -4,6 +4,7 @@ use std::fs;
 
 use super::waits::endless;
 use super::*;
+use crate::support::binary::wait_for_a_loss;
 
 /// A task that trains alone.
 fn alone() -> Value {
@@ -73,8 +74,11 @@ fn a_chief_that_loses_a_parameter_server_for_good_keeps_what_it_has_recorded() {
     let mut chief = tasks.start_with("worker", 0, &["--out", "out"]);
     let _other = tasks.start("worker", 1);
     chief.line_with(" steps, ");
+    let events = tasks.folder.join("out/events/only");
+    wait_for_a_loss(&events); // while it trains
     drop(ps); // kills it
     let chief = chief.end();
+    assert_eq!(fs::read_dir(events).unwrap().count(), 1);
     assert_eq!(chief.code, 138, "{}", chief.err);
     let read = |name: &str| fs::read_to_string(tasks.folder.join("out").join(name)).unwrap();
     let result: Value = serde_json::from_str(&read("result.json")).unwrap();
