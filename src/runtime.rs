@@ -84,4 +84,5 @@ pub use server::{Server, ServerDef, ServerWorld};
 pub use session_options::SessionOptions;
 pub use session_status::SessionStatus;
 pub use target::ServerTarget;
+pub(crate) use training_state::never_saved;
 pub(crate) use waiting::{TO_LEAVE, Waiting};

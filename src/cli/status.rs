@@ -95,6 +95,9 @@ fn write_progress(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
     if !status.lost_workers.is_empty() {
         writeln!(out, "lost     {}", status.lost_workers.join(", "))?;
     }
+    if let Some(chief) = &status.missing_chief {
+        writeln!(out, "no checkpoint is written until the chief, {chief}, is back")?;
+    }
     Ok(())
 }
 
@@ -131,6 +134,7 @@ mod tests {
             checkpoint_step: Some(13_000),
             checkpoint_age_seconds: Some(12.4),
             lost_workers: vec!["worker:2".to_owned()],
+            missing_chief: Some("worker:0".to_owned()),
             bytes_sent: 28_302_732,
             sessions: vec![session()],
             waiting: vec![
@@ -146,6 +150,7 @@ mod tests {
                         training at global step 13925, 1204.3 steps/s of late\n\
                         checkpoint of global step 13000, 12 s old\n\
                         lost     worker:2\n\
+                        no checkpoint is written until the chief, worker:0, is back\n\
                         device   /job:worker/task:1/device:CPU:0\n\
                         ps:0     a:1\n\
                         worker:0 address not known\n\

@@ -60,6 +60,9 @@ pub struct TaskStatus {
     pub checkpoint_age_seconds: Option<f64>,
     /// The workers that the task knows to be lost, perhaps for a while.
     pub lost_workers: Vec<String>,
+    /// The chief, if it is lost or was asked to stop and the training keeps checkpoints: none is
+    /// written until it is back.
+    pub missing_chief: Option<String>,
     /// The data sent to other tasks \[bytes\].
     pub bytes_sent: u64,
     /// Whether clients may have sessions on it.
@@ -84,7 +87,9 @@ impl TaskStatus {
 
     /// Its length on the wire, up to the lengths of its lists and texts \[bytes\].
     fn size(&self) -> u64 {
-        let Self { task, devices, cluster, replicas, lost_workers, sessions, .. } = self;
+        let Self {
+            task, devices, cluster, replicas, lost_workers, missing_chief, sessions, ..
+        } = self;
         let pairs = [&self.waiting, &self.unreached, &self.refused];
         let pairs = pairs.into_iter().flatten().flat_map(|(who, what)| [who, what]);
         let addresses = cluster.iter().flat_map(|(task, at)| [Some(task), at.as_ref()]).flatten();
@@ -92,7 +97,8 @@ impl TaskStatus {
         let clients: usize = clients.map(|client| client.to_string().len()).sum();
         let texts =
             devices.iter().chain(lost_workers).chain(replicas.iter().flatten()).chain(addresses);
-        let texts: usize = texts.chain(pairs).chain([task]).map(String::len).sum();
+        let texts = texts.chain(pairs).chain(missing_chief).chain([task]);
+        let texts: usize = texts.map(String::len).sum();
         (texts + clients + 40 * sessions.len()) as u64
     }
 }
@@ -224,6 +230,8 @@ impl Network {
         let (progress, now) = (server.training().progress(), server.clock().now());
         let pace = progress.global_step.and_then(|step| self.pace.steps_per_second(now, step));
         let lost = progress.lost.iter().filter_map(|worker| self.roster.worker(*worker));
+        let is_missing = server.training().waits_for_checkpoints();
+        let chief = self.roster.chief().filter(|_| is_missing);
         let refused = server.refusals().into_iter().map(|(who, why)| (who.to_string(), why));
         TaskStatus {
             task: server.task().to_string(),
@@ -236,6 +244,7 @@ impl Network {
             checkpoint_step: progress.saved.map(|(step, _)| step),
             checkpoint_age_seconds: progress.saved.map(|(_, at)| now.since(at).as_secs_f64()),
             lost_workers: lost.map(|task| task.to_string()).collect(),
+            missing_chief: chief.map(|chief| chief.to_string()),
             bytes_sent: self.sent.get().total,
             serves_sessions: server.serves_sessions(),
             sessions,

@@ -281,6 +281,9 @@ impl Trial {
         recorder: Rc<dyn Fn(Fact)>,
         config: Option<RunConfig>,
     ) -> TaskResult<Task> {
+        if self.checkpoint_place().is_some() {
+            server.training().expect_lasting_checkpoints();
+        }
         let task = Task::new(TaskParts {
             server,
             mode: self.mode,

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::cluster::ClusterSpec;
+use crate::cluster::{ClusterSpec, TaskName};
 use crate::sync::Leaving;
 use crate::transport::{PeerId, Peers};
 
 use crate::runtime::checkpoint_news::News;
-use crate::runtime::error::Error;
+use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
 use crate::runtime::progress::TrainingProgress;
 use crate::runtime::signal::Signal;
@@ -30,6 +30,10 @@ pub(crate) struct TrainingState {
     stopping: Cell<Option<PeerId>>,
     /// Why worker 0 takes no more steps, if it has said so.
     chief_left: Cell<Option<Leaving>>,
+    /// Whether the chief is lost, in a training with lasting checkpoints.
+    chief_is_lost: Cell<bool>,
+    /// Whether the training keeps checkpoints that outlast its chief's process.
+    has_lasting_checkpoints: Cell<bool>,
     /// Why the chief can't give the variables their values, if it has said so.
     chief_failed: RefCell<Option<Error>>,
     /// The number of times that the task's variables have been cleared.
@@ -140,6 +144,47 @@ impl TrainingState {
         self.chief_left.get()
     }
 
+    /// The training keeps checkpoints that outlast its chief's process.
+    pub(crate) fn expect_lasting_checkpoints(&self) {
+        self.has_lasting_checkpoints.set(true);
+    }
+
+    /// Whether the training keeps checkpoints that outlast its chief's process.
+    pub(crate) fn has_lasting_checkpoints(&self) -> bool {
+        self.has_lasting_checkpoints.get()
+    }
+
+    /// The chief is lost; returns whether that is new.
+    pub(super) fn lose_chief(&self) -> bool {
+        !self.chief_is_lost.replace(true)
+    }
+
+    /// The chief is there; returns whether it was lost before.
+    pub(crate) fn find_chief(&self) -> bool {
+        let (was_lost, had_stopped) = (self.chief_is_lost.replace(false), self.has_chief_stopped());
+        if had_stopped {
+            self.chief_left.set(None);
+        }
+        if was_lost || had_stopped {
+            self.news.come();
+        }
+        was_lost
+    }
+
+    /// Whether the chief is lost.
+    pub(super) fn is_chief_lost(&self) -> bool {
+        self.chief_is_lost.get()
+    }
+
+    fn has_chief_stopped(&self) -> bool {
+        self.chief_left.get() == Some(Leaving::Stopped)
+    }
+
+    /// Whether no checkpoint is written until the chief is back: it is lost, or was asked to stop.
+    pub(crate) fn waits_for_checkpoints(&self) -> bool {
+        self.has_lasting_checkpoints() && (self.is_chief_lost() || self.has_chief_stopped())
+    }
+
     /// Why the chief can't give the variables their values, if it has said so.
     pub(crate) fn chief_failed(&self) -> Option<Error> {
         self.chief_failed.borrow().clone()
@@ -232,11 +277,13 @@ impl TrainingState {
             ParameterServerMessage::Reset { .. } => self.resets.set(self.resets.get() + 1),
             ParameterServerMessage::Leave { worker: 0, why } => {
                 self.chief_left.set(Some(*why));
+                self.chief_is_lost.set(false); // it has come back, and said so
                 self.news.come();
             }
             ParameterServerMessage::Back { worker: 0 } => {
                 self.chief_left.set(None);
                 self.forget_failure();
+                self.news.come();
             }
             ParameterServerMessage::ChiefFailed(error) => {
                 self.chief_failed.replace(Some(Error::clone(error)));
@@ -254,6 +301,15 @@ impl TrainingState {
             | ParameterServerMessage::Install(_) => {}
         }
     }
+}
+
+/// The error of a task that has waited in vain for the `chief` to save a training that is over.
+pub(crate) fn never_saved(chief: &TaskName) -> Error {
+    let message = format!(
+        "the training is over, but {chief}, the chief, never came back to save it: what was learnt \
+         after its last checkpoint is in none; start all tasks again to go on from that one"
+    );
+    Error::new(Code::Unavailable, message)
 }
 
 #[cfg(test)]

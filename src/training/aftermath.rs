@@ -1,8 +1,9 @@
-//! A task whose program ends with an error: whether the training is over, nobody has ever been
-//! there, or the task has to be started again.
+//! The end of a task's program: a worker's that waits for the chief to save the training; one with
+//! an error, where the training is over, nobody has ever been there, or the task has to be started
+//! again.
 
 use crate::cluster::Role;
-use crate::runtime::{Code, Error, Result};
+use crate::runtime::{Code, Error, NOTICE, Result, never_saved};
 use crate::sync::Leaving;
 
 use super::checkpoints::Checkpoints;
@@ -18,10 +19,49 @@ where
     F: Future<Output = Result<()>>,
 {
     let (task, program) = begun?;
-    match program.await {
+    let ended = match program.await {
         Err(error) if error.code == Code::OutOfRange => at_the_end(&task, error),
-        ended => after_a_loss(&task, ended).await,
+        ended => ended,
+    };
+    let ended = match ended {
+        Ok(()) => until_the_chief_is_back(&task).await,
+        failed => failed,
+    };
+    after_a_loss(&task, ended).await
+}
+
+/// Waits for the chief, if it is away and still has to save the training that the worker `task` has
+/// come to the end of. Where all tasks end together, who runs the training sees whether it has.
+///
+/// # Errors
+/// If the chief is not back within `network.recovery`: started again, all tasks go on from the
+/// newest checkpoint.
+async fn until_the_chief_is_back(task: &Task) -> Result<()> {
+    let training = task.server().training();
+    let is_awaited = || training.waits_for_checkpoints() && !task.is_asked_to_stop();
+    let is_other = task.role() == Role::Worker && !task.is_chief();
+    if !is_other || task.server().clock().has_common_end() || !is_awaited() {
+        return Ok(());
     }
+    let (name, chief) = (task.name(), task.chief());
+    let mut left = task.patience().recovery;
+    while !left.is_zero() {
+        tracing::warn!(
+            "the training is over; {name} waits for {chief}, which is to save it, for {left:.0?} \
+             more"
+        );
+        let back = async {
+            while is_awaited() {
+                training.news.after(training.news.count()).await;
+            }
+        };
+        let pause = left.min(NOTICE);
+        if task.within(Some(pause), back).await.is_some() {
+            return Ok(());
+        }
+        left -= pause;
+    }
+    Err(never_saved(&chief).on(name))
 }
 
 /// The result of a program that has ended by `error`, the end of its input or of the training,
@@ -76,11 +116,17 @@ async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
     }
     let has_others = task.cluster().tasks().count() > 1;
     if has_others && !task.server().has_met_others() {
-        let message = format!(
-            "{}; no task of the training has ever answered. If it is over, nothing is left to do; \
-             if it is yet to begin, start this task again together with the others",
-            error.message
-        );
+        let next = match newest_step(task).await {
+            Some(step) => format!(
+                "The newest checkpoint is of step {step}, and not the last: to go on from it, \
+                 start this task again together with the others"
+            ),
+            None => "If it is over, nothing is left to do; if it is yet to begin, start this task \
+                     again together with the others"
+                .to_owned(),
+        };
+        let message =
+            format!("{}; no task of the training has ever answered. {next}", error.message);
         return Err(Error { code: Code::Unanswered, message, ..error });
     }
     let (stood, limit) = (task.server().longest_standstill(), task.patience().recovery);
@@ -94,6 +140,11 @@ async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
         return Err(Error { code: Code::Unanswered, message, ..error });
     }
     Err(error)
+}
+
+/// The step of the newest checkpoint that `task` finds, if there is one.
+async fn newest_step(task: &Task) -> Option<u64> {
+    Checkpoints::new(&task.kept()?).newest(task).await.ok()?
 }
 
 /// The step of the last checkpoint, if the training of `task` has come to its end.

@@ -182,14 +182,13 @@ impl Checkpoints {
         Ok(self.with_saver(task, purpose, look).await??)
     }
 
-    /// Whether there is any.
+    /// The step of the newest, if there is any.
     ///
     /// # Errors
     /// If the store can't be read.
-    pub(super) async fn has_any(&self, task: &Task) -> Result<bool> {
+    pub(super) async fn newest(&self, task: &Task) -> Result<Option<u64>> {
         let purpose = Purpose::read("to see whether there is a checkpoint");
-        let newest = self.with_saver(task, purpose, |saver| saver.newest()).await??;
-        Ok(newest.is_some())
+        Ok(self.with_saver(task, purpose, |saver| saver.newest()).await??)
     }
 
     /// The error of a store that has been given up on, and has not answered yet: another save would

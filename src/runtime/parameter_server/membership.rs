@@ -35,8 +35,11 @@ impl ParameterServer {
     /// client of this task's `master`, which leads its sessions.
     pub(super) fn has_come(&mut self, user: PeerId, master: u64) {
         let worker = self.trainings.worker_at(user);
-        if user != self.link.local() {
-            self.trainings.joins.has_come(user, worker);
+        if user != self.link.local()
+            && self.trainings.joins.has_come(user, worker)
+            && worker.is_some_and(|worker| worker > 0)
+        {
+            self.trainings.tell_of_chief(user);
         }
         if worker == Some(0) {
             self.link.actors.training.forget_failure();
@@ -48,6 +51,9 @@ impl ParameterServer {
             worker.filter(|worker| self.trainings.members.find_again(*worker, master))
         {
             self.trainings.welcome_back(worker);
+        }
+        if worker == Some(0) {
+            self.trainings.find_chief();
         }
     }
 
@@ -170,24 +176,29 @@ impl ParameterServer {
                 hearers.iter().for_each(tell);
             }
         }
+        self.trainings.lose_chief(&lost);
         self.go_on_without_all(lost);
     }
 
     /// Another task has lost `worker`. Who has met the worker finds out by itself.
     pub(super) fn hear_of_loss(&mut self, worker: u32) {
+        if self.trainings.is_told_of_chief(worker) {
+            return self.trainings.hear_of_lost_chief();
+        }
         let has_met = self
             .trainings
             .task_of(worker)
             .is_some_and(|task| self.trainings.joins.is_used_by(task));
         if !has_met && self.trainings.members.is_expected(worker) {
             let lost = self.trainings.members.lose(Some(worker), &[]);
+            self.trainings.lose_chief(&lost);
             self.go_on_without_all(lost);
         }
     }
 
     fn go_on_without_all(&mut self, workers: impl IntoIterator<Item = u32>) {
         for worker in workers {
-            self.trainings.log_worker(worker, "lost a worker; going on without it");
+            self.trainings.log_worker(worker, self.trainings.loss_of(worker));
             self.trainings.has_lost(worker);
             self.trainings.take_out(worker);
             self.go_on_without(worker);

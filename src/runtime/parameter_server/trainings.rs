@@ -1,6 +1,7 @@
 //! The trainings that a parameter server has a part in: who takes part, how the ends of steps are
 //! coordinated, and who waits for others.
 
+mod chief;
 mod ending;
 mod joins;
 mod views;
@@ -174,6 +175,9 @@ impl Trainings {
 
     /// `worker`, which had left, takes part again at the task that counts its steps.
     pub(super) fn hear_of_return(&mut self, worker: u32) {
+        if self.is_told_of_chief(worker) && self.link.actors.training.find_chief() {
+            tracing::warn!("the chief is back");
+        }
         if self.members.come_back(worker) {
             self.welcome_back(worker);
         }
@@ -192,11 +196,16 @@ impl Trainings {
     pub(super) fn log_worker(&self, worker: u32, what: &str) {
         let task = self.cluster.as_ref().and_then(|cluster| cluster.worker(worker));
         let task = task.map_or_else(|| format!("worker {worker}"), |task| task.to_string());
-        if self.link.actors.training.holders().first() == Some(&self.link.local()) {
+        if self.speaks_for_others() {
             tracing::warn!(%task, "{what}");
         } else {
             tracing::info!(%task, "{what}");
         }
+    }
+
+    /// Whether this is the first task with variables.
+    fn speaks_for_others(&self) -> bool {
+        self.link.actors.training.holders().first() == Some(&self.link.local())
     }
 
     /// Notes the incarnations of tasks that the resetting master has met.

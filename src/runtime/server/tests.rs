@@ -1,5 +1,6 @@
 //! What the actors of a started server tell one another.
 
+mod chief;
 mod ending;
 
 use std::sync::Arc;

@@ -231,7 +231,7 @@ impl CheckpointSaver {
         match self.save(context).await {
             Err(error) if is_of_store(&error) => {
                 let hangs = self.checkpoints.hang(context.task).is_some();
-                if hangs || !self.checkpoints.has_any(context.task).await? {
+                if hangs || self.checkpoints.newest(context.task).await?.is_none() {
                     return Err(error);
                 }
                 go_on_without(context, self.begun, &error);

@@ -1,15 +1,41 @@
-//! A parameter server passes on that the training is over: to workers that wait for it, to the task
-//! that counts the steps and, if a round is cut off, to the other tasks with variables. The
-//! announcer tells all.
+//! The end of a training at a parameter server, which passes it on: to workers that wait for it,
+//! to the task that counts the steps and, if a round is cut off, to the other tasks with variables.
+//! The announcer tells all.
 
 use std::collections::BTreeSet;
 
 use super::Trainings;
+use crate::cluster::ClusterSpec;
+use crate::runtime::error::Result;
 use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::parameter_server::coordination::Coordination;
+use crate::runtime::training_state::never_saved;
+use crate::sync::Leaving;
 use crate::transport::PeerId;
 
 impl Trainings {
+    /// The end of a training that all workers have left, and none is waited for. Where all tasks
+    /// end together, who runs the training sees whether the chief has.
+    ///
+    /// # Errors
+    /// If the chief has not ended it, in a training with lasting checkpoints: started again, all
+    /// tasks go on from the newest.
+    pub(super) fn end(&self) -> Result<()> {
+        let training = &self.link.actors.training;
+        let is_done = self.members.is_done(0) || training.chief_left() == Some(Leaving::Done);
+        let chief = self.cluster.as_ref().and_then(ClusterSpec::chief);
+        let Some(chief) = chief.filter(|_| !is_done && !self.clock.has_common_end()) else {
+            return Ok(());
+        };
+        if training.has_lasting_checkpoints() {
+            return Err(never_saved(&chief).on(&self.link.name(self.link.local())));
+        }
+        tracing::warn!(
+            "the training is over, but {chief}, the chief, never came back to report it"
+        );
+        Ok(())
+    }
+
     /// Tells the task of `worker`, whose step ends here, before it has its answer: so it takes no
     /// other step in vain. Whoever waits for no answer is not told, since it may be in another
     /// training by then.

@@ -38,20 +38,23 @@ pub(crate) struct Joins {
     had_users: bool,
     /// By worker that was lost or asked to stop: when.
     lost: BTreeMap<u32, Time>,
+    /// When the last worker departed, if all have and none is back.
+    over_since: Option<Time>,
     /// The time since which the task waits for nothing but that somebody comes back, and the next
     /// look at it.
     deserted: Option<(Time, SpawnHandle)>,
 }
 
 impl Joins {
-    /// The task or client `user` has begun to use this task; `worker` is the one that it runs, if
-    /// any.
-    pub(crate) fn has_come(&mut self, user: PeerId, worker: Option<u32>) {
+    /// The task or client `user` uses this task; `worker` is the one that it runs, if any. Returns
+    /// whether it has just begun to.
+    pub(crate) fn has_come(&mut self, user: PeerId, worker: Option<u32>) -> bool {
         if let Some(worker) = worker {
             self.lost.remove(&worker);
+            self.over_since = None;
         }
-        self.users.insert(user);
         self.had_users = true;
+        self.users.insert(user)
     }
 
     /// Whether the task `user` uses this task.
@@ -87,8 +90,10 @@ impl Trainings {
             if is_over {
                 self.note_missing(join.workers);
             }
-            if is_to_stop || is_over && self.stays(&join).is_none() {
+            if is_to_stop {
                 answer(join.reply, Ok(()));
+            } else if is_over && self.stays(&join).is_none() {
+                answer(join.reply, self.end());
             } else if let Some(error) = &failure {
                 answer(join.reply, Err(error.clone()));
             } else {
@@ -116,15 +121,20 @@ impl Trainings {
     }
 
     /// How much longer the task stays, though all workers have departed, for those that are lost:
-    /// they hear here that the training is over, and a chief finds the variables. Where all tasks
-    /// end together, this one is there even after its program has ended.
+    /// they hear here that the training is over, and a chief finds the variables. That is waited
+    /// for from the end on, since it still has to save them. Where all tasks end together, this one
+    /// is there even after its program has ended.
     fn stays(&self, join: &Join) -> Option<Duration> {
         if self.clock.has_common_end() || !self.all_are_gone(join.workers) {
             return None;
         }
-        let last =
-            self.strays(join.workers).filter_map(|worker| self.joins.lost.get(&worker)).max()?;
-        let left = last.after(join.patience.recovery).since(self.clock.now());
+        let now = self.clock.now();
+        let since = |worker| match worker {
+            0 => Some(self.joins.over_since.unwrap_or(now)),
+            other => self.joins.lost.get(&other).copied(),
+        };
+        let last = self.strays(join.workers).filter_map(since).max()?;
+        let left = last.after(join.patience.recovery).since(now);
         Some(left).filter(|left| !left.is_zero())
     }
 
@@ -154,12 +164,13 @@ impl Trainings {
         (0..workers).filter(is_stray)
     }
 
-    /// Notes the loss of workers that only other tasks have told of.
+    /// Notes the loss of workers that only other tasks have told of, and the end.
     fn note_missing(&mut self, workers: u32) {
         let (now, strays) = (self.clock.now(), self.strays(workers).collect::<Vec<_>>());
         for worker in strays {
             self.joins.lost.entry(worker).or_insert(now);
         }
+        self.joins.over_since.get_or_insert(now);
     }
 
     /// Begins to count the time when the last user is gone, or all that are left are lost ones, and

@@ -76,6 +76,49 @@ fn tasks_that_start_after_the_end_find_it_beside_the_checkpoints() {
     let longer = scenario("ends_longer_scenario", &longer);
     let late = run(&tasks.folder, &longer, &tasks.config("worker", 1)).end();
     assert_eq!(late.code, 10, "a longer training is not over: {}", late.err);
+    let newest = "The newest checkpoint is of step 50, and not the last";
+    assert!(late.err.contains(newest), "{}", late.err);
+    assert!(!late.err.contains("nothing is left to do"), "{}", late.err);
+}
+
+#[test]
+fn tasks_whose_chief_does_not_come_back_to_save_the_training_are_to_be_started_again() {
+    let saving = "[checkpoint]\nevery = '1h'\ndirectory = 'saved'\n";
+    let waiting = "[network]\nsilence = '1s'\nrecovery = '5s'\n";
+    let text = text("async", "steps = 10000") + waiting + saving;
+    let tasks = ThreeTasks::new("ends_unsaved", &text);
+    let (ps, [chief, other]) = (tasks.start("ps", 0), tasks.start_workers());
+    tasks.until_both_train();
+    chief.signal("TERM");
+    assert_eq!(chief.end().code, 143);
+    let missing = "no checkpoint is written until the chief, worker:0, is back\n";
+    tasks.until_the_server_says(missing);
+    tasks.until_the_other_says(missing);
+    for task in [other, ps].map(Running::end) {
+        assert_eq!(task.code, 138, "{}", task.err);
+        let says = "the training is over, but worker:0, the chief, never came back to save it";
+        assert!(task.err.lines().last().unwrap_or_default().contains(says), "{}", task.err);
+    }
+    let again = [("ps", 0), ("worker", 0), ("worker", 1)].map(|(job, at)| tasks.start(job, at));
+    for task in again.map(Running::end) {
+        assert_eq!(task.code, 0, "from the checkpoint of the stop: {}", task.err);
+    }
+}
+
+#[test]
+fn tasks_whose_chief_comes_back_at_the_end_hear_that_it_saves_the_training() {
+    let saving = "[checkpoint]\nevery = '1h'\ndirectory = 'saved'\n";
+    let waiting = "[network]\nsilence = '1s'\nrecovery = '30s'\n";
+    let text = text("async", "steps = 10000") + waiting + saving;
+    let tasks = ThreeTasks::new("ends_saved_late", &text);
+    let (ps, [chief, mut other]) = (tasks.start("ps", 0), tasks.start_workers());
+    tasks.until_both_train();
+    chief.signal("TERM");
+    assert_eq!(chief.end().code, 143);
+    other.line_with("worker:1 waits for worker:0, which is to save it");
+    for task in [tasks.start("worker", 0), other, ps].map(Running::end) {
+        assert_eq!(task.code, 0, "{}", task.err);
+    }
 }
 
 #[test]

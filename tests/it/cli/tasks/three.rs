@@ -97,6 +97,12 @@ impl ThreeTasks {
         self.until("worker", 0, &[], |out| out.contains(part));
     }
 
+    /// Waits until `status` says `part` of the worker that is not the chief.
+    #[track_caller]
+    pub(super) fn until_the_other_says(&self, part: &str) {
+        self.until("worker", 1, &[], |out| out.contains(part));
+    }
+
     /// Waits until `status` says `part` of the parameter server.
     #[track_caller]
     pub(super) fn until_the_server_says(&self, part: &str) {
