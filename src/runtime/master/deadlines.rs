@@ -171,8 +171,9 @@ impl Master {
         let hint = match self.are_reached(unanswered) {
             true => {
                 "there is a way to each, so it may still be at work: for steps that take so long, \
-                 raise `network.recovery` (a step of a training has five times that) or the \
-                 session's own timeout; in a deployment, `trainyard status` says whom it waits for"
+                 raise `network.recovery` (a step of a training has five times that, and at least \
+                 5 minutes) or the session's own timeout; in a deployment, `trainyard status` says \
+                 whom it waits for"
             }
             false => "start what does not run, and ask the others with `trainyard status`",
         };
