@@ -248,7 +248,7 @@ fn print(format: Format, report: &Report) -> io::Result<()> {
     write!(out, "{}", layout.lines(&Vec::from_iter(summary)))
 }
 
-/// By run: its digests, the checkpoint that it went on from, and those that could not be written.
+/// By run: its digests, the step that it went on from, and checkpoints that could not be written.
 fn notes(report: &Report) -> Vec<String> {
     // Of many seeds they would be many lines; the JSON has them all.
     let has_digests = report.runs.iter().all(|run| run.seed == report.seed);
@@ -260,9 +260,10 @@ fn notes(report: &Report) -> Vec<String> {
         }
         notes.extend(run.resumed_from.map(|step| match run.had_nothing_to_do() {
             true => format!("{name}: nothing was left to do: step {step} is saved"),
-            false => {
-                format!("{name}: went on from the checkpoint of step {step} of an earlier training")
-            }
+            false => format!(
+                "{name}: went on from step {step}, to which an earlier process had led it: seconds \
+                 and rates are those since then"
+            ),
         }));
         notes.extend(absences(run));
         notes.extend(failed_checkpoints(name, &run.failed_checkpoints));

@@ -3,6 +3,7 @@
 mod absences;
 mod divergence;
 mod rates;
+mod resumption;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -18,6 +19,7 @@ use crate::units::Time;
 use absences::steps_without;
 use divergence::final_loss;
 use rates::Rates;
+use resumption::{has_its_own_time, resumed_from};
 
 impl Trial {
     /// The run's entry in the report, from a training's record and its world's observations; it
@@ -49,7 +51,7 @@ impl Trial {
         let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
         let (final_loss, reached) = (final_loss(recording), reached(settings, recording));
         let misses_target = settings.stop.accuracy.is_some() && reached.is_none();
-        let reached = reached.filter(|_| is_of_its_own(recording, resumed_from));
+        let reached = reached.filter(|_| has_its_own_time(recording, resumed_from));
         Run {
             name: self.name.clone(),
             run: self.run_name().to_owned(),
@@ -102,11 +104,6 @@ fn known(recording: &Recording, begun: u64) -> impl Iterator<Item = StepStats> +
     })
 }
 
-/// Whether the training has a time to the target of its own: not if it had ended before.
-fn is_of_its_own(recording: &Recording, resumed_from: Option<u64>) -> bool {
-    resumed_from.is_none() || recording.log.iter().next().is_some()
-}
-
 /// How long each of `steps` took \[s\] that began before the training was over, at `until`.
 fn lengths(steps: impl Iterator<Item = StepStats>, until: Option<Time>) -> Vec<f64> {
     let until = until.unwrap_or_default();
@@ -127,13 +124,6 @@ fn gradients(recording: &Recording, applied: u64) -> Gradients {
     let begun = recording.log.len() as u64;
     let stopped = recording.steps().filter(|step| step.is_stopped).count() as u64;
     Gradients { computed: begun - stopped, applied, dropped: begun - applied, stopped }
-}
-
-/// The global step of the checkpoint that the training had before any step of its own.
-fn resumed_from(recording: &Recording) -> Option<u64> {
-    let first = recording.restored.iter().min_by_key(|restore| restore.at)?;
-    let is_before = |step: StepStats| first.at <= step.started;
-    (first.global_step > 0 && recording.steps().all(is_before)).then_some(first.global_step)
 }
 
 /// How a run ended. A loss that is not finite is worse than anything else.

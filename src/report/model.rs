@@ -121,7 +121,8 @@ pub struct Run {
     pub parameters: Option<u64>,
     /// The number of updates of the variables.
     pub global_steps: u64,
-    /// The global step of the checkpoint that this training went on from; none if it began anew.
+    /// The global step that this training went on from: of a checkpoint, or of the variables that
+    /// its chief found. None if it began anew.
     pub resumed_from: Option<u64>,
     /// The number of samples whose gradients were applied.
     pub samples: u64,
@@ -223,6 +224,12 @@ impl Run {
     /// Whether the run was of a training that had ended before, so that it computed nothing.
     pub fn had_nothing_to_do(&self) -> bool {
         self.resumed_from.is_some() && self.gradients.computed == 0
+    }
+
+    /// Whether the run, if it has a target, reached it at a time that its last process can't know.
+    pub(crate) fn has_unknown_time(&self) -> bool {
+        let has_time = self.seconds_to_target.is_some();
+        self.resumed_from.is_some() && self.end == End::Done && !has_time
     }
 
     /// The bytes that all tasks together sent in the training's steps.

@@ -66,7 +66,8 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
 /// these: seeds, launches or runs.
 fn misses(report: &Report, series: &Series<'_>, over: &str) -> Option<String> {
     let target = report.own_target(series.runs[0]).or(report.target)?;
-    let sound: Vec<&Run> = series.sound().filter(|run| !run.had_nothing_to_do()).collect();
+    let has_time = |run: &&Run| !run.had_nothing_to_do() && !run.has_unknown_time();
+    let sound: Vec<&Run> = series.sound().filter(has_time).collect();
     let reached = sound.iter().filter(|run| run.seconds_to_target.is_some()).count();
     let name = series.name();
     match sound[..] {

@@ -18,6 +18,9 @@ pub enum Fact {
     /// The chief has restored a checkpoint, or given the variables first values: all later updates
     /// are undone.
     Restored(Restore),
+    /// The chief has begun with variables that it found at this global step. Other than 0, an
+    /// earlier life of it has led the training there.
+    TakenOver(u64),
     /// A worker's own values began anew: no checkpoint of the step has them, or it was started
     /// again while the others went on.
     BegunAnew(BegunAnew),
@@ -53,6 +56,7 @@ impl Fact {
             Self::Evaluated(it) => Self::Evaluated(Evaluation { at: later(it.at, ns), ..it }),
             Self::Saved { global_step, at } => Self::Saved { global_step, at: later(at, ns) },
             Self::Began(_)
+            | Self::TakenOver(_)
             | Self::BegunAnew(_)
             | Self::NotSaved(_)
             | Self::NothingToDo

@@ -77,6 +77,8 @@ pub struct Recording {
     forgotten: u64,
     /// The returns to checkpoints, in order.
     pub restored: Vec<Restore>,
+    /// The global step at which the chief took the training over, if nothing is recorded of before.
+    pub(crate) taken_over: Option<u64>,
     /// The workers whose own values began anew, in order.
     pub begun_anew: Vec<BegunAnew>,
     /// The formations of an all-reduce, in order.
@@ -109,6 +111,8 @@ impl Recording {
                 self.forgotten = self.forgotten.min(restore.global_step);
                 self.restored.push(restore);
             }
+            Fact::TakenOver(step) if step > 0 && self.is_empty() => self.taken_over = Some(step),
+            Fact::TakenOver(_) => {}
             Fact::BegunAnew(begun) => self.begun_anew.push(begun),
             Fact::Formed(formed) => self.formed.push(formed),
             Fact::Evaluated(evaluation) => self.evaluations.push(evaluation),
@@ -118,6 +122,11 @@ impl Recording {
             Fact::TapeCut(which) => self.cut_tapes.push(which),
             Fact::Ended(ending) => self.ending = Some(ending),
         }
+    }
+
+    /// Whether no part of a training is recorded.
+    fn is_empty(&self) -> bool {
+        self.log.is_empty() && self.forgotten == 0 && self.restored.is_empty()
     }
 
     /// Adds a checkpoint that could not be written. One that was tried again in vain counts once.
@@ -137,6 +146,7 @@ impl Recording {
             log: _,
             forgotten: _,
             restored,
+            taken_over,
             begun_anew,
             formed,
             evaluations,
@@ -148,6 +158,7 @@ impl Recording {
             weights: _,
         } = self;
         let facts = beginning.map(Fact::Began).into_iter();
+        let facts = facts.chain(taken_over.map(Fact::TakenOver));
         let facts = facts.chain(restored.into_iter().map(Fact::Restored));
         let facts = facts.chain(begun_anew.into_iter().map(Fact::BegunAnew));
         let facts = facts.chain(formed.into_iter().map(Fact::Formed));
@@ -193,6 +204,7 @@ impl Recording {
         let steps = self.log.iter().filter(|step| !self.has_undone(step));
         let evaluations = self.evaluations.iter().filter(|look| !self.has_undone_look(look));
         let restored = self.restored.last().map(|restore| restore.global_step);
+        let restored = restored.or(self.taken_over);
         let known = steps.map(|step| step.global_step);
         let known = known.chain(evaluations.map(|evaluation| evaluation.global_step));
         known.chain(restored).fold(self.forgotten, u64::max)

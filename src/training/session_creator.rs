@@ -165,6 +165,7 @@ impl SessionCreator {
                 self.restore(newest.expect("a start restores a checkpoint that is there")).await
             }
             Start::GoOn(live) => {
+                self.task.record(Fact::TakenOver(live));
                 if let Some(checkpoint) = &newest {
                     // An earlier life may have restored it, and died before all workers had theirs.
                     own_values::publish(&self.task, &self.graph, checkpoint);

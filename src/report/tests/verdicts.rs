@@ -123,6 +123,15 @@ fn a_run_that_went_on_from_a_checkpoint_is_ranked_with_those_alone_that_did_from
 }
 
 #[test]
+fn a_run_that_reached_its_target_at_a_time_that_is_not_known_has_not_missed_it() {
+    let misses = |resumed_from| {
+        let (_, text) = told(vec![Run { resumed_from, ..run("a", None, 100.0) }]);
+        text.contains("did not reach")
+    };
+    assert_eq!([None, Some(177)].map(misses), [true, false]);
+}
+
+#[test]
 fn launches_that_went_on_from_different_checkpoints_are_like_no_others() {
     let mut runs = [seeded("a", &[1.0, 1.0]), seeded("b", &[2.0, 2.0])].concat();
     (runs[1].resumed_from, runs[3].resumed_from) = (Some(40), Some(40));

@@ -338,7 +338,7 @@ fn a_launch_goes_on_from_checkpoints_and_says_so_unless_they_are_of_another_mode
     };
     let (first, second) = (launch("stop.steps=20"), launch("stop.steps=30"));
     assert_eq!((first.code, second.code), (0, 0), "{}{}", first.err, second.err);
-    let went_on = |said: &Said| said.out.contains("went on from the checkpoint of step 20 of");
+    let went_on = |said: &Said| said.out.contains("went on from step 20, to which");
     assert_eq!((went_on(&first), went_on(&second)), (false, true), "{}", second.out);
     let other = launch("program.model=mlp");
     assert_eq!((other.code, &*other.out), (2, ""), "{}", other.err);
