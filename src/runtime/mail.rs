@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{ClusterSpec, DeviceSpec};
+use crate::cluster::{ClusterSpec, DeviceSpec, TaskName};
 use crate::graph::{GraphDef, Replica, VariableSpec};
 use crate::partition::Request;
 use crate::sync::Departed;
@@ -153,6 +153,9 @@ pub(crate) enum ParameterServerMail {
     Gathered(Vec<Served>),
     /// The device: updates have been computed.
     Updated(Box<Updates>),
+    /// The worker: tell this master that the part `graph` of its step does not reach the tasks in
+    /// `to`, and whom steps wait for here.
+    TellWays { master: PeerId, step: StepId, graph: GraphHandle, to: Vec<(TaskName, String)> },
     /// The server: answer when every one of `workers` has left, or when `patience` is at its end.
     Join { workers: u32, patience: Patience, reply: Reply<Result<()>> },
     /// The clock: it is time to look whether anybody uses the task.

@@ -200,9 +200,12 @@ impl Master {
 
     fn inquire(&self, asked: &Asked<Waiting>) {
         let who = self.link.name(self.link.local());
-        for step in self.steps.keys() {
+        for (step, running) in self.steps.iter() {
             let who = format!("master of {who}, step {}", step.number);
-            asked.answer([Waiting { who, what: self.unanswered(*step) }]);
+            let absent = running.absent().into_iter();
+            let absent = absent.map(|task| format!("{task}, which is not there"));
+            let whats = [self.unanswered(*step)].into_iter().chain(absent);
+            asked.answer(whats.map(|what| Waiting { who: who.clone(), what }));
         }
         for plan in self.sessions.values().flat_map(|session| session.plans.values()) {
             let Some((waiting, peers)) = plan.awaiting() else { continue };
@@ -244,7 +247,8 @@ impl Master {
             }
             MasterMessage::Called(call) => self.called(from, *call, context),
             MasterMessage::WayLost { to } => self.way_lost(from, &to),
-            MasterMessage::BlockedWays { step, graph, to } => {
+            MasterMessage::BlockedWays { step, graph, to, absent } => {
+                self.absence_told(from, (step, graph), absent);
                 self.ways_told(from, (step, graph), to, context);
             }
             MasterMessage::Known { is_known } => self.answered_whether_known(from, is_known),

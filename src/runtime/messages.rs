@@ -179,6 +179,8 @@ pub enum MasterMessage {
         graph: GraphHandle,
         /// Its receivers that are not reached, each with the reason.
         to: Vec<(TaskName, String)>,
+        /// The tasks of workers that have yet to come, if operations of steps wait at this task.
+        absent: Vec<TaskName>,
     },
 }
 
@@ -223,7 +225,7 @@ pub enum WorkerMessage {
         master: u64,
     },
     /// Master: which receivers of this partition are not reached, for whose values the step may
-    /// wait? Answered by [`MasterMessage::BlockedWays`].
+    /// wait, and which workers has the task yet to see? Answered by [`MasterMessage::BlockedWays`].
     AskForWays {
         /// The step.
         step: StepId,

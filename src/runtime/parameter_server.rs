@@ -37,7 +37,7 @@ use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
-use crate::runtime::messages::ParameterServerMessage;
+use crate::runtime::messages::{MasterMessage, ParameterServerMessage};
 use crate::runtime::parameter_server::resources::Resources;
 use crate::runtime::parameter_server::variable_store::VariableStore;
 use crate::runtime::state::{Action, Commit, Served, StateRequest, StateValues, Ticket};
@@ -302,6 +302,10 @@ impl Receive for ParameterServer {
             }
             ParameterServerMail::Gathered(served) => self.served.extend(served),
             ParameterServerMail::Updated(updates) => self.updated(updates),
+            ParameterServerMail::TellWays { master, step, graph, to } => {
+                let absent = self.awaited();
+                self.link.send(master, MasterMessage::BlockedWays { step, graph, to, absent });
+            }
             ParameterServerMail::Join { workers, patience, reply } => {
                 self.trainings.join(workers, patience, reply);
             }

@@ -12,6 +12,7 @@ use actix::{AsyncContext, Context, SpawnHandle};
 use crate::transport::{PeerId, Refused};
 use crate::units::Time;
 
+use super::ways::not_there;
 use super::{Master, refuse};
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::MasterMail;
@@ -62,7 +63,8 @@ impl Master {
                 let refused = self.refused_task();
                 let refused = refused.map(|(_, why)| format!("; there is no way to {why}"));
                 let (number, refused) = (step.number, refused.unwrap_or_default());
-                let ways = self.steps.get(step).map(|step| self.blocked_ways(step));
+                let ways =
+                    self.steps.get(step).map(|step| not_there(step) + &self.blocked_ways(step));
                 let ways = ways.unwrap_or_default();
                 tracing::warn!("step {number} waits for {who}, for {left:.0?} more{refused}{ways}");
                 self.ask_for_ways(*step);
@@ -107,7 +109,10 @@ impl Master {
     fn deadline_reached(&mut self, step: StepId) {
         if let Some(running) = self.steps.get(&step) {
             let span = running.limit.map(Limit::span);
-            let too_slow = || self.too_slow("the step", span, &running.unanswered());
+            let too_slow = || {
+                let error = self.too_slow("the step", span, &running.unanswered());
+                Error { message: error.message + &not_there(running), ..error }
+            };
             let error = self.no_way_error(step).unwrap_or_else(too_slow);
             return self.fail(step, error);
         }

@@ -1,12 +1,14 @@
 //! The steps that a master runs: it starts and collects them, and ends them at their first error or
 //! their deadline.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
 use tracing::trace_span;
 
+use crate::cluster::TaskName;
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 use crate::units::Time;
@@ -52,6 +54,8 @@ pub(super) struct RunningStep {
     pub(super) limit: Option<Limit>,
     /// The ways between its tasks that are blocked, as far as its senders have said.
     pub(super) blocked: Blocked,
+    /// By part: the workers that its task waits for and that have yet to come, as it has said.
+    pub(super) absent: BTreeMap<GraphHandle, Vec<TaskName>>,
     reply: Reply<Result<StepDone>>,
 }
 
@@ -74,6 +78,7 @@ impl RunningStep {
             times: Vec::new(),
             limit,
             blocked: Blocked::default(),
+            absent: BTreeMap::new(),
             reply,
         }
     }
@@ -81,6 +86,13 @@ impl RunningStep {
     /// The tasks that have not answered.
     pub(super) fn unanswered(&self) -> Vec<PeerId> {
         self.plan.peers(&self.outstanding)
+    }
+
+    /// The workers that have yet to come and that those wait for that have not answered.
+    pub(super) fn absent(&self) -> BTreeSet<TaskName> {
+        let waits = |graph: &GraphHandle| self.outstanding.contains(graph);
+        let absent = self.absent.iter().filter(|(graph, _)| waits(graph));
+        absent.flat_map(|(_, tasks)| tasks.clone()).collect()
     }
 
     /// Whether a part of it runs, or has run, at `peer`.

@@ -1,7 +1,8 @@
 //! The ways between the other tasks of a step. A master may reach all of them, and the step waits
 //! all the same, because two of them can't reach each other, which only they know. So the master
 //! asks those that send something to whom it waits for, and gives the step up once there has been
-//! no way for as long as a lost task has to come back.
+//! no way for as long as a lost task has to come back. Those that it waits for also say which
+//! workers have yet to come.
 //!
 //! Until then the step goes on to wait: what was sent is kept, and arrives as soon as there is a
 //! way. A loss alone tells nothing of it: a connection that never was can't be lost.
@@ -22,28 +23,65 @@ use crate::runtime::error::{Code, Error};
 use crate::runtime::messages::{GraphHandle, StepId, WorkerMessage};
 
 impl RunningStep {
-    /// The parts that send something from one task to another, neither of them `local`, whose part
-    /// has not ended.
-    fn senders(&self, local: PeerId) -> impl Iterator<Item = &Part> {
+    /// Whether `graph` is a part of it at `peer`.
+    fn is_part(&self, graph: GraphHandle, peer: PeerId) -> bool {
+        self.plan.parts.iter().any(|part| part.graph == graph && part.peer == peer)
+    }
+
+    /// The parts that the step may wait for, none of them at `local`: those that have not ended,
+    /// and those that send something to another task whose part has not.
+    fn awaited(&self, local: PeerId) -> impl Iterator<Item = &Part> {
         let gets_from = move |part: &Part, sender: PeerId| {
             let is_far = ![sender, local].contains(&part.peer);
             is_far && self.is_outstanding(part) && part.senders.contains(&sender)
         };
         let far = self.plan.parts.iter().filter(move |part| part.peer != local);
-        far.filter(move |from| self.plan.parts.iter().any(|part| gets_from(part, from.peer)))
+        far.filter(move |from| {
+            self.is_outstanding(from)
+                || self.plan.parts.iter().any(|part| gets_from(part, from.peer))
+        })
     }
 }
 
+/// The workers that have yet to come and that `step` waits for, as the end of a sentence; nothing
+/// if there are none.
+pub(super) fn not_there(step: &RunningStep) -> String {
+    let absent: Vec<String> = step.absent().iter().map(ToString::to_string).collect();
+    if absent.is_empty() { String::new() } else { format!("; not there: {}", absent.join(", ")) }
+}
+
 impl Master {
-    /// Asks the senders to the tasks that `step` waits for whether they can reach them. If this
-    /// task itself can't, that is the reason already. Without faults everything is reachable.
+    /// Asks the tasks that `step` waits for whom they wait for, and the senders to them whether
+    /// they can reach them. If this task itself can't, that is the reason already. Without faults
+    /// everything is reachable.
     pub(super) fn ask_for_ways(&self, step: StepId) {
         let Some(running) = self.steps.get(&step) else { return };
         if self.clock.sees_stalls() || !self.are_reached(&running.unanswered()) {
             return;
         }
-        for Part { peer, graph, .. } in running.senders(self.link.local()) {
+        for Part { peer, graph, .. } in running.awaited(self.link.local()) {
             self.link.send(*peer, WorkerMessage::AskForWays { step, graph: *graph });
+        }
+    }
+
+    /// The task `from` says that workers have yet to come for which its part `graph` of `step` may
+    /// wait.
+    pub(super) fn absence_told(
+        &mut self,
+        from: PeerId,
+        (step, graph): (StepId, GraphHandle),
+        absent: Vec<TaskName>,
+    ) {
+        let Some(running) = self.steps.get_mut(&step) else { return };
+        if !running.is_part(graph, from) {
+            return;
+        }
+        let known = running.absent();
+        running.absent.insert(graph, absent);
+        if !running.absent().is_subset(&known) {
+            let (awaited, absent) = (running.unanswered(), not_there(running));
+            let (number, who) = (step.number, self.names(&awaited));
+            tracing::warn!("step {number} waits for {who}{absent}");
         }
     }
 
@@ -58,8 +96,7 @@ impl Master {
     ) {
         let now = self.clock.now();
         let Some(running) = self.steps.get_mut(&step) else { return };
-        let is_its = |part: &Part| part.graph == graph && part.peer == from;
-        if !running.plan.parts.iter().any(is_its) {
+        if !running.is_part(graph, from) {
             return;
         }
         let awaited = running.unanswered();

@@ -103,11 +103,12 @@ impl MasterMessage {
             | Self::ResetDone { .. }
             | Self::WayLost { .. }
             | Self::Known { .. } => 0,
-            Self::BlockedWays { to, .. } => {
+            Self::BlockedWays { to, absent, .. } => {
+                let name = |task: &TaskName| 12 + STRING_HEADER + task.job().len() as u64;
                 let way = |(task, why): &(TaskName, String)| {
-                    12 + 2 * STRING_HEADER + (task.job().len() + why.len()) as u64
+                    name(task) + STRING_HEADER + why.len() as u64
                 };
-                to.iter().map(way).sum()
+                to.iter().map(way).chain(absent.iter().map(name)).sum()
             }
             Self::Traced { times, .. } => times.len() as u64 * NODE_SIZE,
             Self::Called(call) => {

@@ -146,6 +146,7 @@ fn messages() -> Vec<PeerMessage> {
             step,
             graph,
             to: vec![(TaskName::new("ps", 0), "no answer".to_owned())],
+            absent: vec![TaskName::new("worker", 1)],
         },
     ];
     let register = |partition| {

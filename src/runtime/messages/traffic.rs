@@ -70,6 +70,8 @@ mod tests {
         let evaluates = StepId { trains: false, ..step };
         assert!(!of_steps(order(evaluates).into()));
         assert!(!of_steps(WorkerMessage::AskForWays { step, graph }.into()));
-        assert!(!of_steps(MasterMessage::BlockedWays { step, graph, to: Vec::new() }.into()));
+        let (to, absent) = (Vec::new(), Vec::new());
+        let blocked = MasterMessage::BlockedWays { step, graph, to, absent };
+        assert!(!of_steps(blocked.into()));
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use actix::Context;
 
 use super::ParameterServer;
+use crate::cluster::TaskName;
 use crate::runtime::patience::NOTICE;
 use crate::runtime::waiting::Waiting;
 use crate::units::Time;
@@ -64,6 +65,11 @@ impl ParameterServer {
             }
         }
         self.trainings.check_steps_later(context);
+    }
+
+    /// The tasks of the workers that have yet to come, if operations of steps wait here.
+    pub(super) fn awaited(&self) -> Vec<TaskName> {
+        if self.steps_wait_for().is_empty() { Vec::new() } else { self.trainings.yet_to_come() }
     }
 
     /// What the operations of steps wait for.

@@ -223,20 +223,30 @@ impl Trainings {
         self.notices.due(self.clock.now())
     }
 
+    /// The workers that are still to come, or to come back, each with its task.
+    fn all_absent(&self) -> impl Iterator<Item = (u32, PeerId)> {
+        let workers = self.cluster.as_ref().map_or(0, ClusterSpec::num_workers);
+        let here: Vec<u32> = self.members.training(workers).collect();
+        (0..workers)
+            .filter(move |worker| !self.members.has_left(*worker) && !here.contains(worker))
+            .filter_map(|worker| Some((worker, self.task_of(worker)?)))
+            .filter(|(_, task)| *task != self.link.local() && !self.joins.is_used_by(*task))
+    }
+
     /// The tasks of the workers that are still to come, or to come back, each with the reason if
     /// this task and it refuse each other.
     pub(super) fn absent(&self) -> Vec<String> {
-        let workers = self.cluster.as_ref().map_or(0, ClusterSpec::num_workers);
-        let here: Vec<u32> = self.members.training(workers).collect();
-        let absent = (0..workers)
-            .filter(|worker| !self.members.has_left(*worker) && !here.contains(worker))
-            .filter_map(|worker| self.task_of(worker))
-            .filter(|task| *task != self.link.local() && !self.joins.is_used_by(*task));
         let told = |task| match self.link.refusal(task) {
             Some((_, why)) => why,
             None => self.link.name(task).to_string(),
         };
-        absent.map(told).collect()
+        self.all_absent().map(|(_, task)| told(task)).collect()
+    }
+
+    /// The tasks of the workers that are still to come: nobody goes on without them.
+    pub(super) fn yet_to_come(&self) -> Vec<TaskName> {
+        let awaited = self.all_absent().filter(|(worker, _)| self.members.is_live(*worker));
+        awaited.map(|(_, task)| self.link.name(task)).collect()
     }
 
     pub(super) fn title(&self) -> String {

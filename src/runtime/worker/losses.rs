@@ -75,13 +75,15 @@ impl Worker {
     }
 
     /// Tells a `master` which receivers of its `graph` are not reached: what was sent to them waits
-    /// here, though the graph's part of the `step` may have ended.
+    /// here, though the graph's part of the `step` may have ended. The parameter server adds whom
+    /// it waits for.
     pub(super) fn tell_ways(&self, master: PeerId, step: StepId, graph: GraphHandle) {
         let receivers = self.registered.get(&graph).map(|registered| registered.receivers.peers());
         let others = receivers.into_iter().flatten().filter(|peer| *peer != self.link.local());
         let blocked = |peer| Some((self.link.name(peer), self.link.obstacle(peer)?.why));
         let to = others.filter_map(blocked).collect();
-        self.link.send(master, MasterMessage::BlockedWays { step, graph, to });
+        let mail = ParameterServerMail::TellWays { master, step, graph, to };
+        tell(&self.link.actors.parameter_server, mail);
     }
 
     /// Fails the steps of others that wait for values of `peer`, and tells their masters.

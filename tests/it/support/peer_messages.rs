@@ -30,7 +30,12 @@ pub(crate) fn of_a_chief(number: u64) -> Vec<PeerMessage> {
         MasterMessage::Called(Box::new(call)),
         MasterMessage::WayLost { to: task() },
         MasterMessage::Known { is_known: true },
-        MasterMessage::BlockedWays { step, graph, to: vec![(task(), "no answer".to_owned())] },
+        MasterMessage::BlockedWays {
+            step,
+            graph,
+            to: vec![(task(), "no answer".to_owned())],
+            absent: vec![task()],
+        },
     ];
     let to_worker = [
         WorkerMessage::DeregisterGraphs { graphs: vec![graph], scope: None },

@@ -72,6 +72,15 @@ fn a_task_whose_others_never_come_names_them_and_is_not_started_again_for_ever()
 }
 
 #[test]
+fn a_chief_whose_step_waits_for_a_worker_that_has_yet_to_come_names_it() {
+    let tasks = ThreeTasks::new("waits_absent", &endless("20s").replace("'async'", "'sync'"));
+    let (_ps, mut chief) = (tasks.start("ps", 0), tasks.start("worker", 0));
+    chief.line_with("; not there: worker:1");
+    tasks.until_the_chief_says("waits for worker:1, which is not there\n");
+    chief.line_with("more; not there: worker:1");
+}
+
+#[test]
 fn a_worker_whose_certificate_is_of_another_run_says_so_and_is_not_to_be_started_again() {
     let (ours, theirs) =
         (ThreeTasks::new("waits_ours", &endless("1s")), with_certificates("waits_theirs"));
