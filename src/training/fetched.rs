@@ -77,7 +77,10 @@ impl Fetched {
             );
             return Err(Error::new(Code::InvalidArgument, message));
         };
-        Ok(self.values[position].item()?)
+        self.values[position].item().map_err(|error| {
+            let error = Error::from(error);
+            Error { message: format!("{}: {}", fetch.describe(), error.message), ..error }
+        })
     }
 }
 
@@ -102,7 +105,7 @@ mod tests {
     use crate::graph::Graph;
 
     #[test]
-    fn a_value_is_found_by_the_output_that_was_fetched_and_by_its_position() {
+    fn a_value_is_found_by_the_fetched_output_or_its_position_and_an_error_names_the_fetch() {
         let g = Graph::new();
         let (loss, accuracy, other) = (g.constant(0f32), g.constant(0f32), g.constant(0f32));
         let fetched = Fetched {
@@ -116,6 +119,8 @@ mod tests {
         assert_eq!((fetched.get(2), fetched.get(&other)), (None, None));
         let error = fetched.scalar::<f32>(&other).unwrap_err();
         assert!(error.message.contains("`Const_2` is none of the 2 values"), "{error}");
+        let error = fetched.scalar::<f64>(&accuracy).unwrap_err();
+        assert_eq!(error.message, "`Const_1`: the tensor holds f32, not f64");
         // It has the number in its graph that the loss has in the other.
         let foreign = Graph::new().constant(0f32);
         assert_eq!(fetched.get(&foreign), None);
