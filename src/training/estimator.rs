@@ -48,8 +48,9 @@ pub use spec::{EstimatorSpec, EvalSpec, Evaluated, ModeKey, TrainSpec};
 /// ```
 ///
 /// # Errors
-/// If the training keeps no checkpoints, or the model has no training operation; any error of a
-/// step; if the evaluator's chief is gone, or it has found no whole checkpoint.
+/// If the training keeps no checkpoints, or the model has no training operation; if it lacks the
+/// accuracy that is to end the training; any error of a step; if the evaluator's chief is gone, or
+/// it has found no whole checkpoint.
 pub async fn train_and_evaluate(
     task: &Task,
     model: impl Fn(&Graph, ModeKey) -> Result<EstimatorSpec, GraphError>,

@@ -54,12 +54,19 @@ impl Evaluator {
     /// An evaluator of the model in a graph, whose variables are this task's own.
     ///
     /// # Errors
-    /// If the training keeps no checkpoints, or the graph has a mistake.
+    /// If the training keeps no checkpoints, or the graph has a mistake; if the model does not
+    /// measure the accuracy that is to end the training.
     pub(super) async fn open(
         task: &Task,
         (graph, ends): (Graph, EstimatorSpec),
         spec: EvalSpec,
     ) -> Result<Self> {
+        if spec.target.is_some() && !ends.metrics.iter().any(|(name, _)| name == "accuracy") {
+            let message = "`stop_at_accuracy` ends a training by the metric `accuracy`, which the \
+                           model lacks; add `.metric(\"accuracy\", &value)` to its \
+                           `EstimatorSpec`, or end it by `TrainSpec::max_steps`";
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
         let checkpoints = Checkpoints::new(&checkpointing(task)?);
         let target = task.run_settings().evaluation_master.clone();
         let target = target.unwrap_or_else(|| task.target());

@@ -253,7 +253,8 @@ impl EvalSpec {
         self
     }
 
-    /// Ends the training of all workers once the metric `accuracy` is `target` or more.
+    /// Ends the training of all workers once the metric `accuracy` is `target` or more. A model
+    /// without that metric is refused when the evaluator begins.
     #[must_use]
     pub fn stop_at_accuracy(mut self, target: impl Into<Option<f64>>) -> Self {
         self.target = target.into();

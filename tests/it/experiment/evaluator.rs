@@ -16,8 +16,9 @@ use trainyard::experiment::{Experiment, Trial};
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 use trainyard::training::{
-    BestExporter, Checkpointing, EvalSpec, Evaluation, LatestExporter, Recording, RunSettings,
-    SecondOrStepTimer, SharedRecording, TaskParts, TrainSpec, train, train_and_evaluate,
+    BestExporter, Checkpointing, EstimatorSpec, EvalSpec, Evaluation, LatestExporter, ModeKey,
+    Recording, RunSettings, SecondOrStepTimer, SharedRecording, TaskParts, TrainSpec, train,
+    train_and_evaluate,
 };
 use trainyard::units::Time;
 
@@ -240,6 +241,26 @@ fn a_worker_that_trains_alone_measures_its_checkpoints_itself() {
     let simulated = trial(&text).simulate(&deployed);
     simulated.outcome.result.unwrap();
     assert_eq!(steps(&simulated.recording), [0, 10, 20, 30]);
+}
+
+#[test]
+fn a_target_of_accuracy_is_refused_where_the_model_does_not_measure_it() {
+    let simulated = trial(&small("")).simulate(&|task: Task| async move {
+        let model = |g: &Graph, mode: ModeKey| -> Result<EstimatorSpec, GraphError> {
+            let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+            let y = g.placeholder("y", DType::I32, [None])?;
+            let loss = sparse_softmax_cross_entropy(&dense(&x, 10)?, &y)?.mean();
+            let ends = EstimatorSpec::new(&x, &y, &loss).metric("error", &loss);
+            Ok(match mode {
+                ModeKey::Train => ends.train_op(&task.minimize(Adagrad::new(0.1), &loss)?),
+                ModeKey::Evaluate => ends,
+            })
+        };
+        let target = EvalSpec::new().stop_at_accuracy(0.9);
+        train_and_evaluate(&task, model, TrainSpec::new().max_steps(30), target).await
+    });
+    let says = ["`stop_at_accuracy`", "the metric `accuracy`, which the model lacks"];
+    assert_error(simulated.outcome.result.map(drop), Code::InvalidArgument, &says);
 }
 
 /// What the only worker of a cluster measures, in a training of 30 steps.
