@@ -58,9 +58,11 @@ pub fn variable_gradients(
     let def = loss.graph().snapshot()?;
     let reads = variables::reads(&def, by);
     let sources = reads.values().flatten().copied().collect();
-    backward(loss, &def, &sources, |pass| {
+    let gradients = backward(loss, &def, &sources, |pass| {
         by.iter().map(|variable| pass.of_variable(variable, &reads[&variable.op_id()])).collect()
-    })
+    })?;
+    loss.graph().state().differentiated.push(loss.edge());
+    Ok(gradients)
 }
 
 /// Takes the gradients of `loss` back to the operations `sources` of its graph `def`; `collect`

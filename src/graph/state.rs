@@ -67,6 +67,8 @@ pub(super) struct State {
     pub(super) ends: BTreeMap<OpId, [Edge; 3]>,
     /// The values that optimizers minimize.
     pub(super) losses: Vec<Edge>,
+    /// The values whose derivatives by variables were built.
+    pub(super) differentiated: Vec<Edge>,
     /// The variables that have workers' positions in their inputs.
     pub(super) positions: Vec<OpId>,
     /// Those of them that training steps set as they are counted, each with its value.

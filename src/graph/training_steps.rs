@@ -40,6 +40,11 @@ impl Graph {
         self.state().losses.contains(&value.edge())
     }
 
+    /// Whether [`variable_gradients`](super::variable_gradients) has differentiated `value`.
+    pub(crate) fn is_differentiated(&self, value: &Output) -> bool {
+        self.state().differentiated.contains(&value.edge())
+    }
+
     /// Makes `op` the end of a training step that another operation counts; `tells` are the global
     /// step after it (i64), its staleness (i64) and whether its gradient counts (bool).
     pub(crate) fn end_step_with(&self, op: &Target, tells: [&Output; 3]) {

@@ -87,8 +87,9 @@ pub struct StepStats {
     /// long as all of them took together. Of several devices of the worker, each with such a time,
     /// it is from the earliest beginning to the latest end.
     pub computed: Option<(Time, Time)>,
-    /// The loss: the value that an optimizer minimizes, if the step fetched it, or else the first
-    /// f32 scalar that it fetched. None if it fetched none, or if only shapes are computed.
+    /// The loss: of what the step fetched, the value that an optimizer minimizes, else one that was
+    /// differentiated by variables, else the first f32 scalar. None if it fetched no f32 scalar, or
+    /// if only shapes are computed.
     pub loss: Option<f32>,
     /// The number of updates that were applied between the step's reading of the variables and the
     /// application of its gradient.

@@ -84,8 +84,9 @@ impl<'a> MonitoredRun<'a> {
 
     /// Fetches the value of `output`. The results are in the order of these calls.
     ///
-    /// In the row of a training step (`StepStats::loss`) the loss is the value that an optimizer
-    /// minimizes, if it is fetched, or else the first f32 scalar that is.
+    /// In the row of a training step (`StepStats::loss`) the loss is the first f32 scalar that is
+    /// fetched of those that an optimizer minimizes; else of those that
+    /// [`variable_gradients`](crate::graph::variable_gradients) has differentiated; else of all.
     pub fn fetch(mut self, output: &Output) -> Self {
         self.fetches.push(output.clone());
         self
@@ -274,13 +275,14 @@ impl MonitoredSession {
     }
 }
 
-/// The loss among the values that the program has fetched: what an optimizer minimizes, or else the
-/// first f32 scalar.
+/// The loss among the values that the program has fetched: what an optimizer minimizes, else what
+/// was differentiated by variables, else the first f32 scalar.
 fn loss_of(graph: &Graph, fetches: &[Output], values: &[Tensor]) -> Option<f32> {
     let is_scalar = |value: &Tensor| value.dtype() == DType::F32 && value.shape().rank() == 0;
     let scalars = || fetches.iter().zip(values).filter(|(_, value)| is_scalar(value));
     let minimized = scalars().find(|(output, _)| graph.is_minimized(output));
-    let (_, loss) = minimized.or_else(|| scalars().next())?;
+    let differentiated = || scalars().find(|(output, _)| graph.is_differentiated(output));
+    let (_, loss) = minimized.or_else(differentiated).or_else(|| scalars().next())?;
     loss.item().ok()
 }
 

@@ -28,7 +28,24 @@ impl Task {
         self.train_op(optimizer.into(), &gradients_of(loss)?)
     }
 
-    /// The second half of [`Task::minimize`], for gradients that the program has changed.
+    /// The second half of [`Task::minimize`], for gradients that the program has changed, or of some
+    /// variables alone: those without a gradient stay as they are.
+    ///
+    /// ```
+    /// use trainyard::graph::{Gradient, variable_gradients};
+    /// use trainyard::prelude::*;
+    ///
+    /// /// Trains the variables of the layer `layer`, and freezes all others.
+    /// fn train_only(layer: &str, task: &Task, loss: &Output) -> Result<TrainOp, GraphError> {
+    ///     let mut trained = loss.graph().trainable_variables();
+    ///     trained.retain(|variable| variable.name().starts_with(layer));
+    ///     let gradients = variable_gradients(loss, &trained)?;
+    ///     let pairs = trained.into_iter().zip(gradients);
+    ///     let pairs: Vec<(Variable, Gradient)> =
+    ///         pairs.filter_map(|(variable, gradient)| Some((variable, gradient?))).collect();
+    ///     task.apply_gradients(Adagrad::new(0.05), &pairs)
+    /// }
+    /// ```
     ///
     /// # Errors
     /// As [`Optimizer::apply_gradients`]; if the task is no worker.

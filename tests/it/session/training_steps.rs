@@ -1,5 +1,6 @@
 //! Which runs of a monitored session are training steps, and what a report has of them.
 
+use trainyard::graph::variable_gradients;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 
@@ -59,20 +60,49 @@ fn a_value_fetched_behind_a_training_step_takes_the_step() {
     assert_eq!(seen.all(), [3]);
 }
 
-#[test]
-fn the_loss_of_a_step_is_what_its_optimizer_minimizes_whatever_is_fetched_before_it() {
-    let trained = Simulated::new(0, 1, Mode::Async).run_program(|task| async move {
-        let g = Graph::new();
-        let w = g.variable("w", &g.constant(3f32))?;
-        let loss = w.read().square();
-        let train_op = task.minimize(GradientDescent::new(0.0), &loss)?;
-        let other = w.read().negate();
-        let mut session = MonitoredSession::builder(&task, g).open().await?;
-        session.run().fetch(&other).fetch(&loss).target(&train_op).await?;
-        session.run().fetch(&other).target(&train_op).await?;
-        session.close().await
+/// The losses in the rows of two steps, built by `train_op` of the loss, which is 9, of another
+/// value, -3, and of the variable: the first fetches -3 and then the loss, the second -3 alone.
+fn losses(
+    train_op: impl Fn(&Task, [&Output; 2], Variable) -> Result<TrainOp, GraphError> + Sync,
+) -> Vec<Option<f32>> {
+    let trained = Simulated::new(0, 1, Mode::Async).run_program(|task| {
+        let built = || -> Result<_> {
+            let g = Graph::new();
+            let w = g.variable("w", &g.constant(3f32))?;
+            let (loss, other) = (w.read().square(), w.read().negate());
+            let train_op = train_op(&task, [&loss, &other], w)?;
+            Ok((g, loss, other, train_op))
+        };
+        let built = built();
+        async move {
+            let (g, loss, other, train_op) = built?;
+            let mut session = MonitoredSession::builder(&task, g).open().await?;
+            session.run().fetch(&other).fetch(&loss).target(&train_op).await?;
+            session.run().fetch(&other).target(&train_op).await?;
+            session.close().await
+        }
     });
     trained.outcome.result.unwrap();
-    let losses: Vec<_> = trained.steps.iter().map(|step| step.loss).collect();
-    assert_eq!(losses, [Some(9.0), Some(-3.0)]);
+    trained.steps.iter().map(|step| step.loss).collect()
+}
+
+#[test]
+fn the_loss_of_a_step_is_what_its_optimizer_minimizes_whatever_is_fetched_before_it() {
+    let minimized = losses(|task, [loss, _], _| task.minimize(GradientDescent::new(0.0), loss));
+    assert_eq!(minimized, [Some(9.0), Some(-3.0)]);
+    let with_a_penalty = losses(|task, [loss, other], w| {
+        variable_gradients(other, &[w])?;
+        task.minimize(GradientDescent::new(0.0), loss)
+    });
+    assert_eq!(with_a_penalty, minimized, "what is minimized comes before what is differentiated");
+}
+
+#[test]
+fn the_loss_of_a_step_that_applies_gradients_of_ones_own_is_what_was_differentiated() {
+    let own = losses(|task, [loss, _], w| {
+        let gradients = variable_gradients(loss, std::slice::from_ref(&w))?;
+        let pairs: Vec<_> = gradients.into_iter().flatten().map(|g| (w.clone(), g)).collect();
+        task.apply_gradients(GradientDescent::new(0.0), &pairs)
+    });
+    assert_eq!(own, [Some(9.0), Some(-3.0)]);
 }
