@@ -136,6 +136,21 @@ pub enum GraphProblem {
          of `main`, so that all tasks know it"
     )]
     UnknownOperation(&'static str),
+    /// An operation or an update rule has a field that other tasks would have with another value.
+    #[error(
+        "`{name}` has `{here}`, but another task would run it with `{there}`, as it is registered: \
+         ask `given` for each of its fields in `{asked_in}`, for no message has the others"
+    )]
+    Unlisted {
+        /// The operation's kind, or the rule's name.
+        name: &'static str,
+        /// The method that lists its fields.
+        asked_in: &'static str,
+        /// The field here.
+        here: String,
+        /// The field as another task would have it.
+        there: String,
+    },
     /// An operation without outputs was asked for its first one.
     #[error("it has no output: build it with `Graph::apply`, whose target a step runs")]
     NoOutput,
@@ -181,6 +196,27 @@ impl GraphError {
     #[track_caller]
     pub(crate) fn new(operation: impl Into<String>, problem: GraphProblem) -> Self {
         Self { operation: operation.into(), built_at: Location::caller(), problem }
+    }
+}
+
+impl GraphProblem {
+    /// The problem of the operation or rule `name` that is `here`, but `there` when it comes from a
+    /// message; `None` if both are alike. `asked_in` is the method that lists its fields.
+    pub(crate) fn unlisted(
+        name: &'static str,
+        asked_in: &'static str,
+        here: &impl fmt::Debug,
+        there: &impl fmt::Debug,
+    ) -> Option<Self> {
+        // One field a line.
+        let (here, there) = (format!("{here:#?}"), format!("{there:#?}"));
+        if here == there {
+            return None;
+        }
+        let differ = here.lines().zip(there.lines()).find(|(here, there)| here != there);
+        let (here, there) = differ.unwrap_or((here.as_str(), there.as_str()));
+        let field = |line: &str| line.trim().trim_end_matches(',').to_owned();
+        Some(Self::Unlisted { name, asked_in, here: field(here), there: field(there) })
     }
 }
 

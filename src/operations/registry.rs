@@ -60,8 +60,8 @@ impl Graph {
     /// [`Output::apply`] gives the first one.
     ///
     /// # Errors
-    /// If the inputs don't fit or are of another graph, or no other task could read a graph with
-    /// the operation.
+    /// If the inputs don't fit or are of another graph; if no other task could read a graph with the
+    /// operation, or would read other values of its fields.
     #[track_caller]
     pub fn apply(&self, operation: impl OpDef, inputs: &[&Output]) -> Result<Target, GraphError> {
         let op = registered(operation)?;
@@ -80,8 +80,8 @@ impl Output {
     /// inputs or without outputs.
     ///
     /// # Errors
-    /// If the inputs don't fit, the operation has no output, or no other task could read a graph
-    /// with it.
+    /// If the inputs don't fit or the operation has no output; if no other task could read a graph
+    /// with it, or would read other values of its fields.
     #[track_caller]
     pub fn apply(&self, operation: impl OpDef, others: &[&Self]) -> Result<Self, GraphError> {
         let op = registered(operation)?;
@@ -97,14 +97,28 @@ impl Output {
 /// The operation as a graph has it.
 ///
 /// # Errors
-/// If it is not registered.
+/// If it is not registered, or has a field that it does not list.
 #[track_caller]
 fn registered(operation: impl OpDef) -> Result<Defined, GraphError> {
     let (kind, operation) = (operation.kind(), Defined::from(operation));
-    if of_kind(kind).is_some_and(|registered| registered.op.is_same_kind(&operation)) {
-        return Ok(operation.checked());
+    let known = of_kind(kind).filter(|known| known.op.is_same_kind(&operation));
+    let problem = match known {
+        Some(known) => unlisted(&operation, &known.op),
+        None => Some(GraphProblem::UnknownOperation(kind)),
+    };
+    match problem {
+        None => Ok(operation.checked()),
+        Some(problem) => Err(GraphError::new(kind, problem)),
     }
-    Err(GraphError::new(kind, GraphProblem::UnknownOperation(kind)))
+}
+
+/// The problem that another task would not read `operation` as it is, but with a field of the
+/// `registered` one.
+pub(super) fn unlisted(operation: &Defined, registered: &Defined) -> Option<GraphProblem> {
+    let values = operation.listed().into_iter().map(|(_, value)| value).collect();
+    let read = registered.with(values).unwrap_or_else(|| registered.clone());
+    let kind = operation.definition().kind();
+    GraphProblem::unlisted(kind, "OpDef::attributes", operation, &read)
 }
 
 #[cfg(test)]
@@ -151,6 +165,45 @@ mod tests {
         assert!(error.built_at.file().ends_with("registry.rs"), "{error}");
         let foreign = Graph::new().apply(Scalars(1), &[&x]).unwrap_err();
         assert_eq!(foreign.problem, GraphProblem::OtherGraph("Scalars".to_owned()));
+    }
+
+    /// An operation that asks for one of its two fields.
+    #[derive(Debug)]
+    struct Forgetful {
+        listed: usize,
+        forgotten: f32,
+    }
+
+    impl OpDef for Forgetful {
+        fn kind(&self) -> &'static str {
+            "Forgetful"
+        }
+
+        fn attributes(&self, given: &mut Attributes) -> Defined {
+            Self { listed: given.size("listed", self.listed), ..*self }.into()
+        }
+
+        fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+            Ok(inputs.iter().copied().collect())
+        }
+
+        fn compute(&self, _: &[&crate::tensor::Tensor]) -> Result<Outputs, ComputeError> {
+            Ok([self.forgotten.into()].into_iter().collect())
+        }
+    }
+
+    #[test]
+    fn an_operation_with_a_field_that_other_tasks_would_not_get_is_refused_by_the_fields_name() {
+        register_operation(Forgetful { listed: 0, forgotten: 1.0 });
+        let x = Graph::new().constant(1f32);
+        let applied = |listed, forgotten| x.apply(Forgetful { listed, forgotten }, &[]);
+        assert!(applied(2, 1.0).is_ok(), "the other field is as it is registered");
+        let error = applied(0, 3.0).unwrap_err();
+        assert!(error.built_at.file().ends_with("registry.rs"), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("`Forgetful` has `forgotten: 3.0`"), "{text}");
+        assert!(text.contains("with `forgotten: 1.0`"), "{text}");
+        assert!(text.contains("in `OpDef::attributes`"), "{text}");
     }
 
     #[test]

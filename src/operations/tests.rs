@@ -24,14 +24,14 @@ fn has_a_tensor(op: &Defined) -> bool {
     op.listed().iter().any(|(_, value)| matches!(value, Attribute::Tensor(_)))
 }
 
-#[test]
-fn an_operation_of_the_library_comes_back_from_a_message_as_it_was() {
+/// Operations with other attributes than those of the table.
+fn with_attributes() -> [Defined; 13] {
     let padding = Padding::Explicit([[1, 0], [2, 300]]);
     let sliding = Sliding { strides: [2, 1], dilations: [1, 3], padding };
     let convolution = Convolution { sliding, channels: Channels::Each };
     let axes: Axes = [0, 2].into_iter().collect();
     let table = Arc::from("table");
-    let with_attributes: [Defined; 13] = [
+    [
         Unary::LeakyRelu(0.3).into(),
         UnaryGrad(Unary::Gelu { approximate: true }).into(),
         Cast(DType::BF16).into(),
@@ -57,11 +57,45 @@ fn an_operation_of_the_library_comes_back_from_a_message_as_it_was() {
         .into(),
         Sparse::ShardIds(Sharding { table, rows: 9, shards: 2, strategy: ShardStrategy::Mod })
             .into(),
-    ];
-    for op in built_in().iter().filter(|op| !has_a_tensor(op)).chain(&with_attributes) {
+    ]
+}
+
+#[test]
+fn an_operation_of_the_library_comes_back_from_a_message_as_it_was() {
+    for op in built_in().iter().filter(|op| !has_a_tensor(op)).chain(&with_attributes()) {
         let back: Defined = decode(&encoded(op)).unwrap();
         assert_eq!(back, *op);
         assert_eq!(format!("{back:?}"), format!("{op:?}"));
+    }
+}
+
+/// Another value of the same type; shapes, tensors and functions stay.
+fn another(value: Attribute) -> Attribute {
+    match value {
+        Attribute::Int(int) => Attribute::Int(int.wrapping_add(1)),
+        Attribute::Number(number) => Attribute::Number(number + 0.25),
+        Attribute::Float(number) => Attribute::Float(number + 0.25),
+        Attribute::Flag(flag) => Attribute::Flag(!flag),
+        Attribute::Text(text) => Attribute::Text(text + "_"),
+        Attribute::Ints(ints) => {
+            Attribute::Ints(ints.iter().map(|int| int.wrapping_add(1)).collect())
+        }
+        Attribute::Type(_) => Attribute::Type(DType::F64),
+        other => other,
+    }
+}
+
+#[test]
+fn every_operation_of_the_library_lists_the_attributes_in_which_it_can_differ() {
+    let mut changed = Vec::new();
+    for op in built_in() {
+        let listed = op.listed().into_iter().map(|(_, value)| another(value));
+        changed.extend(op.with(listed.collect()).filter(|changed| *changed != op));
+    }
+    assert!(changed.len() > 20, "{}", changed.len());
+    for op in built_in().iter().chain(&with_attributes()).chain(&changed) {
+        let registered = registry::of_kind(op.definition().kind()).unwrap().op;
+        assert_eq!(registry::unlisted(op, &registered), None);
     }
 }
 

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, SeqAccess, Vi
 use serde::ser::{Serialize, SerializeTuple, Serializer};
 
 use super::registry::{of_kind, of_number};
-use crate::graph::{Attribute, Attributes, Defined};
+use crate::graph::{Attribute, Defined};
 
 /// In place of a number: an operation that is not the library's follows by its kind.
 const BY_KIND: u16 = 0;
@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for Message {
             }
             (operation, values)
         };
-        with_values(&operation, values).ok_or_else(|| {
+        operation.with(values).ok_or_else(|| {
             let kind = operation.definition().kind();
             A::Error::custom(format!("these are not the attributes of an operation `{kind}`"))
         })
@@ -80,14 +80,6 @@ impl<'de> Visitor<'de> for Message {
 
 fn next<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(message: &mut A) -> Result<T, A::Error> {
     message.next_element()?.ok_or_else(|| A::Error::custom("the operation is incomplete"))
-}
-
-/// The operation with these attributes, `None` if it has others.
-fn with_values(operation: &Defined, values: Vec<Attribute>) -> Option<Defined> {
-    let mut attributes = Attributes::in_order(values);
-    let read = operation.definition().attributes(&mut attributes);
-    let read = if operation.is_checked() { read.checked() } else { read };
-    attributes.are_complete().then_some(read)
 }
 
 /// The value of an attribute, without its type.

@@ -83,6 +83,8 @@ pub trait OpDef: Any + fmt::Debug + Send + Sync {
     fn kind(&self) -> &'static str;
 
     /// The same operation with the attributes that are `given`; the others are those of `self`.
+    /// Other tasks get what is asked for here and nothing else, so an operation whose other fields
+    /// differ from those of the registered one is refused when it is applied.
     fn attributes(&self, given: &mut Attributes) -> Defined;
 
     /// The types of its outputs. It is called when a graph is built, where a dimension may be
@@ -221,6 +223,14 @@ impl Defined {
         let mut attributes = Attributes::default();
         self.definition.attributes(&mut attributes);
         attributes.into_listed()
+    }
+
+    /// The same operation with `values`, those of all its attributes. `None` if it has others.
+    pub(crate) fn with(&self, values: Vec<Attribute>) -> Option<Self> {
+        let mut attributes = Attributes::in_order(values);
+        let read = self.definition.attributes(&mut attributes);
+        let read = if self.is_checked { read.checked() } else { read };
+        attributes.are_complete().then_some(read)
     }
 
     /// Whether both have the same type and kind, whatever their attributes.

@@ -73,7 +73,8 @@ pub trait Rule: Any + fmt::Debug + Send + Sync {
     }
 
     /// The same rule with the parameters that are `given`. The others are those of `self`, so the
-    /// rule that is registered holds the defaults.
+    /// rule that is registered holds the defaults. Other tasks get what is asked for here and
+    /// nothing else, so a rule whose other fields differ from the registered ones is refused.
     fn parameters(&self, given: &mut Parameters) -> UpdateRule;
 
     /// The learning rate if a scenario names none.
@@ -247,6 +248,11 @@ impl UpdateRule {
         parameters.into_listed()
     }
 
+    /// The values of its parameters.
+    pub(crate) fn values(&self) -> Vec<ParameterValue> {
+        self.parameters().into_iter().map(|parameter| parameter.value).collect()
+    }
+
     /// Whether both are the same rule, whatever their parameters.
     pub(crate) fn is_same_kind(&self, other: &Self) -> bool {
         let [a, b]: [&dyn Any; 2] = [&*self.0.rule, &*other.0.rule];
@@ -280,8 +286,6 @@ impl fmt::Debug for UpdateRule {
 /// rules are read back.
 impl Serialize for UpdateRule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let values: Vec<ParameterValue> =
-            self.parameters().into_iter().map(|parameter| parameter.value).collect();
-        (self.name(), values).serialize(serializer)
+        (self.name(), self.values()).serialize(serializer)
     }
 }

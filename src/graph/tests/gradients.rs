@@ -186,13 +186,25 @@ enum Mistaken {
     OtherGraph,
 }
 
+impl Mistaken {
+    /// In the order of their numbers.
+    const ALL: [Self; 6] = [
+        Self::None,
+        Self::OneTooFew,
+        Self::OneTooMany,
+        Self::ShapeOfTheLoss,
+        Self::OtherDType,
+        Self::OtherGraph,
+    ];
+}
+
 impl OpDef for Mistaken {
     fn kind(&self) -> &'static str {
         "Mistaken"
     }
 
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        (*self).into()
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        Self::ALL[given.size("mistake", *self as usize)].into()
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {

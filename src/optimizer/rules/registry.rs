@@ -48,17 +48,28 @@ pub(crate) fn rule_names() -> Vec<&'static str> {
 /// sense: a rule's fields are public, so not every one has been through a builder or a scenario.
 ///
 /// # Errors
-/// If they can't, if a parameter is out of its range, or the slots are in another order.
+/// If they can't, or would read another field; if a parameter is out of its range, or the slots are
+/// in another order.
 #[track_caller]
 pub(crate) fn check_rule(rule: &UpdateRule) -> Result<(), GraphError> {
-    if !rule_named(rule.name()).is_some_and(|registered| registered.is_same_kind(rule)) {
-        let problem = GraphProblem::UnknownRule(rule.name());
-        return Err(GraphError::new("apply_gradients", problem));
-    }
-    match wrong(rule) {
+    let known = rule_named(rule.name()).filter(|known| known.is_same_kind(rule));
+    let problem = match known {
+        Some(known) => {
+            wrong(rule).map(GraphProblem::RuleParameter).or_else(|| unlisted(rule, &known))
+        }
+        None => Some(GraphProblem::UnknownRule(rule.name())),
+    };
+    match problem {
         None => Ok(()),
-        Some(what) => Err(GraphError::new("apply_gradients", GraphProblem::RuleParameter(what))),
+        Some(problem) => Err(GraphError::new("apply_gradients", problem)),
     }
+}
+
+/// The problem that another task would not read `rule` as it is, but with a field of the
+/// `registered` one.
+fn unlisted(rule: &UpdateRule, registered: &UpdateRule) -> Option<GraphProblem> {
+    let read = registered.with(&mut Parameters::in_order(rule.values()));
+    GraphProblem::unlisted(rule.name(), "Rule::parameters", rule, &read)
 }
 
 /// The problem with a rule's parameters, or with the slots that it has with these.
@@ -120,6 +131,21 @@ mod tests {
         fn apply(&self, learning_rate: f32, state: &mut RuleState<'_>) {
             *state.count(1) += 1;
             state.each_element(move |[v, sum]: [f32; 2], g: f32| [v - learning_rate * g, sum + g]);
+        }
+    }
+
+    #[test]
+    fn every_rule_of_the_library_lists_all_its_fields() {
+        for rule in built_in() {
+            let other = |value: ParameterValue| match value {
+                ParameterValue::Number(number) => ParameterValue::Number(0.5 * number),
+                ParameterValue::Flag(flag) => ParameterValue::Flag(!flag),
+            };
+            let values = rule.values().into_iter().map(other).collect();
+            let changed = rule.with(&mut Parameters::in_order(values));
+            check_rule(&changed).unwrap();
+            let fields = format!("{changed:#?}").lines().count().saturating_sub(2);
+            assert_eq!(fields, rule.values().len(), "{rule:?}");
         }
     }
 

@@ -41,8 +41,9 @@ impl OpDef for Long {
         self.kind
     }
 
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        self.clone().into()
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        let takes = given.size("takes_ms", self.takes.as_millis() as usize);
+        Self { takes: Duration::from_millis(takes as u64), ..*self }.into()
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {

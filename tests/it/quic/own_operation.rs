@@ -10,7 +10,7 @@ use trainyard::deployment::{self, Member, Seat, StopRequest};
 use trainyard::experiment::Experiment;
 use trainyard::graph::{
     Attributes, ComputeError, Cost, Defined, GraphProblem, Known, OpDef, OutputTypes, Outputs,
-    TensorType, UpdateRule,
+    Parameters, Rule, RuleState, TensorType, UpdateRule,
 };
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
@@ -66,6 +66,47 @@ fn a_scenario_gives_the_parameters_of_a_rule_of_ones_own_which_are_checked() {
     assert!(text.contains("beta1: must be at least 0 and below 1"), "{text}");
     let text = wrong("beta3 = 0.5");
     assert!(text.contains("beta3: the optimizer's `rule` has no such parameter"), "{text}");
+}
+
+/// Gradient descent by so many times the rate, which it does not ask for.
+#[derive(Debug)]
+struct Forgetful {
+    times: f32,
+}
+
+impl Rule for Forgetful {
+    fn name(&self) -> &'static str {
+        "forgetful"
+    }
+
+    fn parameters(&self, _: &mut Parameters) -> UpdateRule {
+        Self { times: self.times }.into()
+    }
+
+    fn flops(&self) -> usize {
+        2
+    }
+
+    fn apply(&self, learning_rate: f32, state: &mut RuleState<'_>) {
+        let rate = self.times * learning_rate;
+        state.each_element(move |[v]: [f32; 1], g: f32| [v - rate * g]);
+    }
+}
+
+#[test]
+fn a_rule_with_a_field_that_other_tasks_would_not_get_is_refused_by_the_fields_name() {
+    trainyard::optimizer::register_rule(Forgetful { times: 1.0 });
+    let g = Graph::new();
+    let loss = g.variable("v", &g.ones([2])).unwrap().read().sum();
+    let step = g.global_step().unwrap();
+    let minimized = |times| Optimizer::new(Forgetful { times }, 0.1).minimize(&loss, &step);
+    let error = minimized(10.0).unwrap_err();
+    assert!(error.built_at.file().ends_with("own_operation.rs"), "{error}");
+    let text = error.to_string();
+    for part in ["`forgetful` has `times: 10.0`", "with `times: 1.0`", "in `Rule::parameters`"] {
+        assert!(text.contains(part), "`{text}` does not say `{part}`");
+    }
+    assert!(minimized(1.0).is_ok(), "the field is as it is registered");
 }
 
 /// An operation that says of its outputs what its kernel does not keep.
