@@ -238,6 +238,13 @@ impl TrainingState {
         self.parting.borrow().iter().any(|one| one.to.is_none() && is_end(&one.message))
     }
 
+    /// Whether this task has told the others that `worker`, which it is, takes no more steps.
+    pub(crate) fn has_left(&self, worker: u32) -> bool {
+        use ParameterServerMessage::Leave;
+        let is_own = |message: &_| matches!(message, Leave { worker: left, .. } if *left == worker);
+        self.parting.borrow().iter().any(|one| is_own(&one.message))
+    }
+
     /// What `peer` was told about the end of the training.
     pub(super) fn parting_for(&self, peer: PeerId) -> Vec<ParameterServerMessage> {
         let parting = self.parting.borrow();

@@ -1,6 +1,6 @@
-//! The end of a task's program: a worker's that waits for the chief to save the training; one with
-//! an error, where the training is over, nobody has ever been there, or the task has to be started
-//! again.
+//! A task whose program has ended: it leaves the training if its program has not, and waits for the
+//! chief to save it; after an error, whether the training is over, nobody has ever been there, or the
+//! task has to be started again.
 
 use crate::cluster::Role;
 use crate::runtime::{Code, Error, NOTICE, Result, never_saved};
@@ -20,14 +20,21 @@ where
 {
     let (task, program) = begun?;
     let ended = match program.await {
+        Ok(()) => {
+            leave_if_still_there(&task);
+            Ok(())
+        }
         Err(error) if error.code == Code::OutOfRange => at_the_end(&task, error),
-        ended => ended,
+        failed => failed,
     };
-    let ended = match ended {
+    let saved = match ended {
         Ok(()) => until_the_chief_is_back(&task).await,
         failed => failed,
     };
-    after_a_loss(&task, ended).await
+    match saved {
+        Ok(()) => Ok(()),
+        Err(error) => after_a_loss(&task, error).await,
+    }
 }
 
 /// Waits for the chief, if it is away and still has to save the training that the worker `task` has
@@ -64,6 +71,31 @@ async fn until_the_chief_is_back(task: &Task) -> Result<()> {
     Err(never_saved(&chief).on(name))
 }
 
+/// Has a worker leave whose program has used sessions, and has returned without closing a monitored
+/// one: the others would wait for it.
+fn leave_if_still_there(task: &Task) {
+    let Some(replica) = task.replica() else { return };
+    if !task.has_used_sessions() || task.server().training().has_left(replica.worker) {
+        return;
+    }
+    tracing::warn!(
+        "{} has ended without closing a `MonitoredSession`: it leaves the training, but no hook \
+         had its `end`, and no last checkpoint is saved; end with `session.close_after(…)`",
+        task.name()
+    );
+    task.pass_on_the_end();
+    leave(task);
+}
+
+/// Has the worker leave in good order.
+fn leave(task: &Task) {
+    if !task.is_chief() {
+        // Checkpoints that are still to come have what it alone had learnt.
+        task.server().tell_last_own_values(&task.chief());
+    }
+    task.leave(task.leaving(false));
+}
+
 /// The result of a program that has ended by `error`, the end of its input or of the training,
 /// which `MonitoredSession::close_after` would have taken. A worker has nothing left to do.
 ///
@@ -80,21 +112,18 @@ fn at_the_end(task: &Task, error: Error) -> Result<()> {
         return Err(error);
     }
     tracing::warn!("{error}; {} has ended; {NEXT}, and calls its hooks' `end`", task.name());
-    // Checkpoints that are still to come have what it alone had learnt.
-    task.server().tell_last_own_values(&task.chief());
-    task.leave(task.leaving(false));
+    leave(task);
     Ok(())
 }
 
-/// The result of the program of `task` that has `ended` so. A task that comes back after the end
-/// finds nobody: it has nothing left to do, if the checkpoints show that.
+/// The result of the program of `task` that has failed with `error`. A task that comes back after
+/// the end finds nobody: it has nothing left to do, if the checkpoints show that.
 ///
 /// # Errors
-/// The error of `ended`, unless the training is over; of class `Unanswered` if the task has reached
-/// no other, or if it is a worker that reaches none after it has stood still for longer than the
-/// others wait for it: a restart would find nobody, and no checkpoint.
-async fn after_a_loss(task: &Task, ended: Result<()>) -> Result<()> {
-    let Err(error) = ended else { return Ok(()) };
+/// `error`, unless the training is over; of class `Unanswered` if the task has reached no other, or
+/// if it is a worker that reaches none after it has stood still for longer than the others wait for
+/// it: a restart would find nobody, and no checkpoint.
+async fn after_a_loss(task: &Task, error: Error) -> Result<()> {
     if !matches!(error.code, Code::Unavailable | Code::Aborted | Code::DeadlineExceeded) {
         return Err(error);
     }

@@ -49,7 +49,8 @@ pub struct Session {
 shown!(Session, graph);
 
 impl Session {
-    /// A session of `graph` on the server at `target`.
+    /// A session of `graph` on the server at `target`. A worker that trains by it alone leaves the
+    /// training with a warning when its program returns; see [`Task::join`](super::Task::join).
     ///
     /// # Errors
     /// If the server has stopped.

@@ -82,6 +82,8 @@ struct Inner {
     kept: RefCell<Option<Checkpointing>>,
     /// Whether the task has taken part in its training.
     has_trained: Cell<bool>,
+    /// Whether its program has asked for the server that sessions connect to.
+    has_used_sessions: Cell<bool>,
     replica: Option<Replica>,
     data: RefCell<Option<Data>>,
     /// The inputs that the task's steps read, besides samples in memory. The program owns them:
@@ -111,8 +113,9 @@ impl Task {
             _ => Vec::new(),
         };
         let (data, inputs) = (RefCell::new(data), RefCell::new(inputs));
-        let (kept, has_trained) = (RefCell::new(parts.checkpointing.clone()), Cell::default());
-        let inner = Inner { parts, kept, has_trained, replica, data, inputs };
+        let kept = RefCell::new(parts.checkpointing.clone());
+        let (has_trained, has_used_sessions) = (Cell::default(), Cell::default());
+        let inner = Inner { parts, kept, has_trained, has_used_sessions, replica, data, inputs };
         Ok(Self { inner: Rc::new(inner), own: Rc::default() })
     }
 
@@ -224,6 +227,7 @@ impl Task {
     /// The server that sessions connect to: the task's own, unless its configuration names the
     /// master of another (TensorFlow: `RunConfig.master`).
     pub fn target(&self) -> ServerTarget {
+        self.inner.has_used_sessions.set(true);
         let of_server = || self.inner.parts.server.session_target(self.patience());
         self.own.target.clone().unwrap_or_else(of_server)
     }
@@ -293,6 +297,11 @@ impl Task {
     /// Whether the task has taken part in its training.
     pub(super) fn has_trained(&self) -> bool {
         self.inner.has_trained.get()
+    }
+
+    /// Whether its program has used sessions.
+    pub(super) fn has_used_sessions(&self) -> bool {
+        self.inner.has_used_sessions.get()
     }
 
     /// The stores of checkpoints that the program keeps by itself. In a simulation they are in

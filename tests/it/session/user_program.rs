@@ -125,6 +125,47 @@ fn a_plain_optimizer_is_refused_before_the_first_step_of_any_other_run() {
     }
 }
 
+/// A trainer that closes no session, a monitored one or a plain one. The chief takes 10 steps, and
+/// others 5.
+async fn careless_trainer(task: Task, is_monitored: bool) -> Result<()> {
+    let Some(replica) = task.replica() else { return task.join().await };
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let train_op = g.with_device_fn(setter, |g| {
+        let loss = g.variable("w", &g.zeros([4]))?.read().sum();
+        task.minimize(GradientDescent::new(0.1), &loss)
+    })?;
+    let steps = if replica.worker == 0 { 10 } else { 5 };
+    if is_monitored {
+        let mut session = MonitoredSession::builder(&task, g).open().await?;
+        for _ in 0..steps {
+            session.run().target(&train_op).await?;
+        }
+        return Ok(());
+    }
+    let session = Session::new(&task.target(), &g).await?;
+    let first = if task.is_chief() { g.initializer() } else { g.await_initialization() };
+    session.run().target(first).await?;
+    for _ in 0..steps {
+        session.run().target(&train_op).await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_worker_that_returns_without_closing_its_session_leaves_and_the_others_go_on() {
+    for mode in [Mode::Async, Mode::Sync { backups: 0, cancel: false }] {
+        for is_monitored in [true, false] {
+            let training = Simulated::new(1, 2, mode);
+            let trained = training.run_program(|task| careless_trainer(task, is_monitored));
+            let result = trained.outcome.result;
+            assert!(result.is_ok(), "{mode}, monitored: {is_monitored}: {result:?}");
+            let expected = if is_monitored { 15 } else { 0 };
+            assert_eq!(trained.steps.len(), expected, "{mode}, monitored: {is_monitored}");
+        }
+    }
+}
+
 /// A trainer that the end of its input leaves by `?`. The inputs have `lengths` elements, one for
 /// each worker.
 async fn unclosed_trainer(task: Task, lengths: [usize; 2]) -> Result<()> {
