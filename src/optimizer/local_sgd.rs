@@ -23,6 +23,8 @@
 
 mod last_read;
 
+use std::collections::BTreeMap;
+
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Target, Variable};
 use crate::sync::{Copies, Exchange, Mode};
 
@@ -66,6 +68,12 @@ impl LocalSgd {
     /// The name of the copies whose center is called `center`; none if that is no center's name.
     pub(crate) fn copies_of(center: &str) -> Option<&str> {
         center.strip_suffix("/center")
+    }
+
+    /// A worker's copies in `graph`, each by the name of its center.
+    pub(crate) fn copies(graph: &Graph) -> BTreeMap<String, Variable> {
+        let own = graph.local_initializers().into_iter();
+        own.map(|(own, _)| (Self::center_of(&own.name()), own)).collect()
     }
 
     /// Whether the own variable `name` only says when the worker last read the centers: it has no

@@ -1,17 +1,20 @@
 //! `Scaffold`: the parts that make a training's session ready, each given by the program or made by
 //! default.
 
+mod first_values;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::cluster::TaskName;
-use crate::graph::{Graph, Output, Target, Variable, VariablePart};
+use crate::graph::{Graph, GraphError, Output, Target, Variable, VariablePart};
+use crate::optimizer::LocalSgd;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 
 use super::hooks::HookFuture;
-use super::session::{Session, SessionRun};
+use super::session::Session;
 
 /// Makes a model ready for its training (TensorFlow: `tf.train.Scaffold`). Each part that the
 /// program does not give has a default: every variable without a value gets its initial one, and
@@ -123,6 +126,9 @@ impl Scaffold {
     }
 
     /// Calls `init` after the variables got their initial values, if there is no checkpoint.
+    ///
+    /// It is called by the chief. Where workers train copies of their own (as in local SGD), all
+    /// begin with the values that it assigns to the chief's trainable variables.
     #[must_use]
     pub fn init_fn(
         mut self,
@@ -160,8 +166,16 @@ impl Scaffold {
     /// If the graph has a mistake.
     pub(super) fn finalize(self, graph: &Graph, can_restore: bool) -> Result<Finalized> {
         let names = self.saved_names()?;
+        let gives_values = self.init_op.is_some() || self.init_fn.is_some();
+        let copies = if gives_values { LocalSgd::copies(graph) } else { BTreeMap::new() };
+        let from_copy = |center: &Variable| -> Result<Option<FromCopy>, GraphError> {
+            let Some(own) = copies.get(&center.name()) else { return Ok(None) };
+            let (is_initialized, assign) = (own.is_initialized(), center.assign(&own.read())?);
+            Ok(Some(FromCopy { is_initialized, assign }))
+        };
         let known = |(variable, initializer): (Variable, Target)| -> Result<Known> {
             let (is_initialized, read) = (variable.is_initialized(), variable.read());
+            let from_copy = from_copy(&variable)?;
             let (name, spec) = (variable.name(), variable.spec());
             let saved = names.of(&name).filter(|_| can_restore);
             let restore = match saved {
@@ -174,7 +188,17 @@ impl Scaffold {
             };
             let (container, part) = (spec.container.to_string(), variable.part());
             let task = variable.task();
-            Ok(Known { name, task, part, is_initialized, initializer, read, restore, container })
+            Ok(Known {
+                name,
+                task,
+                part,
+                is_initialized,
+                initializer,
+                read,
+                from_copy,
+                restore,
+                container,
+            })
         };
         let step = graph.global_step()?.read();
         let shared: Vec<Known> =
@@ -221,11 +245,20 @@ pub(super) struct Known {
     pub(super) is_initialized: Output,
     initializer: Target,
     pub(super) read: Output,
+    /// The chief's copy, if the variable is the center of copies and the program gives values.
+    from_copy: Option<FromCopy>,
     /// How it is restored. None if checkpoints don't hold it.
     pub(super) restore: Option<Restoring>,
     pub(super) container: String,
     /// Its place in the whole, if the variable is one part of a partitioned one.
     pub(super) part: Option<VariablePart>,
+}
+
+/// The chief's copy of a center.
+struct FromCopy {
+    is_initialized: Output,
+    /// Sets the center to it.
+    assign: Target,
 }
 
 /// How a variable is restored.
@@ -258,60 +291,6 @@ impl SavedNames {
 }
 
 impl Finalized {
-    /// Gives those of `missing` that no checkpoint holds their first values.
-    pub(super) async fn initialize_unsaved(
-        &self,
-        session: &Session,
-        missing: &[&Known],
-    ) -> Result<()> {
-        let unsaved: Vec<&&Known> =
-            missing.iter().filter(|variable| variable.restore.is_none()).collect();
-        if unsaved.is_empty() {
-            return Ok(());
-        }
-        let run = self.fed(session.run());
-        unsaved.iter().fold(run, |run, variable| run.target(&variable.initializer)).await.map(drop)
-    }
-
-    /// `run` with the feeds of the first values.
-    fn fed<'a>(&self, run: SessionRun<'a>) -> SessionRun<'a> {
-        let feeds = self.given.init_feeds.iter();
-        feeds.fold(run, |run, (place, value)| run.feed(place, value.clone()))
-    }
-
-    /// Gives `missing`, some of the shared variables, their first values.
-    pub(super) async fn initialize(&self, session: &Session, missing: &[&Known]) -> Result<()> {
-        self.is_half_initialized.set(true);
-        self.give_first_values(session, missing).await?;
-        self.is_half_initialized.set(false);
-        Ok(())
-    }
-
-    async fn give_first_values(&self, session: &Session, missing: &[&Known]) -> Result<()> {
-        let run = self.fed(session.run());
-        match &self.given.init_op {
-            Some(init_op) => run.target(init_op).await?,
-            None => {
-                missing.iter().fold(run, |run, variable| run.target(&variable.initializer)).await?
-            }
-        };
-        match &self.given.init_fn {
-            Some(init) => init(session).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Whether an error has interrupted [`Finalized::initialize`]. Its operations and function are
-    /// then called again, though the variables may have values by now.
-    pub(super) fn is_half_initialized(&self) -> bool {
-        self.is_half_initialized.get()
-    }
-
-    /// Whether the program has its own operation to give the variables their first values.
-    pub(super) fn has_own_init_op(&self) -> bool {
-        self.given.init_op.is_some()
-    }
-
     /// Initializes the worker's own variables: with the program's operation, if there is one; else
     /// those that have no value yet.
     pub(super) async fn initialize_own(&self, session: &Session) -> Result<()> {

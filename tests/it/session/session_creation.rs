@@ -82,6 +82,50 @@ fn an_init_function_is_called_after_the_initial_values_and_not_where_there_is_a_
     }
 }
 
+#[test]
+fn an_init_function_gives_all_workers_their_values_where_each_trains_a_copy_of_its_own() {
+    for mode in [
+        Mode::LocalSgd { every: 2, backups: 0 },
+        Mode::DiLoCo { every: 2, backups: 0, outer_learning_rate: 0.7, outer_momentum: 0.9 },
+        Mode::ElasticAveraging { every: 2, alpha: 0.3 },
+    ] {
+        let values = Seen::default();
+        let trained = Simulated::new(1, 3, mode).run_program(|task| {
+            let values = values.clone();
+            async move {
+                if task.job() == "ps" {
+                    return task.join().await;
+                }
+                let g = Graph::new();
+                let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+                let (v, w, train_op) = g.with_device_fn(setter, |g| {
+                    let (v, w) =
+                        (g.variable("v", &g.constant(1f32))?, g.variable("w", &g.constant(2f32))?);
+                    let loss = v.read().mul(&w.read())?;
+                    let train_op = task.minimize(GradientDescent::new(0.0), &loss)?;
+                    Ok((v, w, train_op))
+                })?;
+                let nine = v.assign(&g.constant(9f32))?;
+                let scaffold = Scaffold::new().init_fn(move |session| {
+                    let nine = nine.clone();
+                    Box::pin(async move { session.run().target(&nine).await.map(drop) })
+                });
+                let builder = MonitoredSession::builder(&task, g).scaffold(scaffold);
+                let mut session = builder.open().await?;
+                values.add((value(&session, &v).await?, value(&session, &w).await?));
+                // The second ends with an exchange, which would pull them to other centers.
+                for _ in 0..2 {
+                    session.run().target(&train_op).await?;
+                }
+                values.add((value(&session, &v).await?, value(&session, &w).await?));
+                session.close().await
+            }
+        });
+        assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+        assert_eq!(values.all(), [(9.0, 2.0); 6], "{mode}");
+    }
+}
+
 /// TensorFlow tries for ever.
 #[test]
 fn an_init_function_that_meets_a_lost_task_is_called_again_and_given_up_in_the_end() {
