@@ -274,7 +274,8 @@ impl Task {
         self.inner.parts.settings.patience
     }
 
-    /// The training's checkpoints, if it keeps any.
+    /// The checkpoints of the scenario's `[checkpoint]`, if it has one. Monitored sessions keep
+    /// them, unless their builder is given others.
     pub fn checkpointing(&self) -> Option<&Checkpointing> {
         self.inner.parts.checkpointing.as_ref()
     }

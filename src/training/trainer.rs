@@ -80,9 +80,6 @@ async fn train_without(task: &Task, absent: &mut Absent, taken: &mut u64) -> Res
     if let Some(op) = &model.by_tokens {
         builder = builder.hook(by_tokens_hook(task, op));
     }
-    if let Some(checkpointing) = task.checkpointing() {
-        builder = builder.checkpointing(checkpointing.clone());
-    }
     let mut session = builder.open().await?;
     if let (Some(_), Some(data)) = (&task.settings().all_reduce, &model.data) {
         task.record(Fact::Formed(absent.formed(task, data.towers.len())));

@@ -61,12 +61,13 @@ shown!(Builder, graph);
 impl Builder {
     pub(super) fn new(task: &Task, graph: Graph) -> Self {
         let settings = task.run_settings();
+        let of_scenario = task.checkpointing().cloned();
         Self {
             save_summaries: every_so_many(settings.save_summary_steps),
             log_step_count: every_so_many(settings.log_step_count_steps),
             save_graph_def: true,
             session: task.session_options(),
-            checkpoints: None,
+            checkpoints: of_scenario.map(|settings| KeptCheckpoints { settings, folder: None }),
             checkpoint_every: None,
             summary_dir: None,
             stop_grace_period: None,
@@ -187,6 +188,9 @@ impl Builder {
     /// the newest complete one, and writes one every 600 seconds, or as often as the task's
     /// [`RunSettings`](crate::training::RunSettings) say, at the beginning and at the end.
     ///
+    /// Default: the [checkpoints of the scenario](Task::checkpointing), if it has any. Sessions of
+    /// other graphs need other places: a checkpoint of one graph does not fit another.
+    ///
     /// # Errors
     /// If `location` can't be opened as a store.
     pub fn checkpoint_dir(mut self, location: &str) -> Result<Self> {
@@ -198,7 +202,7 @@ impl Builder {
         Ok(self)
     }
 
-    /// Keeps checkpoints with the settings of `checkpointing`.
+    /// Keeps checkpoints with the settings of `checkpointing`, in place of the scenario's.
     pub fn checkpointing(mut self, checkpointing: Checkpointing) -> Self {
         self.checkpoints = Some(KeptCheckpoints { settings: checkpointing, folder: None });
         self

@@ -1,11 +1,11 @@
-//! Checkpoints that a simulated program keeps by itself are in memory, and its run's own.
+//! Checkpoints of a simulation: those that a program names by a folder, and the scenario's.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use trainyard::checkpoint::{Memory, Store};
+use trainyard::checkpoint::{Memory, Retention, Saver, Store};
 use trainyard::experiment::{Experiment, ExperimentError};
 use trainyard::prelude::*;
 use trainyard::report::End;
@@ -19,6 +19,11 @@ const STEPS: u64 = 12;
 
 /// A program that keeps checkpoints in a folder, as TensorFlow's do.
 async fn trainer(task: Task) -> Result<()> {
+    trainer_with(task, Some(PLACE)).await
+}
+
+/// A program that keeps checkpoints in the folder `place`, or names none.
+async fn trainer_with(task: Task, place: Option<&str>) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;
     }
@@ -31,7 +36,11 @@ async fn trainer(task: Task) -> Result<()> {
         let train_op = task.minimize(Adagrad::new(0.1), &loss)?;
         Ok((x, y, train_op))
     })?;
-    let builder = MonitoredSession::builder(&task, g).checkpoint_dir(PLACE)?;
+    let builder = MonitoredSession::builder(&task, g);
+    let builder = match place {
+        Some(place) => builder.checkpoint_dir(place)?,
+        None => builder,
+    };
     let mut session = builder.hook(StopAtStep::last_step(STEPS)).open().await?;
     while !session.should_stop() {
         // A step that is taken again is fed with the batch of where the training then is.
@@ -68,6 +77,44 @@ fn a_parameter_server_that_dies_gets_its_variables_back_from_them() -> Result<()
     let hit = Experiment::parse(scenario(crash))?.simulate(trainer)?;
     let spared = Experiment::parse(scenario(""))?.simulate(trainer)?;
     let (hit, spared) = (hit.run("sync")?, spared.run("sync")?);
+    assert!(hit.gradients.computed > spared.gradients.computed, "steps were taken again");
+    assert_eq!((hit.global_steps, &hit.weights_digest), (STEPS, &spared.weights_digest));
+    Ok(())
+}
+
+#[test]
+fn a_program_that_names_no_checkpoints_keeps_those_of_the_scenario() -> Result<()> {
+    let saved = |place: Option<&'static str>| -> Result<Vec<u64>> {
+        let text = "[cluster]\nps = 1\nworker = 2\n[[run]]\nmode = 'sync'\n";
+        let (store, mut trial) = (Memory::default(), Experiment::parse(text)?.trials()?.remove(0));
+        let every = SecondOrStepTimer::every_steps(5);
+        let own = Checkpointing::new(Arc::new(store.clone()));
+        trial.checkpointing = Some(Checkpointing { every, ..own });
+        trial.simulate(&move |task: Task| trainer_with(task, place)).outcome.result?;
+        let listed = Saver::new(Arc::new(store), Retention::default()).checkpoints()?;
+        Ok(listed.into_iter().map(|checkpoint| checkpoint.global_step).collect())
+    };
+    assert_eq!(saved(None)?, [0, 5, 10, STEPS]);
+    assert!(saved(Some(PLACE))?.is_empty(), "it keeps its own, elsewhere");
+    Ok(())
+}
+
+#[test]
+fn a_program_that_names_no_checkpoints_gets_lost_variables_back_from_those_of_the_scenario()
+-> Result<()> {
+    let text = |faults: &str| {
+        format!(
+            "[cluster]\nps = 2\nworker = 2\n[compute]\n\
+             step_time = {{ law = 'constant', value = '100ms' }}\n\
+             [checkpoint]\nevery_steps = 5\n[[run]]\nmode = 'sync'\n{faults}"
+        )
+    };
+    let crash = "[[fault]]\nat = '800ms'\ncrash = 'ps:1'\nrestart_after = '20ms'\n";
+    let runs = |faults: &str| -> Result<_> {
+        Ok(Experiment::parse(text(faults))?.simulate(|task| trainer_with(task, None))?)
+    };
+    let (hit, spared) = (runs(crash)?, runs("")?);
+    let (hit, spared) = (&hit.runs[0], &spared.runs[0]);
     assert!(hit.gradients.computed > spared.gradients.computed, "steps were taken again");
     assert_eq!((hit.global_steps, &hit.weights_digest), (STEPS, &spared.weights_digest));
     Ok(())

@@ -279,11 +279,8 @@ async fn two_inputs(task: Task, built: Built, other: &'static str) -> Result<()>
         Ok((x, Optimizer::from(optimizer).minimize(&loss, &g.global_step()?)?))
     })?;
     let second = early.unwrap_or_else(|| make(other));
-    let mut builder = MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(6));
-    if let Some(checkpointing) = task.checkpointing() {
-        builder = builder.checkpointing(checkpointing.clone());
-    }
-    let mut session = builder.open().await?;
+    let stop = StopAtStep::last_step(6);
+    let mut session = MonitoredSession::builder(&task, g).hook(stop).open().await?;
     while !session.should_stop() {
         let input = if session.global_step() % 3 == 0 { &second } else { &first };
         let feeds = |batch: Batch| vec![(x.clone(), batch.features)];

@@ -217,9 +217,6 @@ async fn trainer(task: Task, tokens: Option<Tokens>) -> Result<()> {
             hook
         });
     }
-    if let Some(checkpointing) = task.checkpointing() {
-        builder = builder.checkpointing(checkpointing.clone());
-    }
     let last = task.settings().stop.steps.unwrap();
     let mut session = builder.hook(StopAtStep::last_step(last)).open().await?;
     let mut trained = Ok(());
