@@ -29,6 +29,9 @@ impl Graph {
 
     /// Seeds the random operations that are added from now on, and those of the branches and
     /// bodies that are built from now on: each of them draws values of its own.
+    ///
+    /// The seed is 0 until then, whatever that of the run: without
+    /// `g.set_random_seed(task.seed())`, runs with different seeds begin with the same weights.
     pub fn set_random_seed(&self, seed: u64) {
         self.state().random_seed = seed;
     }
