@@ -7,6 +7,7 @@ pub(crate) mod deployed;
 pub(crate) mod digit_files;
 pub(crate) mod ear;
 pub(crate) mod fixture;
+pub(crate) mod log;
 pub(crate) mod schema;
 pub(crate) mod simulated;
 pub(crate) mod tampered;

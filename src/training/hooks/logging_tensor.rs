@@ -7,17 +7,22 @@ use crate::graph::Output;
 use crate::runtime::Result;
 use crate::tensor::{DType, Tensor};
 
+use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunArgs, RunValues, SecondOrStepTimer};
 
 /// Logs the values of tensors: every so many runs of this worker, every so often, or at the end
 /// (TensorFlow: `LoggingTensorHook`). The first run is always logged.
+///
+/// Lines are of the level `info`, which the command line shows with `-v`, and begin with the task's
+/// name. Those of `launch` are in each task's log, which `--out` keeps.
 pub struct LoggingTensor {
     tensors: Vec<(String, Output)>,
     /// When runs are logged. None: only the end is.
     timer: Option<SecondOrStepTimer>,
     tells_end: bool,
     formatter: Formatter,
-    sink: Sink,
+    /// Where lines go; none for the log.
+    sink: Option<Sink>,
     /// The number of this worker's runs.
     runs: u64,
     /// Whether the run under way is to be logged.
@@ -41,9 +46,8 @@ impl LoggingTensor {
     }
 
     fn with(timer: Option<SecondOrStepTimer>, tells_end: bool) -> Self {
-        let sink = Box::new(|line: &str| tracing::info!("{line}"));
         let (tensors, formatter) = (Vec::new(), Box::new(names_and_values));
-        Self { tensors, timer, tells_end, formatter, sink, runs: 0, is_due: false }
+        Self { tensors, timer, tells_end, formatter, sink: None, runs: 0, is_due: false }
     }
 
     /// Logs the value of `tensor` under `name`.
@@ -68,25 +72,34 @@ impl LoggingTensor {
         self
     }
 
-    /// Sends the lines to `sink` instead of the log.
+    /// Sends the lines to `sink` instead of the log, without the task's name.
     #[must_use]
     pub fn sink(mut self, sink: impl FnMut(&str) + 'static) -> Self {
-        self.sink = Box::new(sink);
+        self.sink = Some(Box::new(sink));
         self
     }
 
-    /// Logs the values; `since` is the time since the last time.
-    fn tell<'a>(&mut self, values: impl Iterator<Item = &'a Tensor>, since: Option<Duration>) {
+    /// Logs the values of `task`; `since` is the time since the last time.
+    fn tell<'a>(
+        &mut self,
+        task: &Task,
+        values: impl Iterator<Item = &'a Tensor>,
+        since: Option<Duration>,
+    ) {
         let named: Vec<(&str, &Tensor)> =
             self.tensors.iter().map(|(name, _)| name.as_str()).zip(values).collect();
-        (self.sink)(&(self.formatter)(&named, since));
+        let line = (self.formatter)(&named, since);
+        match &mut self.sink {
+            Some(sink) => sink(&line),
+            None => tracing::info!("{}: {line}", task.name()),
+        }
     }
 
     async fn tell_end(&mut self, context: &HookContext<'_>) -> Result<()> {
         let run =
             self.tensors.iter().fold(context.session.run(), |run, (_, tensor)| run.fetch(tensor));
         let values = run.await?;
-        self.tell((0..self.tensors.len()).map(|index| &values[index]), None);
+        self.tell(context.task, (0..self.tensors.len()).map(|index| &values[index]), None);
         Ok(())
     }
 }
@@ -109,7 +122,7 @@ impl Hook for LoggingTensor {
         if self.is_due {
             let before =
                 self.timer.as_mut().and_then(|timer| timer.triggered(self.runs, context.now()));
-            self.tell(run.results.iter(), before.map(|(_, time)| time));
+            self.tell(context.task, run.results.iter(), before.map(|(_, time)| time));
         }
         self.runs += 1;
         Box::pin(ready(Ok(())))

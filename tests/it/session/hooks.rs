@@ -20,6 +20,7 @@ use trainyard::training::{
 use crate::support::alone::{Counting, Noting, Seen, alone, at, every_steps, seconds, workers};
 use crate::support::binary::folder;
 use crate::support::fixture::assert_error;
+use crate::support::log::Log;
 use crate::support::simulated::Simulated;
 
 fn every(seconds: u64) -> SecondOrStepTimer {
@@ -346,6 +347,23 @@ fn tensors_are_logged_every_so_often_as_a_formatter_says() {
         })
     };
     assert_eq!(lines(&[0.0, 0.5, 1.5, 1.6, 2.5], hook), ["0 of v", "2 of v", "4 of v"]);
+}
+
+#[test]
+fn a_line_in_the_log_begins_with_the_tasks_name() {
+    let log = Log::default();
+    alone(|_, task| {
+        let log = log.clone();
+        async move {
+            let _guard = tracing::subscriber::set_default(log.subscriber());
+            let model = Counting::new(&task)?;
+            let hook = LoggingTensor::only_at_end().tensor("step", &model.global_step.read());
+            let mut session = model.builder(&task).hook(hook).open().await?;
+            model.step(&mut session).await?;
+            session.close().await
+        }
+    });
+    assert!(log.text().contains(" worker:0: step = 1\n"), "{}", log.text());
 }
 
 /// Feeds `losses`, one a step, until the session is to stop; gives how the last step ended, and its

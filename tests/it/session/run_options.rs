@@ -2,7 +2,6 @@
 //! operations, soft placement.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use trainyard::sync::Mode;
 use trainyard::training::{RunMetadata, RunOptions, TraceLevel};
 
 use crate::support::fixture::{SOON, assert_error, cluster, matrix, on_actix};
+use crate::support::log::Log;
 use crate::support::simulated::Simulated;
 
 const TRACED: RunOptions = RunOptions { timeout: None, trace: TraceLevel::Full };
@@ -166,26 +166,10 @@ fn soft_placement_takes_another_device_of_the_task_and_no_other_task() {
     });
 }
 
-/// A log in memory.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn a_session_that_logs_its_placement_says_where_each_operation_is() {
     let log = Log::default();
-    let written = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();
-    tracing::subscriber::with_default(subscriber, || {
+    tracing::subscriber::with_default(log.subscriber(), || {
         on_actix(async {
             let servers = cluster(1, 1);
             let g = Graph::new();
@@ -199,7 +183,7 @@ fn a_session_that_logs_its_placement_says_where_each_operation_is() {
             Ok(())
         });
     });
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = log.text();
     let line = "Identity: (Identity): /job:ps/replica:0/task:0/device:CPU:0";
     assert_eq!(log.matches(line).count(), 1, "{log}");
 }
