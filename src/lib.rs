@@ -37,7 +37,7 @@
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     trainyard::main(trainer) // every subcommand of the command line, for this program
+//!     trainyard::main(trainer) // the command line, for this program
 //! }
 //! ```
 //!

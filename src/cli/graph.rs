@@ -128,7 +128,8 @@ struct ChiefStep {
     request: Request,
 }
 
-/// The step of the chief of `run`, or of the first run.
+/// The step of the chief of `run`, or of the first run, with the built-in trainer: another may
+/// build its graph in the course of its training.
 fn step_of_scenario(
     source: &Path,
     sets: &[Change],
@@ -181,7 +182,8 @@ fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
     let failed =
         |error: Error| Failure::Experiment(ExperimentError::Run { run: run.clone(), error });
     let partitions = runtime::partitions(&graph, &request, &tasks, &chief).map_err(failed)?;
-    Ok(Drawing::new(format!("{scenario}, run `{run}`: a step of {chief}"), &graph, &partitions))
+    let title = format!("{scenario}, run `{run}`: a step of {chief} with the built-in trainer");
+    Ok(Drawing::new(title, &graph, &partitions))
 }
 
 /// The whole graph of a file, on the tasks that its devices name.

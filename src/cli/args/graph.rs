@@ -29,8 +29,8 @@ pub(crate) enum GraphCommand {
 /// The arguments of `graph export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// A scenario (`.toml`), of whose first run's chief the graph is, or the file of a binary
-    /// GraphDef.
+    /// A scenario (`.toml`) or the file of a binary GraphDef. A scenario's graph is that of its
+    /// first run's chief with the built-in trainer, never of a program of your own.
     pub(crate) source: PathBuf,
 
     /// Write only what these values need, as in `loss,logits:0`: a scenario's updates have no
@@ -61,7 +61,8 @@ pub(crate) struct ImportArgs {
 /// The arguments of `graph show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// A scenario (`.toml`), whose chief takes the step, or the file of a binary GraphDef.
+    /// A scenario (`.toml`) or the file of a binary GraphDef. A scenario's step is that of its
+    /// chief with the built-in trainer, never of a program of your own.
     pub(crate) source: PathBuf,
 
     /// Of a GraphDef, show only what these nodes or outputs need.

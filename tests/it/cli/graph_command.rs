@@ -124,6 +124,8 @@ fn show_lists_a_step_of_a_scenario_by_task_with_what_crosses() {
         assert!(said.out.contains(words), "no `{words}` in {}", said.out);
     }
     assert!(!said.out.contains("worker:1"), "{}", said.out);
+    let title = said.out.lines().next().unwrap();
+    assert!(title.ends_with("a step of worker:0 with the built-in trainer"), "{title}");
 }
 
 #[test]
