@@ -38,6 +38,7 @@ mod weights;
 
 pub use error::CheckpointError;
 pub use export::export;
+pub(crate) use export::export_into;
 pub use foreign::read_safetensors;
 pub(crate) use index::{Index, ShardEntry};
 pub(crate) use names::is_shard;

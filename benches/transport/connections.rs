@@ -187,6 +187,7 @@ fn task(trial: &Trial, server: Rc<Server>, role: RunConfig) -> Task {
         server,
         mode: trial.mode,
         seed: trial.cluster.seed,
+        run_folder: "run".to_owned(),
         settings: trial.settings.clone(),
         dataset: None,
         checkpointing: None,

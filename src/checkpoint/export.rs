@@ -29,15 +29,6 @@ pub fn export(
         file: path.display().to_string(),
         problem,
     };
-    let step = restored.global_step.to_string();
-    let marked = restored.of_model.clone();
-    let mut variables = restored.into_whole();
-    if weights_only {
-        variables = of_model(variables, &marked);
-    }
-    let tensors = variables.iter().map(|(name, tensor)| (name.as_str(), tensor));
-    let encoded = Encoded::new(tensors, ("global_step", &step))
-        .map_err(|(variable, problem)| CheckpointError::NotSavable { variable, problem })?;
     let name = path
         .file_name()
         .and_then(|name| name.to_str())
@@ -52,7 +43,29 @@ pub fn export(
     }
     let folder =
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let written = Folder::new(folder).write(name, &encoded.parts());
-    written.map_err(CheckpointError::store("write", path.display().to_string()))?;
+    export_into(&Folder::new(folder), name, restored, weights_only)
+}
+
+/// Writes the variables of `restored` as [`export`] does, as the file `name` of `store`.
+///
+/// # Errors
+/// If the file can't be written.
+pub(crate) fn export_into(
+    store: &dyn Store,
+    name: &str,
+    restored: Restored,
+    weights_only: bool,
+) -> Result<(usize, u64), CheckpointError> {
+    let step = restored.global_step.to_string();
+    let marked = restored.of_model.clone();
+    let mut variables = restored.into_whole();
+    if weights_only {
+        variables = of_model(variables, &marked);
+    }
+    let tensors = variables.iter().map(|(name, tensor)| (name.as_str(), tensor));
+    let encoded = Encoded::new(tensors, ("global_step", &step))
+        .map_err(|(variable, problem)| CheckpointError::NotSavable { variable, problem })?;
+    let written = store.write(name, &encoded.parts());
+    written.map_err(CheckpointError::store("write", store.locate(name)))?;
     Ok((variables.len(), encoded.bytes()))
 }

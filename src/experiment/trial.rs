@@ -288,6 +288,7 @@ impl Trial {
             server,
             mode: self.mode,
             seed: self.cluster.seed,
+            run_folder: format!("{}-seed-{}", folder_of(&self.run), self.cluster.seed),
             settings: self.settings.clone(),
             dataset: self.dataset.clone(),
             checkpointing,

@@ -59,7 +59,7 @@ impl Evaluator {
     pub(super) async fn open(
         task: &Task,
         (graph, ends): (Graph, EstimatorSpec),
-        spec: EvalSpec,
+        mut spec: EvalSpec,
     ) -> Result<Self> {
         if spec.target.is_some() && !ends.metrics.iter().any(|(name, _)| name == "accuracy") {
             let message = "`stop_at_accuracy` ends a training by the metric `accuracy`, which the \
@@ -80,6 +80,9 @@ impl Evaluator {
             .as_ref()
             .map(|folder| SummaryWriter::create(task, folder))
             .transpose()?;
+        for exporter in &mut spec.exporters {
+            exporter.begin(task);
+        }
         Ok(Self {
             task: task.clone(),
             session,

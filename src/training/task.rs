@@ -58,6 +58,9 @@ pub struct TaskParts {
     pub mode: Mode,
     /// The seed of the run.
     pub seed: u64,
+    /// The name of a folder of the run's own: no other run of the scenario and no other seed has
+    /// the same.
+    pub run_folder: String,
     /// The training's settings.
     pub settings: Settings,
     /// The training's data; none for a model without data.
@@ -247,6 +250,12 @@ impl Task {
     /// The seed of the run, unless the program's settings have another.
     pub fn seed(&self) -> u64 {
         self.own.settings.tf_random_seed.unwrap_or(self.inner.parts.seed)
+    }
+
+    /// The name for a folder of the run's own, such as `sync-seed-7`: no other run of the scenario
+    /// and no other seed has the same. Runs that a sweep or `--repeat` has made of one share it.
+    pub fn run_folder(&self) -> &str {
+        &self.inner.parts.run_folder
     }
 
     /// The training's settings, from the scenario.

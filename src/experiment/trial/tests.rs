@@ -1,7 +1,9 @@
 //! What becomes of runs that end in unusual ways, and when their data are loaded.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::sync::Arc;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 
@@ -9,7 +11,7 @@ use super::Trial;
 use crate::experiment::{Experiment, ExperimentError, check_places};
 use crate::graph::{LearningRate, Schedule};
 use crate::report::{Run, World};
-use crate::training::train;
+use crate::training::{Task, train};
 
 /// A training of two workers for 5 s, whose chief takes 100 s a step, with `more` keys.
 fn run(more: &str) -> Result<Run, ExperimentError> {
@@ -57,6 +59,22 @@ fn a_learning_rate_to_try_may_be_greater_than_any_integer() {
                 [tune]\nlearning_rate = [1e20, 1e-20]\n";
     let report = Experiment::parse(text).unwrap().simulate(train).unwrap();
     assert_eq!(report.tuned[0].learning_rate, 1e-20);
+}
+
+#[test]
+fn each_run_and_each_seed_has_a_folder_of_its_own() {
+    let text = "seed = 7\n[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\n\
+                [[run]]\nname = 'a'\nmode = 'async'\n[[run]]\nname = 'b'\nmode = 'sync'\n";
+    let folders = Mutex::new(BTreeSet::new());
+    for trial in Experiment::parse(text).unwrap().seeds(2).trials().unwrap() {
+        let note = |task: Task| {
+            folders.lock().unwrap().insert(task.run_folder().to_owned());
+            ready(Ok(()))
+        };
+        trial.simulate(&note).outcome.result.unwrap();
+    }
+    let expected = ["a-seed-7", "a-seed-8", "b-seed-7", "b-seed-8"].map(str::to_owned);
+    assert_eq!(folders.into_inner().unwrap(), BTreeSet::from(expected));
 }
 
 /// A scenario of two steps with `learning_rate`, which is tuned.

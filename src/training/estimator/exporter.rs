@@ -1,20 +1,27 @@
 //! Exporters: the weights of measured checkpoints, each in a file of its own, for those who use the
 //! model.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::checkpoint::{Restored, export};
-use crate::runtime::Result;
+use crate::checkpoint::{CheckpointError, Restored, Store, Stores, export_into};
+use crate::runtime::{Error, Result};
 
 use super::super::summary::unwritable;
+use super::super::task::Task;
 use super::Evaluated;
 
-/// Exports measured checkpoints (TensorFlow: `tf.estimator.Exporter`). It runs beside the actors.
+/// Exports measured checkpoints (TensorFlow: `tf.estimator.Exporter`).
 pub trait Exporter: Send {
-    /// A checkpoint has been measured.
+    /// `task` is about to measure. An exporter that writes files puts them into
+    /// [`Task::run_folder`], since other runs export to the same place.
+    #[expect(unused_variables, reason = "an exporter may need nothing of it")]
+    fn begin(&mut self, task: &Task) {}
+
+    /// A checkpoint has been measured. This runs beside the actors.
     ///
     /// # Errors
     /// If it can't be exported.
@@ -23,9 +30,11 @@ pub trait Exporter: Send {
 
 /// Exports each checkpoint that is measured, and keeps the last 5 (TensorFlow: `LatestExporter`).
 ///
-/// An export is two files of a folder, `STEP.safetensors` with the model's variables, as
-/// [`export`] has them with `weights_only`, and `STEP.json` with what was measured and the number
-/// of the export. TensorFlow writes a SavedModel into a folder by the time.
+/// An export is two files, `STEP.safetensors` with the model's variables, as
+/// [`export`](crate::checkpoint::export) has them with `weights_only`, and `STEP.json` with what
+/// was measured and the number of the export. They are in the [run's own
+/// folder](Task::run_folder) below the exporter's; a simulation keeps them in memory. TensorFlow
+/// writes a SavedModel into a folder by the time.
 #[derive(Debug)]
 pub struct LatestExporter {
     exports: Exports,
@@ -40,17 +49,20 @@ pub struct BestExporter {
 
 shown!(BestExporter, exports);
 
-/// The exports in a folder.
-#[derive(Debug)]
+/// The exports in a folder, or at a URL.
+#[derive(Clone)]
 struct Exports {
-    folder: PathBuf,
+    location: String,
+    stores: Stores,
     keep: usize,
 }
 
+shown!(Exports, location, keep);
+
 impl LatestExporter {
-    /// Exports into `folder`.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { exports: Exports { folder: folder.into(), keep: 5 } }
+    /// Exports below `location`, a folder or a URL such as `s3://bucket/exported`.
+    pub fn new(location: &str) -> Self {
+        Self { exports: Exports::below(location) }
     }
 
     /// Keeps the last `exports`.
@@ -62,10 +74,11 @@ impl LatestExporter {
 }
 
 impl BestExporter {
-    /// Exports into `folder` what has a smaller loss than all before.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
+    /// Exports below `location`, a folder or a URL such as `s3://bucket/exported`, what has a
+    /// smaller loss than all before.
+    pub fn new(location: &str) -> Self {
         let is_better = |new: &Evaluated, best: &Evaluated| new.loss < best.loss;
-        Self { exports: Exports { folder: folder.into(), keep: 5 }, is_better }
+        Self { exports: Exports::below(location), is_better }
     }
 
     /// Compares by `is_better`, which says whether its first argument is better than the second.
@@ -84,59 +97,90 @@ impl BestExporter {
 }
 
 impl Exporter for LatestExporter {
+    fn begin(&mut self, task: &Task) {
+        self.exports.begin(task);
+    }
+
     fn export(&mut self, checkpoint: &Restored, evaluated: &Evaluated) -> Result<()> {
-        self.exports.add(checkpoint, evaluated)
+        self.exports.add(&*self.exports.open()?, checkpoint, evaluated)
     }
 }
 
 impl Exporter for BestExporter {
+    fn begin(&mut self, task: &Task) {
+        self.exports.begin(task);
+    }
+
     fn export(&mut self, checkpoint: &Restored, evaluated: &Evaluated) -> Result<()> {
-        let before = self.exports.all()?;
-        let is_best = before
+        let store = self.exports.open()?;
+        let is_best = all(&*store)?
             .iter()
             .filter(|(_, other)| other.global_step != evaluated.global_step)
             .all(|(_, other)| (self.is_better)(evaluated, other));
-        if is_best { self.exports.add(checkpoint, evaluated) } else { Ok(()) }
+        if is_best { self.exports.add(&*store, checkpoint, evaluated) } else { Ok(()) }
     }
 }
 
 impl Exports {
-    fn file(&self, step: u64, extension: &str) -> PathBuf {
-        self.folder.join(format!("{step}.{extension}"))
+    fn below(location: &str) -> Self {
+        Self { location: location.to_owned(), stores: Stores::Lasting, keep: 5 }
+    }
+
+    /// Exports as `task` does: in a folder of its run's own, in the stores of its world.
+    fn begin(&mut self, task: &Task) {
+        let own = Path::new(&self.location).join(task.run_folder());
+        self.location = own.display().to_string();
+        self.stores = task.stores().clone();
+    }
+
+    fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(self.stores.open(&self.location)?)
     }
 
     /// Writes the weights, then what was measured; then deletes the earliest exports beyond those
     /// to keep. Steps do not tell which are the earliest: a training may have begun again.
-    fn add(&self, checkpoint: &Restored, evaluated: &Evaluated) -> Result<()> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |error| unwritable(&path, &error)
-        };
-        fs::create_dir_all(&self.folder).map_err(failed(&self.folder))?;
+    fn add(&self, store: &dyn Store, checkpoint: &Restored, evaluated: &Evaluated) -> Result<()> {
         let step = evaluated.global_step;
-        export(checkpoint.clone(), true, &self.file(step, "safetensors"))?;
-        let number = self.all()?.iter().map(|(number, _)| number + 1).max().unwrap_or(1);
-        let measured = self.file(step, "json");
-        fs::write(&measured, written(number, evaluated).to_string()).map_err(failed(&measured))?;
-        let mut all = self.all()?;
+        export_into(store, &file(step, "safetensors"), checkpoint.clone(), true)
+            .map_err(unexported)?;
+        let number = all(store)?.iter().map(|(number, _)| number + 1).max().unwrap_or(1);
+        let (measured, text) = (file(step, "json"), written(number, evaluated).to_string());
+        store.write(&measured, &[text.as_bytes()]).map_err(failed(store, &measured))?;
+        let mut all = all(store)?;
         all.sort_by_key(|(number, export)| (*number, export.global_step));
         for (_, superfluous) in &all[..all.len().saturating_sub(self.keep)] {
             for extension in ["json", "safetensors"] {
-                let path = self.file(superfluous.global_step, extension);
-                fs::remove_file(&path).map_err(failed(&path))?;
+                let name = file(superfluous.global_step, extension);
+                store.delete(&name).map_err(failed(store, &name))?;
             }
         }
         Ok(())
     }
+}
 
-    /// The exports that the folder has, each with its number.
-    fn all(&self) -> Result<Vec<(u64, Evaluated)>> {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return Ok(Vec::new()) };
-        let texts = entries
-            .flatten()
-            .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))
-            .filter_map(|entry| fs::read_to_string(entry.path()).ok());
-        Ok(texts.filter_map(|text| read(&serde_json::from_str(&text).ok()?)).collect())
+/// The exports that `store` has, each with its number.
+fn all(store: &dyn Store) -> Result<Vec<(u64, Evaluated)>> {
+    let entries = store.list().map_err(failed(store, ""))?;
+    let measured = entries.iter().filter(|entry| entry.name.ends_with(".json"));
+    let texts = measured.filter_map(|entry| store.read(&entry.name).ok());
+    Ok(texts.filter_map(|text| read(&serde_json::from_slice(&text).ok()?)).collect())
+}
+
+fn file(step: u64, extension: &str) -> String {
+    format!("{step}.{extension}")
+}
+
+/// The error of the file `name` of `store`.
+fn failed(store: &dyn Store, name: &str) -> impl FnOnce(io::Error) -> Error {
+    let place = store.locate(name);
+    move |error| unwritable(Path::new(&place), &error)
+}
+
+/// The error of an export: another folder for checkpoints would not help.
+fn unexported(error: CheckpointError) -> Error {
+    match error {
+        CheckpointError::Store { file, source, .. } => unwritable(Path::new(&file), &source),
+        other => other.into(),
     }
 }
 
@@ -168,7 +212,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use tempfile::TempDir;
+
     use crate::checkpoint::{Memory, Retention, SavedVariable, Saver, Shard, Snapshot};
+    use crate::runtime::Code;
     use crate::tensor::Tensor;
 
     /// A checkpoint of one weight.
@@ -185,49 +232,80 @@ mod tests {
         Evaluated { global_step, loss, metrics: vec![("accuracy".to_owned(), 0.5)] }
     }
 
-    fn files(folder: &Path) -> BTreeSet<String> {
-        let entries = fs::read_dir(folder).unwrap().flatten();
-        entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    fn files(exports: &Exports) -> BTreeSet<String> {
+        let entries = exports.open().unwrap().list().unwrap();
+        entries.into_iter().map(|entry| entry.name).collect()
+    }
+
+    /// Exports in a folder, which is there as long as the guard, and in memory.
+    fn in_both_worlds() -> (TempDir, [Exports; 2]) {
+        let folder = tempfile::tempdir().unwrap();
+        let on_disk = Exports::below(folder.path().to_str().unwrap());
+        let in_memory = Exports { stores: Stores::in_memory(), ..on_disk.clone() };
+        (folder, [on_disk, in_memory])
     }
 
     #[test]
     fn the_latest_exporter_keeps_the_newest_and_the_best_what_beats_all_before() {
-        let folder = std::env::temp_dir().join(format!("trainyard-{}", std::process::id()));
-        let (latest_in, best_in) = (folder.join("latest"), folder.join("best"));
-        let mut latest = LatestExporter::new(&latest_in).keep(2);
-        for (step, loss) in [(10, 3.0), (20, 1.0), (30, 2.0)] {
-            // Each is made anew, as by a task that has restarted.
-            let mut best = BestExporter::new(&best_in);
-            let exporters: [&mut dyn Exporter; 2] = [&mut latest, &mut best];
-            for exporter in exporters {
-                exporter.export(&checkpoint(step), &evaluated(step, loss)).unwrap();
+        let (_folder, worlds) = in_both_worlds();
+        for exports in worlds {
+            let below = |name: &str| {
+                let location = format!("{}/{name}", exports.location);
+                Exports { location, ..exports.clone() }
+            };
+            let mut latest = LatestExporter { exports: below("latest") }.keep(2);
+            for (step, loss) in [(10, 3.0), (20, 1.0), (30, 2.0)] {
+                // Each is made anew, as by a task that has restarted.
+                let best = BestExporter::new("");
+                let mut best = BestExporter { exports: below("best"), ..best };
+                let exporters: [&mut dyn Exporter; 2] = [&mut latest, &mut best];
+                for exporter in exporters {
+                    exporter.export(&checkpoint(step), &evaluated(step, loss)).unwrap();
+                }
             }
+            let named = |steps: [u64; 2]| -> BTreeSet<String> {
+                let of = |step: u64| [format!("{step}.json"), format!("{step}.safetensors")];
+                steps.into_iter().flat_map(of).collect()
+            };
+            assert_eq!(files(&latest.exports), named([20, 30]));
+            assert_eq!(files(&below("best")), named([10, 20]));
+            let text = below("best").open().unwrap().read("20.json").unwrap();
+            assert_eq!(
+                read(&serde_json::from_slice(&text).unwrap()),
+                Some((2, evaluated(20, 1.0)))
+            );
         }
-        let named = |steps: [u64; 2]| -> BTreeSet<String> {
-            let of = |step: u64| [format!("{step}.json"), format!("{step}.safetensors")];
-            steps.into_iter().flat_map(of).collect()
-        };
-        assert_eq!(files(&latest_in), named([20, 30]));
-        assert_eq!(files(&best_in), named([10, 20]));
-        let text = fs::read_to_string(best_in.join("20.json")).unwrap();
-        assert_eq!(read(&serde_json::from_str(&text).unwrap()), Some((2, evaluated(20, 1.0))));
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn the_exports_of_a_training_that_begins_again_stay_and_the_older_ones_go() {
+        let (_folder, worlds) = in_both_worlds();
+        for exports in worlds {
+            let mut latest = LatestExporter { exports }.keep(2);
+            let mut left = |step| {
+                latest.export(&checkpoint(step), &evaluated(step, 1.0)).unwrap();
+                let named = |name: String| name.strip_suffix(".json")?.parse::<u64>().ok();
+                files(&latest.exports).into_iter().filter_map(named).collect::<BTreeSet<_>>()
+            };
+            left(80);
+            assert_eq!(left(90), BTreeSet::from([80, 90]));
+            assert_eq!(left(10), BTreeSet::from([10, 90]));
+            assert_eq!(left(20), BTreeSet::from([10, 20]));
+            assert_eq!(left(10), BTreeSet::from([10, 20]), "written again");
+            assert_eq!(left(30), BTreeSet::from([10, 30]));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_can_not_be_made_is_named_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
-        let mut latest = LatestExporter::new(folder.path()).keep(2);
-        let mut left = |step| {
-            latest.export(&checkpoint(step), &evaluated(step, 1.0)).unwrap();
-            let named = |name: String| name.strip_suffix(".json")?.parse::<u64>().ok();
-            files(folder.path()).into_iter().filter_map(named).collect::<BTreeSet<_>>()
-        };
-        left(80);
-        assert_eq!(left(90), BTreeSet::from([80, 90]));
-        assert_eq!(left(10), BTreeSet::from([10, 90]));
-        assert_eq!(left(20), BTreeSet::from([10, 20]));
-        assert_eq!(left(10), BTreeSet::from([10, 20]), "written again");
-        assert_eq!(left(30), BTreeSet::from([10, 30]));
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let below = file.join("exported");
+        let mut latest = LatestExporter::new(below.to_str().unwrap());
+        let error = latest.export(&checkpoint(10), &evaluated(10, 1.0)).unwrap_err();
+        assert_eq!(error.code, Code::Unwritable, "{error}");
+        let says = [below.to_str().unwrap(), "write to another folder"];
+        assert!(says.iter().all(|words| error.message.contains(words)), "{error}");
     }
 }

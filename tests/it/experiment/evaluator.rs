@@ -192,7 +192,12 @@ fn the_example_reaches_its_target_in_simulation() {
 
 /// The example's model, measured without a pause.
 async fn deployed(task: Task) -> Result<()> {
-    let pace = EvalSpec::new().start_delay(Duration::ZERO).throttle(Duration::ZERO);
+    measuring(task, EvalSpec::new()).await
+}
+
+/// The same, measured as `evaluate` says.
+async fn measuring(task: Task, evaluate: EvalSpec) -> Result<()> {
+    let pace = evaluate.start_delay(Duration::ZERO).throttle(Duration::ZERO);
     let (train, model) = (TrainSpec::new().max_steps(30), program::model);
     train_and_evaluate(&task, |g, phase| model(g, phase, &task), train, pace).await
 }
@@ -205,32 +210,37 @@ fn task_on(server: Server, store: &Memory, recording: &SharedRecording) -> Resul
         server: Rc::new(server),
         mode: Mode::Sync { backups: 0, cancel: false },
         seed: 7,
+        run_folder: "run".to_owned(),
         settings: trial(&small("")).settings,
         dataset: Some(Arc::new(Dataset::digits().unwrap())),
         checkpointing: Some(checkpointing),
-        stores: Stores::in_memory(),
+        stores: Stores::Lasting,
         recorder: recording.recorder(),
         config: None,
         arguments: Vec::new(),
     })
 }
 
-#[test]
-fn the_examples_model_is_trained_and_measured_over_quic() {
+/// What is recorded of the training over QUIC on `jobs`, measured as `evaluate` says.
+fn over_quic(jobs: &[(&str, usize)], evaluate: impl Fn() -> EvalSpec) -> Recording {
     let recording = SharedRecording::default();
     on_actix(async {
-        let jobs = [("evaluator", 1), ("ps", 1), ("worker", 2)];
-        let (servers, ends) = servers(quic_network(&jobs).await);
+        let (servers, ends) = servers(quic_network(jobs).await);
         let store = Memory::default();
         let mut tasks = Vec::new();
         for server in servers {
             tasks.push(task_on(server, &store, &recording)?);
         }
-        all(tasks.iter().map(|task| deployed(task.clone()))).await?;
+        all(tasks.iter().map(|task| measuring(task.clone(), evaluate()))).await?;
         stop(Vec::new(), ends).await
     });
-    let recording = recording.finish();
-    let measured = steps(&recording);
+    recording.finish()
+}
+
+#[test]
+fn the_examples_model_is_trained_and_measured_over_quic() {
+    let jobs = [("evaluator", 1), ("ps", 1), ("worker", 2)];
+    let measured = steps(&over_quic(&jobs, EvalSpec::new));
     assert_eq!(measured.last(), Some(&30), "{measured:?}");
     assert!(measured.iter().all(|step| step % 10 == 0), "{measured:?}");
 }
@@ -266,13 +276,7 @@ fn a_target_of_accuracy_is_refused_where_the_model_does_not_measure_it() {
 /// What the only worker of a cluster measures, in a training of 30 steps.
 fn measured_as(evaluate: impl Fn() -> EvalSpec + Sync) -> Vec<Evaluation> {
     let text = small("").replace("evaluator = 1\n", "").replace("worker = 2", "worker = 1");
-    let simulated = trial(&text).simulate(&|task: Task| {
-        let pace = evaluate().start_delay(Duration::ZERO).throttle(Duration::ZERO);
-        async move {
-            let (train, model) = (TrainSpec::new().max_steps(30), program::model);
-            train_and_evaluate(&task, |g, phase| model(g, phase, &task), train, pace).await
-        }
-    });
+    let simulated = trial(&text).simulate(&|task: Task| measuring(task, evaluate()));
     simulated.outcome.result.unwrap();
     simulated.recording.evaluations
 }
@@ -306,29 +310,44 @@ fn it_measures_no_more_batches_than_the_spec_says() {
     assert_eq!(losses(Some(100), usize::MAX), whole, "the input has fewer");
 }
 
+/// Exports into `latest`, `best` and `worst` below `place`.
+fn exporting(place: &Path) -> EvalSpec {
+    let [latest, best, worst] =
+        ["latest", "best", "worst"].map(|name| place.join(name).display().to_string());
+    let worse = BestExporter::new(&worst).compare(|new, before| new.loss > before.loss);
+    let specs = EvalSpec::new().exporter(LatestExporter::new(&latest).keep(2));
+    specs.exporter(BestExporter::new(&best)).exporter(worse)
+}
+
 #[test]
 fn what_is_measured_is_exported_if_it_is_among_the_latest_or_better_than_all_before() {
     let place = folder("exporters");
-    let [latest, best, worst] = ["latest", "best", "worst"].map(|name| place.join(name));
-    let measured = measured_as(|| {
-        let worse = BestExporter::new(&worst).compare(|new, before| new.loss > before.loss);
-        let specs = EvalSpec::new().exporter(LatestExporter::new(&latest).keep(2));
-        specs.exporter(BestExporter::new(&best)).exporter(worse)
-    });
-    let exported = |folder: &Path| -> Vec<u64> {
-        let weights = |step: &u64| folder.join(format!("{step}.safetensors")).exists();
-        (0..=30).filter(weights).collect()
+    let recording = over_quic(&[("ps", 1), ("worker", 1)], || exporting(&place));
+    let measured = &recording.evaluations;
+    let file = |name: &str, step: u64| place.join(name).join(format!("run/{step}.safetensors"));
+    let exported =
+        |name: &str| -> Vec<u64> { (0..=30).filter(|step| file(name, *step).exists()).collect() };
+    let all = steps(&recording);
+    assert!(all.len() > 2, "{all:?}");
+    assert_eq!(exported("latest"), all[all.len() - 2..]);
+    let beats_all_before = |beats: fn(f32, f32) -> bool| -> Vec<u64> {
+        let is_best = |(i, own): (usize, &Evaluation)| {
+            let is_best = measured[..i].iter().all(|before| beats(own.loss, before.loss));
+            is_best.then_some(own.global_step)
+        };
+        measured.iter().enumerate().filter_map(is_best).collect()
     };
-    assert_eq!(exported(&latest), [20, 30]);
-    let is_best = |(i, own): (usize, &Evaluation)| {
-        measured[..i].iter().all(|before| own.loss < before.loss).then_some(own.global_step)
-    };
-    let expected: Vec<u64> = measured.iter().enumerate().filter_map(is_best).collect();
-    assert!(expected.len() > 1, "{measured:?}");
-    assert_eq!(exported(&best), expected);
-    assert_eq!(exported(&worst), [0]);
-    let weights = read_safetensors(latest.join("30.safetensors")).unwrap();
+    assert_eq!(exported("best"), beats_all_before(|own, before| own < before));
+    assert_eq!(exported("worst"), beats_all_before(|own, before| own > before));
+    let weights = read_safetensors(file("latest", 30)).unwrap();
     assert_eq!(weights.len(), 4, "a weight and a bias of each layer: {:?}", weights.keys());
+}
+
+#[test]
+fn a_simulation_exports_nothing_to_the_disk() {
+    let place = folder("exporters_simulated");
+    assert_eq!(measured_as(|| exporting(&place)).len(), 4);
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
 }
 
 /// Measures what the settings of the program have saved, of a training without `[checkpoint]`.

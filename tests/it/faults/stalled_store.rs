@@ -60,6 +60,7 @@ fn chief(recording: &SharedRecording) -> Result<Task> {
         server: Rc::new(cluster(0, 1).remove(0)),
         mode: Mode::Async,
         seed: 7,
+        run_folder: "run".to_owned(),
         settings: Settings { patience: Patience::new(LIMIT), ..settings },
         dataset: None,
         checkpointing: None,

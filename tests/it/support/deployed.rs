@@ -96,6 +96,7 @@ fn task(
         server,
         mode: trial.mode,
         seed: trial.cluster.seed,
+        run_folder: "run".to_owned(),
         settings: trial.settings.clone(),
         dataset: trial.dataset.clone(),
         checkpointing: trial.checkpointing.clone(),

@@ -300,6 +300,7 @@ pub(crate) fn real_worker_with(server: Server, stores: Stores) -> Result<Task> {
         server: Rc::new(server),
         mode: Mode::Async,
         seed: 7,
+        run_folder: "run".to_owned(),
         settings: Simulated::new(0, 2, Mode::Async).settings().clone(),
         dataset: None,
         checkpointing: None,
