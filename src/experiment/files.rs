@@ -141,8 +141,8 @@ impl Files {
         self.append_beside(None, report, trial, recording)
     }
 
-    /// As [`Self::append`]; `events` is the run's event file, if it has one by now. Where that can't
-    /// be written, the others are all the same.
+    /// As [`Self::append`]; `events` is the run's event file, if it has one by now. Where that
+    /// can't be written, the others are all the same.
     ///
     /// # Errors
     /// If they can't be written, or the event file could not.

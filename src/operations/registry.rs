@@ -60,8 +60,8 @@ impl Graph {
     /// [`Output::apply`] gives the first one.
     ///
     /// # Errors
-    /// If the inputs don't fit or are of another graph; if no other task could read a graph with the
-    /// operation, or would read other values of its fields.
+    /// If the inputs don't fit or are of another graph; if no other task could read a graph with
+    /// the operation, or would read other values of its fields.
     #[track_caller]
     pub fn apply(&self, operation: impl OpDef, inputs: &[&Output]) -> Result<Target, GraphError> {
         let op = registered(operation)?;

@@ -20,8 +20,8 @@ pub fn file_name(began: u64) -> String {
 }
 
 /// Writes the graph of a run, if it is known, its worker steps and its evaluations, all by the
-/// global step: for each worker the loss, the duration of its steps in seconds, and the staleness of
-/// its gradients; for each evaluation the loss and the accuracy. Beside them, for each stretch of
+/// global step: for each worker the loss, the duration of its steps in seconds, and the staleness
+/// of its gradients; for each evaluation the loss and the accuracy. Beside them, for each stretch of
 /// the run, how the staleness of all gradients that were applied and the durations of all steps are
 /// distributed. The run `began` so many seconds after 1970, or at 0 if it was simulated.
 ///

@@ -1,6 +1,6 @@
-//! A task whose program has ended: it leaves the training if its program has not, and waits for the
-//! chief to save it; after an error, whether the training is over, nobody has ever been there, or the
-//! task has to be started again.
+//! A task whose program has ended: it leaves the training if its program has not, and waits for
+//! the chief to save it; after an error, whether the training is over, nobody has ever been there,
+//! or the task has to be started again.
 
 use crate::cluster::Role;
 use crate::runtime::{Code, Error, NOTICE, Result, never_saved};

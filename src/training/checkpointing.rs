@@ -17,8 +17,8 @@ pub enum Consistency {
     /// steps while the variables are read.
     #[default]
     Consistent,
-    /// Each variable has the value of the moment at which it was read, as in TensorFlow, also in the
-    /// last checkpoint. No worker is held.
+    /// Each variable has the value of the moment at which it was read, as in TensorFlow, also in
+    /// the last checkpoint. No worker is held.
     Fuzzy,
 }
 

@@ -28,8 +28,8 @@ impl Task {
         self.train_op(optimizer.into(), &gradients_of(loss)?)
     }
 
-    /// The second half of [`Task::minimize`], for gradients that the program has changed, or of some
-    /// variables alone: those without a gradient stay as they are.
+    /// The second half of [`Task::minimize`], for gradients that the program has changed, or of
+    /// some variables alone: those without a gradient stay as they are.
     ///
     /// ```
     /// use trainyard::graph::{Gradient, variable_gradients};

@@ -165,8 +165,8 @@ impl Timeline<'_> {
         })
     }
 
-    /// Whether faults that have a length by `apart`, of two tasks of which one needs the other, last
-    /// longer than a lost task is waited for.
+    /// Whether faults that have a length by `apart`, of two tasks of which one needs the other,
+    /// last longer than a lost task is waited for.
     fn outlasts_recovery(
         &self,
         apart: impl Fn(&FaultKind, &TaskName, &TaskName) -> Option<Duration>,

@@ -123,13 +123,12 @@ fn an_announcer_that_is_being_taken_out_of_the_view_cuts_off_no_round() {
     });
 }
 
-/// Two parameter servers of which the first counts the steps of a training with rounds.
-async fn counter_and_shard() -> (Server, Server) {
-    let mut servers = servers().await.into_iter();
-    let (counter, shard) = servers.next().zip(servers.next()).expect("there are five tasks");
-    tell(&counter.actors.worker, WorkerMail::FromPeer { from: CHIEF, message: register(0) });
+/// The same servers; the first counts the steps of a training with rounds.
+async fn servers_with_rounds() -> Vec<Server> {
+    let servers = servers().await;
+    tell(&servers[0].actors.worker, WorkerMail::FromPeer { from: CHIEF, message: register(0) });
     settle().await;
-    (counter, shard)
+    servers
 }
 
 /// The task that counts the steps loses worker 1, and the view changes.
@@ -144,17 +143,19 @@ async fn lose_other(counter: &Server) {
 #[test]
 fn a_round_that_is_cut_off_is_told_with_a_change_of_the_view() {
     on_actix(async {
-        let (counter, shard) = counter_and_shard().await;
-        hear_from(&shard, CHIEF, ParameterServerMessage::TrainingOver).await;
+        let servers = servers_with_rounds().await;
+        let (counter, shard) = (&servers[0], &servers[1]);
+        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver).await;
         assert!(!counter.training().is_over());
-        lose_other(&counter).await;
+        lose_other(counter).await;
         assert!(counter.training().is_over(), "by who answers");
     });
     on_actix(async {
-        let (counter, shard) = counter_and_shard().await;
-        hear_from(&counter, CHIEF, ParameterServerMessage::TrainingOver).await;
+        let servers = servers_with_rounds().await;
+        let (counter, shard) = (&servers[0], &servers[1]);
+        hear_from(counter, CHIEF, ParameterServerMessage::TrainingOver).await;
         assert!(!shard.training().is_over());
-        lose_other(&counter).await;
+        lose_other(counter).await;
         assert!(shard.training().is_over(), "by who changes the view");
     });
 }
@@ -162,10 +163,11 @@ fn a_round_that_is_cut_off_is_told_with_a_change_of_the_view() {
 #[test]
 fn who_answers_a_change_of_an_earlier_training_says_nothing_of_this_one() {
     on_actix(async {
-        let (counter, _shard) = counter_and_shard().await;
+        let servers = servers_with_rounds().await;
+        let counter = &servers[0];
         let flushed =
             ParameterServerMessage::Flushed { number: 1, progress: Vec::new(), is_cut_off: true };
-        hear_from(&counter, SHARD, flushed).await;
+        hear_from(counter, SHARD, flushed).await;
         assert!(!counter.training().is_over());
     });
 }
