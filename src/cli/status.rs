@@ -74,6 +74,10 @@ fn write_text(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
     Ok(())
 }
 
+fn without_chief(chief: &str) -> String {
+    format!("no checkpoint is written until the chief, {chief}, is back")
+}
+
 /// What the task does.
 fn state(status: &TaskStatus) -> &'static str {
     match status {
@@ -96,7 +100,7 @@ fn write_progress(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
         writeln!(out, "lost     {}", status.lost_workers.join(", "))?;
     }
     if let Some(chief) = &status.missing_chief {
-        writeln!(out, "no checkpoint is written until the chief, {chief}, is back")?;
+        writeln!(out, "{}", without_chief(chief))?;
     }
     Ok(())
 }

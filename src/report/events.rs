@@ -21,12 +21,9 @@ pub fn file_name(began: u64) -> String {
 
 /// Writes the graph of a run, if it is known, its worker steps and its evaluations, all by the
 /// global step: for each worker the loss, the duration of its steps in seconds, and the staleness
-/// of its gradients; for each evaluation the loss and the accuracy. Beside them, for each stretch of
-/// the run, how the staleness of all gradients that were applied and the durations of all steps are
-/// distributed. The run `began` so many seconds after 1970, or at 0 if it was simulated.
-///
-/// Each of a worker's first 1024 steps is written, then every second of 2048, then every fourth of
-/// 4096, and so on; the histograms are of all steps.
+/// of its gradients; for each evaluation the loss and the accuracy. Beside them, for each stretch
+/// of the run, how the staleness of all gradients that were applied and the durations of all steps
+/// are distributed. The run `began` so many seconds after 1970, or at 0 if it was simulated.
 ///
 /// # Errors
 /// If `out` can't be written.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{state, write_json};
+use super::{state, without_chief, write_json};
 use crate::cli::args::StatusArgs;
 use crate::cli::failure::Failure;
 use crate::cli::stdout::{fitted, stdout};
@@ -83,13 +83,15 @@ fn row(answer: &Answer<'_>) -> Vec<String> {
     ]
 }
 
-/// Who waits for whom, who can't reach whom, and which connections were refused: each once, however
-/// many of the tasks tell it.
+/// Whether the chief is away, who waits for whom, who can't reach whom, and which connections were
+/// refused: each once, however many of the tasks tell it.
 fn remarks(statuses: &[&TaskStatus]) -> Vec<String> {
+    let mut chiefs: BTreeSet<&String> = BTreeSet::new();
     let (mut waits, mut refused) = (BTreeSet::new(), BTreeSet::new());
     let mut unreached: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for status in statuses {
         let task = &status.task;
+        chiefs.extend(&status.missing_chief);
         waits.extend(status.waits());
         refused.extend(status.refused.iter().map(|(who, why)| (task.min(who), task.max(who), why)));
         // Who was refused can't be reached either, for the same reason.
@@ -97,6 +99,7 @@ fn remarks(statuses: &[&TaskStatus]) -> Vec<String> {
             unreached.entry(pair).or_default().push(task);
         }
     }
+    let chiefs = chiefs.iter().map(|chief| without_chief(chief));
     let waits = waits.iter().map(|(who, what)| format!("{who} waits for {what}"));
     let unreached = unreached
         .iter()
@@ -104,7 +107,7 @@ fn remarks(statuses: &[&TaskStatus]) -> Vec<String> {
     let refused = refused
         .iter()
         .map(|(one, other, why)| format!("no connection between {one} and {other}: {why}"));
-    waits.chain(unreached).chain(refused).collect()
+    chiefs.chain(waits).chain(unreached).chain(refused).collect()
 }
 
 #[cfg(test)]
@@ -139,11 +142,13 @@ mod tests {
             is_training_over: true,
             unreached: vec![pair("ps:1", "no answer")],
             refused: vec![pair("worker:0", "other settings")],
+            missing_chief: Some("chief:0".to_owned()),
             ..TaskStatus::default()
         };
         let server = TaskStatus {
             steps_per_second: Some(1204.28),
             lost_workers: vec!["worker:2".to_owned()],
+            missing_chief: Some("chief:0".to_owned()),
             waiting: vec![pair("parameter server of ps:0", "2 of 2 workers to leave")],
             ..TaskStatus::default()
         };
@@ -167,6 +172,7 @@ ps:1                -        -                   -        -  -             it do
 worker:0        13925        -                  12     28.3  -             it trains
 worker:1            -        -                   -      0.0  -             its training is over
 
+no checkpoint is written until the chief, chief:0, is back
 master of worker:0 waits for ps:1
 worker:0, worker:1 can't reach ps:1: no answer
 no connection between worker:0 and worker:1: other settings

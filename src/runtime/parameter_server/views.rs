@@ -97,6 +97,7 @@ impl ParameterServer {
         is_cut_off: bool,
     ) {
         if self.trainings.flushed(from, number, progress) && is_cut_off {
+            self.link.actors.training.note(from, &ParameterServerMessage::TrainingOver);
             self.hear_of_the_end(from);
         }
     }
