@@ -128,7 +128,8 @@ impl Scaffold {
     /// Calls `init` after the variables got their initial values, if there is no checkpoint.
     ///
     /// It is called by the chief. Where workers train copies of their own (as in local SGD), all
-    /// begin with the values that it assigns to the chief's trainable variables.
+    /// begin with the values that it assigns to the chief's trainable variables, or to their
+    /// centers, which have no values yet.
     #[must_use]
     pub fn init_fn(
         mut self,

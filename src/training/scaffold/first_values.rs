@@ -39,8 +39,8 @@ impl Finalized {
         Ok(())
     }
 
-    /// Centers of copies come last: what the program's function assigns to the chief's copies is
-    /// what all workers are to begin with.
+    /// Centers of copies come last: what the program's function assigns to the chief's copies, or
+    /// to them, is what all workers are to begin with.
     async fn give_first_values(&self, session: &Session, missing: &[&Known]) -> Result<()> {
         let run = self.fed(session.run());
         match &self.given.init_op {
@@ -56,22 +56,23 @@ impl Finalized {
         self.give_centers(session, missing).await
     }
 
-    /// Gives those of `missing` that are centers the values of the chief's copies that the program
-    /// has set, and the others their first values. No other worker begins before.
+    /// Gives those of `missing` that are centers the values of the chief's copies, if the program
+    /// has set these, and their first values, if it has set neither. No other worker begins before.
     async fn give_centers<'a>(&self, session: &Session, missing: &[&'a Known]) -> Result<()> {
         let from_copy = |center: &&'a Known| Some((*center, center.from_copy.as_ref()?));
         let centers: Vec<_> = missing.iter().filter_map(from_copy).collect();
         if centers.is_empty() {
             return Ok(());
         }
-        let asked =
-            centers.iter().fold(session.run(), |run, (_, copy)| run.fetch(&copy.is_initialized));
+        let asked = centers.iter().fold(session.run(), |run, (center, copy)| {
+            run.fetch(&copy.is_initialized).fetch(&center.is_initialized)
+        });
         let known = asked.await?;
         let mut run = self.fed(session.run());
         for (index, (center, copy)) in centers.into_iter().enumerate() {
-            if known.scalar::<bool>(index)? {
+            if known.scalar::<bool>(2 * index)? {
                 run = run.target(&copy.assign);
-            } else if self.given.init_op.is_none() {
+            } else if !known.scalar::<bool>(2 * index + 1)? && self.given.init_op.is_none() {
                 run = run.target(&center.initializer);
             }
         }

@@ -84,11 +84,13 @@ fn an_init_function_is_called_after_the_initial_values_and_not_where_there_is_a_
 
 #[test]
 fn an_init_function_gives_all_workers_their_values_where_each_trains_a_copy_of_its_own() {
-    for mode in [
+    let modes = [
         Mode::LocalSgd { every: 2, backups: 0 },
         Mode::DiLoCo { every: 2, backups: 0, outer_learning_rate: 0.7, outer_momentum: 0.9 },
         Mode::ElasticAveraging { every: 2, alpha: 0.3 },
-    ] {
+    ];
+    let cases = modes.into_iter().flat_map(|mode| ["v", "v/center"].map(|set| (mode, set)));
+    for (mode, set) in cases {
         let values = Seen::default();
         let trained = Simulated::new(1, 3, mode).run_program(|task| {
             let values = values.clone();
@@ -105,7 +107,8 @@ fn an_init_function_gives_all_workers_their_values_where_each_trains_a_copy_of_i
                     let train_op = task.minimize(GradientDescent::new(0.0), &loss)?;
                     Ok((v, w, train_op))
                 })?;
-                let nine = v.assign(&g.constant(9f32))?;
+                let set = g.variables().into_iter().find(|variable| variable.name() == set);
+                let nine = set.expect("it is there").assign(&g.constant(9f32))?;
                 let scaffold = Scaffold::new().init_fn(move |session| {
                     let nine = nine.clone();
                     Box::pin(async move { session.run().target(&nine).await.map(drop) })
@@ -121,8 +124,8 @@ fn an_init_function_gives_all_workers_their_values_where_each_trains_a_copy_of_i
                 session.close().await
             }
         });
-        assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
-        assert_eq!(values.all(), [(9.0, 2.0); 6], "{mode}");
+        assert!(trained.outcome.result.is_ok(), "{mode}, {set}: {:?}", trained.outcome.result);
+        assert_eq!(values.all(), [(9.0, 2.0); 6], "{mode}, {set}");
     }
 }
 
