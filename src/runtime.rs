@@ -57,7 +57,7 @@ pub use compression::Encoding;
 pub(crate) use compute::leaves_message_thread;
 pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};
 pub use devices::{ClusterDevices, Devices};
-pub(crate) use error::{CLOSED, program_panicked, stopped};
+pub(crate) use error::{CLOSED, program_panicked, simulation_panicked, stopped};
 pub use error::{Code, Error, Result};
 pub(crate) use inquiry::Inquiry;
 pub(crate) use mail::{MasterMail, ResetContainers, RunStep, StepDone};

@@ -160,11 +160,21 @@ impl fmt::Display for Error {
 
 /// The error of a task's program that has unwound with `panic`.
 pub(crate) fn program_panicked(panic: &(dyn Any + Send)) -> Error {
+    panicked(panic, |text| format!("the program panicked: {text}"))
+}
+
+/// The error of a simulation that has itself unwound with `panic`.
+pub(crate) fn simulation_panicked(panic: &(dyn Any + Send)) -> Error {
+    let next = "this is a defect of trainyard, not of the program; please report it";
+    panicked(panic, |text| format!("the simulation panicked: {text}; {next}"))
+}
+
+fn panicked(panic: &(dyn Any + Send), message: impl FnOnce(&str) -> String) -> Error {
     // Refused memory unwinds, too.
-    if let Some(refused) = panic.downcast_ref::<OutOfMemory>() {
-        return (*refused).into();
+    match panic.downcast_ref::<OutOfMemory>() {
+        Some(refused) => (*refused).into(),
+        None => Error::new(Code::Internal, message(panic_text(panic))),
     }
-    Error::new(Code::Internal, format!("the program panicked: {}", panic_text(panic)))
 }
 
 /// The text that TensorFlow's users look for when a session is closed during a step.
@@ -226,5 +236,18 @@ impl From<Error> for GraphError {
     #[track_caller]
     fn from(error: Error) -> Self {
         Self::other(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_defect_of_the_simulation_is_not_called_the_programs() {
+        let error = simulation_panicked(&"the clock is set back");
+        assert_eq!(error.code, Code::Internal);
+        assert!(error.message.starts_with("the simulation panicked: the clock is set back; "));
+        assert!(error.message.ends_with("not of the program; please report it"), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::task::{Poll, ready};
 
@@ -247,7 +248,14 @@ where
 
     /// Starts the program of a task.
     fn begin(&mut self, task: usize, server: Rc<Server>) {
-        let running = actix_rt::spawn((self.program)(Rc::clone(&server)));
+        // A function that gives a future may panic before it gives one.
+        let begun = catch_unwind(AssertUnwindSafe(|| (self.program)(Rc::clone(&server))));
+        let running = actix_rt::spawn(async move {
+            match begun {
+                Ok(program) => program.await,
+                Err(panic) => resume_unwind(panic),
+            }
+        });
         self.tasks[task].program = Program::Running(running.abort_handle());
         let (driver, results) = (Rc::clone(&self.driver), self.results.clone());
         actix_rt::spawn(async move {

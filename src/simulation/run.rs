@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::rc::Rc;
 
-use crate::runtime::{Error, Server, program_panicked};
+use crate::runtime::{Error, Server, simulation_panicked};
 
 use super::cluster::{Cluster, Outcome};
 use super::driver::Driver;
@@ -31,7 +31,7 @@ where
             run_here(cluster, &program)
         });
         // A defect of the simulation ends this run, and not those beside it.
-        running.join().unwrap_or_else(|panic| Outcome::unknown(program_panicked(&*panic)))
+        running.join().unwrap_or_else(|panic| Outcome::unknown(simulation_panicked(&*panic)))
     })
 }
 

@@ -207,3 +207,11 @@ fn a_chief_that_the_end_of_its_input_leaves_is_told_how_to_save_its_last_checkpo
     let says = ["the input `elements` has ended", "close_after", "saves the last checkpoint"];
     assert_error(trained.outcome.result, Code::OutOfRange, &says);
 }
+
+#[test]
+fn a_program_that_panics_before_it_gives_its_future_is_said_to_have_panicked() {
+    let program = |_: Task| -> std::future::Ready<Result<()>> { panic!("no such file") };
+    let trained = Simulated::new(1, 1, Mode::Async).run_program(program);
+    let says = ["the program panicked: no such file"];
+    assert_error(trained.outcome.result.map(drop), Code::Internal, &says);
+}
