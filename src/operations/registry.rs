@@ -206,6 +206,21 @@ mod tests {
         assert!(text.contains("in `OpDef::attributes`"), "{text}");
     }
 
+    /// An operation that is too long to be written one field a line.
+    struct Long;
+
+    impl std::fmt::Debug for Long {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            assert!(!f.alternate(), "it takes too long");
+            f.write_str("Long")
+        }
+    }
+
+    #[test]
+    fn an_operation_that_is_as_it_is_registered_is_not_written_one_field_a_line() {
+        assert_eq!(GraphProblem::unlisted("Long", "OpDef::attributes", &Long, &Long), None);
+    }
+
     #[test]
     fn no_two_operations_of_the_library_are_of_one_kind() {
         let kinds: std::collections::BTreeSet<_> =

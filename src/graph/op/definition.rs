@@ -84,7 +84,9 @@ pub trait OpDef: Any + fmt::Debug + Send + Sync {
 
     /// The same operation with the attributes that are `given`; the others are those of `self`.
     /// Other tasks get what is asked for here and nothing else, so an operation whose other fields
-    /// differ from those of the registered one is refused when it is applied.
+    /// differ from those of the registered one is refused when it is applied. What is compared is
+    /// the `Debug` text: a field that it leaves out is not, and one that is written in any order,
+    /// such as a `HashMap`, should be left out.
     fn attributes(&self, given: &mut Attributes) -> Defined;
 
     /// The types of its outputs. It is called when a graph is built, where a dimension may be

@@ -74,7 +74,8 @@ pub trait Rule: Any + fmt::Debug + Send + Sync {
 
     /// The same rule with the parameters that are `given`. The others are those of `self`, so the
     /// rule that is registered holds the defaults. Other tasks get what is asked for here and
-    /// nothing else, so a rule whose other fields differ from the registered ones is refused.
+    /// nothing else, so a rule whose other fields differ from the registered ones is refused. What
+    /// is compared is the `Debug` text, as by [`OpDef::attributes`](super::OpDef::attributes).
     fn parameters(&self, given: &mut Parameters) -> UpdateRule;
 
     /// The learning rate if a scenario names none.
