@@ -63,8 +63,9 @@ impl Evaluator {
     ) -> Result<Self> {
         if spec.target.is_some() && !ends.metrics.iter().any(|(name, _)| name == "accuracy") {
             let message = "`stop_at_accuracy` ends a training by the metric `accuracy`, which the \
-                           model lacks; add `.metric(\"accuracy\", &value)` to its \
-                           `EstimatorSpec`, or end it by `TrainSpec::max_steps`";
+                           model lacks; stop the workers that still train, and add \
+                           `.metric(\"accuracy\", &value)` to its `EstimatorSpec`, or end it by \
+                           `TrainSpec::max_steps`";
             return Err(Error::new(Code::InvalidArgument, message));
         }
         let checkpoints = Checkpoints::new(&checkpointing(task)?);

@@ -269,7 +269,8 @@ fn a_target_of_accuracy_is_refused_where_the_model_does_not_measure_it() {
         let target = EvalSpec::new().stop_at_accuracy(0.9);
         train_and_evaluate(&task, model, TrainSpec::new().max_steps(30), target).await
     });
-    let says = ["`stop_at_accuracy`", "the metric `accuracy`, which the model lacks"];
+    let says =
+        ["`stop_at_accuracy`", "the metric `accuracy`, which the model lacks; stop the workers"];
     assert_error(simulated.outcome.result.map(drop), Code::InvalidArgument, &says);
 }
 
