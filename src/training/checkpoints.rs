@@ -23,7 +23,8 @@ const ELSEWHERE: &str = "; name a folder for checkpoints (`checkpoint.directory`
                          may make and write to";
 /// Advice where the checkpoint was saved by another model.
 const OTHER_MODEL: &str = "; go on with the model that was saved, or name another folder for \
-                           checkpoints (`checkpoint.directory`)";
+                           checkpoints (`checkpoint.directory`); a program that trains several \
+                           models builds a session with `checkpoint_dir` or `without_checkpoints`";
 
 /// The checkpoints of a training, as its chief writes and reads them.
 #[derive(Clone)]

@@ -284,14 +284,14 @@ impl Task {
     }
 
     /// The checkpoints of the scenario's `[checkpoint]`, if it has one. Monitored sessions keep
-    /// them, unless their builder is given others.
+    /// them, unless their builder is given others or is to keep none.
     pub fn checkpointing(&self) -> Option<&Checkpointing> {
         self.inner.parts.checkpointing.as_ref()
     }
 
-    /// Notes where the program's training keeps its checkpoints.
-    pub(super) fn keeps(&self, checkpointing: &Checkpointing) {
-        self.inner.kept.replace(Some(checkpointing.clone()));
+    /// Notes where the program's training keeps its checkpoints, if it does.
+    pub(super) fn keeps(&self, checkpointing: Option<&Checkpointing>) {
+        self.inner.kept.replace(checkpointing.cloned());
     }
 
     /// The checkpoints of the program's training, wherever it keeps them.

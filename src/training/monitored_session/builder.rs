@@ -188,8 +188,10 @@ impl Builder {
     /// the newest complete one, and writes one every 600 seconds, or as often as the task's
     /// [`RunSettings`](crate::training::RunSettings) say, at the beginning and at the end.
     ///
-    /// Default: the [checkpoints of the scenario](Task::checkpointing), if it has any. Sessions of
-    /// other graphs need other places: a checkpoint of one graph does not fit another.
+    /// Default: the [checkpoints of the scenario](Task::checkpointing), if it has any. A program
+    /// that trains twice needs another place for one of the trainings, or
+    /// [none](Self::without_checkpoints): a checkpoint of one graph does not fit another, and the
+    /// same graph would go on where its first training has ended.
     ///
     /// # Errors
     /// If `location` can't be opened as a store.
@@ -205,6 +207,12 @@ impl Builder {
     /// Keeps checkpoints with the settings of `checkpointing`, in place of the scenario's.
     pub fn checkpointing(mut self, checkpointing: Checkpointing) -> Self {
         self.checkpoints = Some(KeptCheckpoints { settings: checkpointing, folder: None });
+        self
+    }
+
+    /// Neither restores checkpoints nor writes any (TensorFlow: `checkpoint_dir=None`).
+    pub fn without_checkpoints(mut self) -> Self {
+        self.checkpoints = None;
         self
     }
 
@@ -304,9 +312,12 @@ impl Builder {
     /// # Errors
     /// If they would lack the position of an input.
     fn keep_checkpoints(&mut self) -> Result<Option<Checkpoints>> {
-        let Some(kept) = &mut self.checkpoints else { return Ok(None) };
+        let Some(kept) = &mut self.checkpoints else {
+            self.task.keeps(None); // those of an earlier session say nothing of this one
+            return Ok(None);
+        };
         kept.settings.every = self.checkpoint_every.unwrap_or(kept.settings.every);
-        self.task.keeps(&kept.settings);
+        self.task.keeps(Some(&kept.settings));
         if kept.settings.every.acts() {
             self.task.check_inputs(&self.graph)?;
         }

@@ -9,7 +9,7 @@ use trainyard::checkpoint::{Memory, Retention, Saver, Store};
 use trainyard::experiment::{Experiment, ExperimentError};
 use trainyard::prelude::*;
 use trainyard::report::End;
-use trainyard::training::{Checkpointing, SecondOrStepTimer, train};
+use trainyard::training::{Builder, Checkpointing, SecondOrStepTimer, train};
 
 use crate::support::simulated::assert_near;
 use crate::support::tampered::Tampered;
@@ -24,6 +24,15 @@ async fn trainer(task: Task) -> Result<()> {
 
 /// A program that keeps checkpoints in the folder `place`, or names none.
 async fn trainer_with(task: Task, place: Option<&str>) -> Result<()> {
+    let build = |builder: Builder| match place {
+        Some(place) => builder.checkpoint_dir(place),
+        None => Ok(builder),
+    };
+    trainer_built(task, build).await
+}
+
+/// A program that finishes the builder of its session with `build`.
+async fn trainer_built(task: Task, build: impl FnOnce(Builder) -> Result<Builder>) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;
     }
@@ -36,11 +45,7 @@ async fn trainer_with(task: Task, place: Option<&str>) -> Result<()> {
         let train_op = task.minimize(Adagrad::new(0.1), &loss)?;
         Ok((x, y, train_op))
     })?;
-    let builder = MonitoredSession::builder(&task, g);
-    let builder = match place {
-        Some(place) => builder.checkpoint_dir(place)?,
-        None => builder,
-    };
+    let builder = build(MonitoredSession::builder(&task, g))?;
     let mut session = builder.hook(StopAtStep::last_step(STEPS)).open().await?;
     while !session.should_stop() {
         // A step that is taken again is fed with the batch of where the training then is.
@@ -96,6 +101,28 @@ fn a_program_that_names_no_checkpoints_keeps_those_of_the_scenario() -> Result<(
     };
     assert_eq!(saved(None)?, [0, 5, 10, STEPS]);
     assert!(saved(Some(PLACE))?.is_empty(), "it keeps its own, elsewhere");
+    Ok(())
+}
+
+#[test]
+fn a_session_without_checkpoints_neither_restores_nor_writes_those_of_the_scenario() -> Result<()> {
+    let text = "[cluster]\nps = 1\nworker = 2\n[[run]]\nmode = 'sync'\n";
+    let store = Memory::default();
+    let computed = |build: fn(Builder) -> Builder| -> Result<usize> {
+        let mut trial = Experiment::parse(text)?.trials()?.remove(0);
+        trial.checkpointing = Some(Checkpointing::new(Arc::new(store.clone())));
+        let simulated = trial
+            .simulate(&move |task: Task| trainer_built(task, move |builder| Ok(build(builder))));
+        simulated.outcome.result?;
+        Ok(simulated.recording.steps().count())
+    };
+    let saved = || Saver::new(Arc::new(store.clone()), Retention::default()).checkpoints();
+    let all = computed(Builder::without_checkpoints)?;
+    assert!(all > 0 && saved()?.is_empty(), "{all} steps");
+    computed(|builder| builder)?;
+    let before = saved()?.len();
+    assert!(before > 0);
+    assert_eq!((computed(Builder::without_checkpoints)?, saved()?.len()), (all, before));
     Ok(())
 }
 
