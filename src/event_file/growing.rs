@@ -3,15 +3,19 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Sender};
-use std::thread::{Builder, JoinHandle};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// How long the end of a run waits for the disk.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// A file that a thread appends to. Writing never fails: [`Self::finish`] tells the file's error.
 pub(crate) struct GrowingFile {
     /// The way to the thread, until the file has all.
     pieces: Option<Sender<Vec<u8>>>,
-    /// Returns the file's path. None once it was waited for.
-    thread: Option<io::Result<JoinHandle<io::Result<PathBuf>>>>,
+    /// Brings the file's path once the thread ends. None once it was waited for.
+    end: Option<io::Result<Receiver<io::Result<PathBuf>>>>,
 }
 
 impl GrowingFile {
@@ -25,24 +29,39 @@ impl GrowingFile {
             received.into_iter().try_for_each(|piece| file.write_all(&piece))?;
             Ok(path)
         };
-        let thread = Builder::new().name("events".into()).spawn(append);
-        Self { pieces: Some(pieces), thread: Some(thread) }
+        let (told, end) = mpsc::channel();
+        let run = move || {
+            told.send(append()).ok(); // nobody may be left who waits for it
+        };
+        let end = Builder::new().name("events".into()).spawn(run).map(|_| end);
+        Self { pieces: Some(pieces), end: Some(end) }
     }
 
     /// Waits until all is in the file, and returns its path.
     ///
     /// # Errors
-    /// If it can't be written: it has nothing of what came after the first error.
+    /// If it can't be written: it has nothing of what came after the first error. If the disk does
+    /// not answer for [`LIMIT`].
     pub(crate) fn finish(mut self) -> io::Result<PathBuf> {
-        self.close().expect("nobody has waited for the thread")
+        self.close(LIMIT).expect("nobody has waited for the thread")
     }
 
-    /// Waits for the thread, if nobody has.
-    fn close(&mut self) -> Option<io::Result<PathBuf>> {
+    /// Waits for the thread, if nobody has. After `limit` it is left to itself: a disk can hang for
+    /// ever.
+    fn close(&mut self, limit: Duration) -> Option<io::Result<PathBuf>> {
         self.pieces = None;
-        let panicked = |_| Err(io::Error::other("its thread has panicked"));
-        let join = |thread: JoinHandle<_>| thread.join().unwrap_or_else(panicked);
-        Some(self.thread.take()?.and_then(join))
+        let failed = |error| match error {
+            RecvTimeoutError::Disconnected => io::Error::other("its thread has panicked"),
+            RecvTimeoutError::Timeout => {
+                let message = format!(
+                    "the disk has not taken all of it within {limit:?}, so its end may be missing; \
+                     see whether the disk hangs"
+                );
+                io::Error::new(io::ErrorKind::TimedOut, message)
+            }
+        };
+        let wait = |end: Receiver<io::Result<PathBuf>>| end.recv_timeout(limit).map_err(failed)?;
+        Some(self.end.take()?.and_then(wait))
     }
 }
 
@@ -62,7 +81,7 @@ impl Write for GrowingFile {
 impl Drop for GrowingFile {
     /// Also a run that fails keeps all that was written.
     fn drop(&mut self) {
-        if let Some(Err(error)) = self.close() {
+        if let Some(Err(error)) = self.close(LIMIT) {
             tracing::error!(%error, "a file of events can't be written to its end");
         }
     }
@@ -83,6 +102,16 @@ mod tests {
         }
         drop(file);
         assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"one, two, ");
+    }
+
+    #[test]
+    fn a_disk_that_hangs_is_left_to_itself_and_told() {
+        let (_hangs, answer) = mpsc::channel();
+        let mut file = GrowingFile::start(move || answer.recv().map_err(io::Error::other)?);
+        file.write_all(b"piece").unwrap();
+        let error = file.close(Duration::from_millis(10)).unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(file.close(LIMIT).is_none(), "it is waited for once");
     }
 
     #[cfg(target_os = "linux")]

@@ -75,11 +75,15 @@ impl EventLog {
     /// Removes the file.
     pub(crate) fn discard(self) {
         let events = self.lock().events.take();
-        if let Some(Ok(path)) = events.map(|events| events.into_out().finish()) {
-            fs::remove_file(&path).ok(); // a file too many does no harm
-            if let Some(folder) = path.parent() {
-                fs::remove_dir(folder).ok(); // it stays if something else is in it
+        match events.map(|events| events.into_out().finish()) {
+            Some(Ok(path)) => {
+                fs::remove_file(&path).ok(); // a file too many does no harm
+                if let Some(folder) = path.parent() {
+                    fs::remove_dir(folder).ok(); // it stays if something else is in it
+                }
             }
+            Some(Err(error)) => tracing::warn!(%error, "a file of events may be left behind"),
+            None => {}
         }
     }
 
